@@ -1,0 +1,1 @@
+//! Parallel text to padded batches: sources, tokenizers, splits, masks.

@@ -1,0 +1,1 @@
+//! Machine-translation metrics identical to sacreBLEU, plus CER and WER.

@@ -1,0 +1,1 @@
+//! Translate with trained Transformer bundles: search, cache, detokenized text.

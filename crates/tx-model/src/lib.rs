@@ -1,0 +1,1 @@
+//! Encoder-decoder Transformer modules on Burn.

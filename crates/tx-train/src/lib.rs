@@ -1,0 +1,1 @@
+//! Train Transformers for translation with the Burn Learner.

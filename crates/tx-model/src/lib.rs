@@ -1,1 +1,52 @@
-//! Encoder-decoder Transformer modules on Burn.
+//! Transformer modules on [Burn](https://burn.dev): encoder-decoder, encoder only, decoder only.
+//!
+//! This crate turns token ids into scores of next token ids. It opens no file, prints nothing and
+//! knows no text; `tx-data` makes its batches, `tx-train` trains it, `tx-infer` decodes with it.
+//!
+//! The main path is [`Transformer`]: embed ([`embedding`]), say where each token stands
+//! ([`position`]), read the source ([`encoder`]), write the target ([`decoder`]), project to the
+//! vocabulary. Every layer is [`attention`] and [`feed_forward`], each in a [`residual`]
+//! connection. Decoding one token at a time keeps a [`cache`].
+//!
+//! Masks are `true` where something must **not** be seen, and broadcast. Which device a model runs
+//! on is decided by the [`Device`](burn::tensor::Device) it is built on; this crate turns on no
+//! backend of Burn.
+//!
+//! ```
+//! use burn::tensor::Device;
+//! use tx_model::{ModelConfig, Transformer, VocabSizes};
+//!
+//! let config = ModelConfig { d_model: 30, n_heads: 4, ..ModelConfig::default() };
+//! let vocab = VocabSizes { source: 100, target: 100 };
+//! let error = Transformer::new(&config, vocab, &Device::flex()).unwrap_err();
+//! assert_eq!(error.problems, ["`n_heads` = 4 must divide `d_model` = 30 (remainder 2)"]);
+//! ```
+
+pub mod config;
+
+pub mod embedding;
+pub mod position;
+
+pub mod attention;
+pub mod feed_forward;
+pub mod residual;
+
+pub mod decoder;
+pub mod encoder;
+
+pub mod cache;
+pub mod transformer;
+
+pub mod classifier;
+pub mod language_model;
+
+mod init;
+
+pub use cache::DecoderCache;
+pub use classifier::Classifier;
+pub use config::{
+    Activation, ConfigError, DropoutConfig, EmbeddingInit, EmbeddingScale, Init, ModelConfig,
+    NormPlacement, Positions, Tying, VocabSizes,
+};
+pub use language_model::LanguageModel;
+pub use transformer::{AttentionMaps, Transformer, TransformerInput};

@@ -1,0 +1,180 @@
+//! Sentence pairs from files: two text files side by side, or one of tab-separated columns.
+//!
+//! Files are UTF-8, plain or gzip (told by content, not by name). Lines end in `\n` or `\r\n`; a
+//! byte order mark is dropped. Nothing is skipped here: line numbers stay true.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::Path,
+};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::{error::DataError, pair::SentencePair};
+
+/// The first two bytes of every gzip file (RFC 1952, section 2.3.1).
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// Reads two files of which line N translates line N.
+///
+/// # Errors
+///
+/// When a file cannot be read, is empty or not UTF-8, or the numbers of lines differ.
+pub fn parallel_text(source: &Path, target: &Path) -> Result<Vec<SentencePair>, DataError> {
+    let (sources, targets) = (lines(source)?, lines(target)?);
+    if sources.len() != targets.len() {
+        return Err(DataError::LineCount {
+            source_path: source.into(),
+            source_lines: sources.len(),
+            target_path: target.into(),
+            target_lines: targets.len(),
+        });
+    }
+    Ok(sources
+        .into_iter()
+        .zip(targets)
+        .map(|(source, target)| SentencePair { source, target })
+        .collect())
+}
+
+/// Reads the first two columns of a tab-separated file; further columns (licences, scores) are
+/// left alone.
+///
+/// # Errors
+///
+/// When the file cannot be read, is empty or not UTF-8, or a line has one column.
+pub fn tsv(path: &Path) -> Result<Vec<SentencePair>, DataError> {
+    lines(path)?
+        .into_iter()
+        .enumerate()
+        .map(|(index, line)| {
+            let mut columns = line.split('\t');
+            match (columns.next(), columns.next()) {
+                (Some(source), Some(target)) => Ok(SentencePair::new(source, target)),
+                _ => Err(DataError::Columns {
+                    path: path.into(),
+                    line: index + 1,
+                    found: 1,
+                    expected: 2,
+                }),
+            }
+        })
+        .collect()
+}
+
+/// Reads the lines of a text file, plain or gzip.
+///
+/// # Errors
+///
+/// When the file cannot be read, is empty or not UTF-8.
+pub fn lines(path: &Path) -> Result<Vec<String>, DataError> {
+    let read_error = |source| DataError::Read { path: path.into(), source };
+    let mut reader = open(path).map_err(read_error)?;
+    let mut lines = Vec::new();
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        if reader.read_until(b'\n', &mut bytes).map_err(read_error)? == 0 {
+            break;
+        }
+        let line = std::str::from_utf8(&bytes).map_err(|error| DataError::Utf8 {
+            path: path.into(),
+            line: lines.len() + 1,
+            byte: error.valid_up_to() + 1,
+        })?;
+        let line = if lines.is_empty() { line.trim_start_matches('\u{feff}') } else { line };
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        lines.push(line.strip_suffix('\r').unwrap_or(line).to_owned());
+    }
+    if lines.is_empty() {
+        return Err(DataError::Empty { path: path.into() });
+    }
+    Ok(lines)
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let mut file = BufReader::new(File::open(path)?);
+    // Several gzip members one after the other are one file, as `cat a.gz b.gz` makes them.
+    let gzip = file.fill_buf()?.starts_with(&GZIP_MAGIC);
+    Ok(if gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn plain_and_gzip_are_told_by_content() {
+        let text = "ein Hund\nzwei Hunde\n".as_bytes();
+        let expected = ["ein Hund", "zwei Hunde"];
+        assert_eq!(lines(file(text).path()).unwrap(), expected);
+        assert_eq!(lines(file(&gzip(text)).path()).unwrap(), expected);
+        let two_members = [gzip(b"ein Hund\n"), gzip(b"zwei Hunde\n")].concat();
+        assert_eq!(lines(file(&two_members).path()).unwrap(), expected);
+    }
+
+    #[test]
+    fn odd_line_ends_and_marks_are_dropped() {
+        let text = "\u{feff}a\r\n\r\nb\u{85}c\u{2028}d".as_bytes();
+        assert_eq!(lines(file(text).path()).unwrap(), ["a", "", "b\u{85}c\u{2028}d"]);
+    }
+
+    #[test]
+    fn bad_utf8_is_named_by_file_and_line() {
+        let bad = file(b"good\nb\xffd\n");
+        let error = lines(bad.path()).unwrap_err();
+        let expected =
+            format!("`{}` line 2 is not valid UTF-8 (byte 2 of the line)", bad.path().display());
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn a_broken_gzip_is_an_error_not_a_shorter_file() {
+        let mut bytes = gzip(&b"line\n".repeat(1000));
+        bytes.truncate(bytes.len() - 6);
+        assert!(matches!(lines(file(&bytes).path()), Err(DataError::Read { .. })));
+    }
+
+    #[test]
+    fn sides_of_different_length_are_refused_with_both_numbers() {
+        let (a, b) = (file(b"1\n2\n3\n"), file(b"1\n2\n"));
+        let error = parallel_text(a.path(), b.path()).unwrap_err();
+        assert!(matches!(
+            error,
+            DataError::LineCount { source_lines: 3, target_lines: 2, .. }
+        ));
+    }
+
+    #[test]
+    fn an_empty_file_and_a_missing_one_are_different_errors() {
+        assert!(matches!(lines(file(b"").path()), Err(DataError::Empty { .. })));
+        let missing = Path::new("no/such/file");
+        assert!(matches!(lines(missing), Err(DataError::Read { .. })));
+    }
+
+    #[test]
+    fn tsv_reads_two_columns_and_refuses_one() {
+        let three = file("Go.\tVa !\tCC-BY\nHi.\tSalut !\n".as_bytes());
+        let expected = [SentencePair::new("Go.", "Va !"), SentencePair::new("Hi.", "Salut !")];
+        assert_eq!(tsv(three.path()).unwrap(), expected);
+        let error = tsv(file(b"a\tb\nonly one\n").path()).unwrap_err();
+        assert!(matches!(error, DataError::Columns { line: 2, found: 1, .. }));
+    }
+}

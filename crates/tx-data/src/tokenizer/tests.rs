@@ -1,0 +1,173 @@
+use super::*;
+
+const SENTENCES: [(&str, &str); 4] = [
+    ("The cat's toy is 3.5 cm long.", "Il giocattolo del gatto è lungo 3,5 cm."),
+    ("\"Where is the friend?\" he said (twice).", "\"Dov'è l'amico?\" disse lui (due volte)."),
+    ("A well-known author!", "Un autore molto noto…"),
+    ("Go go go", "Vai vai vai"),
+];
+
+fn pairs() -> Vec<SentencePair> {
+    SENTENCES.map(|(source, target)| SentencePair::new(source, target)).to_vec()
+}
+
+fn config(kind: TokenizerKind, split: WordSplit) -> TokenizerConfig {
+    TokenizerConfig { kind, split, ..TokenizerConfig::default() }
+}
+
+#[test]
+fn every_kind_gives_the_text_back() {
+    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+        for split in [WordSplit::Whitespace, WordSplit::Punctuation] {
+            for joint in [false, true] {
+                let config = TokenizerConfig { joint, ..config(kind, split) };
+                let Tokenizers { source, target } = Tokenizers::train(&config, &pairs()).unwrap();
+                for pair in pairs() {
+                    let back = source.decode(&source.encode(&pair.source).unwrap()).unwrap();
+                    assert_eq!(back, pair.source, "{config:?}");
+                    let back = target.decode(&target.encode(&pair.target).unwrap()).unwrap();
+                    assert_eq!(back, pair.target, "{config:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn punctuation_is_split_off_and_words_keep_one_id() {
+    let config = config(TokenizerKind::Word, WordSplit::Punctuation);
+    let pairs = [SentencePair::new("amico", "l'amico, (amico).")];
+    let tokenizer = Tokenizers::train(&config, &pairs).unwrap().target;
+    let tokens = |text| {
+        let ids = tokenizer.encode(text).unwrap();
+        ids.into_iter().map(|id| tokenizer.token(id).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        tokens("l'amico, (amico)."),
+        ["<bos>", "l", "￭'￭", "amico", "￭,", "(￭", "amico", "￭)", "￭.", "<eos>"]
+    );
+}
+
+#[test]
+fn spaces_are_made_single_and_unicode_is_composed() {
+    let config = config(TokenizerKind::Character, WordSplit::Whitespace);
+    let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().target;
+    let ids = tokenizer.encode(" e\u{300}\t\u{a0} lungo \n").unwrap();
+    assert_eq!(tokenizer.decode(&ids).unwrap(), "è lungo");
+}
+
+#[test]
+fn special_tokens_stand_at_their_ids_and_are_added() {
+    let config = TokenizerConfig {
+        source_bos: true,
+        ..config(TokenizerKind::Word, WordSplit::Whitespace)
+    };
+    let with_bos = Tokenizers::train(&config, &pairs()).unwrap();
+    for (id, token) in SPECIAL_TOKENS.iter().enumerate() {
+        assert_eq!(with_bos.source.token(id as u32).as_deref(), Some(*token));
+    }
+    let go = with_bos.source.id("go").unwrap();
+    assert_eq!(with_bos.source.encode("go").unwrap(), [BOS, go, EOS]);
+    let config = TokenizerConfig { source_bos: false, ..config };
+    let without = Tokenizers::train(&config, &pairs()).unwrap();
+    assert_eq!(without.source.encode("go").unwrap(), [go, EOS]);
+    assert_eq!(without.target.encode("").unwrap(), [BOS, EOS]);
+}
+
+#[test]
+fn a_text_cannot_forge_special_tokens() {
+    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+        let config = config(kind, WordSplit::Whitespace);
+        let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().target;
+        let ids = tokenizer.encode("go <eos> <pad> go").unwrap();
+        let inside = &ids[1..ids.len() - 1];
+        assert!(!inside.iter().any(|id| [PAD, BOS, EOS].contains(id)), "{kind:?}: {ids:?}");
+    }
+}
+
+#[test]
+fn an_unknown_word_shows_as_unknown() {
+    let config = config(TokenizerKind::Word, WordSplit::Punctuation);
+    let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().source;
+    let ids = tokenizer.encode("The dog is long.").unwrap();
+    assert!(ids.contains(&UNK));
+    assert_eq!(tokenizer.decode(&ids).unwrap(), "The <unk> is long.");
+}
+
+#[test]
+fn rare_and_surplus_words_are_left_out() {
+    let pairs = [SentencePair::new("a a a b b c", "x")];
+    let base = TokenizerConfig { joint: false, ..config(TokenizerKind::Word, WordSplit::Whitespace) };
+    let size = |config: &TokenizerConfig| {
+        Tokenizers::train(config, &pairs).unwrap().source.vocab_size()
+    };
+    assert_eq!(size(&base), 4 + 3);
+    assert_eq!(size(&TokenizerConfig { min_frequency: 2, ..base.clone() }), 4 + 2);
+    assert_eq!(size(&TokenizerConfig { vocab_size: 5, ..base.clone() }), 5);
+}
+
+#[test]
+fn lower_casing_loses_case_alone() {
+    let config = TokenizerConfig {
+        lowercase: true,
+        ..config(TokenizerKind::Word, WordSplit::Punctuation)
+    };
+    let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().source;
+    let ids = tokenizer.encode("THE CAT'S toy").unwrap();
+    assert_eq!(tokenizer.decode(&ids).unwrap(), "the cat's toy");
+}
+
+#[test]
+fn training_again_gives_the_same_file() {
+    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+        let train = || {
+            let config = config(kind, WordSplit::Punctuation);
+            Tokenizers::train(&config, &pairs()).unwrap().source.inner.to_string(false).unwrap()
+        };
+        assert_eq!(train(), train());
+    }
+}
+
+#[test]
+fn a_saved_tokenizer_opens_as_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+        let tokenizer =
+            Tokenizers::train(&config(kind, WordSplit::Punctuation), &pairs()).unwrap().target;
+        tokenizer.save(&path).unwrap();
+        let opened = Tokenizer::open(&path).unwrap();
+        for (_, text) in SENTENCES {
+            let text = format!("{text} <eos> ¿?");
+            assert_eq!(opened.encode(&text).unwrap(), tokenizer.encode(&text).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_file_with_other_special_tokens_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    let model = WordLevel::builder()
+        .vocab([("<pad>".to_owned(), 0), ("<unk>".to_owned(), 1)].into_iter().collect())
+        .unk_token("<unk>".into())
+        .build()
+        .unwrap();
+    Inner::new(model).save(&path, false).unwrap();
+    let error = Tokenizer::open(&path).unwrap_err().to_string();
+    assert!(error.ends_with("`<bos>` must have id 1, found none"), "{error}");
+
+    fs::write(&path, "{").unwrap();
+    assert!(matches!(Tokenizer::open(&path), Err(DataError::TokenizerFile { .. })));
+}
+
+#[test]
+fn a_vocabulary_without_room_is_refused() {
+    let config = TokenizerConfig { vocab_size: 4, min_frequency: 0, ..TokenizerConfig::default() };
+    let error = Tokenizers::train(&config, &pairs()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "tokenizer: `vocab_size` = 4 leaves no room beside the 4 special tokens; \
+         `min_frequency` must be at least 1"
+    );
+}

@@ -1,0 +1,278 @@
+//! Attention: "Attention Is All You Need", section 3.2.
+//!
+//! Axis letters, used as name suffixes below: `B` batch, `H` heads, `Q` query positions,
+//! `K` key positions, `D` features per head, `M` features per token (`d_model = H · D`).
+//!
+//! Masks say what must **not** be seen: `true` = blocked, as everywhere in Burn.
+
+use burn::{
+    module::{Module, Param},
+    nn::{Dropout, DropoutConfig, Initializer, Linear},
+    tensor::{Bool, Device, Int, Tensor, TensorData, activation::softmax, assert_shape},
+};
+
+use crate::{
+    config::{ModelConfig, Positions},
+    init,
+    position::rotate,
+};
+
+/// Score given to a blocked position: far below any real score, yet finite, also in half precision.
+const BLOCKED_SCORE: f32 = -1.0e4;
+
+/// Distances further than this share one bias when positions are relative (Shaw et al. 2018,
+/// section 3.2, call it `k`).
+const MAX_RELATIVE_DISTANCE: usize = 16;
+
+/// How much each query takes from each key: `softmax(q · kᵀ / √D + bias)` (equation 1).
+///
+/// # Shapes
+///
+/// - `q_bhqd`: `[B, H, Q, D]`, `k_bhkd`: `[B, H, K, D]`
+/// - `bias_1hqk`: `[1, H, Q, K]`, added to the scores
+/// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = this query must not see this key
+/// - returns `[B, H, Q, K]`; rows sum to 1, but a query with every key blocked gets zeros
+///
+/// # Panics
+///
+/// When the shapes disagree. That is a bug in the caller, never the user's input.
+pub fn attention_weights(
+    q_bhqd: Tensor<4>,
+    k_bhkd: Tensor<4>,
+    bias_1hqk: Option<Tensor<4>>,
+    blocked: Option<Tensor<4, Bool>>,
+) -> Tensor<4> {
+    let [batch, heads, _, d_head] = q_bhqd.dims();
+    assert_shape!(k_bhkd, [batch, heads, _, d_head]);
+
+    // Scaling the queries costs less than scaling the scores.
+    let q_bhqd = q_bhqd.div_scalar((d_head as f32).sqrt());
+    let mut scores_bhqk = q_bhqd.matmul(k_bhkd.transpose());
+    if let Some(bias) = bias_1hqk {
+        scores_bhqk = scores_bhqk + bias;
+    }
+    match blocked {
+        None => softmax(scores_bhqk, 3),
+        // The second fill matters only for a query with every key blocked.
+        Some(blocked) => softmax(scores_bhqk.mask_fill(blocked.clone(), BLOCKED_SCORE), 3)
+            .mask_fill(blocked, 0.0),
+    }
+}
+
+/// Keys and values of one attention, ready to be looked at by any number of queries.
+#[derive(Debug, Clone)]
+pub struct KeysValues {
+    /// `[B, H, K, D]`
+    pub keys: Tensor<4>,
+    /// `[B, H, K, D]`
+    pub values: Tensor<4>,
+}
+
+/// What attention gives back.
+#[derive(Debug, Clone)]
+pub struct AttentionOutput {
+    /// The mixed values after the output projection: `[B, Q, M]`.
+    pub context: Tensor<3>,
+    /// How much each query took from each key, before dropout: `[B, H, Q, K]`.
+    pub weights: Tensor<4>,
+}
+
+/// Multi-head attention (section 3.2.2): `h` attentions side by side on projections of the input.
+#[derive(Module, Debug)]
+pub struct MultiHeadAttention {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    output: Linear,
+    /// Bias per clipped distance and head, `[2k + 1, H]`; self-attention with relative positions.
+    relative: Option<Param<Tensor<2>>>,
+    dropout: Dropout,
+    #[module(skip)]
+    n_heads: usize,
+    #[module(skip)]
+    rotary: bool,
+}
+
+/// Whether the queries and the keys come from the same sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttentionKind {
+    /// One sequence looks at itself; relative and rotary positions apply.
+    SelfAttention,
+    /// The decoder looks at the encoder's output.
+    CrossAttention,
+}
+
+impl MultiHeadAttention {
+    /// Draws the weights; `config` must have been checked.
+    pub(crate) fn new(config: &ModelConfig, kind: AttentionKind, device: &Device) -> Self {
+        let own = kind == AttentionKind::SelfAttention;
+        let linear =
+            || init::linear(config, config.d_model, config.d_model, config.attention_bias, device);
+        let relative = (own && config.positions == Positions::Relative).then(|| {
+            Initializer::Zeros.init([2 * MAX_RELATIVE_DISTANCE + 1, config.n_heads], device)
+        });
+        Self {
+            query: linear(),
+            key: linear(),
+            value: linear(),
+            output: linear(),
+            relative,
+            dropout: DropoutConfig::new(config.dropout.attention).init(),
+            n_heads: config.n_heads,
+            rotary: own && config.positions == Positions::Rotary,
+        }
+    }
+
+    /// Projects what is looked at.
+    ///
+    /// # Shapes
+    ///
+    /// - `memory_bkm`: `[B, K, M]`, whose first token stands at place `offset` of its sequence
+    pub fn keys_values(&self, memory_bkm: Tensor<3>, offset: usize) -> KeysValues {
+        let keys = self.split_heads(self.key.forward(memory_bkm.clone()));
+        let values = self.split_heads(self.value.forward(memory_bkm));
+        KeysValues { keys: if self.rotary { rotate(keys, offset) } else { keys }, values }
+    }
+
+    /// Looks at `memory` from each token of `x_bqm`.
+    ///
+    /// # Shapes
+    ///
+    /// - `x_bqm`: `[B, Q, M]`, whose first token stands at place `offset` of its sequence
+    /// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be seen
+    pub fn forward(
+        &self,
+        x_bqm: Tensor<3>,
+        memory: &KeysValues,
+        blocked: Option<Tensor<4, Bool>>,
+        offset: usize,
+    ) -> AttentionOutput {
+        let [batch, n_queries, d_model] = x_bqm.dims();
+        let [_, _, n_keys, _] = memory.keys.dims();
+
+        let q_bhqd = self.split_heads(self.query.forward(x_bqm));
+        let q_bhqd = if self.rotary { rotate(q_bhqd, offset) } else { q_bhqd };
+        let bias = self.relative_bias(n_queries, n_keys, offset);
+        let weights = attention_weights(q_bhqd, memory.keys.clone(), bias, blocked);
+
+        let mixed_bhqd = self.dropout.forward(weights.clone()).matmul(memory.values.clone());
+        let mixed_bqm = mixed_bhqd.swap_dims(1, 2).reshape([batch, n_queries, d_model]);
+        AttentionOutput { context: self.output.forward(mixed_bqm), weights }
+    }
+
+    /// `[B, L, M]` → `[B, H, L, D]`
+    fn split_heads(&self, x_blm: Tensor<3>) -> Tensor<4> {
+        let [batch, len, d_model] = x_blm.dims();
+        x_blm.reshape([batch, len, self.n_heads, d_model / self.n_heads]).swap_dims(1, 2)
+    }
+
+    /// The learned bias of every query at `offset..` to every key at `0..`: `[1, H, Q, K]`.
+    fn relative_bias(&self, n_queries: usize, n_keys: usize, offset: usize) -> Option<Tensor<4>> {
+        let table = self.relative.as_ref()?.val();
+        let k = MAX_RELATIVE_DISTANCE as i64;
+        let rows: Vec<i64> = (0..n_queries as i64)
+            .flat_map(|query| {
+                (0..n_keys as i64).map(move |key| (key - query - offset as i64).clamp(-k, k) + k)
+            })
+            .collect();
+        let rows =
+            Tensor::<1, Int>::from_data(TensorData::new(rows, [n_queries * n_keys]), &table.device());
+        let bias_qkh = table.select(0, rows).reshape([n_queries, n_keys, self.n_heads]);
+        Some(bias_qkh.permute([2, 0, 1]).unsqueeze())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Tolerance;
+
+    fn device() -> Device {
+        Device::flex()
+    }
+
+    /// One head, one query, three keys, D = 4, so √D = 2. On paper:
+    ///
+    /// ```text
+    /// scores   q·k₀/2 = 2·ln 3/2 = ln 3     q·k₁/2 = 0     k₂ is blocked
+    /// weights  (3, 1, 0) / (3 + 1) = (3/4, 1/4, 0)
+    /// ```
+    #[test]
+    fn weights_follow_the_scores_and_skip_blocked_keys() {
+        let ln3 = 3.0_f32.ln();
+        let q = Tensor::<4>::from_data([[[[2.0, 0.0, 0.0, 0.0]]]], &device());
+        let k = [[ln3, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [9.0, 9.0, 9.0, 9.0]];
+        let k = Tensor::<4>::from_data([[k]], &device());
+        let blocked = Tensor::<4, Bool>::from_data([[[[false, false, true]]]], &device());
+
+        let weights = attention_weights(q, k, None, Some(blocked));
+
+        let expected = TensorData::from([[[[0.75_f32, 0.25, 0.0]]]]);
+        weights.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
+    }
+
+    #[test]
+    fn a_query_that_may_see_nothing_gets_zeros() {
+        let q = Tensor::<4>::from_data([[[[1.0], [1.0]]]], &device());
+        let k = Tensor::<4>::from_data([[[[1.0], [2.0]]]], &device());
+        let blocked = Tensor::<4, Bool>::from_data([[[[true, true], [false, true]]]], &device());
+
+        let weights = attention_weights(q, k, None, Some(blocked));
+
+        let expected = TensorData::from([[[[0.0_f32, 0.0], [1.0, 0.0]]]]);
+        weights.into_data().assert_eq(&expected, true);
+    }
+
+    /// A mask over keys `[B, 1, 1, K]` serves all heads and queries.
+    #[test]
+    fn masks_broadcast() {
+        let q = Tensor::<4>::zeros([2, 3, 4, 5], &device());
+        let k = Tensor::<4>::zeros([2, 3, 2, 5], &device());
+        let blocked =
+            Tensor::<4, Bool>::from_data([[[[false, true]]], [[[false, false]]]], &device());
+
+        let weights = attention_weights(q, k, None, Some(blocked));
+
+        assert_eq!(weights.dims(), [2, 3, 4, 2]);
+        let first = weights.clone().slice([0..1]).sum_dim(2).sum_dim(1);
+        first.into_data().assert_eq(&TensorData::from([[[[12.0_f32, 0.0]]]]), true);
+        let second = weights.slice([1..2]).sum_dim(2).sum_dim(1);
+        second.into_data().assert_eq(&TensorData::from([[[[6.0_f32, 6.0]]]]), true);
+    }
+
+    /// With zero projections only the bias speaks: keys one step back get ln 3 more than others.
+    ///
+    /// ```text
+    /// query 0 (no key one step back)   1/3   1/3   1/3
+    /// query 1                          3/5   1/5   1/5
+    /// query 2                          1/5   3/5   1/5
+    /// ```
+    #[test]
+    fn relative_bias_depends_on_the_distance_alone() {
+        let config = ModelConfig {
+            d_model: 2,
+            n_heads: 1,
+            positions: Positions::Relative,
+            ..ModelConfig::default()
+        };
+        let mut attention =
+            MultiHeadAttention::new(&config, AttentionKind::SelfAttention, &device());
+        let mut bias = vec![0.0_f32; 2 * MAX_RELATIVE_DISTANCE + 1];
+        bias[MAX_RELATIVE_DISTANCE - 1] = 3.0_f32.ln();
+        let bias = TensorData::new(bias, [2 * MAX_RELATIVE_DISTANCE + 1, 1]);
+        attention.relative = Some(Param::from_data(bias, &device()));
+
+        let x = Tensor::<3>::zeros([1, 3, 2], &device());
+        let memory = attention.keys_values(x.clone(), 0);
+        let all = attention.forward(x.clone(), &memory, None, 0).weights;
+        let third = 1.0_f32 / 3.0;
+        let expected =
+            TensorData::from([[[[third, third, third], [0.6, 0.2, 0.2], [0.2, 0.6, 0.2_f32]]]]);
+        all.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
+
+        // The last query alone, told that it stands at place 2, sees the same.
+        let last = attention.forward(x.slice([0..1, 2..3]), &memory, None, 2).weights;
+        let expected = TensorData::from([[[[0.2_f32, 0.6, 0.2]]]]);
+        last.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
+    }
+}

@@ -1,0 +1,95 @@
+//! What the decoder remembers between two steps of decoding.
+//!
+//! Keys and values of the encoder's output are computed once per sentence; those of the tokens
+//! decoded so far grow by one place a step. A hypothesis is one row of the batch; rows can be
+//! reordered, repeated and dropped with [`DecoderCache::select`].
+
+use burn::tensor::{Bool, Int, Tensor};
+
+use crate::attention::KeysValues;
+
+/// The state of a batch of half-finished translations.
+#[derive(Debug, Clone)]
+pub struct DecoderCache {
+    pub(crate) layers: Vec<LayerCache>,
+    /// `[B, 1, 1, S]`; `true` = padding of the source.
+    pub(crate) source_blocked: Tensor<4, Bool>,
+    /// Tokens decoded so far, the same for every row.
+    pub(crate) len: usize,
+}
+
+/// What one decoder layer remembers.
+#[derive(Debug, Clone)]
+pub(crate) struct LayerCache {
+    /// Of the encoder's output: `[B, H, S, D]` each.
+    pub(crate) cross: KeysValues,
+    /// Of the tokens decoded so far: `[B, H, len, D]` each; none before the first step.
+    pub(crate) own: Option<KeysValues>,
+}
+
+impl DecoderCache {
+    /// Tokens decoded so far, `<bos>` included.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no step has been made yet.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Row `i` of the result is row `rows[i]` of this cache.
+    ///
+    /// # Shapes
+    ///
+    /// - `rows`: `[new B]`, each below the present batch size; may repeat and leave out
+    pub fn select(self, rows: &Tensor<1, Int>) -> Self {
+        let pick = |kv: KeysValues| select(kv, rows);
+        Self {
+            layers: self
+                .layers
+                .into_iter()
+                .map(|layer| LayerCache { cross: pick(layer.cross), own: layer.own.map(pick) })
+                .collect(),
+            source_blocked: self.source_blocked.select(0, rows.clone()),
+            len: self.len,
+        }
+    }
+
+    /// Like [`select`](Self::select), where `rows[i]` and `i` always belong to the same source
+    /// sentence: what comes from the source stays where it is.
+    pub fn reorder(self, rows: &Tensor<1, Int>) -> Self {
+        Self {
+            layers: self
+                .layers
+                .into_iter()
+                .map(|layer| LayerCache {
+                    cross: layer.cross,
+                    own: layer.own.map(|kv| select(kv, rows)),
+                })
+                .collect(),
+            ..self
+        }
+    }
+}
+
+impl LayerCache {
+    /// Adds the keys and values of the newest token, `[B, H, 1, D]`, and gives back all of them.
+    pub(crate) fn push(&mut self, newest: KeysValues) -> KeysValues {
+        let all = match self.own.take() {
+            None => newest,
+            Some(KeysValues { keys, values }) => KeysValues {
+                keys: Tensor::cat(vec![keys, newest.keys], 2),
+                values: Tensor::cat(vec![values, newest.values], 2),
+            },
+        };
+        self.own.insert(all).clone()
+    }
+}
+
+fn select(kv: KeysValues, rows: &Tensor<1, Int>) -> KeysValues {
+    KeysValues {
+        keys: kv.keys.select(0, rows.clone()),
+        values: kv.values.select(0, rows.clone()),
+    }
+}

@@ -1,0 +1,215 @@
+//! The decoder: right half of the paper's figure 1, section 3.1.
+
+use burn::{
+    module::Module,
+    nn::LayerNorm,
+    tensor::{Bool, Device, Tensor},
+};
+
+use crate::{
+    attention::{AttentionKind, KeysValues, MultiHeadAttention},
+    cache::{DecoderCache, LayerCache},
+    config::ModelConfig,
+    feed_forward::FeedForward,
+    residual::{Residual, final_norm, residual_dropout},
+};
+
+/// One layer: self-attention, attention to the source, feed-forward, each in a residual connection.
+#[derive(Module, Debug)]
+pub struct DecoderLayer {
+    self_attention: MultiHeadAttention,
+    self_attention_residual: Residual,
+    cross_attention: MultiHeadAttention,
+    cross_attention_residual: Residual,
+    feed_forward: FeedForward,
+    feed_forward_residual: Residual,
+}
+
+/// What a decoder layer gives back.
+struct LayerOutput {
+    /// `[B, T, d_model]`
+    x: Tensor<3>,
+    /// `[B, H, T, T]`
+    self_weights: Tensor<4>,
+    /// `[B, H, T, S]`
+    cross_weights: Tensor<4>,
+}
+
+/// Where a layer finds keys, values and masks.
+struct LayerContext<'a> {
+    /// Of the target so far, when it is not just `x` itself.
+    own: Option<&'a mut LayerCache>,
+    /// Broadcasts to `[B, H, T, T]`; `true` = must not be seen.
+    own_blocked: Option<Tensor<4, Bool>>,
+    /// `[B, H, S, D]` each.
+    cross: &'a KeysValues,
+    /// `[B, 1, 1, S]`; `true` = must not be seen.
+    cross_blocked: Tensor<4, Bool>,
+    /// Place of the first token of `x` in its sequence.
+    offset: usize,
+}
+
+impl DecoderLayer {
+    fn new(config: &ModelConfig, device: &Device) -> Self {
+        let residual = || Residual::new(config, residual_dropout(config), device);
+        Self {
+            self_attention: MultiHeadAttention::new(config, AttentionKind::SelfAttention, device),
+            self_attention_residual: residual(),
+            cross_attention: MultiHeadAttention::new(config, AttentionKind::CrossAttention, device),
+            cross_attention_residual: residual(),
+            feed_forward: FeedForward::new(config, device),
+            feed_forward_residual: residual(),
+        }
+    }
+
+    fn forward(&self, x: Tensor<3>, context: LayerContext<'_>) -> LayerOutput {
+        let LayerContext { own, own_blocked, cross, cross_blocked, offset } = context;
+
+        let y = self.self_attention_residual.enter(x.clone());
+        let newest = self.self_attention.keys_values(y.clone(), offset);
+        let own = match own {
+            Some(cache) => cache.push(newest),
+            None => newest,
+        };
+        let attention = self.self_attention.forward(y, &own, own_blocked, offset);
+        let self_weights = attention.weights;
+        let x = self.self_attention_residual.leave(x, attention.context);
+
+        let y = self.cross_attention_residual.enter(x.clone());
+        let attention = self.cross_attention.forward(y, cross, Some(cross_blocked), offset);
+        let cross_weights = attention.weights;
+        let x = self.cross_attention_residual.leave(x, attention.context);
+
+        let y = self.feed_forward_residual.enter(x.clone());
+        let x = self.feed_forward_residual.leave(x, self.feed_forward.forward(y));
+        LayerOutput { x, self_weights, cross_weights }
+    }
+}
+
+/// `N` layers, and in pre-norm a last normalisation.
+#[derive(Module, Debug)]
+pub struct Decoder {
+    layers: Vec<DecoderLayer>,
+    norm: Option<LayerNorm>,
+}
+
+/// What the decoder reads when the whole target is known.
+#[derive(Debug, Clone)]
+pub struct DecoderInput {
+    /// Embedded target tokens `[B, T, d_model]`.
+    pub target: Tensor<3>,
+    /// Broadcasts to `[B, H, T, T]`; `true` = must not be seen. Blocks at least every later token.
+    pub target_blocked: Tensor<4, Bool>,
+    /// The encoder's output `[B, S, d_model]`.
+    pub memory: Tensor<3>,
+    /// `[B, 1, 1, S]`; `true` = padding.
+    pub memory_blocked: Tensor<4, Bool>,
+}
+
+/// The attention weights of a decoder, one tensor a layer.
+#[derive(Debug, Clone, Default)]
+pub struct DecoderAttention {
+    /// Target to target: `[B, H, T, T]` each.
+    pub own: Vec<Tensor<4>>,
+    /// Target to source: `[B, H, T, S]` each.
+    pub cross: Vec<Tensor<4>>,
+}
+
+impl Decoder {
+    /// Draws the weights; `config` must have been checked.
+    pub(crate) fn new(config: &ModelConfig, device: &Device) -> Self {
+        Self {
+            layers: (0..config.decoder_layers).map(|_| DecoderLayer::new(config, device)).collect(),
+            norm: final_norm(config, device),
+        }
+    }
+
+    /// All target positions at once, as in training.
+    ///
+    /// # Shapes
+    ///
+    /// - returns `[B, T, d_model]`
+    /// - `weights`: where given, gets the attention of each layer in turn
+    pub fn forward(
+        &self,
+        input: DecoderInput,
+        mut weights: Option<&mut DecoderAttention>,
+    ) -> Tensor<3> {
+        let mut x = input.target;
+        for layer in &self.layers {
+            let cross = layer.cross_attention.keys_values(input.memory.clone(), 0);
+            let context = LayerContext {
+                own: None,
+                own_blocked: Some(input.target_blocked.clone()),
+                cross: &cross,
+                cross_blocked: input.memory_blocked.clone(),
+                offset: 0,
+            };
+            let output = layer.forward(x, context);
+            x = output.x;
+            if let Some(weights) = &mut weights {
+                weights.own.push(output.self_weights);
+                weights.cross.push(output.cross_weights);
+            }
+        }
+        self.finish(x)
+    }
+
+    /// Prepares decoding step by step: keys and values of the source, computed once.
+    ///
+    /// # Shapes
+    ///
+    /// - `memory`: the encoder's output `[B, S, d_model]`
+    /// - `memory_blocked`: `[B, 1, 1, S]`; `true` = padding
+    pub fn start(&self, memory: Tensor<3>, memory_blocked: Tensor<4, Bool>) -> DecoderCache {
+        let layers = self
+            .layers
+            .iter()
+            .map(|layer| LayerCache {
+                cross: layer.cross_attention.keys_values(memory.clone(), 0),
+                own: None,
+            })
+            .collect();
+        DecoderCache { layers, source_blocked: memory_blocked, len: 0 }
+    }
+
+    /// One more target position for every row of `cache`.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: the newest token, embedded: `[B, 1, d_model]`; and so is the result
+    /// - `weights`: where given, gets the attention of each layer in turn, with T = 1 queries
+    pub fn step(
+        &self,
+        mut x: Tensor<3>,
+        cache: &mut DecoderCache,
+        mut weights: Option<&mut DecoderAttention>,
+    ) -> Tensor<3> {
+        for (layer, cached) in self.layers.iter().zip(&mut cache.layers) {
+            let cross = cached.cross.clone();
+            let context = LayerContext {
+                own: Some(cached),
+                // The newest token may see all that are in the cache.
+                own_blocked: None,
+                cross: &cross,
+                cross_blocked: cache.source_blocked.clone(),
+                offset: cache.len,
+            };
+            let output = layer.forward(x, context);
+            x = output.x;
+            if let Some(weights) = &mut weights {
+                weights.own.push(output.self_weights);
+                weights.cross.push(output.cross_weights);
+            }
+        }
+        cache.len += 1;
+        self.finish(x)
+    }
+
+    fn finish(&self, x: Tensor<3>) -> Tensor<3> {
+        match &self.norm {
+            Some(norm) => norm.forward(x),
+            None => x,
+        }
+    }
+}

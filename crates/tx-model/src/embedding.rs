@@ -1,0 +1,103 @@
+//! From token ids to vectors: section 3.4 of the paper.
+
+use burn::{
+    module::{Module, Param},
+    nn::{Dropout, DropoutConfig},
+    tensor::{Device, Int, Tensor, module},
+};
+
+use crate::{
+    config::{EmbeddingScale, ModelConfig},
+    init,
+    position::PositionalEncoding,
+};
+
+/// Which side of the translation an embedding serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Source,
+    Target,
+}
+
+/// Looks a token up, scales it, adds its place, and drops a share in training.
+///
+/// The table is an argument because with tied weights it serves several parts, while each
+/// parameter stands in the model once.
+#[derive(Module, Debug)]
+pub struct TokenEmbedding {
+    positions: PositionalEncoding,
+    dropout: Dropout,
+    #[module(skip)]
+    scale: Option<f64>,
+}
+
+impl TokenEmbedding {
+    /// `config` must have been checked.
+    pub(crate) fn new(config: &ModelConfig, side: Side, device: &Device) -> Self {
+        let scaled = match config.embedding_scale {
+            EmbeddingScale::Both => true,
+            EmbeddingScale::Source => side == Side::Source,
+            EmbeddingScale::None => false,
+        };
+        Self {
+            positions: PositionalEncoding::new(config, device),
+            dropout: DropoutConfig::new(config.dropout.embedding).init(),
+            scale: scaled.then(|| (config.d_model as f64).sqrt()),
+        }
+    }
+
+    /// # Shapes
+    ///
+    /// - `table`: `[vocabulary, d_model]`
+    /// - `ids`: `[B, L]`, the first at place `offset` of its sequence
+    /// - returns `[B, L, d_model]`
+    pub(crate) fn forward(
+        &self,
+        table: Tensor<2>,
+        ids: Tensor<2, Int>,
+        offset: usize,
+    ) -> Tensor<3> {
+        let x = module::embedding(table, ids);
+        let x = match self.scale {
+            Some(scale) => x * scale,
+            None => x,
+        };
+        self.dropout.forward(self.positions.forward(x, offset))
+    }
+}
+
+/// From vectors back to one score per token id.
+#[derive(Module, Debug)]
+pub struct OutputProjection {
+    /// `[d_model, vocabulary]`; none when an embedding's table serves here too.
+    weight: Option<Param<Tensor<2>>>,
+    /// `[vocabulary]`
+    bias: Option<Param<Tensor<1>>>,
+}
+
+impl OutputProjection {
+    /// With a matrix of its own, or for use with a table `[vocabulary, d_model]`.
+    pub(crate) fn new(
+        config: &ModelConfig,
+        vocabulary: usize,
+        tied: bool,
+        device: &Device,
+    ) -> Self {
+        let linear =
+            init::linear(config, config.d_model, vocabulary, config.output_bias, device);
+        Self { weight: (!tied).then_some(linear.weight), bias: linear.bias }
+    }
+
+    /// # Shapes
+    ///
+    /// - `x`: `[B, T, d_model]`
+    /// - `table`: gives the `[vocabulary, d_model]` table of tied weights
+    /// - returns the logits `[B, T, vocabulary]`
+    pub(crate) fn forward(&self, x: Tensor<3>, table: impl FnOnce() -> Tensor<2>) -> Tensor<3> {
+        let weight = match &self.weight {
+            Some(weight) => weight.val(),
+            None => table().transpose(),
+        };
+        module::linear(x, weight, self.bias.as_ref().map(|bias| bias.val()))
+    }
+}

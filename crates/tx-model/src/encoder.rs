@@ -1,0 +1,91 @@
+//! The encoder: left half of the paper's figure 1, section 3.1.
+
+use burn::{
+    module::Module,
+    nn::LayerNorm,
+    tensor::{Bool, Device, Tensor},
+};
+
+use crate::{
+    attention::{AttentionKind, MultiHeadAttention},
+    config::ModelConfig,
+    feed_forward::FeedForward,
+    residual::{Residual, final_norm, residual_dropout},
+};
+
+/// One layer: self-attention, then feed-forward, each in a residual connection.
+#[derive(Module, Debug)]
+pub struct EncoderLayer {
+    self_attention: MultiHeadAttention,
+    self_attention_residual: Residual,
+    feed_forward: FeedForward,
+    feed_forward_residual: Residual,
+}
+
+impl EncoderLayer {
+    fn new(config: &ModelConfig, device: &Device) -> Self {
+        Self {
+            self_attention: MultiHeadAttention::new(config, AttentionKind::SelfAttention, device),
+            self_attention_residual: Residual::new(config, config.dropout.residual, device),
+            feed_forward: FeedForward::new(config, device),
+            feed_forward_residual: Residual::new(config, residual_dropout(config), device),
+        }
+    }
+
+    /// # Shapes
+    ///
+    /// - `x`: `[B, S, d_model]`
+    /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be seen
+    /// - returns `[B, S, d_model]` and the attention weights `[B, H, S, S]`
+    pub fn forward(&self, x: Tensor<3>, blocked: Option<Tensor<4, Bool>>) -> (Tensor<3>, Tensor<4>) {
+        let y = self.self_attention_residual.enter(x.clone());
+        let memory = self.self_attention.keys_values(y.clone(), 0);
+        let attention = self.self_attention.forward(y, &memory, blocked, 0);
+        let x = self.self_attention_residual.leave(x, attention.context);
+
+        let y = self.feed_forward_residual.enter(x.clone());
+        let x = self.feed_forward_residual.leave(x, self.feed_forward.forward(y));
+        (x, attention.weights)
+    }
+}
+
+/// `N` layers, and in pre-norm a last normalisation.
+#[derive(Module, Debug)]
+pub struct Encoder {
+    layers: Vec<EncoderLayer>,
+    norm: Option<LayerNorm>,
+}
+
+impl Encoder {
+    /// Draws the weights; `config` must have been checked.
+    pub(crate) fn new(config: &ModelConfig, layers: usize, device: &Device) -> Self {
+        Self {
+            layers: (0..layers).map(|_| EncoderLayer::new(config, device)).collect(),
+            norm: final_norm(config, device),
+        }
+    }
+
+    /// # Shapes
+    ///
+    /// - `x`: `[B, S, d_model]`, embedded tokens; and so is the result
+    /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be seen
+    /// - `weights`: where given, gets the attention `[B, H, S, S]` of each layer in turn
+    pub fn forward(
+        &self,
+        mut x: Tensor<3>,
+        blocked: Option<Tensor<4, Bool>>,
+        mut weights: Option<&mut Vec<Tensor<4>>>,
+    ) -> Tensor<3> {
+        for layer in &self.layers {
+            let (y, attention) = layer.forward(x, blocked.clone());
+            x = y;
+            if let Some(weights) = &mut weights {
+                weights.push(attention);
+            }
+        }
+        match &self.norm {
+            Some(norm) => norm.forward(x),
+            None => x,
+        }
+    }
+}

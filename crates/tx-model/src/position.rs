@@ -1,0 +1,156 @@
+//! Where a token stands: section 3.5 of the paper and later ways to say it.
+
+use burn::{
+    module::{Module, Param},
+    nn::Initializer,
+    tensor::{Device, Tensor, TensorData},
+};
+
+use crate::config::{ModelConfig, Positions};
+
+/// The longest wavelength is `2π` times this (section 3.5).
+const WAVELENGTH_BASE: f64 = 10_000.0;
+
+/// Adds a vector to each embedding that tells its place, where the configuration asks for one.
+#[derive(Module, Debug)]
+pub struct PositionalEncoding {
+    /// Fixed sines and cosines `[max_len, d_model]`; computed, never saved.
+    sinusoids: Option<Tensor<2>>,
+    /// A learned vector per place `[max_len, d_model]`.
+    learned: Option<Param<Tensor<2>>>,
+}
+
+impl PositionalEncoding {
+    /// Builds the table; `config` must have been checked.
+    pub(crate) fn new(config: &ModelConfig, device: &Device) -> Self {
+        let shape = [config.max_len, config.d_model];
+        let std = (config.d_model as f64).sqrt().recip();
+        Self {
+            sinusoids: (config.positions == Positions::Sinusoidal)
+                .then(|| sinusoids(config.max_len, config.d_model, device)),
+            learned: (config.positions == Positions::Learned)
+                .then(|| Initializer::Normal { mean: 0.0, std }.init(shape, device)),
+        }
+    }
+
+    /// Adds the places `offset..offset + L` to `x`.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[B, L, d_model]`, and so is the result
+    ///
+    /// # Panics
+    ///
+    /// When `offset + L` is more than the `max_len` of the configuration.
+    pub fn forward(&self, x: Tensor<3>, offset: usize) -> Tensor<3> {
+        let [_, len, _] = x.dims();
+        let table = match (&self.sinusoids, &self.learned) {
+            (Some(table), _) => table.clone(),
+            (None, Some(table)) => table.val(),
+            (None, None) => return x,
+        };
+        let [max_len, _] = table.dims();
+        assert!(
+            offset + len <= max_len,
+            "place {} is beyond `max_len` = {max_len}",
+            offset + len
+        );
+        x + table.slice([offset..offset + len]).unsqueeze()
+    }
+}
+
+/// The paper's table: `PE(pos, 2i) = sin(pos / 10000^(2i/d_model))`, and the cosine at `2i + 1`.
+///
+/// # Shapes
+///
+/// - returns `[max_len, d_model]`; `d_model` is even
+pub fn sinusoids(max_len: usize, d_model: usize, device: &Device) -> Tensor<2> {
+    let mut table = Vec::with_capacity(max_len * d_model);
+    for place in 0..max_len {
+        for pair in 0..d_model / 2 {
+            let angle = angle(place, pair, d_model);
+            table.push(angle.sin() as f32);
+            table.push(angle.cos() as f32);
+        }
+    }
+    Tensor::from_data(TensorData::new(table, [max_len, d_model]), device)
+}
+
+/// `place / 10000^(2 pair / features)`, in radians.
+fn angle(place: usize, pair: usize, features: usize) -> f64 {
+    place as f64 / WAVELENGTH_BASE.powf(2.0 * pair as f64 / features as f64)
+}
+
+/// Turns each pair of features `(x_i, x_{i + D/2})` by an angle proportional to the token's place,
+/// so that the product of a query and a key depends on their distance alone (Su et al. 2021).
+///
+/// # Shapes
+///
+/// - `x_bhld`: `[B, H, L, D]`, D even; place of the first token is `offset`
+pub(crate) fn rotate(x_bhld: Tensor<4>, offset: usize) -> Tensor<4> {
+    let [_, _, len, d_head] = x_bhld.dims();
+    let half = d_head / 2;
+    let angles: Vec<f64> = (offset..offset + len)
+        .flat_map(|place| (0..half).map(move |pair| angle(place, pair, d_head)))
+        .collect();
+    let device = x_bhld.device().inner();
+    let table = |f: fn(f64) -> f64| {
+        let values: Vec<f32> = angles.iter().map(|&angle| f(angle) as f32).collect();
+        Tensor::<4>::from_data(TensorData::new(values, [1, 1, len, half]), &device)
+    };
+    let (cos, sin) = (table(f64::cos), table(f64::sin));
+    let first = x_bhld.clone().narrow(3, 0, half);
+    let second = x_bhld.narrow(3, half, half);
+    Tensor::cat(
+        vec![
+            first.clone() * cos.clone() - second.clone() * sin.clone(),
+            first * sin + second * cos,
+        ],
+        3,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Tolerance;
+
+    /// d_model 4: the wavelengths are 2π and 2π · 100.
+    #[test]
+    fn sinusoids_are_the_papers() {
+        let table = sinusoids(2, 4, &Device::flex());
+        let expected = TensorData::from([
+            [0.0_f64, 1.0, 0.0, 1.0],
+            [1.0_f64.sin(), 1.0_f64.cos(), 0.01_f64.sin(), 0.01_f64.cos()],
+        ]);
+        table.into_data().assert_approx_eq::<f32>(&expected.convert::<f32>(), Tolerance::default());
+    }
+
+    #[test]
+    fn an_offset_is_a_later_part_of_the_same_table() {
+        let device = Device::flex();
+        for positions in [Positions::Sinusoidal, Positions::Learned, Positions::None] {
+            let config =
+                ModelConfig { d_model: 6, max_len: 9, positions, ..ModelConfig::default() };
+            let encoding = PositionalEncoding::new(&config, &device);
+            let whole = encoding.forward(Tensor::ones([1, 9, 6], &device), 0);
+            let part = encoding.forward(Tensor::ones([1, 2, 6], &device), 5);
+            part.into_data().assert_eq(&whole.slice([0..1, 5..7]).into_data(), true);
+        }
+    }
+
+    /// Moving both tokens by the same number of places changes no product.
+    #[test]
+    fn rotated_products_depend_on_the_distance_alone() {
+        let device = Device::flex();
+        let q = Tensor::<4>::from_data([[[[0.3, -1.2, 0.7, 0.4]]]], &device);
+        let k = Tensor::<4>::from_data([[[[1.1, 0.2, -0.5, 0.9]]]], &device);
+        let product = |q_place, k_place| {
+            (rotate(q.clone(), q_place) * rotate(k.clone(), k_place)).sum().into_scalar::<f32>()
+        };
+        assert!((product(7, 3) - product(104, 100)).abs() < 1e-5);
+        assert!((product(7, 3) - product(7, 4)).abs() > 1e-2);
+        // Place 0 turns nothing: 0.33 - 0.24 - 0.35 + 0.36.
+        assert!((product(0, 0) - 0.1).abs() < 1e-6);
+    }
+}

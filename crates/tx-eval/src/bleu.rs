@@ -36,7 +36,9 @@ pub struct Bleu {
     pub tokenizer: Tokenizer,
     /// What to do about an order without a single match.
     pub smoothing: Smoothing,
-    /// Compare in lower case (Unicode's full mapping). Shown as `case:lc` in the signature.
+    /// Compare in lower case (Unicode's full mapping). Shown as `case:lc` in the signature. The few
+    /// letters that the Unicode version of Rust has and that of one's Python has not, or the other
+    /// way round, may differ from sacreBLEU.
     pub lowercase: bool,
 }
 
@@ -271,7 +273,7 @@ impl Statistics {
             return precisions;
         }
         let mut stand_in = 1.0;
-        for order in 0..MAX_ORDER {
+        for (order, precision) in precisions.iter_mut().enumerate() {
             let mut matches = self.counts[order] as f64;
             let mut total = self.totals[order] as f64;
             if let Smoothing::AddK(k) = smoothing
@@ -293,7 +295,7 @@ impl Statistics {
                     Smoothing::AddK(_) | Smoothing::None => 0.0,
                 };
             }
-            precisions[order] = 100.0 * matches / total;
+            *precision = 100.0 * matches / total;
         }
         precisions
     }

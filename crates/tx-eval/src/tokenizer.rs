@@ -75,4 +75,11 @@ mod tests {
         assert_eq!(words(line).collect::<Vec<_>>(), ["a", "b", "c", "d\u{200b}e", "\u{feff}f"]);
         assert_eq!(words(" \t").count(), 0);
     }
+
+    /// The hyphen joins a line to the next one only if there is a next one.
+    #[test]
+    fn the_end_of_the_line_is_trimmed_before_hyphens_are_joined() {
+        assert_eq!(Tokenizer::V13a.tokenize("one-\n"), ["one-"]);
+        assert_eq!(Tokenizer::V13a.tokenize("one-\ntwo"), ["onetwo"]);
+    }
 }

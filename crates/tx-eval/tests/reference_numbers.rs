@@ -1,6 +1,8 @@
 //! Every number and signature against sacreBLEU and jiwer, over the corpus of
 //! `fixtures/generate.py`: eight languages, and lines made for the corners of the tokenizer.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests may panic")]
+
 use std::collections::HashMap;
 
 use serde::Deserialize;

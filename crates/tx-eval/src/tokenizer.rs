@@ -1,0 +1,85 @@
+//! How a line becomes the words that a metric counts.
+
+use crate::tokenizer_13a;
+
+/// A tokenizer of sacreBLEU, by its behaviour and its name in signatures.
+///
+/// Trained subword tokenizers have no place here: a score must not depend on the model's
+/// vocabulary, so hypotheses are detokenized text and the metric splits it by fixed rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Tokenizer {
+    /// `13a`: the rules of WMT's `mteval-v13a.pl`, and sacreBLEU's default. Punctuation becomes
+    /// words of its own, except apostrophes, most hyphens, and the marks inside `1,000.5`.
+    #[default]
+    V13a,
+    /// `none`: split at white space only, for text that is already tokenized. Scores are not
+    /// comparable to published ones.
+    None,
+}
+
+impl Tokenizer {
+    /// The name in sacreBLEU's options and signatures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V13a => "13a",
+            Self::None => "none",
+        }
+    }
+
+    /// The words of one line; white space at its end does not matter.
+    ///
+    /// ```
+    /// use tx_eval::Tokenizer;
+    ///
+    /// let line = "He paid 1,000.5 &euro; (twice).";
+    /// assert_eq!(
+    ///     Tokenizer::V13a.tokenize(line),
+    ///     ["He", "paid", "1,000.5", "&", "euro", ";", "(", "twice", ")", "."],
+    /// );
+    /// assert_eq!(Tokenizer::None.tokenize(line), ["He", "paid", "1,000.5", "&euro;", "(twice)."]);
+    /// ```
+    pub fn tokenize(self, line: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        self.for_each_word(line, |word| words.push(word.to_owned()));
+        words
+    }
+
+    /// Calls `visit` with each word of the line, without allocating a string for it.
+    pub(crate) fn for_each_word(self, line: &str, visit: impl FnMut(&str)) {
+        match self {
+            Self::V13a => tokenizer_13a::for_each_word(line.trim_end_matches(is_space), visit),
+            Self::None => words(line).for_each(visit),
+        }
+    }
+}
+
+/// The parts of a line between runs of white space, as Python's `str.split()` finds them.
+pub(crate) fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(is_space).filter(|word| !word.is_empty())
+}
+
+/// White space as Python's `str.isspace` has it: Unicode's `White_Space` and the four ASCII
+/// separators U+001C to U+001F, which Unicode does not count. A byte order mark is no space.
+pub(crate) fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_where_python_splits_them() {
+        let line = " a\u{a0}b\u{1f}c\u{3000}d\u{200b}e\u{85}\u{feff}f\r\n";
+        assert_eq!(words(line).collect::<Vec<_>>(), ["a", "b", "c", "d\u{200b}e", "\u{feff}f"]);
+        assert_eq!(words(" \t").count(), 0);
+    }
+
+    /// The hyphen joins a line to the next one only if there is a next one.
+    #[test]
+    fn the_end_of_the_line_is_trimmed_before_hyphens_are_joined() {
+        assert_eq!(Tokenizer::V13a.tokenize("one-\n"), ["one-"]);
+        assert_eq!(Tokenizer::V13a.tokenize("one-\ntwo"), ["onetwo"]);
+    }
+}

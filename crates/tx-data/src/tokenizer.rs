@@ -8,12 +8,12 @@ use std::{fs, path::Path};
 use serde::{Deserialize, Serialize};
 use tokenizers::{
     AddedToken, NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior, Tokenizer as Inner,
-    TrainerWrapper,
+
     decoders::{
         DecoderWrapper, fuse::Fuse, sequence::Sequence as DecoderSequence, wordpiece::WordPiece,
     },
     models::{
-        ModelWrapper,
+        ModelWrapper, TrainerWrapper,
         bpe::{BPE, BpeTrainerBuilder},
         wordlevel::{WordLevel, WordLevelTrainer},
     },

@@ -1,1 +1,3 @@
-//! Train Transformers for translation with the Burn Learner.
+//! Training.
+
+pub mod loss;

@@ -2,4 +2,3 @@
 
 pub mod generated;
 pub mod local;
-pub mod phrasebook;

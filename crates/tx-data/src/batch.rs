@@ -1,0 +1,97 @@
+//! Padded batches on a device. The only shift by one stands here.
+
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+
+use crate::{encode::EncodedPair, mask, special::PAD};
+
+/// A batch to train on: the decoder reads `target_in` and is to say `target_out`.
+#[derive(Debug, Clone)]
+pub struct Seq2SeqBatch {
+    /// Ids `[B, S]`, padded on the right.
+    pub source: Tensor<2, Int>,
+    /// `[B, 1, 1, S]`; `true` = padding.
+    pub source_blocked: Tensor<4, Bool>,
+    /// Ids `[B, T]`: the target without its last token, padded on the right.
+    pub target_in: Tensor<2, Int>,
+    /// `[1, 1, T, T]`; `true` = a later token.
+    pub target_blocked: Tensor<4, Bool>,
+    /// Ids `[B, T]`: the target without its first token, padded on the right.
+    pub target_out: Tensor<2, Int>,
+    /// Tokens of `source` that are not padding.
+    pub source_tokens: usize,
+    /// Tokens of `target_out` that are not padding: what a loss is averaged over.
+    pub target_tokens: usize,
+}
+
+impl Seq2SeqBatch {
+    /// Puts `pairs` side by side.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, TensorData};
+    /// use tx_data::{EncodedPair, Seq2SeqBatch};
+    ///
+    /// let pair = EncodedPair { source: vec![5, 6, 2], target: vec![1, 7, 2] };
+    /// let batch = Seq2SeqBatch::new(&[&pair], &Device::flex());
+    /// batch.target_in.into_data().assert_eq(&TensorData::from([[1, 7]]), false);
+    /// batch.target_out.into_data().assert_eq(&TensorData::from([[7, 2]]), false);
+    /// assert_eq!(batch.target_tokens, 2);
+    /// ```
+    pub fn new(pairs: &[&EncodedPair], device: &Device) -> Self {
+        let inputs: Vec<&[u32]> = pairs
+            .iter()
+            .map(|pair| pair.target.split_last().map_or(&[][..], |(_, rest)| rest))
+            .collect();
+        let outputs: Vec<&[u32]> = pairs
+            .iter()
+            .map(|pair| pair.target.split_first().map_or(&[][..], |(_, rest)| rest))
+            .collect();
+        let sources: Vec<&[u32]> = pairs.iter().map(|pair| &pair.source[..]).collect();
+
+        let source = padded(&sources, device);
+        let target_in = padded(&inputs, device);
+        let [_, target_len] = target_in.dims();
+        Self {
+            source_blocked: mask::padding(&source),
+            source,
+            target_in,
+            target_blocked: mask::causal(target_len, device),
+            target_out: padded(&outputs, device),
+            source_tokens: sources.iter().map(|ids| ids.len()).sum(),
+            target_tokens: outputs.iter().map(|ids| ids.len()).sum(),
+        }
+    }
+}
+
+/// Rows of ids, filled up to the longest with padding: `[B, L]`.
+pub fn padded(rows: &[&[u32]], device: &Device) -> Tensor<2, Int> {
+    let len = rows.iter().map(|row| row.len()).max().unwrap_or(0);
+    let mut ids = vec![PAD as i32; rows.len() * len];
+    for (index, row) in rows.iter().enumerate() {
+        for (slot, &id) in ids[index * len..].iter_mut().zip(*row) {
+            *slot = id as i32;
+        }
+    }
+    Tensor::from_data(TensorData::new(ids, [rows.len(), len]), device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shift_by_one_and_the_padding() {
+        let long = EncodedPair { source: vec![5, 2], target: vec![1, 7, 8, 2] };
+        let short = EncodedPair { source: vec![5, 6, 4, 2], target: vec![1, 9, 2] };
+        let batch = Seq2SeqBatch::new(&[&long, &short], &Device::flex());
+
+        let expect = |tensor: Tensor<2, Int>, expected: TensorData| {
+            tensor.into_data().assert_eq(&expected, false);
+        };
+        expect(batch.source, TensorData::from([[5, 2, 0, 0], [5, 6, 4, 2]]));
+        expect(batch.target_in, TensorData::from([[1, 7, 8], [1, 9, 0]]));
+        expect(batch.target_out, TensorData::from([[7, 8, 2], [9, 2, 0]]));
+        assert_eq!(batch.source_blocked.dims(), [2, 1, 1, 4]);
+        assert_eq!(batch.target_blocked.dims(), [1, 1, 3, 3]);
+        assert_eq!((batch.source_tokens, batch.target_tokens), (6, 5));
+    }
+}

@@ -1,0 +1,194 @@
+//! From text pairs to id pairs, with a policy for those that do not fit.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::DataError,
+    pair::SentencePair,
+    special::EOS,
+    tokenizer::{Tokenizer, Tokenizers},
+};
+
+/// A sentence and its translation, as token ids with the special tokens around them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedPair {
+    /// What the encoder reads; ends with `<eos>`.
+    pub source: Vec<u32>,
+    /// `<bos> … <eos>`.
+    pub target: Vec<u32>,
+}
+
+/// What happens to a pair of which one side has more than the allowed tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LongPolicy {
+    /// The pair is left out.
+    Skip,
+    /// The side is cut and ended with `<eos>`.
+    Cut,
+}
+
+/// What became of a corpus on its way to ids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EncodingReport {
+    /// Pairs that came in.
+    pub pairs: usize,
+    /// Pairs left out because a side has no text.
+    pub empty: usize,
+    /// The first of them, from 1.
+    pub first_empty: Option<usize>,
+    /// Pairs left out or cut because a side is too long.
+    pub long: usize,
+    /// What was done to them.
+    pub policy: Option<LongPolicy>,
+    /// Tokens of the longest source that came in, special tokens included.
+    pub longest_source: usize,
+    /// Tokens of the longest target that came in, special tokens included.
+    pub longest_target: usize,
+}
+
+impl fmt::Display for EncodingReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left_out = match self.policy {
+            Some(LongPolicy::Skip) => self.empty + self.long,
+            _ => self.empty,
+        };
+        write!(
+            f,
+            "{} pairs, longest source {} and target {} tokens",
+            self.pairs - left_out,
+            self.longest_source,
+            self.longest_target
+        )?;
+        if let Some(first) = self.first_empty {
+            write!(f, "; {} with an empty side left out (first: line {first})", self.empty)?;
+        }
+        match self.policy {
+            Some(LongPolicy::Skip) => write!(f, "; {} too long left out", self.long),
+            Some(LongPolicy::Cut) => write!(f, "; {} too long cut", self.long),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Encodes a corpus in order. Pairs with an empty side are left out, over-long ones treated by
+/// `policy`; both are counted.
+///
+/// # Errors
+///
+/// When nothing is left; `what` names the corpus in the message.
+pub fn encode_corpus(
+    pairs: &[SentencePair],
+    tokenizers: &Tokenizers,
+    max_len: usize,
+    policy: LongPolicy,
+    what: &str,
+) -> Result<(Vec<EncodedPair>, EncodingReport), DataError> {
+    let mut report = EncodingReport { pairs: pairs.len(), ..EncodingReport::default() };
+    let sources = encode_side(&tokenizers.source, pairs.iter().map(|pair| &pair.source))?;
+    let targets = encode_side(&tokenizers.target, pairs.iter().map(|pair| &pair.target))?;
+    let mut encoded = Vec::with_capacity(pairs.len());
+    for (index, (mut source, mut target)) in sources.into_iter().zip(targets).enumerate() {
+        let pair = &pairs[index];
+        if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
+            report.empty += 1;
+            report.first_empty.get_or_insert(index + 1);
+            continue;
+        }
+        report.longest_source = report.longest_source.max(source.len());
+        report.longest_target = report.longest_target.max(target.len());
+        if source.len() > max_len || target.len() > max_len {
+            report.long += 1;
+            report.policy = Some(policy);
+            match policy {
+                LongPolicy::Skip => continue,
+                LongPolicy::Cut => [&mut source, &mut target].map(|side| cut(side, max_len)),
+            };
+        }
+        encoded.push(EncodedPair { source, target });
+    }
+    if encoded.is_empty() {
+        let reason = format!(
+            "{} pairs, {} with an empty side, {} longer than {max_len} tokens",
+            report.pairs, report.empty, report.long
+        );
+        return Err(DataError::NoPairs { what: what.into(), reason });
+    }
+    Ok((encoded, report))
+}
+
+/// Shortens a sentence to `max_len` tokens, the last of which is `<eos>`.
+pub fn cut(ids: &mut Vec<u32>, max_len: usize) {
+    if ids.len() > max_len {
+        ids.truncate(max_len);
+        if let Some(last) = ids.last_mut() {
+            *last = EOS;
+        }
+    }
+}
+
+fn encode_side<'a>(
+    tokenizer: &Tokenizer,
+    texts: impl Iterator<Item = &'a String>,
+) -> Result<Vec<Vec<u32>>, DataError> {
+    tokenizer.encode_batch(texts.map(String::as_str).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        special::BOS,
+        tokenizer::{TokenizerConfig, TokenizerKind},
+    };
+
+    fn corpus() -> (Vec<SentencePair>, Tokenizers) {
+        let pairs = [("a", "b"), (" ", "b"), ("a a a a", "b"), ("a", "b b b"), ("a", "")]
+            .map(|(source, target)| SentencePair::new(source, target))
+            .to_vec();
+        let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
+        let tokenizers = Tokenizers::train(&config, &pairs).unwrap();
+        (pairs, tokenizers)
+    }
+
+    #[test]
+    fn empty_and_long_pairs_are_left_out_and_counted() {
+        let (pairs, tokenizers) = corpus();
+        let (encoded, report) =
+            encode_corpus(&pairs, &tokenizers, 4, LongPolicy::Skip, "test").unwrap();
+        assert_eq!(encoded.len(), 1);
+        assert_eq!(
+            report.to_string(),
+            "1 pairs, longest source 5 and target 5 tokens; 2 with an empty side left out \
+             (first: line 2); 2 too long left out"
+        );
+    }
+
+    #[test]
+    fn a_cut_side_still_ends() {
+        let (pairs, tokenizers) = corpus();
+        let (encoded, report) =
+            encode_corpus(&pairs, &tokenizers, 4, LongPolicy::Cut, "test").unwrap();
+        let (a, b) = (tokenizers.source.id("a").unwrap(), tokenizers.target.id("b").unwrap());
+        let expected = [
+            EncodedPair { source: vec![a, EOS], target: vec![BOS, b, EOS] },
+            EncodedPair { source: vec![a, a, a, EOS], target: vec![BOS, b, EOS] },
+            EncodedPair { source: vec![a, EOS], target: vec![BOS, b, b, EOS] },
+        ];
+        assert_eq!(encoded, expected);
+        assert_eq!((report.long, report.empty), (2, 2));
+    }
+
+    #[test]
+    fn nothing_left_is_an_error_with_counts() {
+        let (pairs, tokenizers) = corpus();
+        let error =
+            encode_corpus(&pairs, &tokenizers, 2, LongPolicy::Skip, "`x.de`").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no usable sentence pair in `x.de`: 5 pairs, 2 with an empty side, 3 longer than 2 tokens"
+        );
+    }
+}

@@ -18,15 +18,6 @@ pub enum DataError {
         source: io::Error,
     },
 
-    /// A file could not be written.
-    #[error("cannot write `{path}`")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-
     /// A line is not valid UTF-8.
     #[error("`{path}` line {line} is not valid UTF-8 (byte {byte} of the line)")]
     Utf8 {

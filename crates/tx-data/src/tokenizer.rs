@@ -178,14 +178,23 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, is no tokenizer, or has other special tokens or ids than
-    /// [`special`](crate::special).
+    /// When the file cannot be read, or as [`from_json`](Self::from_json).
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let json =
             fs::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+        Self::from_json(&json, path)
+    }
+
+    /// Reads the content of a `tokenizer.json`; `path` is for messages.
+    ///
+    /// # Errors
+    ///
+    /// When it is no tokenizer, or has other special tokens or ids than
+    /// [`special`](crate::special).
+    pub fn from_json(json: &[u8], path: &Path) -> Result<Self, DataError> {
         let problem = |problem| DataError::TokenizerFile { path: path.into(), problem };
         let mut inner =
-            Inner::from_bytes(&json).map_err(|error| problem(format!("not readable: {error}")))?;
+            Inner::from_bytes(json).map_err(|error| problem(format!("not readable: {error}")))?;
         for (id, token) in SPECIAL_TOKENS.iter().enumerate() {
             let found = inner.token_to_id(token);
             if found != Some(id as u32) {
@@ -198,14 +207,13 @@ impl Tokenizer {
         Ok(Self { inner })
     }
 
-    /// Writes a `tokenizer.json`.
+    /// The content of a `tokenizer.json`; the same for the same tokenizer.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), DataError> {
-        let json = self.inner.to_string(true).map_err(DataError::Tokenizer)?;
-        fs::write(path, json).map_err(|source| DataError::Write { path: path.into(), source })
+    /// When the library cannot write itself out; no such tokenizer is known.
+    pub fn to_json(&self) -> Result<String, DataError> {
+        self.inner.to_string(true).map_err(DataError::Tokenizer)
     }
 
     /// Token ids of a text, special tokens included.

@@ -1,1 +1,30 @@
-//! Translate with trained Transformer bundles: search, cache, detokenized text.
+//! Translate with trained Transformers: bundles on disk, search, text.
+//!
+//! A [`Bundle`] is a folder with weights, configuration and tokenizers. A [`Translator`] opens one
+//! and turns text into text; [`search`] finds target ids for source ids and knows no text.
+//!
+//! ```no_run
+//! use burn::tensor::Device;
+//! use tx_infer::{SearchOptions, Translator};
+//!
+//! let device = Device::flex();
+//! let translator = Translator::open("runs/phrasebook".as_ref(), &device)?;
+//! assert_eq!(translator.translate("Where is the cat?")?, "Dov'è il gatto?");
+//!
+//! let careful = translator.with_options(SearchOptions { beam: 8, ..SearchOptions::default() })?;
+//! for translation in careful.translate_batch(&["The house is red.", "", "We eat."])? {
+//!     println!("{}", translation.text);
+//! }
+//! # Ok::<(), tx_infer::InferError>(())
+//! ```
+
+pub mod bundle;
+pub mod search;
+pub mod translator;
+
+pub mod error;
+
+pub use bundle::Bundle;
+pub use error::InferError;
+pub use search::{Hypothesis, SearchOptions};
+pub use translator::{Scored, Translation, Translator};

@@ -83,9 +83,24 @@ impl Transformer {
         vocab: VocabSizes,
         device: &Device,
     ) -> Result<Self, ConfigError> {
+        let model = Self::to_be_loaded(config, vocab, device)?;
+        draw_weights(&model);
+        Ok(model)
+    }
+
+    /// Like [`new`](Self::new), but a weight is drawn only if it is read before it is loaded.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn to_be_loaded(
+        config: &ModelConfig,
+        vocab: VocabSizes,
+        device: &Device,
+    ) -> Result<Self, ConfigError> {
         config.check(vocab)?;
         let tied = config.tying != Tying::None;
-        let model = Self {
+        Ok(Self {
             source_embedding: init::embedding(config, vocab.source, device),
             target_embedding: (config.tying != Tying::All)
                 .then(|| init::embedding(config, vocab.target, device)),
@@ -94,9 +109,7 @@ impl Transformer {
             encoder: Encoder::new(config, config.encoder_layers, device),
             decoder: Decoder::new(config, device),
             projection: OutputProjection::new(config, vocab.target, tied, device),
-        };
-        draw_weights(&model);
-        Ok(model)
+        })
     }
 
     /// Scores every next target token.

@@ -1,0 +1,248 @@
+//! A trained model on disk: a folder that any tool can open.
+//!
+//! | file | what |
+//! |---|---|
+//! | `model.safetensors` | the weights, named by their place in the model |
+//! | `config.toml` | the model's shape, and the hashes of the tokenizers it was trained with |
+//! | `source.tokenizer.json`, `target.tokenizer.json` | Hugging Face tokenizers |
+//! | `provenance.toml` | where the model comes from: data, seed, versions, scores |
+//!
+//! A folder with `model.safetensors` is a whole bundle: that file is written last, and each file
+//! is written aside and renamed.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use burn::{
+    store::{ModuleSnapshot, SafetensorsStore},
+    tensor::Device,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tx_data::{Tokenizer, Tokenizers};
+use tx_model::{ModelConfig, Transformer, VocabSizes};
+
+use crate::error::InferError;
+
+/// The bundle format that this build writes and reads.
+pub const FORMAT: u32 = 1;
+
+const WEIGHTS: &str = "model.safetensors";
+const CONFIG: &str = "config.toml";
+const SOURCE_TOKENIZER: &str = "source.tokenizer.json";
+const TARGET_TOKENIZER: &str = "target.tokenizer.json";
+const PROVENANCE: &str = "provenance.toml";
+
+/// A model with all that is needed to translate text.
+#[derive(Debug, Clone)]
+pub struct Bundle {
+    /// The weights, on a device.
+    pub model: Transformer,
+    /// The model's shape.
+    pub config: ModelConfig,
+    /// Text to ids and back.
+    pub tokenizers: Tokenizers,
+    /// Where the model comes from, for people to read.
+    pub provenance: toml::Table,
+}
+
+/// `config.toml`.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BundleConfig {
+    format: u32,
+    vocabulary: VocabSizes,
+    tokenizers: Hashes,
+    model: ModelConfig,
+}
+
+/// SHA-256 of the tokenizer files, in hexadecimal.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hashes {
+    source_sha256: String,
+    target_sha256: String,
+}
+
+impl Bundle {
+    /// Opens a bundle and puts its weights on `device`.
+    ///
+    /// # Errors
+    ///
+    /// When a file is missing or damaged, or the files do not belong together; the message names
+    /// the file, what was found and what was expected.
+    pub fn open(folder: &Path, device: &Device) -> Result<Self, InferError> {
+        for missing in [WEIGHTS, CONFIG] {
+            if !folder.join(missing).is_file() {
+                return Err(InferError::NotABundle { path: folder.into(), missing });
+            }
+        }
+        let config = read_config(&folder.join(CONFIG))?;
+        let source = read_tokenizer(
+            &folder.join(SOURCE_TOKENIZER),
+            &config.tokenizers.source_sha256,
+            config.vocabulary.source,
+        )?;
+        let target = read_tokenizer(
+            &folder.join(TARGET_TOKENIZER),
+            &config.tokenizers.target_sha256,
+            config.vocabulary.target,
+        )?;
+        let mut model = Transformer::to_be_loaded(&config.model, config.vocabulary, device)?;
+        load_weights(&mut model, &folder.join(WEIGHTS))?;
+        Ok(Self {
+            model,
+            config: config.model,
+            tokenizers: Tokenizers { source, target },
+            provenance: read_toml(&folder.join(PROVENANCE))?,
+        })
+    }
+
+    /// Writes the bundle into `folder`, which is made if need be; a bundle there is replaced.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written. A bundle of the same run that was there stays usable.
+    pub fn save(&self, folder: &Path) -> Result<(), InferError> {
+        let write_error = |path: &Path| {
+            let path = path.to_owned();
+            move |source| InferError::Write { path, source }
+        };
+        fs::create_dir_all(folder).map_err(write_error(folder))?;
+
+        let source = self.tokenizers.source.to_json()?;
+        let target = self.tokenizers.target.to_json()?;
+        let config = BundleConfig {
+            format: FORMAT,
+            vocabulary: self.vocabulary(),
+            tokenizers: Hashes {
+                source_sha256: sha256(source.as_bytes()),
+                target_sha256: sha256(target.as_bytes()),
+            },
+            model: self.config.clone(),
+        };
+        let config = toml::to_string(&config)
+            .map_err(|error| write_error(&folder.join(CONFIG))(io::Error::other(error)))?;
+
+        let weights = folder.join(WEIGHTS);
+        for (name, content) in
+            [(CONFIG, config), (SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target)]
+        {
+            let path = folder.join(name);
+            if fs::read(&path).is_ok_and(|old| old == content.as_bytes()) {
+                continue;
+            }
+            // Weights of another model must not meet this model's configuration.
+            match fs::remove_file(&weights) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(write_error(&weights)(error));
+                }
+                _ => write_whole(&path, content.as_bytes()).map_err(write_error(&path))?,
+            }
+        }
+        let path = folder.join(PROVENANCE);
+        write_whole(&path, self.provenance.to_string().as_bytes()).map_err(write_error(&path))?;
+        save_weights(&self.model, &weights)
+            .map_err(|error| write_error(&weights)(io::Error::other(error)))
+    }
+
+    /// Ids of each side.
+    pub fn vocabulary(&self) -> VocabSizes {
+        VocabSizes {
+            source: self.tokenizers.source.vocab_size(),
+            target: self.tokenizers.target.vocab_size(),
+        }
+    }
+}
+
+fn read_config(path: &Path) -> Result<BundleConfig, InferError> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let problem =
+        |error: toml::de::Error| InferError::Config { path: path.into(), problem: error.to_string() };
+    let text = read_text(path)?;
+    // The format first: another one may have other keys.
+    let Format { format } = toml::from_str(&text).map_err(problem)?;
+    if format != FORMAT {
+        return Err(InferError::Format { path: path.into(), found: format, newest: FORMAT });
+    }
+    toml::from_str(&text).map_err(problem)
+}
+
+fn read_toml(path: &Path) -> Result<toml::Table, InferError> {
+    let problem =
+        |error: toml::de::Error| InferError::Config { path: path.into(), problem: error.to_string() };
+    toml::from_str(&read_text(path)?).map_err(problem)
+}
+
+fn read_text(path: &Path) -> Result<String, InferError> {
+    fs::read_to_string(path).map_err(|source| InferError::Read { path: path.into(), source })
+}
+
+fn read_tokenizer(path: &Path, hash: &str, vocabulary: usize) -> Result<Tokenizer, InferError> {
+    let json =
+        fs::read(path).map_err(|source| InferError::Read { path: path.into(), source })?;
+    let found = sha256(&json);
+    if found != hash {
+        let expected = hash.to_owned();
+        return Err(InferError::OtherTokenizer { path: path.into(), found, expected });
+    }
+    let tokenizer = Tokenizer::from_json(&json, path)?;
+    if tokenizer.vocab_size() != vocabulary {
+        return Err(InferError::VocabSize {
+            path: path.into(),
+            found: tokenizer.vocab_size(),
+            expected: vocabulary,
+        });
+    }
+    Ok(tokenizer)
+}
+
+fn load_weights(model: &mut Transformer, path: &Path) -> Result<(), InferError> {
+    let problem = |problem| InferError::Weights { path: path.into(), problem };
+    // Validation is ours, so that the message is ours too.
+    let mut store = SafetensorsStore::from_file(path).validate(false).allow_partial(true);
+    let result = model.load_from(&mut store).map_err(|error| problem(error.to_string()))?;
+    if let Some(error) = result.errors.first() {
+        return Err(problem(error.to_string()));
+    }
+    if let Some((name, _)) = result.missing.first() {
+        return Err(problem(format!("weight `{name}` is missing")));
+    }
+    match result.unused.first() {
+        Some(name) => Err(problem(format!("weight `{name}` is not part of the model"))),
+        None => Ok(()),
+    }
+}
+
+fn save_weights(
+    model: &Transformer,
+    path: &Path,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let mut store = SafetensorsStore::from_file(path).overwrite(true);
+    model.save_into(&mut store).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+/// Replaces a file by one with other content, or leaves it as it was.
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let mut file = File::create(&partial)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&partial, path)
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
+use tx_model::{DropoutConfig, Tying};
+
+use super::*;
+use crate::translator::Translator;
+
+fn bundle(words: &str) -> Bundle {
+    let device = Device::flex();
+    let pairs = [SentencePair::new(words, "uno due tre")];
+    let tokenizer = TokenizerConfig {
+        kind: TokenizerKind::Word,
+        joint: false,
+        ..TokenizerConfig::default()
+    };
+    let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();
+    let config = ModelConfig {
+        d_model: 8,
+        n_heads: 2,
+        d_ff: 8,
+        encoder_layers: 1,
+        decoder_layers: 1,
+        max_len: 12,
+        tying: Tying::None,
+        dropout: DropoutConfig::none(),
+        ..ModelConfig::default()
+    };
+    let vocab = VocabSizes {
+        source: tokenizers.source.vocab_size(),
+        target: tokenizers.target.vocab_size(),
+    };
+    let model = Transformer::new(&config, vocab, &device).unwrap();
+    let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
+    Bundle { model, config, tokenizers, provenance }
+}
+
+fn translations(bundle: Bundle) -> Vec<crate::Translation> {
+    let texts = ["one two", "three", "two two one three one"];
+    Translator::new(bundle, &Device::flex()).translate_batch(&texts).unwrap()
+}
+
+#[test]
+fn a_saved_bundle_opens_as_itself_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/folder");
+    let bundle = bundle("one two three");
+    bundle.save(&path).unwrap();
+    let opened = Bundle::open(&path, &Device::flex()).unwrap();
+    assert_eq!(opened.provenance, bundle.provenance);
+    // Scores are f32 and compared exactly.
+    assert_eq!(translations(opened), translations(bundle));
+}
+
+#[test]
+fn a_bundle_can_be_replaced_by_one_of_another_run() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle("one two three").save(folder.path()).unwrap();
+    let other = bundle("one two three four");
+    other.save(folder.path()).unwrap();
+    let opened = Bundle::open(folder.path(), &Device::flex()).unwrap();
+    assert_eq!(translations(opened), translations(other));
+}
+
+#[test]
+fn another_tokenizer_is_refused_with_both_hashes() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle("one two three").save(folder.path()).unwrap();
+    let other = bundle("four five six").tokenizers.source.to_json().unwrap();
+    let path = folder.path().join(SOURCE_TOKENIZER);
+    let expected = sha256(&fs::read(&path).unwrap());
+    fs::write(&path, &other).unwrap();
+    let error = Bundle::open(folder.path(), &Device::flex()).unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains(&expected) && message.contains(&sha256(other.as_bytes())), "{message}");
+    assert_eq!(error.hint(), Some("copy bundle folders whole: their files only fit each other"));
+}
+
+#[test]
+fn weights_of_another_shape_are_refused_by_name() {
+    let (small, large) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    bundle("one two").save(small.path()).unwrap();
+    bundle("one two three").save(large.path()).unwrap();
+    fs::copy(small.path().join(WEIGHTS), large.path().join(WEIGHTS)).unwrap();
+    let error = Bundle::open(large.path(), &Device::flex()).unwrap_err().to_string();
+    assert!(error.contains("source_embedding.weight"), "{error}");
+}
+
+#[test]
+fn damaged_and_missing_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Bundle::open(folder.path(), &Device::flex()).unwrap_err().to_string();
+    assert!(open().ends_with("is not a bundle: it has no `model.safetensors`"));
+
+    bundle("one two three").save(folder.path()).unwrap();
+    let weights = folder.path().join(WEIGHTS);
+    let whole = fs::read(&weights).unwrap();
+    fs::write(&weights, &whole[..whole.len() / 2]).unwrap();
+    assert!(open().contains("model.safetensors` does not hold the weights"), "{}", open());
+    fs::write(&weights, whole).unwrap();
+
+    let config = folder.path().join(CONFIG);
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("format = 1", "format = 7")).unwrap();
+    assert!(open().ends_with("is bundle format 7; this build reads format 1"), "{}", open());
+    fs::write(&config, text.replace("n_heads = 2", "n_heads = 3")).unwrap();
+    assert!(open().contains("`n_heads` = 3 must divide `d_model` = 8"), "{}", open());
+    fs::write(&config, text.replace("n_heads", "heads")).unwrap();
+    assert!(open().contains("unknown field `heads`"), "{}", open());
+
+    fs::write(&config, text).unwrap();
+    fs::remove_file(folder.path().join(TARGET_TOKENIZER)).unwrap();
+    assert!(open().contains("cannot read") && open().contains(TARGET_TOKENIZER), "{}", open());
+}

@@ -1,0 +1,126 @@
+//! What can go wrong between a bundle on disk and a translation.
+
+use std::{io, path::PathBuf};
+
+use tx_data::DataError;
+use tx_model::ConfigError;
+
+/// Why a bundle could not be opened or written, or a text not translated.
+///
+/// Each message says what was found and what was expected. The cause, where there is one, is in
+/// `source()` and not repeated in the message.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InferError {
+    /// The folder holds no bundle.
+    #[error("`{path}` is not a bundle: it has no `{missing}`")]
+    NotABundle {
+        /// The folder.
+        path: PathBuf,
+        /// The file that every bundle has.
+        missing: &'static str,
+    },
+
+    /// A file of the bundle is missing or unreadable.
+    #[error("cannot read `{path}`")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// A file of the bundle could not be written.
+    #[error("cannot write `{path}`")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// `config.toml` does not say what it should.
+    #[error("`{path}` is not a bundle's configuration: {problem}")]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column.
+        problem: String,
+    },
+
+    /// The bundle was written in a format this build does not know.
+    #[error("`{path}` is bundle format {found}; this build reads format {newest}")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format it says.
+        found: u32,
+        /// The format this build writes.
+        newest: u32,
+    },
+
+    /// The model's sizes contradict each other.
+    #[error(transparent)]
+    Model(#[from] ConfigError),
+
+    /// The weights file is damaged, or holds another model than the configuration says.
+    #[error("`{path}` does not hold the weights of this model: {problem}")]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong: the first weight that is missing, left over or of another shape.
+        problem: String,
+    },
+
+    /// A tokenizer is not the one that the model was trained with.
+    #[error("`{path}` is another tokenizer than the model was trained with: SHA-256 {found}, expected {expected}")]
+    OtherTokenizer {
+        /// The tokenizer's file.
+        path: PathBuf,
+        /// Of the file as it is.
+        found: String,
+        /// Of the file as it was written with the weights.
+        expected: String,
+    },
+
+    /// A tokenizer and the weights have different numbers of ids.
+    #[error("`{path}` has {found} ids, but the model was trained with {expected}")]
+    VocabSize {
+        /// The tokenizer's file.
+        path: PathBuf,
+        /// Ids of the tokenizer.
+        found: usize,
+        /// Ids of the model.
+        expected: usize,
+    },
+
+    /// A search option breaks a rule.
+    #[error("search options: {}", problems.join("; "))]
+    Search {
+        /// Key, value and rule of each.
+        problems: Vec<String>,
+    },
+
+    /// Text could not be tokenized.
+    #[error(transparent)]
+    Data(#[from] DataError),
+}
+
+impl InferError {
+    /// The next thing to try, if one is known; an app prints it on its own line as `hint: …`.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotABundle { .. } => {
+                Some("pass the folder that `train` named, once its first epoch is done")
+            }
+            Self::Format { found, newest, .. } if found > newest => {
+                Some("the bundle is newer than this build: update `translate`")
+            }
+            Self::Weights { .. } | Self::OtherTokenizer { .. } | Self::VocabSize { .. } => {
+                Some("copy bundle folders whole: their files only fit each other")
+            }
+            Self::Data(error) => error.hint(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Everything that decides a training run, as plain data.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tx_data::{BatchSize, LongPolicy, TokenizerConfig};
+use tx_model::ModelConfig;
+
+use crate::schedule::Schedule;
+
+/// One run: what to learn from, which model, how to train and how to check it.
+///
+/// Read from a recipe, a file or both (see [`recipe`](crate::recipe)); written whole into the run
+/// folder as `train.toml`. An unknown key is an error.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainConfig {
+    /// The recipe this came from, if any.
+    pub recipe: Option<String>,
+    /// What to learn from.
+    pub data: DataConfig,
+    /// How text becomes tokens.
+    pub tokenizer: TokenizerConfig,
+    /// The model's shape.
+    pub model: ModelConfig,
+    /// How to train.
+    pub train: OptimizationConfig,
+    /// How to check.
+    pub validation: ValidationConfig,
+}
+
+/// Where sentence pairs come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataSource {
+    /// Text files named by `train-source` and so on.
+    Files,
+    /// One pair of four words.
+    Toy,
+    /// Random words and their reverse.
+    Reverse,
+    /// A generated English–Italian phrase grammar.
+    Phrasebook,
+}
+
+/// What to learn from and what to check on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DataConfig {
+    /// Where sentence pairs come from.
+    pub source: DataSource,
+    /// Language of the source, as a code, for the record.
+    pub source_language: Option<String>,
+    /// Language of the target, as a code, for the record.
+    pub target_language: Option<String>,
+    /// Files: source side of the training pairs, plain or gzip.
+    pub train_source: Option<PathBuf>,
+    /// Files: target side of the training pairs.
+    pub train_target: Option<PathBuf>,
+    /// Files: both sides of the training pairs, tab-separated; instead of the two above.
+    pub train_tsv: Option<PathBuf>,
+    /// Files: source side of the validation pairs.
+    pub valid_source: Option<PathBuf>,
+    /// Files: target side of the validation pairs.
+    pub valid_target: Option<PathBuf>,
+    /// Files: both sides of the validation pairs, tab-separated.
+    pub valid_tsv: Option<PathBuf>,
+    /// Training pairs: how many to generate, or the first so many of a file.
+    pub train_pairs: Option<usize>,
+    /// Validation pairs: how many to generate, or the first so many of a file.
+    pub valid_pairs: Option<usize>,
+    /// Files without validation files: the share of pairs set aside, in `0.0..1.0`. At 0 the
+    /// training pairs themselves are checked on: for experiments in learning by heart.
+    pub valid_share: f64,
+    /// Longest side in tokens, special tokens included; `model.max_len` if not given.
+    pub max_len: Option<usize>,
+    /// What happens to longer pairs in training.
+    pub long: LongPolicy,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        Self {
+            source: DataSource::Files,
+            source_language: None,
+            target_language: None,
+            train_source: None,
+            train_target: None,
+            train_tsv: None,
+            valid_source: None,
+            valid_target: None,
+            valid_tsv: None,
+            train_pairs: None,
+            valid_pairs: None,
+            valid_share: 0.1,
+            max_len: None,
+            long: LongPolicy::Skip,
+        }
+    }
+}
+
+/// Which update rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimizerKind {
+    /// Adam (Kingma and Ba 2015); weight decay is added to the gradient.
+    Adam,
+    /// AdamW (Loshchilov and Hutter 2019); weight decay shrinks the weight itself.
+    AdamW,
+}
+
+/// How to train.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OptimizationConfig {
+    /// Decides the first weights, the order of the data and dropout.
+    pub seed: u64,
+    /// Passes over the training pairs, at most.
+    pub epochs: usize,
+    /// Updates, at most.
+    pub max_steps: Option<usize>,
+    /// Minutes of training and validation, at most; those before a resume count.
+    pub max_minutes: Option<f64>,
+    /// How large a batch is: `{ tokens = 4096 }` or `{ sentences = 64 }`.
+    pub batch: BatchSize,
+    /// Which update rule.
+    pub optimizer: OptimizerKind,
+    /// Peak learning rate, or the factor of `schedule = "noam"`.
+    pub learning_rate: f64,
+    /// How the learning rate goes.
+    pub schedule: Schedule,
+    /// Updates until the peak; 0 starts there.
+    pub warmup_steps: usize,
+    /// Adam's decay of the mean of gradients. Paper: 0.9.
+    pub beta1: f32,
+    /// Adam's decay of the mean of squared gradients. Paper: 0.98.
+    pub beta2: f32,
+    /// Adam's guard against division by zero. Paper: 1e-9.
+    pub epsilon: f32,
+    /// Weight decay; 0 is none.
+    pub weight_decay: f32,
+    /// Share of probability spread evenly over the vocabulary, `ε_ls` (section 5.4). Paper: 0.1.
+    pub label_smoothing: f64,
+    /// Longest gradient, as the norm over all weights together; longer ones are scaled down.
+    pub clip_norm: Option<f64>,
+}
+
+impl Default for OptimizationConfig {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            epochs: 10,
+            max_steps: None,
+            max_minutes: None,
+            batch: BatchSize::Tokens(4_096),
+            optimizer: OptimizerKind::Adam,
+            learning_rate: 1e-3,
+            schedule: Schedule::InverseSqrt,
+            warmup_steps: 400,
+            beta1: 0.9,
+            beta2: 0.98,
+            epsilon: 1e-9,
+            weight_decay: 0.0,
+            label_smoothing: 0.1,
+            clip_norm: Some(1.0),
+        }
+    }
+}
+
+/// Which figure says that a model is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BestBy {
+    /// Lowest loss per token on the validation pairs.
+    Loss,
+    /// Highest BLEU of translated validation sources.
+    Bleu,
+    /// Most validation sources translated exactly.
+    ExactMatch,
+}
+
+/// How BLEU splits words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BleuTokenizer {
+    /// sacreBLEU's default, for text as it is written.
+    #[serde(rename = "13a")]
+    V13a,
+    /// At spaces, for text that is tokenized already.
+    #[serde(rename = "none")]
+    None,
+}
+
+/// How to check a model during training.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ValidationConfig {
+    /// Epochs from one validation to the next; the last epoch is always validated.
+    pub every_epochs: usize,
+    /// Validation sources to translate, from the first.
+    pub sentences: usize,
+    /// Hypotheses kept when they are translated; 1 is greedy.
+    pub beam: usize,
+    /// Translations shown each time.
+    pub samples: usize,
+    /// How BLEU splits words.
+    pub tokenize: BleuTokenizer,
+    /// Which figure says that a model is better; the loss decides between equals.
+    pub best_by: BestBy,
+}
+
+impl Default for ValidationConfig {
+    fn default() -> Self {
+        Self {
+            every_epochs: 1,
+            sentences: 1_000,
+            beam: 1,
+            samples: 3,
+            tokenize: BleuTokenizer::V13a,
+            best_by: BestBy::Bleu,
+        }
+    }
+}
+
+impl TrainConfig {
+    /// The rules that are broken, as `section.key …`; empty when all is well. Nothing is read and
+    /// no device is touched.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut section = |name: &str, list: Vec<String>| {
+            problems.extend(list.into_iter().map(|problem| format!("[{name}] {problem}")));
+        };
+        section("data", self.data.problems(self.model.max_len));
+        section("tokenizer", self.tokenizer.problems());
+        section("model", self.model.problems());
+        section("train", self.train.problems());
+        section("validation", self.validation.problems());
+        if self.model.tying == tx_model::Tying::All && !self.tokenizer.joint {
+            problems.push(
+                "[model] `tying` = \"all\" needs one vocabulary: set `tokenizer.joint` = true".into(),
+            );
+        }
+        problems
+    }
+
+    /// Longest side of a training pair in tokens, special tokens included.
+    pub fn max_len(&self) -> usize {
+        self.data.max_len.unwrap_or(self.model.max_len)
+    }
+}
+
+impl DataConfig {
+    fn problems(&self, model_max_len: usize) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.source == DataSource::Files {
+            let sides = |split, source, target, tsv, needed| match (source, target, tsv) {
+                (true, true, false) | (false, false, true) => None,
+                (false, false, false) if !needed => None,
+                (false, false, false) => Some(format!(
+                    "`source` = \"files\" needs `{split}_source` and `{split}_target`, or \
+                     `{split}_tsv`"
+                )),
+                (_, _, true) => Some(format!(
+                    "`{split}_tsv` holds both sides: leave out `{split}_source` and \
+                     `{split}_target`"
+                )),
+                _ => Some(format!("`{split}_source` and `{split}_target` go together")),
+            };
+            problems.extend(sides(
+                "train",
+                self.train_source.is_some(),
+                self.train_target.is_some(),
+                self.train_tsv.is_some(),
+                true,
+            ));
+            problems.extend(sides(
+                "valid",
+                self.valid_source.is_some(),
+                self.valid_target.is_some(),
+                self.valid_tsv.is_some(),
+                false,
+            ));
+        }
+        for (key, count) in [("train_pairs", self.train_pairs), ("valid_pairs", self.valid_pairs)] {
+            if count == Some(0) {
+                problems.push(format!("`{key}` must be at least 1"));
+            }
+        }
+        if !(0.0..1.0).contains(&self.valid_share) {
+            problems.push(format!(
+                "`valid_share` = {} must be at least 0 and below 1",
+                self.valid_share
+            ));
+        }
+        match self.max_len {
+            Some(len) if len > model_max_len => problems.push(format!(
+                "`max_len` = {len} is more than `model.max_len` = {model_max_len}"
+            )),
+            Some(len) if len < 3 => {
+                problems.push(format!("`max_len` = {len} leaves no room between `<bos>` and `<eos>`"));
+            }
+            _ => {}
+        }
+        problems
+    }
+}
+
+impl OptimizationConfig {
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut rule = |holds: bool, problem: String| {
+            if !holds {
+                problems.push(problem);
+            }
+        };
+        rule(self.epochs > 0, "`epochs` must be at least 1".into());
+        rule(self.max_steps != Some(0), "`max_steps` must be at least 1".into());
+        let minutes = self.max_minutes;
+        rule(
+            minutes.is_none_or(|minutes| minutes > 0.0),
+            format!("`max_minutes` = {} must be more than 0", minutes.unwrap_or_default()),
+        );
+        let (BatchSize::Tokens(size) | BatchSize::Sentences(size)) = self.batch;
+        rule(size > 0, "`batch` must hold at least 1".into());
+        rule(
+            self.learning_rate > 0.0 && self.learning_rate.is_finite(),
+            format!("`learning_rate` = {} must be more than 0", self.learning_rate),
+        );
+        rule(
+            self.warmup_steps > 0 || !self.schedule.needs_warmup(),
+            "`warmup_steps` must be at least 1 for this `schedule`".into(),
+        );
+        for (key, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
+            rule(
+                (0.0..1.0).contains(&beta),
+                format!("`{key}` = {beta} must be at least 0 and below 1"),
+            );
+        }
+        rule(self.epsilon > 0.0, format!("`epsilon` = {} must be more than 0", self.epsilon));
+        rule(
+            self.weight_decay >= 0.0,
+            format!("`weight_decay` = {} must be at least 0", self.weight_decay),
+        );
+        rule(
+            (0.0..1.0).contains(&self.label_smoothing),
+            format!("`label_smoothing` = {} must be at least 0 and below 1", self.label_smoothing),
+        );
+        let clip = self.clip_norm;
+        rule(
+            clip.is_none_or(|norm| norm > 0.0),
+            format!("`clip_norm` = {} must be more than 0", clip.unwrap_or_default()),
+        );
+        problems
+    }
+}
+
+impl ValidationConfig {
+    fn problems(&self) -> Vec<String> {
+        [("every_epochs", self.every_epochs), ("sentences", self.sentences), ("beam", self.beam)]
+            .into_iter()
+            .filter(|(_, value)| *value == 0)
+            .map(|(key, _)| format!("`{key}` must be at least 1"))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_reports_its_problems_at_once() {
+        let mut config = TrainConfig::default();
+        config.data.train_source = Some("a".into());
+        config.data.max_len = Some(9_999);
+        config.tokenizer.joint = false;
+        config.model.n_heads = 7;
+        config.train.learning_rate = 0.0;
+        config.train.warmup_steps = 0;
+        config.validation.beam = 0;
+        assert_eq!(
+            config.problems(),
+            [
+                "[data] `train_source` and `train_target` go together",
+                "[data] `max_len` = 9999 is more than `model.max_len` = 512",
+                "[model] `n_heads` = 7 must divide `d_model` = 512 (remainder 1)",
+                "[train] `learning_rate` = 0 must be more than 0",
+                "[train] `warmup_steps` must be at least 1 for this `schedule`",
+                "[validation] `beam` must be at least 1",
+                "[model] `tying` = \"all\" needs one vocabulary: set `tokenizer.joint` = true",
+            ]
+        );
+    }
+}

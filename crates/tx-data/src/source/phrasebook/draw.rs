@@ -5,15 +5,15 @@ use rand_chacha::ChaCha8Rng;
 
 use super::grammar::{
     FOR_SALE, ON_ORDER, Role, additions, aspects, attributes, cities, clock_times, comparatives,
-    findable, forces, nouns, object_role, openings, owners, personal_predicates, predicates, rivals, subjects,
-    tense_words, themes, time_words, whereabouts,
+    findable, forces, nouns, object_role, openings, owners, personal_predicates, predicates,
+    rivals, subjects, tense_words, themes, time_words, whereabouts,
 };
-use super::lexicon::{Kind, NOUNS, Noun, PEOPLE, SKIES};
+use super::lexicon::{Adjective, Kind, NOUNS, Noun, PEOPLE, Position, SKIES};
 use super::sentence::{
     Aspect, Being, Clause, Count, Determiner, Existence, Force, NounPhrase, Place, Pronoun,
     Sentence, Subject, Tense, Weather,
 };
-use super::verbs::{Frame, Preposition, VERBS};
+use super::verbs::{Auxiliary, Frame, Preposition, VERBS, Verb};
 
 /// A source of random sentences.
 pub(super) struct Draw {
@@ -30,10 +30,10 @@ impl Draw {
     /// caller draws again.
     pub(super) fn sentence(&mut self) -> Option<Sentence> {
         let construction = self.weighted(&[
-            (0, 700),
-            (1, 90),
+            (0, 690),
+            (1, 105),
             (2, 35),
-            (3, 70),
+            (3, 85),
             (4, 20),
             (5, 25),
             (6, 30),
@@ -61,18 +61,23 @@ impl Draw {
     }
 
     fn clause(&mut self) -> Option<Clause> {
-        let verb = self.pick(VERBS)?;
-        let weights: Vec<_> = aspects(verb).into_iter().map(|it| (it, aspect_weight(it))).collect();
+        let weights: Vec<_> = VERBS.iter().map(|verb| (verb, verb_weight(verb))).collect();
+        let verb = self.weighted(&weights)?;
+        let weights: Vec<_> =
+            aspects(verb).into_iter().map(|it| (it, aspect_weight(it, verb))).collect();
         let aspect = self.weighted(&weights)?;
         let weights: Vec<_> = forces(aspect)
             .iter()
-            .map(|&force| (force, if force == Force::Stated { 50 } else { 25 }))
+            .map(|&force| (force, if force == Force::Stated { 56 } else { 22 }))
             .collect();
         let force = self.weighted(&weights)?;
-        let subject = self.subject(&subjects(verb))?;
+        let agrees = aspect == Aspect::Past && verb.auxiliary == Auxiliary::Essere;
+        let subject = self.subject(&subjects(verb), if agrees { 50 } else { 22 })?;
         let (mut object, mut place, mut extra) = (None, None, None);
         match verb.frame {
-            Frame::Object(kinds) => object = Some(self.phrase_of(kinds, object_role(aspect, force))?),
+            Frame::Object(kinds) => {
+                object = Some(self.phrase_of(kinds, object_role(aspect, force))?)
+            }
             Frame::Gift(kinds) => {
                 object = Some(self.phrase_of(kinds, object_role(aspect, force))?);
                 extra = Some((Preposition::To, self.phrase_of(PEOPLE, Role::Complement)?));
@@ -87,7 +92,9 @@ impl Draw {
             let noun = self.one_of(&additions(before))?;
             extra = Some((before, self.phrase(noun, Role::Complement)?));
         }
+        let optional = extra.is_some() && !matches!(verb.frame, Frame::Gift(_));
         let time = match self.weighted(&[(0, 45), (1, 37), (2, 18)])? {
+            _ if optional => None,
             0 => None,
             1 => self.one_of(&time_words(aspect)),
             _ => self.one_of(&clock_times(aspect)),
@@ -97,18 +104,23 @@ impl Draw {
     }
 
     fn being(&mut self) -> Option<Being> {
-        let (subject, adjectives) = if self.chance(25) {
+        let about = self.weighted(&[(0, 32), (1, 30), (2, 38)])?;
+        let (subject, adjectives) = if about == 0 {
             (Subject::Pronoun(self.pronoun()?), personal_predicates())
         } else {
-            let noun = self.pick(NOUNS)?;
+            let noun = if about == 1 { self.one_of(&nouns(PEOPLE))? } else { self.pick(NOUNS)? };
             (Subject::Phrase(self.phrase(noun, Role::Described)?), predicates(noun))
         };
+        // Some adjectives stand nowhere else.
+        let weight = |it: &Adjective| if it.position == Position::Predicate { 3 } else { 1 };
+        let weights: Vec<_> = adjectives.into_iter().map(|it| (it, weight(it))).collect();
+        let adjective = self.weighted(&weights)?;
         let tense = self.tense()?;
         let force = self.force()?;
         let time = self.chance(50).then(|| tense_words(tense));
         let time = time.and_then(|times| self.one_of(&times));
-        let adjective = self.one_of(&adjectives)?;
-        Some(Being { subject, tense, force, adjective, time })
+        let time_first = time.is_some() && force != Force::Asked && self.chance(50);
+        Some(Being { subject, tense, force, adjective, time, time_first })
     }
 
     fn comparison(&mut self) -> Option<Sentence> {
@@ -152,8 +164,8 @@ impl Draw {
     }
 
     /// Persons come about equally often, so that every form of every verb does.
-    fn subject(&mut self, nouns: &[&'static Noun]) -> Option<Subject> {
-        if self.chance(22) {
+    fn subject(&mut self, nouns: &[&'static Noun], nouns_percent: u32) -> Option<Subject> {
+        if self.chance(nouns_percent) {
             let noun = self.one_of(nouns)?;
             return Some(Subject::Phrase(self.phrase(noun, Role::Subject)?));
         }
@@ -162,8 +174,8 @@ impl Draw {
 
     fn pronoun(&mut self) -> Option<Pronoun> {
         let weights = Pronoun::ALL.map(|pronoun| match pronoun {
-            Pronoun::He | Pronoun::She => (pronoun, 5),
-            Pronoun::They => (pronoun, 8),
+            Pronoun::He | Pronoun::She => (pronoun, 6),
+            Pronoun::They => (pronoun, 11),
             _ => (pronoun, 15),
         });
         self.weighted(&weights)
@@ -174,7 +186,7 @@ impl Draw {
     }
 
     fn force(&mut self) -> Option<Force> {
-        self.weighted(&[(Force::Stated, 50), (Force::Denied, 25), (Force::Asked, 25)])
+        self.weighted(&[(Force::Stated, 46), (Force::Denied, 30), (Force::Asked, 24)])
     }
 
     fn phrase_of(&mut self, kinds: &[Kind], role: Role) -> Option<NounPhrase> {
@@ -183,7 +195,7 @@ impl Draw {
     }
 
     fn phrase(&mut self, noun: &'static Noun, role: Role) -> Option<NounPhrase> {
-        let adjective = if self.chance(45) { self.one_of(&attributes(noun, role)) } else { None };
+        let adjective = if self.chance(42) { self.one_of(&attributes(noun, role)) } else { None };
         let owners = owners(noun, role);
         if !owners.is_empty() && self.chance(15) {
             let owner = self.one_of(&owners)?;
@@ -227,14 +239,24 @@ impl Draw {
     }
 }
 
-fn aspect_weight(aspect: Aspect) -> u32 {
+/// One verb alone teaches the contractions of `da`.
+fn verb_weight(verb: &Verb) -> u32 {
+    match verb.frame {
+        Frame::Place { preposition: Preposition::From, .. } => 18,
+        _ => 10,
+    }
+}
+
+/// The past of verbs with `essere` comes more often: it has four participles to learn.
+fn aspect_weight(aspect: Aspect, verb: &Verb) -> u32 {
     match aspect {
+        Aspect::Past if verb.auxiliary == Auxiliary::Essere => 300,
         Aspect::Present => 210,
         Aspect::Habit(_) => 20,
-        Aspect::Progressive => 100,
+        Aspect::Progressive => 80,
         Aspect::Past => 150,
         Aspect::Future => 270,
-        Aspect::Modal(_) => 65,
+        Aspect::Modal(_) => 55,
     }
 }
 
@@ -248,6 +270,7 @@ fn opening_weight((determiner, count): (Determiner, Count)) -> u32 {
         (Determiner::Possessive(_), _) => 20,
         (Determiner::This, _) => 40,
         (Determiner::That, _) => 60,
+        (Determiner::No, Count::One) => 250,
         (_, Count::One) => 100,
         (_, Count::Many) => 100,
     }

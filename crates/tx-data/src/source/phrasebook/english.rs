@@ -139,6 +139,9 @@ fn being(being: &Being) -> String {
     let subject = subject_phrase(&being.subject);
     let be = be(&being.subject, being.tense);
     let mut words = Words::default();
+    if being.time_first {
+        push_time(&mut words, being.time);
+    }
     match (being.force, being.tense) {
         (Force::Stated, Tense::Future) => words.push(&subject).push("will be"),
         (Force::Denied, Tense::Future) => words.push(&subject).push("will not be"),
@@ -148,7 +151,9 @@ fn being(being: &Being) -> String {
         (Force::Asked, _) => words.push(be).push(&subject),
     };
     words.push(being.adjective.english);
-    push_time(&mut words, being.time);
+    if !being.time_first {
+        push_time(&mut words, being.time);
+    }
     words.into_sentence(mark(being.force))
 }
 

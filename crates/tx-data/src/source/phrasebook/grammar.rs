@@ -48,7 +48,9 @@ pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
     let mut all = Vec::new();
     let add_known = |all: &mut Vec<_>, count| {
         if known {
-            all.extend([Determiner::Definite, Determiner::This, Determiner::That].map(|d| (d, count)));
+            all.extend(
+                [Determiner::Definite, Determiner::This, Determiner::That].map(|d| (d, count)),
+            );
             all.extend(possessors.iter().map(|who| (Determiner::Possessive(who), count)));
         }
     };
@@ -68,7 +70,7 @@ pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
     }
     add_known(&mut all, Count::Many);
     all.extend(some.map(|some| (some, Count::Many)));
-    for numeral in numerals(noun) {
+    for numeral in numerals(noun, role) {
         let count = Count::Exactly(numeral);
         if new {
             all.push((Determiner::Bare, count));
@@ -89,9 +91,11 @@ fn is_owned(noun: &Noun) -> bool {
 /// The places of which one says `my`.
 static OWN_PLACES: &[&str] = &["garden", "school", "office", "hotel"];
 
-/// The numerals one counts it with: `twenty books`, but not twenty mothers or stadiums.
-fn numerals(noun: &Noun) -> &'static [Fixed] {
+/// The numerals one counts it with: `twenty books`, but not twenty mothers or stadiums. Large
+/// numbers are for objects: few numerals open a sentence.
+fn numerals(noun: &Noun, role: Role) -> &'static [Fixed] {
     match noun.kind {
+        _ if matches!(role, Role::Subject | Role::Complement) => &NUMERALS[..3],
         Kind::Family | Kind::Place | Kind::Part | Kind::Property => &NUMERALS[..3],
         _ => NUMERALS,
     }
@@ -215,9 +219,7 @@ pub(super) fn cities(city: bool) -> &'static [Fixed] {
 /// The aspects a verb has.
 pub(super) fn aspects(verb: &Verb) -> Vec<Aspect> {
     let mut all = vec![Aspect::Present, Aspect::Future];
-    all.extend(
-        [Frequency::Always, Frequency::Often, Frequency::Never].map(Aspect::Habit),
-    );
+    all.extend([Frequency::Always, Frequency::Often, Frequency::Never].map(Aspect::Habit));
     if verb.progressive {
         all.push(Aspect::Progressive);
     }

@@ -109,13 +109,18 @@ fn frequency(frequency: Frequency) -> &'static str {
 
 fn being(being: &Being) -> String {
     let mut words = Words::default();
+    if being.time_first {
+        push_time(&mut words, being.time);
+    }
     push_subject(&mut words, &being.subject);
     if being.force == Force::Denied {
         words.push("non");
     }
     words.push(ESSERE[tense_index(being.tense)][person(&being.subject)]);
     words.push(being.adjective.italian[Agreement::of(&being.subject).index()]);
-    push_time(&mut words, being.time);
+    if !being.time_first {
+        push_time(&mut words, being.time);
+    }
     words.into_sentence(mark(being.force))
 }
 
@@ -169,8 +174,7 @@ fn push_subject(words: &mut Words, subject: &Subject) {
 
 /// `le due case rosse`; behind a preposition `delle due case rosse`.
 pub(super) fn noun_phrase(phrase: &NounPhrase, before: Option<Preposition>) -> String {
-    let agreement =
-        Agreement { gender: phrase.noun.gender, plural: phrase.count.index() == 1 };
+    let agreement = Agreement { gender: phrase.noun.gender, plural: phrase.count.index() == 1 };
     let body = body(phrase, agreement);
     let onset = Onset::of(&body);
 

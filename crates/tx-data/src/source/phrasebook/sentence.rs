@@ -82,6 +82,8 @@ pub(super) struct Being {
     pub(super) force: Force,
     pub(super) adjective: &'static Adjective,
     pub(super) time: Option<Time>,
+    /// Whether the time opens the sentence, as in a clause.
+    pub(super) time_first: bool,
 }
 
 /// `There is …`.

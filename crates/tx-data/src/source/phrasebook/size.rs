@@ -5,8 +5,8 @@
 
 use super::grammar::{
     FOR_SALE, ON_ORDER, Role, additions, aspects, attributes, cities, clock_times, comparatives,
-    findable, forces, nouns, object_role, openings, owners, personal_predicates, predicates, rivals, subjects,
-    tense_words, themes, time_words, whereabouts,
+    findable, forces, nouns, object_role, openings, owners, personal_predicates, predicates,
+    rivals, subjects, tense_words, themes, time_words, whereabouts,
 };
 use super::lexicon::{CITIES, Kind, NOUNS, Noun, PEOPLE, SKIES};
 use super::sentence::{Force, Pronoun, Tense};
@@ -41,38 +41,55 @@ fn clauses() -> u64 {
 
 /// The clauses around one verb.
 pub(super) fn clauses_with(verb: &Verb) -> u64 {
-    let subjects = Pronoun::ALL.len() as u64 + phrases_of(&subjects(verb), Role::Subject);
-    let extras =
-        1 + verb.extra.map_or(0, |before| phrases_of(&additions(before), Role::Complement));
+    let subjects = len(&Pronoun::ALL) + phrases_of(&subjects(verb), Role::Subject);
+    let extras = verb.extra.map_or(0, |before| phrases_of(&additions(before), Role::Complement));
     let mut sum = 0;
     for aspect in aspects(verb) {
         let times = len(&time_words(aspect)) + len(&clock_times(aspect));
         for &force in forces(aspect) {
-            let times = 1 + times * if force == Force::Asked { 1 } else { 2 };
+            let times = 1 + times * time_places(force);
+            // A time or an addition, not both.
+            let ends = times + extras;
             let role = object_role(aspect, force);
             let rest = match verb.frame {
-                Frame::Object(kinds) => phrases_of(&nouns(kinds), role) * extras,
+                Frame::Object(kinds) => phrases_of(&nouns(kinds), role) * ends,
                 Frame::Gift(kinds) => {
                     phrases_of(&nouns(kinds), role)
                         * phrases_of(&nouns(PEOPLE), Role::Complement)
+                        * times
                 }
                 Frame::Place { city, .. } => {
                     let places = phrases_of(&nouns(&[Kind::Place]), Role::Complement);
-                    (places + len(cities(city))) * extras
+                    (places + len(cities(city))) * ends
                 }
             };
-            sum += subjects * times * rest;
+            sum += subjects * rest;
         }
     }
     sum
 }
 
+/// A time stands first or last; in a question only last.
+fn time_places(force: Force) -> u64 {
+    if force == Force::Asked { 1 } else { 2 }
+}
+
 fn beings() -> u64 {
-    let times: u64 = TENSES.iter().map(|&tense| 1 + len(&tense_words(tense))).sum();
     let described: u64 =
         NOUNS.iter().map(|noun| phrases(noun, Role::Described) * len(&predicates(noun))).sum();
-    let personal = Pronoun::ALL.len() as u64 * len(&personal_predicates());
-    3 * times * (described + personal)
+    being_endings() * described + personal_beings()
+}
+
+/// What is said of pronouns.
+pub(super) fn personal_beings() -> u64 {
+    being_endings() * len(&Pronoun::ALL) * len(&personal_predicates())
+}
+
+/// The tenses, forces and times of `to be`.
+fn being_endings() -> u64 {
+    let times: u64 = TENSES.iter().map(|&tense| len(&tense_words(tense))).sum();
+    let forces = [Force::Stated, Force::Denied, Force::Asked];
+    forces.iter().map(|&force| len(&TENSES) + times * time_places(force)).sum()
 }
 
 fn comparisons() -> u64 {
@@ -86,7 +103,7 @@ fn comparisons() -> u64 {
     }
     for rival in nouns(PEOPLE) {
         let rest = len(&comparatives(None, rival)) * phrases(rival, Role::Complement);
-        sum += Pronoun::ALL.len() as u64 * rest;
+        sum += len(&Pronoun::ALL) * rest;
     }
     sum
 }

@@ -100,9 +100,6 @@ const BASE: Verb = Verb {
     extra: None,
 };
 
-/// What is bought and sold.
-static GOODS: &[Kind] = &[Food, Dish, Drink, Thing, Container, Surface, Property];
-
 /// Every verb.
 pub(super) static VERBS: &[Verb] = &[
     Verb {
@@ -136,18 +133,8 @@ pub(super) static VERBS: &[Verb] = &[
         future: "comprer",
         participle: "comprato",
         gerund: "comprando",
-        frame: Frame::Object(GOODS),
+        frame: Frame::Object(&[Food, Dish, Drink, Thing, Container, Surface, Property]),
         extra: Some(Preposition::For),
-        ..BASE
-    },
-    Verb {
-        english: ["sell", "sells", "sold", "selling"],
-        infinitive: "vendere",
-        present: ["vendo", "vendi", "vende", "vendiamo", "vendete", "vendono"],
-        future: "vender",
-        participle: "venduto",
-        gerund: "vendendo",
-        frame: Frame::Object(GOODS),
         ..BASE
     },
     Verb {
@@ -181,7 +168,9 @@ pub(super) static VERBS: &[Verb] = &[
         future: "vedr",
         participle: "visto",
         gerund: "vedendo",
-        frame: Frame::Object(&[Family, Person, Animal, Food, Thing, Part, Place, Property]),
+        frame: Frame::Object(&[
+            Family, Person, Animal, Food, Thing, Container, Surface, Part, Place, Property,
+        ]),
         progressive: false,
         animals: true,
         ..BASE
@@ -241,16 +230,6 @@ pub(super) static VERBS: &[Verb] = &[
         ..BASE
     },
     Verb {
-        english: ["call", "calls", "called", "calling"],
-        infinitive: "chiamare",
-        present: ["chiamo", "chiami", "chiama", "chiamiamo", "chiamate", "chiamano"],
-        future: "chiamer",
-        participle: "chiamato",
-        gerund: "chiamando",
-        frame: Frame::Object(&[Family, Person, Animal]),
-        ..BASE
-    },
-    Verb {
         english: ["visit", "visits", "visited", "visiting"],
         infinitive: "visitare",
         present: ["visito", "visiti", "visita", "visitiamo", "visitate", "visitano"],
@@ -290,16 +269,6 @@ pub(super) static VERBS: &[Verb] = &[
         participle: "portato",
         gerund: "portando",
         frame: Frame::Gift(&[Food, Dish, Drink, Thing]),
-        ..BASE
-    },
-    Verb {
-        english: ["show", "shows", "showed", "showing"],
-        infinitive: "mostrare",
-        present: ["mostro", "mostri", "mostra", "mostriamo", "mostrate", "mostrano"],
-        future: "mostrer",
-        participle: "mostrato",
-        gerund: "mostrando",
-        frame: Frame::Gift(&[Animal, Thing, Place, Property]),
         ..BASE
     },
     Verb {

@@ -30,7 +30,7 @@ impl Draw {
     /// caller draws again.
     pub(super) fn sentence(&mut self) -> Option<Sentence> {
         let construction = self.weighted(&[
-            (0, 690),
+            (0, 740),
             (1, 105),
             (2, 35),
             (3, 85),

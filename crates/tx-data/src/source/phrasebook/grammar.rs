@@ -83,13 +83,14 @@ pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
     all
 }
 
-/// Whether one says `my` of it: not of a station.
+/// Whether one says `my` of it: not of a station, nor of a woman.
 fn is_owned(noun: &Noun) -> bool {
-    noun.kind != Kind::Place || OWN_PLACES.contains(&noun.english[0])
+    match noun.kind {
+        Kind::Place => ["garden", "school", "office", "hotel"].contains(&noun.english[0]),
+        Kind::Person => ["friend", "student", "doctor", "psychologist"].contains(&noun.english[0]),
+        _ => true,
+    }
 }
-
-/// The places of which one says `my`.
-static OWN_PLACES: &[&str] = &["garden", "school", "office", "hotel"];
 
 /// The numerals one counts it with: `twenty books`, but not twenty mothers or stadiums. Large
 /// numbers are for objects: few numerals open a sentence.

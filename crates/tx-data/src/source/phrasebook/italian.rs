@@ -240,6 +240,7 @@ fn determiner(phrase: &NounPhrase, agreement: Agreement, onset: Onset) -> String
         Determiner::No if !plural && phrase.noun.is_countable() => {
             format!("nessun{}", indefinite_ending(gender, onset))
         }
+        Determiner::This if !plural && onset == Onset::Vowel => "quest'".to_owned(),
         Determiner::This => agreement.inflect("questo"),
         Determiner::That => contract("que", definite(agreement, onset)),
         Determiner::Definite

@@ -22,7 +22,7 @@
 //!
 //! # Road of a sentence
 //!
-//! `grammar` lists what may stand where, `draw` chooses from it a [`sentence`] (abstract
+//! `grammar` lists what may stand where, `draw` chooses from it a `sentence` (abstract
 //! syntax), `held_out` says to which set that belongs, `english` and `italian` word it.
 
 mod draw;
@@ -53,7 +53,8 @@ const PATIENCE: u32 = 100_000;
 
 /// `count` different sentence pairs to train on, the same for the same `seed`.
 ///
-/// The first pairs of a longer list are those of a shorter one.
+/// The first pairs of a longer list are those of a shorter one. Fewer than `count` come back only
+/// when the grammar is nearly used up: see [`size()`].
 pub fn training(count: usize, seed: u64) -> Vec<SentencePair> {
     pairs(count, seed, false)
 }
@@ -71,7 +72,7 @@ pub fn size() -> u64 {
 }
 
 /// Draws until `count` sentences of one set are found, or until [`PATIENCE`] draws bring
-/// nothing new (which takes a `count` in the order of [`size`]).
+/// nothing new (which takes a `count` in the order of [`size()`]).
 fn pairs(count: usize, seed: u64, held_out: bool) -> Vec<SentencePair> {
     let mut draw = Draw::new(ChaCha8Rng::seed_from_u64(seed));
     let mut seen = HashSet::new();

@@ -36,11 +36,11 @@ fn phrases_of(nouns: &[&Noun], role: Role) -> u64 {
 }
 
 fn clauses() -> u64 {
-    VERBS.iter().map(|verb| clauses_with(verb)).sum()
+    VERBS.iter().map(clauses_with).sum()
 }
 
 /// The clauses around one verb.
-pub(super) fn clauses_with(verb: &Verb) -> u64 {
+fn clauses_with(verb: &Verb) -> u64 {
     let subjects = len(&Pronoun::ALL) + phrases_of(&subjects(verb), Role::Subject);
     let extras = verb.extra.map_or(0, |before| phrases_of(&additions(before), Role::Complement));
     let mut sum = 0;

@@ -1,7 +1,8 @@
 //! The laws of the phrasebook.
 
 mod build;
-mod hand_checked;
+mod phrases_by_hand;
+mod sentences_by_hand;
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,22 +24,29 @@ const ROLES: [Role; 10] = [
     Role::Owner,
 ];
 
-/// Lower-case words; what is elided ends in its apostrophe, as `l'` does in `l'amico`.
+/// Words as they are written; what is elided ends in its apostrophe, as `l'` does in `l'amico`.
 fn words(text: &str) -> Vec<String> {
-    text.to_lowercase()
-        .replace('\'', "' ")
+    text.replace('\'', "' ")
         .split([' ', '.', ',', '?'])
         .filter(|word| !word.is_empty())
         .map(str::to_owned)
         .collect()
 }
 
-fn counts<'a>(texts: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
+fn counts(texts: impl Iterator<Item = String>) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
-    for word in texts.flat_map(|text| words(text)) {
+    for word in texts.flat_map(|text| words(&text)) {
         *counts.entry(word).or_default() += 1;
     }
     counts
+}
+
+fn source(pair: &SentencePair) -> &str {
+    &pair.source
+}
+
+fn target(pair: &SentencePair) -> &str {
+    &pair.target
 }
 
 #[test]
@@ -148,7 +156,14 @@ fn same_seed_same_pairs_and_exactly_as_many_as_asked() {
 #[test]
 fn the_pairs_of_a_seed_are_fixed() {
     let found: Vec<_> = training(3, 0).into_iter().map(|pair| pair.source).collect();
-    assert_eq!(found, ["", "", ""]);
+    assert_eq!(
+        found,
+        [
+            "You all went to the closed markets.",
+            "Was there a gift on our chairs?",
+            "That girl will not be beautiful.",
+        ]
+    );
 }
 
 #[test]
@@ -178,20 +193,25 @@ fn training_and_validation_are_disjoint_for_all_seeds() {
     assert!((0..3).flat_map(|seed| validation(1_000, seed)).all(|pair| !training.contains(&pair)));
 }
 
+/// Forty times each is meant; a rare form may miss that by chance.
 #[test]
-fn every_word_is_frequent_and_validation_has_no_new_one() {
+fn every_word_is_frequent_in_training() {
+    let training = training(40_000, 1);
+    for side in [source, target] {
+        for (word, count) in counts(training.iter().map(|pair| side(pair).to_lowercase())) {
+            assert!(count >= 25, "`{word}` comes {count} times");
+        }
+    }
+}
+
+/// Forms with and without their capital are told apart here, so this holds for any tokenizer.
+#[test]
+fn validation_has_no_new_word() {
     let training = training(40_000, 1);
     let validation = validation(2_000, 2);
-    for side in
-        [|pair: &SentencePair| pair.source.clone(), |pair: &SentencePair| pair.target.clone()]
-    {
-        let texts: Vec<_> = training.iter().map(side).collect();
-        let known = counts(texts.iter());
-        for (word, count) in &known {
-            assert!(*count >= 20, "`{word}` comes {count} times");
-        }
-        let texts: Vec<_> = validation.iter().map(side).collect();
-        for word in counts(texts.iter()).keys() {
+    for side in [source, target] {
+        let known = counts(training.iter().map(|pair| side(pair).to_owned()));
+        for word in counts(validation.iter().map(|pair| side(pair).to_owned())).keys() {
             assert!(known.contains_key(word), "`{word}` is not in training");
         }
     }

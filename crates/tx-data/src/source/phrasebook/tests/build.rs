@@ -1,6 +1,7 @@
 //! Builds sentences from English pieces, each of which must be in the grammar.
 
-use super::super::english;
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use super::super::grammar::{
     Role, additions, aspects, attributes, clock_times, comparatives, forces, object_role, openings,
     owners, personal_predicates, predicates, subjects, tense_words, time_words, whereabouts,
@@ -11,6 +12,15 @@ use super::super::sentence::{
     Pronoun, Sentence, Subject, Tense, Time, Weather,
 };
 use super::super::verbs::{Frame, MODALS, Preposition, VERBS};
+use super::super::{english, italian};
+
+/// Checks sentences against both their wordings.
+pub fn check(pairs: Vec<(Sentence, &str, &str)>) {
+    for (sentence, source, target) in pairs {
+        assert_eq!(english::sentence(&sentence), source);
+        assert_eq!(italian::sentence(&sentence), target, "for `{source}`");
+    }
+}
 
 /// Every phrase around `noun`.
 pub fn phrases(noun: &'static Noun, role: Role) -> Vec<NounPhrase> {

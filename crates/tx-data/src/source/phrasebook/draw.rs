@@ -15,6 +15,31 @@ use super::sentence::{
 };
 use super::verbs::{Auxiliary, Frame, Preposition, VERBS, Verb};
 
+/// The variants of [`Sentence`], before their parts are known.
+#[derive(Debug, Clone, Copy)]
+enum Construction {
+    Clause,
+    Being,
+    Comparison,
+    Existence,
+    Where,
+    Cost,
+    Wish,
+    Weather,
+}
+
+/// How often each construction comes, relative to the others.
+const CONSTRUCTIONS: &[(Construction, u32)] = &[
+    (Construction::Clause, 740),
+    (Construction::Being, 105),
+    (Construction::Comparison, 35),
+    (Construction::Existence, 85),
+    (Construction::Where, 20),
+    (Construction::Cost, 25),
+    (Construction::Wish, 30),
+    (Construction::Weather, 30),
+];
+
 /// A source of random sentences.
 pub(super) struct Draw {
     rng: ChaCha8Rng,
@@ -29,34 +54,26 @@ impl Draw {
     /// The next sentence; `None` for a rare dead end (a choice without options), so that the
     /// caller draws again.
     pub(super) fn sentence(&mut self) -> Option<Sentence> {
-        let construction = self.weighted(&[
-            (0, 740),
-            (1, 105),
-            (2, 35),
-            (3, 85),
-            (4, 20),
-            (5, 25),
-            (6, 30),
-            (7, 30),
-        ])?;
-        match construction {
-            0 => self.clause().map(Sentence::Clause),
-            1 => self.being().map(Sentence::Being),
-            2 => self.comparison(),
-            3 => self.existence().map(Sentence::Existence),
-            4 => {
+        match self.weighted(CONSTRUCTIONS)? {
+            Construction::Clause => self.clause().map(Sentence::Clause),
+            Construction::Being => self.being().map(Sentence::Being),
+            Construction::Comparison => self.comparison(),
+            Construction::Existence => self.existence().map(Sentence::Existence),
+            Construction::Where => {
                 let noun = self.one_of(&findable())?;
                 let what = self.phrase(noun, Role::Known)?;
                 let past = self.chance(40).then(|| tense_words(Tense::Past));
                 let past = past.and_then(|times| self.one_of(&times));
                 Some(Sentence::Where { what, past })
             }
-            5 => Some(Sentence::Cost { what: self.phrase_of(FOR_SALE, Role::Known)? }),
-            6 => {
+            Construction::Cost => {
+                Some(Sentence::Cost { what: self.phrase_of(FOR_SALE, Role::Known)? })
+            }
+            Construction::Wish => {
                 let what = self.phrase_of(ON_ORDER, Role::Ordered)?;
                 Some(Sentence::Wish { what, many: self.chance(50) })
             }
-            _ => self.weather().map(Sentence::Weather),
+            Construction::Weather => self.weather().map(Sentence::Weather),
         }
     }
 
@@ -104,11 +121,11 @@ impl Draw {
     }
 
     fn being(&mut self) -> Option<Being> {
-        let about = self.weighted(&[(0, 32), (1, 30), (2, 38)])?;
-        let (subject, adjectives) = if about == 0 {
+        let (subject, adjectives) = if self.chance(32) {
             (Subject::Pronoun(self.pronoun()?), personal_predicates())
         } else {
-            let noun = if about == 1 { self.one_of(&nouns(PEOPLE))? } else { self.pick(NOUNS)? };
+            let noun =
+                if self.chance(45) { self.one_of(&nouns(PEOPLE))? } else { self.pick(NOUNS)? };
             (Subject::Phrase(self.phrase(noun, Role::Described)?), predicates(noun))
         };
         // Some adjectives stand nowhere else.

@@ -80,7 +80,7 @@ pub(super) struct Verb {
 impl Verb {
     /// Whether the simple past is used; `I had` has two translations and is left out.
     pub(super) fn has_past(&self) -> bool {
-        self.participle != "avuto"
+        self.infinitive != "avere"
     }
 }
 

@@ -161,7 +161,7 @@ fn the_pairs_of_a_seed_are_fixed() {
         [
             "You all went to the closed markets.",
             "Was there a gift on our chairs?",
-            "That girl will not be beautiful.",
+            "That student's hat will be small.",
         ]
     );
 }

@@ -1,0 +1,294 @@
+//! Draws sentences at random, each construction and word often enough to be learnt.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use super::grammar::{
+    FOR_SALE, ON_ORDER, Role, additions, aspects, attributes, cities, clock_times, comparatives,
+    findable, forces, nouns, object_role, openings, owners, personal_predicates, predicates,
+    rivals, subjects, tense_words, themes, time_words, whereabouts,
+};
+use super::lexicon::{Adjective, Kind, NOUNS, Noun, PEOPLE, Position, SKIES};
+use super::sentence::{
+    Aspect, Being, Clause, Count, Determiner, Existence, Force, NounPhrase, Place, Pronoun,
+    Sentence, Subject, Tense, Weather,
+};
+use super::verbs::{Auxiliary, Frame, Preposition, VERBS, Verb};
+
+/// The variants of [`Sentence`], before their parts are known.
+#[derive(Debug, Clone, Copy)]
+enum Construction {
+    Clause,
+    Being,
+    Comparison,
+    Existence,
+    Where,
+    Cost,
+    Wish,
+    Weather,
+}
+
+/// How often each construction comes, relative to the others.
+const CONSTRUCTIONS: &[(Construction, u32)] = &[
+    (Construction::Clause, 740),
+    (Construction::Being, 105),
+    (Construction::Comparison, 35),
+    (Construction::Existence, 85),
+    (Construction::Where, 20),
+    (Construction::Cost, 25),
+    (Construction::Wish, 30),
+    (Construction::Weather, 30),
+];
+
+/// A source of random sentences.
+pub(super) struct Draw {
+    rng: ChaCha8Rng,
+}
+
+impl Draw {
+    /// Draws in the order that `rng` gives.
+    pub(super) fn new(rng: ChaCha8Rng) -> Self {
+        Self { rng }
+    }
+
+    /// The next sentence; `None` for a rare dead end (a choice without options), so that the
+    /// caller draws again.
+    pub(super) fn sentence(&mut self) -> Option<Sentence> {
+        match self.weighted(CONSTRUCTIONS)? {
+            Construction::Clause => self.clause().map(Sentence::Clause),
+            Construction::Being => self.being().map(Sentence::Being),
+            Construction::Comparison => self.comparison(),
+            Construction::Existence => self.existence().map(Sentence::Existence),
+            Construction::Where => {
+                let noun = self.one_of(&findable())?;
+                let what = self.phrase(noun, Role::Known)?;
+                let past = self.chance(40).then(|| tense_words(Tense::Past));
+                let past = past.and_then(|times| self.one_of(&times));
+                Some(Sentence::Where { what, past })
+            }
+            Construction::Cost => {
+                Some(Sentence::Cost { what: self.phrase_of(FOR_SALE, Role::Known)? })
+            }
+            Construction::Wish => {
+                let what = self.phrase_of(ON_ORDER, Role::Ordered)?;
+                Some(Sentence::Wish { what, many: self.chance(50) })
+            }
+            Construction::Weather => self.weather().map(Sentence::Weather),
+        }
+    }
+
+    fn clause(&mut self) -> Option<Clause> {
+        let weights: Vec<_> = VERBS.iter().map(|verb| (verb, verb_weight(verb))).collect();
+        let verb = self.weighted(&weights)?;
+        let weights: Vec<_> =
+            aspects(verb).into_iter().map(|it| (it, aspect_weight(it, verb))).collect();
+        let aspect = self.weighted(&weights)?;
+        let weights: Vec<_> = forces(aspect)
+            .iter()
+            .map(|&force| (force, if force == Force::Stated { 56 } else { 22 }))
+            .collect();
+        let force = self.weighted(&weights)?;
+        let agrees = aspect == Aspect::Past && verb.auxiliary == Auxiliary::Essere;
+        let subject = self.subject(&subjects(verb), if agrees { 50 } else { 22 })?;
+        let (mut object, mut place, mut extra) = (None, None, None);
+        match verb.frame {
+            Frame::Object(kinds) => {
+                object = Some(self.phrase_of(kinds, object_role(aspect, force))?)
+            }
+            Frame::Gift(kinds) => {
+                object = Some(self.phrase_of(kinds, object_role(aspect, force))?);
+                extra = Some((Preposition::To, self.phrase_of(PEOPLE, Role::Complement)?));
+            }
+            Frame::Place { preposition, city } => {
+                place = Some(self.place(preposition, city)?);
+            }
+        }
+        if let Some(before) = verb.extra
+            && self.chance(15)
+        {
+            let noun = self.one_of(&additions(before))?;
+            extra = Some((before, self.phrase(noun, Role::Complement)?));
+        }
+        let optional = extra.is_some() && !matches!(verb.frame, Frame::Gift(_));
+        let time = match self.weighted(&[(0, 45), (1, 37), (2, 18)])? {
+            _ if optional => None,
+            0 => None,
+            1 => self.one_of(&time_words(aspect)),
+            _ => self.one_of(&clock_times(aspect)),
+        };
+        let time_first = time.is_some() && force != Force::Asked && self.chance(50);
+        Some(Clause { subject, aspect, force, verb, object, place, extra, time, time_first })
+    }
+
+    fn being(&mut self) -> Option<Being> {
+        let (subject, adjectives) = if self.chance(32) {
+            (Subject::Pronoun(self.pronoun()?), personal_predicates())
+        } else {
+            let noun =
+                if self.chance(45) { self.one_of(&nouns(PEOPLE))? } else { self.pick(NOUNS)? };
+            (Subject::Phrase(self.phrase(noun, Role::Described)?), predicates(noun))
+        };
+        // Some adjectives stand nowhere else.
+        let weight = |it: &Adjective| if it.position == Position::Predicate { 3 } else { 1 };
+        let weights: Vec<_> = adjectives.into_iter().map(|it| (it, weight(it))).collect();
+        let adjective = self.weighted(&weights)?;
+        let tense = self.tense()?;
+        let force = self.force()?;
+        let time = self.chance(50).then(|| tense_words(tense));
+        let time = time.and_then(|times| self.one_of(&times));
+        let time_first = time.is_some() && force != Force::Asked && self.chance(50);
+        Some(Being { subject, tense, force, adjective, time, time_first })
+    }
+
+    fn comparison(&mut self) -> Option<Sentence> {
+        let (subject, noun, rivals) = if self.chance(20) {
+            (Subject::Pronoun(self.pronoun()?), None, nouns(PEOPLE))
+        } else {
+            let noun = self.pick(NOUNS)?;
+            (Subject::Phrase(self.phrase(noun, Role::Described)?), Some(noun), rivals(noun))
+        };
+        let rival = self.one_of(&rivals)?;
+        let adjective = self.one_of(&comparatives(noun, rival))?;
+        let than = self.phrase(rival, Role::Complement)?;
+        Some(Sentence::Comparison { subject, adjective, than })
+    }
+
+    fn existence(&mut self) -> Option<Existence> {
+        let noun = self.one_of(&themes())?;
+        let (before, kind) = self.one_of(whereabouts(noun))?;
+        let tense = self.tense()?;
+        let force = self.force()?;
+        let role = if force == Force::Denied { Role::DeniedTheme } else { Role::Theme };
+        let theme = self.phrase(noun, role)?;
+        let place = (before, self.phrase_of(&[kind], Role::Complement)?);
+        Some(Existence { tense, force, theme, place })
+    }
+
+    fn weather(&mut self) -> Option<Weather> {
+        let tense = self.tense()?;
+        let time = self.one_of(&tense_words(tense))?;
+        let force = if self.chance(30) { Force::Denied } else { Force::Stated };
+        let sky = self.pick(SKIES)?;
+        let place = if self.chance(20) { None } else { Some(self.place(Preposition::In, true)?) };
+        Some(Weather { time, tense, force, sky, place })
+    }
+
+    fn place(&mut self, before: Preposition, city: bool) -> Option<Place> {
+        if city && self.chance(25) {
+            return Some(Place::City(before, self.pick(cities(city))?));
+        }
+        Some(Place::At(before, self.phrase_of(&[Kind::Place], Role::Complement)?))
+    }
+
+    /// Persons come about equally often, so that every form of every verb does.
+    fn subject(&mut self, nouns: &[&'static Noun], nouns_percent: u32) -> Option<Subject> {
+        if self.chance(nouns_percent) {
+            let noun = self.one_of(nouns)?;
+            return Some(Subject::Phrase(self.phrase(noun, Role::Subject)?));
+        }
+        self.pronoun().map(Subject::Pronoun)
+    }
+
+    fn pronoun(&mut self) -> Option<Pronoun> {
+        let weights = Pronoun::ALL.map(|pronoun| match pronoun {
+            Pronoun::He | Pronoun::She => (pronoun, 6),
+            Pronoun::They => (pronoun, 11),
+            _ => (pronoun, 15),
+        });
+        self.weighted(&weights)
+    }
+
+    fn tense(&mut self) -> Option<Tense> {
+        self.weighted(&[(Tense::Present, 40), (Tense::Past, 30), (Tense::Future, 30)])
+    }
+
+    fn force(&mut self) -> Option<Force> {
+        self.weighted(&[(Force::Stated, 46), (Force::Denied, 30), (Force::Asked, 24)])
+    }
+
+    fn phrase_of(&mut self, kinds: &[Kind], role: Role) -> Option<NounPhrase> {
+        let noun = self.one_of(&nouns(kinds))?;
+        self.phrase(noun, role)
+    }
+
+    fn phrase(&mut self, noun: &'static Noun, role: Role) -> Option<NounPhrase> {
+        let adjective = if self.chance(42) { self.one_of(&attributes(noun, role)) } else { None };
+        let owners = owners(noun, role);
+        if !owners.is_empty() && self.chance(15) {
+            let owner = self.one_of(&owners)?;
+            let owner = Some(Box::new(self.phrase(owner, Role::Owner)?));
+            let count = if self.chance(50) { Count::One } else { Count::Many };
+            let determiner = Determiner::Definite;
+            return Some(NounPhrase { determiner, count, adjective, noun, owner });
+        }
+        let weights: Vec<_> =
+            openings(noun, role).into_iter().map(|it| (it, opening_weight(it))).collect();
+        let (determiner, count) = self.weighted(&weights)?;
+        Some(NounPhrase { determiner, count, adjective, noun, owner: None })
+    }
+
+    fn chance(&mut self, percent: u32) -> bool {
+        self.rng.random_range(0..100_u32) < percent
+    }
+
+    fn pick<T>(&mut self, table: &'static [T]) -> Option<&'static T> {
+        let limit = u32::try_from(table.len()).ok().filter(|&limit| limit > 0)?;
+        table.get(self.rng.random_range(0..limit) as usize)
+    }
+
+    fn one_of<T: Copy>(&mut self, list: &[T]) -> Option<T> {
+        let limit = u32::try_from(list.len()).ok().filter(|&limit| limit > 0)?;
+        list.get(self.rng.random_range(0..limit) as usize).copied()
+    }
+
+    /// One of the options, each as likely as its share of the weights.
+    fn weighted<T: Copy>(&mut self, options: &[(T, u32)]) -> Option<T> {
+        let sum: u32 = options.iter().map(|&(_, weight)| weight).sum();
+        if sum == 0 {
+            return None;
+        }
+        let mut rest = self.rng.random_range(0..sum);
+        options.iter().find_map(|&(option, weight)| {
+            let found = rest < weight;
+            rest = rest.saturating_sub(weight);
+            found.then_some(option)
+        })
+    }
+}
+
+/// One verb alone teaches the contractions of `da`.
+fn verb_weight(verb: &Verb) -> u32 {
+    match verb.frame {
+        Frame::Place { preposition: Preposition::From, .. } => 18,
+        _ => 10,
+    }
+}
+
+/// The past of verbs with `essere` comes more often: it has four participles to learn.
+fn aspect_weight(aspect: Aspect, verb: &Verb) -> u32 {
+    match aspect {
+        Aspect::Past if verb.auxiliary == Auxiliary::Essere => 300,
+        Aspect::Present => 210,
+        Aspect::Habit(_) => 20,
+        Aspect::Progressive => 80,
+        Aspect::Past => 150,
+        Aspect::Future => 270,
+        Aspect::Modal(_) => 55,
+    }
+}
+
+/// The nineteen numerals together weigh about as much as one article.
+fn opening_weight((determiner, count): (Determiner, Count)) -> u32 {
+    match (determiner, count) {
+        (Determiner::Definite, Count::Exactly(_)) => 2,
+        (Determiner::Possessive(_), Count::Exactly(_)) => 1,
+        (_, Count::Exactly(_)) => 6,
+        (Determiner::Definite, _) => 120,
+        (Determiner::Possessive(_), _) => 20,
+        (Determiner::This, _) => 40,
+        (Determiner::That, _) => 60,
+        (Determiner::No, Count::One) => 250,
+        (_, Count::One) => 100,
+        (_, Count::Many) => 100,
+    }
+}

@@ -1,0 +1,279 @@
+//! What may stand where: the finite lists from which sentences are drawn and counted.
+//!
+//! Drawing and counting use the same lists, so that neither can drift from the other.
+
+use super::lexicon::{
+    ADJECTIVES, Adjective, CITIES, DAYS, Fixed, Kind, NOUNS, NUMERALS, Noun, PEOPLE, POSSESSORS,
+    Position, TIMES_FUTURE, TIMES_HABIT, TIMES_NOW, TIMES_PAST,
+};
+use super::sentence::{Aspect, Count, Determiner, Force, Frequency, Minutes, Tense, Time};
+use super::verbs::{MODALS, Preposition, Verb};
+
+/// The place of a noun phrase in its sentence; decides determiners, adjectives and owners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Role {
+    /// Subject of a clause.
+    Subject,
+    /// Object of a stated or asked clause.
+    Object,
+    /// Object of a denied clause: `any`, not `some`.
+    DeniedObject,
+    /// Behind a preposition.
+    Complement,
+    /// What there is.
+    Theme,
+    /// What there is not.
+    DeniedTheme,
+    /// Something known, of which one asks where it is or what it costs.
+    Known,
+    /// What one orders: never one's own.
+    Ordered,
+    /// Something known, of which an adjective is said, hence without adjective itself.
+    Described,
+    /// Whose it is: singular, known, without adjective.
+    Owner,
+}
+
+/// Every opening of a phrase around `noun`: determiner and number.
+pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
+    let some = match role {
+        Role::Object | Role::Theme | Role::Ordered => Some(Determiner::Some),
+        Role::DeniedObject => Some(Determiner::Any),
+        Role::DeniedTheme => Some(Determiner::No),
+        _ => None,
+    };
+    let known = !matches!(role, Role::Theme | Role::DeniedTheme);
+    let new = !matches!(role, Role::DeniedTheme | Role::Known | Role::Described | Role::Owner);
+    let possessors = if role != Role::Ordered && is_owned(noun) { POSSESSORS } else { &[] };
+    let mut all = Vec::new();
+    let add_known = |all: &mut Vec<_>, count| {
+        if known {
+            all.extend(
+                [Determiner::Definite, Determiner::This, Determiner::That].map(|d| (d, count)),
+            );
+            all.extend(possessors.iter().map(|who| (Determiner::Possessive(who), count)));
+        }
+    };
+    add_known(&mut all, Count::One);
+    if !noun.is_countable() {
+        all.extend(some.map(|some| (some, Count::One)));
+        return all;
+    }
+    if new {
+        all.push((Determiner::Indefinite, Count::One));
+    }
+    if role == Role::DeniedTheme {
+        all.push((Determiner::No, Count::One));
+    }
+    if role == Role::Owner {
+        return all;
+    }
+    add_known(&mut all, Count::Many);
+    all.extend(some.map(|some| (some, Count::Many)));
+    for numeral in numerals(noun, role) {
+        let count = Count::Exactly(numeral);
+        if new {
+            all.push((Determiner::Bare, count));
+        }
+        if known {
+            all.push((Determiner::Definite, count));
+            all.extend(possessors.iter().map(|who| (Determiner::Possessive(who), count)));
+        }
+    }
+    all
+}
+
+/// Whether one says `my` of it: not of a station, nor of a woman.
+fn is_owned(noun: &Noun) -> bool {
+    match noun.kind {
+        Kind::Place => ["garden", "school", "office", "hotel"].contains(&noun.english[0]),
+        Kind::Person => ["friend", "student", "doctor", "psychologist"].contains(&noun.english[0]),
+        _ => true,
+    }
+}
+
+/// The numerals one counts it with: `twenty books`, but not twenty mothers or stadiums. Large
+/// numbers are for objects: few numerals open a sentence.
+fn numerals(noun: &Noun, role: Role) -> &'static [Fixed] {
+    match noun.kind {
+        _ if matches!(role, Role::Subject | Role::Complement) => &NUMERALS[..3],
+        Kind::Family | Kind::Place | Kind::Part | Kind::Property => &NUMERALS[..3],
+        _ => NUMERALS,
+    }
+}
+
+/// Every adjective that may stand with `noun`, beside none at all.
+pub(super) fn attributes(noun: &Noun, role: Role) -> Vec<&'static Adjective> {
+    if matches!(role, Role::Described | Role::Owner) {
+        return Vec::new();
+    }
+    predicates(noun).into_iter().filter(|it| it.position != Position::Predicate).collect()
+}
+
+/// Every adjective that may be said of `noun`.
+pub(super) fn predicates(noun: &Noun) -> Vec<&'static Adjective> {
+    ADJECTIVES.iter().filter(|it| it.kinds.contains(&noun.kind)).collect()
+}
+
+/// Every adjective that may be said of a pronoun.
+pub(super) fn personal_predicates() -> Vec<&'static Adjective> {
+    ADJECTIVES.iter().filter(|it| it.kinds.contains(&Kind::Family)).collect()
+}
+
+/// Every noun that may own `noun`, as in `the student's dog` or `the door of the museum`.
+pub(super) fn owners(noun: &Noun, role: Role) -> Vec<&'static Noun> {
+    match (role, noun.kind) {
+        (Role::Object | Role::DeniedObject | Role::Known | Role::Described, kind) => match kind {
+            Kind::Part => nouns(&[Kind::Place, Kind::Property]),
+            Kind::Animal | Kind::Thing | Kind::Container | Kind::Property => nouns(PEOPLE),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// The nouns of these kinds.
+pub(super) fn nouns(kinds: &[Kind]) -> Vec<&'static Noun> {
+    NOUNS.iter().filter(|noun| kinds.contains(&noun.kind)).collect()
+}
+
+/// The role of an object: what is denied, or never done, is done to `any`, not to `some`.
+pub(super) fn object_role(aspect: Aspect, force: Force) -> Role {
+    if force == Force::Denied || aspect == Aspect::Habit(Frequency::Never) {
+        Role::DeniedObject
+    } else {
+        Role::Object
+    }
+}
+
+/// The nouns that may be the subject of `verb`.
+pub(super) fn subjects(verb: &Verb) -> Vec<&'static Noun> {
+    let mut all = nouns(PEOPLE);
+    if verb.animals {
+        all.extend(nouns(&[Kind::Animal]));
+    }
+    all
+}
+
+/// The nouns that may follow the preposition of an addition.
+pub(super) fn additions(preposition: Preposition) -> Vec<&'static Noun> {
+    match preposition {
+        Preposition::In => nouns(&[Kind::Place]),
+        _ => nouns(PEOPLE),
+    }
+}
+
+/// The nouns, other than `noun`, with which it can be compared by some adjective.
+pub(super) fn rivals(noun: &Noun) -> Vec<&'static Noun> {
+    let kinds = if PEOPLE.contains(&noun.kind) { PEOPLE } else { &[noun.kind] };
+    nouns(kinds).into_iter().filter(|rival| *rival != noun).collect()
+}
+
+/// The adjectives by which two things can be compared; `None` stands for a pronoun.
+pub(super) fn comparatives(noun: Option<&Noun>, rival: &Noun) -> Vec<&'static Adjective> {
+    let kind = noun.map_or(Kind::Family, |noun| noun.kind);
+    let said_of_both = |it: &&Adjective| it.kinds.contains(&kind) && it.kinds.contains(&rival.kind);
+    ADJECTIVES.iter().filter(|it| it.comparative.is_some()).filter(said_of_both).collect()
+}
+
+/// Where a theme of this kind is found.
+pub(super) fn whereabouts(theme: &Noun) -> &'static [(Preposition, Kind)] {
+    match theme.kind {
+        Kind::Thing => &[(Preposition::In, Kind::Container), (Preposition::On, Kind::Surface)],
+        Kind::Food => &[(Preposition::In, Kind::Container), (Preposition::On, Kind::Surface)],
+        Kind::Dish | Kind::Drink => &[(Preposition::On, Kind::Surface)],
+        Kind::Person | Kind::Animal => &[(Preposition::In, Kind::Place)],
+        Kind::Surface => &[(Preposition::In, Kind::Place)],
+        _ => &[],
+    }
+}
+
+/// The nouns there may be somewhere.
+pub(super) fn themes() -> Vec<&'static Noun> {
+    NOUNS.iter().filter(|noun| !whereabouts(noun).is_empty()).collect()
+}
+
+/// The kinds whose price is asked.
+pub(super) static FOR_SALE: &[Kind] = &[
+    Kind::Food,
+    Kind::Dish,
+    Kind::Drink,
+    Kind::Thing,
+    Kind::Container,
+    Kind::Surface,
+    Kind::Property,
+];
+
+/// The kinds one orders politely.
+pub(super) static ON_ORDER: &[Kind] = &[Kind::Food, Kind::Dish, Kind::Drink, Kind::Thing];
+
+/// The nouns that can be looked for: every one but relatives' and buildings' parts.
+pub(super) fn findable() -> Vec<&'static Noun> {
+    NOUNS.iter().filter(|noun| noun.kind != Kind::Part).collect()
+}
+
+/// The cities behind a preposition; English says `at` of none.
+pub(super) fn cities(city: bool) -> &'static [Fixed] {
+    if city { CITIES } else { &[] }
+}
+
+/// The aspects a verb has.
+pub(super) fn aspects(verb: &Verb) -> Vec<Aspect> {
+    let mut all = vec![Aspect::Present, Aspect::Future];
+    all.extend([Frequency::Always, Frequency::Often, Frequency::Never].map(Aspect::Habit));
+    if verb.progressive {
+        all.push(Aspect::Progressive);
+    }
+    if verb.has_past() {
+        all.push(Aspect::Past);
+    }
+    all.extend(MODALS.iter().map(Aspect::Modal));
+    all
+}
+
+/// The forces an aspect has; a habit is only stated.
+pub(super) fn forces(aspect: Aspect) -> &'static [Force] {
+    match aspect {
+        Aspect::Habit(_) => &[Force::Stated],
+        _ => &[Force::Stated, Force::Denied, Force::Asked],
+    }
+}
+
+/// The words of time that go with an aspect.
+pub(super) fn time_words(aspect: Aspect) -> Vec<Time> {
+    match aspect {
+        Aspect::Present => words(&[TIMES_HABIT]),
+        Aspect::Habit(_) => Vec::new(),
+        Aspect::Progressive => words(&[TIMES_NOW]),
+        Aspect::Past => words(&[TIMES_PAST, DAYS]),
+        Aspect::Future => words(&[TIMES_FUTURE, DAYS]),
+        Aspect::Modal(_) => words(&[TIMES_NOW, TIMES_FUTURE]),
+    }
+}
+
+/// The words of time that go with a tense of `to be`.
+pub(super) fn tense_words(tense: Tense) -> Vec<Time> {
+    match tense {
+        Tense::Present => words(&[TIMES_NOW]),
+        Tense::Past => words(&[TIMES_PAST, DAYS]),
+        Tense::Future => words(&[TIMES_FUTURE, DAYS]),
+    }
+}
+
+fn words(tables: &[&'static [Fixed]]) -> Vec<Time> {
+    tables.iter().flat_map(|table| table.iter()).map(Time::Word).collect()
+}
+
+/// The times of day: every full, quarter and half hour of the clock, if the aspect takes any.
+pub(super) fn clock_times(aspect: Aspect) -> Vec<Time> {
+    if matches!(aspect, Aspect::Progressive | Aspect::Habit(_)) {
+        return Vec::new();
+    }
+    let hours = std::iter::once(None).chain(NUMERALS.iter().take(11).map(Some));
+    hours
+        .flat_map(|hour| {
+            [Minutes::Sharp, Minutes::Quarter, Minutes::Half]
+                .map(|minutes| Time::Clock(hour, minutes))
+        })
+        .collect()
+}

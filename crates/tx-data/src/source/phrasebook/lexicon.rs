@@ -1,0 +1,393 @@
+//! The words of the phrasebook: nouns, adjectives, determiners, cities, times, weather.
+//!
+//! Plain tables. English and Italian words of an entry belong together and no English word has
+//! two entries of the same class, which is what makes the translation a function. A noun whose
+//! Italian gender English does not tell (`friend`, `student`) is masculine.
+
+/// Grammatical gender in Italian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Gender {
+    Masculine,
+    Feminine,
+}
+
+/// What a noun names; decides which verbs, adjectives and determiners go with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    /// A relative. In the singular, `my mother` is `mia madre`, without article.
+    Family,
+    Person,
+    Animal,
+    /// Food one can count.
+    Food,
+    /// Food one cannot count: singular only, `some bread` is `del pane`.
+    Dish,
+    /// Drinks, not counted either.
+    Drink,
+    Thing,
+    /// Things are found in it.
+    Container,
+    /// Things are found on it.
+    Surface,
+    /// A part of a building.
+    Part,
+    /// A place in town, to go to and to be in.
+    Place,
+    /// Big things one owns.
+    Property,
+}
+
+/// A noun with its forms.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Noun {
+    /// Singular and plural.
+    pub(super) english: [&'static str; 2],
+    /// Singular and plural.
+    pub(super) italian: [&'static str; 2],
+    pub(super) gender: Gender,
+    pub(super) kind: Kind,
+}
+
+impl Noun {
+    /// Whether the noun has a plural and takes numerals.
+    pub(super) fn is_countable(&self) -> bool {
+        !matches!(self.kind, Kind::Dish | Kind::Drink)
+    }
+}
+
+/// A countable masculine noun.
+const fn m(kind: Kind, english: [&'static str; 2], italian: [&'static str; 2]) -> Noun {
+    Noun { english, italian, gender: Gender::Masculine, kind }
+}
+
+/// A countable feminine noun.
+const fn f(kind: Kind, english: [&'static str; 2], italian: [&'static str; 2]) -> Noun {
+    Noun { english, italian, gender: Gender::Feminine, kind }
+}
+
+/// A noun without plural.
+const fn mass(kind: Kind, gender: Gender, english: &'static str, italian: &'static str) -> Noun {
+    Noun { english: [english; 2], italian: [italian; 2], gender, kind }
+}
+
+use Gender::{Feminine, Masculine};
+use Kind::{
+    Animal, Container, Dish, Drink, Family, Food, Part, Person, Place, Property, Surface, Thing,
+};
+
+/// Every noun, by kind.
+pub(super) static NOUNS: &[Noun] = &[
+    m(Family, ["father", "fathers"], ["padre", "padri"]),
+    f(Family, ["mother", "mothers"], ["madre", "madri"]),
+    m(Family, ["brother", "brothers"], ["fratello", "fratelli"]),
+    f(Family, ["sister", "sisters"], ["sorella", "sorelle"]),
+    m(Family, ["uncle", "uncles"], ["zio", "zii"]),
+    f(Family, ["aunt", "aunts"], ["zia", "zie"]),
+    m(Person, ["boy", "boys"], ["ragazzo", "ragazzi"]),
+    f(Person, ["girl", "girls"], ["ragazza", "ragazze"]),
+    m(Person, ["man", "men"], ["uomo", "uomini"]),
+    f(Person, ["woman", "women"], ["donna", "donne"]),
+    m(Person, ["friend", "friends"], ["amico", "amici"]),
+    m(Person, ["student", "students"], ["studente", "studenti"]),
+    f(Person, ["actress", "actresses"], ["attrice", "attrici"]),
+    m(Person, ["psychologist", "psychologists"], ["psicologo", "psicologi"]),
+    m(Person, ["doctor", "doctors"], ["dottore", "dottori"]),
+    m(Animal, ["cat", "cats"], ["gatto", "gatti"]),
+    m(Animal, ["dog", "dogs"], ["cane", "cani"]),
+    m(Animal, ["horse", "horses"], ["cavallo", "cavalli"]),
+    f(Animal, ["duck", "ducks"], ["anatra", "anatre"]),
+    m(Animal, ["squirrel", "squirrels"], ["scoiattolo", "scoiattoli"]),
+    f(Food, ["apple", "apples"], ["mela", "mele"]),
+    f(Food, ["orange", "oranges"], ["arancia", "arance"]),
+    m(Food, ["tomato", "tomatoes"], ["pomodoro", "pomodori"]),
+    f(Food, ["cake", "cakes"], ["torta", "torte"]),
+    m(Food, ["sandwich", "sandwiches"], ["panino", "panini"]),
+    mass(Dish, Masculine, "bread", "pane"),
+    mass(Dish, Masculine, "cheese", "formaggio"),
+    mass(Dish, Feminine, "meat", "carne"),
+    mass(Dish, Masculine, "sugar", "zucchero"),
+    mass(Drink, Feminine, "water", "acqua"),
+    mass(Drink, Masculine, "milk", "latte"),
+    mass(Drink, Masculine, "wine", "vino"),
+    mass(Drink, Masculine, "coffee", "caffè"),
+    mass(Drink, Feminine, "beer", "birra"),
+    m(Thing, ["book", "books"], ["libro", "libri"]),
+    f(Thing, ["letter", "letters"], ["lettera", "lettere"]),
+    f(Thing, ["key", "keys"], ["chiave", "chiavi"]),
+    m(Thing, ["umbrella", "umbrellas"], ["ombrello", "ombrelli"]),
+    m(Thing, ["mirror", "mirrors"], ["specchio", "specchi"]),
+    m(Thing, ["clock", "clocks"], ["orologio", "orologi"]),
+    m(Thing, ["gift", "gifts"], ["regalo", "regali"]),
+    m(Thing, ["hat", "hats"], ["cappello", "cappelli"]),
+    f(Thing, ["shirt", "shirts"], ["camicia", "camicie"]),
+    f(Thing, ["shoe", "shoes"], ["scarpa", "scarpe"]),
+    f(Thing, ["photograph", "photographs"], ["fotografia", "fotografie"]),
+    f(Container, ["box", "boxes"], ["scatola", "scatole"]),
+    f(Container, ["bag", "bags"], ["borsa", "borse"]),
+    m(Container, ["backpack", "backpacks"], ["zaino", "zaini"]),
+    m(Container, ["drawer", "drawers"], ["cassetto", "cassetti"]),
+    m(Surface, ["table", "tables"], ["tavolo", "tavoli"]),
+    f(Surface, ["chair", "chairs"], ["sedia", "sedie"]),
+    m(Surface, ["shelf", "shelves"], ["scaffale", "scaffali"]),
+    f(Part, ["door", "doors"], ["porta", "porte"]),
+    f(Part, ["window", "windows"], ["finestra", "finestre"]),
+    m(Place, ["market", "markets"], ["mercato", "mercati"]),
+    m(Place, ["museum", "museums"], ["museo", "musei"]),
+    m(Place, ["park", "parks"], ["parco", "parchi"]),
+    m(Place, ["garden", "gardens"], ["giardino", "giardini"]),
+    f(Place, ["station", "stations"], ["stazione", "stazioni"]),
+    f(Place, ["school", "schools"], ["scuola", "scuole"]),
+    f(Place, ["church", "churches"], ["chiesa", "chiese"]),
+    m(Place, ["hotel", "hotels"], ["albergo", "alberghi"]),
+    m(Place, ["hospital", "hospitals"], ["ospedale", "ospedali"]),
+    m(Place, ["stadium", "stadiums"], ["stadio", "stadi"]),
+    m(Place, ["office", "offices"], ["ufficio", "uffici"]),
+    m(Place, ["zoo", "zoos"], ["zoo", "zoo"]),
+    f(Property, ["house", "houses"], ["casa", "case"]),
+    f(Property, ["car", "cars"], ["macchina", "macchine"]),
+];
+
+/// How an adjective stands with its noun in Italian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Position {
+    /// After the noun, the usual place.
+    After,
+    /// Before the noun, in its full form.
+    Before,
+    /// Before the noun, shortened as the definite article is: `bel, bello, bell', bei, begli`.
+    BeforeLikeDefinite,
+    /// Before the noun, shortened as the indefinite article is: `buon, buono`.
+    BeforeLikeIndefinite,
+    /// Never with a noun, only after `to be`.
+    Predicate,
+}
+
+/// An adjective with its forms.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Adjective {
+    pub(super) english: &'static str,
+    /// `bigger`, `more famous`; `None` where comparing says little.
+    pub(super) comparative: Option<&'static str>,
+    /// Masculine singular, feminine singular, masculine plural, feminine plural.
+    pub(super) italian: [&'static str; 4],
+    pub(super) position: Position,
+    /// What it may be said of.
+    pub(super) kinds: &'static [Kind],
+}
+
+/// An adjective without comparative.
+const fn adjective(
+    english: &'static str,
+    italian: [&'static str; 4],
+    position: Position,
+    kinds: &'static [Kind],
+) -> Adjective {
+    Adjective { english, comparative: None, italian, position, kinds }
+}
+
+/// An adjective with a comparative.
+const fn graded(
+    english: &'static str,
+    comparative: &'static str,
+    italian: [&'static str; 4],
+    position: Position,
+    kinds: &'static [Kind],
+) -> Adjective {
+    Adjective { english, comparative: Some(comparative), italian, position, kinds }
+}
+
+use Position::{After, Before, BeforeLikeDefinite, BeforeLikeIndefinite, Predicate};
+
+/// People of both sorts.
+pub(super) static PEOPLE: &[Kind] = &[Family, Person];
+/// What has a colour.
+static COLOURED: &[Kind] = &[Thing, Container, Surface, Part, Property];
+/// What is big or small, old or new.
+static SIZED: &[Kind] = &[Animal, Thing, Container, Surface, Part, Place, Property];
+
+/// Every adjective.
+pub(super) static ADJECTIVES: &[Adjective] = &[
+    graded(
+        "beautiful",
+        "more beautiful",
+        ["bello", "bella", "belli", "belle"],
+        BeforeLikeDefinite,
+        &[Person, Animal, Thing, Container, Surface, Place, Property],
+    ),
+    adjective(
+        "good",
+        ["buono", "buona", "buoni", "buone"],
+        BeforeLikeIndefinite,
+        &[Person, Animal, Food, Dish, Drink],
+    ),
+    graded("big", "bigger", ["grande", "grande", "grandi", "grandi"], Before, SIZED),
+    graded("small", "smaller", ["piccolo", "piccola", "piccoli", "piccole"], Before, SIZED),
+    graded(
+        "old",
+        "older",
+        ["vecchio", "vecchia", "vecchi", "vecchie"],
+        Before,
+        &[Family, Person, Animal, Thing, Container, Surface, Part, Place, Property],
+    ),
+    adjective(
+        "new",
+        ["nuovo", "nuova", "nuovi", "nuove"],
+        Before,
+        &[Thing, Container, Surface, Part, Place, Property],
+    ),
+    adjective("red", ["rosso", "rossa", "rossi", "rosse"], After, COLOURED),
+    adjective("white", ["bianco", "bianca", "bianchi", "bianche"], After, COLOURED),
+    adjective("black", ["nero", "nera", "neri", "nere"], After, COLOURED),
+    adjective("green", ["verde", "verde", "verdi", "verdi"], After, COLOURED),
+    adjective("yellow", ["giallo", "gialla", "gialli", "gialle"], After, COLOURED),
+    graded(
+        "expensive",
+        "more expensive",
+        ["caro", "cara", "cari", "care"],
+        After,
+        &[Food, Dish, Drink, Thing, Container, Surface, Property],
+    ),
+    graded(
+        "heavy",
+        "heavier",
+        ["pesante", "pesante", "pesanti", "pesanti"],
+        After,
+        &[Thing, Container, Surface, Part],
+    ),
+    adjective(
+        "dirty",
+        ["sporco", "sporca", "sporchi", "sporche"],
+        After,
+        &[Animal, Container, Surface, Part, Place, Property],
+    ),
+    graded("young", "younger", ["giovane", "giovane", "giovani", "giovani"], After, PEOPLE),
+    graded("tall", "taller", ["alto", "alta", "alti", "alte"], After, PEOPLE),
+    adjective("rich", ["ricco", "ricca", "ricchi", "ricche"], After, PEOPLE),
+    adjective("kind", ["gentile", "gentile", "gentili", "gentili"], After, PEOPLE),
+    graded(
+        "famous",
+        "more famous",
+        ["famoso", "famosa", "famosi", "famose"],
+        After,
+        &[Family, Person, Place],
+    ),
+    adjective(
+        "Italian",
+        ["italiano", "italiana", "italiani", "italiane"],
+        After,
+        &[Person, Dish, Drink, Thing],
+    ),
+    adjective("fresh", ["fresco", "fresca", "freschi", "fresche"], After, &[Food]),
+    adjective("hot", ["caldo", "calda", "caldi", "calde"], After, &[Drink]),
+    adjective("cold", ["freddo", "fredda", "freddi", "fredde"], After, &[Drink]),
+    adjective("modern", ["moderno", "moderna", "moderni", "moderne"], After, &[Place, Property]),
+    adjective(
+        "quiet",
+        ["tranquillo", "tranquilla", "tranquilli", "tranquille"],
+        After,
+        &[Place, Animal],
+    ),
+    adjective("closed", ["chiuso", "chiusa", "chiusi", "chiuse"], After, &[Part, Container, Place]),
+    adjective("open", ["aperto", "aperta", "aperti", "aperte"], After, &[Part, Container, Place]),
+    adjective("tired", ["stanco", "stanca", "stanchi", "stanche"], Predicate, PEOPLE),
+    adjective("happy", ["felice", "felice", "felici", "felici"], Predicate, PEOPLE),
+    adjective("ready", ["pronto", "pronta", "pronti", "pronte"], Predicate, PEOPLE),
+];
+
+/// Who owns: English word, and the Italian forms in the order of [`Adjective::italian`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Possessor {
+    pub(super) english: &'static str,
+    pub(super) italian: [&'static str; 4],
+}
+
+/// The possessives. `his` and `her` are one word in Italian; `your` is one person's.
+pub(super) static POSSESSORS: &[Possessor] = &[
+    Possessor { english: "my", italian: ["mio", "mia", "miei", "mie"] },
+    Possessor { english: "your", italian: ["tuo", "tua", "tuoi", "tue"] },
+    Possessor { english: "his", italian: ["suo", "sua", "suoi", "sue"] },
+    Possessor { english: "her", italian: ["suo", "sua", "suoi", "sue"] },
+    Possessor { english: "our", italian: ["nostro", "nostra", "nostri", "nostre"] },
+    Possessor { english: "their", italian: ["loro", "loro", "loro", "loro"] },
+];
+
+/// A word or phrase that is the same in every sentence.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Fixed {
+    pub(super) english: &'static str,
+    pub(super) italian: &'static str,
+}
+
+/// Shorthand for the tables below.
+const fn fixed(english: &'static str, italian: &'static str) -> Fixed {
+    Fixed { english, italian }
+}
+
+/// The numerals from two on, for counting and for the hours.
+pub(super) static NUMERALS: &[Fixed] = &[
+    fixed("two", "due"),
+    fixed("three", "tre"),
+    fixed("four", "quattro"),
+    fixed("five", "cinque"),
+    fixed("six", "sei"),
+    fixed("seven", "sette"),
+    fixed("eight", "otto"),
+    fixed("nine", "nove"),
+    fixed("ten", "dieci"),
+    fixed("eleven", "undici"),
+    fixed("twelve", "dodici"),
+    fixed("thirteen", "tredici"),
+    fixed("fourteen", "quattordici"),
+    fixed("fifteen", "quindici"),
+    fixed("sixteen", "sedici"),
+    fixed("seventeen", "diciassette"),
+    fixed("eighteen", "diciotto"),
+    fixed("nineteen", "diciannove"),
+    fixed("twenty", "venti"),
+];
+
+/// Cities: `in` and `to` are both `a`, without article.
+pub(super) static CITIES: &[Fixed] = &[
+    fixed("Rome", "Roma"),
+    fixed("Milan", "Milano"),
+    fixed("Naples", "Napoli"),
+    fixed("Florence", "Firenze"),
+    fixed("Venice", "Venezia"),
+];
+
+/// Times that go with an action under way.
+pub(super) static TIMES_NOW: &[Fixed] = &[fixed("now", "adesso"), fixed("today", "oggi")];
+/// Times that go with a habit.
+pub(super) static TIMES_HABIT: &[Fixed] = &[fixed("every day", "ogni giorno")];
+/// Times that go with the past.
+pub(super) static TIMES_PAST: &[Fixed] =
+    &[fixed("yesterday", "ieri"), fixed("this morning", "stamattina")];
+/// Times that go with the future.
+pub(super) static TIMES_FUTURE: &[Fixed] =
+    &[fixed("tomorrow", "domani"), fixed("tonight", "stasera")];
+/// Days, in the past or to come; Italian has no preposition.
+pub(super) static DAYS: &[Fixed] = &[
+    fixed("on Monday", "lunedì"),
+    fixed("on Friday", "venerdì"),
+    fixed("on Saturday", "sabato"),
+    fixed("on Sunday", "domenica"),
+];
+
+/// A kind of weather.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Sky {
+    /// After `it is`.
+    pub(super) english: &'static str,
+    /// Present, imperfect, future.
+    pub(super) italian: [&'static str; 3],
+}
+
+/// Every kind of weather.
+pub(super) static SKIES: &[Sky] = &[
+    Sky { english: "cold", italian: ["fa freddo", "faceva freddo", "farà freddo"] },
+    Sky { english: "hot", italian: ["fa caldo", "faceva caldo", "farà caldo"] },
+    Sky { english: "raining", italian: ["piove", "pioveva", "pioverà"] },
+    Sky { english: "snowing", italian: ["nevica", "nevicava", "nevicherà"] },
+    Sky { english: "windy", italian: ["c'è vento", "c'era vento", "ci sarà vento"] },
+    Sky { english: "sunny", italian: ["c'è il sole", "c'era il sole", "ci sarà il sole"] },
+];

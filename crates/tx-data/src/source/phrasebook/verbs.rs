@@ -1,0 +1,390 @@
+//! The verbs of the phrasebook, with every form the grammar needs.
+//!
+//! Plain tables. No verb whose English past looks like its present (`read`, `put`) is here: it
+//! would have two translations.
+
+use super::lexicon::Kind::{
+    self, Animal, Container, Dish, Drink, Family, Food, Part, Person, Place, Property, Surface,
+    Thing,
+};
+use super::lexicon::PEOPLE;
+
+/// A preposition of place or person, with its two words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Preposition {
+    /// `to`, `a`.
+    To,
+    /// `at`, `a`.
+    At,
+    /// `from`, `da`.
+    From,
+    /// `in`, `in`.
+    In,
+    /// `on`, `su`.
+    On,
+    /// `of`, `di`.
+    Of,
+    /// `than`, `di`.
+    Than,
+    /// `with`, `con`.
+    With,
+    /// `for`, `per`.
+    For,
+}
+
+/// The auxiliary of the passato prossimo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Auxiliary {
+    /// The participle stays as it is.
+    Avere,
+    /// The participle agrees with the subject.
+    Essere,
+}
+
+/// What follows a verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Frame {
+    /// An object of one of these kinds.
+    Object(&'static [Kind]),
+    /// An object of one of these kinds, to a person.
+    Gift(&'static [Kind]),
+    /// A place behind this preposition, or a city where `city` holds.
+    Place { preposition: Preposition, city: bool },
+}
+
+/// A verb with its forms.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Verb {
+    /// Base, third person singular, past, `-ing`.
+    pub(super) english: [&'static str; 4],
+    /// A second English word, as `for` in `look for`.
+    pub(super) particle: Option<&'static str>,
+    pub(super) infinitive: &'static str,
+    /// `io, tu, lui, noi, voi, loro`.
+    pub(super) present: [&'static str; 6],
+    /// What the endings of the future are added to.
+    pub(super) future: &'static str,
+    /// Masculine singular, ending in `-o`.
+    pub(super) participle: &'static str,
+    pub(super) gerund: &'static str,
+    pub(super) auxiliary: Auxiliary,
+    pub(super) frame: Frame,
+    /// Whether `I am …-ing` is said.
+    pub(super) progressive: bool,
+    /// Whether animals do it too.
+    pub(super) animals: bool,
+    /// What may be added: where, with whom, for whom.
+    pub(super) extra: Option<Preposition>,
+}
+
+impl Verb {
+    /// Whether the simple past is used; `I had` has two translations and is left out.
+    pub(super) fn has_past(&self) -> bool {
+        self.infinitive != "avere"
+    }
+}
+
+/// What most verbs share; the table states the rest.
+const BASE: Verb = Verb {
+    english: [""; 4],
+    particle: None,
+    infinitive: "",
+    present: [""; 6],
+    future: "",
+    participle: "",
+    gerund: "",
+    auxiliary: Auxiliary::Avere,
+    frame: Frame::Object(&[]),
+    progressive: true,
+    animals: false,
+    extra: None,
+};
+
+/// Every verb.
+pub(super) static VERBS: &[Verb] = &[
+    Verb {
+        english: ["eat", "eats", "ate", "eating"],
+        infinitive: "mangiare",
+        present: ["mangio", "mangi", "mangia", "mangiamo", "mangiate", "mangiano"],
+        future: "manger",
+        participle: "mangiato",
+        gerund: "mangiando",
+        frame: Frame::Object(&[Food, Dish]),
+        animals: true,
+        extra: Some(Preposition::In),
+        ..BASE
+    },
+    Verb {
+        english: ["drink", "drinks", "drank", "drinking"],
+        infinitive: "bere",
+        present: ["bevo", "bevi", "beve", "beviamo", "bevete", "bevono"],
+        future: "berr",
+        participle: "bevuto",
+        gerund: "bevendo",
+        frame: Frame::Object(&[Drink]),
+        animals: true,
+        extra: Some(Preposition::With),
+        ..BASE
+    },
+    Verb {
+        english: ["buy", "buys", "bought", "buying"],
+        infinitive: "comprare",
+        present: ["compro", "compri", "compra", "compriamo", "comprate", "comprano"],
+        future: "comprer",
+        participle: "comprato",
+        gerund: "comprando",
+        frame: Frame::Object(&[Food, Dish, Drink, Thing, Container, Surface, Property]),
+        extra: Some(Preposition::For),
+        ..BASE
+    },
+    Verb {
+        english: ["find", "finds", "found", "finding"],
+        infinitive: "trovare",
+        present: ["trovo", "trovi", "trova", "troviamo", "trovate", "trovano"],
+        future: "trover",
+        participle: "trovato",
+        gerund: "trovando",
+        frame: Frame::Object(&[Thing, Container, Animal]),
+        progressive: false,
+        extra: Some(Preposition::In),
+        ..BASE
+    },
+    Verb {
+        english: ["lose", "loses", "lost", "losing"],
+        infinitive: "perdere",
+        present: ["perdo", "perdi", "perde", "perdiamo", "perdete", "perdono"],
+        future: "perder",
+        participle: "perso",
+        gerund: "perdendo",
+        frame: Frame::Object(&[Thing, Container]),
+        progressive: false,
+        extra: Some(Preposition::In),
+        ..BASE
+    },
+    Verb {
+        english: ["see", "sees", "saw", "seeing"],
+        infinitive: "vedere",
+        present: ["vedo", "vedi", "vede", "vediamo", "vedete", "vedono"],
+        future: "vedr",
+        participle: "visto",
+        gerund: "vedendo",
+        frame: Frame::Object(&[
+            Family, Person, Animal, Food, Thing, Container, Surface, Part, Place, Property,
+        ]),
+        progressive: false,
+        animals: true,
+        ..BASE
+    },
+    Verb {
+        english: ["look", "looks", "looked", "looking"],
+        particle: Some("for"),
+        infinitive: "cercare",
+        present: ["cerco", "cerchi", "cerca", "cerchiamo", "cercate", "cercano"],
+        future: "cercher",
+        participle: "cercato",
+        gerund: "cercando",
+        frame: Frame::Object(&[Person, Animal, Thing, Container, Place]),
+        ..BASE
+    },
+    Verb {
+        english: ["open", "opens", "opened", "opening"],
+        infinitive: "aprire",
+        present: ["apro", "apri", "apre", "apriamo", "aprite", "aprono"],
+        future: "aprir",
+        participle: "aperto",
+        gerund: "aprendo",
+        frame: Frame::Object(&[Part, Container]),
+        ..BASE
+    },
+    Verb {
+        english: ["clean", "cleans", "cleaned", "cleaning"],
+        infinitive: "pulire",
+        present: ["pulisco", "pulisci", "pulisce", "puliamo", "pulite", "puliscono"],
+        future: "pulir",
+        participle: "pulito",
+        gerund: "pulendo",
+        frame: Frame::Object(&[Container, Surface, Part, Property]),
+        extra: Some(Preposition::With),
+        ..BASE
+    },
+    Verb {
+        english: ["meet", "meets", "met", "meeting"],
+        infinitive: "incontrare",
+        present: ["incontro", "incontri", "incontra", "incontriamo", "incontrate", "incontrano"],
+        future: "incontrer",
+        participle: "incontrato",
+        gerund: "incontrando",
+        frame: Frame::Object(PEOPLE),
+        progressive: false,
+        extra: Some(Preposition::In),
+        ..BASE
+    },
+    Verb {
+        english: ["help", "helps", "helped", "helping"],
+        infinitive: "aiutare",
+        present: ["aiuto", "aiuti", "aiuta", "aiutiamo", "aiutate", "aiutano"],
+        future: "aiuter",
+        participle: "aiutato",
+        gerund: "aiutando",
+        frame: Frame::Object(PEOPLE),
+        ..BASE
+    },
+    Verb {
+        english: ["visit", "visits", "visited", "visiting"],
+        infinitive: "visitare",
+        present: ["visito", "visiti", "visita", "visitiamo", "visitate", "visitano"],
+        future: "visiter",
+        participle: "visitato",
+        gerund: "visitando",
+        frame: Frame::Object(&[Place]),
+        extra: Some(Preposition::With),
+        ..BASE
+    },
+    Verb {
+        english: ["have", "has", "had", "having"],
+        infinitive: "avere",
+        present: ["ho", "hai", "ha", "abbiamo", "avete", "hanno"],
+        future: "avr",
+        participle: "avuto",
+        gerund: "avendo",
+        frame: Frame::Object(&[Animal, Food, Drink, Thing, Container, Surface, Property]),
+        progressive: false,
+        ..BASE
+    },
+    Verb {
+        english: ["give", "gives", "gave", "giving"],
+        infinitive: "dare",
+        present: ["do", "dai", "dà", "diamo", "date", "danno"],
+        future: "dar",
+        participle: "dato",
+        gerund: "dando",
+        frame: Frame::Gift(&[Food, Drink, Thing, Container]),
+        ..BASE
+    },
+    Verb {
+        english: ["bring", "brings", "brought", "bringing"],
+        infinitive: "portare",
+        present: ["porto", "porti", "porta", "portiamo", "portate", "portano"],
+        future: "porter",
+        participle: "portato",
+        gerund: "portando",
+        frame: Frame::Gift(&[Food, Dish, Drink, Thing]),
+        ..BASE
+    },
+    Verb {
+        english: ["go", "goes", "went", "going"],
+        infinitive: "andare",
+        present: ["vado", "vai", "va", "andiamo", "andate", "vanno"],
+        future: "andr",
+        participle: "andato",
+        gerund: "andando",
+        auxiliary: Auxiliary::Essere,
+        frame: Frame::Place { preposition: Preposition::To, city: true },
+        animals: true,
+        extra: Some(Preposition::With),
+        ..BASE
+    },
+    Verb {
+        english: ["return", "returns", "returned", "returning"],
+        infinitive: "tornare",
+        present: ["torno", "torni", "torna", "torniamo", "tornate", "tornano"],
+        future: "torner",
+        participle: "tornato",
+        gerund: "tornando",
+        auxiliary: Auxiliary::Essere,
+        frame: Frame::Place { preposition: Preposition::From, city: true },
+        extra: Some(Preposition::With),
+        ..BASE
+    },
+    Verb {
+        english: ["arrive", "arrives", "arrived", "arriving"],
+        infinitive: "arrivare",
+        present: ["arrivo", "arrivi", "arriva", "arriviamo", "arrivate", "arrivano"],
+        future: "arriver",
+        participle: "arrivato",
+        gerund: "arrivando",
+        auxiliary: Auxiliary::Essere,
+        frame: Frame::Place { preposition: Preposition::At, city: false },
+        extra: Some(Preposition::With),
+        ..BASE
+    },
+    Verb {
+        english: ["stay", "stays", "stayed", "staying"],
+        infinitive: "restare",
+        present: ["resto", "resti", "resta", "restiamo", "restate", "restano"],
+        future: "rester",
+        participle: "restato",
+        gerund: "restando",
+        auxiliary: Auxiliary::Essere,
+        frame: Frame::Place { preposition: Preposition::In, city: true },
+        progressive: false,
+        animals: true,
+        extra: Some(Preposition::With),
+        ..BASE
+    },
+    Verb {
+        english: ["sleep", "sleeps", "slept", "sleeping"],
+        infinitive: "dormire",
+        present: ["dormo", "dormi", "dorme", "dormiamo", "dormite", "dormono"],
+        future: "dormir",
+        participle: "dormito",
+        gerund: "dormendo",
+        frame: Frame::Place { preposition: Preposition::In, city: true },
+        animals: true,
+        ..BASE
+    },
+    Verb {
+        english: ["work", "works", "worked", "working"],
+        infinitive: "lavorare",
+        present: ["lavoro", "lavori", "lavora", "lavoriamo", "lavorate", "lavorano"],
+        future: "lavorer",
+        participle: "lavorato",
+        gerund: "lavorando",
+        frame: Frame::Place { preposition: Preposition::In, city: true },
+        extra: Some(Preposition::With),
+        ..BASE
+    },
+];
+
+/// A verb that stands before an infinitive.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Modal {
+    pub(super) english: &'static str,
+    /// Its denial; `None` for a full verb, which denies and asks with `do` and is followed by
+    /// `to`.
+    pub(super) denied: Option<&'static str>,
+    /// `io, tu, lui, noi, voi, loro`.
+    pub(super) italian: [&'static str; 6],
+}
+
+/// The modal verbs.
+pub(super) static MODALS: &[Modal] = &[
+    Modal {
+        english: "can",
+        denied: Some("cannot"),
+        italian: ["posso", "puoi", "può", "possiamo", "potete", "possono"],
+    },
+    Modal {
+        english: "must",
+        denied: Some("must not"),
+        italian: ["devo", "devi", "deve", "dobbiamo", "dovete", "devono"],
+    },
+    Modal {
+        english: "want",
+        denied: None,
+        italian: ["voglio", "vuoi", "vuole", "vogliamo", "volete", "vogliono"],
+    },
+];
+
+/// `avere` in the present, the auxiliary.
+pub(super) static AVERE: [&str; 6] = ["ho", "hai", "ha", "abbiamo", "avete", "hanno"];
+/// `essere`: present, imperfect, future.
+pub(super) static ESSERE: [[&str; 6]; 3] = [
+    ["sono", "sei", "è", "siamo", "siete", "sono"],
+    ["ero", "eri", "era", "eravamo", "eravate", "erano"],
+    ["sarò", "sarai", "sarà", "saremo", "sarete", "saranno"],
+];
+/// `stare` in the present, before a gerund.
+pub(super) static STARE: [&str; 6] = ["sto", "stai", "sta", "stiamo", "state", "stanno"];
+/// The endings of the future, the same for every verb.
+pub(super) static FUTURE: [&str; 6] = ["ò", "ai", "à", "emo", "ete", "anno"];

@@ -1,1 +1,76 @@
-fn main() {}
+//! Trains translation models. This is glue: the work is in `tx-train`.
+
+mod args;
+mod run;
+
+use std::{
+    io::{Write, stderr, stdout},
+    process::ExitCode,
+};
+
+use args::{Cli, Command};
+use clap::Parser;
+use tx_infer::device::{DeviceError, Kind};
+use tx_train::{RECIPES, Recipe, TrainError};
+
+/// Keeps freed pages: training allocates and frees the same large tensors each step.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        None => run::train(cli.run),
+        Some(Command::Recipes) => print(&recipes()),
+        Some(Command::Config { recipe }) => {
+            Recipe::find(&recipe).map_err(Into::into).and_then(|recipe| print(recipe.toml))
+        }
+        Some(Command::Devices) => print(&devices()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&error),
+    }
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    Ok(stdout().write_all(text.as_bytes())?)
+}
+
+fn recipes() -> String {
+    RECIPES.iter().map(|recipe| format!("{:<16}{}\n", recipe.name, recipe.about)).collect()
+}
+
+fn devices() -> String {
+    Kind::ALL
+        .into_iter()
+        .map(|kind| {
+            let count = match kind.devices() {
+                Some(devices) => format!("{} found", devices.len()),
+                None => format!("not built in (--features {})", kind.name()),
+            };
+            format!("{:<9}{:<48}{count}\n", kind.name(), kind.about())
+        })
+        .collect()
+}
+
+/// Prints the chain of causes and what to try; wrong usage is 2, all else 1.
+fn report(error: &anyhow::Error) -> ExitCode {
+    let train = error.downcast_ref::<TrainError>();
+    let device = error.downcast_ref::<DeviceError>();
+    let hint = train.and_then(TrainError::hint).or_else(|| device.and_then(DeviceError::hint));
+    // Nobody to tell that nobody listens.
+    drop(writeln!(stderr(), "error: {error:#}"));
+    if let Some(hint) = hint {
+        drop(writeln!(stderr(), "hint: {hint}"));
+    }
+    let usage = matches!(
+        train,
+        Some(
+            TrainError::UnknownRecipe { .. }
+                | TrainError::Config { .. }
+                | TrainError::Problems { .. }
+        )
+    ) || device.is_some();
+    ExitCode::from(if usage { 2 } else { 1 })
+}

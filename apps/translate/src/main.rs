@@ -1,1 +1,56 @@
-fn main() {}
+//! Translates text and scores translations. This is glue: the work is in `tx-infer` and `tx-eval`.
+
+mod args;
+mod score;
+mod text;
+
+use std::{
+    io::{self, Write, stderr},
+    process::ExitCode,
+};
+
+use args::{Cli, Command};
+use clap::Parser;
+use tx_infer::{InferError, device::DeviceError, tx_data::DataError};
+
+/// Keeps freed pages: decoding allocates and frees the same tensors each step.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        None => text::translate(cli.translate),
+        Some(Command::Score(args)) => score::score(args),
+    };
+    match result {
+        Err(error) if !is_broken_pipe(&error) => report(&error),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Whoever read the output has had enough, as `head` does.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Prints the chain of causes and what to try; wrong usage is 2, all else 1.
+fn report(error: &anyhow::Error) -> ExitCode {
+    let infer = error.downcast_ref::<InferError>();
+    let device = error.downcast_ref::<DeviceError>();
+    let data = error.downcast_ref::<DataError>();
+    let hint = infer
+        .and_then(InferError::hint)
+        .or_else(|| data.and_then(DataError::hint))
+        .map(str::to_owned)
+        .or_else(|| device.and_then(DeviceError::hint));
+    // Nobody to tell that nobody listens.
+    drop(writeln!(stderr(), "error: {error:#}"));
+    if let Some(hint) = hint {
+        drop(writeln!(stderr(), "hint: {hint}"));
+    }
+    let usage = device.is_some() || matches!(infer, Some(InferError::Search { .. }));
+    ExitCode::from(if usage { 2 } else { 1 })
+}

@@ -330,7 +330,12 @@ impl Parts {
                     let each = Split::new(any, SplitDelimiterBehavior::Isolated, false)?;
                     (each.into(), Some(Fuse::new().into()))
                 }
-                (TokenizerKind::Word, WordSplit::Whitespace) => (WhitespaceSplit.into(), None),
+                (TokenizerKind::Word, WordSplit::Whitespace) => {
+                    // A word of the text must not be taken for a special token. `<unk>` may: it
+                    // is how tokenized corpora write what their makers left out.
+                    normalizers.push(replace_regex("<(?=(pad|bos|eos)>)", "< ")?.into());
+                    (WhitespaceSplit.into(), None)
+                }
                 (TokenizerKind::Word, WordSplit::Punctuation) => {
                     normalizers.extend(mark_punctuation()?);
                     (WhitespaceSplit.into(), Some(join_punctuation()?))

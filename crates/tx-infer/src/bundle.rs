@@ -10,11 +10,7 @@
 //! A folder with `model.safetensors` is a whole bundle: that file is written last, and each file
 //! is written aside and renamed.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::Path};
 
 use burn::{
     store::{ModuleSnapshot, SafetensorsStore},
@@ -25,7 +21,7 @@ use sha2::{Digest, Sha256};
 use tx_data::{Tokenizer, Tokenizers};
 use tx_model::{ModelConfig, Transformer, VocabSizes};
 
-use crate::error::InferError;
+use crate::{error::InferError, file::write_whole};
 
 /// The bundle format that this build writes and reads.
 pub const FORMAT: u32 = 1;
@@ -227,17 +223,6 @@ fn save_weights(
     let mut store = SafetensorsStore::from_file(path).overwrite(true);
     model.save_into(&mut store).map_err(|error| error.to_string())?;
     Ok(())
-}
-
-/// Replaces a file by one with other content, or leaves it as it was.
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let mut file = File::create(&partial)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&partial, path)
 }
 
 fn sha256(bytes: &[u8]) -> String {

@@ -22,9 +22,13 @@ pub mod bundle;
 pub mod search;
 pub mod translator;
 
+pub mod device;
 pub mod error;
+pub mod file;
 
 pub use bundle::Bundle;
 pub use error::InferError;
 pub use search::{Hypothesis, SearchOptions};
+// The public API speaks in its types.
+pub use tx_data;
 pub use translator::{Scored, Translation, Translator};

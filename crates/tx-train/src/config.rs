@@ -141,8 +141,9 @@ pub struct OptimizationConfig {
     pub weight_decay: f32,
     /// Share of probability spread evenly over the vocabulary, `ε_ls` (section 5.4). Paper: 0.1.
     pub label_smoothing: f64,
-    /// Longest gradient, as the norm over all weights together; longer ones are scaled down.
-    pub clip_norm: Option<f64>,
+    /// Longest gradient, as the norm over all weights together; longer ones are scaled down. 0 lets
+    /// every gradient be.
+    pub clip_norm: f64,
 }
 
 impl Default for OptimizationConfig {
@@ -162,7 +163,7 @@ impl Default for OptimizationConfig {
             epsilon: 1e-9,
             weight_decay: 0.0,
             label_smoothing: 0.1,
-            clip_norm: Some(1.0),
+            clip_norm: 1.0,
         }
     }
 }
@@ -252,7 +253,7 @@ impl DataConfig {
     fn problems(&self, model_max_len: usize) -> Vec<String> {
         let mut problems = Vec::new();
         if self.source == DataSource::Files {
-            let sides = |split, source, target, tsv, needed| match (source, target, tsv) {
+            let sides = |split: &str, source, target, tsv, needed: bool| match (source, target, tsv) {
                 (true, true, false) | (false, false, true) => None,
                 (false, false, false) if !needed => None,
                 (false, false, false) => Some(format!(
@@ -344,10 +345,9 @@ impl OptimizationConfig {
             (0.0..1.0).contains(&self.label_smoothing),
             format!("`label_smoothing` = {} must be at least 0 and below 1", self.label_smoothing),
         );
-        let clip = self.clip_norm;
         rule(
-            clip.is_none_or(|norm| norm > 0.0),
-            format!("`clip_norm` = {} must be more than 0", clip.unwrap_or_default()),
+            self.clip_norm >= 0.0,
+            format!("`clip_norm` = {} must be at least 0", self.clip_norm),
         );
         problems
     }

@@ -1,3 +1,41 @@
-//! Training.
+//! Train Transformers for translation with Burn's Learner.
+//!
+//! The road of a run: a [`recipe`] and settings laid over it give a [`config`]; [`corpus`] reads or
+//! generates the pairs; [`trainer`] puts tokenizers, model and optimizer together and launches the
+//! loop of [`strategy`], which makes each update ([`mod@step`]: [`loss`], gradients, clipping; the
+//! learning rate from [`schedule`]), checks the model ([`validate`]), keeps the best as a bundle and
+//! a [`checkpoint`] to go on from. [`progress`] is what a person sees of all that.
+//!
+//! ```
+//! use tx_train::{Layers, Recipe};
+//!
+//! let mut layers = Layers::recipe("reverse")?;
+//! layers.set("train.epochs=1")?;
+//! let config = layers.finish()?;
+//! assert_eq!((config.train.epochs, config.model.d_model), (1, 128));
+//! # Ok::<(), tx_train::TrainError>(())
+//! ```
+
+pub mod config;
+pub mod corpus;
+pub mod recipe;
+
+pub mod trainer;
 
 pub mod loss;
+pub mod schedule;
+pub mod step;
+mod strategy;
+
+pub mod checkpoint;
+pub mod progress;
+mod silent;
+pub mod validate;
+
+pub mod error;
+
+pub use config::TrainConfig;
+pub use error::TrainError;
+pub use recipe::{Layers, RECIPES, Recipe};
+pub use trainer::{Outcome, Trainer};
+pub use validate::Validation;

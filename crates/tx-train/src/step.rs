@@ -25,7 +25,7 @@ pub struct Seq2Seq {
     #[module(skip)]
     label_smoothing: f64,
     #[module(skip)]
-    clip_norm: Option<f64>,
+    clip_norm: f64,
     #[module(skip)]
     gradient_norm: GradientNorm,
 }
@@ -85,8 +85,8 @@ impl ItemLazy for StepOutput {
 }
 
 impl Seq2Seq {
-    /// Wraps a model for training.
-    pub fn new(model: Transformer, label_smoothing: f64, clip_norm: Option<f64>) -> Self {
+    /// Wraps a model for training; `clip_norm` 0 is no clipping.
+    pub fn new(model: Transformer, label_smoothing: f64, clip_norm: f64) -> Self {
         Self { model, label_smoothing, clip_norm, gradient_norm: GradientNorm::default() }
     }
 
@@ -140,10 +140,8 @@ impl TrainStep for Seq2Seq {
         if !norm.is_finite() {
             return self;
         }
-        if let Some(longest) = self.clip_norm
-            && norm > longest
-        {
-            self.visit(&mut Scale { gradients: &mut gradients, factor: longest / norm });
+        if self.clip_norm > 0.0 && norm > self.clip_norm {
+            self.visit(&mut Scale { gradients: &mut gradients, factor: self.clip_norm / norm });
         }
         optimizer.step(learning_rate, self, gradients)
     }

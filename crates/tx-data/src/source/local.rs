@@ -6,7 +6,7 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use flate2::bufread::MultiGzDecoder;
@@ -69,28 +69,61 @@ pub fn tsv(path: &Path) -> Result<Vec<SentencePair>, DataError> {
 ///
 /// When the file cannot be read, is empty or not UTF-8.
 pub fn lines(path: &Path) -> Result<Vec<String>, DataError> {
-    let read_error = |source| DataError::Read { path: path.into(), source };
-    let mut reader = open(path).map_err(read_error)?;
-    let mut lines = Vec::new();
-    let mut bytes = Vec::new();
-    loop {
-        bytes.clear();
-        if reader.read_until(b'\n', &mut bytes).map_err(read_error)? == 0 {
-            break;
+    let lines = Lines::open(path)?.collect::<Result<Vec<_>, _>>()?;
+    if lines.is_empty() { Err(DataError::Empty { path: path.into() }) } else { Ok(lines) }
+}
+
+/// The lines of a text, one at a time, without their ends.
+pub struct Lines {
+    reader: Box<dyn BufRead>,
+    /// For messages.
+    path: PathBuf,
+    number: usize,
+    bytes: Vec<u8>,
+}
+
+impl Lines {
+    /// Opens a file, plain or gzip.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        let reader =
+            open(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+        Ok(Self::new(reader, path))
+    }
+
+    /// Reads from anything; `name` stands in messages where a path would.
+    pub fn new(reader: Box<dyn BufRead>, name: impl Into<PathBuf>) -> Self {
+        Self { reader, path: name.into(), number: 0, bytes: Vec::new() }
+    }
+
+    /// The next line; none at the end of the text.
+    fn read(&mut self) -> Result<Option<String>, DataError> {
+        self.bytes.clear();
+        self.number += 1;
+        let read = self.reader.read_until(b'\n', &mut self.bytes);
+        if read.map_err(|source| DataError::Read { path: self.path.clone(), source })? == 0 {
+            return Ok(None);
         }
-        let line = std::str::from_utf8(&bytes).map_err(|error| DataError::Utf8 {
-            path: path.into(),
-            line: lines.len() + 1,
+        let line = std::str::from_utf8(&self.bytes).map_err(|error| DataError::Utf8 {
+            path: self.path.clone(),
+            line: self.number,
             byte: error.valid_up_to() + 1,
         })?;
-        let line = if lines.is_empty() { line.trim_start_matches('\u{feff}') } else { line };
+        let line = if self.number == 1 { line.trim_start_matches('\u{feff}') } else { line };
         let line = line.strip_suffix('\n').unwrap_or(line);
-        lines.push(line.strip_suffix('\r').unwrap_or(line).to_owned());
+        Ok(Some(line.strip_suffix('\r').unwrap_or(line).to_owned()))
     }
-    if lines.is_empty() {
-        return Err(DataError::Empty { path: path.into() });
+}
+
+impl Iterator for Lines {
+    type Item = Result<String, DataError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
     }
-    Ok(lines)
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {

@@ -1,0 +1,119 @@
+//! The command line of `train`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use tx_infer::device::DeviceName;
+
+/// Train a translation model
+///
+/// Without arguments, trains the recipe `phrasebook`: a small English-Italian model, offline, in
+/// minutes. The folder of a run is a bundle that `translate --model` opens. Progress, samples and
+/// errors go to standard error.
+#[derive(Debug, Parser)]
+#[command(name = "train", version, args_conflicts_with_subcommands = true, after_help = "\
+Examples:
+  train                                     English-Italian phrases, offline
+  train --recipe reverse --set train.epochs=3
+  train --source a.de.gz --target a.en.gz --valid-source v.de.gz --valid-target v.en.gz
+  train --resume runs/phrasebook --set train.epochs=10")]
+pub struct Cli {
+    /// What to do instead of training
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// How to train
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// What to do instead of training.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the recipes
+    Recipes,
+    /// Print a recipe's configuration, to be changed and given to --config
+    Config {
+        /// Name of the recipe
+        recipe: String,
+    },
+    /// List the devices that this program can train on
+    Devices,
+}
+
+/// What to train, where and on what.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Recipe to train [default: phrasebook, or small when files are given]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["config", "resume"])]
+    pub recipe: Option<String>,
+
+    /// TOML file to train from; it may name a recipe to start from
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "resume")]
+    pub config: Option<PathBuf>,
+
+    /// Folder of an interrupted run to go on with, after its last whole epoch
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "run")]
+    pub resume: Option<PathBuf>,
+
+    /// Text file with the source side of the training pairs, plain or gzip
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "target")]
+    pub source: Option<PathBuf>,
+
+    /// Text file with the target side of the training pairs; line N translates line N
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "source")]
+    pub target: Option<PathBuf>,
+
+    /// File with both sides of the training pairs, separated by a tab
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "source")]
+    pub tsv: Option<PathBuf>,
+
+    /// Source side of the validation pairs [default: a tenth of the training pairs is set aside]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "valid_target")]
+    pub valid_source: Option<PathBuf>,
+
+    /// Target side of the validation pairs
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "valid_source")]
+    pub valid_target: Option<PathBuf>,
+
+    /// File with both sides of the validation pairs, separated by a tab
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with = "valid_source"
+    )]
+    pub valid_tsv: Option<PathBuf>,
+
+    /// Folder for the run, which must not hold one yet [default: runs/<recipe>]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub run: Option<PathBuf>,
+
+    /// Device to train on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: DeviceName,
+
+    /// Seed of weights, data order and dropout; the same as --set train.seed=N [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+
+    /// Change one value of the configuration; may be given often
+    #[arg(long, value_name = "SECTION.KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_argument_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

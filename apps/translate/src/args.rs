@@ -1,0 +1,137 @@
+//! The command line of `translate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use tx_infer::device::DeviceName;
+
+/// Translate text with a trained model, one sentence per line
+///
+/// Reads sentences from the input and writes one translation per line, in the same order, to
+/// standard output. Everything else goes to standard error, so the output can be piped. An empty
+/// line gives an empty line.
+#[derive(Debug, Parser)]
+#[command(name = "translate", version, args_conflicts_with_subcommands = true, after_help = "\
+Examples:
+  translate --model runs/phrasebook --text 'Where is the cat?'
+  translate --model runs/de-en < test.de > test.hyp
+  translate score --reference test.en --hypothesis test.hyp")]
+pub struct Cli {
+    /// What to do instead of translating
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// How to translate
+    #[command(flatten)]
+    pub translate: TranslateArgs,
+}
+
+/// What to do instead of translating.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Score translations against references
+    Score(ScoreArgs),
+}
+
+/// What to translate and how.
+#[derive(Debug, Args)]
+pub struct TranslateArgs {
+    /// Folder written by `train`: weights, configuration and tokenizers
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
+    pub model: Option<PathBuf>,
+
+    /// Sentence to translate, instead of a file
+    #[arg(long, value_name = "TEXT", conflicts_with = "input")]
+    pub text: Option<String>,
+
+    /// File to translate, plain or gzip [default: standard input]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub input: Option<PathBuf>,
+
+    /// Hypotheses kept per sentence; 1 is greedy search
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub beam: u16,
+
+    /// Exponent of the length that log-probabilities are divided by; 0 favours short translations
+    #[arg(long, value_name = "ALPHA", default_value_t = 1.0)]
+    pub length_penalty: f32,
+
+    /// Longest translation, in tokens per source token (and ten more)
+    #[arg(long, value_name = "RATIO", default_value_t = 2.0)]
+    pub max_len_ratio: f32,
+
+    /// Source tokens translated at once, padding and hypotheses counted; bounds memory
+    #[arg(long, value_name = "N", default_value_t = 4_096)]
+    pub batch_tokens: usize,
+
+    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: DeviceName,
+
+    /// Print nothing but translations and errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What to score and how.
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    /// File of right translations, one per line; may be given often, for BLEU with several
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
+    pub reference: Vec<PathBuf>,
+
+    /// File of translations to score [default: standard input]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub hypothesis: Option<PathBuf>,
+
+    /// Scores to compute; cer, wer and exact use the first reference
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_values_t = [Metric::Bleu])]
+    pub metrics: Vec<Metric>,
+
+    /// How BLEU splits words: 13a for plain text, none for text that is tokenized already
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = Tokenize::V13a)]
+    pub tokenize: Tokenize,
+
+    /// Take upper and lower case as the same in BLEU
+    #[arg(long)]
+    pub lowercase: bool,
+
+    /// Print a JSON list with sacreBLEU's keys
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Metric {
+    /// Corpus BLEU, 0 to 100
+    Bleu,
+    /// Character error rate, in percent
+    Cer,
+    /// Word error rate, in percent
+    Wer,
+    /// Lines that are right to the letter, in percent
+    Exact,
+}
+
+/// How BLEU splits words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Tokenize {
+    /// As mteval-v13a.pl did
+    #[value(name = "13a")]
+    V13a,
+    /// At spaces only
+    None,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_argument_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

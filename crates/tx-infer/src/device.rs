@@ -1,0 +1,189 @@
+//! Devices by name: `cpu`, `ndarray`, `wgpu`, `vulkan`, `cuda`, with `:N` for the Nth of a kind.
+//!
+//! Which kinds a program has is decided when it is built, by the features of this crate.
+
+use std::str::FromStr;
+
+use burn::tensor::Device;
+
+/// A kind of device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An NVIDIA GPU through CUDA.
+    Cuda,
+    /// A GPU through Vulkan, with SPIR-V kernels.
+    Vulkan,
+    /// A GPU through WGPU: Vulkan, Metal or DirectX 12.
+    Wgpu,
+    /// The processor, with Burn's `flex` backend.
+    Cpu,
+    /// The processor, with Burn's older `ndarray` backend.
+    Ndarray,
+}
+
+/// A device as the user names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceName {
+    /// The kind; none for `auto`.
+    kind: Option<Kind>,
+    /// Which of its kind, from 0.
+    index: usize,
+}
+
+/// Why a name gives no device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The name is none.
+    #[error("there is no device `{name}`; there are auto, cpu, ndarray, wgpu, vulkan, cuda, each with `:N` for the Nth")]
+    Unknown {
+        /// What was given.
+        name: String,
+    },
+
+    /// The program was built without this kind.
+    #[error("this program was built without `{kind}`; it has {}", present.join(", "))]
+    NotCompiled {
+        /// The kind asked for.
+        kind: &'static str,
+        /// The kinds it has.
+        present: Vec<&'static str>,
+    },
+
+    /// There are fewer devices of this kind.
+    #[error("there is no device `{kind}:{index}`: {count} found")]
+    Absent {
+        /// The kind asked for.
+        kind: &'static str,
+        /// The number asked for, from 0.
+        index: usize,
+        /// Devices of this kind that were found.
+        count: usize,
+    },
+}
+
+impl DeviceError {
+    /// The next thing to try, if one is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotCompiled { kind, .. } => Some(format!("build it with `--features {kind}`")),
+            _ => None,
+        }
+    }
+}
+
+impl Kind {
+    /// All kinds, the one that `auto` likes best first.
+    pub const ALL: [Self; 5] = [Self::Cuda, Self::Vulkan, Self::Wgpu, Self::Cpu, Self::Ndarray];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cuda => "cuda",
+            Self::Vulkan => "vulkan",
+            Self::Wgpu => "wgpu",
+            Self::Cpu => "cpu",
+            Self::Ndarray => "ndarray",
+        }
+    }
+
+    /// What it is, in a line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Cuda => "NVIDIA GPU",
+            Self::Vulkan => "GPU through Vulkan",
+            Self::Wgpu => "GPU through WGPU (Vulkan, Metal or DirectX 12)",
+            Self::Cpu => "processor, all cores",
+            Self::Ndarray => "processor, Burn's older backend",
+        }
+    }
+
+    /// The devices of this kind; none if the program was built without it.
+    pub fn devices(self) -> Option<Vec<Device>> {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Cuda => Some(enumerate(burn::tensor::DeviceType::Cuda)),
+            #[cfg(feature = "vulkan")]
+            Self::Vulkan => Some(enumerate(burn::tensor::DeviceType::Vulkan)),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu => Some(enumerate(burn::tensor::DeviceType::Wgpu)),
+            #[cfg(feature = "cpu")]
+            Self::Cpu => Some(vec![Device::flex()]),
+            #[cfg(feature = "ndarray")]
+            Self::Ndarray => Some(vec![ndarray()]),
+            #[allow(unreachable_patterns)]
+            _ => None,
+        }
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "vulkan", feature = "wgpu"))]
+fn enumerate(kind: burn::tensor::DeviceType) -> Vec<Device> {
+    Device::enumerate(kind).into_vec()
+}
+
+/// The owner of tx asked for it, and it works; Burn 0.22 announces its end.
+#[cfg(feature = "ndarray")]
+#[allow(deprecated)]
+fn ndarray() -> Device {
+    Device::ndarray()
+}
+
+impl DeviceName {
+    /// Finds the device; `auto` is the first present of CUDA, Vulkan, WGPU and the processor.
+    ///
+    /// # Errors
+    ///
+    /// When the program was built without it, or there are fewer of its kind.
+    pub fn open(self) -> Result<(Kind, Device), DeviceError> {
+        let Self { kind, index } = self;
+        let Some(kind) = kind else {
+            return Kind::ALL
+                .into_iter()
+                .find_map(|kind| Some((kind, kind.devices()?.into_iter().next()?)))
+                .ok_or(DeviceError::Absent { kind: "auto", index, count: 0 });
+        };
+        let Some(devices) = kind.devices() else {
+            let present = Kind::ALL.into_iter().filter(|kind| kind.devices().is_some());
+            let present = present.map(Kind::name).collect();
+            return Err(DeviceError::NotCompiled { kind: kind.name(), present });
+        };
+        let count = devices.len();
+        match devices.into_iter().nth(index) {
+            Some(device) => Ok((kind, device)),
+            None => Err(DeviceError::Absent { kind: kind.name(), index, count }),
+        }
+    }
+}
+
+impl FromStr for DeviceName {
+    type Err = DeviceError;
+
+    fn from_str(name: &str) -> Result<Self, DeviceError> {
+        let unknown = || DeviceError::Unknown { name: name.into() };
+        let (kind, index) = match name.split_once(':') {
+            Some((kind, index)) => (kind, index.parse().map_err(|_| unknown())?),
+            None => (name, 0),
+        };
+        if kind == "auto" {
+            return Ok(Self { kind: None, index });
+        }
+        let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
+        Ok(Self { kind: Some(kind.ok_or_else(unknown)?), index })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_or_refused() {
+        let name = |name: &str| name.parse::<DeviceName>();
+        assert_eq!(name("auto"), Ok(DeviceName { kind: None, index: 0 }));
+        assert_eq!(name("cuda:2"), Ok(DeviceName { kind: Some(Kind::Cuda), index: 2 }));
+        for wrong in ["gpu", "cuda:", "cuda:x", "cuda:-1", ""] {
+            assert_eq!(name(wrong), Err(DeviceError::Unknown { name: wrong.into() }));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What can go wrong in a training run.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use tx_data::DataError;
+use tx_infer::InferError;
+use tx_model::ConfigError;
+
+/// Why a run could not start, or ended before its time.
+///
+/// Each message says what was found and what was expected. The cause, where there is one, is in
+/// `source()` and not repeated in the message.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// There is no recipe of that name.
+    #[error("there is no recipe `{name}`; there are {}", known.join(", "))]
+    UnknownRecipe {
+        /// The name given.
+        name: String,
+        /// The names there are.
+        known: Vec<&'static str>,
+        /// The one that the user may have meant.
+        nearest: Option<String>,
+    },
+
+    /// A configuration file or a `--set` is not understood.
+    #[error("{place}: {problem}")]
+    Config {
+        /// The file, or the setting.
+        place: String,
+        /// What is wrong.
+        problem: String,
+        /// The key that the user may have meant.
+        nearest: Option<String>,
+    },
+
+    /// Numbers of the configuration break rules.
+    #[error("the configuration cannot be used:\n  - {}", problems.join("\n  - "))]
+    Problems {
+        /// Section, key, value and rule of each.
+        problems: Vec<String>,
+    },
+
+    /// A file of the run could not be read.
+    #[error("cannot read `{path}`")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// A file of the run could not be written.
+    #[error("cannot write `{path}`")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// A new run must not overwrite an old one.
+    #[error("`{path}` holds a run already")]
+    RunExists {
+        /// The folder.
+        path: PathBuf,
+    },
+
+    /// There is nothing to go on from.
+    #[error("`{path}` holds no run to resume: {reason}")]
+    NothingToResume {
+        /// The folder.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+
+    /// The data is not what it was when the run began.
+    #[error("the training data has changed since the run began: {found}, was {expected}")]
+    DataChanged {
+        /// What it is now.
+        found: String,
+        /// What it was.
+        expected: String,
+    },
+
+    /// A checkpoint is damaged or belongs to another model.
+    #[error("checkpoint `{path}` cannot be used: {problem}")]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+
+    /// The loss or the gradient is not a finite number; the weights are as they were before.
+    #[error("the {what} of step {step} (epoch {epoch}) is {value}: stopped before the update")]
+    NotFinite {
+        /// `loss` or `gradient norm`.
+        what: &'static str,
+        /// The update that was not made, from 1.
+        step: usize,
+        /// The epoch, from 1.
+        epoch: usize,
+        /// The value.
+        value: f64,
+    },
+
+    /// Burn's training loop ended with an error.
+    #[error("training stopped")]
+    Learner(#[source] Arc<burn::train::TrainingError>),
+
+    /// Text could not be scored.
+    #[error(transparent)]
+    Score(#[from] tx_eval::ScoreError),
+
+    /// The model's sizes contradict each other.
+    #[error(transparent)]
+    Model(#[from] ConfigError),
+
+    /// The corpus could not be read or tokenized.
+    #[error(transparent)]
+    Data(#[from] DataError),
+
+    /// The bundle could not be written or read.
+    #[error(transparent)]
+    Bundle(#[from] InferError),
+}
+
+impl TrainError {
+    /// The next thing to try, if one is known; an app prints it on its own line as `hint: …`.
+    pub fn hint(&self) -> Option<String> {
+        let fixed = |text: &str| Some(text.to_owned());
+        match self {
+            Self::UnknownRecipe { nearest, .. } | Self::Config { nearest, .. } => {
+                nearest.as_ref().map(|name| format!("did you mean `{name}`?"))
+            }
+            Self::Problems { problems } if problems.iter().any(|p| p.contains("`train_tsv`")) => {
+                fixed("name the files with `--source` and `--target`, or in a `--config` file")
+            }
+            Self::RunExists { path } => Some(format!(
+                "go on with `train --resume {0}`, or choose another folder with `--run`",
+                path.display()
+            )),
+            Self::NotFinite { .. } => {
+                fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")
+            }
+            Self::Data(error) => error.hint().map(str::to_owned),
+            Self::Bundle(error) => error.hint().map(str::to_owned),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The training loop, as a strategy of Burn's Learner.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use burn::{
+    module::Module,
+    tensor::Device,
+    train::{
+        EventProcessorTraining, Interrupter, Learner, LearnerEvent, SupervisedLearningStrategy,
+        SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents, TrainingItem, ValidLoader,
+    },
+};
+use tx_infer::Bundle;
+
+use crate::{
+    checkpoint::{self, Best, RunState},
+    config::TrainConfig,
+    error::TrainError,
+    progress::{Budget, Progress},
+    step::{GradientNorm, Seq2Seq},
+    validate::{Validation, Validator},
+};
+
+/// One device, epochs of updates, validation and a checkpoint after each.
+///
+/// What is random in an update is a function of the seed and the number of the update: the device's
+/// generator is seeded anew for each.
+pub(crate) struct Loop {
+    pub config: TrainConfig,
+    pub run: PathBuf,
+    /// With autodiff.
+    pub device: Device,
+    pub budget: Budget,
+    pub validator: Validator,
+    /// What the best model is saved with.
+    pub bundle: Bundle,
+    pub gradient_norm: GradientNorm,
+    pub quiet: bool,
+    /// Where the run stands; read again by the caller.
+    pub state: Arc<Mutex<RunState>>,
+    /// The last validation, for the caller.
+    pub validation: Arc<Mutex<Option<Validation>>>,
+    /// What ended the run before its time.
+    pub error: Arc<Mutex<Option<TrainError>>>,
+}
+
+impl SupervisedLearningStrategy<Seq2Seq> for Loop {
+    fn fit(
+        &self,
+        components: TrainingComponents<Seq2Seq>,
+        mut learner: Learner<Seq2Seq>,
+        train: TrainLoader<Seq2Seq>,
+        _valid: ValidLoader<Seq2Seq>,
+        _starting_epoch: usize,
+    ) -> (Seq2Seq, SupervisedTrainingEventProcessor<Seq2Seq>) {
+        let train = train.to_device(&self.device);
+        let state = lock(&self.state).clone();
+        let mut running = Running {
+            lap: self,
+            before: state.seconds,
+            state,
+            start: Instant::now(),
+            progress: Progress::new(self.budget, self.quiet),
+            components,
+        };
+        if let Err(error) = running.epochs(&mut learner, &train) {
+            *lock(&self.error) = Some(error);
+        }
+        running.progress.finish();
+        (learner.model(), running.components.event_processor)
+    }
+}
+
+/// A run on its way.
+struct Running<'a> {
+    lap: &'a Loop,
+    state: RunState,
+    start: Instant,
+    /// Seconds of the run before this start of the program.
+    before: f64,
+    progress: Progress,
+    components: TrainingComponents<Seq2Seq>,
+}
+
+impl Running<'_> {
+    fn epochs(
+        &mut self,
+        learner: &mut Learner<Seq2Seq>,
+        train: &TrainLoader<Seq2Seq>,
+    ) -> Result<(), TrainError> {
+        let every = self.lap.config.validation.every_epochs;
+        while !self.is_over() {
+            let epoch = self.state.epoch + 1;
+            let whole = self.epoch(learner, train, epoch)?;
+            let last = self.is_over() || epoch == self.lap.config.train.epochs;
+            if last || epoch.is_multiple_of(every) {
+                self.validate(learner, epoch)?;
+            }
+            // A part of an epoch cannot be gone on with: the checkpoint before stays.
+            if whole {
+                self.state.epoch = epoch;
+                self.state.seconds = self.seconds();
+                let events = self.components.event_store.clone();
+                checkpoint::save(learner, &self.state, &self.lap.run, &events)?;
+            }
+            *lock(&self.lap.state) = RunState { seconds: self.seconds(), ..self.state.clone() };
+            if !whole {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Updates from all batches of an epoch; says whether it got through before the budget ended.
+    fn epoch(
+        &mut self,
+        learner: &mut Learner<Seq2Seq>,
+        train: &TrainLoader<Seq2Seq>,
+        epoch: usize,
+    ) -> Result<bool, TrainError> {
+        let interrupter = self.components.interrupter.clone();
+        self.progress.start_epoch(epoch);
+        self.event(LearnerEvent::StartSplit {
+            epoch_number: epoch,
+            total_items: train.num_items(),
+        });
+        let mut batches = train.iter();
+        let mut whole = true;
+        while let Some(batch) = batches.next() {
+            if self.is_over() {
+                whole = false;
+                break;
+            }
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) => {
+                    interrupter.fail(error);
+                    break;
+                }
+            };
+            let began = Instant::now();
+            let step = self.state.step + 1;
+            let not_finite = |what, value| TrainError::NotFinite { what, step, epoch, value };
+            self.lap.device.seed(step_seed(self.lap.config.train.seed, step));
+
+            let output = learner.train_step(batch);
+            if !output.item.loss_sum.is_finite() {
+                return Err(not_finite("loss", output.item.loss_sum));
+            }
+            learner.lr_step();
+            learner.optimizer_step(output.grads);
+            let norm = self.lap.gradient_norm.get();
+            if !norm.is_finite() {
+                return Err(not_finite("gradient norm", norm));
+            }
+
+            self.state.step = step;
+            let took = began.elapsed().as_secs_f64();
+            self.progress.step(output.item, step, self.seconds(), took);
+            self.event(LearnerEvent::ProcessedItem(TrainingItem::new(
+                output.item,
+                batches.progress(),
+                Some(step),
+                Some(learner.lr_current()),
+            )));
+        }
+        drop(batches);
+        self.event(LearnerEvent::EndSplit(epoch));
+        failure(&interrupter).map_or(Ok(whole), Err)
+    }
+
+    /// Checks the model, and saves it if it is the best so far.
+    fn validate(&mut self, learner: &Learner<Seq2Seq>, epoch: usize) -> Result<(), TrainError> {
+        let model = learner.model().valid();
+        let mut bundle = Bundle { model: model.model.clone(), ..self.lap.bundle.clone() };
+        let found = self.lap.validator.run(&model, bundle.clone())?;
+
+        let rank = found.rank(self.lap.config.validation.best_by);
+        let is_best = self.state.best.is_none_or(|best| rank > best.rank);
+        if is_best {
+            let step = self.state.step;
+            self.state.best = Some(Best { epoch, step, rank });
+            let mut scores = toml::Table::new();
+            scores.insert("epoch".into(), (epoch as i64).into());
+            scores.insert("step".into(), (step as i64).into());
+            scores.insert("loss".into(), found.loss.into());
+            scores.insert("accuracy".into(), found.accuracy.into());
+            scores.insert("bleu".into(), found.bleu.into());
+            scores.insert("bleu_signature".into(), found.bleu_signature.clone().into());
+            scores.insert("exact_match".into(), found.exact_match.into());
+            bundle.provenance.insert("validation".into(), scores.into());
+            bundle.save(&self.lap.run)?;
+        }
+        self.progress.validated(self.state.step, self.seconds(), &found, is_best);
+        *lock(&self.lap.validation) = Some(found);
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.components.interrupter.should_stop()
+            || self.state.epoch >= self.lap.config.train.epochs
+            || self.lap.budget.is_spent(self.state.step, self.seconds())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.before + self.start.elapsed().as_secs_f64()
+    }
+
+    /// Tells Burn's metrics and loggers.
+    fn event(&mut self, event: LearnerEvent<crate::step::StepOutput>) {
+        let result = self.components.event_processor.process_train(event);
+        self.components.interrupter.fail_on_error(result);
+    }
+}
+
+fn failure(interrupter: &Interrupter) -> Option<TrainError> {
+    interrupter.error().map(TrainError::Learner)
+}
+
+/// A seed for every update: neighbouring ones must not give similar draws, so the bits are mixed
+/// (the finaliser of SplitMix64, Steele et al. 2014).
+fn step_seed(seed: u64, step: usize) -> u64 {
+    let mut x = seed.wrapping_add((step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// What another thread left behind when it panicked is as good as ever.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

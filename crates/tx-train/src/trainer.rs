@@ -1,0 +1,291 @@
+//! From a configuration to a trained bundle.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use burn::{
+    optim::{AdamConfig, AdamWConfig, ModuleOptimizer, decay::WeightDecayConfig},
+    tensor::Device,
+    train::{Learner, SupervisedTraining, TrainingStrategy, renderer::MetricsRenderer},
+};
+use tx_data::{PairLoader, SentencePair, Tokenizers, encode_corpus};
+use tx_infer::{Bundle, file::write_whole};
+use tx_model::{Transformer, VocabSizes};
+
+use crate::{
+    checkpoint::{self, RunState},
+    config::{OptimizationConfig, OptimizerKind, TrainConfig},
+    corpus,
+    error::TrainError,
+    progress::{Budget, Progress},
+    schedule::LearningRate,
+    silent::Silent,
+    step::Seq2Seq,
+    strategy::{Loop, lock},
+    validate::{Validation, Validator},
+};
+
+/// The configuration of a run, in its folder.
+const CONFIG: &str = "train.toml";
+
+/// A training run: a configuration, a folder and a device.
+///
+/// ```no_run
+/// use burn::tensor::Device;
+/// use tx_train::{Layers, Trainer};
+///
+/// let config = Layers::recipe("reverse")?.finish()?;
+/// let outcome = Trainer::new(config, "runs/reverse", Device::flex()).run()?;
+/// println!("{} words reversed exactly", outcome.validation.unwrap().exact_match);
+/// # Ok::<(), tx_train::TrainError>(())
+/// ```
+pub struct Trainer {
+    config: TrainConfig,
+    run: PathBuf,
+    device: Device,
+    quiet: bool,
+    resume: bool,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The folder of the run, which is a bundle too.
+    pub run: PathBuf,
+    /// Where the run stands.
+    pub state: RunState,
+    /// The last validation.
+    pub validation: Option<Validation>,
+    /// A few validation sources, to try the bundle on.
+    pub examples: Vec<String>,
+}
+
+impl Trainer {
+    /// A new run in the folder `run`, which must not hold one.
+    pub fn new(config: TrainConfig, run: impl Into<PathBuf>, device: Device) -> Self {
+        Self { config, run: run.into(), device, quiet: false, resume: false }
+    }
+
+    /// Goes on with the run in `run` after its last whole epoch; `change` may lay settings over its
+    /// configuration, such as a larger budget.
+    ///
+    /// # Errors
+    ///
+    /// When there is no run, or its configuration cannot be read.
+    pub fn resume(
+        run: impl Into<PathBuf>,
+        device: Device,
+        change: impl FnOnce(&mut crate::Layers) -> Result<(), TrainError>,
+    ) -> Result<Self, TrainError> {
+        let run = run.into();
+        let path = run.join(CONFIG);
+        if !path.is_file() {
+            let reason = format!("it has no `{CONFIG}`");
+            return Err(TrainError::NothingToResume { path: run, reason });
+        }
+        let mut layers = crate::Layers::file(&path)?;
+        change(&mut layers)?;
+        Ok(Self { config: layers.finish()?, run, device, quiet: false, resume: true })
+    }
+
+    /// Says nothing while it works.
+    pub fn quiet(self, quiet: bool) -> Self {
+        Self { quiet, ..self }
+    }
+
+    /// Trains until the budget is spent.
+    ///
+    /// # Errors
+    ///
+    /// When the data cannot be used, a file cannot be written, or the loss is not finite. The best
+    /// model and the last checkpoint stay.
+    pub fn run(self) -> Result<Outcome, TrainError> {
+        let Self { config, run, device, quiet, resume } = self;
+        let problems = config.problems();
+        if !problems.is_empty() {
+            return Err(TrainError::Problems { problems });
+        }
+        let say = |line: &str| {
+            let budget = Budget::new(&config.train, 0);
+            Progress::new(budget, quiet).say(line);
+        };
+        let mut state = if resume { RunState::read(&run)? } else { RunState::default() };
+        if !resume && run.join(CONFIG).exists() {
+            return Err(TrainError::RunExists { path: run });
+        }
+
+        let parts = corpus::load(&config)?;
+        let data = fingerprint(&parts.train, &parts.validation);
+        if resume && state.data != data {
+            return Err(TrainError::DataChanged { found: data, expected: state.data });
+        }
+        state.data = data;
+
+        let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
+        let vocab = VocabSizes {
+            source: tokenizers.source.vocab_size(),
+            target: tokenizers.target.vocab_size(),
+        };
+        say(&format!("vocabulary: {} source and {} target tokens", vocab.source, vocab.target));
+        let encode = |pairs: &[SentencePair], what: &str| {
+            let (encoded, report) = encode_corpus(
+                pairs,
+                &tokenizers,
+                config.max_len(),
+                config.data.long,
+                &format!("the {what} data"),
+            )?;
+            say(&format!("{what}: {report}"));
+            Ok::<_, TrainError>(encoded)
+        };
+        let train = encode(&parts.train, "training")?;
+        let valid = encode(&parts.validation, "validation")?;
+
+        let plain = device.clone().inner();
+        let autodiff = plain.clone().autodiff();
+        let (seed, batch) = (config.train.seed, config.train.batch);
+        let train = PairLoader::training(train, batch, seed, autodiff.clone())
+            .starting_at(state.epoch + 1);
+        let valid = Arc::new(PairLoader::validation(valid, batch, plain.clone()));
+        let budget = Budget::new(&config.train, train.batches());
+
+        autodiff.seed(seed);
+        let model = Transformer::new(&config.model, vocab, &autodiff)?;
+        let seq2seq = Seq2Seq::new(model, config.train.label_smoothing, config.train.clip_norm);
+        say(&format!(
+            "model: {} parameters; {} updates an epoch",
+            burn::module::Module::num_params(&seq2seq),
+            budget.batches
+        ));
+        let gradient_norm = seq2seq.gradient_norm();
+        let bundle = Bundle {
+            model: burn::module::Module::valid(&seq2seq).model,
+            config: config.model.clone(),
+            tokenizers,
+            provenance: provenance(&config, &state, parts.train.len(), parts.validation.len()),
+        };
+        let mut learner =
+            Learner::new(seq2seq, optimizer(&config.train), schedule(&config, budget));
+        if resume {
+            checkpoint::load(&mut learner, &state, &run)?;
+            say(&format!("resuming after epoch {} (update {})", state.epoch, state.step));
+        }
+        write_config(&config, &run)?;
+
+        let state = Arc::new(Mutex::new(state));
+        let validation = Arc::new(Mutex::new(None));
+        let error = Arc::new(Mutex::new(None));
+        let strategy = Loop {
+            validator: Validator::new(valid.clone(), &parts.validation, &config.validation, &plain),
+            run: run.clone(),
+            device: autodiff,
+            budget,
+            bundle,
+            gradient_norm,
+            quiet,
+            state: state.clone(),
+            validation: validation.clone(),
+            error: error.clone(),
+            config: config.clone(),
+        };
+        let renderer: Box<dyn MetricsRenderer> = Box::new(Silent);
+        let result = SupervisedTraining::new(&run, Arc::new(train), valid)
+            .with_training_strategy(TrainingStrategy::Custom(Arc::new(strategy)))
+            .with_application_logger(None)
+            .renderer(renderer)
+            .num_epochs(config.train.epochs)
+            .launch(learner);
+        if let Some(error) = lock(&error).take() {
+            return Err(error);
+        }
+        if let Some(error) = result.error {
+            return Err(TrainError::Learner(error));
+        }
+        let examples =
+            parts.validation.into_iter().take(3).map(|pair| pair.source).collect();
+        let outcome = Outcome {
+            run,
+            state: lock(&state).clone(),
+            validation: lock(&validation).clone(),
+            examples,
+        };
+        Ok(outcome)
+    }
+}
+
+fn optimizer(config: &OptimizationConfig) -> ModuleOptimizer {
+    match config.optimizer {
+        OptimizerKind::Adam => {
+            let decay = (config.weight_decay > 0.0)
+                .then(|| WeightDecayConfig::new(config.weight_decay));
+            AdamConfig::new()
+                .with_beta_1(config.beta1)
+                .with_beta_2(config.beta2)
+                .with_epsilon(config.epsilon)
+                .with_weight_decay(decay)
+                .init()
+        }
+        OptimizerKind::AdamW => AdamWConfig::new()
+            .with_beta_1(config.beta1)
+            .with_beta_2(config.beta2)
+            .with_epsilon(config.epsilon)
+            .with_weight_decay(config.weight_decay)
+            .init(),
+    }
+}
+
+fn schedule(config: &TrainConfig, budget: Budget) -> LearningRate {
+    LearningRate {
+        schedule: config.train.schedule,
+        peak: config.train.learning_rate,
+        warmup_steps: config.train.warmup_steps,
+        total_steps: budget.steps(),
+        d_model: config.model.d_model,
+        step: 0,
+    }
+}
+
+fn write_config(config: &TrainConfig, run: &Path) -> Result<(), TrainError> {
+    let path = run.join(CONFIG);
+    fs::create_dir_all(run)
+        .and_then(|()| toml::to_string(config).map_err(std::io::Error::other))
+        .and_then(|text| write_whole(&path, text.as_bytes()))
+        .map_err(|source| TrainError::Write { path, source })
+}
+
+/// Where the bundle comes from, for people to read.
+fn provenance(
+    config: &TrainConfig,
+    state: &RunState,
+    train_pairs: usize,
+    valid_pairs: usize,
+) -> toml::Table {
+    let mut table = toml::Table::new();
+    let mut put = |key: &str, value: Option<toml::Value>| {
+        if let Some(value) = value {
+            table.insert(key.into(), value);
+        }
+    };
+    put("tx_version", Some(env!("CARGO_PKG_VERSION").into()));
+    put("recipe", config.recipe.clone().map(Into::into));
+    put("source_language", config.data.source_language.clone().map(Into::into));
+    put("target_language", config.data.target_language.clone().map(Into::into));
+    put("training_pairs", Some((train_pairs as i64).into()));
+    put("validation_pairs", Some((valid_pairs as i64).into()));
+    put("data", Some(state.data.clone().into()));
+    put("seed", Some((config.train.seed as i64).into()));
+    table
+}
+
+/// Tells one corpus from another: its size and a hash of its text.
+fn fingerprint(train: &[SentencePair], validation: &[SentencePair]) -> String {
+    // The standard library's hasher with its fixed keys: the same in every run of one build.
+    let mut hasher = DefaultHasher::new();
+    train.hash(&mut hasher);
+    validation.hash(&mut hasher);
+    format!("{} + {} pairs, hash {:016x}", train.len(), validation.len(), hasher.finish())
+}

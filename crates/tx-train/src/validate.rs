@@ -1,0 +1,143 @@
+//! Checking a model during training: loss, accuracy, and real translations scored as text.
+
+use std::{sync::Arc, time::Instant};
+
+use burn::{
+    data::dataloader::DataLoader,
+    tensor::Device,
+    train::InferenceStep,
+};
+use tx_data::{SentencePair, Seq2SeqBatch};
+use tx_eval::{Bleu, Tokenizer, exact_match};
+use tx_infer::{Bundle, SearchOptions, Translator};
+
+use crate::{
+    config::{BestBy, BleuTokenizer, ValidationConfig},
+    error::TrainError,
+    step::{Seq2Seq, StepOutput},
+};
+
+/// What validation found.
+#[derive(Debug, Clone)]
+pub struct Validation {
+    /// Nats per target token, without smoothing.
+    pub loss: f64,
+    /// Share of target tokens predicted right, given the right ones before them.
+    pub accuracy: f64,
+    /// BLEU of the translations, 0 to 100.
+    pub bleu: f64,
+    /// How BLEU was computed, as sacreBLEU writes it.
+    pub bleu_signature: String,
+    /// Translations equal to their reference, in percent.
+    pub exact_match: f64,
+    /// The first few translations.
+    pub samples: Vec<Sample>,
+    /// How long all that took.
+    pub seconds: f64,
+}
+
+/// A translation beside what was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// What was read.
+    pub source: String,
+    /// What should have been written.
+    pub reference: String,
+    /// What was written.
+    pub hypothesis: String,
+}
+
+impl Validation {
+    /// `e^loss`: among how many tokens the model is as unsure as if they were equally likely. 1 is
+    /// certainty.
+    pub fn perplexity(&self) -> f64 {
+        self.loss.exp()
+    }
+
+    /// What models are compared by, higher is better: the chosen figure, then the loss.
+    pub fn rank(&self, by: BestBy) -> (f64, f64) {
+        let first = match by {
+            BestBy::Loss => -self.loss,
+            BestBy::Bleu => self.bleu,
+            BestBy::ExactMatch => self.exact_match,
+        };
+        (first, -self.loss)
+    }
+}
+
+/// Checks models on the same pairs in the same way.
+pub struct Validator {
+    loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
+    sources: Vec<String>,
+    references: Vec<String>,
+    config: ValidationConfig,
+    device: Device,
+}
+
+impl Validator {
+    /// Takes the loss over all of `loader`, and translates the first sources of `pairs`.
+    pub fn new(
+        loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
+        pairs: &[SentencePair],
+        config: &ValidationConfig,
+        device: &Device,
+    ) -> Self {
+        let chosen = pairs.iter().take(config.sentences);
+        Self {
+            loader: loader.to_device(device),
+            sources: chosen.clone().map(|pair| pair.source.clone()).collect(),
+            references: chosen.map(|pair| pair.target.clone()).collect(),
+            config: config.clone(),
+            device: device.clone(),
+        }
+    }
+
+    /// Checks `model`, which must be in validation form; `bundle` holds the same weights.
+    ///
+    /// # Errors
+    ///
+    /// When text cannot be tokenized or scored.
+    pub fn run(&self, model: &Seq2Seq, bundle: Bundle) -> Result<Validation, TrainError> {
+        let start = Instant::now();
+        let mut total = StepOutput::default();
+        for batch in self.loader.iter() {
+            let batch = batch.map_err(|error| TrainError::Learner(Arc::new(error.into())))?;
+            total.add(&InferenceStep::step(model, batch));
+        }
+
+        let search = SearchOptions { beam: self.config.beam, ..SearchOptions::default() };
+        let translator = Translator::new(bundle, &self.device).with_options(search)?;
+        let hypotheses: Vec<String> = translator
+            .translate_batch(&self.sources)?
+            .into_iter()
+            .map(|translation| translation.text)
+            .collect();
+        let tokenizer = match self.config.tokenize {
+            BleuTokenizer::V13a => Tokenizer::V13a,
+            BleuTokenizer::None => Tokenizer::None,
+        };
+        let bleu = Bleu { tokenizer, ..Bleu::default() }
+            .corpus_score(&hypotheses, &[&self.references])?;
+        let exact = exact_match(&hypotheses, &self.references)?;
+
+        let samples = hypotheses
+            .into_iter()
+            .enumerate()
+            .take(self.config.samples)
+            .map(|(index, hypothesis)| Sample {
+                source: self.sources[index].clone(),
+                reference: self.references[index].clone(),
+                hypothesis,
+            })
+            .collect();
+        Ok(Validation {
+            loss: total.loss(),
+            accuracy: total.accuracy(),
+            bleu: bleu.score,
+            bleu_signature: bleu.signature.to_string(),
+            exact_match: exact.score,
+            samples,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+}

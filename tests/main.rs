@@ -7,4 +7,4 @@ mod support;
 mod reference_numbers;
 
 // What must hold for any weights: padding, causality, the cache, batching, gradients, learning.
-//mod laws;
+mod laws;

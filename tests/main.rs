@@ -1,5 +1,13 @@
 //! Tests across the crates, as one binary.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "clippy takes only the test functions for tests, not what they call"
+)]
+
 // Devices, and a model's weights and gradients by path: what several tests need.
 mod support;
 

@@ -78,8 +78,7 @@ fn a_source_of_padding_alone_has_finite_gradients_and_leaks_into_none() {
             assert!(values(gradient).iter().all(|x| x.is_finite()), "{name}: {path}");
         }
 
-        // The answer to the empty sentence is padding, which counts for nothing; the longest
-        // answer is gone with it, hence the column of padding.
+        // Nothing is to be said to the empty sentence: padding counts for nothing.
         let mut others = answers();
         others[1] = vec![0; others[1].len()];
         let (_, found) = loss_and_gradients(&model, empty(), &others);

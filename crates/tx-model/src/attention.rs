@@ -234,9 +234,9 @@ mod tests {
         let weights = attention_weights(q, k, None, Some(blocked));
 
         assert_eq!(weights.dims(), [2, 3, 4, 2]);
-        let first = weights.clone().slice([0..1]).sum_dim(2).sum_dim(1);
+        let first = weights.clone().narrow(0, 0, 1).sum_dim(2).sum_dim(1);
         first.into_data().assert_eq(&TensorData::from([[[[12.0_f32, 0.0]]]]), true);
-        let second = weights.slice([1..2]).sum_dim(2).sum_dim(1);
+        let second = weights.narrow(0, 1, 1).sum_dim(2).sum_dim(1);
         second.into_data().assert_eq(&TensorData::from([[[[6.0_f32, 6.0]]]]), true);
     }
 

@@ -51,7 +51,7 @@ impl DecoderCache {
                 .into_iter()
                 .map(|layer| LayerCache { cross: pick(layer.cross), own: layer.own.map(pick) })
                 .collect(),
-            source_blocked: self.source_blocked.select(0, rows.clone()),
+            source_blocked: select_mask(self.source_blocked, rows),
             len: self.len,
         }
     }
@@ -91,5 +91,27 @@ fn select(kv: KeysValues, rows: &Tensor<1, Int>) -> KeysValues {
     KeysValues {
         keys: kv.keys.select(0, rows.clone()),
         values: kv.values.select(0, rows.clone()),
+    }
+}
+
+/// By way of numbers: flex (burn-flex 0.22.1, `bool_select`) marks a selected mask as numbers, and
+/// the next `bool_not` on it panics.
+fn select_mask(mask: Tensor<4, Bool>, rows: &Tensor<1, Int>) -> Tensor<4, Bool> {
+    mask.int().select(0, rows.clone()).equal_elem(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::{Device, TensorData};
+
+    #[test]
+    fn a_selected_mask_is_still_a_mask() {
+        let device = Device::flex();
+        let mask = Tensor::<4, Bool>::from_data([[[[false, true]]], [[[false, false]]]], &device);
+        let rows = Tensor::<1, Int>::from_data([1, 0, 0], &device);
+        let seen = select_mask(mask, &rows).bool_not();
+        let expected = TensorData::from([[[[true, true]]], [[[true, false]]], [[[true, false]]]]);
+        seen.into_data().assert_eq(&expected, true);
     }
 }

@@ -86,10 +86,10 @@ mod tests {
         );
 
         assert_eq!(padded.dims(), [2, 3]);
-        let first = padded.clone().slice([0..1]);
+        let first = padded.clone().narrow(0, 0, 1);
         first.into_data().assert_approx_eq::<f32>(&short.into_data(), Tolerance::default());
         // Padding alone: the bias, which starts at zero.
-        let second = padded.slice([1..2]).abs().max().into_scalar::<f32>();
+        let second = padded.narrow(0, 1, 1).abs().max().into_scalar::<f32>();
         assert_eq!(second, 0.0);
     }
 }

@@ -1,11 +1,13 @@
 //! Position-wise feed-forward network: section 3.3 of the paper, equation 2.
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use burn::{
     module::Module,
     nn::{Dropout, DropoutConfig, Linear},
     tensor::{
         Device, Tensor,
-        activation::{gelu, relu, silu},
+        activation::{relu, silu},
     },
 };
 
@@ -53,6 +55,16 @@ impl FeedForward {
         };
         self.outer.forward(self.dropout.forward(active))
     }
+}
+
+/// `x · Φ(x) = x (1 + erf(x / √2)) / 2`.
+///
+/// Put together here because Burn's own `gelu` computes this, but on every backend except flex and
+/// LibTorch goes back by the derivative of the approximation with tanh (burn-backend 0.22.1,
+/// `gelu_backward`), which is off by up to a thousandth.
+fn gelu(x: Tensor<3>) -> Tensor<3> {
+    let twice_cdf = x.clone().mul_scalar(FRAC_1_SQRT_2).erf().add_scalar(1.0);
+    x.mul_scalar(0.5) * twice_cdf
 }
 
 #[cfg(test)]

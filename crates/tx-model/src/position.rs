@@ -55,7 +55,7 @@ impl PositionalEncoding {
             "place {} is beyond `max_len` = {max_len}",
             offset + len
         );
-        x + table.slice([offset..offset + len]).unsqueeze()
+        x + table.narrow(0, offset, len).unsqueeze()
     }
 }
 

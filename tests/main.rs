@@ -1,0 +1,18 @@
+//! Tests across the crates, as one binary.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "clippy takes only the test functions for tests, not what they call"
+)]
+
+// Devices, and a model's weights and gradients by path: what several tests need.
+mod support;
+
+// Logits, losses, attention maps and gradients against PyTorch's own Transformer.
+mod reference_numbers;
+
+// What must hold for any weights: padding, causality, the cache, batching, gradients, learning.
+mod laws;

@@ -1,0 +1,297 @@
+//! The numbers of PyTorch's own Transformer; `fixtures/reference/generate.py` wrote them down.
+//!
+//! A tensor's *error* is the largest of
+//!
+//! ```text
+//! |found - expected| / (|expected| + scale / 10)
+//! ```
+//!
+//! over its elements, where `scale` is the largest `|expected|` of the tensor. So every element
+//! counts by its own size, unless it is so small beside others that single precision, which sums
+//! them up, cannot tell. The expected numbers were computed in double precision.
+//!
+//! What padding computes is not compared: nobody reads it, and PyTorch masks it otherwise.
+
+use std::{fs, path::Path};
+
+use burn::tensor::{Device, TensorData};
+use safetensors::{Dtype, SafeTensors};
+use tx_data::{EncodedPair, Seq2SeqBatch, special::PAD};
+use tx_model::{ModelConfig, Transformer, TransformerInput, VocabSizes};
+use tx_train::loss::smoothed_cross_entropy;
+
+use crate::support::{self, Named, devices, largest, values};
+
+/// Largest error allowed in logits, losses and attention maps; 2e-6 has been seen.
+const FORWARD_LIMIT: f64 = 1e-5;
+
+/// Largest error allowed in gradients; 1.3e-5 has been seen, where large numbers cancel out in
+/// the queries and keys of cross-attention.
+const GRADIENT_LIMIT: f64 = 1e-4;
+
+/// Norm after the residual sum, no final norm, relu, 2 + 3 layers, nothing tied.
+#[test]
+fn post_norm_agrees() {
+    agrees("post");
+}
+
+/// Norm before each sub-layer and after each stack, gelu, nothing tied.
+#[test]
+fn pre_norm_agrees() {
+    agrees("pre");
+}
+
+/// Both embeddings and the projection are one matrix, whose gradient is the sum of three.
+#[test]
+fn tied_weights_agree() {
+    agrees("tied");
+}
+
+/// The target embedding and the projection are one matrix.
+#[test]
+fn tied_decoder_weights_agree() {
+    agrees("tied_decoder");
+}
+
+fn agrees(case: &str) {
+    let fixture = Fixture::open(case);
+    for (name, device) in devices() {
+        let forward = check_forward(&fixture, &device);
+        let backward = check_backward(&fixture, &device.autodiff());
+        println!("{case} on {name}: {forward}, {backward}");
+    }
+}
+
+/// Logits, losses and attention maps, without autodiff.
+fn check_forward(fixture: &Fixture, device: &Device) -> String {
+    let batch = fixture.batch(device);
+    let model = fixture.model(device);
+    let (logits, maps) = model.forward_with_attention(input(&batch));
+
+    let mut logits_error = Worst::within(FORWARD_LIMIT);
+    let real_target = fixture.real("target_in");
+    let expected = real_rows(fixture.tensor("logits"), &real_target);
+    logits_error.add("logits", real_rows(&logits.to_data(), &real_target), &expected);
+
+    let mut loss_error = Worst::within(FORWARD_LIMIT);
+    for smoothing in [0.0, 0.1] {
+        let path = format!("loss.{smoothing:?}");
+        let loss = smoothed_cross_entropy(logits.clone(), batch.target_out.clone(), smoothing);
+        let expected = values(fixture.tensor(&path));
+        loss_error.add(&path, values(&loss.into_data()), &expected);
+    }
+
+    let mut map_error = Worst::within(FORWARD_LIMIT);
+    let real_source = fixture.real("source");
+    let kinds = [
+        ("encoder", &maps.encoder, &real_source),
+        ("decoder", &maps.decoder.own, &real_target),
+        ("cross", &maps.decoder.cross, &real_target),
+    ];
+    let mut compared = 0;
+    for (kind, layers, real) in kinds {
+        for (layer, map) in layers.iter().enumerate() {
+            let path = format!("attention.{kind}.{layer}");
+            let expected = fixture.tensor(&path);
+            assert_eq!(map.dims(), expected.shape().dims::<4>(), "{path}");
+            map_error.add(&path, real_rows(&map.to_data(), real), &real_rows(expected, real));
+            compared += 1;
+        }
+    }
+    let in_fixture = fixture.tensors.keys().filter(|path| path.starts_with("attention.")).count();
+    assert_eq!(compared, in_fixture, "attention maps of {}", fixture.case);
+
+    format!("logits {logits_error}, loss {loss_error}, maps {map_error}")
+}
+
+/// The gradient of every weight, of the summed loss with smoothing.
+fn check_backward(fixture: &Fixture, device: &Device) -> String {
+    let batch = fixture.batch(device);
+    let model = fixture.model(device);
+    let logits = model.forward(input(&batch));
+    let loss = smoothed_cross_entropy(logits, batch.target_out, 0.1);
+    let found = support::gradients(&model, &loss.backward());
+
+    let expected: Named = fixture
+        .tensors
+        .iter()
+        .filter_map(|(path, data)| Some((path.strip_prefix("grad.")?.to_owned(), data.clone())))
+        .collect();
+    assert!(found.keys().eq(expected.keys()), "gradients of {}", fixture.case);
+
+    let mut error = Worst::within(GRADIENT_LIMIT);
+    let largest_of_all = expected.values().map(|data| largest(&values(data))).fold(0.0, f64::max);
+    for (path, expected) in &expected {
+        let (found, expected) = (values(&found[path]), values(expected));
+        if path.ends_with("key.bias") {
+            // A bias of the keys adds the same to every score of a query, and softmax does not
+            // see it: the gradient is zero but for rounding, of which there is no relative error.
+            assert!(largest(&expected) < 1e-12 * largest_of_all, "{path} in the fixture");
+            assert!(largest(&found) < 1e-6 * largest_of_all, "{path}: {found:?}");
+        } else {
+            error.add(path, found, &expected);
+        }
+    }
+    format!("gradients {error}")
+}
+
+fn input(batch: &Seq2SeqBatch) -> TransformerInput {
+    TransformerInput {
+        source: batch.source.clone(),
+        source_blocked: batch.source_blocked.clone(),
+        target: batch.target_in.clone(),
+        target_blocked: batch.target_blocked.clone(),
+    }
+}
+
+/// The largest error seen, and where.
+struct Worst {
+    limit: f64,
+    error: f64,
+    path: String,
+}
+
+impl Worst {
+    fn within(limit: f64) -> Self {
+        Self { limit, error: 0.0, path: String::new() }
+    }
+
+    /// # Panics
+    ///
+    /// When the error is beyond the limit, or not a number.
+    fn add(&mut self, path: &str, found: Vec<f32>, expected: &[f32]) {
+        assert_eq!(found.len(), expected.len(), "{path}");
+        let scale = largest(expected);
+        assert!(scale > 0.0, "{path}: nothing to compare with");
+        for (index, (&found, &expected)) in found.iter().zip(expected).enumerate() {
+            let (found, expected) = (f64::from(found), f64::from(expected));
+            let error = (found - expected).abs() / (expected.abs() + scale / 10.0);
+            assert!(error <= self.limit, "{path}[{index}]: found {found}, expected {expected}");
+            if error > self.error {
+                self.error = error;
+                self.path = path.into();
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Worst {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.1e} ({})", self.error, self.path)
+    }
+}
+
+/// One file of `fixtures/reference`.
+struct Fixture {
+    case: String,
+    config: ModelConfig,
+    vocab: VocabSizes,
+    tensors: Named,
+}
+
+impl Fixture {
+    fn open(case: &str) -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("fixtures/reference/{case}.safetensors"));
+        let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
+        let described = &metadata.metadata().as_ref().unwrap()["case"];
+        let described: serde_json::Value = serde_json::from_str(described).unwrap();
+
+        let tensors = SafeTensors::deserialize(&bytes).unwrap();
+        let tensors = tensors.iter().map(|(path, view)| {
+            let shape = view.shape().to_vec();
+            let words = view.data().chunks_exact(4).map(|word| word.try_into().unwrap());
+            let data = match view.dtype() {
+                Dtype::F32 => TensorData::new(words.map(f32::from_le_bytes).collect(), shape),
+                Dtype::I32 => TensorData::new(words.map(i32::from_le_bytes).collect(), shape),
+                other => panic!("`{path}` holds {other:?}"),
+            };
+            (path.to_owned(), data)
+        });
+        Self {
+            case: case.into(),
+            config: serde_json::from_value(described["config"].clone()).unwrap(),
+            vocab: serde_json::from_value(described["vocab"].clone()).unwrap(),
+            tensors: tensors.collect(),
+        }
+    }
+
+    fn tensor(&self, path: &str) -> &TensorData {
+        self.tensors.get(path).unwrap_or_else(|| panic!("no `{path}` in {}", self.case))
+    }
+
+    /// Ids as rows.
+    fn rows(&self, path: &str) -> Vec<Vec<u32>> {
+        let data = self.tensor(path);
+        let ids: Vec<i32> = data.try_to_vec().unwrap();
+        let ids: Vec<u32> = ids.into_iter().map(|id| id as u32).collect();
+        ids.chunks_exact(data.shape()[1]).map(<[u32]>::to_vec).collect()
+    }
+
+    /// Which places are not padding, row by row.
+    fn real(&self, path: &str) -> Vec<Vec<bool>> {
+        let rows = self.rows(path).into_iter();
+        rows.map(|row| row.into_iter().map(|id| id != PAD).collect()).collect()
+    }
+
+    /// The batch as tx makes it from whole sentences; PyTorch must have seen the same.
+    fn batch(&self, device: &Device) -> Seq2SeqBatch {
+        let real = |row: Vec<u32>| row.into_iter().filter(|&id| id != PAD).collect::<Vec<_>>();
+        let sources = self.rows("source").into_iter().map(real);
+        let inputs = self.rows("target_in").into_iter().map(real);
+        let outputs = self.rows("target_out").into_iter().map(real);
+        let pairs: Vec<EncodedPair> = sources
+            .zip(inputs.zip(outputs))
+            .map(|(source, (input, output))| {
+                let target = [&input[..1], &output[..]].concat();
+                EncodedPair { source, target }
+            })
+            .collect();
+
+        let batch = Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), device);
+        for (path, ids) in [
+            ("source", &batch.source),
+            ("target_in", &batch.target_in),
+            ("target_out", &batch.target_out),
+        ] {
+            ids.to_data().assert_eq(self.tensor(path), false);
+        }
+        batch
+    }
+
+    /// The model with the fixture's weights, all of which it must take.
+    fn model(&self, device: &Device) -> Transformer {
+        let mut left: Vec<&str> =
+            self.tensors.keys().filter_map(|path| path.strip_prefix("grad.")).collect();
+        let model = Transformer::new(&self.config, self.vocab, device).unwrap();
+        let model = support::with_weights(model, |path, shape| {
+            let data = self.tensor(path).clone();
+            assert_eq!(&data.shape()[..], shape, "{path}");
+            left.retain(|&known| known != path);
+            data
+        });
+        assert!(left.is_empty(), "weights that the model does not have: {left:?}");
+        model
+    }
+}
+
+/// The rows of the last axis that belong to real places: of `[B, …, L, N]`, those `(b, …, l)` for
+/// which `real[b][l]`.
+fn real_rows(data: &TensorData, real: &[Vec<bool>]) -> Vec<f32> {
+    let all = values(data);
+    let width = data.shape()[data.shape().len() - 1];
+    let per_sentence = all.len() / real.len();
+    all.chunks_exact(per_sentence)
+        .zip(real)
+        .flat_map(|(sentence, real)| {
+            sentence
+                .chunks_exact(width)
+                .zip(real.iter().cycle())
+                .filter(|&(_, &real)| real)
+                .flat_map(|(row, _)| row.iter().copied())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}

@@ -1,0 +1,93 @@
+//! What several tests share: devices, and a model's weights and gradients by path.
+
+use std::collections::BTreeMap;
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{Device, Gradients, Tensor, TensorData},
+};
+
+/// The devices every machine has, by name.
+pub fn devices() -> [(&'static str, Device); 2] {
+    [("flex", Device::flex()), ("ndarray", ndarray())]
+}
+
+/// Deprecated in Burn 0.22, and supported by tx all the same.
+#[expect(deprecated, reason = "tx supports it as long as Burn has it")]
+fn ndarray() -> Device {
+    Device::ndarray()
+}
+
+/// Values by parameter path, as in `encoder.layers.0.self_attention.query.weight`.
+pub type Named = BTreeMap<String, TensorData>;
+
+/// Replaces every weight of `module` by what `values` gives for its path and shape.
+pub fn with_weights<M: Module>(module: M, values: impl FnMut(&str, &[usize]) -> TensorData) -> M {
+    module.map(&mut Replace { path: Vec::new(), values })
+}
+
+/// The gradient of every weight of `module`.
+///
+/// # Panics
+///
+/// When a weight has none: it took no part in the loss.
+pub fn gradients(module: &impl Module, gradients: &Gradients) -> Named {
+    let mut visitor = CollectGradients { path: Vec::new(), gradients, found: Named::new() };
+    module.visit(&mut visitor);
+    visitor.found
+}
+
+/// All values of a float tensor, in row-major order.
+pub fn values(data: &TensorData) -> Vec<f32> {
+    data.try_to_vec().expect("a tensor of single precision")
+}
+
+/// The largest absolute value; of nothing, zero.
+pub fn largest(values: &[f32]) -> f64 {
+    values.iter().fold(0.0, |largest, &value| largest.max(f64::from(value).abs()))
+}
+
+struct Replace<F> {
+    path: Vec<String>,
+    values: F,
+}
+
+impl<F: FnMut(&str, &[usize]) -> TensorData> ModuleMapper for Replace<F> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|old| {
+            let new = (self.values)(&self.path.join("."), &old.dims());
+            Tensor::from_data(new, &old.device()).set_require_grad(old.is_require_grad())
+        })
+    }
+}
+
+struct CollectGradients<'a> {
+    path: Vec<String>,
+    gradients: &'a Gradients,
+    found: Named,
+}
+
+impl ModuleVisitor for CollectGradients<'_> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let path = self.path.join(".");
+        let gradient = param.val().grad(self.gradients);
+        let gradient = gradient.unwrap_or_else(|| panic!("`{path}` has no gradient"));
+        self.found.insert(path, gradient.into_data());
+    }
+}

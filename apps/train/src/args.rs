@@ -11,12 +11,17 @@ use tx_infer::device::DeviceName;
 /// minutes. The folder of a run is a bundle that `translate --model` opens. Progress, samples and
 /// errors go to standard error.
 #[derive(Debug, Parser)]
-#[command(name = "train", version, args_conflicts_with_subcommands = true, after_help = "\
+#[command(
+    name = "train",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   train                                     English-Italian phrases, offline
   train --recipe reverse --set train.epochs=3
   train --source a.de.gz --target a.en.gz --valid-source v.de.gz --valid-target v.en.gz
-  train --resume runs/phrasebook --set train.epochs=10")]
+  train --resume runs/phrasebook --set train.epochs=10"
+)]
 pub struct Cli {
     /// What to do instead of training
     #[command(subcommand)]

@@ -11,11 +11,16 @@ use tx_infer::device::DeviceName;
 /// standard output. Everything else goes to standard error, so the output can be piped. An empty
 /// line gives an empty line.
 #[derive(Debug, Parser)]
-#[command(name = "translate", version, args_conflicts_with_subcommands = true, after_help = "\
+#[command(
+    name = "translate",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   translate --model runs/phrasebook --text 'Where is the cat?'
   translate --model runs/de-en < test.de > test.hyp
-  translate score --reference test.en --hypothesis test.hyp")]
+  translate score --reference test.en --hypothesis test.hyp"
+)]
 pub struct Cli {
     /// What to do instead of translating
     #[command(subcommand)]

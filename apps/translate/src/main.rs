@@ -31,9 +31,7 @@ fn main() -> ExitCode {
 
 /// Whoever read the output has had enough, as `head` does.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Prints the chain of causes and what to try; wrong usage is 2, all else 1.

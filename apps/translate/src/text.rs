@@ -27,9 +27,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     let mut lines: Box<dyn Iterator<Item = _>> = match (args.text, &args.input) {
         (Some(text), _) => Box::new(std::iter::once(Ok(text))),
         (None, Some(path)) => Box::new(Lines::open(path)?),
-        (None, None) => {
-            Box::new(Lines::new(Box::new(BufReader::new(stdin())), "standard input"))
-        }
+        (None, None) => Box::new(Lines::new(Box::new(BufReader::new(stdin())), "standard input")),
     };
     let mut first = 1;
     loop {
@@ -50,11 +48,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     }
 }
 
-fn warn_of_cuts(
-    translations: &[Translation],
-    first: usize,
-    max_len: usize,
-) -> anyhow::Result<()> {
+fn warn_of_cuts(translations: &[Translation], first: usize, max_len: usize) -> anyhow::Result<()> {
     for (index, _) in translations.iter().enumerate().filter(|(_, found)| found.cut) {
         writeln!(
             stderr(),

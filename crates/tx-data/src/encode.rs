@@ -184,8 +184,7 @@ mod tests {
     #[test]
     fn nothing_left_is_an_error_with_counts() {
         let (pairs, tokenizers) = corpus();
-        let error =
-            encode_corpus(&pairs, &tokenizers, 2, LongPolicy::Skip, "`x.de`").unwrap_err();
+        let error = encode_corpus(&pairs, &tokenizers, 2, LongPolicy::Skip, "`x.de`").unwrap_err();
         assert_eq!(
             error.to_string(),
             "no usable sentence pair in `x.de`: 5 pairs, 2 with an empty side, 3 longer than 2 tokens"

@@ -129,7 +129,10 @@ mod tests {
     }
 
     fn epoch(loader: &dyn DataLoader<Seq2SeqBatch>) -> Vec<i32> {
-        loader.iter().flat_map(|batch| batch.unwrap().source.into_data().try_into_vec::<i32>().unwrap()).collect()
+        loader
+            .iter()
+            .flat_map(|batch| batch.unwrap().source.into_data().try_into_vec::<i32>().unwrap())
+            .collect()
     }
 
     #[test]

@@ -40,14 +40,19 @@ mod tests {
         let ids = Tensor::<2, Int>::from_data([[5, 2, 0], [7, 8, 2]], &Device::flex());
         let mask = padding(&ids);
         assert_eq!(mask.dims(), [2, 1, 1, 3]);
-        mask.into_data()
-            .assert_eq(&TensorData::from([[[[false, false, true]]], [[[false, false, false]]]]), true);
+        mask.into_data().assert_eq(
+            &TensorData::from([[[[false, false, true]]], [[[false, false, false]]]]),
+            true,
+        );
     }
 
     #[test]
     fn the_future_is_blocked_and_nothing_else() {
-        let expected =
-            TensorData::from([[[[false, true, true], [false, false, true], [false, false, false]]]]);
+        let expected = TensorData::from([[[
+            [false, true, true],
+            [false, false, true],
+            [false, false, false],
+        ]]]);
         causal(3, &Device::flex()).into_data().assert_eq(&expected, true);
         assert_eq!(causal(0, &Device::flex()).dims(), [1, 1, 0, 0]);
     }

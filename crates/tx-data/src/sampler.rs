@@ -24,7 +24,12 @@ pub enum BatchSize {
 ///
 /// Ties in length are broken by chance, and the batches come in random order; another epoch gives
 /// another plan.
-pub fn shuffled(pairs: &[EncodedPair], size: BatchSize, seed: u64, epoch: usize) -> Vec<Vec<usize>> {
+pub fn shuffled(
+    pairs: &[EncodedPair],
+    size: BatchSize,
+    seed: u64,
+    epoch: usize,
+) -> Vec<Vec<usize>> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     // Each epoch has a stream of its own: no epoch needs the ones before it.
     rng.set_stream(epoch as u64);

@@ -8,7 +8,6 @@ use std::{fs, path::Path};
 use serde::{Deserialize, Serialize};
 use tokenizers::{
     AddedToken, NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior, Tokenizer as Inner,
-
     decoders::{
         DecoderWrapper, fuse::Fuse, sequence::Sequence as DecoderSequence, wordpiece::WordPiece,
     },
@@ -232,8 +231,7 @@ impl Tokenizer {
     ///
     /// As [`encode`](Self::encode).
     pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, DataError> {
-        let encodings =
-            self.inner.encode_batch_fast(texts, true).map_err(DataError::Tokenizer)?;
+        let encodings = self.inner.encode_batch_fast(texts, true).map_err(DataError::Tokenizer)?;
         Ok(encodings.iter().map(|encoding| encoding.get_ids().to_vec()).collect())
     }
 
@@ -353,11 +351,7 @@ impl Parts {
                     (pre_tokenizer, Some(spaces.into()))
                 }
             };
-        Ok(Self {
-            normalizer: NormalizerSequence::new(normalizers).into(),
-            pre_tokenizer,
-            decoder,
-        })
+        Ok(Self { normalizer: NormalizerSequence::new(normalizers).into(), pre_tokenizer, decoder })
     }
 }
 

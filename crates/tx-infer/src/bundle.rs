@@ -159,8 +159,10 @@ fn read_config(path: &Path) -> Result<BundleConfig, InferError> {
     struct Format {
         format: u32,
     }
-    let problem =
-        |error: toml::de::Error| InferError::Config { path: path.into(), problem: error.to_string() };
+    let problem = |error: toml::de::Error| InferError::Config {
+        path: path.into(),
+        problem: error.to_string(),
+    };
     let text = read_text(path)?;
     // The format first: another one may have other keys.
     let Format { format } = toml::from_str(&text).map_err(problem)?;
@@ -171,8 +173,10 @@ fn read_config(path: &Path) -> Result<BundleConfig, InferError> {
 }
 
 fn read_toml(path: &Path) -> Result<toml::Table, InferError> {
-    let problem =
-        |error: toml::de::Error| InferError::Config { path: path.into(), problem: error.to_string() };
+    let problem = |error: toml::de::Error| InferError::Config {
+        path: path.into(),
+        problem: error.to_string(),
+    };
     toml::from_str(&read_text(path)?).map_err(problem)
 }
 
@@ -181,8 +185,7 @@ fn read_text(path: &Path) -> Result<String, InferError> {
 }
 
 fn read_tokenizer(path: &Path, hash: &str, vocabulary: usize) -> Result<Tokenizer, InferError> {
-    let json =
-        fs::read(path).map_err(|source| InferError::Read { path: path.into(), source })?;
+    let json = fs::read(path).map_err(|source| InferError::Read { path: path.into(), source })?;
     let found = sha256(&json);
     if found != hash {
         let expected = hash.to_owned();

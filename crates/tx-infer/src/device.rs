@@ -35,7 +35,9 @@ pub struct DeviceName {
 #[non_exhaustive]
 pub enum DeviceError {
     /// The name is none.
-    #[error("there is no device `{name}`; there are auto, cpu, ndarray, wgpu, vulkan, cuda, each with `:N` for the Nth")]
+    #[error(
+        "there is no device `{name}`; there are auto, cpu, ndarray, wgpu, vulkan, cuda, each with `:N` for the Nth"
+    )]
     Unknown {
         /// What was given.
         name: String,

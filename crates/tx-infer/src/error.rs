@@ -73,7 +73,9 @@ pub enum InferError {
     },
 
     /// A tokenizer is not the one that the model was trained with.
-    #[error("`{path}` is another tokenizer than the model was trained with: SHA-256 {found}, expected {expected}")]
+    #[error(
+        "`{path}` is another tokenizer than the model was trained with: SHA-256 {found}, expected {expected}"
+    )]
     OtherTokenizer {
         /// The tokenizer's file.
         path: PathBuf,

@@ -30,5 +30,5 @@ pub use bundle::Bundle;
 pub use error::InferError;
 pub use search::{Hypothesis, SearchOptions};
 // The public API speaks in its types.
-pub use tx_data;
 pub use translator::{Scored, Translation, Translator};
+pub use tx_data;

@@ -104,7 +104,10 @@ impl Translator {
     /// # Errors
     ///
     /// When a text cannot be tokenized.
-    pub fn translate_batch(&self, texts: &[impl AsRef<str>]) -> Result<Vec<Translation>, InferError> {
+    pub fn translate_batch(
+        &self,
+        texts: &[impl AsRef<str>],
+    ) -> Result<Vec<Translation>, InferError> {
         let max_len = self.bundle.config.max_len;
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
         let mut translations: Vec<Translation> = texts

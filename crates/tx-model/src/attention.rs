@@ -175,8 +175,10 @@ impl MultiHeadAttention {
                 (0..n_keys as i64).map(move |key| (key - query - offset as i64).clamp(-k, k) + k)
             })
             .collect();
-        let rows =
-            Tensor::<1, Int>::from_data(TensorData::new(rows, [n_queries * n_keys]), &table.device());
+        let rows = Tensor::<1, Int>::from_data(
+            TensorData::new(rows, [n_queries * n_keys]),
+            &table.device(),
+        );
         let bias_qkh = table.select(0, rows).reshape([n_queries, n_keys, self.n_heads]);
         Some(bias_qkh.permute([2, 0, 1]).unsqueeze())
     }

@@ -88,10 +88,7 @@ impl LayerCache {
 }
 
 fn select(kv: KeysValues, rows: &Tensor<1, Int>) -> KeysValues {
-    KeysValues {
-        keys: kv.keys.select(0, rows.clone()),
-        values: kv.values.select(0, rows.clone()),
-    }
+    KeysValues { keys: kv.keys.select(0, rows.clone()), values: kv.values.select(0, rows.clone()) }
 }
 
 /// By way of numbers: flex (burn-flex 0.22.1, `bool_select`) marks a selected mask as numbers, and

@@ -83,8 +83,7 @@ impl OutputProjection {
         tied: bool,
         device: &Device,
     ) -> Self {
-        let linear =
-            init::linear(config, config.d_model, vocabulary, config.output_bias, device);
+        let linear = init::linear(config, config.d_model, vocabulary, config.output_bias, device);
         Self { weight: (!tied).then_some(linear.weight), bias: linear.bias }
     }
 

@@ -37,7 +37,11 @@ impl EncoderLayer {
     /// - `x`: `[B, S, d_model]`
     /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be seen
     /// - returns `[B, S, d_model]` and the attention weights `[B, H, S, S]`
-    pub fn forward(&self, x: Tensor<3>, blocked: Option<Tensor<4, Bool>>) -> (Tensor<3>, Tensor<4>) {
+    pub fn forward(
+        &self,
+        x: Tensor<3>,
+        blocked: Option<Tensor<4, Bool>>,
+    ) -> (Tensor<3>, Tensor<4>) {
         let y = self.self_attention_residual.enter(x.clone());
         let memory = self.self_attention.keys_values(y.clone(), 0);
         let attention = self.self_attention.forward(y, &memory, blocked, 0);

@@ -23,10 +23,8 @@ pub(crate) fn linear(
         }
         Init::Normal => Initializer::Normal { mean: 0.0, std: 0.02 },
     };
-    let mut layer = LinearConfig::new(d_in, d_out)
-        .with_bias(bias)
-        .with_initializer(initializer)
-        .init(device);
+    let mut layer =
+        LinearConfig::new(d_in, d_out).with_bias(bias).with_initializer(initializer).init(device);
     layer.bias = bias.then(|| Initializer::Zeros.init([d_out], device));
     layer
 }

@@ -50,11 +50,7 @@ impl PositionalEncoding {
             (None, None) => return x,
         };
         let [max_len, _] = table.dims();
-        assert!(
-            offset + len <= max_len,
-            "place {} is beyond `max_len` = {max_len}",
-            offset + len
-        );
+        assert!(offset + len <= max_len, "place {} is beyond `max_len` = {max_len}", offset + len);
         x + table.narrow(0, offset, len).unsqueeze()
     }
 }

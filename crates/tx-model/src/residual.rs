@@ -93,8 +93,10 @@ mod tests {
             let x = Tensor::<3>::from_data([[[1.0, 3.0]]], &device);
             let y = residual.leave(x.clone(), residual.enter(x) * 2.0);
             // Burn adds 1e-5 to the variance, here 1 or more.
-            y.into_data()
-                .assert_approx_eq::<f32>(&TensorData::from([[expected]]), Tolerance::absolute(2e-5));
+            y.into_data().assert_approx_eq::<f32>(
+                &TensorData::from([[expected]]),
+                Tolerance::absolute(2e-5),
+            );
         }
     }
 }

@@ -134,8 +134,7 @@ impl Transformer {
             None => (None, None),
         };
         let source = self.source_input.forward(self.source_table(), input.source, 0);
-        let memory =
-            self.encoder.forward(source, Some(input.source_blocked.clone()), encoder_maps);
+        let memory = self.encoder.forward(source, Some(input.source_blocked.clone()), encoder_maps);
         let decoder_input = DecoderInput {
             target: self.target_input.forward(self.target_table(), input.target, 0),
             target_blocked: input.target_blocked,

@@ -139,7 +139,8 @@ pub fn load(
         }
     };
     // The Learner takes only what fits, so whether it does is found out first.
-    let fits = ModuleRecord::load(&model).and_then(|record| learner.model().try_load_record(record));
+    let fits =
+        ModuleRecord::load(&model).and_then(|record| learner.model().try_load_record(record));
     fits.map_err(problem(&model))?;
     let model_record = ModuleRecord::load(&model).map_err(problem(&model))?;
     let optim_record = OptimizerRecord::load(&optim).map_err(problem(&optim))?;

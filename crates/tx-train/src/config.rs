@@ -237,7 +237,8 @@ impl TrainConfig {
         section("validation", self.validation.problems());
         if self.model.tying == tx_model::Tying::All && !self.tokenizer.joint {
             problems.push(
-                "[model] `tying` = \"all\" needs one vocabulary: set `tokenizer.joint` = true".into(),
+                "[model] `tying` = \"all\" needs one vocabulary: set `tokenizer.joint` = true"
+                    .into(),
             );
         }
         problems
@@ -253,7 +254,8 @@ impl DataConfig {
     fn problems(&self, model_max_len: usize) -> Vec<String> {
         let mut problems = Vec::new();
         if self.source == DataSource::Files {
-            let sides = |split: &str, source, target, tsv, needed: bool| match (source, target, tsv) {
+            let sides = |split: &str, source, target, tsv, needed: bool| match (source, target, tsv)
+            {
                 (true, true, false) | (false, false, true) => None,
                 (false, false, false) if !needed => None,
                 (false, false, false) => Some(format!(
@@ -293,11 +295,11 @@ impl DataConfig {
             ));
         }
         match self.max_len {
-            Some(len) if len > model_max_len => problems.push(format!(
-                "`max_len` = {len} is more than `model.max_len` = {model_max_len}"
-            )),
+            Some(len) if len > model_max_len => problems
+                .push(format!("`max_len` = {len} is more than `model.max_len` = {model_max_len}")),
             Some(len) if len < 3 => {
-                problems.push(format!("`max_len` = {len} leaves no room between `<bos>` and `<eos>`"));
+                problems
+                    .push(format!("`max_len` = {len} leaves no room between `<bos>` and `<eos>`"));
             }
             _ => {}
         }
@@ -345,10 +347,7 @@ impl OptimizationConfig {
             (0.0..1.0).contains(&self.label_smoothing),
             format!("`label_smoothing` = {} must be at least 0 and below 1", self.label_smoothing),
         );
-        rule(
-            self.clip_norm >= 0.0,
-            format!("`clip_norm` = {} must be at least 0", self.clip_norm),
-        );
+        rule(self.clip_norm >= 0.0, format!("`clip_norm` = {} must be at least 0", self.clip_norm));
         problems
     }
 }

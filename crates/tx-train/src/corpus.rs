@@ -33,8 +33,7 @@ pub fn load(config: &TrainConfig) -> Result<Split, TrainError> {
             let mut pairs = generated::reverse(train_pairs + valid_pairs, seed);
             let validation = pairs.split_off(train_pairs);
             let known: std::collections::HashSet<&SentencePair> = pairs.iter().collect();
-            let validation =
-                validation.into_iter().filter(|pair| !known.contains(pair)).collect();
+            let validation = validation.into_iter().filter(|pair| !known.contains(pair)).collect();
             Ok(Split { train: pairs, validation })
         }
         DataSource::Phrasebook => Ok(Split {

@@ -72,8 +72,7 @@ mod tests {
         let logits =
             Tensor::<3>::from_data([[[0.0, 0.0, ln2, 0.0]], [[9.0, -9.0, 3.0, 1.0]]], &device);
         let target = Tensor::<2, Int>::from_data([[2], [PAD as i32]], &device);
-        for (smoothing, expected) in
-            [(0.0, 5.0_f32.ln() - ln2), (0.1, 5.0_f32.ln() - 0.925 * ln2)]
+        for (smoothing, expected) in [(0.0, 5.0_f32.ln() - ln2), (0.1, 5.0_f32.ln() - 0.925 * ln2)]
         {
             let loss = smoothed_cross_entropy(logits.clone(), target.clone(), smoothing);
             let expected = TensorData::from([expected]);

@@ -119,10 +119,12 @@ impl Layers {
     pub fn set_value(&mut self, key: &str, value: impl Into<toml::Value>) {
         let mut path: Vec<&str> = key.split('.').collect();
         let last = path.pop().unwrap_or_default();
-        let nested = path.into_iter().rev().fold(
-            toml::Table::from_iter([(last.to_owned(), value.into())]),
-            |inner, key| toml::Table::from_iter([(key.to_owned(), inner.into())]),
-        );
+        let nested = path
+            .into_iter()
+            .rev()
+            .fold(toml::Table::from_iter([(last.to_owned(), value.into())]), |inner, key| {
+                toml::Table::from_iter([(key.to_owned(), inner.into())])
+            });
         lay(&mut self.table, nested);
     }
 

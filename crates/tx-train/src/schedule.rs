@@ -126,10 +126,7 @@ mod tests {
         check(Schedule::Linear, [1.0, 2.0, 1.4, 1.0, 0.0]);
         let cos = (0.3 * std::f64::consts::PI).cos();
         check(Schedule::Cosine, [1.0, 2.0, 1.0 + cos, 1.0, 0.0]);
-        check(
-            Schedule::Noam,
-            [0.025, 0.05, 0.025, 0.5 / sqrt(600.0), 0.5 / sqrt(1_100.0)],
-        );
+        check(Schedule::Noam, [0.025, 0.05, 0.025, 0.5 / sqrt(600.0), 0.5 / sqrt(1_100.0)]);
     }
 
     #[test]

@@ -16,7 +16,10 @@ pub(crate) struct Silent;
 impl MetricsRendererTraining for Silent {
     fn update_train(&mut self, _: MetricState) {}
     fn update_valid(&mut self, _: MetricState) {}
-    fn on_train_end(&mut self, _: Option<LearnerSummary>) -> Result<(), Box<dyn std::error::Error>> {
+    fn on_train_end(
+        &mut self,
+        _: Option<LearnerSummary>,
+    ) -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     }
 }

@@ -11,7 +11,8 @@ use burn::{
     tensor::Device,
     train::{
         EventProcessorTraining, Interrupter, Learner, LearnerEvent, SupervisedLearningStrategy,
-        SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents, TrainingItem, ValidLoader,
+        SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents, TrainingItem,
+        ValidLoader,
     },
 };
 use tx_infer::Bundle;

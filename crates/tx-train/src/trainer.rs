@@ -148,8 +148,8 @@ impl Trainer {
         let plain = device.clone().inner();
         let autodiff = plain.clone().autodiff();
         let (seed, batch) = (config.train.seed, config.train.batch);
-        let train = PairLoader::training(train, batch, seed, autodiff.clone())
-            .starting_at(state.epoch + 1);
+        let train =
+            PairLoader::training(train, batch, seed, autodiff.clone()).starting_at(state.epoch + 1);
         let valid = Arc::new(PairLoader::validation(valid, batch, plain.clone()));
         let budget = Budget::new(&config.train, train.batches());
 
@@ -205,8 +205,7 @@ impl Trainer {
         if let Some(error) = result.error {
             return Err(TrainError::Learner(error));
         }
-        let examples =
-            parts.validation.into_iter().take(3).map(|pair| pair.source).collect();
+        let examples = parts.validation.into_iter().take(3).map(|pair| pair.source).collect();
         let outcome = Outcome {
             run,
             state: lock(&state).clone(),
@@ -220,8 +219,8 @@ impl Trainer {
 fn optimizer(config: &OptimizationConfig) -> ModuleOptimizer {
     match config.optimizer {
         OptimizerKind::Adam => {
-            let decay = (config.weight_decay > 0.0)
-                .then(|| WeightDecayConfig::new(config.weight_decay));
+            let decay =
+                (config.weight_decay > 0.0).then(|| WeightDecayConfig::new(config.weight_decay));
             AdamConfig::new()
                 .with_beta_1(config.beta1)
                 .with_beta_2(config.beta2)

@@ -2,11 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use burn::{
-    data::dataloader::DataLoader,
-    tensor::Device,
-    train::InferenceStep,
-};
+use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use tx_data::{SentencePair, Seq2SeqBatch};
 use tx_eval::{Bleu, Tokenizer, exact_match};
 use tx_infer::{Bundle, SearchOptions, Translator};
@@ -116,8 +112,8 @@ impl Validator {
             BleuTokenizer::V13a => Tokenizer::V13a,
             BleuTokenizer::None => Tokenizer::None,
         };
-        let bleu = Bleu { tokenizer, ..Bleu::default() }
-            .corpus_score(&hypotheses, &[&self.references])?;
+        let bleu =
+            Bleu { tokenizer, ..Bleu::default() }.corpus_score(&hypotheses, &[&self.references])?;
         let exact = exact_match(&hypotheses, &self.references)?;
 
         let samples = hypotheses

@@ -89,8 +89,7 @@ impl Lines {
     ///
     /// When the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, DataError> {
-        let reader =
-            open(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+        let reader = open(path).map_err(|source| DataError::Read { path: path.into(), source })?;
         Ok(Self::new(reader, path))
     }
 
@@ -189,10 +188,7 @@ mod tests {
     fn sides_of_different_length_are_refused_with_both_numbers() {
         let (a, b) = (file(b"1\n2\n3\n"), file(b"1\n2\n"));
         let error = parallel_text(a.path(), b.path()).unwrap_err();
-        assert!(matches!(
-            error,
-            DataError::LineCount { source_lines: 3, target_lines: 2, .. }
-        ));
+        assert!(matches!(error, DataError::LineCount { source_lines: 3, target_lines: 2, .. }));
     }
 
     #[test]

@@ -58,10 +58,8 @@ fn spaces_are_made_single_and_unicode_is_composed() {
 
 #[test]
 fn special_tokens_stand_at_their_ids_and_are_added() {
-    let config = TokenizerConfig {
-        source_bos: true,
-        ..config(TokenizerKind::Word, WordSplit::Whitespace)
-    };
+    let config =
+        TokenizerConfig { source_bos: true, ..config(TokenizerKind::Word, WordSplit::Whitespace) };
     let with_bos = Tokenizers::train(&config, &pairs()).unwrap();
     for (id, token) in SPECIAL_TOKENS.iter().enumerate() {
         assert_eq!(with_bos.source.token(id as u32).as_deref(), Some(*token));
@@ -97,10 +95,10 @@ fn an_unknown_word_shows_as_unknown() {
 #[test]
 fn rare_and_surplus_words_are_left_out() {
     let pairs = [SentencePair::new("a a a b b c", "x")];
-    let base = TokenizerConfig { joint: false, ..config(TokenizerKind::Word, WordSplit::Whitespace) };
-    let size = |config: &TokenizerConfig| {
-        Tokenizers::train(config, &pairs).unwrap().source.vocab_size()
-    };
+    let base =
+        TokenizerConfig { joint: false, ..config(TokenizerKind::Word, WordSplit::Whitespace) };
+    let size =
+        |config: &TokenizerConfig| Tokenizers::train(config, &pairs).unwrap().source.vocab_size();
     assert_eq!(size(&base), 4 + 3);
     assert_eq!(size(&TokenizerConfig { min_frequency: 2, ..base.clone() }), 4 + 2);
     assert_eq!(size(&TokenizerConfig { vocab_size: 5, ..base.clone() }), 5);
@@ -108,10 +106,8 @@ fn rare_and_surplus_words_are_left_out() {
 
 #[test]
 fn lower_casing_loses_case_alone() {
-    let config = TokenizerConfig {
-        lowercase: true,
-        ..config(TokenizerKind::Word, WordSplit::Punctuation)
-    };
+    let config =
+        TokenizerConfig { lowercase: true, ..config(TokenizerKind::Word, WordSplit::Punctuation) };
     let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().source;
     let ids = tokenizer.encode("THE CAT'S toy").unwrap();
     assert_eq!(tokenizer.decode(&ids).unwrap(), "the cat's toy");

@@ -7,11 +7,8 @@ use crate::translator::Translator;
 fn bundle(words: &str) -> Bundle {
     let device = Device::flex();
     let pairs = [SentencePair::new(words, "uno due tre")];
-    let tokenizer = TokenizerConfig {
-        kind: TokenizerKind::Word,
-        joint: false,
-        ..TokenizerConfig::default()
-    };
+    let tokenizer =
+        TokenizerConfig { kind: TokenizerKind::Word, joint: false, ..TokenizerConfig::default() };
     let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();
     let config = ModelConfig {
         d_model: 8,
@@ -70,7 +67,10 @@ fn another_tokenizer_is_refused_with_both_hashes() {
     fs::write(&path, &other).unwrap();
     let error = Bundle::open(folder.path(), &Device::flex()).unwrap_err();
     let message = error.to_string();
-    assert!(message.contains(&expected) && message.contains(&sha256(other.as_bytes())), "{message}");
+    assert!(
+        message.contains(&expected) && message.contains(&sha256(other.as_bytes())),
+        "{message}"
+    );
     assert_eq!(error.hint(), Some("copy bundle folders whole: their files only fit each other"));
 }
 

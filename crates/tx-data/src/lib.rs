@@ -44,6 +44,6 @@ pub use encode::{EncodedPair, EncodingReport, LongPolicy, encode_corpus};
 pub use error::DataError;
 pub use loader::PairLoader;
 pub use pair::SentencePair;
-pub use sampler::BatchSize;
+pub use sampler::{BatchSize, Grouping};
 pub use split::Split;
 pub use tokenizer::{Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};

@@ -16,7 +16,7 @@ use burn::{
 use crate::{
     batch::Seq2SeqBatch,
     encode::EncodedPair,
-    sampler::{self, BatchSize},
+    sampler::{self, BatchSize, Grouping},
 };
 
 /// Gives the batches of one epoch each time it is iterated over.
@@ -29,6 +29,7 @@ use crate::{
 pub struct PairLoader {
     pairs: Arc<[EncodedPair]>,
     size: BatchSize,
+    grouping: Grouping,
     /// None keeps the pairs in order of length.
     seed: Option<u64>,
     next_epoch: Arc<AtomicUsize>,
@@ -44,7 +45,13 @@ impl PairLoader {
     /// Gives the same batches, sorted by length, every time.
     pub fn validation(pairs: Vec<EncodedPair>, size: BatchSize, device: Device) -> Self {
         let next_epoch = Arc::new(AtomicUsize::new(1));
-        Self { pairs: pairs.into(), size, seed: None, next_epoch, device }
+        let grouping = Grouping::Length;
+        Self { pairs: pairs.into(), size, grouping, seed: None, next_epoch, device }
+    }
+
+    /// Puts other sentences together than those of like length.
+    pub fn grouped(self, grouping: Grouping) -> Self {
+        Self { grouping, ..self }
     }
 
     /// The next iteration is that of `epoch`, from 1; for going on after a stop.
@@ -60,7 +67,7 @@ impl PairLoader {
 
     fn plan(&self, epoch: usize) -> Vec<Vec<usize>> {
         match self.seed {
-            Some(seed) => sampler::shuffled(&self.pairs, self.size, seed, epoch),
+            Some(seed) => sampler::shuffled(&self.pairs, self.size, self.grouping, seed, epoch),
             None => sampler::sorted(&self.pairs, self.size),
         }
     }

@@ -20,6 +20,16 @@ pub enum BatchSize {
     Sentences(usize),
 }
 
+/// Which sentences share a batch in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grouping {
+    /// Those of like length: little padding, and the faster the more lengths differ.
+    Length,
+    /// Any: more padding, but no batch speaks for one length alone.
+    Random,
+}
+
 /// The batches of one epoch, as indices into `pairs`; every pair stands in exactly one.
 ///
 /// Ties in length are broken by chance, and the batches come in random order; another epoch gives
@@ -27,6 +37,7 @@ pub enum BatchSize {
 pub fn shuffled(
     pairs: &[EncodedPair],
     size: BatchSize,
+    grouping: Grouping,
     seed: u64,
     epoch: usize,
 ) -> Vec<Vec<usize>> {
@@ -35,7 +46,9 @@ pub fn shuffled(
     rng.set_stream(epoch as u64);
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     order.shuffle(&mut rng);
-    order.sort_by_key(|&index| length(&pairs[index]));
+    if grouping == Grouping::Length {
+        order.sort_by_key(|&index| length(&pairs[index]));
+    }
     let mut batches = fill(&order, pairs, size);
     batches.shuffle(&mut rng);
     batches
@@ -94,7 +107,11 @@ mod tests {
     #[test]
     fn every_pair_stands_in_exactly_one_batch() {
         for size in [BatchSize::Tokens(40), BatchSize::Sentences(32), BatchSize::Tokens(1)] {
-            for batches in [shuffled(&pairs(), size, 3, 1), sorted(&pairs(), size)] {
+            for batches in [
+                shuffled(&pairs(), size, Grouping::Length, 3, 1),
+                shuffled(&pairs(), size, Grouping::Random, 3, 1),
+                sorted(&pairs(), size),
+            ] {
                 let mut all = batches.concat();
                 all.sort_unstable();
                 assert_eq!(all, (0..500).collect::<Vec<_>>());
@@ -105,7 +122,7 @@ mod tests {
     #[test]
     fn the_token_budget_holds_padding_included() {
         let pairs = pairs();
-        let batches = shuffled(&pairs, BatchSize::Tokens(40), 3, 1);
+        let batches = shuffled(&pairs, BatchSize::Tokens(40), Grouping::Length, 3, 1);
         for batch in &batches {
             let longest = batch
                 .iter()
@@ -127,7 +144,9 @@ mod tests {
 
     #[test]
     fn seed_and_epoch_fix_the_order() {
-        let plan = |seed, epoch| shuffled(&pairs(), BatchSize::Sentences(16), seed, epoch);
+        let plan = |seed, epoch| {
+            shuffled(&pairs(), BatchSize::Sentences(16), Grouping::Length, seed, epoch)
+        };
         assert_eq!(plan(1, 4), plan(1, 4));
         assert_ne!(plan(1, 4), plan(1, 5));
         assert_ne!(plan(1, 4), plan(2, 4));

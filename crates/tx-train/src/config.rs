@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tx_data::{BatchSize, LongPolicy, TokenizerConfig};
+use tx_data::{BatchSize, Grouping, LongPolicy, TokenizerConfig};
 use tx_model::ModelConfig;
 
 use crate::schedule::Schedule;
@@ -123,6 +123,8 @@ pub struct OptimizationConfig {
     pub max_minutes: Option<f64>,
     /// How large a batch is: `{ tokens = 4096 }` or `{ sentences = 64 }`.
     pub batch: BatchSize,
+    /// Which sentences share a batch: those of like `length`, or `random` ones.
+    pub grouping: Grouping,
     /// Which update rule.
     pub optimizer: OptimizerKind,
     /// Peak learning rate, or the factor of `schedule = "noam"`.
@@ -154,6 +156,7 @@ impl Default for OptimizationConfig {
             max_steps: None,
             max_minutes: None,
             batch: BatchSize::Tokens(4_096),
+            grouping: Grouping::Length,
             optimizer: OptimizerKind::Adam,
             learning_rate: 1e-3,
             schedule: Schedule::InverseSqrt,

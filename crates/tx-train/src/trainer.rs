@@ -148,8 +148,9 @@ impl Trainer {
         let plain = device.clone().inner();
         let autodiff = plain.clone().autodiff();
         let (seed, batch) = (config.train.seed, config.train.batch);
-        let train =
-            PairLoader::training(train, batch, seed, autodiff.clone()).starting_at(state.epoch + 1);
+        let train = PairLoader::training(train, batch, seed, autodiff.clone())
+            .grouped(config.train.grouping)
+            .starting_at(state.epoch + 1);
         let valid = Arc::new(PairLoader::validation(valid, batch, plain.clone()));
         let budget = Budget::new(&config.train, train.batches());
 

@@ -16,3 +16,6 @@ mod reference_numbers;
 
 // What must hold for any weights: padding, causality, the cache, batching, gradients, learning.
 mod laws;
+
+// The whole road once, on a task that is easy to check.
+mod learns_to_reverse;

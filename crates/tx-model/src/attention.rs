@@ -7,12 +7,13 @@
 
 use burn::{
     module::{Module, Param},
-    nn::{Dropout, DropoutConfig, Initializer, Linear},
+    nn::{Initializer, Linear},
     tensor::{Bool, Device, Int, Tensor, TensorData, activation::softmax, assert_shape},
 };
 
 use crate::{
     config::{ModelConfig, Positions},
+    dropout::Dropout,
     init,
     position::rotate,
 };
@@ -117,7 +118,7 @@ impl MultiHeadAttention {
             value: linear(),
             output: linear(),
             relative,
-            dropout: DropoutConfig::new(config.dropout.attention).init(),
+            dropout: Dropout::new(config.dropout.attention),
             n_heads: config.n_heads,
             rotary: own && config.positions == Positions::Rotary,
         }

@@ -2,12 +2,12 @@
 
 use burn::{
     module::{Module, Param},
-    nn::{Dropout, DropoutConfig},
     tensor::{Device, Int, Tensor, module},
 };
 
 use crate::{
     config::{EmbeddingScale, ModelConfig},
+    dropout::Dropout,
     init,
     position::PositionalEncoding,
 };
@@ -41,7 +41,7 @@ impl TokenEmbedding {
         };
         Self {
             positions: PositionalEncoding::new(config, device),
-            dropout: DropoutConfig::new(config.dropout.embedding).init(),
+            dropout: Dropout::new(config.dropout.embedding),
             scale: scaled.then(|| (config.d_model as f64).sqrt()),
         }
     }

@@ -4,7 +4,7 @@ use std::f64::consts::FRAC_1_SQRT_2;
 
 use burn::{
     module::Module,
-    nn::{Dropout, DropoutConfig, Linear},
+    nn::Linear,
     tensor::{
         Device, Tensor,
         activation::{relu, silu},
@@ -13,6 +13,7 @@ use burn::{
 
 use crate::{
     config::{Activation, ModelConfig},
+    dropout::Dropout,
     init,
 };
 
@@ -37,7 +38,7 @@ impl FeedForward {
             gate: (config.activation == Activation::Gated)
                 .then(|| init::linear(config, d_model, d_ff, bias, device)),
             outer: init::linear(config, d_ff, d_model, bias, device),
-            dropout: DropoutConfig::new(config.dropout.activation).init(),
+            dropout: Dropout::new(config.dropout.activation),
             activation: config.activation,
         }
     }

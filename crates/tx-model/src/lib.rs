@@ -48,6 +48,7 @@ pub mod embedding;
 pub mod position;
 
 pub mod attention;
+pub mod dropout;
 pub mod feed_forward;
 pub mod residual;
 

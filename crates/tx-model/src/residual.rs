@@ -2,11 +2,14 @@
 
 use burn::{
     module::Module,
-    nn::{Dropout, DropoutConfig, LayerNorm, LayerNormConfig},
+    nn::{LayerNorm, LayerNormConfig},
     tensor::{Device, Tensor},
 };
 
-use crate::config::{ModelConfig, NormPlacement};
+use crate::{
+    config::{ModelConfig, NormPlacement},
+    dropout::Dropout,
+};
 
 /// Joins a sub-layer to its input: residual sum, layer normalisation and dropout in the order that
 /// [`NormPlacement`] says.
@@ -23,7 +26,7 @@ impl Residual {
     pub(crate) fn new(config: &ModelConfig, share: f64, device: &Device) -> Self {
         Self {
             norm: LayerNormConfig::new(config.d_model).init(device),
-            dropout: DropoutConfig::new(share).init(),
+            dropout: Dropout::new(share),
             placement: config.norm,
         }
     }

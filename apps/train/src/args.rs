@@ -90,7 +90,7 @@ pub struct RunArgs {
     )]
     pub valid_tsv: Option<PathBuf>,
 
-    /// Folder for the run, which must not hold one yet [default: runs/<recipe>]
+    /// Folder for the run, which must not hold one yet [default: runs/RECIPE]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub run: Option<PathBuf>,
 

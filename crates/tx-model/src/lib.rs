@@ -13,9 +13,29 @@
 //! backend of Burn.
 //!
 //! ```
-//! use burn::tensor::Device;
+//! use burn::tensor::{Device, Int, Tensor};
 //! use tx_model::{ModelConfig, Transformer, VocabSizes};
 //!
+//! let device = Device::flex();
+//! let config = ModelConfig { d_model: 8, n_heads: 2, d_ff: 16, ..ModelConfig::default() };
+//! let model = Transformer::new(&config, VocabSizes { source: 11, target: 11 }, &device)?;
+//!
+//! // Two sources, the second with one token of padding, are read once …
+//! let source = Tensor::<2, Int>::from_data([[4, 5, 2], [6, 2, 0]], &device);
+//! let padding = source.clone().equal_elem(0).unsqueeze_dims(&[1, 1]);
+//! let memory = model.encode(source, padding.clone());
+//! // … and each gets scores of its first target token, after `<bos>`.
+//! let mut cache = model.start_decoding(memory, padding);
+//! let logits = model.decode_step(Tensor::from_data([1, 1], &device), &mut cache);
+//! assert_eq!(logits.dims(), [2, 11]);
+//! # Ok::<(), tx_model::ConfigError>(())
+//! ```
+//!
+//! Impossible sizes are refused before a device is touched, all broken rules at once:
+//!
+//! ```
+//! # use burn::tensor::Device;
+//! # use tx_model::{ModelConfig, Transformer, VocabSizes};
 //! let config = ModelConfig { d_model: 30, n_heads: 4, ..ModelConfig::default() };
 //! let vocab = VocabSizes { source: 100, target: 100 };
 //! let error = Transformer::new(&config, vocab, &Device::flex()).unwrap_err();

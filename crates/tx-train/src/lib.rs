@@ -2,7 +2,7 @@
 //!
 //! The road of a run: a [`recipe`] and settings laid over it give a [`config`]; [`corpus`] reads or
 //! generates the pairs; [`trainer`] puts tokenizers, model and optimizer together and launches the
-//! loop of [`strategy`], which makes each update ([`mod@step`]: [`loss`], gradients, clipping; the
+//! loop of `strategy`, which makes each update ([`mod@step`]: [`loss`], gradients, clipping; the
 //! learning rate from [`schedule`]), checks the model ([`validate`]), keeps the best as a bundle and
 //! a [`checkpoint`] to go on from. [`progress`] is what a person sees of all that.
 //!

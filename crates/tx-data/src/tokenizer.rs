@@ -1,7 +1,8 @@
 //! Text to token ids and back, on the Hugging Face `tokenizers` library.
 //!
-//! Everything a tokenizer does is in its `tokenizer.json`: any tool that reads that format gets
-//! the same ids, special tokens included.
+//! Everything a tokenizer does is in its `tokenizer.json`, so that any tool that reads that format
+//! gets the same ids. One thing the format cannot say: here a text that holds `<eos>` holds five
+//! characters, not the special token.
 
 use std::{fs, path::Path};
 
@@ -324,7 +325,7 @@ impl Parts {
         let (pre_tokenizer, decoder): (PreTokenizerWrapper, Option<DecoderWrapper>) =
             match (config.kind, config.split) {
                 (TokenizerKind::Character, _) => {
-                    let any = SplitPattern::Regex("(?s).".into());
+                    let any = SplitPattern::Regex(r"[\s\S]".into());
                     let each = Split::new(any, SplitDelimiterBehavior::Isolated, false)?;
                     (each.into(), Some(Fuse::new().into()))
                 }

@@ -87,7 +87,11 @@ impl Bundle {
             &config.tokenizers.target_sha256,
             config.vocabulary.target,
         )?;
-        let mut model = Transformer::to_be_loaded(&config.model, config.vocabulary, device)?;
+        let mut model = Transformer::to_be_loaded(
+            &config.model,
+            config.model.padded(config.vocabulary),
+            device,
+        )?;
         load_weights(&mut model, &folder.join(WEIGHTS))?;
         Ok(Self {
             model,
@@ -145,7 +149,7 @@ impl Bundle {
             .map_err(|error| write_error(&weights)(io::Error::other(error)))
     }
 
-    /// Ids of each side.
+    /// Ids of each side's tokenizer.
     pub fn vocabulary(&self) -> VocabSizes {
         VocabSizes {
             source: self.tokenizers.source.vocab_size(),

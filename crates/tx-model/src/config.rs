@@ -28,6 +28,9 @@ pub struct ModelConfig {
     pub positions: Positions,
     /// The function inside the feed-forward layer (section 3.3). Base model: `relu`.
     pub activation: Activation,
+    /// The numbers of ids are rounded up to a multiple of this: some devices are faster with 8 or 64.
+    /// The ids added are never read nor right. Paper: not rounded.
+    pub vocab_multiple: usize,
     /// Which embeddings and projections are one matrix (section 3.4). Base model: `all`.
     pub tying: Tying,
     /// Which embeddings are multiplied by √d_model (section 3.4). Base model: `both`.
@@ -192,6 +195,7 @@ impl Default for ModelConfig {
             norm: NormPlacement::Post,
             positions: Positions::Sinusoidal,
             activation: Activation::Relu,
+            vocab_multiple: 1,
             tying: Tying::All,
             embedding_scale: EmbeddingScale::Both,
             attention_bias: true,
@@ -208,6 +212,13 @@ impl ModelConfig {
     /// Features per head, `d_k = d_v = d_model / h` (section 3.2.2).
     pub fn d_head(&self) -> usize {
         self.d_model / self.n_heads
+    }
+
+    /// Ids a model needs for tokenizers of these sizes: each rounded up to
+    /// [`vocab_multiple`](Self::vocab_multiple).
+    pub fn padded(&self, vocab: VocabSizes) -> VocabSizes {
+        let pad = |size: usize| size.next_multiple_of(self.vocab_multiple.max(1));
+        VocabSizes { source: pad(vocab.source), target: pad(vocab.target) }
     }
 
     /// Reports every broken rule at once, so that one run is enough to mend the file.
@@ -241,6 +252,7 @@ impl ModelConfig {
             ("d_ff", self.d_ff),
             ("encoder_layers", self.encoder_layers),
             ("decoder_layers", self.decoder_layers),
+            ("vocab_multiple", self.vocab_multiple),
         ] {
             if value == 0 {
                 problems.push(format!("`{key}` must be at least 1"));
@@ -313,6 +325,14 @@ mod tests {
     fn the_base_model_is_usable() {
         assert_eq!(ModelConfig::default().check(VOCAB), Ok(()));
         assert_eq!(ModelConfig::default().d_head(), 64);
+    }
+
+    #[test]
+    fn vocabularies_are_rounded_up() {
+        let config = ModelConfig { vocab_multiple: 8, ..ModelConfig::default() };
+        let padded = config.padded(VocabSizes { source: 17, target: 8 });
+        assert_eq!(padded, VocabSizes { source: 24, target: 8 });
+        assert_eq!(ModelConfig::default().padded(VOCAB), VOCAB);
     }
 
     #[test]

@@ -80,7 +80,8 @@ impl RunState {
             .map_err(|error| TrainError::Checkpoint { path, problem: error.to_string() })
     }
 
-    fn write(&self, run: &Path) -> Result<(), TrainError> {
+    /// Notes where the run stands, beside the checkpoint that [`save`] wrote.
+    pub(crate) fn write(&self, run: &Path) -> Result<(), TrainError> {
         let text = toml::to_string(self).map_err(io::Error::other);
         let path = run.join(STATE);
         text.and_then(|text| write_whole(&path, text.as_bytes()))

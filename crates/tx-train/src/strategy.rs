@@ -96,22 +96,26 @@ impl Running<'_> {
         let every = self.lap.config.validation.every_epochs;
         while !self.is_over() {
             let epoch = self.state.epoch + 1;
+            let before = self.state.step;
             let whole = self.epoch(learner, train, epoch)?;
             let last = self.is_over() || epoch == self.lap.config.train.epochs;
             if last || epoch.is_multiple_of(every) {
                 self.validate(learner, epoch)?;
             }
-            // A part of an epoch cannot be gone on with: the checkpoint before stays.
-            if whole {
-                self.state.epoch = epoch;
-                self.state.seconds = self.seconds();
-                let events = self.components.event_store.clone();
-                checkpoint::save(learner, &self.state, &self.lap.run, &events)?;
-            }
-            *lock(&self.lap.state) = RunState { seconds: self.seconds(), ..self.state.clone() };
+            self.state.seconds = self.seconds();
+            *lock(&self.lap.state) = self.state.clone();
             if !whole {
+                // A part of an epoch cannot be gone on with: the checkpoint before stays, and only
+                // the time and the best model are noted beside it.
+                if self.state.epoch > 0 {
+                    RunState { step: before, ..self.state.clone() }.write(&self.lap.run)?;
+                }
                 break;
             }
+            self.state.epoch = epoch;
+            *lock(&self.lap.state) = self.state.clone();
+            let events = self.components.event_store.clone();
+            checkpoint::save(learner, &self.state, &self.lap.run, &events)?;
         }
         Ok(())
     }
@@ -131,6 +135,7 @@ impl Running<'_> {
         });
         let mut batches = train.iter();
         let mut whole = true;
+        let mut began = Instant::now();
         while let Some(batch) = batches.next() {
             if self.is_over() {
                 whole = false;
@@ -143,7 +148,6 @@ impl Running<'_> {
                     break;
                 }
             };
-            let began = Instant::now();
             let step = self.state.step + 1;
             let not_finite = |what, value| TrainError::NotFinite { what, step, epoch, value };
             self.lap.device.seed(step_seed(self.lap.config.train.seed, step));
@@ -161,6 +165,7 @@ impl Running<'_> {
 
             self.state.step = step;
             let took = began.elapsed().as_secs_f64();
+            began = Instant::now();
             self.progress.step(output.item, step, self.seconds(), took);
             self.event(LearnerEvent::ProcessedItem(TrainingItem::new(
                 output.item,

@@ -155,7 +155,7 @@ impl Trainer {
         let budget = Budget::new(&config.train, train.batches());
 
         autodiff.seed(seed);
-        let model = Transformer::new(&config.model, vocab, &autodiff)?;
+        let model = Transformer::new(&config.model, config.model.padded(vocab), &autodiff)?;
         let seq2seq = Seq2Seq::new(model, config.train.label_smoothing, config.train.clip_norm);
         say(&format!(
             "model: {} parameters; {} updates an epoch",

@@ -16,3 +16,12 @@ mod reference_numbers;
 
 // What must hold for any weights: padding, causality, the cache, batching, gradients, learning.
 mod laws;
+
+// What must hold for any search: against teacher forcing, and against trying everything.
+mod search;
+
+// A bundle of every format ever released still opens, and says the same.
+mod bundle_formats;
+
+// The arrows between the crates, and what stands in one place only.
+mod dependency_direction;

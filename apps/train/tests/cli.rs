@@ -11,7 +11,7 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command},
 };
 
 use flate2::{Compression, write::GzEncoder};
@@ -85,13 +85,7 @@ impl Workshop {
 
     /// Runs the program with `arguments`.
     fn train(&self, arguments: &[&str]) -> Run {
-        let output = Command::new(env!("CARGO_BIN_EXE_train"))
-            .args(arguments)
-            .current_dir(self.folder.path())
-            // Set by cargo for its tests, and changes what `train` advises.
-            .env_remove("CARGO")
-            .output()
-            .unwrap();
+        let output = self.command(arguments).output().unwrap();
         let run = Run {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -101,6 +95,14 @@ impl Workshop {
         run
     }
 
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+        command.args(arguments).current_dir(self.folder.path());
+        // Set by cargo for its tests, and changes what `train` advises.
+        command.env_remove("CARGO");
+        command
+    }
+
     /// Trains a tiny model on the corpus into `run`.
     fn train_tiny(&self, run: &str, arguments: &[&str]) -> Run {
         self.train_tiny_on(&["--source", "source.txt", "--target", "target.txt.gz"], run, arguments)
@@ -108,9 +110,18 @@ impl Workshop {
 
     /// Trains a tiny model on the files that `files` names; later settings win.
     fn train_tiny_on(&self, files: &[&str], run: &str, arguments: &[&str]) -> Run {
-        let settings: Vec<&str> = TINY.iter().flat_map(|setting| ["--set", setting]).collect();
-        self.train(&[files, &["--run", run], &settings, arguments].concat())
+        self.train(&tiny(files, run, arguments))
     }
+
+    /// Begins what [`train_tiny_on`](Self::train_tiny_on) does, without a word.
+    fn start_tiny_on(&self, files: &[&str], run: &str, arguments: &[&str]) -> Child {
+        self.command(&tiny(files, run, arguments)).arg("--quiet").spawn().unwrap()
+    }
+}
+
+fn tiny<'a>(files: &[&'a str], run: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    let settings: Vec<&str> = TINY.iter().flat_map(|setting| ["--set", setting]).collect();
+    [files, &["--run", run], &settings, arguments].concat()
 }
 
 impl Run {

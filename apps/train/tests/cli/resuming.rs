@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, thread, time::Duration};
 
 use burn_pack::Reader;
 
@@ -41,6 +41,52 @@ fn a_run_stopped_within_an_epoch_goes_on_from_the_epoch_before() {
     train("parts", &["--set", "train.max_steps=6"]);
     let run = workshop.train(&["--resume", "parts", "--set", "train.max_steps=1000"]).trained();
     run.says(&["resuming after epoch 1 (update 4)"]);
+    assert_same(&workshop, "whole", "parts");
+}
+
+/// Killed without warning at any place, with epochs of different length and a schedule that ends
+/// at the last update: the hardest case. A run that is over before it is killed passes too.
+#[test]
+fn a_killed_run_goes_on_as_if_nothing_had_happened() {
+    let workshop = Workshop::new();
+    let settings = [
+        "train.epochs=40",
+        "train.schedule=cosine",
+        "train.grouping=random",
+        "train.batch={ tokens = 30 }",
+    ];
+    // Two to nine tokens a line: how many fill a batch depends on their order.
+    let lines: Vec<String> =
+        (0..48).map(|index| format!("{index} ").repeat(index % 8 + 1)).collect();
+    workshop.write("lines.txt", lines.join("\n"));
+    let files = ["--source", "lines.txt", "--target", "lines.txt"];
+    let mut arguments = NOISY.to_vec();
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    workshop.train_tiny_on(&files, "whole", &arguments).trained();
+
+    let mut child = workshop.start_tiny_on(&files, "parts", &arguments);
+    let epoch = || {
+        let state = fs::read_to_string(workshop.path("parts/state.toml")).unwrap_or_default();
+        state.lines().find_map(|line| line.strip_prefix("epoch = ")?.parse::<usize>().ok())
+    };
+    while epoch().is_none_or(|epoch| epoch < 3) && child.try_wait().unwrap().is_none() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    workshop.train(&["--resume", "parts"]).trained().says(&["resuming after epoch "]);
+    assert_same(&workshop, "whole", "parts");
+}
+
+#[test]
+fn what_a_killed_run_left_half_written_is_not_in_the_way() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("whole", &["--set", "train.epochs=3"]).trained();
+    workshop.train_tiny("parts", &[]).trained();
+    for name in ["checkpoint/model-3.bpk", "checkpoint/optim-3.bpk", "state.toml.partial"] {
+        workshop.write(&format!("parts/{name}"), "half");
+    }
+    workshop.train(&["--resume", "parts", "--set", "train.epochs=3"]).trained();
     assert_same(&workshop, "whole", "parts");
 }
 

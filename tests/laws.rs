@@ -145,7 +145,7 @@ fn variants() -> Vec<(String, ModelConfig)> {
 }
 
 /// The weight at `path`: of about the size that training gives, and never a special value.
-fn pattern(path: &str, shape: &[usize]) -> TensorData {
+pub fn pattern(path: &str, shape: &[usize]) -> TensorData {
     // A table's rows are vectors of their own; the rows of a matrix are added up.
     let is_table = path.contains("embedding") || path.contains("learned");
     let size = match shape {

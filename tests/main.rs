@@ -19,3 +19,11 @@ mod laws;
 
 // The whole road once, on a task that is easy to check.
 mod learns_to_reverse;
+// What must hold for any search: against teacher forcing, and against trying everything.
+mod search;
+
+// A bundle of every format ever released still opens, and says the same.
+mod bundle_formats;
+
+// The arrows between the crates, and what stands in one place only.
+mod dependency_direction;

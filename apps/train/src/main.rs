@@ -4,7 +4,7 @@ mod args;
 mod run;
 
 use std::{
-    io::{Write, stderr, stdout},
+    io::{self, Write, stderr, stdout},
     process::ExitCode,
 };
 
@@ -28,9 +28,14 @@ fn main() -> ExitCode {
         Some(Command::Devices) => print(&devices()),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => report(&error),
+        Err(error) if !is_broken_pipe(&error) => report(&error),
+        _ => ExitCode::SUCCESS,
     }
+}
+
+/// Whoever read the output has had enough, as `head` does.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn print(text: &str) -> anyhow::Result<()> {

@@ -227,8 +227,13 @@ fn save_weights(
     model: &Transformer,
     path: &Path,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let mut store = SafetensorsStore::from_file(path).overwrite(true);
+    // One entry, for the library writes several in any order: the same weights, the same file.
+    let store = SafetensorsStore::from_file(path).clear_metadata().metadata("producer", "tx");
+    let mut store = store.overwrite(true);
     model.save_into(&mut store).map_err(|error| error.to_string())?;
+    // The library makes files for nobody else to read; these are to be shared as the others are.
+    let folder = path.parent().unwrap_or(path);
+    fs::set_permissions(path, fs::metadata(folder.join(CONFIG))?.permissions())?;
     Ok(())
 }
 

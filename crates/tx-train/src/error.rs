@@ -143,6 +143,9 @@ impl TrainError {
                 "go on with `train --resume {0}`, or choose another folder with `--run`",
                 path.display()
             )),
+            Self::NothingToResume { .. } => {
+                fixed("start anew in another folder with `--run`, or delete this one first")
+            }
             Self::NotFinite { .. } => {
                 fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")
             }

@@ -64,9 +64,11 @@ impl Budget {
         (self.epochs * self.batches).min(self.max_steps.unwrap_or(usize::MAX))
     }
 
-    /// Whether no further update may be made.
+    /// Whether no further update may be made. Epochs are counted as such, not as updates: with
+    /// batches of random sentences one may have more than another.
     pub fn is_spent(&self, step: usize, seconds: f64) -> bool {
-        step >= self.steps() || self.max_seconds.is_some_and(|limit| seconds >= limit)
+        self.max_steps.is_some_and(|limit| step >= limit)
+            || self.max_seconds.is_some_and(|limit| seconds >= limit)
     }
 
     /// Seconds still to go after `step` updates and `seconds`.

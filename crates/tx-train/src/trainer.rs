@@ -149,10 +149,11 @@ impl Trainer {
         let autodiff = plain.clone().autodiff();
         let (seed, batch) = (config.train.seed, config.train.batch);
         let train = PairLoader::training(train, batch, seed, autodiff.clone())
-            .grouped(config.train.grouping)
-            .starting_at(state.epoch + 1);
+            .grouped(config.train.grouping);
         let valid = Arc::new(PairLoader::validation(valid, batch, plain.clone()));
+        // Of the first epoch also when resuming: others may differ, and the schedule must not.
         let budget = Budget::new(&config.train, train.batches());
+        let train = train.starting_at(state.epoch + 1);
 
         autodiff.seed(seed);
         let model = Transformer::new(&config.model, config.model.padded(vocab), &autodiff)?;

@@ -48,6 +48,25 @@ fn a_saved_bundle_opens_as_itself_bit_for_bit() {
 }
 
 #[test]
+fn the_same_bundle_gives_the_same_files_with_the_same_permissions() {
+    let folders = [(); 4].map(|()| tempfile::tempdir().unwrap());
+    let bundle = bundle("one two three");
+    let files = folders.each_ref().map(|folder| {
+        bundle.save(folder.path()).unwrap();
+        [WEIGHTS, CONFIG, SOURCE_TOKENIZER, TARGET_TOKENIZER, PROVENANCE].map(|name| {
+            let path = folder.path().join(name);
+            let permissions = fs::metadata(&path).unwrap().permissions();
+            assert_eq!(
+                permissions,
+                fs::metadata(folder.path().join(CONFIG)).unwrap().permissions()
+            );
+            fs::read(path).unwrap()
+        })
+    });
+    assert!(files.iter().all(|others| *others == files[0]), "the files differ");
+}
+
+#[test]
 fn a_bundle_can_be_replaced_by_one_of_another_run() {
     let folder = tempfile::tempdir().unwrap();
     bundle("one two three").save(folder.path()).unwrap();

@@ -1,0 +1,66 @@
+use std::process::Command;
+
+use crate::Workshop;
+
+#[test]
+fn recipes_are_listed_with_what_they_are() {
+    let run = Workshop::new().train(&["recipes"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let names: Vec<&str> =
+        run.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names.first(), Some(&"phrasebook"), "the default comes first");
+    for name in ["reverse", "toy", "small", "base"] {
+        assert!(names.contains(&name), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn every_printed_configuration_is_accepted_as_a_file() {
+    let workshop = Workshop::new();
+    let recipes = workshop.train(&["recipes"]).stdout;
+    for name in recipes.lines().filter_map(|line| line.split_whitespace().next()) {
+        let printed = workshop.train(&["config", name]);
+        assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""), "{name}");
+        workshop.write("recipe.toml", &printed.stdout);
+        // One broken rule ends the program after it has read the file and before it trains.
+        let broken = "train.epochs=0";
+        let run = workshop.train(&["--config", "recipe.toml", "--set", broken]);
+        run.failed(2, &["[train] `epochs` must be at least 1"]);
+        let others = run.stderr.lines().filter(|line| line.starts_with("  - "));
+        let others: Vec<&str> =
+            others.filter(|line| !line.contains("epochs") && !line.contains("train_tsv")).collect();
+        assert_eq!(others, [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_printed_configuration_trains() {
+    let workshop = Workshop::new();
+    workshop.write("reverse.toml", workshop.train(&["config", "reverse"]).stdout);
+    let small = ["data.train_pairs=32", "data.valid_pairs=8", "train.epochs=1", "model.d_model=16"];
+    let settings = small.iter().flat_map(|setting| ["--set", setting]);
+    let arguments: Vec<&str> =
+        ["--config", "reverse.toml", "--run", "run"].into_iter().chain(settings).collect();
+    workshop.train(&arguments).trained();
+    assert!(workshop.path("run/model.safetensors").is_file());
+}
+
+#[test]
+fn devices_are_listed_with_those_that_are_not_built_in() {
+    let run = Workshop::new().train(&["devices"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let line = |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("cpu").ends_with("1 found"), "{}", run.stdout);
+    assert!(line("ndarray").ends_with("1 found"), "{}", run.stdout);
+    assert_eq!(run.stdout.lines().count(), 5, "{}", run.stdout);
+}
+
+/// As in `train config base | true`.
+#[test]
+fn who_stops_reading_is_no_error() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+    let output = command.args(["config", "base"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}

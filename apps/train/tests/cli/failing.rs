@@ -1,0 +1,143 @@
+use std::{fs, path::Path};
+
+use crate::Workshop;
+
+#[test]
+fn a_missing_file_is_named_with_its_cause() {
+    let workshop = Workshop::new();
+    let files = ["--source", "no/such.txt", "--target", "target.txt.gz"];
+    let run = workshop.train_tiny_on(&files, "run", &[]);
+    run.failed(1, &["cannot read `no/such.txt`: No such file"]);
+    workshop.train(&["--config", "no.toml"]).failed(1, &["cannot read `no.toml`: No such file"]);
+}
+
+#[test]
+fn an_empty_file_is_refused() {
+    let workshop = Workshop::new();
+    workshop.write("empty.txt", "");
+    let files = ["--source", "empty.txt", "--target", "empty.txt"];
+    workshop.train_tiny_on(&files, "run", &[]).failed(1, &["`empty.txt` is empty"]);
+}
+
+#[test]
+fn sides_of_different_length_are_refused_with_both_numbers() {
+    let workshop = Workshop::new();
+    workshop.append("source.txt", "one more\n");
+    let run = workshop.train_tiny("run", &[]);
+    run.failed(1, &["`source.txt` has 37 lines, but `target.txt.gz` has 36", "hint: "]);
+}
+
+#[test]
+fn invalid_utf8_is_named_by_file_and_line() {
+    let workshop = Workshop::new();
+    workshop.write("latin1.txt", b"piu\npi\xf9\n");
+    let files = ["--source", "latin1.txt", "--target", "target.txt.gz"];
+    let run = workshop.train_tiny_on(&files, "run", &[]);
+    run.failed(1, &["`latin1.txt` line 2 is not valid UTF-8", "hint: ", "iconv"]);
+}
+
+#[test]
+fn a_broken_gzip_and_a_line_without_a_tab_are_refused() {
+    let workshop = Workshop::new();
+    let whole = fs::read(workshop.path("target.txt.gz")).unwrap();
+    workshop.write("target.txt.gz", &whole[..whole.len() - 9]);
+    workshop.train_tiny("run", &[]).failed(1, &["cannot read `target.txt.gz`"]);
+    workshop.write("pairs.tsv", "one\tuno\ntwo due\n");
+    let run = workshop.train_tiny_on(&["--tsv", "pairs.tsv"], "run", &[]);
+    run.failed(1, &["`pairs.tsv` line 2 has 1 tab-separated columns"]);
+}
+
+#[test]
+fn a_corpus_of_which_nothing_is_left_is_refused_with_counts() {
+    let workshop = Workshop::new();
+    // Two words and `<eos>` are 3 source tokens; with `<bos>`, 4 target tokens.
+    let run = workshop.train_tiny("run", &["--set", "data.max_len=3"]);
+    run.failed(
+        1,
+        &["no usable sentence pair in the training data", "longer than 3 tokens", "hint"],
+    );
+}
+
+#[test]
+fn a_folder_that_holds_a_run_is_kept() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &["--set", "train.epochs=1"]).trained();
+    let before = fs::read(workshop.path("run/model.safetensors")).unwrap();
+    let run = workshop.train_tiny("run", &["--seed", "2"]);
+    run.failed(1, &["`run` holds a run already", "hint: go on with `train --resume run`"]);
+    assert_eq!(fs::read(workshop.path("run/model.safetensors")).unwrap(), before);
+}
+
+#[test]
+fn a_folder_without_a_run_cannot_be_resumed() {
+    let workshop = Workshop::new();
+    workshop.train(&["--resume", "no/run"]).failed(1, &["`no/run` holds no run to resume"]);
+    // Stopped before its first epoch was done.
+    workshop.train_tiny("run", &["--set", "train.max_steps=1"]).trained();
+    let run = workshop.train(&["--resume", "run"]);
+    run.failed(1, &["`run` holds no run to resume", "after the first epoch", "hint: ", "`--run`"]);
+}
+
+#[test]
+fn a_run_whose_data_has_changed_is_not_resumed() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &[]).trained();
+    let text = fs::read_to_string(workshop.path("source.txt")).unwrap();
+    workshop.write("source.txt", text.replace("one two", "one too"));
+    let run = workshop.train(&["--resume", "run", "--set", "train.epochs=3"]);
+    run.failed(1, &["the training data has changed since the run began"]);
+}
+
+#[test]
+fn a_checkpoint_of_another_model_is_refused() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &[]).trained();
+    let run = workshop.train(&["--resume", "run", "--set", "model.d_ff=24"]);
+    run.failed(1, &["run/checkpoint/model-2.bpk", "cannot be used"]);
+}
+
+#[test]
+fn damaged_checkpoints_are_named() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &[]).trained();
+    let resume = || workshop.train(&["--resume", "run", "--set", "train.epochs=3"]);
+    let parts = ["checkpoint/model-2.bpk", "checkpoint/optim-2.bpk", "checkpoint/scheduler-2.bpk"];
+    for part in parts.into_iter().chain(["state.toml"]) {
+        let path = Path::new("run").join(part);
+        let whole = fs::read(workshop.path(&path)).unwrap();
+        // Less would do for weights, but the end of a small file is padding.
+        let part_of_it = whole[..whole.len() / 10].to_vec();
+        let ruined: Vec<u8> = whole.iter().map(|byte| byte ^ 0x55).collect();
+        for damaged in [part_of_it, ruined, Vec::new()] {
+            fs::write(workshop.path(&path), &damaged).unwrap();
+            resume().failed(1, &[part]);
+        }
+        fs::write(workshop.path(&path), whole).unwrap();
+    }
+    fs::remove_file(workshop.path("run/checkpoint/optim-2.bpk")).unwrap();
+    resume().failed(1, &["run/checkpoint/optim-2.bpk"]);
+    workshop.write("run/train.toml", "[train]\nepochs = 3\nepochs = 4\n");
+    resume().failed(2, &["`run/train.toml`", "line 3"]);
+}
+
+#[test]
+fn a_run_folder_that_cannot_be_written_is_named() {
+    let workshop = Workshop::new();
+    workshop.write("file", "in the way");
+    workshop.train_tiny("file/run", &[]).failed(1, &["cannot write `file/run"]);
+}
+
+#[test]
+fn a_read_only_run_folder_is_named() {
+    let workshop = Workshop::new();
+    let folder = workshop.path("locked");
+    fs::create_dir(&folder).unwrap();
+    let mut permissions = fs::metadata(&folder).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&folder, permissions).unwrap();
+    if fs::write(folder.join("probe"), "").is_ok() {
+        eprintln!("SKIPPED: this user (root?) may write into read-only folders");
+        return;
+    }
+    workshop.train_tiny("locked/run", &[]).failed(1, &["cannot write `locked/run"]);
+}

@@ -1,0 +1,152 @@
+use std::{fs, time::Instant};
+
+use burn::tensor::Device;
+use tx_infer::Translator;
+
+use crate::{Workshop, corpus};
+
+/// Learns all 36 pairs by heart, and is checked on them.
+const BY_HEART: [&str; 6] = [
+    "--set",
+    "train.epochs=30",
+    "--set",
+    "data.valid_share=0",
+    "--set",
+    "model.dropout={ embedding = 0.0, residual = 0.0 }",
+];
+
+#[test]
+fn two_files_become_a_bundle_that_translates_on_either_processor_backend() {
+    for device in ["cpu", "ndarray"] {
+        let workshop = Workshop::new();
+        let run = workshop.train_tiny("run", &[&["--device", device], &BY_HEART[..]].concat());
+        let run = run.trained();
+        run.says(&[&format!("device: {device}\n"), "bundle: run (best of epoch "]);
+        run.says(&["try it:\n  translate --model run --text 'one one'\n"]);
+        run.says(&["training: 36 pairs, longest source 3 and target 4 tokens\n"]);
+        assert!(!run.stderr.contains("left out"), "{}", run.stderr);
+
+        let translator = Translator::open(&workshop.path("run"), &Device::flex()).unwrap();
+        assert_eq!(translator.translate("three four").unwrap(), "tre quattro", "{device}");
+    }
+}
+
+#[test]
+fn a_quiet_run_prints_nothing() {
+    let workshop = Workshop::new();
+    let run = workshop.train_tiny("run", &["--quiet"]).trained();
+    assert_eq!(run.stderr, "");
+    assert!(workshop.path("run/model.safetensors").is_file());
+}
+
+#[test]
+fn a_log_has_plain_lines() {
+    let run = Workshop::new().train_tiny("run", &[]).trained();
+    assert!(!run.stderr.contains(['\u{1b}', '\r', '\u{8}']), "{:?}", run.stderr);
+    for epoch in 1..=2 {
+        let start = format!("epoch {epoch}  step {}  ", 5 * epoch - epoch);
+        let line = run.stderr.lines().find(|line| line.starts_with(&start));
+        let line = line.unwrap_or_else(|| panic!("no `{start}` in:\n{}", run.stderr));
+        for word in ["validation: loss ", "perplexity ", "accuracy ", "BLEU ", "exact "] {
+            assert!(line.contains(word), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_budget_of_updates_ends_a_run_within_an_epoch() {
+    let workshop = Workshop::new();
+    let run = workshop.train_tiny("run", &["--set", "train.max_steps=3"]).trained();
+    run.says(&["step 3  ", "bundle: run (best of epoch 1)"]);
+    assert!(!run.stderr.contains("step 4"), "{}", run.stderr);
+    Translator::open(&workshop.path("run"), &Device::flex()).unwrap();
+}
+
+#[test]
+fn a_budget_of_minutes_ends_a_run() {
+    let workshop = Workshop::new();
+    let start = Instant::now();
+    let settings = ["--set", "train.max_minutes=0.01", "--set", "train.epochs=1000000"];
+    workshop.train_tiny("run", &settings).trained().says(&["bundle: run"]);
+    assert!(start.elapsed().as_secs() < 30, "0.6 seconds were asked for");
+    Translator::open(&workshop.path("run"), &Device::flex()).unwrap();
+}
+
+#[test]
+fn pairs_with_an_empty_side_and_long_ones_are_left_out_and_counted() {
+    let workshop = Workshop::new();
+    let (source, target) = corpus();
+    let long = "one ".repeat(5_000);
+    workshop.write("odd.source", format!("{source}six\n \n{long}\nsix\n"));
+    workshop.write("odd.target", format!("{target}\nsei\nuno\n{long}\n"));
+    workshop.write("valid.tsv", format!("one two\tuno due\n{long}\tuno\n\tdue\n"));
+    let files =
+        [&["--source", "odd.source", "--target", "odd.target"][..], &["--valid-tsv", "valid.tsv"]];
+    let run = workshop.train_tiny_on(&files.concat(), "run", &[]).trained();
+    run.says(&[
+        "training: 36 pairs, longest source 5001 and target 5002 tokens; \
+         2 with an empty side left out (first: line 37); 2 too long left out\n",
+        "validation: 1 pairs, longest source 5001 and target 4 tokens; \
+         1 with an empty side left out (first: line 3); 1 too long left out\n",
+    ]);
+
+    let cut = ["--set", "data.long=cut"];
+    let run = workshop.train_tiny_on(&files.concat(), "cut", &cut).trained();
+    run.says(&["training: 38 pairs", "; 2 too long cut\n"]);
+}
+
+#[test]
+fn odd_line_ends_and_a_byte_order_mark_change_nothing() {
+    let workshop = Workshop::new();
+    let (source, _) = corpus();
+    workshop.write("dos.txt", format!("\u{feff}{}", source.replace('\n', "\r\n")));
+    workshop.train_tiny("unix", &[]).trained();
+    let files = ["--source", "dos.txt", "--target", "target.txt.gz"];
+    workshop.train_tiny_on(&files, "dos", &[]).trained();
+    let [unix, dos] =
+        ["unix", "dos"].map(|run| fs::read(workshop.path(run).join("model.safetensors")).unwrap());
+    assert!(unix == dos, "the weights differ");
+}
+
+#[test]
+fn the_seed_decides_the_weights() {
+    let workshop = Workshop::new();
+    let weights = |run: &str, seed: &str| {
+        workshop.train_tiny(run, &["--seed", seed]).trained();
+        fs::read(workshop.path(run).join("model.safetensors")).unwrap()
+    };
+    let first = weights("first", "7");
+    assert!(first == weights("again", "7"), "the same seed gave other weights");
+    assert!(first != weights("other", "8"), "another seed gave the same weights");
+}
+
+/// Batches of random sentences under a budget of tokens: how many there are changes with the epoch.
+#[test]
+fn every_epoch_is_whole_however_many_batches_it_has() {
+    let workshop = Workshop::new();
+    // Lengths from 3 to 8 tokens.
+    let pairs: String = (0..60)
+        .map(|index| {
+            let words = ["one", "two", "three"][index % 3];
+            format!("{index} {0}\t{index} {0}\n", format!("{words} ").repeat(index % 6))
+        })
+        .collect();
+    workshop.write("pairs.tsv", pairs);
+    workshop.write("valid.tsv", "1 two\t1 two\n");
+    let files = ["--tsv", "pairs.tsv", "--valid-tsv", "valid.tsv"];
+    let settings = ["train.grouping=random", "train.batch={ tokens = 30 }", "train.epochs=6"];
+    let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let run = workshop.train_tiny_on(&files, "run", &settings).trained();
+
+    let state = fs::read_to_string(workshop.path("run/state.toml")).unwrap();
+    assert!(state.contains("epoch = 6\n"), "{state}\n{}", run.stderr);
+    let steps: Vec<usize> = run
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("epoch ") && line.contains("validation"))
+        .filter_map(|line| line.split("step ").nth(1)?.split(' ').next()?.parse().ok())
+        .collect();
+    let updates: Vec<usize> = steps.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let differ = updates.iter().any(|count| *count != updates[0]);
+    assert!(differ, "the premise of this test does not hold: {updates:?}");
+}

@@ -1,0 +1,88 @@
+use crate::Workshop;
+
+#[test]
+fn an_unknown_recipe_is_answered_with_the_nearest() {
+    let run = Workshop::new().train(&["--recipe", "revers"]);
+    run.failed(2, &["there is no recipe `revers`", "hint: did you mean `reverse`?"]);
+    let run = Workshop::new().train(&["config", "phrase-book"]);
+    run.failed(2, &["there is no recipe `phrase-book`", "hint: did you mean `phrasebook`?"]);
+}
+
+#[test]
+fn an_unknown_key_in_a_setting_is_answered_with_the_nearest() {
+    let run = Workshop::new().train(&["--recipe", "toy", "--set", "train.epoch=3"]);
+    run.failed(2, &["unknown field `epoch`", "hint: did you mean `epochs`?"]);
+    let run = Workshop::new().train(&["--recipe", "toy", "--set", "trian.epochs=3"]);
+    run.failed(2, &["unknown field `trian`", "hint: did you mean `train`?"]);
+}
+
+#[test]
+fn an_unknown_key_in_a_file_is_answered_with_its_line_and_the_nearest() {
+    let workshop = Workshop::new();
+    workshop.write("my.toml", "recipe = \"toy\"\n\n[model]\nd_modl = 64\n");
+    let run = workshop.train(&["--config", "my.toml"]);
+    run.failed(2, &["`my.toml`", "line 4", "`d_modl`", "hint: did you mean `d_model`?"]);
+}
+
+#[test]
+fn a_file_that_is_no_toml_and_a_setting_without_a_value_are_named() {
+    let workshop = Workshop::new();
+    workshop.write("my.toml", "recipe = \"toy\"\n[model\n");
+    workshop.train(&["--config", "my.toml"]).failed(2, &["`my.toml`", "line 2"]);
+    let run = workshop.train(&["--recipe", "toy", "--set", "train.epochs"]);
+    run.failed(2, &["`--set train.epochs`", "expected `section.key=value`"]);
+    let run = workshop.train(&["--recipe", "toy", "--set", "train.epochs=many"]);
+    run.failed(2, &["epochs", "many"]);
+}
+
+#[test]
+fn all_broken_rules_are_listed_at_once() {
+    let settings = ["model.n_heads=7", "train.learning_rate=0", "train.epochs=0", "data.max_len=2"];
+    let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+    let arguments: Vec<&str> = ["--recipe", "toy"].into_iter().chain(settings).collect();
+    Workshop::new().train(&arguments).failed(
+        2,
+        &[
+            "[model] `n_heads` = 7 must divide `d_model` = 512 (remainder 1)",
+            "[train] `learning_rate` = 0",
+            "[train] `epochs` must be at least 1",
+            "[data] `max_len` = 2 leaves no room",
+        ],
+    );
+}
+
+#[test]
+fn a_recipe_for_files_without_files_says_how_to_name_them() {
+    let run = Workshop::new().train(&["--recipe", "small"]);
+    run.failed(2, &["`train_source` and `train_target`", "hint: ", "`--source` and `--target`"]);
+}
+
+#[test]
+fn devices_that_do_not_exist_or_are_not_built_in_are_refused() {
+    let workshop = Workshop::new();
+    workshop.train(&["--device", "gpu"]).failed(2, &["there is no device `gpu`", "vulkan"]);
+    let run = workshop.train(&["--recipe", "toy", "--device", "cpu:1"]);
+    run.failed(2, &["there is no device `cpu:1`: 1 found"]);
+    if !cfg!(feature = "cuda") {
+        let run = workshop.train(&["--recipe", "toy", "--device", "cuda"]);
+        run.failed(
+            2,
+            &["built without `cuda`", "it has cpu, ndarray", "hint: ", "--features cuda"],
+        );
+    }
+    assert!(!workshop.path("runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn arguments_that_contradict_each_other_are_refused() {
+    let workshop = Workshop::new();
+    for arguments in [
+        &["--source", "source.txt"][..],
+        &["--recipe", "toy", "--config", "my.toml"],
+        &["--resume", "run", "--run", "other"],
+        &["--no-such-option"],
+        &["--seed", "-1"],
+    ] {
+        workshop.train(arguments).failed(2, &["error: "]);
+    }
+}

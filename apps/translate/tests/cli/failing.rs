@@ -1,0 +1,97 @@
+use std::fs;
+
+use crate::{bundle, file, gzip, run, translate};
+
+#[test]
+fn invalid_utf8_is_named_by_line() {
+    let wrong = translate(&[], b"one\ntwo\nthr\xe9e\n");
+    wrong.failed(1, &["`standard input` line 3 is not valid UTF-8", "hint: ", "iconv"]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "latin1.txt", b"caf\xe9\n");
+    translate(&["--input", &path], "").failed(1, &["latin1.txt` line 1 is not valid UTF-8"]);
+}
+
+#[test]
+fn a_missing_and_a_broken_input_file_are_named() {
+    let missing = translate(&["--input", "no/such.txt"], "");
+    missing.failed(1, &["cannot read `no/such.txt`: No such file"]);
+    let folder = tempfile::tempdir().unwrap();
+    let whole = gzip(&b"one two three\n".repeat(100));
+    let path = file(&folder, "half.gz", &whole[..whole.len() / 2]);
+    translate(&["--input", &path], "").failed(1, &["cannot read `", "half.gz`"]);
+}
+
+#[test]
+fn a_folder_without_a_bundle_is_named_with_what_to_pass() {
+    let missing = run(&["--model", "no/such"], "");
+    missing.failed(1, &["`no/such` is not a bundle: it has no `model.safetensors`", "hint: pass"]);
+}
+
+#[test]
+fn a_bundle_with_the_tokenizer_of_another_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle("one two three").save(folder.path()).unwrap();
+    let other = bundle("four five six").tokenizers.target.to_json().unwrap();
+    fs::write(folder.path().join("target.tokenizer.json"), other).unwrap();
+    let wrong = run(&["--model", folder.path().to_str().unwrap()], "one\n");
+    wrong.failed(1, &["target.tokenizer.json` is another tokenizer", "hint: copy bundle folders"]);
+}
+
+#[test]
+fn every_damaged_file_of_a_bundle_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle("one two three").save(folder.path()).unwrap();
+    let model = folder.path().to_str().unwrap();
+    let mut files: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert_eq!(files.len(), 5, "{files:?}");
+    for path in files {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let whole = fs::read(&path).unwrap();
+        let half = &whole[..whole.len() / 2];
+        let ruined: Vec<u8> = whole.iter().map(|byte| byte ^ 0x55).collect();
+        // The file of provenance is empty here: cut short, it is what it was.
+        let damages = [half, &ruined, b"" as &[u8]].into_iter().filter(|damage| *damage != whole);
+        for damage in damages {
+            fs::write(&path, damage).unwrap();
+            run(&["--model", model], "one\n").failed(1, &[name]);
+        }
+        fs::remove_file(&path).unwrap();
+        run(&["--model", model], "one\n").failed(1, &[name]);
+        fs::write(&path, whole).unwrap();
+    }
+    run(&["--model", model], "one\n").said();
+}
+
+#[test]
+fn a_bundle_of_a_later_format_asks_for_a_newer_program() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle("one two three").save(folder.path()).unwrap();
+    let path = folder.path().join("config.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("format = 1", "format = 99")).unwrap();
+    let wrong = run(&["--model", folder.path().to_str().unwrap()], "one\n");
+    wrong.failed(1, &["is bundle format 99", "reads format 1", "hint: ", "update `translate`"]);
+}
+
+#[test]
+fn wrong_usage_ends_with_two() {
+    run(&[], "").failed(2, &["--model"]);
+    run(&["score"], "").failed(2, &["--reference"]);
+    for arguments in [
+        &["--beam", "0"][..],
+        &["--beam", "65"],
+        &["--text", "one", "--input", "file"],
+        &["--no-such-option"],
+    ] {
+        translate(arguments, "").failed(2, &["error: "]);
+    }
+    translate(&["--length-penalty", "nan"], "one\n").failed(2, &["`length_penalty` = NaN"]);
+    translate(&["--max-len-ratio=-1"], "one\n").failed(2, &["`max_len_ratio` = -1"]);
+    translate(&["--device", "gpu"], "one\n").failed(2, &["there is no device `gpu`"]);
+    if !cfg!(feature = "cuda") {
+        let cuda = translate(&["--device", "cuda"], "one\n");
+        cuda.failed(2, &["built without `cuda`", "hint: ", "--features cuda"]);
+    }
+}

@@ -1,0 +1,119 @@
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    thread,
+};
+
+use burn::tensor::Device;
+use tx_infer::{SearchOptions, Translator};
+
+use crate::{BUNDLE, MAX_LEN, file, gzip, start, translate};
+
+const LINES: [&str; 6] =
+    ["one two three", "", "seven", "six five four three two one", " ", "unknown words"];
+
+/// What the library says to each line by itself.
+fn expected(lines: &[&str], options: SearchOptions) -> String {
+    let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
+    let translator = translator.with_options(options).unwrap();
+    lines.iter().map(|line| translator.translate(line).unwrap() + "\n").collect()
+}
+
+#[test]
+fn every_line_gives_a_line_in_the_same_order_and_an_empty_one_an_empty_one() {
+    let found = translate(&[], LINES.join("\n")).said();
+    assert_eq!(found, expected(&LINES, SearchOptions::default()));
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!((lines.len(), lines[1], lines[4]), (6, "", ""));
+    assert!([0, 2, 3, 5].iter().all(|&index| !lines[index].is_empty()), "{found}");
+    assert_ne!(lines[0], lines[3], "a model that always says the same tests no order");
+}
+
+#[test]
+fn line_ends_and_a_byte_order_mark_change_nothing() {
+    let plain = translate(&[], LINES.join("\n")).said();
+    assert_eq!(translate(&[], LINES.join("\n") + "\n").said(), plain);
+    assert_eq!(translate(&[], LINES.join("\r\n") + "\r\n").said(), plain);
+    assert_eq!(translate(&[], format!("\u{feff}{}", LINES.join("\n"))).said(), plain);
+}
+
+#[test]
+fn nothing_gives_nothing() {
+    assert_eq!(translate(&[], "").said(), "");
+    assert_eq!(translate(&["--text", ""], "").said(), "\n");
+}
+
+#[test]
+fn more_lines_than_are_translated_together_keep_their_order() {
+    let lines: Vec<&str> = LINES.iter().copied().cycle().take(2_100).collect();
+    let once = expected(&LINES, SearchOptions::greedy());
+    let expected: Vec<&str> = once.lines().cycle().take(2_100).collect();
+    let found = translate(&["--beam", "1"], lines.join("\n")).said();
+    assert_eq!(found.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_text_a_file_and_a_compressed_file_are_read_as_standard_input_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "one two three\nseven\n";
+    let expected = translate(&[], text).said();
+    let plain = file(&folder, "plain.txt", text);
+    let compressed = file(&folder, "compressed.txt.gz", gzip(text.as_bytes()));
+    assert_eq!(translate(&["--input", &plain], "").said(), expected);
+    assert_eq!(translate(&["--input", &compressed], "").said(), expected);
+    let first = translate(&["--text", "one two three"], "not read").said();
+    assert_eq!(expected.lines().next(), first.lines().next());
+    assert_eq!(first.lines().count(), 1);
+}
+
+#[test]
+fn options_reach_the_search() {
+    let search = |options| expected(&LINES, options);
+    let base = SearchOptions::default();
+    let found = translate(&["--beam", "1"], LINES.join("\n")).said();
+    assert_eq!(found, search(SearchOptions::greedy()));
+    let found = translate(&["--beam", "3", "--length-penalty", "0"], LINES.join("\n")).said();
+    assert_eq!(found, search(SearchOptions { beam: 3, length_penalty: 0.0, ..base }));
+    // With ten more tokens, the model's own limit comes first.
+    let found = translate(&["--max-len-ratio", "0", "--beam", "1"], LINES.join("\n")).said();
+    assert_eq!(found, search(SearchOptions { max_len_ratio: 0.0, ..SearchOptions::greedy() }));
+}
+
+#[test]
+fn small_batches_and_the_older_backend_say_the_same() {
+    let expected = translate(&[], LINES.join("\n")).said();
+    assert_eq!(translate(&["--batch-tokens", "1"], LINES.join("\n")).said(), expected);
+    assert_eq!(translate(&["--batch-tokens", "0"], LINES.join("\n")).said(), expected);
+    assert_eq!(translate(&["--device", "ndarray"], LINES.join("\n")).said(), expected);
+}
+
+#[test]
+fn a_long_line_is_cut_with_a_warning() {
+    let long = format!("seven\n{}\n", "one two ".repeat(2_000));
+    let run = translate(&[], &long);
+    assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 2));
+    assert_eq!(
+        run.stderr,
+        format!("warning: line 2 was cut to the {MAX_LEN} tokens that this model can read\n")
+    );
+    let quiet = translate(&["--quiet"], &long);
+    assert_eq!(quiet.said(), run.stdout);
+}
+
+/// As in `translate < file | head -1`.
+#[test]
+fn who_stops_reading_is_no_error() {
+    let mut child = start(&["--model", BUNDLE.path().to_str().unwrap(), "--beam", "1"]);
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = thread::spawn(move || {
+        // Ends when the program does.
+        drop(stdin.write_all(&b"one two three\n".repeat(5_000)));
+    });
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    let status = child.wait().unwrap();
+    writer.join().unwrap();
+    assert!(first.ends_with('\n'));
+    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
+}

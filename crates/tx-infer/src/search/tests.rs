@@ -1,0 +1,137 @@
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::Tensor,
+};
+use tx_data::special::EOS;
+use tx_model::{DropoutConfig, ModelConfig, NormPlacement, Positions, Tying, VocabSizes};
+
+use super::*;
+
+#[test]
+fn the_length_limit_grows_with_the_source_up_to_the_models() {
+    let options =
+        SearchOptions { max_len_ratio: 1.5, max_len_extra: 3, ..SearchOptions::default() };
+    assert_eq!(options.limit(5, 100), 11);
+    assert_eq!(options.limit(5, 8), 8);
+    let none = SearchOptions { max_len_ratio: 0.0, max_len_extra: 0, ..options };
+    assert_eq!(none.limit(5, 8), 1);
+}
+
+/// ln p = -6 over 3 tokens: α 0 gives -6, α 1 gives -2.
+#[test]
+fn scores_are_divided_by_the_length() {
+    let score = |length_penalty| {
+        let options = SearchOptions { length_penalty, ..SearchOptions::default() };
+        Hypothesis::new(vec![5, 6, 2], -6.0, &options).score
+    };
+    assert_eq!((score(0.0), score(1.0)), (-6.0, -2.0));
+}
+
+#[test]
+fn broken_rules_are_listed() {
+    let options = SearchOptions {
+        beam: 2,
+        n_best: 3,
+        length_penalty: f32::NAN,
+        max_len_ratio: -1.0,
+        ..SearchOptions::default()
+    };
+    assert_eq!(options.problems().len(), 3);
+    assert_eq!(SearchOptions::default().problems(), [""; 0]);
+}
+
+/// [`search`] takes the greedy road for a beam of 1, so both roads are called by name here.
+#[test]
+fn a_beam_of_one_is_greedy_search() {
+    let sources: [&[u32]; 4] = [&[5, 9, 4, 10, 2], &[6, 2], &[8, 3, 7, 9, 9, 4, 5, 6, 2], &[4, 2]];
+    let options = SearchOptions::greedy();
+    let mut lengths = Vec::new();
+    for device in devices() {
+        for (positions, norm) in [
+            (Positions::Sinusoidal, NormPlacement::Post),
+            (Positions::Rotary, NormPlacement::Pre),
+            (Positions::Relative, NormPlacement::Pre),
+            (Positions::Learned, NormPlacement::SublayerOutput),
+        ] {
+            for seed in 0..4 {
+                let model = model(positions, norm, seed, &device);
+                let greedy = greedy::search(job(&model, &sources, &options, &device));
+                let beam = beam::search(job(&model, &sources, &options, &device));
+                for (greedy, beam) in greedy.iter().zip(&beam) {
+                    let ([greedy], [beam]) = (&greedy[..], &beam[..]) else {
+                        panic!("one hypothesis each: {greedy:?} and {beam:?}")
+                    };
+                    assert_eq!(greedy.ids, beam.ids, "{positions:?} {norm:?} {seed}");
+                    let gap = greedy.log_probability - beam.log_probability;
+                    assert!(gap.abs() < 1e-4, "{greedy:?} and {beam:?}");
+                    assert!((greedy.score - beam.score).abs() < 1e-4);
+                    lengths.push((greedy.ids.len(), greedy.ids.last() == Some(&EOS)));
+                }
+            }
+        }
+    }
+    // Some stop by themselves and some at the limit, or the test would test half of it.
+    assert!(lengths.iter().any(|(length, ended)| *length > 1 && *ended), "{lengths:?}");
+    assert!(lengths.iter().any(|(_, ended)| !ended), "{lengths:?}");
+}
+
+fn job<'a>(
+    model: &'a Transformer,
+    sources: &[&[u32]],
+    options: &'a SearchOptions,
+    device: &'a Device,
+) -> Job<'a> {
+    let ids = padded(sources, device);
+    let blocked = mask::padding(&ids);
+    let memory = model.encode(ids, blocked.clone());
+    let limits = sources.iter().map(|source| options.limit(source.len(), 16)).collect();
+    Job { model, memory, blocked, limits, options, device }
+}
+
+#[expect(deprecated, reason = "tx supports ndarray as long as Burn has it")]
+fn devices() -> [Device; 2] {
+    [Device::flex(), Device::ndarray()]
+}
+
+/// Small, with weights that depend on nothing but the arguments.
+fn model(positions: Positions, norm: NormPlacement, seed: u64, device: &Device) -> Transformer {
+    let config = ModelConfig {
+        d_model: 8,
+        n_heads: 2,
+        d_ff: 12,
+        encoder_layers: 1,
+        decoder_layers: 2,
+        max_len: 16,
+        tying: Tying::None,
+        dropout: DropoutConfig::none(),
+        positions,
+        norm,
+        ..ModelConfig::default()
+    };
+    let vocab = VocabSizes { source: 11, target: 11 };
+    Transformer::new(&config, vocab, device).unwrap().map(&mut Weights { state: seed })
+}
+
+/// Numbers in -1..1 from SplitMix64 (Steele et al. 2014): the device's own random numbers are one
+/// stream for all tests of a process.
+struct Weights {
+    state: u64,
+}
+
+impl ModuleMapper for Weights {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|old| {
+            let values: Vec<f32> = (0..old.dims().iter().product()).map(|_| self.next()).collect();
+            Tensor::from_data(TensorData::new(values, old.dims().to_vec()), &old.device())
+        })
+    }
+}
+
+impl Weights {
+    fn next(&mut self) -> f32 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+}

@@ -1,0 +1,169 @@
+//! Every bundle format ever released still opens, and says what it said.
+//!
+//! `fixtures/bundle-v<format>/` is a bundle and `fixtures/bundle-v<format>.json` what it said: a
+//! list of `{ "source", "hypotheses": [{ "text", "ids", "score" }, …] }`. Fixtures are written
+//! once, when a format is new, and never again, by
+//!
+//! ```text
+//! TX_WRITE_FIXTURES=1 cargo test --workspace bundle_formats
+//! ```
+//!
+//! which writes that of the newest format only.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+use tx_data::{SentencePair, TokenizerConfig, Tokenizers};
+use tx_infer::{Bundle, SearchOptions, Translation, Translator, bundle::FORMAT};
+use tx_model::{
+    Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
+    Tying, VocabSizes,
+};
+
+use crate::{
+    laws::pattern,
+    support::{devices, with_weights},
+};
+
+/// Largest difference of a score from the recorded one: processors round in their own ways.
+const LIMIT: f64 = 1e-4;
+
+/// Text like that of training, text that is not, and none.
+const SOURCES: [&str; 5] =
+    ["the cat sleeps .", "The dog eats the bread, and sleeps!", "xyz 42", "", "a b c d e f g h"];
+
+#[test]
+fn bundles_of_every_format_say_what_they_said() {
+    if std::env::var_os("TX_WRITE_FIXTURES").is_some() {
+        write_fixture();
+    }
+    for format in 1..=FORMAT {
+        for (device_name, device) in devices() {
+            let what = format!("format {format} on {device_name}");
+            let translator = Translator::open(&fixture(format), &device).unwrap();
+            let found = said(translator);
+            let expected = fs::read_to_string(record(format)).unwrap();
+            let expected: Vec<Value> = serde_json::from_str(&expected).unwrap();
+            assert_eq!(found.len(), expected.len(), "{what}");
+            for ((source, found), expected) in SOURCES.iter().zip(found).zip(&expected) {
+                assert_eq!(expected["source"], *source, "{what}");
+                let hypotheses = expected["hypotheses"].as_array().unwrap();
+                assert_eq!(found.hypotheses.len(), hypotheses.len(), "{what}: {source}");
+                for (found, expected) in found.hypotheses.iter().zip(hypotheses) {
+                    assert_eq!(expected["text"], *found.text, "{what}: {source}");
+                    assert_eq!(expected["ids"], json!(found.hypothesis.ids), "{what}: {source}");
+                    let score = f64::from(found.hypothesis.score);
+                    let gap = (expected["score"].as_f64().unwrap() - score).abs();
+                    assert!(gap <= LIMIT, "{what}: {source}: {score} and {expected}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bundle_keeps_where_it_comes_from() {
+    let (_, device) = &devices()[0];
+    let bundle = Bundle::open(&fixture(1), device).unwrap();
+    assert_eq!(bundle.provenance["recipe"].as_str(), Some("none"));
+    assert_eq!(bundle.provenance["seed"].as_integer(), Some(1));
+    assert_eq!(bundle.config, config());
+}
+
+fn fixture(format: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/bundle-v{format}"))
+}
+
+fn record(format: u32) -> PathBuf {
+    fixture(format).with_extension("json")
+}
+
+/// Two hypotheses for each of [`SOURCES`].
+fn said(translator: Translator) -> Vec<Translation> {
+    let options = SearchOptions { beam: 3, n_best: 2, ..SearchOptions::default() };
+    translator.with_options(options).unwrap().translate_batch(&SOURCES).unwrap()
+}
+
+/// As little as possible at its default: what is not asked for cannot be got wrong.
+fn config() -> ModelConfig {
+    ModelConfig {
+        d_model: 8,
+        n_heads: 2,
+        d_ff: 12,
+        encoder_layers: 1,
+        decoder_layers: 2,
+        max_len: 24,
+        norm: NormPlacement::Pre,
+        positions: Positions::Learned,
+        activation: Activation::Gated,
+        tying: Tying::Decoder,
+        embedding_scale: EmbeddingScale::Source,
+        attention_bias: false,
+        dropout: DropoutConfig { embedding: 0.25, ..DropoutConfig::none() },
+        ..ModelConfig::default()
+    }
+}
+
+/// Writes the fixture of the newest format.
+fn write_fixture() {
+    let talkative = |bundle: &Bundle| {
+        let found = said(Translator::new(bundle.clone(), &devices()[0].1));
+        let lengths =
+            found.iter().filter_map(|found| Some(found.hypotheses.first()?.hypothesis.ids.len()));
+        lengths.clone().all(|length| (4..20).contains(&length)) && lengths.count() == 4
+    };
+    // Untrained weights mostly say one word for ever; these are the first that do not.
+    let bundle = (0..10_000).map(random_bundle).find(talkative).unwrap();
+    bundle.save(&fixture(FORMAT)).unwrap();
+    let said: Vec<Value> = said(Translator::new(bundle, &devices()[0].1))
+        .iter()
+        .zip(SOURCES)
+        .map(|(found, source)| {
+            let hypotheses: Vec<Value> = found
+                .hypotheses
+                .iter()
+                .map(|found| {
+                    let tx_infer::Hypothesis { ids, score, .. } = &found.hypothesis;
+                    json!({ "text": found.text, "ids": ids, "score": score })
+                })
+                .collect();
+            json!({ "source": source, "hypotheses": hypotheses })
+        })
+        .collect();
+    fs::write(record(FORMAT), format!("{:#}\n", Value::Array(said))).unwrap();
+}
+
+/// Weights that are a function of their path and `seed`, and byte-pair tokenizers of four
+/// sentences.
+fn random_bundle(seed: u32) -> Bundle {
+    let pairs = [
+        ("the cat sleeps .", "il gatto dorme ."),
+        ("the dog eats the bread .", "il cane mangia il pane ."),
+        ("the cat eats, and sleeps !", "il gatto mangia, e dorme !"),
+        ("does the dog sleep ?", "il cane dorme ?"),
+    ]
+    .map(|(source, target)| SentencePair::new(source, target));
+    let tokenizer = TokenizerConfig {
+        vocab_size: 48,
+        joint: false,
+        source_bos: true,
+        lowercase: true,
+        ..TokenizerConfig::default()
+    };
+    let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();
+    let vocab = VocabSizes {
+        source: tokenizers.source.vocab_size(),
+        target: tokenizers.target.vocab_size(),
+    };
+    let (_, device) = &devices()[0];
+    let model = Transformer::new(&config(), vocab, device).unwrap();
+    Bundle {
+        model: with_weights(model, |path, shape| pattern(&format!("{seed} {path}"), shape)),
+        config: config(),
+        tokenizers,
+        provenance: "recipe = \"none\"\nseed = 1\n\n[validation]\nbleu = 0.0\n".parse().unwrap(),
+    }
+}

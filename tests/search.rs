@@ -1,0 +1,314 @@
+//! Laws of search, whatever the weights are: those of the models here come from a hash, as in
+//! `laws`.
+
+use burn::tensor::{Device, Tensor, activation::log_softmax};
+use tx_data::{
+    batch::padded,
+    mask,
+    special::{BOS, EOS, PAD},
+};
+use tx_infer::search::{Hypothesis, SearchOptions, search};
+use tx_model::{
+    Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer,
+    TransformerInput, Tying, VocabSizes,
+};
+
+use crate::{
+    laws::pattern,
+    support::{devices, values, with_weights},
+};
+
+/// Longest sequence of the models here.
+const MAX_LEN: usize = 16;
+
+/// Two roads to one log-probability in single precision.
+const LIMIT: f32 = 1e-4;
+
+/// Some sources, from a lone `<eos>` to the longest that the models read.
+const SOURCES: [&[u32]; 6] = [
+    &[5, 4, 6, 2],
+    &[2],
+    &[4, 5, 6, 4, 4, 5, 6, 6, 5, 4, 3, 5, 6, 4, 5, 2],
+    &[6, 2],
+    &[3, 3, 3, 2],
+    &[6, 5, 4, 5, 6, 4, 5, 2],
+];
+
+struct Subject {
+    /// Device and variant, for messages.
+    name: String,
+    model: Transformer,
+    device: Device,
+    vocabulary: usize,
+}
+
+impl Subject {
+    fn search(&self, sources: &[&[u32]], options: &SearchOptions) -> Vec<Vec<Hypothesis>> {
+        assert_eq!(options.problems(), [""; 0]);
+        let found = search(&self.model, sources, MAX_LEN, options, &self.device);
+        assert_eq!(found.len(), sources.len(), "{}", self.name);
+        found
+    }
+
+    /// What the model gives each of `targets` for `source`, read at once and without a cache.
+    fn log_probabilities(&self, source: &[u32], targets: &[Vec<u32>]) -> Vec<f32> {
+        let inputs: Vec<Vec<u32>> = targets
+            .iter()
+            .map(|target| [BOS].into_iter().chain(target[..target.len() - 1].to_vec()).collect())
+            .collect();
+        let rows = |rows: &[Vec<u32>]| {
+            padded(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), &self.device)
+        };
+        let sources = rows(&vec![source.to_vec(); targets.len()]);
+        let target = rows(&inputs);
+        let [_, target_len] = target.dims();
+        let logits = self.model.forward(TransformerInput {
+            source_blocked: mask::padding(&sources),
+            source: sources,
+            target,
+            target_blocked: mask::causal(target_len, &self.device),
+        });
+        let log_probs: Tensor<3> = log_softmax(logits, 2);
+        let log_probs = values(&log_probs.into_data());
+        targets
+            .iter()
+            .enumerate()
+            .map(|(row, target)| {
+                let places = target.iter().enumerate();
+                let at = |place| (row * target_len + place) * self.vocabulary;
+                places.map(|(place, &id)| log_probs[at(place) + id as usize]).sum()
+            })
+            .collect()
+    }
+}
+
+/// Models of several kinds on every device, with ids below `vocabulary`.
+fn subjects(vocabulary: usize) -> Vec<Subject> {
+    let base = ModelConfig {
+        d_model: 8,
+        n_heads: 2,
+        d_ff: 12,
+        encoder_layers: 1,
+        decoder_layers: 2,
+        max_len: MAX_LEN,
+        dropout: DropoutConfig::none(),
+        ..ModelConfig::default()
+    };
+    let pre = ModelConfig { norm: NormPlacement::Pre, ..base.clone() };
+    let variants = [
+        ("post-norm, tied", base.clone()),
+        (
+            "pre-norm, rotary, gated",
+            ModelConfig {
+                positions: Positions::Rotary,
+                activation: Activation::Gated,
+                tying: Tying::None,
+                ..pre.clone()
+            },
+        ),
+        ("pre-norm, relative", ModelConfig { positions: Positions::Relative, ..pre.clone() }),
+        (
+            "norm in the sub-layer, learned positions",
+            ModelConfig {
+                norm: NormPlacement::SublayerOutput,
+                positions: Positions::Learned,
+                tying: Tying::Decoder,
+                ..base
+            },
+        ),
+    ];
+    let vocab = VocabSizes { source: vocabulary, target: vocabulary };
+    let mut subjects = Vec::new();
+    for (device_name, device) in devices() {
+        for (name, config) in &variants {
+            let model = Transformer::new(config, vocab, &device).unwrap();
+            subjects.push(Subject {
+                name: format!("{device_name}, {name}"),
+                model: with_weights(model, |path, shape| pattern(&format!("{name} {path}"), shape)),
+                device: device.clone(),
+                vocabulary,
+            });
+        }
+    }
+    subjects
+}
+
+/// # Panics
+///
+/// When the two are not the same ids with the same scores, but for rounding.
+fn assert_same(what: &str, found: &[Hypothesis], expected: &[Hypothesis]) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(found.ids, expected.ids, "{what}");
+        let gap = found.log_probability - expected.log_probability;
+        assert!(gap.abs() <= LIMIT, "{what}: {found:?} and {expected:?}");
+    }
+}
+
+#[test]
+fn a_batch_of_very_different_lengths_gives_what_one_by_one_gives() {
+    for subject in subjects(7) {
+        for beam in [1, 2, 5] {
+            let options = SearchOptions { beam, n_best: beam, ..SearchOptions::default() };
+            let together = subject.search(&SOURCES, &options);
+            for (source, together) in SOURCES.iter().zip(&together) {
+                let alone = subject.search(&[source], &options);
+                let what = format!("{}, beam {beam}, {source:?}", subject.name);
+                assert_same(&what, together, &alone[0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn hypotheses_are_sorted_distinct_and_within_their_limits() {
+    let mut ended = 0;
+    let mut unended = 0;
+    for subject in subjects(7) {
+        for (beam, n_best) in [(1, 1), (3, 2), (4, 4), (20, 20)] {
+            // From 2 tokens for the shortest source to the model's own limit for the longest.
+            let options = SearchOptions {
+                beam,
+                n_best,
+                max_len_ratio: 1.5,
+                max_len_extra: 0,
+                ..SearchOptions::default()
+            };
+            for (source, found) in SOURCES.iter().zip(subject.search(&SOURCES, &options)) {
+                let what = format!("{}, beam {beam}, {source:?}: {found:?}", subject.name);
+                let limit = (source.len() * 3).div_ceil(2).min(MAX_LEN);
+                assert!((1..=n_best).contains(&found.len()), "{what}");
+                assert!(found.is_sorted_by(|a, b| a.score >= b.score), "{what}");
+                for (index, hypothesis) in found.iter().enumerate() {
+                    let ids = &hypothesis.ids;
+                    assert!(found[..index].iter().all(|other| other.ids != *ids), "{what}");
+                    assert!((1..=limit).contains(&ids.len()), "{what}");
+                    assert!(!ids.contains(&PAD) && !ids.contains(&BOS), "{what}");
+                    let (last, before) = ids.split_last().unwrap();
+                    assert!(!before.contains(&EOS), "{what}");
+                    if *last == EOS {
+                        ended += 1;
+                    } else {
+                        assert_eq!(ids.len(), limit, "{what}");
+                        unended += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(ended > 100 && unended > 10, "of both kinds: {ended} and {unended}");
+}
+
+#[test]
+fn log_probabilities_are_those_of_teacher_forcing() {
+    for subject in subjects(7) {
+        for beam in [1, 4] {
+            for length_penalty in [0.0, 0.6, 1.0] {
+                let options = SearchOptions {
+                    beam,
+                    n_best: beam,
+                    length_penalty,
+                    ..SearchOptions::default()
+                };
+                for (source, found) in SOURCES.iter().zip(subject.search(&SOURCES, &options)) {
+                    let ids: Vec<Vec<u32>> = found.iter().map(|h| h.ids.clone()).collect();
+                    let expected = subject.log_probabilities(source, &ids);
+                    for (hypothesis, expected) in found.iter().zip(expected) {
+                        let what = format!("{}: {hypothesis:?}, {expected}", subject.name);
+                        assert!((hypothesis.log_probability - expected).abs() <= LIMIT, "{what}");
+                        let score = expected / (hypothesis.ids.len() as f32).powf(length_penalty);
+                        assert!((hypothesis.score - score).abs() <= LIMIT, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// With ids 0 to 6, of which padding and `<bos>` are never said, and at most L tokens, there are
+///
+/// ```text
+/// 4^0 + 4^1 + … + 4^(L-1)   that end with <eos>
+/// 4^L                       that do not
+/// ```
+///
+/// targets: 85 for L = 3, 341 for L = 4. A beam of as many holds them all.
+#[test]
+fn a_beam_that_holds_everything_finds_the_best_of_everything() {
+    for (limit, count) in [(3, 85), (4, 341)] {
+        let everything = all_targets(limit);
+        assert_eq!(everything.len(), count);
+        for subject in subjects(7) {
+            for source in [&SOURCES[0], &SOURCES[3]] {
+                let log_probabilities = subject.log_probabilities(source, &everything);
+                for length_penalty in [0.0, 0.6, 1.0, 2.0] {
+                    let options = SearchOptions {
+                        beam: count,
+                        n_best: count,
+                        length_penalty,
+                        max_len_ratio: 0.0,
+                        max_len_extra: limit,
+                    };
+                    let what = format!("{}, {source:?}, α = {length_penalty}", subject.name);
+                    let mut expected: Vec<(f32, &Vec<u32>)> = everything
+                        .iter()
+                        .zip(&log_probabilities)
+                        .map(|(ids, p)| (p / (ids.len() as f32).powf(length_penalty), ids))
+                        .collect();
+                    expected.sort_by(|a, b| b.0.total_cmp(&a.0));
+
+                    let found = subject.search(&[source], &options).remove(0);
+                    assert_eq!(found.len(), count, "{what}");
+                    assert_eq!(found[0].ids, *expected[0].1, "{what}");
+                    for (found, expected) in found.iter().zip(&expected) {
+                        let gap = (found.score - expected.0).abs();
+                        assert!(gap <= LIMIT, "{what}: {found:?} and {expected:?}");
+                    }
+
+                    let narrow = SearchOptions { beam: 2, n_best: 1, ..options };
+                    let narrow = subject.search(&[source], &narrow).remove(0).remove(0);
+                    assert!(narrow.score <= expected[0].0 + LIMIT, "{what}: {narrow:?}");
+                }
+            }
+        }
+    }
+}
+
+/// All that can be said in at most `limit` tokens with ids 0 to 6.
+fn all_targets(limit: usize) -> Vec<Vec<u32>> {
+    let mut found = Vec::new();
+    let mut open = vec![Vec::new()];
+    for _ in 0..limit {
+        let with = |id: u32| move |ids: &Vec<u32>| [&ids[..], &[id]].concat();
+        found.extend(open.iter().map(with(EOS)));
+        open = (3..7).flat_map(|id| open.iter().map(with(id)).collect::<Vec<_>>()).collect();
+    }
+    found.extend(open);
+    found
+}
+
+#[test]
+fn a_beam_wider_than_the_vocabulary_finds_each_of_the_few_there_are() {
+    // One token: <eos>, or one of the four words.
+    let options = SearchOptions {
+        beam: 30,
+        n_best: 30,
+        max_len_ratio: 0.0,
+        max_len_extra: 1,
+        ..SearchOptions::default()
+    };
+    for subject in subjects(7) {
+        for found in subject.search(&SOURCES, &options) {
+            let mut ids: Vec<u32> = found.iter().flat_map(|found| found.ids.clone()).collect();
+            ids.sort_unstable();
+            assert_eq!(ids, [2, 3, 4, 5, 6], "{}", subject.name);
+        }
+    }
+}
+
+#[test]
+fn no_sources_find_nothing() {
+    for subject in subjects(7) {
+        assert_eq!(subject.search(&[], &SearchOptions::default()), Vec::<Vec<Hypothesis>>::new());
+    }
+}

@@ -19,6 +19,7 @@ mod laws;
 
 // The whole road once, on a task that is easy to check.
 mod learns_to_reverse;
+
 // What must hold for any search: against teacher forcing, and against trying everything.
 mod search;
 

@@ -29,7 +29,7 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
         writeln!(output, "{:#}", Value::Array(list))?;
     } else {
         for score in scores {
-            writeln!(output, "{score:.2}")?;
+            writeln!(output, "{}", to_text(&score))?;
         }
     }
     Ok(())
@@ -55,6 +55,12 @@ fn compute(
         Metric::Wer => wer(hypotheses, first)?.summary(),
         Metric::Exact => exact_match(hypotheses, first)?.summary(),
     })
+}
+
+/// The line of `sacrebleu --format text`: a score without its signature cannot be compared.
+fn to_text(score: &Score) -> String {
+    let Score { name, value, verbose, signature } = score;
+    format!("{name}|{signature} = {value:.2} {verbose}")
 }
 
 /// The keys of `sacrebleu --format json`.

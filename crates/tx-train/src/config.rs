@@ -200,6 +200,8 @@ pub enum BleuTokenizer {
 pub struct ValidationConfig {
     /// Epochs from one validation to the next; the last epoch is always validated.
     pub every_epochs: usize,
+    /// Updates from one validation to the next, besides those after epochs.
+    pub every_steps: Option<usize>,
     /// Validation sources to translate, from the first.
     pub sentences: usize,
     /// Hypotheses kept when they are translated; 1 is greedy.
@@ -216,6 +218,7 @@ impl Default for ValidationConfig {
     fn default() -> Self {
         Self {
             every_epochs: 1,
+            every_steps: None,
             sentences: 1_000,
             beam: 1,
             samples: 3,
@@ -357,11 +360,16 @@ impl OptimizationConfig {
 
 impl ValidationConfig {
     fn problems(&self) -> Vec<String> {
-        [("every_epochs", self.every_epochs), ("sentences", self.sentences), ("beam", self.beam)]
-            .into_iter()
-            .filter(|(_, value)| *value == 0)
-            .map(|(key, _)| format!("`{key}` must be at least 1"))
-            .collect()
+        [
+            ("every_epochs", self.every_epochs),
+            ("every_steps", self.every_steps.unwrap_or(1)),
+            ("sentences", self.sentences),
+            ("beam", self.beam),
+        ]
+        .into_iter()
+        .filter(|(_, value)| *value == 0)
+        .map(|(key, _)| format!("`{key}` must be at least 1"))
+        .collect()
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{
-    config::OptimizationConfig,
+    config::TrainConfig,
     step::StepOutput,
     validate::{Sample, Validation},
 };
@@ -42,6 +42,8 @@ pub struct Budget {
     pub epochs: usize,
     /// Updates in an epoch.
     pub batches: usize,
+    /// Updates from one validation to the next.
+    pub steps_per_validation: usize,
     /// Updates in all.
     pub max_steps: Option<usize>,
     /// Seconds in all.
@@ -50,12 +52,14 @@ pub struct Budget {
 
 impl Budget {
     /// The budget of `config` with epochs of `batches` updates.
-    pub fn new(config: &OptimizationConfig, batches: usize) -> Self {
+    pub fn new(config: &TrainConfig, batches: usize) -> Self {
+        let epochs = batches * config.validation.every_epochs;
         Self {
-            epochs: config.epochs,
+            epochs: config.train.epochs,
             batches,
-            max_steps: config.max_steps,
-            max_seconds: config.max_minutes.map(|minutes| minutes * 60.0),
+            steps_per_validation: config.validation.every_steps.unwrap_or(epochs).min(epochs),
+            max_steps: config.train.max_steps,
+            max_seconds: config.train.max_minutes.map(|minutes| minutes * 60.0),
         }
     }
 
@@ -74,7 +78,7 @@ impl Budget {
     /// Seconds still to go after `step` updates and `seconds`.
     fn left(&self, step: usize, seconds: f64, per_step: f64, per_validation: f64) -> f64 {
         let steps = self.steps().saturating_sub(step);
-        let validations = steps.div_ceil(self.batches.max(1));
+        let validations = steps.div_ceil(self.steps_per_validation.max(1));
         let work = steps as f64 * per_step + validations as f64 * per_validation;
         match self.max_seconds {
             Some(limit) => work.min((limit - seconds).max(0.0) + per_validation),
@@ -240,10 +244,18 @@ mod tests {
     /// 3 epochs of 100 updates; 20 are done; 0.5 s each, and 4 s a validation.
     #[test]
     fn time_left_is_that_of_the_budget_that_ends_first() {
-        let budget = Budget { epochs: 3, batches: 100, max_steps: None, max_seconds: None };
+        let budget = Budget {
+            epochs: 3,
+            batches: 100,
+            steps_per_validation: 100,
+            max_steps: None,
+            max_seconds: None,
+        };
         assert_eq!(budget.left(20, 10.0, 0.5, 4.0), 280.0 * 0.5 + 3.0 * 4.0);
         let steps = Budget { max_steps: Some(60), ..budget };
         assert_eq!(steps.left(20, 10.0, 0.5, 4.0), 40.0 * 0.5 + 4.0);
+        let often = Budget { steps_per_validation: 10, ..budget };
+        assert_eq!(often.left(20, 10.0, 0.5, 4.0), 280.0 * 0.5 + 28.0 * 4.0);
         // The clock stops training; the last validation still runs.
         let time = Budget { max_seconds: Some(30.0), ..budget };
         assert_eq!(time.left(20, 10.0, 0.5, 4.0), 20.0 + 4.0);

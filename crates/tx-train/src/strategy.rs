@@ -30,7 +30,7 @@ use crate::{
 ///
 /// What is random in an update is a function of the seed and the number of the update: the device's
 /// generator is seeded anew for each.
-pub(crate) struct Loop {
+pub(crate) struct TrainingLoop {
     pub config: TrainConfig,
     pub run: PathBuf,
     /// With autodiff.
@@ -49,7 +49,7 @@ pub(crate) struct Loop {
     pub error: Arc<Mutex<Option<TrainError>>>,
 }
 
-impl SupervisedLearningStrategy<Seq2Seq> for Loop {
+impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
     fn fit(
         &self,
         components: TrainingComponents<Seq2Seq>,
@@ -61,8 +61,9 @@ impl SupervisedLearningStrategy<Seq2Seq> for Loop {
         let train = train.to_device(&self.device);
         let state = lock(&self.state).clone();
         let mut running = Running {
-            lap: self,
+            setup: self,
             before: state.seconds,
+            validated: None,
             state,
             start: Instant::now(),
             progress: Progress::new(self.budget, self.quiet),
@@ -78,11 +79,13 @@ impl SupervisedLearningStrategy<Seq2Seq> for Loop {
 
 /// A run on its way.
 struct Running<'a> {
-    lap: &'a Loop,
+    setup: &'a TrainingLoop,
     state: RunState,
     start: Instant,
     /// Seconds of the run before this start of the program.
     before: f64,
+    /// The update after which the model was last checked.
+    validated: Option<usize>,
     progress: Progress,
     components: TrainingComponents<Seq2Seq>,
 }
@@ -93,29 +96,30 @@ impl Running<'_> {
         learner: &mut Learner<Seq2Seq>,
         train: &TrainLoader<Seq2Seq>,
     ) -> Result<(), TrainError> {
-        let every = self.lap.config.validation.every_epochs;
+        let every = self.setup.config.validation.every_epochs;
         while !self.is_over() {
             let epoch = self.state.epoch + 1;
             let before = self.state.step;
             let whole = self.epoch(learner, train, epoch)?;
-            let last = self.is_over() || epoch == self.lap.config.train.epochs;
-            if last || epoch.is_multiple_of(every) {
+            let last = self.is_over() || epoch == self.setup.config.train.epochs;
+            let due = last || epoch.is_multiple_of(every);
+            if due && self.validated != Some(self.state.step) {
                 self.validate(learner, epoch)?;
             }
             self.state.seconds = self.seconds();
-            *lock(&self.lap.state) = self.state.clone();
+            *lock(&self.setup.state) = self.state.clone();
             if !whole {
                 // A part of an epoch cannot be gone on with: the checkpoint before stays, and only
                 // the time and the best model are noted beside it.
                 if self.state.epoch > 0 {
-                    RunState { step: before, ..self.state.clone() }.write(&self.lap.run)?;
+                    RunState { step: before, ..self.state.clone() }.write(&self.setup.run)?;
                 }
                 break;
             }
             self.state.epoch = epoch;
-            *lock(&self.lap.state) = self.state.clone();
+            *lock(&self.setup.state) = self.state.clone();
             let events = self.components.event_store.clone();
-            checkpoint::save(learner, &self.state, &self.lap.run, &events)?;
+            checkpoint::save(learner, &self.state, &self.setup.run, &events)?;
         }
         Ok(())
     }
@@ -150,7 +154,7 @@ impl Running<'_> {
             };
             let step = self.state.step + 1;
             let not_finite = |what, value| TrainError::NotFinite { what, step, epoch, value };
-            self.lap.device.seed(step_seed(self.lap.config.train.seed, step));
+            self.setup.device.seed(step_seed(self.setup.config.train.seed, step));
 
             let output = learner.train_step(batch);
             if !output.item.loss_sum.is_finite() {
@@ -158,7 +162,7 @@ impl Running<'_> {
             }
             learner.lr_step();
             learner.optimizer_step(output.grads);
-            let norm = self.lap.gradient_norm.get();
+            let norm = self.setup.gradient_norm.get();
             if !norm.is_finite() {
                 return Err(not_finite("gradient norm", norm));
             }
@@ -173,6 +177,11 @@ impl Running<'_> {
                 Some(step),
                 Some(learner.lr_current()),
             )));
+            let every = self.setup.config.validation.every_steps;
+            if every.is_some_and(|every| step.is_multiple_of(every)) {
+                self.validate(learner, epoch)?;
+                began = Instant::now();
+            }
         }
         drop(batches);
         self.event(LearnerEvent::EndSplit(epoch));
@@ -182,10 +191,10 @@ impl Running<'_> {
     /// Checks the model, and saves it if it is the best so far.
     fn validate(&mut self, learner: &Learner<Seq2Seq>, epoch: usize) -> Result<(), TrainError> {
         let model = learner.model().valid();
-        let mut bundle = Bundle { model: model.model.clone(), ..self.lap.bundle.clone() };
-        let found = self.lap.validator.run(&model, bundle.clone())?;
+        let mut bundle = Bundle { model: model.model.clone(), ..self.setup.bundle.clone() };
+        let found = self.setup.validator.run(&model, bundle.clone())?;
 
-        let rank = found.rank(self.lap.config.validation.best_by);
+        let rank = found.rank(self.setup.config.validation.best_by);
         let is_best = self.state.best.is_none_or(|best| rank > best.rank);
         if is_best {
             let step = self.state.step;
@@ -199,17 +208,18 @@ impl Running<'_> {
             scores.insert("bleu_signature".into(), found.bleu_signature.clone().into());
             scores.insert("exact_match".into(), found.exact_match.into());
             bundle.provenance.insert("validation".into(), scores.into());
-            bundle.save(&self.lap.run)?;
+            bundle.save(&self.setup.run)?;
         }
+        self.validated = Some(self.state.step);
         self.progress.validated(self.state.step, self.seconds(), &found, is_best);
-        *lock(&self.lap.validation) = Some(found);
+        *lock(&self.setup.validation) = Some(found);
         Ok(())
     }
 
     fn is_over(&self) -> bool {
         self.components.interrupter.should_stop()
-            || self.state.epoch >= self.lap.config.train.epochs
-            || self.lap.budget.is_spent(self.state.step, self.seconds())
+            || self.state.epoch >= self.setup.config.train.epochs
+            || self.setup.budget.is_spent(self.state.step, self.seconds())
     }
 
     fn seconds(&self) -> f64 {

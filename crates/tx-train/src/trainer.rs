@@ -2,17 +2,18 @@
 
 use std::{
     fs,
-    hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
 
 use burn::{
+    module::Module,
     optim::{AdamConfig, AdamWConfig, ModuleOptimizer, decay::WeightDecayConfig},
     tensor::Device,
     train::{Learner, SupervisedTraining, TrainingStrategy, renderer::MetricsRenderer},
 };
-use tx_data::{PairLoader, SentencePair, Tokenizers, encode_corpus};
+use sha2::{Digest, Sha256};
+use tx_data::{EncodedPair, PairLoader, SentencePair, Split, Tokenizers, encode_corpus};
 use tx_infer::{Bundle, file::write_whole};
 use tx_model::{Transformer, VocabSizes};
 
@@ -25,7 +26,7 @@ use crate::{
     schedule::LearningRate,
     silent::Silent,
     step::Seq2Seq,
-    strategy::{Loop, lock},
+    strategy::{TrainingLoop, lock},
     validate::{Validation, Validator},
 };
 
@@ -109,41 +110,17 @@ impl Trainer {
         if !problems.is_empty() {
             return Err(TrainError::Problems { problems });
         }
-        let say = |line: &str| {
-            let budget = Budget::new(&config.train, 0);
-            Progress::new(budget, quiet).say(line);
-        };
+        let say = |line: &str| Progress::new(Budget::new(&config, 0), quiet).say(line);
         let mut state = if resume { RunState::read(&run)? } else { RunState::default() };
         if !resume && run.join(CONFIG).exists() {
             return Err(TrainError::RunExists { path: run });
         }
-
-        let parts = corpus::load(&config)?;
-        let data = fingerprint(&parts.train, &parts.validation);
+        let Prepared { parts, data, tokenizers, vocab, train, valid } =
+            Prepared::new(&config, &say)?;
         if resume && state.data != data {
             return Err(TrainError::DataChanged { found: data, expected: state.data });
         }
         state.data = data;
-
-        let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
-        let vocab = VocabSizes {
-            source: tokenizers.source.vocab_size(),
-            target: tokenizers.target.vocab_size(),
-        };
-        say(&format!("vocabulary: {} source and {} target tokens", vocab.source, vocab.target));
-        let encode = |pairs: &[SentencePair], what: &str| {
-            let (encoded, report) = encode_corpus(
-                pairs,
-                &tokenizers,
-                config.max_len(),
-                config.data.long,
-                &format!("the {what} data"),
-            )?;
-            say(&format!("{what}: {report}"));
-            Ok::<_, TrainError>(encoded)
-        };
-        let train = encode(&parts.train, "training")?;
-        let valid = encode(&parts.validation, "validation")?;
 
         let plain = device.clone().inner();
         let autodiff = plain.clone().autodiff();
@@ -152,7 +129,7 @@ impl Trainer {
             .grouped(config.train.grouping);
         let valid = Arc::new(PairLoader::validation(valid, batch, plain.clone()));
         // Of the first epoch also when resuming: others may differ, and the schedule must not.
-        let budget = Budget::new(&config.train, train.batches());
+        let budget = Budget::new(&config, train.batches());
         let train = train.starting_at(state.epoch + 1);
 
         autodiff.seed(seed);
@@ -160,12 +137,12 @@ impl Trainer {
         let seq2seq = Seq2Seq::new(model, config.train.label_smoothing, config.train.clip_norm);
         say(&format!(
             "model: {} parameters; {} updates an epoch",
-            burn::module::Module::num_params(&seq2seq),
+            seq2seq.num_params(),
             budget.batches
         ));
         let gradient_norm = seq2seq.gradient_norm();
         let bundle = Bundle {
-            model: burn::module::Module::valid(&seq2seq).model,
+            model: seq2seq.valid().model,
             config: config.model.clone(),
             tokenizers,
             provenance: provenance(&config, &state, parts.train.len(), parts.validation.len()),
@@ -181,7 +158,7 @@ impl Trainer {
         let state = Arc::new(Mutex::new(state));
         let validation = Arc::new(Mutex::new(None));
         let error = Arc::new(Mutex::new(None));
-        let strategy = Loop {
+        let strategy = TrainingLoop {
             validator: Validator::new(valid.clone(), &parts.validation, &config.validation, &plain),
             run: run.clone(),
             device: autodiff,
@@ -208,13 +185,45 @@ impl Trainer {
             return Err(TrainError::Learner(error));
         }
         let examples = parts.validation.into_iter().take(3).map(|pair| pair.source).collect();
-        let outcome = Outcome {
-            run,
-            state: lock(&state).clone(),
-            validation: lock(&validation).clone(),
-            examples,
+        let (state, validation) = (lock(&state).clone(), lock(&validation).clone());
+        Ok(Outcome { run, state, validation, examples })
+    }
+}
+
+/// The pairs of a run on their way from text to ids.
+struct Prepared {
+    parts: Split,
+    /// Tells this data from other data.
+    data: String,
+    tokenizers: Tokenizers,
+    /// Ids of the tokenizers.
+    vocab: VocabSizes,
+    train: Vec<EncodedPair>,
+    valid: Vec<EncodedPair>,
+}
+
+impl Prepared {
+    /// Reads or generates the pairs, learns the tokenizers from the training part, and applies
+    /// them; says what came of it.
+    fn new(config: &TrainConfig, say: &dyn Fn(&str)) -> Result<Self, TrainError> {
+        let parts = corpus::load(config)?;
+        let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
+        let vocab = VocabSizes {
+            source: tokenizers.source.vocab_size(),
+            target: tokenizers.target.vocab_size(),
         };
-        Ok(outcome)
+        say(&format!("vocabulary: {} source and {} target tokens", vocab.source, vocab.target));
+        let encode = |pairs: &[SentencePair], what: &str| {
+            let (max_len, long) = (config.max_len(), config.data.long);
+            let name = format!("the {what} data");
+            let (encoded, report) = encode_corpus(pairs, &tokenizers, max_len, long, &name)?;
+            say(&format!("{what}: {report}"));
+            Ok::<_, TrainError>(encoded)
+        };
+        let train = encode(&parts.train, "training")?;
+        let valid = encode(&parts.validation, "validation")?;
+        let data = fingerprint(&parts);
+        Ok(Self { parts, data, tokenizers, vocab, train, valid })
     }
 }
 
@@ -282,11 +291,15 @@ fn provenance(
     table
 }
 
-/// Tells one corpus from another: its size and a hash of its text.
-fn fingerprint(train: &[SentencePair], validation: &[SentencePair]) -> String {
-    // The standard library's hasher with its fixed keys: the same in every run of one build.
-    let mut hasher = DefaultHasher::new();
-    train.hash(&mut hasher);
-    validation.hash(&mut hasher);
-    format!("{} + {} pairs, hash {:016x}", train.len(), validation.len(), hasher.finish())
+/// Tells one corpus from another: its size, and the SHA-256 of its text.
+fn fingerprint(parts: &Split) -> String {
+    let mut hasher = Sha256::new();
+    for pair in parts.train.iter().chain(&parts.validation) {
+        for side in [&pair.source, &pair.target] {
+            hasher.update(side);
+            hasher.update([0]);
+        }
+    }
+    let hash: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{} + {} pairs, SHA-256 {hash}", parts.train.len(), parts.validation.len())
 }

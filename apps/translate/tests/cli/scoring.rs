@@ -6,9 +6,10 @@ use crate::{file, run};
 const HYPOTHESES: &str = "A dog runs over the green grass.\nTwo men are cooking.\n";
 const REFERENCES: &str = "A dog is running across the green grass.\nTwo men are cooking.\n";
 
-/// Name, value as printed, and the rest of a line of scores.
+/// Name, value as printed, and the rest of a line of scores; the signature is between.
 fn parts(line: &str) -> (&str, f64, &str) {
-    let (name, rest) = line.split_once(" = ").unwrap();
+    let (name, rest) = line.split_once('|').unwrap();
+    let (_signature, rest) = rest.split_once(" = ").unwrap();
     let (value, rest) = rest.split_once(' ').unwrap();
     (name, value.parse().unwrap(), rest)
 }
@@ -50,7 +51,9 @@ fn json_holds_the_numbers_that_are_printed() {
         assert_eq!(object["name"], name);
         assert_eq!(object["score"].as_f64(), Some(value), "{line}");
         assert_eq!(object["verbose_score"], verbose);
-        assert!(object["signature"].as_str().unwrap().contains("version:"), "{object}");
+        let signature = object["signature"].as_str().unwrap();
+        assert!(signature.contains("version:"), "{object}");
+        assert!(line.starts_with(&format!("{name}|{signature} = ")), "{line}");
     }
     assert_eq!(
         list[0]["signature"],

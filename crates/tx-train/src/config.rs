@@ -202,7 +202,7 @@ pub struct ValidationConfig {
     pub every_epochs: usize,
     /// Updates from one validation to the next, besides those after epochs.
     pub every_steps: Option<usize>,
-    /// Validation sources to translate, from the first.
+    /// Validation pairs to check on, from the first: for the loss as for the translations.
     pub sentences: usize,
     /// Hypotheses kept when they are translated; 1 is greedy.
     pub beam: usize,

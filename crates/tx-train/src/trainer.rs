@@ -206,7 +206,8 @@ impl Prepared {
     /// Reads or generates the pairs, learns the tokenizers from the training part, and applies
     /// them; says what came of it.
     fn new(config: &TrainConfig, say: &dyn Fn(&str)) -> Result<Self, TrainError> {
-        let parts = corpus::load(config)?;
+        let mut parts = corpus::load(config)?;
+        parts.validation.truncate(config.validation.sentences);
         let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
         let vocab = VocabSizes {
             source: tokenizers.source.vocab_size(),

@@ -71,18 +71,17 @@ pub struct Validator {
 }
 
 impl Validator {
-    /// Takes the loss over all of `loader`, and translates the first sources of `pairs`.
+    /// Takes the loss over all of `loader`, and translates the sources of `pairs`.
     pub fn new(
         loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
         pairs: &[SentencePair],
         config: &ValidationConfig,
         device: &Device,
     ) -> Self {
-        let chosen = pairs.iter().take(config.sentences);
         Self {
             loader: loader.to_device(device),
-            sources: chosen.clone().map(|pair| pair.source.clone()).collect(),
-            references: chosen.map(|pair| pair.target.clone()).collect(),
+            sources: pairs.iter().map(|pair| pair.source.clone()).collect(),
+            references: pairs.iter().map(|pair| pair.target.clone()).collect(),
             config: config.clone(),
             device: device.clone(),
         }

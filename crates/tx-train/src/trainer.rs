@@ -159,7 +159,13 @@ impl Trainer {
         let validation = Arc::new(Mutex::new(None));
         let error = Arc::new(Mutex::new(None));
         let strategy = TrainingLoop {
-            validator: Validator::new(valid.clone(), &parts.validation, &config.validation, &plain),
+            validator: Validator::new(
+                valid.clone(),
+                &parts.validation,
+                &config.validation,
+                config.tokenizer.lowercase,
+                &plain,
+            ),
             run: run.clone(),
             device: autodiff,
             budget,

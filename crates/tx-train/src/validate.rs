@@ -66,22 +66,31 @@ pub struct Validator {
     loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
     sources: Vec<String>,
     references: Vec<String>,
+    lowercase: bool,
     config: ValidationConfig,
     device: Device,
 }
 
 impl Validator {
-    /// Takes the loss over all of `loader`, and translates the sources of `pairs`.
+    /// Takes the loss over all of `loader`, and translates the sources of `pairs`. Text without
+    /// case (`lowercase`) is compared without case.
     pub fn new(
         loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
         pairs: &[SentencePair],
         config: &ValidationConfig,
+        lowercase: bool,
         device: &Device,
     ) -> Self {
         Self {
             loader: loader.to_device(device),
             sources: pairs.iter().map(|pair| pair.source.clone()).collect(),
-            references: pairs.iter().map(|pair| pair.target.clone()).collect(),
+            references: pairs
+                .iter()
+                .map(
+                    |pair| if lowercase { pair.target.to_lowercase() } else { pair.target.clone() },
+                )
+                .collect(),
+            lowercase,
             config: config.clone(),
             device: device.clone(),
         }
@@ -111,8 +120,8 @@ impl Validator {
             BleuTokenizer::V13a => Tokenizer::V13a,
             BleuTokenizer::None => Tokenizer::None,
         };
-        let bleu =
-            Bleu { tokenizer, ..Bleu::default() }.corpus_score(&hypotheses, &[&self.references])?;
+        let bleu = Bleu { tokenizer, lowercase: self.lowercase, ..Bleu::default() }
+            .corpus_score(&hypotheses, &[&self.references])?;
         let exact = exact_match(&hypotheses, &self.references)?;
 
         let samples = hypotheses

@@ -13,7 +13,9 @@ use burn::{
     train::{Learner, SupervisedTraining, TrainingStrategy, renderer::MetricsRenderer},
 };
 use sha2::{Digest, Sha256};
-use tx_data::{EncodedPair, PairLoader, SentencePair, Split, Tokenizers, encode_corpus};
+use tx_data::{
+    EncodedPair, PairLoader, SentencePair, Split, TokenizerKind, Tokenizers, encode_corpus,
+};
 use tx_infer::{Bundle, file::write_whole};
 use tx_model::{Transformer, VocabSizes};
 
@@ -220,6 +222,10 @@ impl Prepared {
             target: tokenizers.target.vocab_size(),
         };
         say(&format!("vocabulary: {} source and {} target tokens", vocab.source, vocab.target));
+        let asked = config.tokenizer.vocab_size;
+        if config.tokenizer.kind == TokenizerKind::Bpe && vocab.source.max(vocab.target) < asked {
+            say(&format!("note: `tokenizer.vocab_size` = {asked} is more than the text gives"));
+        }
         let encode = |pairs: &[SentencePair], what: &str| {
             let (max_len, long) = (config.max_len(), config.data.long);
             let name = format!("the {what} data");

@@ -61,6 +61,9 @@ pub mod transformer;
 pub mod classifier;
 pub mod language_model;
 
+#[cfg(feature = "cpu")]
+pub mod kernels;
+
 mod init;
 
 pub use cache::DecoderCache;

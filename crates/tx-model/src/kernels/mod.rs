@@ -1,0 +1,3 @@
+//! Kernels for processors.
+
+pub mod simd;

@@ -76,7 +76,7 @@ fn check_forward(fixture: &Fixture, device: &Device) -> String {
     let mut loss_error = Worst::within(FORWARD_LIMIT);
     for smoothing in [0.0, 0.1] {
         let path = format!("loss.{smoothing:?}");
-        let loss = smoothed_cross_entropy(logits.clone(), batch.target_out.clone(), smoothing);
+        let loss = smoothed_cross_entropy(logits.clone(), batch.target_out.clone(), smoothing).sum;
         let expected = values(fixture.tensor(&path));
         loss_error.add(&path, values(&loss.into_data()), &expected);
     }
@@ -109,7 +109,7 @@ fn check_backward(fixture: &Fixture, device: &Device) -> String {
     let batch = fixture.batch(device);
     let model = fixture.model(device);
     let logits = model.forward(input(&batch));
-    let loss = smoothed_cross_entropy(logits, batch.target_out, 0.1);
+    let loss = smoothed_cross_entropy(logits, batch.target_out, 0.1).sum;
     let found = support::gradients(&model, &loss.backward());
 
     let expected: Named = fixture

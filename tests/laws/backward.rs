@@ -17,7 +17,7 @@ fn loss_and_gradients(
     answers: &[Vec<u32>],
 ) -> (f64, Named) {
     let target = ids(answers, 0, &input.target.device());
-    let loss = smoothed_cross_entropy(model.forward(input), target, 0.1);
+    let loss = smoothed_cross_entropy(model.forward(input), target, 0.1).sum;
     let gradients = support::gradients(model, &loss.backward());
     (f64::from(loss.into_scalar::<f32>()), gradients)
 }
@@ -25,7 +25,7 @@ fn loss_and_gradients(
 /// The loss alone.
 fn loss(model: &Transformer, input: TransformerInput) -> f64 {
     let target = ids(&answers(), 0, &input.target.device());
-    let loss = smoothed_cross_entropy(model.forward(input), target, 0.1);
+    let loss = smoothed_cross_entropy(model.forward(input), target, 0.1).sum;
     f64::from(loss.into_scalar::<f32>())
 }
 
@@ -222,7 +222,7 @@ fn every_variant_learns() {
         for _ in 0..30 {
             let logits = model.forward(subject.input());
             let target = ids(&answers(), 0, &subject.device);
-            let gradients = smoothed_cross_entropy(logits, target, 0.1).backward();
+            let gradients = smoothed_cross_entropy(logits, target, 0.1).sum.backward();
             let gradients = GradientsParams::from_grads(gradients, &model);
             model = adam.step(1e-2, model, gradients);
         }

@@ -15,6 +15,7 @@ use crate::{
     config::{ModelConfig, Positions},
     dropout::Dropout,
     init,
+    kernels::{self, composed},
     position::rotate,
 };
 
@@ -74,8 +75,9 @@ pub struct KeysValues {
 pub struct AttentionOutput {
     /// The mixed values after the output projection: `[B, Q, M]`.
     pub context: Tensor<3>,
-    /// How much each query took from each key, before dropout: `[B, H, Q, K]`.
-    pub weights: Tensor<4>,
+    /// How much each query took from each key, before dropout, where it was asked for:
+    /// `[B, H, Q, K]`.
+    pub weights: Option<Tensor<4>>,
 }
 
 /// Multi-head attention (section 3.2.2): `h` attentions side by side on projections of the input.
@@ -130,8 +132,8 @@ impl MultiHeadAttention {
     ///
     /// - `memory_bkm`: `[B, K, M]`, whose first token stands at place `offset` of its sequence
     pub fn keys_values(&self, memory_bkm: Tensor<3>, offset: usize) -> KeysValues {
-        let keys = self.split_heads(self.key.forward(memory_bkm.clone()));
-        let values = self.split_heads(self.value.forward(memory_bkm));
+        let keys = self.split_heads(project(&self.key, memory_bkm.clone()));
+        let values = self.split_heads(project(&self.value, memory_bkm));
         KeysValues { keys: if self.rotary { rotate(keys, offset) } else { keys }, values }
     }
 
@@ -141,24 +143,31 @@ impl MultiHeadAttention {
     ///
     /// - `x_bqm`: `[B, Q, M]`, whose first token stands at place `offset` of its sequence
     /// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be seen
+    /// - `wants_weights`: whether to give back where the queries looked
     pub fn forward(
         &self,
         x_bqm: Tensor<3>,
         memory: &KeysValues,
         blocked: Option<Tensor<4, Bool>>,
         offset: usize,
+        wants_weights: bool,
     ) -> AttentionOutput {
-        let [batch, n_queries, d_model] = x_bqm.dims();
-        let [_, _, n_keys, _] = memory.keys.dims();
+        let [_, n_queries, _] = x_bqm.dims();
+        let KeysValues { keys, values } = memory.clone();
+        let [_, _, n_keys, _] = keys.dims();
 
-        let q_bhqd = self.split_heads(self.query.forward(x_bqm));
+        let draw = self.dropout.draw(&x_bqm.device());
+        let q_bhqd = self.split_heads(project(&self.query, x_bqm));
         let q_bhqd = if self.rotary { rotate(q_bhqd, offset) } else { q_bhqd };
         let bias = self.relative_bias(n_queries, n_keys, offset);
-        let weights = attention_weights(q_bhqd, memory.keys.clone(), bias, blocked);
-
-        let mixed_bhqd = self.dropout.forward(weights.clone()).matmul(memory.values.clone());
-        let mixed_bqm = mixed_bhqd.swap_dims(1, 2).reshape([batch, n_queries, d_model]);
-        AttentionOutput { context: self.output.forward(mixed_bqm), weights }
+        // The weights exist in full only where someone looks at them or adds to them.
+        let (mixed_bqm, weights) = if wants_weights || bias.is_some() {
+            let weights = attention_weights(q_bhqd, keys, bias, blocked);
+            (composed::mixed(weights.clone(), values, draw), wants_weights.then_some(weights))
+        } else {
+            (kernels::attention(q_bhqd, keys, values, blocked, draw), None)
+        };
+        AttentionOutput { context: project(&self.output, mixed_bqm), weights }
     }
 
     /// `[B, L, M]` → `[B, H, L, D]`
@@ -183,6 +192,11 @@ impl MultiHeadAttention {
         let bias_qkh = table.select(0, rows).reshape([n_queries, n_keys, self.n_heads]);
         Some(bias_qkh.permute([2, 0, 1]).unsqueeze())
     }
+}
+
+/// `x W + b`
+pub(crate) fn project(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
+    kernels::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val))
 }
 
 #[cfg(test)]
@@ -267,14 +281,16 @@ mod tests {
 
         let x = Tensor::<3>::zeros([1, 3, 2], &device());
         let memory = attention.keys_values(x.clone(), 0);
-        let all = attention.forward(x.clone(), &memory, None, 0).weights;
+        let weights =
+            |x, offset| attention.forward(x, &memory, None, offset, true).weights.unwrap();
+        let all = weights(x.clone(), 0);
         let third = 1.0_f32 / 3.0;
         let expected =
             TensorData::from([[[[third, third, third], [0.6, 0.2, 0.2], [0.2, 0.6, 0.2_f32]]]]);
         all.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
 
         // The last query alone, told that it stands at place 2, sees the same.
-        let last = attention.forward(x.slice([0..1, 2..3]), &memory, None, 2).weights;
+        let last = weights(x.slice([0..1, 2..3]), 2);
         let expected = TensorData::from([[[[0.2_f32, 0.6, 0.2]]]]);
         last.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
     }

@@ -11,7 +11,7 @@ use crate::{
     cache::{DecoderCache, LayerCache},
     config::ModelConfig,
     feed_forward::FeedForward,
-    residual::{Residual, final_norm, residual_dropout},
+    residual::{Residual, final_norm, normalise, residual_dropout},
 };
 
 /// One layer: self-attention, attention to the source, feed-forward, each in a residual connection.
@@ -29,10 +29,10 @@ pub struct DecoderLayer {
 struct LayerOutput {
     /// `[B, T, d_model]`
     x: Tensor<3>,
-    /// `[B, H, T, T]`
-    self_weights: Tensor<4>,
-    /// `[B, H, T, S]`
-    cross_weights: Tensor<4>,
+    /// `[B, H, T, T]`, where asked for.
+    self_weights: Option<Tensor<4>>,
+    /// `[B, H, T, S]`, where asked for.
+    cross_weights: Option<Tensor<4>>,
 }
 
 /// Where a layer finds keys, values and masks.
@@ -47,6 +47,8 @@ struct LayerContext<'a> {
     cross_blocked: Tensor<4, Bool>,
     /// Place of the first token of `x` in its sequence.
     offset: usize,
+    /// Whether to give back where the tokens looked.
+    wants_weights: bool,
 }
 
 impl DecoderLayer {
@@ -63,7 +65,8 @@ impl DecoderLayer {
     }
 
     fn forward(&self, x: Tensor<3>, context: LayerContext<'_>) -> LayerOutput {
-        let LayerContext { own, own_blocked, cross, cross_blocked, offset } = context;
+        let LayerContext { own, own_blocked, cross, cross_blocked, offset, wants_weights } =
+            context;
 
         let y = self.self_attention_residual.enter(x.clone());
         let newest = self.self_attention.keys_values(y.clone(), offset);
@@ -71,12 +74,13 @@ impl DecoderLayer {
             Some(cache) => cache.push(newest),
             None => newest,
         };
-        let attention = self.self_attention.forward(y, &own, own_blocked, offset);
+        let attention = self.self_attention.forward(y, &own, own_blocked, offset, wants_weights);
         let self_weights = attention.weights;
         let x = self.self_attention_residual.leave(x, attention.context);
 
         let y = self.cross_attention_residual.enter(x.clone());
-        let attention = self.cross_attention.forward(y, cross, Some(cross_blocked), offset);
+        let attention =
+            self.cross_attention.forward(y, cross, Some(cross_blocked), offset, wants_weights);
         let cross_weights = attention.weights;
         let x = self.cross_attention_residual.leave(x, attention.context);
 
@@ -144,12 +148,13 @@ impl Decoder {
                 cross: &cross,
                 cross_blocked: input.memory_blocked.clone(),
                 offset: 0,
+                wants_weights: weights.is_some(),
             };
             let output = layer.forward(x, context);
             x = output.x;
             if let Some(weights) = &mut weights {
-                weights.own.push(output.self_weights);
-                weights.cross.push(output.cross_weights);
+                weights.own.extend(output.self_weights);
+                weights.cross.extend(output.cross_weights);
             }
         }
         self.finish(x)
@@ -194,12 +199,13 @@ impl Decoder {
                 cross: &cross,
                 cross_blocked: cache.source_blocked.clone(),
                 offset: cache.len,
+                wants_weights: weights.is_some(),
             };
             let output = layer.forward(x, context);
             x = output.x;
             if let Some(weights) = &mut weights {
-                weights.own.push(output.self_weights);
-                weights.cross.push(output.cross_weights);
+                weights.own.extend(output.self_weights);
+                weights.cross.extend(output.cross_weights);
             }
         }
         cache.len += 1;
@@ -208,7 +214,7 @@ impl Decoder {
 
     fn finish(&self, x: Tensor<3>) -> Tensor<3> {
         match &self.norm {
-            Some(norm) => norm.forward(x),
+            Some(norm) => normalise(norm, x),
             None => x,
         }
     }

@@ -2,13 +2,13 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Int, Tensor, module},
+    tensor::{Device, Int, Tensor},
 };
 
 use crate::{
     config::{EmbeddingScale, ModelConfig},
     dropout::Dropout,
-    init,
+    init, kernels,
     position::PositionalEncoding,
 };
 
@@ -28,7 +28,7 @@ pub struct TokenEmbedding {
     positions: PositionalEncoding,
     dropout: Dropout,
     #[module(skip)]
-    scale: Option<f64>,
+    scale: f32,
 }
 
 impl TokenEmbedding {
@@ -42,7 +42,7 @@ impl TokenEmbedding {
         Self {
             positions: PositionalEncoding::new(config, device),
             dropout: Dropout::new(config.dropout.embedding),
-            scale: scaled.then(|| (config.d_model as f64).sqrt()),
+            scale: if scaled { (config.d_model as f32).sqrt() } else { 1.0 },
         }
     }
 
@@ -57,12 +57,10 @@ impl TokenEmbedding {
         ids: Tensor<2, Int>,
         offset: usize,
     ) -> Tensor<3> {
-        let x = module::embedding(table, ids);
-        let x = match self.scale {
-            Some(scale) => x * scale,
-            None => x,
-        };
-        self.dropout.forward(self.positions.forward(x, offset))
+        let [_, len] = ids.dims();
+        let draw = self.dropout.draw(&table.device());
+        let positions = self.positions.rows(offset, len);
+        kernels::embedding(table, ids, positions, self.scale, draw)
     }
 }
 
@@ -97,6 +95,6 @@ impl OutputProjection {
             Some(weight) => weight.val(),
             None => table().transpose(),
         };
-        module::linear(x, weight, self.bias.as_ref().map(|bias| bias.val()))
+        kernels::linear(x, weight, self.bias.as_ref().map(Param::val))
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     attention::{AttentionKind, MultiHeadAttention},
     config::ModelConfig,
     feed_forward::FeedForward,
-    residual::{Residual, final_norm, residual_dropout},
+    residual::{Residual, final_norm, normalise, residual_dropout},
 };
 
 /// One layer: self-attention, then feed-forward, each in a residual connection.
@@ -36,15 +36,16 @@ impl EncoderLayer {
     ///
     /// - `x`: `[B, S, d_model]`
     /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be seen
-    /// - returns `[B, S, d_model]` and the attention weights `[B, H, S, S]`
+    /// - returns `[B, S, d_model]` and, where asked for, the attention weights `[B, H, S, S]`
     pub fn forward(
         &self,
         x: Tensor<3>,
         blocked: Option<Tensor<4, Bool>>,
-    ) -> (Tensor<3>, Tensor<4>) {
+        wants_weights: bool,
+    ) -> (Tensor<3>, Option<Tensor<4>>) {
         let y = self.self_attention_residual.enter(x.clone());
         let memory = self.self_attention.keys_values(y.clone(), 0);
-        let attention = self.self_attention.forward(y, &memory, blocked, 0);
+        let attention = self.self_attention.forward(y, &memory, blocked, 0, wants_weights);
         let x = self.self_attention_residual.leave(x, attention.context);
 
         let y = self.feed_forward_residual.enter(x.clone());
@@ -81,14 +82,14 @@ impl Encoder {
         mut weights: Option<&mut Vec<Tensor<4>>>,
     ) -> Tensor<3> {
         for layer in &self.layers {
-            let (y, attention) = layer.forward(x, blocked.clone());
+            let (y, attention) = layer.forward(x, blocked.clone(), weights.is_some());
             x = y;
             if let Some(weights) = &mut weights {
-                weights.push(attention);
+                weights.extend(attention);
             }
         }
         match &self.norm {
-            Some(norm) => norm.forward(x),
+            Some(norm) => normalise(norm, x),
             None => x,
         }
     }

@@ -1,20 +1,17 @@
 //! Position-wise feed-forward network: section 3.3 of the paper, equation 2.
 
-use std::f64::consts::FRAC_1_SQRT_2;
-
 use burn::{
     module::Module,
     nn::Linear,
-    tensor::{
-        Device, Tensor,
-        activation::{relu, silu},
-    },
+    tensor::{Device, Tensor},
 };
 
 use crate::{
+    attention::project,
     config::{Activation, ModelConfig},
     dropout::Dropout,
     init,
+    kernels::{self, Draw, Function},
 };
 
 /// `activation(x W_1 + b_1) W_2 + b_2`, the same for every token.
@@ -47,25 +44,22 @@ impl FeedForward {
     ///
     /// - `x`: `[B, L, d_model]`, and so is the result
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let inner = self.inner.forward(x.clone());
-        let active = match (&self.gate, self.activation) {
-            (Some(gate), _) => silu(gate.forward(x)) * inner,
-            (None, Activation::Gelu) => gelu(inner),
-            (None, Activation::Swish) => silu(inner),
-            (None, Activation::Relu | Activation::Gated) => relu(inner),
+        let draw = self.dropout.draw(&x.device());
+        let function = match self.activation {
+            Activation::Relu => Function::Relu,
+            Activation::Gelu => Function::Gelu,
+            Activation::Swish | Activation::Gated => Function::Swish,
         };
-        self.outer.forward(self.dropout.forward(active))
+        let inner = project(&self.inner, x.clone());
+        let active = match &self.gate {
+            Some(gate) => {
+                let gate = kernels::activation(project(gate, x), function, Draw::KeepAll);
+                kernels::dropout(gate * inner, draw)
+            }
+            None => kernels::activation(inner, function, draw),
+        };
+        project(&self.outer, active)
     }
-}
-
-/// `x · Φ(x) = x (1 + erf(x / √2)) / 2`.
-///
-/// Put together here because Burn's own `gelu` computes this, but on every backend except flex and
-/// LibTorch goes back by the derivative of the approximation with tanh (burn-backend 0.22.1,
-/// `gelu_backward`), which is off by up to a thousandth.
-fn gelu(x: Tensor<3>) -> Tensor<3> {
-    let twice_cdf = x.clone().mul_scalar(FRAC_1_SQRT_2).erf().add_scalar(1.0);
-    x.mul_scalar(0.5) * twice_cdf
 }
 
 #[cfg(test)]

@@ -61,7 +61,6 @@ pub mod transformer;
 pub mod classifier;
 pub mod language_model;
 
-#[cfg(feature = "cpu")]
 pub mod kernels;
 
 mod init;

@@ -9,6 +9,7 @@ use burn::{
 use crate::{
     config::{ModelConfig, NormPlacement},
     dropout::Dropout,
+    kernels,
 };
 
 /// Joins a sub-layer to its input: residual sum, layer normalisation and dropout in the order that
@@ -24,11 +25,7 @@ pub struct Residual {
 impl Residual {
     /// `share` is dropped from the sub-layer's output in training.
     pub(crate) fn new(config: &ModelConfig, share: f64, device: &Device) -> Self {
-        Self {
-            norm: LayerNormConfig::new(config.d_model).init(device),
-            dropout: Dropout::new(share),
-            placement: config.norm,
-        }
+        Self { norm: norm(config, device), dropout: Dropout::new(share), placement: config.norm }
     }
 
     /// What the sub-layer reads: `x`, normalised first in pre-norm.
@@ -38,7 +35,7 @@ impl Residual {
     /// - `x`: `[B, L, d_model]`, and so is the result
     pub fn enter(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
-            NormPlacement::Pre => self.norm.forward(x),
+            NormPlacement::Pre => normalise(&self.norm, x),
             NormPlacement::Post | NormPlacement::SublayerOutput => x,
         }
     }
@@ -49,10 +46,11 @@ impl Residual {
     ///
     /// - `x` and `y`: `[B, L, d_model]`, and so is the result
     pub fn leave(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
+        let draw = self.dropout.draw(&x.device());
         match self.placement {
-            NormPlacement::Pre => x + self.dropout.forward(y),
-            NormPlacement::Post => self.norm.forward(x + self.dropout.forward(y)),
-            NormPlacement::SublayerOutput => x + self.dropout.forward(self.norm.forward(y)),
+            NormPlacement::Pre => kernels::residual(x, y, draw),
+            NormPlacement::Post => normalise(&self.norm, kernels::residual(x, y, draw)),
+            NormPlacement::SublayerOutput => kernels::residual(x, normalise(&self.norm, y), draw),
         }
     }
 }
@@ -60,7 +58,19 @@ impl Residual {
 /// The norm after a whole stack, which only pre-norm needs: without it the sum of all residuals
 /// would leave the stack unnormalised.
 pub(crate) fn final_norm(config: &ModelConfig, device: &Device) -> Option<LayerNorm> {
-    (config.norm == NormPlacement::Pre).then(|| LayerNormConfig::new(config.d_model).init(device))
+    (config.norm == NormPlacement::Pre).then(|| norm(config, device))
+}
+
+fn norm(config: &ModelConfig, device: &Device) -> LayerNorm {
+    LayerNormConfig::new(config.d_model).with_epsilon(kernels::NORM_EPSILON).init(device)
+}
+
+/// `[B, L, d_model]`, each token with mean 0 and variance 1, then scaled and shifted.
+pub(crate) fn normalise(norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
+    match &norm.beta {
+        Some(beta) => kernels::layer_norm(x, norm.gamma.val(), beta.val()),
+        None => norm.forward(x),
+    }
 }
 
 /// The share dropped after every sub-layer but the encoder's self-attention.

@@ -22,6 +22,7 @@ pub mod recipe;
 
 pub mod trainer;
 
+pub mod adam;
 pub mod loss;
 pub mod schedule;
 pub mod step;

@@ -1,55 +1,37 @@
 //! Label-smoothed cross-entropy: section 5.4 of the paper, Szegedy et al. 2016.
 //!
-//! Axis letters: `B` batch, `T` target tokens, `V` target vocabulary, `N = B · T`.
+//! Axis letters: `B` batch, `T` target tokens, `V` target vocabulary.
 
 use burn::tensor::{Int, Tensor};
 use tx_data::special::PAD;
+use tx_model::kernels;
 
-/// The loss of a batch, summed over its real tokens; padding counts for nothing.
-///
-/// For logits `x`, the right token `y` and smoothing `ε`, a token costs
-///
-/// ```text
-/// -Σ_v q_v log softmax(x)_v        q_v = (1 - ε) [v = y] + ε / V
-/// = log Σ_v exp x_v - (1 - ε) x_y - ε mean(x)
-/// ```
-///
-/// as in PyTorch. A sum, with the number of tokens known from the batch, lets batches of any size
-/// be joined exactly: no average of averages.
+/// What a batch cost.
+#[derive(Debug, Clone)]
+pub struct BatchLoss {
+    /// Summed over the real tokens, in nats: `[1]`. A sum, with the number of tokens known from the
+    /// batch, lets batches of any size be joined exactly: no average of averages.
+    pub sum: Tensor<1>,
+    /// How many real tokens have the highest logit where they should: `[1]`.
+    pub correct: Tensor<1, Int>,
+}
+
+/// The loss of a batch; padding counts for nothing. What a token costs is written at
+/// [`kernels::cross_entropy`]; it is the same as in PyTorch.
 ///
 /// # Shapes
 ///
 /// - `logits`: `[B, T, V]`; `target`: ids `[B, T]`
-/// - returns `[1]`, in nats
 pub fn smoothed_cross_entropy(
     logits: Tensor<3>,
     target: Tensor<2, Int>,
     smoothing: f64,
-) -> Tensor<1> {
+) -> BatchLoss {
     let [batch, len, vocabulary] = logits.dims();
-    let x_nv = logits.reshape([batch * len, vocabulary]);
-    let target_n1 = target.reshape([batch * len, 1]);
-
-    // Shifted by the largest logit, no exponential overflows; the shift cancels out.
-    let max_n1 = x_nv.clone().detach().max_dim(1);
-    let log_sum_n1 = (x_nv.clone() - max_n1.clone()).exp().sum_dim(1).log() + max_n1;
-    let right_n1 = x_nv.clone().gather(1, target_n1.clone());
-    let mut loss_n1 = log_sum_n1 - right_n1 * (1.0 - smoothing);
-    if smoothing > 0.0 {
-        loss_n1 = loss_n1 - x_nv.mean_dim(1) * smoothing;
-    }
-    loss_n1.mask_fill(target_n1.equal_elem(PAD), 0.0).sum()
-}
-
-/// How many real tokens have the highest logit where they should: `[1]`, a whole number.
-///
-/// # Shapes
-///
-/// - `logits`: `[B, T, V]`; `target`: ids `[B, T]`
-pub fn correct_tokens(logits: Tensor<3>, target: Tensor<2, Int>) -> Tensor<1, Int> {
-    let best = logits.detach().argmax(2).squeeze_dim(2);
-    let right = best.equal(target.clone()).bool_and(target.not_equal_elem(PAD));
-    right.int().sum()
+    let logits = logits.reshape([batch * len, vocabulary]);
+    let target = target.reshape([batch * len]);
+    let (sum, correct) = kernels::cross_entropy(logits, target, smoothing, PAD);
+    BatchLoss { sum, correct }
 }
 
 #[cfg(test)]
@@ -76,9 +58,9 @@ mod tests {
         {
             let loss = smoothed_cross_entropy(logits.clone(), target.clone(), smoothing);
             let expected = TensorData::from([expected]);
-            loss.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
+            loss.sum.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
+            assert_eq!(loss.correct.into_scalar::<i64>(), 1);
         }
-        assert_eq!(correct_tokens(logits, target).into_scalar::<i64>(), 1);
     }
 
     #[test]
@@ -86,7 +68,7 @@ mod tests {
         let device = Device::flex();
         let logits = Tensor::<3>::from_data([[[1e30, -1e30, 0.0]]], &device);
         let target = Tensor::<2, Int>::from_data([[1]], &device);
-        let loss = smoothed_cross_entropy(logits, target, 0.0).into_scalar::<f32>();
+        let loss = smoothed_cross_entropy(logits, target, 0.0).sum.into_scalar::<f32>();
         assert!(loss.is_finite() && loss > 1e30, "{loss}");
     }
 }

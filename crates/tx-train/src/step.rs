@@ -13,9 +13,12 @@ use burn::{
     train::{InferenceStep, ItemLazy, TrainOutput, TrainStep},
 };
 use tx_data::Seq2SeqBatch;
-use tx_model::{Transformer, TransformerInput};
+use tx_model::{
+    Transformer, TransformerInput,
+    kernels::{SumOfSquares, sum_of_squares},
+};
 
-use crate::loss::{correct_tokens, smoothed_cross_entropy};
+use crate::loss::smoothed_cross_entropy;
 
 /// A Transformer with what Burn's Learner must know to train it.
 #[derive(Module, Debug)]
@@ -103,15 +106,14 @@ impl Seq2Seq {
             target: batch.target_in,
             target_blocked: batch.target_blocked,
         });
-        let correct = correct_tokens(logits.clone(), batch.target_out.clone());
         let loss = smoothed_cross_entropy(logits, batch.target_out, smoothing);
         let output = StepOutput {
-            loss_sum: loss.clone().into_scalar::<f64>(),
-            correct: correct.into_scalar::<i64>() as usize,
+            loss_sum: loss.sum.clone().into_scalar::<f64>(),
+            correct: loss.correct.into_scalar::<i64>() as usize,
             target_tokens: batch.target_tokens,
             source_tokens: batch.source_tokens,
         };
-        (loss, output)
+        (loss.sum, output)
     }
 }
 
@@ -133,9 +135,10 @@ impl TrainStep for Seq2Seq {
         learning_rate: ModuleLearningRate,
         mut gradients: GradientsParams,
     ) -> Self {
-        let mut squares = Squares { gradients: &gradients, sum: None };
+        let mut squares = Squares { gradients: &gradients, here: 0.0, on_device: None };
         self.visit(&mut squares);
-        let norm = squares.sum.map_or(0.0, |sum| sum.into_scalar::<f64>().sqrt());
+        let on_device = squares.on_device.map_or(0.0, |sum| sum.into_scalar::<f64>());
+        let norm = (squares.here + on_device).sqrt();
         self.gradient_norm.set(norm);
         if !norm.is_finite() {
             return self;
@@ -161,18 +164,23 @@ impl InferenceStep for Seq2Seq {
 /// Adds up the squares of all gradients.
 struct Squares<'a> {
     gradients: &'a GradientsParams,
+    here: f64,
     /// `[1]`
-    sum: Option<Tensor<1>>,
+    on_device: Option<Tensor<1>>,
 }
 
 impl ModuleVisitor for Squares<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            let square = gradient.square().sum();
-            self.sum = Some(match self.sum.take() {
-                Some(sum) => sum + square,
-                None => square,
-            });
+            match sum_of_squares(gradient) {
+                SumOfSquares::Here(square) => self.here += square,
+                SumOfSquares::OnDevice(square) => {
+                    self.on_device = Some(match self.on_device.take() {
+                        Some(sum) => sum + square,
+                        None => square,
+                    });
+                }
+            }
         }
     }
 }

@@ -8,7 +8,6 @@ use std::{
 
 use burn::{
     module::Module,
-    optim::{AdamConfig, AdamWConfig, ModuleOptimizer, decay::WeightDecayConfig},
     tensor::Device,
     train::{Learner, SupervisedTraining, TrainingStrategy, renderer::MetricsRenderer},
 };
@@ -20,8 +19,9 @@ use tx_infer::{Bundle, file::write_whole};
 use tx_model::{Transformer, VocabSizes};
 
 use crate::{
+    adam::Adam,
     checkpoint::{self, RunState},
-    config::{OptimizationConfig, OptimizerKind, TrainConfig},
+    config::TrainConfig,
     corpus,
     error::TrainError,
     progress::{Budget, Progress},
@@ -150,7 +150,7 @@ impl Trainer {
             provenance: provenance(&config, &state, parts.train.len(), parts.validation.len()),
         };
         let mut learner =
-            Learner::new(seq2seq, optimizer(&config.train), schedule(&config, budget));
+            Learner::new(seq2seq, Adam::new(&config.train).into(), schedule(&config, budget));
         if resume {
             checkpoint::load(&mut learner, &state, &run)?;
             say(&format!("resuming after epoch {} (update {})", state.epoch, state.step));
@@ -237,27 +237,6 @@ impl Prepared {
         let valid = encode(&parts.validation, "validation")?;
         let data = fingerprint(&parts);
         Ok(Self { parts, data, tokenizers, vocab, train, valid })
-    }
-}
-
-fn optimizer(config: &OptimizationConfig) -> ModuleOptimizer {
-    match config.optimizer {
-        OptimizerKind::Adam => {
-            let decay =
-                (config.weight_decay > 0.0).then(|| WeightDecayConfig::new(config.weight_decay));
-            AdamConfig::new()
-                .with_beta_1(config.beta1)
-                .with_beta_2(config.beta2)
-                .with_epsilon(config.epsilon)
-                .with_weight_decay(decay)
-                .init()
-        }
-        OptimizerKind::AdamW => AdamWConfig::new()
-            .with_beta_1(config.beta1)
-            .with_beta_2(config.beta2)
-            .with_epsilon(config.epsilon)
-            .with_weight_decay(config.weight_decay)
-            .init(),
     }
 }
 

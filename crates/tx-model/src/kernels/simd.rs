@@ -10,6 +10,9 @@
 pub const LANES: usize = 64;
 
 /// Runs `work`, and whatever is inlined into it, compiled for the widest vectors there are.
+///
+/// A closure of more than a line needs `#[inline(always)]` for that, and whatever it calls: what is
+/// not inlined is compiled for the oldest processor.
 #[inline(always)]
 pub fn vectorised<R>(work: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(work)

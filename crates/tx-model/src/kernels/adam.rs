@@ -1,0 +1,77 @@
+//! One update by Adam (Kingma and Ba 2015), all in one pass.
+
+use burn::backend::flex::FlexTensor;
+use rayon::prelude::*;
+
+use super::{
+    AdamUpdate,
+    flex::{contiguous, floats, writable},
+    rows::per_piece,
+    simd::{sum_of, vectorised},
+};
+
+/// See [`adam`](super::adam()).
+///
+/// # Shapes
+///
+/// - all four alike
+pub fn update(
+    parameter: FlexTensor,
+    gradient: FlexTensor,
+    first: FlexTensor,
+    second: FlexTensor,
+    update: AdamUpdate,
+) -> (FlexTensor, FlexTensor, FlexTensor) {
+    let AdamUpdate { beta_1, beta_2, step, epsilon, penalty, shrink } = update;
+    let [mut parameter, mut first, mut second] = [parameter, first, second].map(writable);
+    let gradient = contiguous(gradient);
+    let piece = per_piece(1);
+    let one = |parameter: &mut [f32], first: &mut [f32], second: &mut [f32], gradient: &[f32]| {
+        vectorised(
+            #[inline(always)]
+            || {
+                let moments = first.iter_mut().zip(second).zip(gradient);
+                for (x, ((m, v), g)) in parameter.iter_mut().zip(moments) {
+                    let g = g + penalty * *x;
+                    *m = beta_1 * *m + (1.0 - beta_1) * g;
+                    *v = beta_2 * *v + (1.0 - beta_2) * g * g;
+                    *x = shrink * *x - step * *m / (v.sqrt() + epsilon);
+                }
+            },
+        );
+    };
+    let (x, m, v, g) = (
+        parameter.storage_mut::<f32>(),
+        first.storage_mut::<f32>(),
+        second.storage_mut::<f32>(),
+        floats(&gradient),
+    );
+    if x.len() <= piece {
+        one(x, m, v, g);
+    } else {
+        x.par_chunks_mut(piece)
+            .zip(m.par_chunks_mut(piece))
+            .zip(v.par_chunks_mut(piece))
+            .zip(g.par_chunks(piece))
+            .for_each(|(((x, m), v), g)| one(x, m, v, g));
+    }
+    (parameter, first, second)
+}
+
+/// `Σ x²`
+pub fn sum_of_squares(x: FlexTensor) -> f64 {
+    let x = contiguous(x);
+    let one = |x: &[f32]| {
+        f64::from(vectorised(
+            #[inline(always)]
+            || sum_of(x, |x| x * x),
+        ))
+    };
+    let piece = per_piece(1);
+    let parts: Vec<f64> = if floats(&x).len() <= piece {
+        vec![one(floats(&x))]
+    } else {
+        floats(&x).par_chunks(piece).map(one).collect()
+    };
+    parts.iter().sum()
+}

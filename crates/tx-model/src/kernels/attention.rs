@@ -1,0 +1,257 @@
+//! Scaled dot-product attention and back, one sentence and head at a time.
+//!
+//! Letters as in [`crate::attention`]. The weights `[Q, K]` of one head are made, used and
+//! forgotten while they are in the cache of a core; for the way back they are made again from the
+//! logarithm of each row's sum (Dao et al. 2022, "FlashAttention"), so that no `[B, H, Q, K]` is
+//! ever kept.
+
+use burn::backend::flex::FlexTensor;
+use rayon::prelude::*;
+
+use super::{
+    dropped::Dropped,
+    flex::{dims, floats, tensor},
+    matrix::{Matrix, Output, Write, multiply_here},
+    simd::{exp, max, sum_of, sum_of_two, vectorised},
+};
+
+/// `dropout(softmax(q kᵀ / √D)) v`, and the logarithm of each row's sum of exponentials,
+/// `[B, H, Q]`.
+///
+/// # Shapes
+///
+/// - `q`: `[B, H, Q, D]`; `k` and `v`: `[B, H, K, D]`; in any order in memory
+/// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be seen
+/// - returns `[B, Q, M]`; zeros for a query with every key blocked
+pub fn forward(
+    q: &FlexTensor,
+    k: &FlexTensor,
+    v: &FlexTensor,
+    blocked: Option<&FlexTensor>,
+    dropped: Option<Dropped>,
+) -> (FlexTensor, Vec<f32>) {
+    let [batch, n_heads, n_queries, d_head] = dims(q);
+    let [_, _, n_keys, _] = dims(k);
+    let heads = Heads { q: Head::of(q), k: Head::of(k), v: Head::of(v) };
+    let blocked = blocked.map(Mask::of);
+    let d_model = n_heads * d_head;
+    let mut out = vec![0.0; batch * n_queries * d_model];
+    let mut log_sums = vec![0.0; batch * n_heads * n_queries];
+
+    let sentence = |scores: &mut Vec<f32>,
+                    (b, (out, log_sums)): (usize, (&mut [f32], &mut [f32]))| {
+        scores.resize(n_queries * n_keys, 0.0);
+        for h in 0..n_heads {
+            heads.scores(b, h, scores);
+            let log_sums = &mut log_sums[h * n_queries..][..n_queries];
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (i, (row, log_sum)) in
+                        scores.chunks_exact_mut(n_keys).zip(log_sums).enumerate()
+                    {
+                        block(row, blocked.as_ref(), [b, h, i]);
+                        *log_sum = softmax(row);
+                        if let Some(dropped) = dropped {
+                            dropped.row((b * n_heads + h) * n_queries + i).apply(row);
+                        }
+                    }
+                },
+            );
+            let weights = Matrix::new(scores, n_queries, n_keys);
+            let mixed = Output::with_step(&mut out[h * d_head..], d_model);
+            multiply_here(weights, heads.v.matrix(b, h), 1.0, mixed, Write::Replace);
+        }
+    };
+    if n_queries > 0 && n_keys > 0 && d_model > 0 {
+        out.par_chunks_mut(n_queries * d_model)
+            .zip(log_sums.par_chunks_mut(n_heads * n_queries))
+            .enumerate()
+            .for_each_init(Vec::new, sentence);
+    }
+    (tensor(out, [batch, n_queries, d_model]), log_sums)
+}
+
+/// Gradients of `q`, `k` and `v`, of their shapes.
+///
+/// With `P` the weights, `D` dropout's factors and `∘` the product by places:
+/// `dV = (P ∘ D)ᵀ dY`, `dP = (dY Vᵀ) ∘ D`, `dS = P ∘ (dP - Σ_k P dP)`, `dQ = dS K / √d`,
+/// `dK = dSᵀ Q / √d`.
+pub fn backward(
+    [q, k, v]: [&FlexTensor; 3],
+    blocked: Option<&FlexTensor>,
+    dropped: Option<Dropped>,
+    log_sums: &[f32],
+    dy: &FlexTensor,
+) -> [FlexTensor; 3] {
+    let [batch, n_heads, n_queries, d_head] = dims(q);
+    let [_, _, n_keys, _] = dims(k);
+    let heads = Heads { q: Head::of(q), k: Head::of(k), v: Head::of(v) };
+    let blocked = blocked.map(Mask::of);
+    let d_model = n_heads * d_head;
+    let scale = heads.scale();
+    let dy = floats(dy);
+    let mut dq = vec![0.0; batch * n_queries * d_model];
+    let mut dk = vec![0.0; batch * n_keys * d_model];
+    let mut dv = vec![0.0; batch * n_keys * d_model];
+
+    type Parts<'a> = ((&'a mut [f32], &'a mut [f32]), &'a mut [f32]);
+    let sentence = |scratch: &mut [Vec<f32>; 2], (b, ((dq, dk), dv)): (usize, Parts<'_>)| {
+        let [weights, slopes] = scratch;
+        weights.resize(n_queries * n_keys, 0.0);
+        slopes.resize(n_queries * n_keys, 0.0);
+        for h in 0..n_heads {
+            let row_of = |i: usize| (b * n_heads + h) * n_queries + i;
+            let dy = &dy[b * n_queries * d_model + h * d_head..];
+            let dy = Matrix::with_steps(dy, [n_queries, d_head], [d_model, 1]);
+
+            heads.scores(b, h, weights);
+            multiply_here(
+                dy,
+                heads.v.matrix(b, h).transposed(),
+                1.0,
+                Output::new(slopes, n_keys),
+                Write::Replace,
+            );
+            vectorised(
+                #[inline(always)]
+                || {
+                    let rows =
+                        weights.chunks_exact_mut(n_keys).zip(slopes.chunks_exact_mut(n_keys));
+                    for (i, (p, dp)) in rows.enumerate() {
+                        block(p, blocked.as_ref(), [b, h, i]);
+                        let log_sum = log_sums[row_of(i)];
+                        for p in p.iter_mut() {
+                            *p = exp(*p - log_sum);
+                        }
+                        let factors = dropped.map(|dropped| dropped.row(row_of(i)));
+                        if let Some(factors) = factors {
+                            factors.apply(dp);
+                        }
+                        let along = sum_of_two(p, dp, |p, dp| p * dp);
+                        for (dp, p) in dp.iter_mut().zip(p.iter()) {
+                            *dp = p * (*dp - along);
+                        }
+                        if let Some(factors) = factors {
+                            factors.apply(p);
+                        }
+                    }
+                },
+            );
+            let weights = Matrix::new(weights, n_queries, n_keys);
+            let slopes = Matrix::new(slopes, n_queries, n_keys);
+            let to = |out| Output::with_step(out, d_model);
+            let [dq, dk, dv] = [&mut *dq, dk, dv].map(|out| to(&mut out[h * d_head..]));
+            multiply_here(weights.transposed(), dy, 1.0, dv, Write::Replace);
+            multiply_here(slopes, heads.k.matrix(b, h), scale, dq, Write::Replace);
+            multiply_here(slopes.transposed(), heads.q.matrix(b, h), scale, dk, Write::Replace);
+        }
+    };
+    if n_queries > 0 && n_keys > 0 && d_model > 0 {
+        dq.par_chunks_mut(n_queries * d_model)
+            .zip(dk.par_chunks_mut(n_keys * d_model))
+            .zip(dv.par_chunks_mut(n_keys * d_model))
+            .enumerate()
+            .for_each_init(Default::default, sentence);
+    }
+    [(dq, n_queries), (dk, n_keys), (dv, n_keys)].map(|(gradient, len)| {
+        tensor(gradient, [batch, len, n_heads, d_head]).permute(&[0, 2, 1, 3])
+    })
+}
+
+/// Queries, keys and values of all heads.
+struct Heads<'a> {
+    q: Head<'a>,
+    k: Head<'a>,
+    v: Head<'a>,
+}
+
+impl Heads<'_> {
+    fn scale(&self) -> f32 {
+        1.0 / (self.q.shape[1] as f32).sqrt()
+    }
+
+    /// `q kᵀ / √D` of one head.
+    fn scores(&self, b: usize, h: usize, scores: &mut [f32]) {
+        let (q, k) = (self.q.matrix(b, h), self.k.matrix(b, h).transposed());
+        let out = Output::new(scores, self.k.shape[0]);
+        multiply_here(q, k, self.scale(), out, Write::Replace);
+    }
+}
+
+/// The heads of queries, keys or values as they lie in memory.
+struct Head<'a> {
+    data: &'a [f32],
+    /// Positions and features.
+    shape: [usize; 2],
+    /// From one sentence, head, position and feature to the next.
+    steps: [usize; 4],
+}
+
+impl<'a> Head<'a> {
+    fn of(tensor: &'a FlexTensor) -> Self {
+        let layout = tensor.layout();
+        let [_, _, len, d_head] = dims(tensor);
+        let steps = std::array::from_fn(|i| layout.strides()[i] as usize);
+        let data = &tensor.storage::<f32>()[layout.start_offset()..];
+        Self { data, shape: [len, d_head], steps }
+    }
+
+    fn matrix(&self, b: usize, h: usize) -> Matrix<'a> {
+        let [sentence, head, position, feature] = self.steps;
+        Matrix::with_steps(&self.data[b * sentence + h * head..], self.shape, [position, feature])
+    }
+}
+
+/// What must not be seen, as it lies in memory.
+struct Mask<'a> {
+    data: &'a [u8],
+    /// From one sentence, head, query and key to the next; 0 where one serves all.
+    steps: [usize; 4],
+}
+
+impl<'a> Mask<'a> {
+    fn of(tensor: &'a FlexTensor) -> Self {
+        let layout = tensor.layout();
+        let shape = dims::<4>(tensor);
+        let step = |i: usize| if shape[i] == 1 { 0 } else { layout.strides()[i] as usize };
+        let data = &tensor.storage::<u8>()[layout.start_offset()..];
+        Self { data, steps: std::array::from_fn(step) }
+    }
+}
+
+/// Minus infinity where the query of sentence, head and place `[b, h, i]` must not look.
+#[inline(always)]
+fn block(scores: &mut [f32], mask: Option<&Mask<'_>>, [b, h, i]: [usize; 3]) {
+    let Some(Mask { data, steps }) = mask else { return };
+    let row = &data[b * steps[0] + h * steps[1] + i * steps[2]..];
+    if steps[3] == 1 {
+        for (score, &blocked) in scores.iter_mut().zip(row) {
+            *score = if blocked == 0 { *score } else { f32::NEG_INFINITY };
+        }
+    } else {
+        for (j, score) in scores.iter_mut().enumerate() {
+            *score = if row[j * steps[3]] == 0 { *score } else { f32::NEG_INFINITY };
+        }
+    }
+}
+
+/// Turns a row of scores into weights that sum to 1, or into zeros if all are minus infinity; gives
+/// the logarithm of the sum of exponentials, which is infinite then.
+#[inline(always)]
+fn softmax(row: &mut [f32]) -> f32 {
+    let largest = max(row);
+    if largest == f32::NEG_INFINITY {
+        row.fill(0.0);
+        return f32::INFINITY;
+    }
+    for x in row.iter_mut() {
+        *x = exp(*x - largest);
+    }
+    let sum = sum_of(row, |x| x);
+    let factor = 1.0 / sum;
+    for x in row.iter_mut() {
+        *x *= factor;
+    }
+    largest + sum.ln()
+}

@@ -1,0 +1,103 @@
+//! `dropout(scale · table[id] + position)`, and back.
+
+use burn::backend::flex::FlexTensor;
+
+use super::{
+    dropped::Dropped,
+    flex::{dims, floats, ids, rows, tensor},
+    rows::each_piece,
+    simd::vectorised,
+};
+
+/// What an embedding does beside looking up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Manner {
+    /// Multiplies the table's rows.
+    pub scale: f32,
+    /// What is dropped in training.
+    pub dropped: Option<Dropped>,
+}
+
+/// # Shapes
+///
+/// - `table`: `[V, d_model]`; `tokens`: `[B, L]`; `positions`: `[L, d_model]`
+/// - returns `[B, L, d_model]`
+pub fn forward(
+    table: &FlexTensor,
+    tokens: &FlexTensor,
+    positions: Option<&FlexTensor>,
+    manner: Manner,
+) -> FlexTensor {
+    let [batch, len] = dims(tokens);
+    let [_, width] = dims(table);
+    let (table, tokens, positions) = (floats(table), ids(tokens), positions.map(floats));
+    let mut out = vec![0.0; batch * len * width];
+    each_piece(&mut out, width, |first, out| {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (i, out) in out.chunks_exact_mut(width).enumerate() {
+                    let place = first + i;
+                    let row = &table[tokens[place] as usize * width..][..width];
+                    match positions {
+                        Some(positions) => {
+                            let position = &positions[place % len * width..][..width];
+                            for ((out, x), position) in out.iter_mut().zip(row).zip(position) {
+                                *out = x * manner.scale + position;
+                            }
+                        }
+                        None => {
+                            for (out, x) in out.iter_mut().zip(row) {
+                                *out = x * manner.scale;
+                            }
+                        }
+                    }
+                    if let Some(dropped) = manner.dropped {
+                        dropped.row(place).apply(out);
+                    }
+                }
+            },
+        );
+    });
+    tensor(out, [batch, len, width])
+}
+
+/// What goes back to the table: `[V, d_model]`. `dy` has been through the dropout already.
+pub fn gradient_of_table(
+    dy: &FlexTensor,
+    tokens: &FlexTensor,
+    vocabulary: usize,
+    scale: f32,
+) -> FlexTensor {
+    let [_, width] = rows(dy);
+    let mut gradient = vec![0.0; vocabulary * width];
+    vectorised(
+        #[inline(always)]
+        || {
+            for (dy, &token) in floats(dy).chunks_exact(width).zip(ids(tokens)) {
+                let row = &mut gradient[token as usize * width..][..width];
+                for (sum, dy) in row.iter_mut().zip(dy) {
+                    *sum += dy * scale;
+                }
+            }
+        },
+    );
+    tensor(gradient, [vocabulary, width])
+}
+
+/// What goes back to the positions: `[L, d_model]`.
+pub fn gradient_of_positions(dy: &FlexTensor) -> FlexTensor {
+    let [_, len, width] = dims(dy);
+    let mut gradient = vec![0.0; len * width];
+    vectorised(
+        #[inline(always)]
+        || {
+            for dy in floats(dy).chunks_exact((len * width).max(1)) {
+                for (sum, dy) in gradient.iter_mut().zip(dy) {
+                    *sum += dy;
+                }
+            }
+        },
+    );
+    tensor(gradient, [len, width])
+}

@@ -1,0 +1,194 @@
+//! Matrix products, by the `gemm` crate: the one place with raw pointers.
+
+use gemm::Parallelism;
+
+/// Products with more multiplications than this are shared among the cores.
+const SHARED: usize = 1 << 21;
+
+/// A matrix of numbers that lie in memory at regular steps; element `(i, j)` is
+/// `data[i · row_step + j · column_step]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Matrix<'a> {
+    data: &'a [f32],
+    rows: usize,
+    columns: usize,
+    row_step: usize,
+    column_step: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// Row by row without gaps.
+    pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
+        Self::with_steps(data, [rows, columns], [columns, 1])
+    }
+
+    /// Of `shape` rows and columns, with the steps from one to the next.
+    ///
+    /// # Panics
+    ///
+    /// When the last element lies beyond the data.
+    pub fn with_steps(data: &'a [f32], shape: [usize; 2], steps: [usize; 2]) -> Self {
+        assert!(fits(data.len(), shape, steps), "{shape:?} by {steps:?} in {}", data.len());
+        let ([rows, columns], [row_step, column_step]) = (shape, steps);
+        Self { data, rows, columns, row_step, column_step }
+    }
+
+    /// The same numbers with rows and columns exchanged.
+    pub fn transposed(self) -> Self {
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_step: self.column_step,
+            column_step: self.row_step,
+            ..self
+        }
+    }
+}
+
+/// Where a product goes: row by row, each row without gaps.
+#[derive(Debug)]
+pub struct Output<'a> {
+    data: &'a mut [f32],
+    row_step: usize,
+}
+
+impl<'a> Output<'a> {
+    /// Rows one after the other.
+    pub fn new(data: &'a mut [f32], columns: usize) -> Self {
+        Self { data, row_step: columns }
+    }
+
+    /// Rows that begin `row_step` places from one another.
+    pub fn with_step(data: &'a mut [f32], row_step: usize) -> Self {
+        Self { data, row_step }
+    }
+}
+
+/// What becomes of the numbers that are in the output before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Write {
+    /// They are overwritten.
+    Replace,
+    /// The product is added to them.
+    Add,
+}
+
+/// `out = factor · a b`, or that added to `out`. Large products are shared among the cores.
+///
+/// # Panics
+///
+/// When the shapes disagree.
+pub fn multiply(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>, write: Write) {
+    let work = a.rows.saturating_mul(a.columns).saturating_mul(b.columns);
+    let share = if work >= SHARED { Parallelism::Rayon(0) } else { Parallelism::None };
+    product(a, b, factor, out, write, share);
+}
+
+/// As [`multiply`], on this thread alone: for work that is shared out already.
+///
+/// # Panics
+///
+/// When the shapes disagree.
+pub fn multiply_here(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>, write: Write) {
+    product(a, b, factor, out, write, Parallelism::None);
+}
+
+fn product(
+    a: Matrix<'_>,
+    b: Matrix<'_>,
+    factor: f32,
+    out: Output<'_>,
+    write: Write,
+    share: Parallelism,
+) {
+    assert_eq!(a.columns, b.rows, "inner sizes");
+    assert!(
+        out.row_step >= b.columns || a.rows <= 1,
+        "rows of {} lie {} apart",
+        b.columns,
+        out.row_step
+    );
+    assert!(fits(out.data.len(), [a.rows, b.columns], [out.row_step, 1]), "output is too small");
+    if a.rows == 0 || b.columns == 0 {
+        return;
+    }
+    let add = write == Write::Add;
+    // SAFETY: `Matrix::with_steps` and the assertions above say that every element that is read
+    // lies in its slice, and every element that is written in `out.data`, which is borrowed for
+    // writing and so overlaps neither input; the assertion on `row_step` says that no two written
+    // elements are one. Sizes and steps of slices in memory are far below `isize::MAX`.
+    #[allow(unsafe_code)]
+    unsafe {
+        gemm::gemm(
+            a.rows,
+            b.columns,
+            a.columns,
+            out.data.as_mut_ptr(),
+            1,
+            out.row_step as isize,
+            add,
+            a.data.as_ptr(),
+            a.column_step as isize,
+            a.row_step as isize,
+            b.data.as_ptr(),
+            b.column_step as isize,
+            b.row_step as isize,
+            if add { 1.0 } else { 0.0 },
+            factor,
+            false,
+            false,
+            false,
+            share,
+        );
+    }
+}
+
+fn fits(len: usize, [rows, columns]: [usize; 2], [row_step, column_step]: [usize; 2]) -> bool {
+    rows == 0 || columns == 0 || (rows - 1) * row_step + (columns - 1) * column_step < len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whole numbers, so exact in any order.
+    #[test]
+    fn any_shape_any_steps() {
+        let number = |i: usize| ((i * 31) % 17) as f32 - 8.0;
+        for (rows, inner, columns) in
+            [(1, 1, 1), (0, 3, 2), (3, 0, 2), (2, 3, 0), (3, 5, 7), (17, 33, 9), (130, 130, 130)]
+        {
+            let a: Vec<f32> = (0..rows * inner).map(number).collect();
+            let b: Vec<f32> = (0..inner * columns).map(|i| number(i + 5)).collect();
+            let b_turned: Vec<f32> =
+                (0..columns * inner).map(|i| b[(i % inner) * columns + i / inner]).collect();
+            let expected = |i: usize, j: usize| -> f32 {
+                (0..inner).map(|k| a[i * inner + k] * b[k * columns + j]).sum()
+            };
+            let step = columns + 3;
+            let mut out = vec![100.0; rows * step];
+            let left = Matrix::new(&a, rows, inner);
+            let right = Matrix::new(&b_turned, columns, inner).transposed();
+            multiply(left, right, 2.0, Output::with_step(&mut out, step), Write::Add);
+            for i in 0..rows {
+                for j in 0..step {
+                    let added = if j < columns { 2.0 * expected(i, j) } else { 0.0 };
+                    assert_eq!(out[i * step + j], 100.0 + added);
+                }
+            }
+            let mut out = vec![f32::NAN; rows * columns];
+            let right = Matrix::new(&b, inner, columns);
+            multiply_here(left, right, 1.0, Output::new(&mut out, columns), Write::Replace);
+            assert!((0..rows * columns).all(|i| out[i] == expected(i / columns, i % columns)));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "inner sizes")]
+    fn shapes_must_agree() {
+        let x = [0.0; 6];
+        let mut out = [0.0; 4];
+        let (a, b) = (Matrix::new(&x, 2, 3), Matrix::new(&x, 2, 3));
+        multiply(a, b, 1.0, Output::new(&mut out, 3), Write::Replace);
+    }
+}

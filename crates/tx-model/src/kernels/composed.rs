@@ -80,7 +80,8 @@ pub fn dropout<const D: usize>(x: Tensor<D>, draw: Draw) -> Tensor<D> {
                 let row = dropped.row(row);
                 (0..width).map(move |column| row.factor(column))
             });
-            Tensor::from_data(TensorData::new(factors.collect::<Vec<f32>>(), shape), &device)
+            let factors = TensorData::new(factors.collect::<Vec<f32>>(), shape);
+            Tensor::from_data(factors, (&device, x.dtype()))
         }
         Draw::OnDevice(share) => {
             let keep = 1.0 - share;

@@ -42,7 +42,7 @@ mod extension;
 #[cfg(all(feature = "cpu", feature = "autodiff"))]
 mod gradients;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cpu", feature = "autodiff"))]
 mod tests;
 
 #[cfg(feature = "cpu")]

@@ -1,1 +1,351 @@
+//! Every kernel against its composed version in double precision: values, gradients of all inputs,
+//! and once against finite differences.
+//!
+//! Kernels serve `flex` alone, so the same function called with tensors of another backend is the
+//! composed version: here `ndarray`, whose doubles share no line of code with the kernels.
 
+use burn::tensor::{Device, FloatDType, TensorData};
+
+use super::*;
+
+/// Largest difference between a kernel and its reference, in parts of the largest number there.
+const LIMIT: f64 = 2e-6;
+
+/// Who computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Road {
+    /// A kernel, in single precision.
+    Kernel,
+    /// The composed version, in double precision.
+    Reference,
+    /// The same by `flex`, whose functions are exact to the last bits of a double. (Its product of
+    /// some small matrices of doubles crashes: gemm-f64 0.19.0, `hx2x1`.)
+    Exact,
+}
+
+impl Road {
+    #[allow(deprecated)]
+    fn device(self) -> Device {
+        match self {
+            Self::Kernel | Self::Exact => Device::flex(),
+            Self::Reference => Device::ndarray(),
+        }
+        .autodiff()
+    }
+}
+
+/// A function of some tensors, each given flat, whose result is given flat.
+trait Subject: Fn(&[Tensor<1>]) -> Tensor<1> {}
+impl<F: Fn(&[Tensor<1>]) -> Tensor<1>> Subject for F {}
+
+/// Holds `f` of inputs with `sizes` elements against itself in double precision.
+fn check(name: &str, sizes: &[usize], f: impl Subject) {
+    let (found, found_gradients) = run(sizes, Road::Kernel, &f);
+    let (expected, expected_gradients) = run(sizes, Road::Reference, &f);
+    assert_close(&format!("{name}: value"), &found, &expected);
+    for (i, (found, expected)) in found_gradients.iter().zip(&expected_gradients).enumerate() {
+        assert_close(&format!("{name}: gradient {i}"), found, expected);
+    }
+}
+
+/// The result, and the gradients of `Σ result · noise`.
+fn run(sizes: &[usize], road: Road, f: &impl Subject) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let inputs: Vec<Tensor<1>> =
+        sizes.iter().zip(1..).map(|(&size, key)| numbers(key, size, road).require_grad()).collect();
+    let y = f(&inputs);
+    let [len] = y.dims();
+    let gradients = (y.clone() * numbers(99, len, road)).sum().backward();
+    let gradients = inputs.iter().map(|input| {
+        let gradient = input.grad(&gradients);
+        gradient.map_or_else(Vec::new, |gradient| gradient.into_data().iter::<f64>().collect())
+    });
+    (y.into_data().iter::<f64>().collect(), gradients.collect())
+}
+
+/// Numbers in -1..1 that depend on `key` alone, the same in both precisions.
+fn numbers(key: u64, len: usize, road: Road) -> Tensor<1> {
+    let numbers: Vec<f32> = (0..len as u64)
+        .map(|i| (mix(key << 32 | i) as f64 / u64::MAX as f64 * 2.0 - 1.0) as f32)
+        .collect();
+    let numbers = Tensor::<1>::from_data(TensorData::new(numbers, [len]), &road.device());
+    if road == Road::Kernel { numbers } else { numbers.cast(FloatDType::F64) }
+}
+
+fn assert_close(what: &str, found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let largest = expected.iter().fold(1e-3_f64, |largest, x| largest.max(x.abs()));
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let gap = (found - expected).abs() / largest;
+        // Not `>`, which would let NaN through.
+        assert!(gap <= LIMIT, "{what}, place {i}: {found} instead of {expected}");
+    }
+}
+
+/// All elements in a row.
+fn flat<const D: usize>(x: Tensor<D>) -> Tensor<1> {
+    let len = x.shape().num_elements();
+    x.reshape([len])
+}
+
+/// The opposite of [`flat`].
+fn shaped<const D: usize>(x: &Tensor<1>, shape: [usize; D]) -> Tensor<D> {
+    x.clone().reshape(shape)
+}
+
+/// Burn's own operations do not all take tensors without elements; the kernels do.
+#[test]
+fn nothing_gives_nothing() {
+    let device = Device::flex().autodiff();
+    let draw = Draw::Hashed(Dropped::new(KEY, 0.3));
+    let vector = || Tensor::<1>::ones([3], &device).require_grad();
+    let square = Tensor::<2>::ones([3, 3], &device).require_grad();
+    for shape in [[2, 0, 3], [0, 2, 3]] {
+        let x = Tensor::<3>::empty(shape, &device).require_grad();
+        let y = linear(x.clone(), square.clone(), Some(vector()));
+        let y = layer_norm(y, vector(), vector());
+        let y = residual(x.clone(), activation(y, Function::Relu, draw), draw);
+        let [batch, len, width] = shape;
+        let heads = Tensor::<4>::empty([batch, 1, len, width], &device).require_grad();
+        let mixed = attention(heads.clone(), heads.clone(), heads, None, draw);
+        assert_eq!((y.dims(), mixed.dims()), (shape, shape));
+        let ids = Tensor::<2, Int>::empty([batch, len], &device);
+        let embedded = embedding(square.clone(), ids, None, 1.0, draw);
+        assert_eq!(embedded.dims(), shape);
+        let gradients = (y + mixed + embedded).sum().backward();
+        let gradient = square.grad(&gradients).unwrap();
+        assert_eq!(gradient.into_data().iter::<f32>().collect::<Vec<_>>(), [0.0; 9]);
+    }
+    let logits = Tensor::<2>::empty([0, 5], &device).require_grad();
+    let (loss, correct) = cross_entropy(logits, Tensor::empty([0], &device), 0.1, 0);
+    assert_eq!((loss.into_scalar::<f32>(), correct.into_scalar::<i32>()), (0.0, 0));
+}
+
+const KEY: u64 = 42;
+
+/// Without dropout and with.
+fn draws() -> [Draw; 2] {
+    [Draw::KeepAll, Draw::Hashed(Dropped::new(KEY, 0.3))]
+}
+
+/// Sizes of batch, length and width: one, odd, and more than one piece of work.
+const SHAPES: [[usize; 3]; 4] = [[1, 1, 1], [3, 5, 7], [2, 17, 65], [7, 31, 257]];
+
+#[test]
+fn linear_with_bias_without_and_turned() {
+    for [batch, len, d_in] in SHAPES {
+        for d_out in [1, 6, 33] {
+            let sizes = [batch * len * d_in, d_in * d_out, d_out];
+            check("linear", &sizes, |inputs| {
+                let [x, w, b] = inputs else { unreachable!() };
+                let x = shaped(x, [batch, len, d_in]);
+                flat(linear(x, shaped(w, [d_in, d_out]), Some(b.clone())))
+            });
+            check("linear, turned, no bias", &sizes[..2], |inputs| {
+                let x = shaped(&inputs[0], [batch, len, d_in]);
+                let w = shaped(&inputs[1], [d_out, d_in]).transpose();
+                flat(linear(x, w, None))
+            });
+        }
+    }
+}
+
+#[test]
+fn layer_norm_of_any_width() {
+    for [batch, len, width] in SHAPES {
+        check("layer norm", &[batch * len * width, width, width], |inputs| {
+            let [x, gamma, beta] = inputs else { unreachable!() };
+            // Away from zero, or the norm of a lone feature amplifies rounding.
+            let x = shaped(x, [batch, len, width]) + 0.5;
+            flat(layer_norm(x, gamma.clone(), beta.clone()))
+        });
+    }
+}
+
+#[test]
+fn residual_and_dropout() {
+    for [batch, len, width] in SHAPES {
+        for draw in draws() {
+            let size = batch * len * width;
+            check("residual", &[size, size], |inputs| {
+                let [x, y] = [0, 1].map(|i: usize| shaped(&inputs[i], [batch, len, width]));
+                flat(residual(x, y, draw))
+            });
+            check("dropout", &[size], |inputs| {
+                flat(dropout(shaped(&inputs[0], [batch, len, width]), draw))
+            });
+        }
+    }
+}
+
+#[test]
+fn each_activation() {
+    for [batch, len, width] in SHAPES {
+        for function in [Function::Relu, Function::Swish, Function::Gelu] {
+            for draw in draws() {
+                check(&format!("{function:?}"), &[batch * len * width], |inputs| {
+                    // Far enough out for the flat ends too.
+                    let x = shaped(&inputs[0], [batch, len, width]) * 6.0;
+                    flat(activation(x, function, draw))
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn embedding_with_positions_and_without() {
+    let vocabulary = 11;
+    for [batch, len, width] in SHAPES {
+        let ids: Vec<i32> = (0..batch * len).map(|i| (mix(i as u64) % vocabulary) as i32).collect();
+        let ids = TensorData::new(ids, [batch, len]);
+        let ids = |device: &Device| Tensor::<2, Int>::from_data(ids.clone(), device);
+        for draw in draws() {
+            let sizes = [vocabulary as usize * width, len * width];
+            check("embedding", &sizes, |inputs| {
+                let table = shaped(&inputs[0], [vocabulary as usize, width]);
+                let positions = shaped(&inputs[1], [len, width]);
+                flat(embedding(table, ids(&inputs[0].device()), Some(positions), 1.7, draw))
+            });
+            check("embedding without positions", &sizes[..1], |inputs| {
+                let table = shaped(&inputs[0], [vocabulary as usize, width]);
+                flat(embedding(table, ids(&inputs[0].device()), None, 1.0, draw))
+            });
+        }
+    }
+}
+
+/// Which sentence, head, query and key a mask tells apart.
+const MASKS: [[bool; 4]; 4] = [
+    [true, false, false, true],
+    [false, false, true, true],
+    [true, true, true, true],
+    [true, false, true, false],
+];
+
+#[test]
+fn attention_with_any_mask() {
+    for [batch, heads, queries, keys, d_head] in
+        [[1, 1, 1, 1, 1], [2, 3, 4, 5, 2], [3, 2, 17, 9, 8], [2, 4, 20, 20, 32], [1, 2, 65, 130, 3]]
+    {
+        let sizes = [queries, keys, keys].map(|len| batch * heads * len * d_head);
+        let masks = MASKS.into_iter().map(Some).chain([None]);
+        for (mask, draw) in masks.flat_map(|mask| draws().map(|draw| (mask, draw))) {
+            let blocked = mask.map(|tells| {
+                let full = [batch, heads, queries, keys];
+                let shape: [usize; 4] =
+                    std::array::from_fn(|i| if tells[i] { full[i] } else { full[i].min(1) });
+                // About a third, and in the last mask whole queries.
+                let blocked: Vec<bool> =
+                    (0..shape.iter().product::<usize>()).map(|i| mix(i as u64) % 3 == 0).collect();
+                TensorData::new(blocked, shape)
+            });
+            // Heads as slices of the tokens' features, as the model has them.
+            let split =
+                |x: &Tensor<1>, len| shaped(x, [batch, len, heads, d_head]).swap_dims(1, 2) * 2.0;
+            check(&format!("attention {mask:?}"), &sizes, |inputs| {
+                let [q, k, v] = inputs else { unreachable!() };
+                let (q, k, v) = (split(q, queries), split(k, keys), split(v, keys));
+                let blocked =
+                    blocked.clone().map(|blocked| Tensor::from_data(blocked, &q.device()));
+                flat(attention(q, k, v, blocked, draw))
+            });
+        }
+    }
+}
+
+#[test]
+fn cross_entropy_with_and_without_smoothing() {
+    for [batch, len, vocabulary] in [[1, 1, 1], [3, 5, 7], [2, 17, 65], [9, 7, 2_049]] {
+        let rows = batch * len;
+        let targets: Vec<i32> =
+            (0..rows).map(|i| (mix(i as u64) % vocabulary as u64) as i32).collect();
+        let targets = TensorData::new(targets, [rows]);
+        for smoothing in [0.0, 0.1] {
+            let mut correct = Vec::new();
+            let counts = std::cell::RefCell::new(&mut correct);
+            check("cross-entropy", &[rows * vocabulary], |inputs| {
+                let logits = shaped(&inputs[0], [rows, vocabulary]) * 8.0;
+                let targets = Tensor::from_data(targets.clone(), &logits.device());
+                let (loss, correct) = cross_entropy(logits, targets, smoothing, 0);
+                counts.borrow_mut().push(correct.into_scalar::<i64>());
+                loss
+            });
+            assert_eq!(correct[0], correct[1]);
+        }
+    }
+}
+
+#[test]
+fn adam_and_the_sum_of_squares() {
+    for size in [0, 1, 5, 1_000, 70_001] {
+        let update = AdamUpdate {
+            beta_1: 0.9,
+            beta_2: 0.98,
+            step: 0.01,
+            epsilon: 1e-3,
+            penalty: 0.1,
+            shrink: 0.99,
+        };
+        let results = [Road::Kernel, Road::Reference].map(|road| {
+            let [parameter, gradient, first, second] =
+                [1, 2, 3, 4].map(|key| numbers(key, size, road).inner());
+            let now = WithMoments { parameter, first, second: second.abs() };
+            let next = adam(now, gradient.clone(), update);
+            let square = match sum_of_squares(gradient) {
+                SumOfSquares::Here(square) => square,
+                SumOfSquares::OnDevice(square) => square.into_scalar::<f64>(),
+            };
+            let read = |x: Tensor<1>| x.into_data().iter::<f64>().collect::<Vec<_>>();
+            (read(next.parameter), read(next.first), read(next.second), square)
+        });
+        let [found, expected] = results;
+        assert_close("parameter", &found.0, &expected.0);
+        assert_close("first moment", &found.1, &expected.1);
+        assert_close("second moment", &found.2, &expected.2);
+        assert_close("sum of squares", &[found.3], &[expected.3]);
+    }
+}
+
+/// The gradient of a whole sub-layer along one direction, by
+/// `(f(x + h d) - f(x - h d)) / 2h` in double precision.
+#[test]
+fn gradients_agree_with_finite_differences() {
+    let (batch, len, width) = (2, 5, 8);
+    let size = batch * len * width;
+    let draw = Draw::Hashed(Dropped::new(KEY, 0.2));
+    let f = |inputs: &[Tensor<1>]| {
+        let x = shaped(&inputs[0], [batch, len, width]);
+        let ones = inputs[1].clone();
+        let y = layer_norm(x.clone(), ones.clone() + 1.0, ones);
+        let heads = y.clone().reshape([batch, len, 2, width / 2]).swap_dims(1, 2);
+        let mixed = attention(heads.clone(), heads.clone(), heads, None, draw);
+        let y = residual(x, mixed, draw);
+        let w = shaped(&inputs[2], [width, width]);
+        flat(activation(linear(y, w, None), Function::Swish, draw))
+    };
+    let sizes = [size, width, width * width];
+    let (_, gradients) = run(&sizes, Road::Kernel, &f);
+    let step = 1e-5;
+    let value = |sign: f64| {
+        let inputs: Vec<Tensor<1>> = sizes
+            .iter()
+            .zip(1..)
+            .map(|(&size, key)| {
+                let along = numbers(key + 50, size, Road::Exact) * (sign * step);
+                numbers(key, size, Road::Exact) + along
+            })
+            .collect();
+        (f(&inputs) * numbers(99, size, Road::Exact)).sum().into_scalar::<f64>()
+    };
+    let expected = (value(1.0) - value(-1.0)) / (2.0 * step);
+    let found: f64 = sizes
+        .iter()
+        .zip(1..)
+        .zip(&gradients)
+        .map(|((&size, key), gradient)| {
+            let along = numbers(key + 50, size, Road::Exact).into_data();
+            gradient.iter().zip(along.iter::<f64>()).map(|(g, d)| g * d).sum::<f64>()
+        })
+        .sum();
+    assert!((found - expected).abs() < 1e-5 * expected.abs(), "{found} and {expected}");
+}

@@ -4,6 +4,9 @@
 //! forgotten while they are in the cache of a core; for the way back they are made again from the
 //! logarithm of each row's sum (Dao et al. 2022, "FlashAttention"), so that no `[B, H, Q, K]` is
 //! ever kept.
+//!
+//! Rows of weights are as long as whole vectors: what is beyond the last key is minus infinity as a
+//! score and zero as a weight, and nobody reads it but the vectors.
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
@@ -12,7 +15,7 @@ use super::{
     dropped::Dropped,
     flex::{dims, floats, tensor},
     matrix::{Matrix, Output, Write, multiply_here},
-    simd::{exp, max, sum_of, sum_of_two, vectorised},
+    simd::{LANES, exp, map, map_two, max, sum_of, sum_of_two, vectorised},
 };
 
 /// `dropout(softmax(q kᵀ / √D)) v`, and the logarithm of each row's sum of exponentials,
@@ -35,22 +38,23 @@ pub fn forward(
     let heads = Heads { q: Head::of(q), k: Head::of(k), v: Head::of(v) };
     let blocked = blocked.map(Mask::of);
     let d_model = n_heads * d_head;
+    let padded = n_keys.next_multiple_of(LANES);
     let mut out = vec![0.0; batch * n_queries * d_model];
     let mut log_sums = vec![0.0; batch * n_heads * n_queries];
 
     let sentence = |scores: &mut Vec<f32>,
                     (b, (out, log_sums)): (usize, (&mut [f32], &mut [f32]))| {
-        scores.resize(n_queries * n_keys, 0.0);
+        scores.resize(n_queries * padded, 0.0);
         for h in 0..n_heads {
-            heads.scores(b, h, scores);
+            heads.scores(b, h, scores, padded);
             let log_sums = &mut log_sums[h * n_queries..][..n_queries];
             vectorised(
                 #[inline(always)]
                 || {
                     for (i, (row, log_sum)) in
-                        scores.chunks_exact_mut(n_keys).zip(log_sums).enumerate()
+                        scores.chunks_exact_mut(padded).zip(log_sums).enumerate()
                     {
-                        block(row, blocked.as_ref(), [b, h, i]);
+                        block(row, n_keys, blocked.as_ref(), [b, h, i]);
                         *log_sum = softmax(row);
                         if let Some(dropped) = dropped {
                             dropped.row((b * n_heads + h) * n_queries + i).apply(row);
@@ -58,7 +62,7 @@ pub fn forward(
                     }
                 },
             );
-            let weights = Matrix::new(scores, n_queries, n_keys);
+            let weights = Matrix::with_steps(scores, [n_queries, n_keys], [padded, 1]);
             let mixed = Output::with_step(&mut out[h * d_head..], d_model);
             multiply_here(weights, heads.v.matrix(b, h), 1.0, mixed, Write::Replace);
         }
@@ -89,6 +93,7 @@ pub fn backward(
     let heads = Heads { q: Head::of(q), k: Head::of(k), v: Head::of(v) };
     let blocked = blocked.map(Mask::of);
     let d_model = n_heads * d_head;
+    let padded = n_keys.next_multiple_of(LANES);
     let scale = heads.scale();
     let dy = floats(dy);
     let mut dq = vec![0.0; batch * n_queries * d_model];
@@ -98,48 +103,44 @@ pub fn backward(
     type Parts<'a> = ((&'a mut [f32], &'a mut [f32]), &'a mut [f32]);
     let sentence = |scratch: &mut [Vec<f32>; 2], (b, ((dq, dk), dv)): (usize, Parts<'_>)| {
         let [weights, slopes] = scratch;
-        weights.resize(n_queries * n_keys, 0.0);
-        slopes.resize(n_queries * n_keys, 0.0);
+        weights.resize(n_queries * padded, 0.0);
+        slopes.resize(n_queries * padded, 0.0);
         for h in 0..n_heads {
             let row_of = |i: usize| (b * n_heads + h) * n_queries + i;
             let dy = &dy[b * n_queries * d_model + h * d_head..];
             let dy = Matrix::with_steps(dy, [n_queries, d_head], [d_model, 1]);
 
-            heads.scores(b, h, weights);
+            heads.scores(b, h, weights, padded);
             multiply_here(
                 dy,
                 heads.v.matrix(b, h).transposed(),
                 1.0,
-                Output::new(slopes, n_keys),
+                Output::with_step(slopes, padded),
                 Write::Replace,
             );
             vectorised(
                 #[inline(always)]
                 || {
                     let rows =
-                        weights.chunks_exact_mut(n_keys).zip(slopes.chunks_exact_mut(n_keys));
+                        weights.chunks_exact_mut(padded).zip(slopes.chunks_exact_mut(padded));
                     for (i, (p, dp)) in rows.enumerate() {
-                        block(p, blocked.as_ref(), [b, h, i]);
+                        block(p, n_keys, blocked.as_ref(), [b, h, i]);
                         let log_sum = log_sums[row_of(i)];
-                        for p in p.iter_mut() {
-                            *p = exp(*p - log_sum);
-                        }
+                        map(p, |p| exp(p - log_sum));
                         let factors = dropped.map(|dropped| dropped.row(row_of(i)));
                         if let Some(factors) = factors {
                             factors.apply(dp);
                         }
                         let along = sum_of_two(p, dp, |p, dp| p * dp);
-                        for (dp, p) in dp.iter_mut().zip(p.iter()) {
-                            *dp = p * (*dp - along);
-                        }
+                        map_two(dp, p, |dp, p| p * (dp - along));
                         if let Some(factors) = factors {
                             factors.apply(p);
                         }
                     }
                 },
             );
-            let weights = Matrix::new(weights, n_queries, n_keys);
-            let slopes = Matrix::new(slopes, n_queries, n_keys);
+            let [weights, slopes] = [weights, slopes]
+                .map(|rows| Matrix::with_steps(rows, [n_queries, n_keys], [padded, 1]));
             let to = |out| Output::with_step(out, d_model);
             let [dq, dk, dv] = [&mut *dq, dk, dv].map(|out| to(&mut out[h * d_head..]));
             multiply_here(weights.transposed(), dy, 1.0, dv, Write::Replace);
@@ -171,10 +172,10 @@ impl Heads<'_> {
         1.0 / (self.q.shape[1] as f32).sqrt()
     }
 
-    /// `q kᵀ / √D` of one head.
-    fn scores(&self, b: usize, h: usize, scores: &mut [f32]) {
+    /// `q kᵀ / √D` of one head, in rows of `padded`.
+    fn scores(&self, b: usize, h: usize, scores: &mut [f32], padded: usize) {
         let (q, k) = (self.q.matrix(b, h), self.k.matrix(b, h).transposed());
-        let out = Output::new(scores, self.k.shape[0]);
+        let out = Output::with_step(scores, padded);
         multiply_here(q, k, self.scale(), out, Write::Replace);
     }
 }
@@ -220,9 +221,12 @@ impl<'a> Mask<'a> {
     }
 }
 
-/// Minus infinity where the query of sentence, head and place `[b, h, i]` must not look.
+/// Minus infinity where the query of sentence, head and place `[b, h, i]` must not look, and beyond
+/// the last key.
 #[inline(always)]
-fn block(scores: &mut [f32], mask: Option<&Mask<'_>>, [b, h, i]: [usize; 3]) {
+fn block(scores: &mut [f32], n_keys: usize, mask: Option<&Mask<'_>>, [b, h, i]: [usize; 3]) {
+    let (scores, beyond) = scores.split_at_mut(n_keys);
+    beyond.fill(f32::NEG_INFINITY);
     let Some(Mask { data, steps }) = mask else { return };
     let row = &data[b * steps[0] + h * steps[1] + i * steps[2]..];
     if steps[3] == 1 {
@@ -245,13 +249,9 @@ fn softmax(row: &mut [f32]) -> f32 {
         row.fill(0.0);
         return f32::INFINITY;
     }
-    for x in row.iter_mut() {
-        *x = exp(*x - largest);
-    }
+    map(row, |x| exp(x - largest));
     let sum = sum_of(row, |x| x);
     let factor = 1.0 / sum;
-    for x in row.iter_mut() {
-        *x *= factor;
-    }
+    map(row, |x| x * factor);
     largest + sum.ln()
 }

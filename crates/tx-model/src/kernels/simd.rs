@@ -5,9 +5,11 @@
 //! branches, no calls. Everything here is inlined into [`vectorised`], which is compiled once for
 //! each kind of vector (AVX-512, AVX2, NEON, …).
 
-/// Independent partial sums: as many as the widest vectors have places, times four vectors in
-/// flight.
-pub const LANES: usize = 64;
+/// Places of the widest vectors.
+pub const LANES: usize = 16;
+
+/// Independent partial sums: four of the widest vectors in flight.
+const PARTS: usize = 4 * LANES;
 
 /// Runs `work`, and whatever is inlined into it, compiled for the widest vectors there are.
 ///
@@ -52,42 +54,95 @@ fn power_of_two(n: i32) -> f32 {
 /// The largest element; minus infinity of none.
 #[inline(always)]
 pub fn max(x: &[f32]) -> f32 {
-    let (whole, rest) = x.as_chunks::<LANES>();
-    let mut parts = [f32::NEG_INFINITY; LANES];
-    for chunk in whole {
-        for (part, &x) in parts.iter_mut().zip(chunk) {
-            *part = if x > *part { x } else { *part };
-        }
-    }
-    parts.iter().chain(rest).fold(f32::NEG_INFINITY, |max, &x| if x > max { x } else { max })
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    reduce(x, x, f32::NEG_INFINITY, |x, _| x, larger)
 }
 
 /// `Σ f(x)`
 #[inline(always)]
 pub fn sum_of(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
-    let (whole, rest) = x.as_chunks::<LANES>();
-    let mut parts = [0.0; LANES];
-    for chunk in whole {
-        for (part, &x) in parts.iter_mut().zip(chunk) {
-            *part += f(x);
-        }
-    }
-    parts.iter().sum::<f32>() + rest.iter().map(|&x| f(x)).sum::<f32>()
+    reduce(x, x, 0.0, |x, _| f(x), |a, b| a + b)
 }
 
 /// `Σ f(x, y)` over two slices of one length.
 #[inline(always)]
 pub fn sum_of_two(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
-    let (whole_x, rest_x) = x.as_chunks::<LANES>();
-    let (whole_y, rest_y) = y.as_chunks::<LANES>();
-    let mut parts = [0.0; LANES];
-    for (x, y) in whole_x.iter().zip(whole_y) {
-        for ((part, &x), &y) in parts.iter_mut().zip(x).zip(y) {
-            *part += f(x, y);
+    reduce(x, y, 0.0, f, |a, b| a + b)
+}
+
+/// Joins `f(x, y)` of all places, in a fixed order: four vectors at a time, then one, then the rest.
+#[inline(always)]
+fn reduce(
+    x: &[f32],
+    y: &[f32],
+    start: f32,
+    f: impl Fn(f32, f32) -> f32,
+    join: impl Fn(f32, f32) -> f32,
+) -> f32 {
+    let y = &y[..x.len()];
+    let mut lanes = [start; LANES];
+    let ((wide_x, x), (wide_y, y)) = (x.as_chunks::<PARTS>(), y.as_chunks::<PARTS>());
+    if !wide_x.is_empty() {
+        let mut parts = [start; PARTS];
+        for (x, y) in wide_x.iter().zip(wide_y) {
+            for i in 0..PARTS {
+                parts[i] = join(parts[i], f(x[i], y[i]));
+            }
+        }
+        let [a, b, c, d] = *parts.as_chunks::<LANES>().0 else { return start };
+        for i in 0..LANES {
+            lanes[i] = join(join(a[i], b[i]), join(c[i], d[i]));
         }
     }
-    let rest = rest_x.iter().zip(rest_y).map(|(&x, &y)| f(x, y));
-    parts.iter().sum::<f32>() + rest.sum::<f32>()
+    let ((narrow_x, x), (narrow_y, y)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    for (x, y) in narrow_x.iter().zip(narrow_y) {
+        for i in 0..LANES {
+            lanes[i] = join(lanes[i], f(x[i], y[i]));
+        }
+    }
+    // Halves upon halves.
+    let mut half = LANES;
+    while half > 1 {
+        half /= 2;
+        for i in 0..half {
+            lanes[i] = join(lanes[i], lanes[i + half]);
+        }
+    }
+    let mut result = lanes[0];
+    for (&x, &y) in x.iter().zip(y) {
+        result = join(result, f(x, y));
+    }
+    result
+}
+
+/// `x ← f(x)` everywhere, one vector at a time: for slices that are short.
+#[inline(always)]
+pub fn map(x: &mut [f32], f: impl Fn(f32) -> f32) {
+    let (whole, rest) = x.as_chunks_mut::<LANES>();
+    for chunk in whole {
+        for x in chunk {
+            *x = f(*x);
+        }
+    }
+    for x in rest {
+        *x = f(*x);
+    }
+}
+
+/// `x ← f(x, y)` everywhere; see [`map`].
+#[inline(always)]
+pub fn map_two(x: &mut [f32], y: &[f32], f: impl Fn(f32, f32) -> f32) {
+    let y = &y[..x.len()];
+    let ((whole_x, rest_x), (whole_y, rest_y)) =
+        (x.as_chunks_mut::<LANES>(), y.as_chunks::<LANES>());
+    for (x, y) in whole_x.iter_mut().zip(whole_y) {
+        for (x, &y) in x.iter_mut().zip(y) {
+            *x = f(*x, y);
+        }
+    }
+    for (x, &y) in rest_x.iter_mut().zip(rest_y) {
+        *x = f(*x, y);
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +171,7 @@ mod tests {
 
     #[test]
     fn sums_and_largest_of_any_length() {
-        for len in [0, 1, 2, 63, 64, 65, 200] {
+        for len in [0, 1, 2, 15, 16, 17, 63, 64, 65, 79, 80, 200] {
             let x: Vec<f32> = (0..len).map(|i| ((i * 37) % 101) as f32 - 50.0).collect();
             let y: Vec<f32> = (0..len).map(|i| ((i * 11) % 13) as f32).collect();
             // Whole numbers: exact in any order.
@@ -126,6 +181,12 @@ mod tests {
             assert_eq!(vectorised(|| sum_of_two(&x, &y, |x, y| x * y)), dot);
             let largest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             assert_eq!(vectorised(|| max(&x)), largest);
+            let (mut squares, mut products) = (x.clone(), x.clone());
+            vectorised(|| map(&mut squares, |x| x * x));
+            vectorised(|| map_two(&mut products, &y, |x, y| x * y));
+            for i in 0..len {
+                assert_eq!((squares[i], products[i]), (x[i] * x[i], x[i] * y[i]));
+            }
         }
     }
 }

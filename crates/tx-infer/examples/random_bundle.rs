@@ -1,6 +1,6 @@
 //! Writes a bundle whose model has learned nothing, for measuring speed alone.
 //!
-//! `cargo run --release --workspace --example random_bundle -- tiny|small|base FOLDER`
+//! `cargo run --release --example random_bundle -- tiny|small|base FOLDER`
 //!
 //! The vocabulary is words, `t0`, `t1` and so on, the same on both sides: any program can be given
 //! a source of as many tokens as wanted.

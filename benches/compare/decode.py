@@ -124,7 +124,9 @@ def table(records):
     def figures(record):
         if record is None:
             return "–", "–"
-        return f"{record['tokens_per_second']:,.0f}", f"{record['rss_mb']:,.0f}"
+        imported = record.get("rss_imported_mb")
+        memory = f"{record['rss_mb']:,.0f}" + (f" ({imported:,.0f})" if imported else "")
+        return f"{record['tokens_per_second']:,.0f}", memory
 
     lines = [
         "| model | type | batch | beam | tx tokens/s | CTranslate2 tokens/s | inter, intra "

@@ -14,8 +14,8 @@ Settings under which both define the same search, all used here:
                                             second, n is without `<eos>`
     2 · beam candidates a step, those that  the same, always
     end count among the first beam
-    done at beam finished hypotheses        patience=1; with α = 0 CTranslate2 stops as soon as its
-                                            best hypothesis ends, tx never does
+    done at beam finished hypotheses        patience=1; but with α = 0 when the best candidate of a
+                                            step ends, however many have ended before
     at most ⌈2 · source⌉ + 10 tokens,       max_decoding_length, one number for a batch: sentences of
     never more than the model's `max_len`   one limit are batched together here
     at the limit: finished ones and all     the best `beam` candidates of the last step, ended or

@@ -12,12 +12,14 @@ CTranslate2 runs in single precision and int8, with (inter_threads, intra_thread
 and (2, 1); the fastest counts. Every figure comes from a process of its own: rss_mb is its peak of
 memory, rss_imported_mb what Python and the library held before the model was opened.
 
-COMMAND, in which {models} stands for DIR, prints one line of JSON for each of its measurements:
+COMMAND, in which {models} stands for DIR and {names} for the names of the models, prints one line of
+JSON for each of its measurements:
 
     {"model": "tiny", "batch": 32, "beam": 5, "tokens_per_second": 1234.5, "rss_mb": 67.8}
 
-with `"type": "int8"` if it is not single precision, and whatever else it likes. Lines that do not
-start with a brace are left alone. Prints JSON lines, and with --table a Markdown table instead.
+and may add `"type"` if it is not float32, `"threads"`, of which the fastest counts, `"target"`, of
+which only 25 counts, and whatever else it likes. Lines that do not start with a brace are left alone.
+Prints JSON lines, and with --table a Markdown table instead.
 """
 
 import argparse
@@ -104,11 +106,17 @@ def best_threads(models, wanted, rounds):
     return best, records
 
 
-def run_tx(command, models, cwd=None):
-    """What tx's command prints."""
-    words = [word.replace("{models}", str(Path(models).resolve())) for word in shlex.split(command)]
-    records = ask(words, cwd=cwd)
-    return [dict(program="tx", type="float32") | record for record in records]
+def run_tx(command, models, names, cwd=None):
+    """What tx's command prints, as far as it is comparable."""
+    words = []
+    for word in shlex.split(command):
+        folder = str(Path(models).resolve())
+        words += names if word == "{names}" else [word.replace("{models}", folder)]
+    records = [dict(program="tx", type="float32") | record for record in ask(words, cwd=cwd)]
+    records = [r for r in records if r.get("target", TARGET_TOKENS) == TARGET_TOKENS]
+    if not records:
+        say(f"warning: no measurement of {TARGET_TOKENS} target tokens as JSON from: {command}")
+    return records
 
 
 def key(record):
@@ -124,8 +132,9 @@ def table(records):
     def figures(record):
         if record is None:
             return "–", "–"
-        imported = record.get("rss_imported_mb")
-        memory = f"{record['rss_mb']:,.0f}" + (f" ({imported:,.0f})" if imported else "")
+        memory = f"{record['rss_mb']:,.0f}" if record.get("rss_mb") else "–"
+        if "rss_imported_mb" in record:
+            memory += f" ({record['rss_imported_mb']:,.0f})"
         return f"{record['tokens_per_second']:,.0f}", memory
 
     lines = [
@@ -163,7 +172,7 @@ def main():
     args = parser.parse_args()
     _, records = best_threads(args.models, cells(args.only, args.types), args.rounds)
     if args.tx:
-        records += run_tx(args.tx, args.models)
+        records += run_tx(args.tx, args.models, args.only)
     if args.table:
         print(table(records), end="")
     else:

@@ -50,13 +50,15 @@ def built(name):
 
 
 def medians(records, key, numbers):
-    """One record for each `key`: the last, with the medians of `numbers`."""
+    """One record for each `key`: the last, with the medians of those `numbers` that it has."""
     groups = {}
     for record in records:
         groups.setdefault(key(record), []).append(record)
     return {
         name: group[-1] | {
-            number: statistics.median(record[number] for record in group) for number in numbers
+            number: statistics.median(record[number] for record in group)
+            for number in numbers
+            if all(record.get(number) is not None for record in group)
         }
         for name, group in groups.items()
     }
@@ -118,12 +120,13 @@ def run_decode(args):
     for number in range(args.rounds):
         if args.tx_decode:
             say(f"round {number + 1}: {args.tx_decode}")
-            records += decode.run_tx(args.tx_decode, models, cwd=ROOT)
+            records += decode.run_tx(args.tx_decode, models, args.models, cwd=ROOT)
         say(f"round {number + 1}: CTranslate2")
         records += [decode.in_a_process(models, cell, best[cell], rounds=3) for cell in wanted]
     for record in records:
         emit(record)
-    found = medians(records, lambda r: (r["program"], *decode.key(r)), ["tokens_per_second", "rss_mb"])
+    found = medians(records, lambda r: (r["program"], *decode.key(r), r.get("threads")),
+                    ["tokens_per_second", "rss_mb"])
     text = (
         "Random weights, so no quality: 20 source tokens and the end token, exactly 25 target "
         "tokens. `inter, intra` are CTranslate2's threads, the fastest of (1, 1), (1, 2), (2, 1). "
@@ -220,8 +223,8 @@ def main():
     parser.add_argument("--models", nargs="+", choices=decode.MODELS, default=decode.MODELS,
                         help="decode: which")
     parser.add_argument(
-        "--tx-decode", help="decode: command that measures tx, {models} for the folder of bundles",
-        default="cargo bench --quiet --workspace --bench decode -- {models}"
+        "--tx-decode", help="decode: command that measures tx, as decode.py describes it",
+        default="cargo bench --quiet --workspace --bench decode -- {names}"
         if decode_bench.exists() else None)
     parser.add_argument("--data", help="multi30k: folder of {train,val}.{en,de}.gz, tokenized")
     parser.add_argument("--until", type=float, default=36.0, help="multi30k: BLEU to stop at")

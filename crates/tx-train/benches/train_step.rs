@@ -194,7 +194,7 @@ fn measure(shape: &Shape, steps: usize, dropout: &str) -> Result<Value, Box<dyn 
         d_model: shape.d_model,
         step: 0,
     };
-    let adam = Adam::new(&OptimizationConfig::default());
+    let adam = Adam::new(&OptimizationConfig { beta2: 0.98, epsilon: 1e-9, ..Default::default() });
     let mut learner = Learner::new(model, adam.into(), rate);
 
     let mut seconds = Vec::with_capacity(WARM_UP + steps);

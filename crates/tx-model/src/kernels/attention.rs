@@ -139,7 +139,7 @@ pub fn backward(
                     }
                 },
             );
-            let [weights, slopes] = [weights, slopes]
+            let [weights, slopes] = [&*weights, &*slopes]
                 .map(|rows| Matrix::with_steps(rows, [n_queries, n_keys], [padded, 1]));
             let to = |out| Output::with_step(out, d_model);
             let [dq, dk, dv] = [&mut *dq, dk, dv].map(|out| to(&mut out[h * d_head..]));

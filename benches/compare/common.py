@@ -1,0 +1,60 @@
+"""What the comparison programs share: memory, versions, processes that answer in JSON."""
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+
+
+def peak_megabytes():
+    """The most memory this process has held, in units of 10^6 bytes.
+
+    Linux's VmHWM is of this process alone; getrusage also knows what its parent held when it
+    forked, so that is only for systems without the first.
+    """
+    try:
+        with open("/proc/self/status") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024 / 1e6
+    except OSError:
+        pass
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def processor():
+    """Name of the processor and number of cores this process may use."""
+    name = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo") as info:
+            name = next(line.split(":", 1)[1].strip() for line in info if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:
+        cores = os.cpu_count()
+    return f"{name}, {cores} cores"
+
+
+def emit(record):
+    """Prints one line of JSON."""
+    print(json.dumps(record), flush=True)
+
+
+def ask(command, environment=None, cwd=None):
+    """Runs `command` and gives back the JSON lines of its standard output; its other lines are left
+    alone. Standard error is passed on."""
+    environment = {**os.environ, **(environment or {})}
+    result = subprocess.run(command, env=environment, cwd=cwd, stdout=subprocess.PIPE, text=True)
+    if result.returncode != 0:
+        raise SystemExit(f"error: {' '.join(map(str, command))} ended with {result.returncode}")
+    return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+
+
+def say(text):
+    """Something for a person, on standard error."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,149 @@
+"""Seconds a training step takes in PyTorch, whole: forward, smoothed loss, backward, Adam.
+
+    python train_step.py [SHAPE ...] [--steps N] [--dropout everywhere] [--variant V]
+
+The other half of `cargo bench --workspace --bench train_step`: same models, same batches, same
+JSON, one line a shape. A model is a pre-norm Transformer with sinusoids; label smoothing is 0.1,
+dropout 0.1, padding is masked although the rows are full. `zero_grad` and reading the loss are part
+of a step. Dropout stands where `nn.Transformer` has it and on the embeddings (`everywhere`), or on
+embeddings and sub-layers only (`paper`).
+
+PyTorch is given its fastest eager setting. For each shape these are tried in turn, each in a process
+of its own, and the best of each kept:
+
+    layers   built-in: nn.Transformer; own: model.py, on F.scaled_dot_product_attention
+    adam     fused, foreach or a loop over the parameters
+    threads  1, 2 and all cores
+    memory   glibc as it comes, or told to keep freed pages, as tx's allocator does
+
+`--variant layers=own,adam=fused,threads=2,memory=keep` skips that. Not tried: torch.compile, which
+is not eager, and other allocators, which are other software.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+import warnings
+
+from common import ask, emit, peak_megabytes, say
+
+# name: ids, features, inner features, heads, layers of each stack, sentences, tokens, steps measured
+SHAPES = {
+    "reverse": (128, 128, 128, 4, 1, 256, 20, 30),
+    "d2l": (200, 32, 64, 4, 2, 64, 10, 100),
+    "small": (10_000, 256, 1_024, 4, 3, 128, 16, 12),
+    "base": (20_000, 512, 2_048, 8, 6, 8, 350, 5),
+}
+WARM_UP = 2
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+CHOICES = {
+    "layers": ["built-in", "own"],
+    "adam": ["fused", "foreach", "loop"],
+    "threads": sorted({1, min(2, CORES), CORES}, reverse=True),
+    "memory": ["glibc", "keep"],
+}
+# Never give memory back to the system, never take it by mmap.
+KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_TOP_PAD_": "67108864"}
+
+
+def measure(shape, steps, dropout, variant):
+    """Runs the steps in this process."""
+    import torch
+    import torch.nn.functional as F
+
+    from model import PAD, BuiltIn, Config, Transformer
+
+    warnings.filterwarnings("ignore", "enable_nested_tensor")
+    imported = peak_megabytes()
+    torch.manual_seed(1)
+    torch.set_num_threads(int(variant["threads"]))
+    vocabulary, d_model, d_ff, n_heads, layers, batch, length, _ = SHAPES[shape]
+    inside = {"everywhere": 0.1, "paper": 0.0}[dropout]
+    config = Config(vocabulary, d_model, d_ff, n_heads, layers,
+                    dropout_attention=inside, dropout_activation=inside)
+    model = {"own": Transformer, "built-in": BuiltIn}[variant["layers"]](config).train()
+    how = {"fused": dict(fused=True), "foreach": dict(foreach=True), "loop": dict(foreach=False)}
+    adam = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9,
+                            **how[variant["adam"]])
+
+    def side(seed, length):
+        ids = (torch.arange(batch * length) * 7_919 + seed * 104_729) % (vocabulary - 1) + 1
+        return ids.view(batch, length)
+
+    seconds = []
+    for step in range(WARM_UP + steps):
+        source, target = side(2 * step, length), side(2 * step + 1, length + 1)
+        target_in, target_out = target[:, :-1].contiguous(), target[:, 1:].contiguous()
+        start = time.perf_counter()
+        adam.zero_grad()
+        logits = model(source, target_in)
+        loss = F.cross_entropy(logits.flatten(0, 1), target_out.flatten(),
+                               ignore_index=PAD, label_smoothing=0.1)
+        loss.backward()
+        adam.step()
+        last = loss.item()
+        seconds.append(time.perf_counter() - start)
+    median = statistics.median(seconds[WARM_UP:])
+    return dict(program="pytorch", name=shape, dropout=dropout, median_s=median,
+                first_s=seconds[0], seconds=seconds[WARM_UP:],
+                tokens_per_second=batch * length / median, rss_mb=peak_megabytes(), rss_imported_mb=imported,
+                loss=last, variant=spell(variant), version=torch.__version__)
+
+
+def spell(variant):
+    return ",".join(f"{key}={value}" for key, value in variant.items())
+
+
+def read(text):
+    variant = {key: choices[0] for key, choices in CHOICES.items()}
+    variant |= dict(part.split("=", 1) for part in text.split(",") if part)
+    return variant
+
+
+def in_a_process(shape, steps, dropout, variant):
+    command = [sys.executable, __file__, shape, "--here", "--steps", str(steps),
+               "--dropout", dropout, "--variant", spell(variant)]
+    (record,) = ask(command, KEEP if variant["memory"] == "keep" else None)
+    return record
+
+
+def tune(shape, steps, dropout):
+    """The fastest variant, one choice after the other."""
+    best = read("")
+    fastest = in_a_process(shape, steps, dropout, best)["median_s"]
+    for key, choices in CHOICES.items():
+        for choice in choices[1:]:
+            variant = best | {key: choice}
+            seconds = in_a_process(shape, steps, dropout, variant)["median_s"]
+            say(f"{shape}: {spell(variant)}: {seconds:.4f} s, best so far {fastest:.4f} s")
+            if seconds < fastest:
+                best, fastest = variant, seconds
+    return best
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Seconds a training step takes in PyTorch.")
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=", ".join(SHAPES))
+    parser.add_argument("--steps", type=int, help="steps measured [default: by shape]")
+    parser.add_argument("--dropout", choices=["everywhere", "paper"], default="everywhere")
+    parser.add_argument("--variant", help="do not look for the fastest, take this")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    for shape in args.shapes or SHAPES:
+        if shape not in SHAPES:
+            parser.error(f"no shape {shape}: {', '.join(SHAPES)}")
+        steps = args.steps or SHAPES[shape][-1]
+        if args.here:
+            emit(measure(shape, steps, args.dropout, read(args.variant or "")))
+            continue
+        if args.variant is None:
+            variant = tune(shape, max(3, steps // 3), args.dropout)
+        else:
+            variant = read(args.variant)
+        emit(in_a_process(shape, steps, args.dropout, variant))
+
+
+if __name__ == "__main__":
+    main()

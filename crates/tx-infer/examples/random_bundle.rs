@@ -1,0 +1,67 @@
+//! Writes a bundle whose model has learned nothing, for measuring speed alone.
+//!
+//! `cargo run --release --example random_bundle -- tiny|small|base FOLDER`
+//!
+//! The vocabulary is words, `t0`, `t1` and so on, the same on both sides: any program can be given
+//! a source of as many tokens as wanted.
+
+use std::{
+    env,
+    io::{self, Write},
+    path::Path,
+};
+
+use burn::tensor::Device;
+use tx_infer::{
+    Bundle,
+    tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit, special},
+};
+use tx_model::{ModelConfig, Transformer, VocabSizes};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [shape, folder] = &arguments[..] else {
+        return Err("usage: random_bundle tiny|small|base FOLDER".into());
+    };
+    // Ids, features, inner features, heads, layers of each stack.
+    let (vocabulary, d_model, d_ff, n_heads, layers) = match &**shape {
+        "tiny" => (10_000, 128, 256, 4, 4),
+        "small" => (10_000, 256, 1_024, 4, 3),
+        "base" => (32_000, 512, 2_048, 8, 6),
+        other => return Err(format!("no shape `{other}`: tiny, small or base").into()),
+    };
+
+    let words: Vec<String> =
+        (0..vocabulary - special::SPECIAL_TOKENS.len()).map(|i| format!("t{i}")).collect();
+    let words = words.join(" ");
+    let pair = SentencePair::new(&words, &words);
+    let tokenizers = Tokenizers::train(
+        &TokenizerConfig {
+            kind: TokenizerKind::Word,
+            split: WordSplit::Whitespace,
+            vocab_size: vocabulary,
+            ..TokenizerConfig::default()
+        },
+        &[pair],
+    )?;
+    let vocab = VocabSizes {
+        source: tokenizers.source.vocab_size(),
+        target: tokenizers.target.vocab_size(),
+    };
+
+    let device = Device::flex();
+    device.seed(1);
+    let config = ModelConfig {
+        d_model,
+        d_ff,
+        n_heads,
+        encoder_layers: layers,
+        decoder_layers: layers,
+        ..ModelConfig::default()
+    };
+    let model = Transformer::new(&config, vocab, &device)?;
+    let bundle = Bundle { model, config, tokenizers, provenance: Default::default() };
+    bundle.save(Path::new(folder))?;
+    writeln!(io::stdout(), "{folder}: {shape}, {} ids", vocab.source)?;
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! Trains translation models. This is glue: the work is in `tx-train`.
 
+mod allocator;
 mod args;
 mod run;
 
@@ -13,11 +14,8 @@ use clap::Parser;
 use tx_infer::device::{DeviceError, Kind};
 use tx_train::{RECIPES, Recipe, TrainError};
 
-/// Keeps freed pages: training allocates and frees the same large tensors each step.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
+    allocator::keep_freed_pages();
     let cli = Cli::parse();
     let result = match cli.command {
         None => run::train(cli.run),

@@ -29,9 +29,8 @@ use tx_train::{
     step::Seq2Seq,
 };
 
-/// As in `train`.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+#[path = "../../../apps/train/src/allocator.rs"]
+mod allocator;
 
 /// A model and a batch of full rows.
 struct Shape {
@@ -108,6 +107,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    allocator::keep_freed_pages();
     let result = Arguments::read(env::args().skip(1)).and_then(|arguments| run(&arguments));
     if let Err(error) = result {
         drop(writeln!(stderr(), "error: {error}"));

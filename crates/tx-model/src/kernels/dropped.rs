@@ -51,15 +51,8 @@ impl DroppedRow {
     /// Multiplies a row by its factors.
     #[inline(always)]
     pub fn apply(self, row: &mut [f32]) {
-        let (whole, rest) = row.as_chunks_mut::<16>();
-        let beyond = 16 * whole.len();
-        for (chunk, x) in whole.iter_mut().enumerate() {
-            for (column, x) in x.iter_mut().enumerate() {
-                *x *= self.factor(16 * chunk + column);
-            }
-        }
-        for (column, x) in rest.iter_mut().enumerate() {
-            *x *= self.factor(beyond + column);
+        for (column, x) in row.iter_mut().enumerate() {
+            *x *= self.factor(column);
         }
     }
 }

@@ -71,6 +71,7 @@ pub fn forward(
         out.par_chunks_mut(n_queries * d_model)
             .zip(log_sums.par_chunks_mut(n_heads * n_queries))
             .enumerate()
+            .with_min_len(heads.sentences_at_least())
             .for_each_init(Vec::new, sentence);
     }
     (tensor(out, [batch, n_queries, d_model]), log_sums)
@@ -153,6 +154,7 @@ pub fn backward(
             .zip(dk.par_chunks_mut(n_keys * d_model))
             .zip(dv.par_chunks_mut(n_keys * d_model))
             .enumerate()
+            .with_min_len(heads.sentences_at_least())
             .for_each_init(Default::default, sentence);
     }
     [(dq, n_queries), (dk, n_keys), (dv, n_keys)].map(|(gradient, len)| {
@@ -168,6 +170,13 @@ struct Heads<'a> {
 }
 
 impl Heads<'_> {
+    /// How many sentences are worth a core's while.
+    fn sentences_at_least(&self) -> usize {
+        let [queries, d_head] = self.q.shape;
+        let work = self.q.heads * queries * d_head * self.k.shape[0];
+        (1 << 19) / work.max(1) + 1
+    }
+
     fn scale(&self) -> f32 {
         1.0 / (self.q.shape[1] as f32).sqrt()
     }
@@ -183,6 +192,8 @@ impl Heads<'_> {
 /// The heads of queries, keys or values as they lie in memory.
 struct Head<'a> {
     data: &'a [f32],
+    /// How many.
+    heads: usize,
     /// Positions and features.
     shape: [usize; 2],
     /// From one sentence, head, position and feature to the next.
@@ -192,10 +203,10 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     fn of(tensor: &'a FlexTensor) -> Self {
         let layout = tensor.layout();
-        let [_, _, len, d_head] = dims(tensor);
+        let [_, heads, len, d_head] = dims(tensor);
         let steps = std::array::from_fn(|i| layout.strides()[i] as usize);
         let data = &tensor.storage::<f32>()[layout.start_offset()..];
-        Self { data, shape: [len, d_head], steps }
+        Self { data, heads, shape: [len, d_head], steps }
     }
 
     fn matrix(&self, b: usize, h: usize) -> Matrix<'a> {

@@ -1,0 +1,110 @@
+//! Each kernel beside its composed version, forward and backward, on shapes of a small model.
+//!
+//! `cargo bench --workspace --bench kernels`
+//!
+//! Prints medians in milliseconds; the two are timed in turn.
+
+use std::{
+    error::Error,
+    io::{Write, stdout},
+    time::Instant,
+};
+
+use burn::tensor::{Device, Distribution, Int, Tensor};
+use tx_model::kernels::{self, Draw, Dropped, Function, composed};
+
+/// As many pairs of runs.
+const ROUNDS: usize = 15;
+
+/// One way to compute; gives a number to go back from.
+type Road<'a> = Box<dyn Fn() -> Tensor<1> + 'a>;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let device = Device::flex().autodiff();
+    let normal = Distribution::Normal(0.0, 1.0);
+    let random = |shape: [usize; 3]| Tensor::<3>::random(shape, normal, &device).require_grad();
+    let draw = Draw::Hashed(Dropped::new(1, 0.1));
+    let (batch, len, width, heads, d_ff, vocabulary) = (64, 32, 256, 4, 1_024, 10_000);
+    let (x, y) = (random([batch, len, width]), random([batch, len, width]));
+    let hidden = random([batch, len, d_ff]);
+    let matrix =
+        |rows, columns| Tensor::<2>::random([rows, columns], normal, &device).require_grad();
+    let (w, table) = (matrix(width, d_ff), matrix(vocabulary, width));
+    let vector = |len| Tensor::<1>::ones([len], &device).require_grad();
+    let (gamma, beta, bias) = (vector(width), vector(width), vector(d_ff));
+    let split =
+        |x: &Tensor<3>| x.clone().reshape([batch, len, heads, width / heads]).swap_dims(1, 2);
+    let ids = |shape: [usize; 2]| {
+        let high = Distribution::Uniform(0.0, vocabulary as f64);
+        Tensor::<2, Int>::random(shape, high, &device)
+    };
+    let tokens = ids([batch, len]);
+    let positions = || Some(x.clone().narrow(0, 0, 1).squeeze_dim::<2>(0));
+    let logits = matrix(512, vocabulary);
+    let targets = || ids([1, 512]).squeeze_dim::<1>(0);
+
+    writeln!(stdout(), "{:<14} {:>10} {:>10} {:>7}", "", "kernel", "composed", "ratio")?;
+    compare(
+        "linear",
+        Box::new(|| kernels::linear(x.clone(), w.clone(), Some(bias.clone())).sum()),
+        Box::new(|| composed::linear(x.clone(), w.clone(), Some(bias.clone())).sum()),
+    )?;
+    compare(
+        "attention",
+        Box::new(|| kernels::attention(split(&x), split(&y), split(&x), None, draw).sum()),
+        Box::new(|| composed::attention(split(&x), split(&y), split(&x), None, draw).sum()),
+    )?;
+    compare(
+        "layer norm",
+        Box::new(|| kernels::layer_norm(x.clone(), gamma.clone(), beta.clone()).sum()),
+        Box::new(|| composed::layer_norm(x.clone(), gamma.clone(), beta.clone()).sum()),
+    )?;
+    compare(
+        "residual",
+        Box::new(|| kernels::residual(x.clone(), y.clone(), draw).sum()),
+        Box::new(|| composed::residual(x.clone(), y.clone(), draw).sum()),
+    )?;
+    for function in [Function::Relu, Function::Swish] {
+        compare(
+            &format!("{function:?}"),
+            Box::new(|| kernels::activation(hidden.clone(), function, draw).sum()),
+            Box::new(|| composed::activation(hidden.clone(), function, draw).sum()),
+        )?;
+    }
+    compare(
+        "embedding",
+        Box::new(|| {
+            kernels::embedding(table.clone(), tokens.clone(), positions(), 16.0, draw).sum()
+        }),
+        Box::new(|| {
+            composed::embedding(table.clone(), tokens.clone(), positions(), 16.0, draw).sum()
+        }),
+    )?;
+    compare(
+        "cross-entropy",
+        Box::new(|| kernels::cross_entropy(logits.clone(), targets(), 0.1, 0).0),
+        Box::new(|| composed::cross_entropy(logits.clone(), targets(), 0.1, 0).0),
+    )?;
+    Ok(())
+}
+
+fn compare(name: &str, kernel: Road<'_>, composed: Road<'_>) -> Result<(), Box<dyn Error>> {
+    let time = |road: &Road<'_>| {
+        let start = Instant::now();
+        drop(road().backward());
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    // Once each for memory and threads.
+    (time(&kernel), time(&composed));
+    let rounds: Vec<_> = (0..ROUNDS).map(|_| (time(&kernel), time(&composed))).collect();
+    let kernel = median(rounds.iter().map(|round| round.0));
+    let composed = median(rounds.iter().map(|round| round.1));
+    let ratio = composed / kernel;
+    Ok(writeln!(stdout(), "{name:<14} {kernel:>10.2} {composed:>10.2} {ratio:>6.1}x")?)
+}
+
+fn median(times: impl Iterator<Item = f64>) -> f64 {
+    let mut times: Vec<f64> = times.collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}

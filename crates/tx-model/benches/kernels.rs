@@ -95,7 +95,8 @@ fn compare(name: &str, kernel: Road<'_>, composed: Road<'_>) -> Result<(), Box<d
         start.elapsed().as_secs_f64() * 1e3
     };
     // Once each for memory and threads.
-    (time(&kernel), time(&composed));
+    time(&kernel);
+    time(&composed);
     let rounds: Vec<_> = (0..ROUNDS).map(|_| (time(&kernel), time(&composed))).collect();
     let kernel = median(rounds.iter().map(|round| round.0));
     let composed = median(rounds.iter().map(|round| round.1));

@@ -13,10 +13,7 @@ use burn::{
     train::{InferenceStep, ItemLazy, TrainOutput, TrainStep},
 };
 use tx_data::Seq2SeqBatch;
-use tx_model::{
-    Transformer, TransformerInput,
-    kernels::{SumOfSquares, sum_of_squares},
-};
+use tx_model::{Transformer, TransformerInput, kernels::sum_of_squares};
 
 use crate::loss::smoothed_cross_entropy;
 
@@ -135,10 +132,9 @@ impl TrainStep for Seq2Seq {
         learning_rate: ModuleLearningRate,
         mut gradients: GradientsParams,
     ) -> Self {
-        let mut squares = Squares { gradients: &gradients, here: 0.0, on_device: None };
+        let mut squares = Squares { gradients: &gradients, sum: None };
         self.visit(&mut squares);
-        let on_device = squares.on_device.map_or(0.0, |sum| sum.into_scalar::<f64>());
-        let norm = (squares.here + on_device).sqrt();
+        let norm = squares.sum.map_or(0.0, |sum| sum.into_scalar::<f64>().sqrt());
         self.gradient_norm.set(norm);
         if !norm.is_finite() {
             return self;
@@ -164,23 +160,18 @@ impl InferenceStep for Seq2Seq {
 /// Adds up the squares of all gradients.
 struct Squares<'a> {
     gradients: &'a GradientsParams,
-    here: f64,
     /// `[1]`
-    on_device: Option<Tensor<1>>,
+    sum: Option<Tensor<1>>,
 }
 
 impl ModuleVisitor for Squares<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            match sum_of_squares(gradient) {
-                SumOfSquares::Here(square) => self.here += square,
-                SumOfSquares::OnDevice(square) => {
-                    self.on_device = Some(match self.on_device.take() {
-                        Some(sum) => sum + square,
-                        None => square,
-                    });
-                }
-            }
+            let square = sum_of_squares(gradient);
+            self.sum = Some(match self.sum.take() {
+                Some(sum) => sum + square,
+                None => square,
+            });
         }
     }
 }

@@ -16,6 +16,7 @@ use burn::{
     },
 };
 use tx_infer::Bundle;
+use tx_model::kernels::mix;
 
 use crate::{
     checkpoint::{self, Best, RunState},
@@ -237,13 +238,9 @@ fn failure(interrupter: &Interrupter) -> Option<TrainError> {
     interrupter.error().map(TrainError::Learner)
 }
 
-/// A seed for every update: neighbouring ones must not give similar draws, so the bits are mixed
-/// (the finaliser of SplitMix64, Steele et al. 2014).
+/// A seed for every update: neighbouring ones must not give similar draws, so the bits are mixed.
 fn step_seed(seed: u64, step: usize) -> u64 {
-    let mut x = seed.wrapping_add((step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+    mix(seed.wrapping_add((step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// What another thread left behind when it panicked is as good as ever.

@@ -16,7 +16,7 @@ use super::{
     cross_entropy::{self, Target},
     dropped::Dropped,
     embedding::{self, Manner},
-    flex::contiguous,
+    flex::{contiguous, tensor},
     layer_norm, linear, residual,
 };
 
@@ -132,6 +132,9 @@ pub trait UpdateKernel: Backend {
         second: FloatTensor<Self>,
         update: AdamUpdate,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+
+    /// See [`adam::sum_of_squares`].
+    fn squares_kernel(x: FloatTensor<Self>) -> FloatTensor<Self>;
 }
 
 impl UpdateKernel for Flex {
@@ -143,6 +146,10 @@ impl UpdateKernel for Flex {
         update: AdamUpdate,
     ) -> (FlexTensor, FlexTensor, FlexTensor) {
         adam::update(parameter, gradient, first, second, update)
+    }
+
+    fn squares_kernel(x: FlexTensor) -> FlexTensor {
+        tensor(vec![adam::sum_of_squares(x) as f32], [1])
     }
 }
 

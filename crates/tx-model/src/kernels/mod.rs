@@ -291,22 +291,11 @@ pub fn adam<const D: usize>(
     composed::adam(now, gradient, update)
 }
 
-/// `Σ x²`
-pub fn sum_of_squares<const D: usize>(x: Tensor<D>) -> SumOfSquares {
+/// `Σ x²`: `[1]`
+pub fn sum_of_squares<const D: usize>(x: Tensor<D>) -> Tensor<1> {
     #[cfg(feature = "cpu")]
-    if serves(&x)
-        && let Ok(x) = x.clone().try_into_primitive::<burn::backend::Flex>()
-    {
-        return SumOfSquares::Here(adam::sum_of_squares(x));
+    if serves(&x) {
+        return Tensor::from_dispatch(Dispatch::squares_kernel(x.into_dispatch()));
     }
-    SumOfSquares::OnDevice(composed::sum_of_squares(x))
-}
-
-/// A sum that another device may still be busy with.
-#[derive(Debug, Clone)]
-pub enum SumOfSquares {
-    /// It is known.
-    Here(f64),
-    /// `[1]`
-    OnDevice(Tensor<1>),
+    composed::sum_of_squares(x)
 }

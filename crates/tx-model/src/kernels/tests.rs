@@ -291,10 +291,7 @@ fn adam_and_the_sum_of_squares() {
                 [1, 2, 3, 4].map(|key| numbers(key, size, road).inner());
             let now = WithMoments { parameter, first, second: second.abs() };
             let next = adam(now, gradient.clone(), update);
-            let square = match sum_of_squares(gradient) {
-                SumOfSquares::Here(square) => square,
-                SumOfSquares::OnDevice(square) => square.into_scalar::<f64>(),
-            };
+            let square = sum_of_squares(gradient).into_scalar::<f64>();
             let read = |x: Tensor<1>| x.into_data().iter::<f64>().collect::<Vec<_>>();
             (read(next.parameter), read(next.first), read(next.second), square)
         });

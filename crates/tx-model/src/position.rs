@@ -130,7 +130,7 @@ mod tests {
             let encoding = PositionalEncoding::new(&config, &device);
             let whole = encoding.rows(0, 9).unwrap();
             let part = encoding.rows(5, 2).unwrap();
-            part.into_data().assert_eq(&whole.slice([5..7]).into_data(), true);
+            part.into_data().assert_eq(&whole.narrow(0, 5, 2).into_data(), true);
         }
     }
 

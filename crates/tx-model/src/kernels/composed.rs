@@ -12,12 +12,12 @@ use burn::tensor::{
 use super::{AdamUpdate, Draw, Function, WithMoments};
 use crate::attention::attention_weights;
 
-/// See [`linear`](super::linear).
+/// See [`linear`](super::linear()).
 pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
     module::linear(x, w, b)
 }
 
-/// See [`attention`](super::attention).
+/// See [`attention`](super::attention()).
 pub fn attention(
     q: Tensor<4>,
     k: Tensor<4>,
@@ -37,17 +37,17 @@ pub fn mixed(weights: Tensor<4>, v: Tensor<4>, draw: Draw) -> Tensor<3> {
     mixed_bhqd.swap_dims(1, 2).reshape([batch, n_queries, n_heads * d_head])
 }
 
-/// See [`layer_norm`](super::layer_norm).
+/// See [`layer_norm`](super::layer_norm()).
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<3> {
     module::layer_norm(x, gamma, Some(beta), super::NORM_EPSILON)
 }
 
-/// See [`residual`](super::residual).
+/// See [`residual`](super::residual()).
 pub fn residual(x: Tensor<3>, y: Tensor<3>, draw: Draw) -> Tensor<3> {
     x + dropout(y, draw)
 }
 
-/// See [`activation`](super::activation).
+/// See [`activation`](super::activation()).
 pub fn activation(x: Tensor<3>, function: Function, draw: Draw) -> Tensor<3> {
     let active = match function {
         Function::Relu => relu(x),
@@ -67,7 +67,7 @@ fn gelu(x: Tensor<3>) -> Tensor<3> {
     x.mul_scalar(0.5) * twice_cdf
 }
 
-/// See [`dropout`](super::dropout).
+/// See [`dropout`](super::dropout()).
 pub fn dropout<const D: usize>(x: Tensor<D>, draw: Draw) -> Tensor<D> {
     let device = x.device().inner();
     let shape = x.shape();
@@ -91,7 +91,7 @@ pub fn dropout<const D: usize>(x: Tensor<D>, draw: Draw) -> Tensor<D> {
     x * factors
 }
 
-/// See [`embedding`](super::embedding).
+/// See [`embedding`](super::embedding()).
 pub fn embedding(
     table: Tensor<2>,
     ids: Tensor<2, Int>,
@@ -109,7 +109,7 @@ pub fn embedding(
     dropout(x, draw)
 }
 
-/// See [`cross_entropy`](super::cross_entropy).
+/// See [`cross_entropy`](super::cross_entropy()).
 pub fn cross_entropy(
     logits: Tensor<2>,
     targets: Tensor<1, Int>,
@@ -132,7 +132,7 @@ pub fn cross_entropy(
     (loss_n1.mask_fill(counts.bool_not().unsqueeze_dim(1), 0.0).sum(), correct)
 }
 
-/// See [`adam`](super::adam).
+/// See [`adam`](super::adam()).
 pub fn adam<const D: usize>(
     now: WithMoments<D>,
     gradient: Tensor<D>,
@@ -146,7 +146,7 @@ pub fn adam<const D: usize>(
     WithMoments { parameter: now.parameter * shrink - change, first, second }
 }
 
-/// See [`sum_of_squares`](super::sum_of_squares).
+/// See [`sum_of_squares`](super::sum_of_squares()).
 pub fn sum_of_squares<const D: usize>(x: Tensor<D>) -> Tensor<1> {
     x.square().sum()
 }

@@ -5,8 +5,8 @@
 //! on every other device the same from Burn's operations, in [`composed`]. Tests hold each kernel
 //! against its composed version, values and gradients.
 //!
-//! A kernel lives in a file by its name and works on slices; [`extension`] makes them operations of
-//! Burn, [`gradients`](self) adds how they are gone back through.
+//! A kernel lives in a file by its name and works on slices; `extension` makes them operations of
+//! Burn, `gradients` adds how they are gone back through.
 
 pub mod composed;
 mod dropped;

@@ -248,6 +248,7 @@ fn a_beam_that_holds_everything_finds_the_best_of_everything() {
                         length_penalty,
                         max_len_ratio: 0.0,
                         max_len_extra: limit,
+                        ..SearchOptions::default()
                     };
                     let what = format!("{}, {source:?}, α = {length_penalty}", subject.name);
                     let mut expected: Vec<(f32, &Vec<u32>)> = everything

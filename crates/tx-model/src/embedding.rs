@@ -1,10 +1,15 @@
 //! From token ids to vectors: section 3.4 of the paper.
 
+#[cfg(feature = "cpu")]
+use std::sync::Arc;
+
 use burn::{
     module::{Module, Param},
     tensor::{Device, Int, Tensor, module},
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedEmbedding, PackedMatrix, values};
 use crate::{
     config::{EmbeddingScale, ModelConfig},
     dropout::Dropout,
@@ -64,6 +69,13 @@ impl TokenEmbedding {
         };
         self.dropout.forward(self.positions.forward(x, offset))
     }
+
+    /// For decoding without tensors, with the table `[vocabulary, d_model]`.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self, table: Arc<[f32]>, d_model: usize) -> PackedEmbedding {
+        let scale = self.scale.map_or(1.0, |scale| scale as f32);
+        PackedEmbedding { table, scale, places: self.positions.packed(), d_model }
+    }
 }
 
 /// From vectors back to one score per token id.
@@ -98,5 +110,15 @@ impl OutputProjection {
             None => table().transpose(),
         };
         module::linear(x, weight, self.bias.as_ref().map(|bias| bias.val()))
+    }
+
+    /// For decoding without tensors, with the target's table `[vocabulary, d_model]`.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self, table: &[f32], d_model: usize) -> PackedMatrix {
+        let bias = self.bias.as_ref().map(|bias| values(bias.val()));
+        match &self.weight {
+            Some(weight) => PackedMatrix::new(&values(weight.val()), d_model, bias.as_deref()),
+            None => PackedMatrix::transposed(table, d_model, bias.as_deref()),
+        }
     }
 }

@@ -11,6 +11,8 @@ use burn::{
     },
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedFeedForward, PackedMatrix};
 use crate::{
     config::{Activation, ModelConfig},
     dropout::Dropout,
@@ -55,6 +57,17 @@ impl FeedForward {
             (None, Activation::Relu | Activation::Gated) => relu(inner),
         };
         self.outer.forward(self.dropout.forward(active))
+    }
+
+    /// For decoding without tensors.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self) -> PackedFeedForward {
+        PackedFeedForward {
+            inner: PackedMatrix::of(&self.inner),
+            gate: self.gate.as_ref().map(PackedMatrix::of),
+            outer: PackedMatrix::of(&self.outer),
+            activation: self.activation,
+        }
     }
 }
 

@@ -63,6 +63,8 @@ pub mod language_model;
 
 #[cfg(feature = "cpu")]
 pub mod kernels;
+#[cfg(feature = "cpu")]
+pub mod packed;
 
 mod init;
 

@@ -6,10 +6,15 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedNorm, PackedResidual};
 use crate::{
     config::{ModelConfig, NormPlacement},
     dropout::Dropout,
 };
+
+/// Added to the variance, against division by zero: Burn's default, and PyTorch's.
+pub(crate) const NORM_EPSILON: f64 = 1e-5;
 
 /// Joins a sub-layer to its input: residual sum, layer normalisation and dropout in the order that
 /// [`NormPlacement`] says.
@@ -25,7 +30,7 @@ impl Residual {
     /// `share` is dropped from the sub-layer's output in training.
     pub(crate) fn new(config: &ModelConfig, share: f64, device: &Device) -> Self {
         Self {
-            norm: LayerNormConfig::new(config.d_model).init(device),
+            norm: layer_norm(config, device),
             dropout: Dropout::new(share),
             placement: config.norm,
         }
@@ -55,12 +60,22 @@ impl Residual {
             NormPlacement::SublayerOutput => x + self.dropout.forward(self.norm.forward(y)),
         }
     }
+
+    /// For decoding without tensors.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self) -> PackedResidual {
+        PackedResidual { norm: PackedNorm::of(&self.norm), placement: self.placement }
+    }
 }
 
 /// The norm after a whole stack, which only pre-norm needs: without it the sum of all residuals
 /// would leave the stack unnormalised.
 pub(crate) fn final_norm(config: &ModelConfig, device: &Device) -> Option<LayerNorm> {
-    (config.norm == NormPlacement::Pre).then(|| LayerNormConfig::new(config.d_model).init(device))
+    (config.norm == NormPlacement::Pre).then(|| layer_norm(config, device))
+}
+
+fn layer_norm(config: &ModelConfig, device: &Device) -> LayerNorm {
+    LayerNormConfig::new(config.d_model).with_epsilon(NORM_EPSILON).init(device)
 }
 
 /// The share dropped after every sub-layer but the encoder's self-attention.

@@ -3,12 +3,17 @@
 //! Axis letters: `B` batch, `S` source tokens, `T` target tokens, `V` target vocabulary, `H` heads.
 //! Masks say what must not be seen: `true` = blocked.
 
+#[cfg(feature = "cpu")]
+use std::sync::Arc;
+
 use burn::{
     module::{Module, ModuleVisitor, Param},
     nn::Embedding,
     tensor::{Bool, Device, Int, Tensor},
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedTransformer, values};
 use crate::{
     cache::DecoderCache,
     config::{ConfigError, ModelConfig, Tying, VocabSizes},
@@ -203,6 +208,24 @@ impl Transformer {
 
     fn project(&self, x: Tensor<3>) -> Tensor<3> {
         self.projection.forward(x, || self.target_table())
+    }
+
+    /// For decoding without tensors.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self) -> PackedTransformer {
+        let [_, d_model] = self.source_embedding.weight.dims();
+        let source_table: Arc<[f32]> = values(self.source_table()).into();
+        let target_table = match &self.target_embedding {
+            Some(embedding) => values(embedding.weight.val()).into(),
+            None => source_table.clone(),
+        };
+        PackedTransformer {
+            encoder: self.encoder.packed(),
+            decoder: self.decoder.packed(),
+            projection: self.projection.packed(&target_table, d_model),
+            source_input: self.source_input.packed(source_table, d_model),
+            target_input: self.target_input.packed(target_table, d_model),
+        }
     }
 
     /// `[source vocabulary, d_model]`

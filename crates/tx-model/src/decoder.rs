@@ -89,7 +89,7 @@ impl DecoderLayer {
 
     /// For decoding without tensors.
     #[cfg(feature = "cpu")]
-    fn packed(&self) -> PackedDecoderLayer {
+    fn packed(self) -> PackedDecoderLayer {
         PackedDecoderLayer {
             self_attention: self.self_attention.packed(),
             self_attention_residual: self.self_attention_residual.packed(),
@@ -230,9 +230,9 @@ impl Decoder {
 
     /// For decoding without tensors.
     #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self) -> PackedDecoder {
+    pub(crate) fn packed(self) -> PackedDecoder {
         PackedDecoder {
-            layers: self.layers.iter().map(DecoderLayer::packed).collect(),
+            layers: self.layers.into_iter().map(DecoderLayer::packed).collect(),
             norm: self.norm.as_ref().map(PackedNorm::of),
         }
     }

@@ -56,7 +56,7 @@ impl EncoderLayer {
 
     /// For decoding without tensors.
     #[cfg(feature = "cpu")]
-    fn packed(&self) -> PackedEncoderLayer {
+    fn packed(self) -> PackedEncoderLayer {
         PackedEncoderLayer {
             self_attention: self.self_attention.packed(),
             self_attention_residual: self.self_attention_residual.packed(),
@@ -108,9 +108,9 @@ impl Encoder {
 
     /// For decoding without tensors.
     #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self) -> PackedEncoder {
+    pub(crate) fn packed(self) -> PackedEncoder {
         PackedEncoder {
-            layers: self.layers.iter().map(EncoderLayer::packed).collect(),
+            layers: self.layers.into_iter().map(EncoderLayer::packed).collect(),
             norm: self.norm.as_ref().map(PackedNorm::of),
         }
     }

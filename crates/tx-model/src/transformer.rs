@@ -210,21 +210,29 @@ impl Transformer {
         self.projection.forward(x, || self.target_table())
     }
 
-    /// For decoding without tensors.
+    /// For decoding without tensors. Each part is let go once it is packed: the weights are in
+    /// memory twice only in part.
     #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self) -> PackedTransformer {
-        let [_, d_model] = self.source_embedding.weight.dims();
-        let source_table: Arc<[f32]> = values(self.source_table()).into();
-        let target_table = match &self.target_embedding {
-            Some(embedding) => values(embedding.weight.val()).into(),
-            None => source_table.clone(),
-        };
+    pub(crate) fn packed(self) -> PackedTransformer {
+        let Self {
+            source_embedding,
+            target_embedding,
+            source_input,
+            target_input,
+            encoder,
+            decoder,
+            projection,
+        } = self;
+        let table = |embedding: Embedding| -> Arc<[f32]> { values(embedding.weight.val()).into() };
+        let [_, d_model] = source_embedding.weight.dims();
+        let source_table = table(source_embedding);
+        let target_table = target_embedding.map_or_else(|| source_table.clone(), table);
         PackedTransformer {
-            encoder: self.encoder.packed(),
-            decoder: self.decoder.packed(),
-            projection: self.projection.packed(&target_table, d_model),
-            source_input: self.source_input.packed(source_table, d_model),
-            target_input: self.target_input.packed(target_table, d_model),
+            projection: projection.packed(&target_table, d_model),
+            source_input: source_input.packed(source_table, d_model),
+            target_input: target_input.packed(target_table, d_model),
+            encoder: encoder.packed(),
+            decoder: decoder.packed(),
         }
     }
 

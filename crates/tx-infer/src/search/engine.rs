@@ -40,7 +40,7 @@ impl Engine {
     pub fn new(model: Transformer, device: &Device) -> Self {
         #[cfg(feature = "cpu")]
         if *device == Device::flex() {
-            let packed = PackedTransformer::new(&model);
+            let packed = PackedTransformer::new(model);
             return Self { weights: Weights::Packed(packed.into()) };
         }
         Self::on_tensors(model, device)

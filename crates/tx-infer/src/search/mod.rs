@@ -1,4 +1,5 @@
-//! Finding a likely target for a source: greedy and beam search on a cached decoder.
+//! Finding a likely target for a source: greedy and beam search over anything that decodes a batch
+//! token by token.
 //!
 //! Axis letters: `R` rows of the batch (sentences, or hypotheses under way), `S` source tokens,
 //! `V` target vocabulary.

@@ -156,8 +156,10 @@ impl WithSimd for Attend<'_> {
             let minus_infinity = simd.splat_f32s(f32::NEG_INFINITY);
             let largest = fold(simd, scores, minus_infinity, |a, b| simd.max_f32s(a, b));
             let largest = simd.reduce_max_f32s(largest);
-            for score in scores.as_chunks_mut::<SCORES>().0.iter_mut().flatten() {
-                *score = exp(*score - largest);
+            for scores in scores.as_chunks_mut::<SCORES>().0 {
+                for score in scores {
+                    *score = exp(*score - largest);
+                }
             }
         }
         for (key, &slot) in slots.iter().enumerate() {

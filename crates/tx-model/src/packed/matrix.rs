@@ -214,6 +214,7 @@ impl Product<'_> {
 
     /// `R` rows of `y` from `first_row`, in the columns of one panel.
     #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "with iterators the sums leave the registers")]
     fn tile<S: Simd, const V: usize, const R: usize>(
         &mut self,
         simd: S,

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{kernels::simd::vectorised, transformer::Transformer};
 
-/// Scores that the projection to the vocabulary makes before they are looked at: few enough, with
-/// the weights they are made of, to stay in a core's own cache.
+/// Weights of the projection to the vocabulary that are used before the scores they make are looked
+/// at: few enough, with those scores, to stay in a core's own cache.
 const BLOCK: usize = 1 << 17;
 
 /// A [`Transformer`] for translating on a processor.
@@ -18,7 +18,7 @@ const BLOCK: usize = 1 << 17;
 ///
 /// let config = ModelConfig { d_model: 8, n_heads: 2, d_ff: 16, ..ModelConfig::default() };
 /// let vocab = VocabSizes { source: 11, target: 11 };
-/// let model = PackedTransformer::new(&Transformer::new(&config, vocab, &Device::flex())?);
+/// let model = PackedTransformer::new(Transformer::new(&config, vocab, &Device::flex())?);
 ///
 /// // Two sources are read, and each gets its two likeliest first tokens, after `<bos>`.
 /// let mut decoding = model.start(&[&[4, 5, 2], &[6, 2]]);
@@ -49,8 +49,8 @@ pub struct Decoding<'a> {
 }
 
 impl PackedTransformer {
-    /// Copies the weights of `model` from its device.
-    pub fn new(model: &Transformer) -> Self {
+    /// Takes the weights of `model` from its device.
+    pub fn new(model: Transformer) -> Self {
         model.packed()
     }
 
@@ -100,7 +100,8 @@ impl Decoding<'_> {
         self.advance(tokens);
         let Self { model, x, block, .. } = self;
         let mut top: Vec<TopTokens> = tokens.iter().map(|_| TopTokens::new(count)).collect();
-        let columns = BLOCK / model.projection.inputs().max(tokens.len());
+        // Whatever the number of rows, so that no score depends on who shares the batch.
+        let columns = BLOCK / model.projection.inputs();
         for columns in model.projection.blocks(columns) {
             block.resize(tokens.len() * columns.count, 0.0);
             columns.product(x, block);

@@ -6,8 +6,8 @@
 //! cargo bench --workspace --bench decode -- tiny tensors     # on tensors
 //! ```
 //!
-//! Sources have 20 tokens and `<eos>`. With more than one thread, each searches a share of the
-//! sentences, as `Translator` does. Each figure is the median of [`RUNS`] runs.
+//! Sources have 20 tokens and `<eos>`. With more than one thread, each searches its own batches, as
+//! in `Translator`. Each figure is the median of [`RUNS`] runs.
 
 #![allow(clippy::expect_used, reason = "a benchmark has nobody to report to")]
 
@@ -95,7 +95,7 @@ fn tokens_per_second(
         min_len: target,
         ..SearchOptions::default()
     };
-    let sources: Vec<Vec<u32>> = (0..batch.max(shape.sentences))
+    let sources: Vec<Vec<u32>> = (0..shape.sentences.max(batch * threads))
         .map(|sentence| {
             let id = |place| 4 + (sentence * 37 + place * 11) % (shape.vocabulary - 4);
             (0..SOURCE_TOKENS).map(|place| id(place) as u32).chain([2]).collect()

@@ -214,7 +214,6 @@ impl Product<'_> {
 
     /// `R` rows of `y` from `first_row`, in the columns of one panel.
     #[inline(always)]
-    #[expect(clippy::needless_range_loop, reason = "with iterators the sums leave the registers")]
     fn tile<S: Simd, const V: usize, const R: usize>(
         &mut self,
         simd: S,
@@ -250,7 +249,14 @@ impl Product<'_> {
         }
 
         let bias = S::as_simd_f32s(&bias[first..first + PANEL]).0;
+        // A copy, for a loop that is not unrolled would keep the sums in memory all the time.
+        let mut tile = [[simd.splat_f32s(0.0); V]; R];
         for row in 0..R {
+            for v in 0..V {
+                tile[row][v] = simd.add_f32s(sums[row][v], bias[v]);
+            }
+        }
+        for (row, tile) in tile.iter().enumerate() {
             let y = &mut self.y[(first_row + row) * count + first..][..width];
             let mut edge = [0.0; PANEL];
             let y_simd = if width < PANEL {
@@ -259,9 +265,8 @@ impl Product<'_> {
             } else {
                 S::as_mut_simd_f32s(y).0
             };
-            for v in 0..V {
-                let sum = simd.add_f32s(sums[row][v], bias[v]);
-                y_simd[v] = if self.add { simd.add_f32s(y_simd[v], sum) } else { sum };
+            for (y, &sum) in y_simd.iter_mut().zip(tile) {
+                *y = if self.add { simd.add_f32s(*y, sum) } else { sum };
             }
             if width < PANEL {
                 y.copy_from_slice(&edge[..width]);

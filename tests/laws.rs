@@ -18,6 +18,9 @@ use crate::support::{devices, largest, values, with_weights};
 // Same scores by different roads: padding, batching, the cache; what nobody may see.
 mod forward;
 
+// The same scores without tensors.
+mod packed;
+
 // Gradients: finite, where they should be, right, and good for learning.
 mod backward;
 

@@ -7,7 +7,10 @@ use tx_data::{
     mask,
     special::{BOS, EOS, PAD},
 };
-use tx_infer::search::{Hypothesis, SearchOptions, search};
+use tx_infer::{
+    Translator,
+    search::{Engine, Hypothesis, SearchOptions, search},
+};
 use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer,
     TransformerInput, Tying, VocabSizes,
@@ -248,6 +251,7 @@ fn a_beam_that_holds_everything_finds_the_best_of_everything() {
                         length_penalty,
                         max_len_ratio: 0.0,
                         max_len_extra: limit,
+                        ..SearchOptions::default()
                     };
                     let what = format!("{}, {source:?}, α = {length_penalty}", subject.name);
                     let mut expected: Vec<(f32, &Vec<u32>)> = everything
@@ -310,5 +314,88 @@ fn a_beam_wider_than_the_vocabulary_finds_each_of_the_few_there_are() {
 fn no_sources_find_nothing() {
     for subject in subjects(7) {
         assert_eq!(subject.search(&[], &SearchOptions::default()), Vec::<Vec<Hypothesis>>::new());
+    }
+}
+
+/// The words of a source count, not the road: packed weights or tensors.
+#[test]
+fn packed_weights_and_tensors_find_the_same() {
+    for subject in subjects(30).into_iter().filter(|subject| subject.device == Device::flex()) {
+        let tensors = Engine::on_tensors(subject.model.clone(), &subject.device);
+        let packed = Engine::new(subject.model.clone(), &subject.device);
+        assert!(packed.gains_from_threads() && !tensors.gains_from_threads());
+        for beam in [1, 2, 5] {
+            for min_len in [0, 6] {
+                let options =
+                    SearchOptions { beam, n_best: beam, min_len, ..SearchOptions::default() };
+                let expected = tensors.search(&SOURCES, MAX_LEN, &options);
+                let found = packed.search(&SOURCES, MAX_LEN, &options);
+                assert_eq!(found.len(), expected.len());
+                for (found, expected) in found.iter().zip(&expected) {
+                    assert_same(&format!("{}, beam {beam}", subject.name), found, expected);
+                }
+            }
+        }
+    }
+}
+
+/// To the last bit: what a sentence gets does not depend on who shares its batch.
+#[test]
+fn any_number_of_threads_translates_the_same_in_the_same_order() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/bundle-v1");
+    let texts = ["the cat sleeps .", "", "dog", "the dog eats the bread, and sleeps !", "xyz 42"];
+    let texts: Vec<&str> = texts.into_iter().cycle().take(23).collect();
+    for beam in [1, 4] {
+        let options = SearchOptions { beam, n_best: beam, ..SearchOptions::default() };
+        let translate = |threads| {
+            let translator = Translator::open(folder.as_ref(), &Device::flex()).unwrap();
+            let translator = translator.with_options(options).unwrap().with_threads(threads);
+            translator.translate_batch(&texts).unwrap()
+        };
+        let alone = translate(1);
+        assert_eq!(alone.len(), texts.len());
+        for (text, found) in texts.iter().zip(&alone) {
+            assert_eq!(text.is_empty(), found.hypotheses.is_empty(), "{text}");
+        }
+        for threads in [0, 2, 3, 40] {
+            assert_eq!(translate(threads), alone, "{threads} threads, beam {beam}");
+        }
+    }
+}
+
+#[test]
+fn no_target_ends_before_its_least_length() {
+    for subject in subjects(7) {
+        for beam in [1, 3] {
+            for min_len in [1, 4, 30] {
+                let options =
+                    SearchOptions { beam, n_best: beam, min_len, ..SearchOptions::default() };
+                for (source, found) in SOURCES.iter().zip(subject.search(&SOURCES, &options)) {
+                    let limit = (2 * source.len() + 10).min(MAX_LEN);
+                    for Hypothesis { ids, .. } in found {
+                        let words = ids.iter().filter(|&&id| id != EOS).count();
+                        assert!(words >= min_len.min(limit), "{}: {ids:?}", subject.name);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Ids 0 to 2 are padding, `<bos>` and `<eos>`: a vocabulary without a word.
+#[test]
+fn where_nothing_can_be_said_a_target_is_as_long_as_it_is() {
+    for subject in subjects(3) {
+        for beam in [1, 4] {
+            let options = SearchOptions { beam, ..SearchOptions::default() };
+            for found in subject.search(&[&[2], &[2, 2]], &options) {
+                assert_eq!(found[0].ids, [EOS], "{}", subject.name);
+            }
+            let options = SearchOptions { min_len: 2, ..options };
+            for found in subject.search(&[&[2], &[2, 2]], &options) {
+                assert_eq!(found[0].ids, [0; 0], "{}", subject.name);
+                assert_eq!((found[0].log_probability, found[0].score), (0.0, 0.0));
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The command line of `translate`.
 
-use std::path::PathBuf;
+use std::{num::NonZero, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use tx_infer::device::DeviceName;
@@ -65,9 +65,17 @@ pub struct TranslateArgs {
     #[arg(long, value_name = "RATIO", default_value_t = 2.0)]
     pub max_len_ratio: f32,
 
+    /// Tokens that a translation has at least before it may end
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub min_len: usize,
+
     /// Source tokens translated at once, padding and hypotheses counted; bounds memory
     #[arg(long, value_name = "N", default_value_t = 4_096)]
     pub batch_tokens: usize,
+
+    /// Threads on the device cpu, each with a batch at a time [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZero<usize>>,
 
     /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
     #[arg(long, value_name = "DEVICE", default_value = "auto")]

@@ -18,11 +18,15 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
         beam: args.beam.into(),
         length_penalty: args.length_penalty,
         max_len_ratio: args.max_len_ratio,
+        min_len: args.min_len,
         ..SearchOptions::default()
     };
-    let translator = Translator::open(&model, &device)?
+    let mut translator = Translator::open(&model, &device)?
         .with_options(options)?
         .with_batch_tokens(args.batch_tokens);
+    if let Some(threads) = args.threads {
+        translator = translator.with_threads(threads.get());
+    }
 
     let mut lines: Box<dyn Iterator<Item = _>> = match (args.text, &args.input) {
         (Some(text), _) => Box::new(std::iter::once(Ok(text))),
@@ -37,7 +41,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
         }
         let translations = translator.translate_batch(&chunk)?;
         if !args.quiet {
-            warn_of_cuts(&translations, first, translator.bundle().config.max_len)?;
+            warn_of_cuts(&translations, first, translator.config().max_len)?;
         }
         first += chunk.len();
         let mut output = stdout().lock();

@@ -10,7 +10,7 @@
 //! A folder with `model.safetensors` is a whole bundle: that file is written last, and each file
 //! is written aside and renamed.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, panic::resume_unwind, path::Path, thread};
 
 use burn::{
     store::{ModuleSnapshot, SafetensorsStore},
@@ -77,26 +77,37 @@ impl Bundle {
             }
         }
         let config = read_config(&folder.join(CONFIG))?;
-        let source = read_tokenizer(
-            &folder.join(SOURCE_TOKENIZER),
-            &config.tokenizers.source_sha256,
-            config.vocabulary.source,
-        )?;
-        let target = read_tokenizer(
-            &folder.join(TARGET_TOKENIZER),
-            &config.tokenizers.target_sha256,
-            config.vocabulary.target,
-        )?;
-        let mut model = Transformer::to_be_loaded(
-            &config.model,
-            config.model.padded(config.vocabulary),
-            device,
-        )?;
-        load_weights(&mut model, &folder.join(WEIGHTS))?;
+        let source = || {
+            read_tokenizer(
+                &folder.join(SOURCE_TOKENIZER),
+                &config.tokenizers.source_sha256,
+                config.vocabulary.source,
+            )
+        };
+        let target = || {
+            read_tokenizer(
+                &folder.join(TARGET_TOKENIZER),
+                &config.tokenizers.target_sha256,
+                config.vocabulary.target,
+            )
+        };
+        let model = || {
+            let vocab = config.model.padded(config.vocabulary);
+            let mut model = Transformer::to_be_loaded(&config.model, vocab, device)?;
+            load_weights(&mut model, &folder.join(WEIGHTS))?;
+            Ok::<_, InferError>(model)
+        };
+        // A tokenizer takes as long to read as the weights of a small model: side by side.
+        let (source, target, model) = thread::scope(|scope| {
+            let target = scope.spawn(target);
+            let (source, model) = (source(), model());
+            (source, target.join().unwrap_or_else(|panic| resume_unwind(panic)), model)
+        });
+        let tokenizers = Tokenizers { source: source?, target: target? };
         Ok(Self {
-            model,
+            model: model?,
             config: config.model,
-            tokenizers: Tokenizers { source, target },
+            tokenizers,
             provenance: read_toml(&folder.join(PROVENANCE))?,
         })
     }

@@ -1,7 +1,7 @@
 //! Translate with trained Transformers: bundles on disk, search, text.
 //!
 //! A [`Bundle`] is a folder with weights, configuration and tokenizers. A [`Translator`] opens one
-//! and turns text into text; [`search`] finds target ids for source ids and knows no text.
+//! and turns text into text; an [`Engine`] finds target ids for source ids and knows no text.
 //!
 //! ```no_run
 //! use burn::tensor::Device;
@@ -28,7 +28,7 @@ pub mod file;
 
 pub use bundle::Bundle;
 pub use error::InferError;
-pub use search::{Hypothesis, SearchOptions};
+pub use search::{Engine, Hypothesis, SearchOptions};
 // The public API speaks in its types.
 pub use translator::{Scored, Translation, Translator};
 pub use tx_data;

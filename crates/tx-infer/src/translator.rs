@@ -1,14 +1,23 @@
 //! Text in, text out.
 
-use std::path::Path;
+use std::{
+    num::NonZero,
+    path::Path,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
 
 use burn::tensor::Device;
-use tx_data::encode::cut;
+use tx_data::{Tokenizers, encode::cut};
+use tx_model::ModelConfig;
 
 use crate::{
     bundle::Bundle,
     error::InferError,
-    search::{Hypothesis, SearchOptions, search},
+    search::{Engine, Hypothesis, SearchOptions},
 };
 
 /// Translates text with a bundle.
@@ -23,10 +32,12 @@ use crate::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct Translator {
-    bundle: Bundle,
-    device: Device,
+    config: ModelConfig,
+    tokenizers: Tokenizers,
+    engine: Engine,
     options: SearchOptions,
     batch_tokens: usize,
+    threads: usize,
 }
 
 /// What became of one text.
@@ -61,8 +72,15 @@ impl Translator {
 
     /// Translates with a bundle whose weights are on `device`.
     pub fn new(bundle: Bundle, device: &Device) -> Self {
-        let options = SearchOptions::default();
-        Self { bundle, device: device.clone(), options, batch_tokens: 4_096 }
+        let Bundle { model, config, tokenizers, .. } = bundle;
+        Self {
+            config,
+            tokenizers,
+            engine: Engine::new(model, device),
+            options: SearchOptions::default(),
+            batch_tokens: 4_096,
+            threads: thread::available_parallelism().map_or(1, NonZero::get),
+        }
     }
 
     /// Searches in another way than by default.
@@ -79,14 +97,21 @@ impl Translator {
     }
 
     /// At most so many source tokens in a batch, padding and hypotheses counted; a longer text is
-    /// a batch of its own. More is faster up to a point, and takes more memory.
+    /// a batch of its own, and few texts are shared out among the threads. More is faster up to a point, and takes more memory.
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
         Self { batch_tokens, ..self }
     }
 
-    /// The bundle in use.
-    pub fn bundle(&self) -> &Bundle {
-        &self.bundle
+    /// Translates with at most so many threads, each a batch at a time; by default, with all
+    /// cores. They count on the processor only (`Device::flex()`): other devices share out the work
+    /// by themselves.
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { threads: threads.max(1), ..self }
+    }
+
+    /// The shape of the model in use.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
     }
 
     /// Translates one text.
@@ -108,14 +133,14 @@ impl Translator {
         &self,
         texts: &[impl AsRef<str>],
     ) -> Result<Vec<Translation>, InferError> {
-        let max_len = self.bundle.config.max_len;
+        let max_len = self.config.max_len;
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
         let mut translations: Vec<Translation> = texts
             .iter()
             .map(|_| Translation { text: String::new(), hypotheses: Vec::new(), cut: false })
             .collect();
 
-        let mut sources = self.bundle.tokenizers.source.encode_batch(texts.clone())?;
+        let mut sources = self.tokenizers.source.encode_batch(texts.clone())?;
         let mut order: Vec<usize> =
             (0..texts.len()).filter(|&index| !texts[index].trim().is_empty()).collect();
         for &index in &order {
@@ -125,19 +150,13 @@ impl Translator {
         // Longest first: the batch that takes most memory comes at once.
         order.sort_by_key(|&index| std::cmp::Reverse(sources[index].len()));
 
-        let mut rest = &order[..];
-        while let Some(&longest) = rest.first() {
-            let per_sentence = sources[longest].len() * self.options.beam;
-            let count = (self.batch_tokens / per_sentence).clamp(1, rest.len());
-            let (batch, later) = rest.split_at(count);
-            rest = later;
-            let ids: Vec<&[u32]> = batch.iter().map(|&index| &sources[index][..]).collect();
-            let found = search(&self.bundle.model, &ids, max_len, &self.options, &self.device);
+        let batches = self.batches(&order, |index| sources[index].len());
+        for (batch, found) in batches.iter().zip(self.search_all(&batches, &sources)) {
             for (&index, hypotheses) in batch.iter().zip(found) {
                 let hypotheses = hypotheses
                     .into_iter()
                     .map(|hypothesis| {
-                        let text = self.bundle.tokenizers.target.decode(&hypothesis.ids)?;
+                        let text = self.tokenizers.target.decode(&hypothesis.ids)?;
                         Ok(Scored { text, hypothesis })
                     })
                     .collect::<Result<Vec<_>, InferError>>()?;
@@ -148,5 +167,46 @@ impl Translator {
             }
         }
         Ok(translations)
+    }
+
+    /// Cuts `order`, which is sorted by length, into batches: one or more for each thread.
+    fn batches<'a>(&self, order: &'a [usize], len: impl Fn(usize) -> usize) -> Vec<&'a [usize]> {
+        let share = order.len().div_ceil(self.searching_threads());
+        let mut batches = Vec::new();
+        let mut rest = order;
+        while let Some(&longest) = rest.first() {
+            let per_sentence = len(longest) * self.options.beam;
+            let count = (self.batch_tokens / per_sentence).min(share).clamp(1, rest.len());
+            let (batch, later) = rest.split_at(count);
+            batches.push(batch);
+            rest = later;
+        }
+        batches
+    }
+
+    /// Searches batch by batch, whichever thread is free; results are in the order of `batches`.
+    fn search_all(&self, batches: &[&[usize]], sources: &[Vec<u32>]) -> Vec<Vec<Vec<Hypothesis>>> {
+        let found: Vec<OnceLock<_>> = batches.iter().map(|_| OnceLock::new()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some((batch, found)) = {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                batches.get(index).zip(found.get(index))
+            } {
+                let ids: Vec<&[u32]> = batch.iter().map(|&index| &sources[index][..]).collect();
+                found.get_or_init(|| self.engine.search(&ids, self.config.max_len, &self.options));
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..self.searching_threads().min(batches.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        found.into_iter().map(|found| found.into_inner().unwrap_or_default()).collect()
+    }
+
+    fn searching_threads(&self) -> usize {
+        if self.engine.gains_from_threads() { self.threads } else { 1 }
     }
 }

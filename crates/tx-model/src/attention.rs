@@ -11,6 +11,8 @@ use burn::{
     tensor::{Bool, Device, Int, Tensor, TensorData, activation::softmax, assert_shape},
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedAttention, PackedMatrix, values};
 use crate::{
     config::{ModelConfig, Positions},
     dropout::Dropout,
@@ -168,6 +170,33 @@ impl MultiHeadAttention {
             (kernels::attention(q_bhqd, keys, values, blocked, draw), None)
         };
         AttentionOutput { context: project(&self.output, mixed_bqm), weights }
+    }
+
+    /// For decoding without tensors.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self) -> PackedAttention {
+        let [d_model, _] = self.query.weight.dims();
+        let scale = ((d_model / self.n_heads) as f32).sqrt();
+        let bias = |linear: &Linear| linear.bias.as_ref().map(|bias| bias.val());
+        let pack = |weight: Tensor<2>, bias: Option<Tensor<1>>| {
+            PackedMatrix::new(&values(weight), d_model, bias.map(values).as_deref())
+        };
+        let keys_values = Tensor::cat(vec![self.key.weight.val(), self.value.weight.val()], 1);
+        let keys_values_bias = bias(&self.key)
+            .zip(bias(&self.value))
+            .map(|(key, value)| Tensor::cat(vec![key, value], 0));
+        PackedAttention {
+            // Scaling the weights costs less than scaling the queries.
+            query: pack(
+                self.query.weight.val().div_scalar(scale),
+                bias(&self.query).map(|bias| bias.div_scalar(scale)),
+            ),
+            keys_values: pack(keys_values, keys_values_bias),
+            output: pack(self.output.weight.val(), bias(&self.output)),
+            n_heads: self.n_heads,
+            relative: self.relative.as_ref().map(|table| values(table.val())),
+            rotary: self.rotary,
+        }
     }
 
     /// `[B, L, M]` → `[B, H, L, D]`

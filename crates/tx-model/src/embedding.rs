@@ -1,10 +1,15 @@
 //! From token ids to vectors: section 3.4 of the paper.
 
+#[cfg(feature = "cpu")]
+use std::sync::Arc;
+
 use burn::{
     module::{Module, Param},
     tensor::{Device, Int, Tensor},
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedEmbedding, PackedMatrix, values};
 use crate::{
     config::{EmbeddingScale, ModelConfig},
     dropout::Dropout,
@@ -62,6 +67,12 @@ impl TokenEmbedding {
         let positions = self.positions.rows(offset, len);
         kernels::embedding(table, ids, positions, self.scale, draw)
     }
+
+    /// For decoding without tensors, with the table `[vocabulary, d_model]`.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self, table: Arc<[f32]>, d_model: usize) -> PackedEmbedding {
+        PackedEmbedding { table, scale: self.scale, places: self.positions.packed(), d_model }
+    }
 }
 
 /// From vectors back to one score per token id.
@@ -96,5 +107,15 @@ impl OutputProjection {
             None => table().transpose(),
         };
         kernels::linear(x, weight, self.bias.as_ref().map(Param::val))
+    }
+
+    /// For decoding without tensors, with the target's table `[vocabulary, d_model]`.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self, table: &[f32], d_model: usize) -> PackedMatrix {
+        let bias = self.bias.as_ref().map(|bias| values(bias.val()));
+        match &self.weight {
+            Some(weight) => PackedMatrix::new(&values(weight.val()), d_model, bias.as_deref()),
+            None => PackedMatrix::transposed(table, d_model, bias.as_deref()),
+        }
     }
 }

@@ -6,6 +6,8 @@ use burn::{
     tensor::{Bool, Device, Tensor},
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedEncoder, PackedEncoderLayer, PackedNorm};
 use crate::{
     attention::{AttentionKind, MultiHeadAttention},
     config::ModelConfig,
@@ -52,6 +54,17 @@ impl EncoderLayer {
         let x = self.feed_forward_residual.leave(x, self.feed_forward.forward(y));
         (x, attention.weights)
     }
+
+    /// For decoding without tensors.
+    #[cfg(feature = "cpu")]
+    fn packed(self) -> PackedEncoderLayer {
+        PackedEncoderLayer {
+            self_attention: self.self_attention.packed(),
+            self_attention_residual: self.self_attention_residual.packed(),
+            feed_forward: self.feed_forward.packed(),
+            feed_forward_residual: self.feed_forward_residual.packed(),
+        }
+    }
 }
 
 /// `N` layers, and in pre-norm a last normalisation.
@@ -91,6 +104,15 @@ impl Encoder {
         match &self.norm {
             Some(norm) => normalise(norm, x),
             None => x,
+        }
+    }
+
+    /// For decoding without tensors.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(self) -> PackedEncoder {
+        PackedEncoder {
+            layers: self.layers.into_iter().map(EncoderLayer::packed).collect(),
+            norm: self.norm.as_ref().map(PackedNorm::of),
         }
     }
 }

@@ -6,6 +6,8 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedFeedForward, PackedMatrix};
 use crate::{
     attention::project,
     config::{Activation, ModelConfig},
@@ -59,6 +61,17 @@ impl FeedForward {
             None => kernels::activation(inner, function, draw),
         };
         project(&self.outer, active)
+    }
+
+    /// For decoding without tensors.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self) -> PackedFeedForward {
+        PackedFeedForward {
+            inner: PackedMatrix::of(&self.inner),
+            gate: self.gate.as_ref().map(PackedMatrix::of),
+            outer: PackedMatrix::of(&self.outer),
+            activation: self.activation,
+        }
     }
 }
 

@@ -62,6 +62,8 @@ pub mod classifier;
 pub mod language_model;
 
 pub mod kernels;
+#[cfg(feature = "cpu")]
+pub mod packed;
 
 mod init;
 

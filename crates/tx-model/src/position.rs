@@ -7,6 +7,8 @@ use burn::{
 };
 
 use crate::config::{ModelConfig, Positions};
+#[cfg(feature = "cpu")]
+use crate::packed;
 
 /// The longest wavelength is `2π` times this (section 3.5).
 const WAVELENGTH_BASE: f64 = 10_000.0;
@@ -52,6 +54,16 @@ impl PositionalEncoding {
         assert!(offset + len <= max_len, "place {} is beyond `max_len` = {max_len}", offset + len);
         Some(table.narrow(0, offset, len))
     }
+
+    /// The vectors that are added, for decoding without tensors: `[max_len, d_model]`.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self) -> Option<Vec<f32>> {
+        let table = match (&self.sinusoids, &self.learned) {
+            (Some(table), _) => table.clone(),
+            (None, learned) => learned.as_ref()?.val(),
+        };
+        Some(packed::values(table))
+    }
 }
 
 /// The paper's table: `PE(pos, 2i) = sin(pos / 10000^(2i/d_model))`, and the cosine at `2i + 1`.
@@ -72,7 +84,7 @@ pub fn sinusoids(max_len: usize, d_model: usize, device: &Device) -> Tensor<2> {
 }
 
 /// `place / 10000^(2 pair / features)`, in radians.
-fn angle(place: usize, pair: usize, features: usize) -> f64 {
+pub(crate) fn angle(place: usize, pair: usize, features: usize) -> f64 {
     place as f64 / WAVELENGTH_BASE.powf(2.0 * pair as f64 / features as f64)
 }
 

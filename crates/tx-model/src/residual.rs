@@ -6,6 +6,8 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedNorm, PackedResidual};
 use crate::{
     config::{ModelConfig, NormPlacement},
     dropout::Dropout,
@@ -52,6 +54,12 @@ impl Residual {
             NormPlacement::Post => normalise(&self.norm, kernels::residual(x, y, draw)),
             NormPlacement::SublayerOutput => kernels::residual(x, normalise(&self.norm, y), draw),
         }
+    }
+
+    /// For decoding without tensors.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(&self) -> PackedResidual {
+        PackedResidual { norm: PackedNorm::of(&self.norm), placement: self.placement }
     }
 }
 

@@ -3,12 +3,17 @@
 //! Axis letters: `B` batch, `S` source tokens, `T` target tokens, `V` target vocabulary, `H` heads.
 //! Masks say what must not be seen: `true` = blocked.
 
+#[cfg(feature = "cpu")]
+use std::sync::Arc;
+
 use burn::{
     module::{Module, ModuleVisitor, Param},
     nn::Embedding,
     tensor::{Bool, Device, Int, Tensor},
 };
 
+#[cfg(feature = "cpu")]
+use crate::packed::{PackedTransformer, values};
 use crate::{
     cache::DecoderCache,
     config::{ConfigError, ModelConfig, Tying, VocabSizes},
@@ -203,6 +208,32 @@ impl Transformer {
 
     fn project(&self, x: Tensor<3>) -> Tensor<3> {
         self.projection.forward(x, || self.target_table())
+    }
+
+    /// For decoding without tensors. Each part is let go once it is packed: the weights are in
+    /// memory twice only in part.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn packed(self) -> PackedTransformer {
+        let Self {
+            source_embedding,
+            target_embedding,
+            source_input,
+            target_input,
+            encoder,
+            decoder,
+            projection,
+        } = self;
+        let table = |embedding: Embedding| -> Arc<[f32]> { values(embedding.weight.val()).into() };
+        let [_, d_model] = source_embedding.weight.dims();
+        let source_table = table(source_embedding);
+        let target_table = target_embedding.map_or_else(|| source_table.clone(), table);
+        PackedTransformer {
+            projection: projection.packed(&target_table, d_model),
+            source_input: source_input.packed(source_table, d_model),
+            target_input: target_input.packed(target_table, d_model),
+            encoder: encoder.packed(),
+            decoder: decoder.packed(),
+        }
     }
 
     /// `[source vocabulary, d_model]`

@@ -1,20 +1,23 @@
-//! Finding a likely target for a source: greedy and beam search on a cached decoder.
+//! Finding a likely target for a source: greedy and beam search over anything that decodes a batch
+//! token by token.
 //!
 //! Axis letters: `R` rows of the batch (sentences, or hypotheses under way), `S` source tokens,
 //! `V` target vocabulary.
 
+mod engine;
+
 mod beam;
-mod candidates;
 mod greedy;
 
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData, activation::log_softmax};
+mod candidates;
+mod decoder;
+
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use tx_data::{
-    batch::padded,
-    mask,
-    special::{BOS, PAD},
-};
-use tx_model::{DecoderCache, Transformer};
+use tx_data::special::{BOS, EOS, PAD};
+use tx_model::Transformer;
+
+pub use engine::Engine;
 
 /// How targets are searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -32,11 +35,21 @@ pub struct SearchOptions {
     pub max_len_ratio: f32,
     /// See `max_len_ratio`.
     pub max_len_extra: usize,
+    /// A target has at least so many tokens before it ends with `<eos>`; the limit above holds all
+    /// the same.
+    pub min_len: usize,
 }
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { beam: 4, length_penalty: 1.0, n_best: 1, max_len_ratio: 2.0, max_len_extra: 10 }
+        Self {
+            beam: 4,
+            length_penalty: 1.0,
+            n_best: 1,
+            max_len_ratio: 2.0,
+            max_len_extra: 10,
+            min_len: 0,
+        }
     }
 }
 
@@ -72,6 +85,13 @@ impl SearchOptions {
         let wanted = (source_tokens as f32 * self.max_len_ratio).ceil() as usize;
         (wanted + self.max_len_extra).clamp(1, max_len)
     }
+
+    /// What a target of `len` tokens cannot go on with. Padding and `<bos>` are never a right
+    /// answer; a model that has not learned that yet may think so.
+    fn never(&self, len: usize) -> &'static [u32] {
+        const NEVER: [u32; 3] = [PAD, BOS, EOS];
+        if len < self.min_len { &NEVER } else { &NEVER[..2] }
+    }
 }
 
 /// A target that was found.
@@ -87,16 +107,13 @@ pub struct Hypothesis {
 
 impl Hypothesis {
     fn new(ids: Vec<u32>, log_probability: f32, options: &SearchOptions) -> Self {
-        let length = (ids.len() as f32).powf(options.length_penalty);
+        let length = (ids.len().max(1) as f32).powf(options.length_penalty);
         Self { score: log_probability / length, ids, log_probability }
     }
 }
 
-/// Finds targets for a batch of sources: for each, the `n_best` hypotheses, best first.
-///
-/// `sources` are token ids as the source tokenizer gives them; none may be empty or longer than
-/// `max_len`, the model's longest sequence. `options` must have no
-/// [`problems`](SearchOptions::problems).
+/// Finds targets for one batch of sources with `model`, which is on `device`; see
+/// [`Engine::search`]. For more than one batch, make an [`Engine`] once.
 pub fn search(
     model: &Transformer,
     sources: &[&[u32]],
@@ -104,50 +121,7 @@ pub fn search(
     options: &SearchOptions,
     device: &Device,
 ) -> Vec<Vec<Hypothesis>> {
-    if sources.is_empty() {
-        return Vec::new();
-    }
-    let ids = padded(sources, device);
-    let blocked = mask::padding(&ids);
-    let memory = model.encode(ids, blocked.clone());
-    let limits: Vec<usize> =
-        sources.iter().map(|source| options.limit(source.len(), max_len)).collect();
-    let job = Job { model, memory, blocked, limits, options, device };
-    if options.beam == 1 { greedy::search(job) } else { beam::search(job) }
-}
-
-/// A batch whose sources have been read.
-struct Job<'a> {
-    model: &'a Transformer,
-    /// `[R, S, d_model]`
-    memory: Tensor<3>,
-    /// `[R, 1, 1, S]`; `true` = padding.
-    blocked: Tensor<4, Bool>,
-    /// Most tokens of each target.
-    limits: Vec<usize>,
-    options: &'a SearchOptions,
-    device: &'a Device,
-}
-
-impl Job<'_> {
-    /// Feeds the newest token of each row and gives the log-probabilities of the next: `[R, V]`.
-    fn step(&self, tokens: &[u32], cache: &mut DecoderCache) -> Tensor<2> {
-        let log_probs = log_softmax(self.model.decode_step(self.indices(tokens), cache), 1);
-        // Neither is ever a right answer; a model that has not learned that yet may think so.
-        let [rows, _] = log_probs.dims();
-        [PAD, BOS].into_iter().fold(log_probs, |log_probs, id| {
-            let id = id as usize;
-            let never = Tensor::full([rows, 1], f32::NEG_INFINITY, self.device);
-            log_probs.slice_assign([0..rows, id..id + 1], never)
-        })
-    }
-
-    /// `[len]` on the device.
-    fn indices(&self, indices: &[u32]) -> Tensor<1, Int> {
-        let indices: Vec<i32> = indices.iter().map(|&index| index as i32).collect();
-        let len = indices.len();
-        Tensor::from_data(TensorData::new(indices, [len]), self.device)
-    }
+    Engine::new(model.clone(), device).search(sources, max_len, options)
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 use burn::{
     module::{Module, ModuleMapper, Param},
-    tensor::Tensor,
+    tensor::{Tensor, TensorData},
 };
-use tx_data::special::EOS;
 use tx_model::{DropoutConfig, ModelConfig, NormPlacement, Positions, Tying, VocabSizes};
 
 use super::*;
@@ -46,17 +45,16 @@ fn a_beam_of_one_is_greedy_search() {
     let sources: [&[u32]; 4] = [&[5, 9, 4, 10, 2], &[6, 2], &[8, 3, 7, 9, 9, 4, 5, 6, 2], &[4, 2]];
     let options = SearchOptions::greedy();
     let mut lengths = Vec::new();
-    for device in devices() {
-        for (positions, norm) in [
-            (Positions::Sinusoidal, NormPlacement::Post),
-            (Positions::Rotary, NormPlacement::Pre),
-            (Positions::Relative, NormPlacement::Pre),
-            (Positions::Learned, NormPlacement::SublayerOutput),
-        ] {
-            for seed in 0..4 {
-                let model = model(positions, norm, seed, &device);
-                let greedy = greedy::search(job(&model, &sources, &options, &device));
-                let beam = beam::search(job(&model, &sources, &options, &device));
+    for (positions, norm) in [
+        (Positions::Sinusoidal, NormPlacement::Post),
+        (Positions::Rotary, NormPlacement::Pre),
+        (Positions::Relative, NormPlacement::Pre),
+        (Positions::Learned, NormPlacement::SublayerOutput),
+    ] {
+        for seed in 0..4 {
+            for engine in engines(|device| model(positions, norm, seed, device)) {
+                let greedy = greedy::search(engine.read(&sources, 16, &options));
+                let beam = beam::search(engine.read(&sources, 16, &options));
                 for (greedy, beam) in greedy.iter().zip(&beam) {
                     let ([greedy], [beam]) = (&greedy[..], &beam[..]) else {
                         panic!("one hypothesis each: {greedy:?} and {beam:?}")
@@ -75,17 +73,13 @@ fn a_beam_of_one_is_greedy_search() {
     assert!(lengths.iter().any(|(_, ended)| !ended), "{lengths:?}");
 }
 
-fn job<'a>(
-    model: &'a Transformer,
-    sources: &[&[u32]],
-    options: &'a SearchOptions,
-    device: &'a Device,
-) -> Job<'a> {
-    let ids = padded(sources, device);
-    let blocked = mask::padding(&ids);
-    let memory = model.encode(ids, blocked.clone());
-    let limits = sources.iter().map(|source| options.limit(source.len(), 16)).collect();
-    Job { model, memory, blocked, limits, options, device }
+/// The devices, and on the processor both ways to decode.
+fn engines(model: impl Fn(&Device) -> Transformer) -> Vec<Engine> {
+    let mut engines: Vec<Engine> =
+        devices().iter().map(|device| Engine::on_tensors(model(device), device)).collect();
+    #[cfg(feature = "cpu")]
+    engines.push(Engine::new(model(&Device::flex()), &Device::flex()));
+    engines
 }
 
 #[expect(deprecated, reason = "tx supports ndarray as long as Burn has it")]

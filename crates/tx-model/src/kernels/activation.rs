@@ -1,5 +1,7 @@
 //! `dropout(relu(x))` and the like, and back.
 
+use std::f32::consts::FRAC_1_SQRT_2;
+
 use burn::backend::flex::FlexTensor;
 
 use super::{
@@ -7,33 +9,16 @@ use super::{
     dropped::Dropped,
     flex::{floats, rows, writable},
     rows::each_piece,
-    simd::{exp, vectorised},
+    simd::{erf, exp, vectorised},
 };
 
-/// Functions that there is a kernel for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Simple {
-    /// `max(x, 0)`
-    Relu,
-    /// `x / (1 + e^-x)`
-    Swish,
-}
-
-impl Simple {
-    /// The kernel for `function`, if there is one.
-    pub fn of(function: Function) -> Option<Self> {
-        match function {
-            Function::Relu => Some(Self::Relu),
-            Function::Swish => Some(Self::Swish),
-            Function::Gelu => None,
-        }
-    }
-
+impl Function {
     #[inline(always)]
     fn value(self, x: f32) -> f32 {
         match self {
             Self::Relu => x.max(0.0),
             Self::Swish => x / (1.0 + exp(-x)),
+            Self::Gelu => x * normal(x),
         }
     }
 
@@ -46,14 +31,24 @@ impl Simple {
                 let sigmoid = 1.0 / (1.0 + exp(-x));
                 sigmoid * (1.0 + x * (1.0 - sigmoid))
             }
+            Self::Gelu => normal(x) + x * exp(-0.5 * x * x) * INVERSE_ROOT_OF_TWO_PI,
         }
     }
+}
+
+/// `1 / √(2π)`
+const INVERSE_ROOT_OF_TWO_PI: f32 = 0.398_942_3;
+
+/// `Φ(x)`, the normal distribution's share below `x`.
+#[inline(always)]
+fn normal(x: f32) -> f32 {
+    0.5 * (1.0 + erf(x * FRAC_1_SQRT_2))
 }
 
 /// # Shapes
 ///
 /// - `x`: `[.., width]`, and so is the result
-pub fn forward(x: FlexTensor, function: Simple, dropped: Option<Dropped>) -> FlexTensor {
+pub fn forward(x: FlexTensor, function: Function, dropped: Option<Dropped>) -> FlexTensor {
     let [_, width] = rows(&x);
     let mut x = writable(x);
     each_piece(x.storage_mut(), width, |first, x| {
@@ -63,8 +58,9 @@ pub fn forward(x: FlexTensor, function: Simple, dropped: Option<Dropped>) -> Fle
                 for (i, x) in x.chunks_exact_mut(width).enumerate() {
                     // The choice is made outside the inner loop, or it would not vectorise.
                     match function {
-                        Simple::Relu => each(x, |x| Simple::Relu.value(x)),
-                        Simple::Swish => each(x, |x| Simple::Swish.value(x)),
+                        Function::Relu => each(x, |x| Function::Relu.value(x)),
+                        Function::Swish => each(x, |x| Function::Swish.value(x)),
+                        Function::Gelu => each(x, |x| Function::Gelu.value(x)),
                     }
                     if let Some(dropped) = dropped {
                         dropped.row(first + i).apply(x);
@@ -80,7 +76,7 @@ pub fn forward(x: FlexTensor, function: Simple, dropped: Option<Dropped>) -> Fle
 pub fn backward(
     x: &FlexTensor,
     dy: FlexTensor,
-    function: Simple,
+    function: Function,
     dropped: Option<Dropped>,
 ) -> FlexTensor {
     let [_, width] = rows(x);
@@ -95,8 +91,9 @@ pub fn backward(
                     dy.chunks_exact_mut(width).zip(x.chunks_exact(width)).enumerate()
                 {
                     match function {
-                        Simple::Relu => each_two(dy, x, |x| Simple::Relu.slope(x)),
-                        Simple::Swish => each_two(dy, x, |x| Simple::Swish.slope(x)),
+                        Function::Relu => each_two(dy, x, |x| Function::Relu.slope(x)),
+                        Function::Swish => each_two(dy, x, |x| Function::Swish.slope(x)),
+                        Function::Gelu => each_two(dy, x, |x| Function::Gelu.slope(x)),
                     }
                     if let Some(dropped) = dropped {
                         dropped.row(first + i).apply(dy);

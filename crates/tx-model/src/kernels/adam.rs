@@ -30,7 +30,7 @@ pub fn update(
         vectorised(
             #[inline(always)]
             || {
-                let moments = first.iter_mut().zip(second).zip(gradient);
+                let moments = first.iter_mut().zip(second.iter_mut()).zip(gradient);
                 for (x, ((m, v), g)) in parameter.iter_mut().zip(moments) {
                     let g = g + penalty * *x;
                     *m = beta_1 * *m + (1.0 - beta_1) * g;

@@ -52,7 +52,7 @@ pub fn forward(
                 #[inline(always)]
                 || {
                     for (i, (row, log_sum)) in
-                        scores.chunks_exact_mut(padded).zip(log_sums).enumerate()
+                        scores.chunks_exact_mut(padded).zip(log_sums.iter_mut()).enumerate()
                     {
                         block(row, n_keys, blocked.as_ref(), [b, h, i]);
                         *log_sum = softmax(row);

@@ -10,9 +10,7 @@ use burn::{
 };
 
 use super::{
-    AdamUpdate,
-    activation::{self, Simple},
-    adam, attention,
+    AdamUpdate, Function, activation, adam, attention,
     cross_entropy::{self, Target},
     dropped::Dropped,
     embedding::{self, Manner},
@@ -98,7 +96,7 @@ pub trait Kernels: Backend {
     /// See [`activation`].
     fn activation_kernel(
         x: FloatTensor<Self>,
-        function: Simple,
+        function: Function,
         dropped: Option<Dropped>,
     ) -> FloatTensor<Self>;
 
@@ -176,7 +174,11 @@ impl Kernels for Flex {
         residual::forward(&contiguous(x), y, dropped)
     }
 
-    fn activation_kernel(x: FlexTensor, function: Simple, dropped: Option<Dropped>) -> FlexTensor {
+    fn activation_kernel(
+        x: FlexTensor,
+        function: Function,
+        dropped: Option<Dropped>,
+    ) -> FlexTensor {
         activation::forward(x, function, dropped)
     }
 

@@ -14,8 +14,7 @@ use burn::backend::{
 };
 
 use super::{
-    activation::{self, Simple},
-    attention,
+    Function, activation, attention,
     cross_entropy::{self, Target},
     dropped::Dropped,
     embedding::{self, Manner},
@@ -149,7 +148,7 @@ impl Kept<1> for Dropout {
 #[derive(Debug, Clone)]
 struct Activation {
     x: FlexTensor,
-    function: Simple,
+    function: Function,
     dropped: Option<Dropped>,
 }
 
@@ -256,15 +255,15 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         record::<C, _, 2>([x_node, y_node], Residual { dropped }, sum)
     }
 
-    fn activation_kernel(x: Tracked, function: Simple, dropped: Option<Dropped>) -> Tracked {
+    fn activation_kernel(x: Tracked, function: Function, dropped: Option<Dropped>) -> Tracked {
         let (x, node) = x.into_parts();
         // The rectifier needs its result alone to go back, and can write it over its input.
         let (x, y) = match function {
-            Simple::Relu => {
+            Function::Relu => {
                 let y = activation::forward(x, function, dropped);
                 (y.clone(), y)
             }
-            Simple::Swish => {
+            Function::Swish | Function::Gelu => {
                 let x = contiguous(x);
                 (x.clone(), activation::forward(x, function, dropped))
             }

@@ -5,6 +5,8 @@
 //! branches, no calls. Everything here is inlined into [`vectorised`], which is compiled once for
 //! each kind of vector (AVX-512, AVX2, NEON, …).
 
+use pulp::{Arch, Simd, WithSimd};
+
 /// Places of the widest vectors.
 pub const LANES: usize = 16;
 
@@ -13,11 +15,21 @@ const PARTS: usize = 4 * LANES;
 
 /// Runs `work`, and whatever is inlined into it, compiled for the widest vectors there are.
 ///
-/// A closure of more than a line needs `#[inline(always)]` for that, and whatever it calls: what is
-/// not inlined is compiled for the oldest processor.
+/// A closure of more than a few instructions is inlined only when told to:
+/// `vectorised(#[inline(always)] || …)`; one that is not runs without vectors. `FnMut`, though it is
+/// called once: as `FnOnce`, the compiler puts a function around the closure that is told nothing.
 #[inline(always)]
-pub fn vectorised<R>(work: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(work)
+pub fn vectorised<R>(work: impl FnMut() -> R) -> R {
+    struct Work<F>(F);
+    impl<R, F: FnMut() -> R> WithSimd for Work<F> {
+        type Output = R;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(mut self, _simd: S) -> R {
+            (self.0)()
+        }
+    }
+    Arch::new().dispatch(Work(work))
 }
 
 /// Below this, [`exp`] gives 0: what the processor takes its time for, numbers smaller than
@@ -53,6 +65,18 @@ pub fn exp(x: f32) -> f32 {
     let power = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()).wrapping_add(126) << 23;
     let result = e * f32::from_bits(power) * 2.0;
     if vanishes { 0.0 } else { result }
+}
+
+/// The error function, within 2e-7 (Abramowitz and Stegun 1964, 7.1.26).
+#[inline(always)]
+pub fn erf(x: f32) -> f32 {
+    let t = 0.327_591_1_f32.mul_add(x.abs(), 1.0).recip();
+    let p = 1.061_405_4_f32;
+    let p = p.mul_add(t, -1.453_152_1);
+    let p = p.mul_add(t, 1.421_413_8);
+    let p = p.mul_add(t, -0.284_496_72);
+    let p = p.mul_add(t, 0.254_829_6);
+    (1.0 - p * t * exp(-x * x)).copysign(x)
 }
 
 /// The largest element; minus infinity of none.
@@ -157,6 +181,17 @@ mod tests {
         assert_eq!(vectorised(|| exp(f32::NEG_INFINITY)), 0.0);
         assert_eq!(vectorised(|| exp(f32::INFINITY)), f32::INFINITY);
         assert!(vectorised(|| exp(f32::NAN)).is_nan());
+    }
+
+    /// erf(0.5), erf(1), erf(2) from tables.
+    #[test]
+    fn erf_is_right_and_odd() {
+        for (x, expected) in
+            [(0.0, 0.0), (0.5, 0.520_499_9), (1.0, 0.842_700_8), (2.0, 0.995_322_3), (9.0, 1.0)]
+        {
+            assert!((erf(x) - expected).abs() < 3e-7, "erf({x}) = {}", erf(x));
+            assert_eq!(erf(-x), -erf(x));
+        }
     }
 
     #[test]

@@ -235,8 +235,9 @@ fn attention_with_any_mask() {
                 let shape: [usize; 4] =
                     std::array::from_fn(|i| if tells[i] { full[i] } else { full[i].min(1) });
                 // About a third, and in the last mask whole queries.
-                let blocked: Vec<bool> =
-                    (0..shape.iter().product::<usize>()).map(|i| mix(i as u64).is_multiple_of(3)).collect();
+                let blocked: Vec<bool> = (0..shape.iter().product::<usize>())
+                    .map(|i| mix(i as u64).is_multiple_of(3))
+                    .collect();
                 TensorData::new(blocked, shape)
             });
             // Heads as slices of the tokens' features, as the model has them.

@@ -1,0 +1,159 @@
+//! The two ways to decode a batch a token at a time: on tensors, and on packed weights.
+
+use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
+use tx_data::{batch::padded, mask};
+#[cfg(feature = "cpu")]
+use tx_model::packed::Decoding;
+use tx_model::{DecoderCache, Transformer};
+
+/// A token and its log-probability.
+pub(super) type Next = (u32, f32);
+
+/// A batch of half-finished targets. At first it has a row for each source.
+pub(super) trait Decoder {
+    /// Adds a token to each row, and gives each row's `count` likeliest next ones, best first;
+    /// among equals the earlier one. None is of `never`, and none is impossible, so that there may
+    /// be fewer.
+    fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>>;
+
+    /// Row `i` becomes what row `rows[i]` was; rows may repeat and be left out.
+    fn select(&mut self, rows: &[usize]);
+}
+
+#[cfg(feature = "cpu")]
+impl Decoder for Decoding<'_> {
+    fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>> {
+        Decoding::step(self, tokens, never, count)
+    }
+
+    fn select(&mut self, rows: &[usize]) {
+        Decoding::select(self, rows);
+    }
+}
+
+/// Decoding with Burn, on any device.
+pub(super) struct TensorDecoder<'a> {
+    model: &'a Transformer,
+    device: &'a Device,
+    /// None only while it is rearranged.
+    cache: Option<DecoderCache>,
+    /// The source of each row.
+    sources: Vec<usize>,
+}
+
+impl<'a> TensorDecoder<'a> {
+    /// Reads the sources.
+    pub(super) fn new(model: &'a Transformer, sources: &[&[u32]], device: &'a Device) -> Self {
+        let ids = padded(sources, device);
+        let blocked = mask::padding(&ids);
+        let memory = model.encode(ids, blocked.clone());
+        let cache = Some(model.start_decoding(memory, blocked));
+        Self { model, device, cache, sources: (0..sources.len()).collect() }
+    }
+
+    /// `[len]` on the device.
+    fn indices(&self, indices: impl Iterator<Item = usize>) -> Tensor<1, Int> {
+        let indices: Vec<i32> = indices.map(|index| index as i32).collect();
+        let len = indices.len();
+        Tensor::from_data(TensorData::new(indices, [len]), self.device)
+    }
+}
+
+impl Decoder for TensorDecoder<'_> {
+    fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>> {
+        let tokens = self.indices(tokens.iter().map(|&token| token as usize));
+        let Some(cache) = &mut self.cache else { return Vec::new() };
+        let log_probs = log_softmax(self.model.decode_step(tokens, cache), 1);
+        let [rows, vocabulary] = log_probs.dims();
+        let log_probs = never.iter().fold(log_probs, |log_probs, &id| {
+            let id = id as usize;
+            let impossible = Tensor::full([rows, 1], f32::NEG_INFINITY, self.device);
+            log_probs.slice_assign([0..rows, id..id + 1], impossible)
+        });
+        best_of_rows(log_probs, count.min(vocabulary))
+    }
+
+    fn select(&mut self, rows: &[usize]) {
+        let sources: Vec<usize> = rows.iter().map(|&row| self.sources[row]).collect();
+        let indices = self.indices(rows.iter().copied());
+        let cache = self.cache.take();
+        self.cache = cache.map(|cache| {
+            // What comes from the source stays where it is, if it can.
+            if sources == self.sources { cache.reorder(&indices) } else { cache.select(&indices) }
+        });
+        self.sources = sources;
+    }
+}
+
+/// The best `count` of each row.
+///
+/// # Shapes
+///
+/// - `log_probs`: `[R, V]`
+fn best_of_rows(log_probs: Tensor<2>, count: usize) -> Vec<Vec<Next>> {
+    let [_, vocabulary] = log_probs.dims();
+    if count > 1 && in_host_memory(&log_probs.device()) {
+        let log_probs = read(log_probs);
+        return log_probs.chunks_exact(vocabulary).map(|row| best_of_row(row, count)).collect();
+    }
+    let (values, tokens) = if count == 1 {
+        log_probs.max_dim_with_indices(1)
+    } else {
+        log_probs.topk_with_indices(count, 1)
+    };
+    let tokens: Vec<u32> = tokens.into_data().iter::<u32>().collect();
+    let values = read(values);
+    let rows = tokens.chunks_exact(count).zip(values.chunks_exact(count));
+    rows.map(|(tokens, values)| {
+        let row = tokens.iter().copied().zip(values.iter().copied());
+        row.filter(|(_, value)| value.is_finite()).collect()
+    })
+    .collect()
+}
+
+/// One pass over the row; among equals the first wins, as in `argmax`.
+fn best_of_row(log_probs: &[f32], count: usize) -> Vec<Next> {
+    let mut best: Vec<Next> = Vec::with_capacity(count + 1);
+    // What a token must beat once the list is full. Impossible ones are never listed.
+    let mut bar = f32::NEG_INFINITY;
+    for (token, &log_prob) in log_probs.iter().enumerate() {
+        if log_prob > bar {
+            let rank = best.partition_point(|(_, other)| *other >= log_prob);
+            best.insert(rank, (token as u32, log_prob));
+            best.truncate(count);
+            if best.len() == count {
+                bar = best[count - 1].1;
+            }
+        }
+    }
+    best
+}
+
+/// All values, row by row.
+fn read(tensor: Tensor<2>) -> Vec<f32> {
+    tensor.into_data().iter::<f32>().collect()
+}
+
+/// Whether reading a tensor is a copy in memory, not a trip to another device. Burn's CPU backends
+/// keep no memory pool.
+fn in_host_memory(device: &Device) -> bool {
+    device.memory_pool_usage().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_come_first_and_ties_go_to_the_earlier() {
+        let log_probs = [-3.0, -0.5, f32::NEG_INFINITY, -2.0, -0.5, -3.0];
+        let all = [(1, -0.5), (4, -0.5), (3, -2.0), (0, -3.0), (5, -3.0)];
+        assert_eq!(best_of_row(&log_probs, 9), all);
+        assert_eq!(best_of_row(&log_probs, 4), all[..4]);
+
+        let tensor = Tensor::<1>::from_floats(&log_probs[..], &Device::flex()).reshape([2, 3]);
+        let rows = [vec![(1, -0.5), (0, -3.0)], vec![(1, -0.5), (0, -2.0)]];
+        assert_eq!(best_of_rows(tensor.clone(), 2), rows);
+        assert_eq!(best_of_rows(tensor, 1), rows.map(|row| row[..1].to_vec()));
+    }
+}

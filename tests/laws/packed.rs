@@ -1,0 +1,138 @@
+//! Decoding without tensors gives the scores of the model on tensors.
+
+use std::slice::from_ref;
+
+use tx_model::packed::{Decoding, PackedTransformer};
+
+use super::{LIMIT, Subject, difference, input, sentence, sources, subjects, targets};
+use crate::support::values;
+
+/// What the model on tensors gives each of `targets`, after its last token.
+fn expected(subject: &Subject, sources: &[Vec<u32>], targets: &[Vec<u32>]) -> Vec<Vec<f32>> {
+    let model = subject.model();
+    let row = |(source, target): (&Vec<u32>, &Vec<u32>)| {
+        let input = input(from_ref(source), from_ref(target), 0, &subject.device);
+        let logits = model.forward(input);
+        let last = target.len() - 1;
+        let [_, _, vocabulary] = logits.dims();
+        values(&logits.slice([0..1, last..last + 1, 0..vocabulary]).into_data())
+    };
+    sources.iter().zip(targets).map(row).collect()
+}
+
+fn start<'a>(model: &'a PackedTransformer, sources: &[Vec<u32>]) -> Decoding<'a> {
+    model.start(&sources.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// # Panics
+///
+/// When a row of `found` is not the one expected; gives back by how much they differ.
+fn assert_rows(subject: &Subject, found: &[f32], expected: &[Vec<f32>]) -> f64 {
+    let expected = expected.concat();
+    assert_eq!(found.len(), expected.len(), "{}", subject.name);
+    let difference = difference(found, &expected);
+    assert!(difference <= LIMIT, "{}: differs by {difference:.1e}", subject.name);
+    difference
+}
+
+#[test]
+fn packed_scores_are_those_of_the_model_on_tensors() {
+    let mut worst = 0.0_f64;
+    for subject in subjects() {
+        let model = subject.model();
+        let full = model.forward(subject.input());
+        let packed = PackedTransformer::new(model);
+
+        let mut decoding = start(&packed, &sources());
+        assert!(decoding.is_empty());
+        let targets = targets();
+        let longest = targets.iter().map(Vec::len).max().unwrap();
+        for place in 0..longest {
+            // Rows whose target is over go on with padding, as they do in a batch of tensors.
+            let column = targets.iter().map(|target| target.get(place).copied().unwrap_or(0));
+            let scores = decoding.step_logits(&column.collect::<Vec<_>>());
+            assert_eq!(decoding.len(), place + 1);
+            let width = scores.len() / targets.len();
+            for (row, target) in targets.iter().enumerate().filter(|(_, t)| place < t.len()) {
+                let expected = values(&sentence(&full, row, target.len()));
+                let expected = expected[place * width..(place + 1) * width].to_vec();
+                let found = &scores[row * width..(row + 1) * width];
+                worst = worst.max(assert_rows(&subject, found, &[expected]));
+            }
+        }
+    }
+    println!("packed: {worst:.1e}");
+}
+
+/// As beam search does: after each step rows are swapped, repeated and dropped.
+#[test]
+fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
+    let mut worst = 0.0_f64;
+    for subject in subjects() {
+        let packed = PackedTransformer::new(subject.model());
+        let mut sources = sources();
+        let mut targets = vec![Vec::new(); sources.len()];
+        let mut decoding = start(&packed, &sources);
+        let rounds: [&[usize]; 4] = [&[2, 0, 0, 1], &[3, 1, 1, 0, 2], &[4, 0], &[1, 1, 0]];
+        for round in 0..=rounds.len() {
+            // A token of its own for every row and round.
+            for (row, target) in targets.iter_mut().enumerate() {
+                target.push(4 + ((2 * row + 3 * round) % 7) as u32);
+            }
+            let tokens: Vec<u32> =
+                targets.iter().filter_map(|t: &Vec<u32>| t.last().copied()).collect();
+            let scores = decoding.step_logits(&tokens);
+            let expected = expected(&subject, &sources, &targets);
+            worst = worst.max(assert_rows(&subject, &scores, &expected));
+            if let Some(&rows) = rounds.get(round) {
+                decoding.select(rows);
+                sources = rows.iter().map(|&row| sources[row].clone()).collect();
+                targets = rows.iter().map(|&row| targets[row].clone()).collect();
+            }
+        }
+    }
+    println!("packed, selected: {worst:.1e}");
+}
+
+/// `log softmax` of the scores, sorted; what must not be said is left out but counts.
+#[test]
+fn the_likeliest_tokens_are_those_of_the_scores() {
+    for subject in subjects() {
+        let packed = PackedTransformer::new(subject.model());
+        let scores = start(&packed, &sources()).step_logits(&[1, 1, 1]);
+        let found = start(&packed, &sources()).step(&[1, 1, 1], &[0, 1], 4);
+        let rows = scores.chunks_exact(scores.len() / 3);
+        for (found, row) in found.iter().zip(rows) {
+            let sum: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
+            let mut expected: Vec<(u32, f64)> = (0..)
+                .zip(row)
+                .skip(2)
+                .map(|(token, &x)| (token, f64::from(x) - sum.ln()))
+                .collect();
+            expected.sort_by(|a, b| b.1.total_cmp(&a.1));
+            assert_eq!(found.len(), 4, "{}", subject.name);
+            for (found, expected) in found.iter().zip(&expected) {
+                assert_eq!(found.0, expected.0, "{}", subject.name);
+                assert!((f64::from(found.1) - expected.1).abs() < 1e-5, "{}", subject.name);
+            }
+        }
+    }
+}
+
+/// A source without a word, among others.
+#[test]
+fn an_empty_source_is_finite_and_changes_no_other_row() {
+    for subject in subjects() {
+        let packed = PackedTransformer::new(subject.model());
+        let expected = start(&packed, &sources()).step_logits(&[1, 1, 1]);
+        let mut sources = sources();
+        sources[1].clear();
+        let found = start(&packed, &sources).step_logits(&[1, 1, 1]);
+        let width = found.len() / 3;
+        assert!(found.iter().all(|score| score.is_finite()), "{}", subject.name);
+        for row in [0, 2] {
+            let at = row * width..(row + 1) * width;
+            assert_rows(&subject, &found[at.clone()], &[expected[at].to_vec()]);
+        }
+    }
+}

@@ -159,7 +159,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         return Ok(());
     };
     let steps = arguments.steps.unwrap_or(shape.steps).max(1);
-    let line = measure(shape, steps, &arguments.dropout)?;
+    let line =
+        rayon::scope(|_| measure(shape, steps, &arguments.dropout).map_err(|e| e.to_string()))?;
     Ok(writeln!(stdout(), "{line}")?)
 }
 

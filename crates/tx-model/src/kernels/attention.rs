@@ -174,7 +174,7 @@ impl Heads<'_> {
     fn sentences_at_least(&self) -> usize {
         let [queries, d_head] = self.q.shape;
         let work = self.q.heads * queries * d_head * self.k.shape[0];
-        (1 << 19) / work.max(1) + 1
+        (1 << 15) / work.max(1) + 1
     }
 
     fn scale(&self) -> f32 {

@@ -5,7 +5,7 @@ use burn::backend::flex::FlexTensor;
 use super::{
     NORM_EPSILON,
     flex::{floats, rows, tensor},
-    rows::{each_piece, per_piece},
+    rows::{LEAST_SUMMED, each_piece, per_piece},
     simd::{sum_of, sum_of_two, vectorised},
 };
 use rayon::prelude::*;
@@ -44,7 +44,7 @@ pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTen
     let [count, width] = rows(x);
     let (input, weight, dy) = (floats(x), floats(gamma), floats(dy));
     let mut dx = vec![0.0; count * width];
-    let piece = per_piece(width);
+    let piece = per_piece(width).max(LEAST_SUMMED);
     let work = |(number, dx): (usize, &mut [f32])| {
         let first = number * piece * width;
         let (input, dy) = (&input[first..first + dx.len()], &dy[first..first + dx.len()]);

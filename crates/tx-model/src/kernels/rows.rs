@@ -3,7 +3,10 @@
 use rayon::prelude::*;
 
 /// Elements of one piece of work: enough to be worth a core's while, few enough for its cache.
-const PIECE: usize = 1 << 15;
+const PIECE: usize = 1 << 13;
+
+/// Rows that are summed in one piece at least.
+pub const LEAST_SUMMED: usize = 64;
 
 /// How many rows of `width` make a piece of work. Depends on nothing else, so that sums over pieces
 /// are the same on any number of cores.
@@ -32,7 +35,8 @@ pub fn sum_pieces(
     len: usize,
     work: impl Fn(usize, &[f32], &mut [f32]) + Sync,
 ) -> Vec<f32> {
-    let count = per_piece(width);
+    // Each piece has sums of its own, which have to be added up too.
+    let count = per_piece(width).max(LEAST_SUMMED);
     let sums: Vec<Vec<f32>> = rows
         .par_chunks((count * width).max(1))
         .enumerate()

@@ -1,5 +1,6 @@
 //! Translates text and scores translations. This is glue: the work is in `tx-infer` and `tx-eval`.
 
+mod allocator;
 mod args;
 mod score;
 mod text;
@@ -12,10 +13,6 @@ use std::{
 use args::{Cli, Command};
 use clap::Parser;
 use tx_infer::{InferError, device::DeviceError, tx_data::DataError};
-
-/// Keeps freed pages: decoding allocates and frees the same tensors each step.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

@@ -1,40 +1,168 @@
-//! How many target tokens a second searching gives, with random weights and targets of one length.
+//! How many target tokens a second searching gives, with targets of one length.
 //!
-//! ```text
-//! cargo bench --workspace --bench decode                     # all
-//! cargo bench --workspace --bench decode -- tiny             # one model
-//! cargo bench --workspace --bench decode -- tiny tensors     # on tensors
-//! ```
+//! `cargo bench --workspace --bench decode -- [MODEL ...] [--bundles DIR] [--tensors]
+//! [--batches 1,32] [--beams 1,5] [--targets 25] [--threads 1,2] [--rounds 5]`
 //!
-//! Sources have 20 tokens and `<eos>`. With more than one thread, each searches its own batches, as
-//! in `Translator`. Each figure is the median of [`RUNS`] runs.
-
-#![allow(clippy::expect_used, reason = "a benchmark has nobody to report to")]
+//! Prints one line of JSON a figure, each measured in a process of its own, so that the peak of
+//! memory is that figure's. `benches/compare/decode.py` prints the same for CTranslate2.
+//!
+//! Models are `tiny`, `small` and `base`: bundles of these names in DIR, as the example
+//! `random_bundle` writes them, or else made on the spot with random weights. Sources have 20 tokens
+//! and `<eos>`. Of several threads each searches batches of its own, as in `Translator`; a round is
+//! 64 sentences, or 16 one by one.
 
 use std::{
-    io::{self, Write, stdout},
+    env,
+    error::Error,
+    fs,
+    io::{Write, stderr, stdout},
     num::NonZero,
+    path::PathBuf,
+    process::{Command, ExitCode},
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Instant,
 };
 
 use burn::tensor::Device;
-use tx_infer::{Engine, SearchOptions};
+use serde_json::{Value, json};
+use tx_infer::{Bundle, Engine, SearchOptions};
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
 
-const RUNS: usize = 5;
+#[path = "../../../apps/translate/src/allocator.rs"]
+mod allocator;
+
+const MODELS: [&str; 3] = ["tiny", "small", "base"];
 const SOURCE_TOKENS: usize = 20;
 
-/// A model and how many sentences are enough to time it.
-struct Shape {
-    name: &'static str,
-    config: ModelConfig,
-    vocabulary: usize,
-    sentences: usize,
+/// What the command line asks for: every combination is measured.
+struct Arguments {
+    models: Vec<String>,
+    bundles: Option<PathBuf>,
+    tensors: bool,
+    batches: Vec<usize>,
+    beams: Vec<usize>,
+    targets: Vec<usize>,
+    threads: Vec<usize>,
+    rounds: usize,
 }
 
-fn shapes() -> [Shape; 3] {
-    let config = |layers, d_model, d_ff, n_heads| ModelConfig {
+fn main() -> ExitCode {
+    let result = Arguments::read(env::args().skip(1)).and_then(|arguments| run(&arguments));
+    if let Err(error) = result {
+        drop(writeln!(stderr(), "error: {error}"));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+impl Arguments {
+    fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let mut found = Self {
+            models: Vec::new(),
+            bundles: None,
+            tensors: false,
+            batches: vec![1, 32],
+            beams: vec![1, 5],
+            targets: vec![25],
+            threads: if cores == 1 { vec![1] } else { vec![1, cores] },
+            rounds: 5,
+        };
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+            match &*argument {
+                // Cargo says so itself.
+                "--bench" => {}
+                "--bundles" => found.bundles = Some(value()?.into()),
+                "--tensors" => found.tensors = true,
+                "--batches" => found.batches = numbers(&value()?)?,
+                "--beams" => found.beams = numbers(&value()?)?,
+                "--targets" => found.targets = numbers(&value()?)?,
+                "--threads" => found.threads = numbers(&value()?)?,
+                "--rounds" => found.rounds = value()?.parse::<NonZero<usize>>()?.get(),
+                name if MODELS.contains(&name) => found.models.push(name.to_owned()),
+                other => return Err(format!("no model or option `{other}`").into()),
+            }
+        }
+        if found.models.is_empty() {
+            found.models = MODELS.map(str::to_owned).into();
+        }
+        Ok(found)
+    }
+
+    /// The command line that asks for one figure of these.
+    fn one(&self, model: &str, figure: [usize; 4]) -> Vec<String> {
+        let mut one = vec![model.to_owned(), "--rounds".to_owned(), self.rounds.to_string()];
+        for (name, value) in ["--batches", "--beams", "--targets", "--threads"].iter().zip(figure) {
+            one.extend([(*name).to_owned(), value.to_string()]);
+        }
+        if let Some(bundles) = &self.bundles {
+            one.extend(["--bundles".to_owned(), bundles.display().to_string()]);
+        }
+        if self.tensors {
+            one.push("--tensors".to_owned());
+        }
+        one
+    }
+}
+
+fn numbers(text: &str) -> Result<Vec<usize>, Box<dyn Error>> {
+    text.split(',').map(|number| Ok(number.parse::<NonZero<usize>>()?.get())).collect()
+}
+
+/// One figure here, several in a process each.
+fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    let Arguments { models, batches, beams, targets, threads, .. } = arguments;
+    if let ([model], [batch], [beam], [target], [threads]) =
+        (&models[..], &batches[..], &beams[..], &targets[..], &threads[..])
+    {
+        let engine = engine(model, arguments)?;
+        let line = measure(&engine, model, [*batch, *beam, *target, *threads], arguments.rounds)?;
+        return Ok(writeln!(stdout(), "{line}")?);
+    }
+    for model in models {
+        for &batch in batches {
+            for &beam in beams {
+                for &target in targets {
+                    for &threads in threads {
+                        let one = arguments.one(model, [batch, beam, target, threads]);
+                        if !Command::new(env::current_exe()?).args(&one).status()?.success() {
+                            return Err(format!("failed: {}", one.join(" ")).into());
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn engine(name: &str, arguments: &Arguments) -> Result<(Engine, ModelConfig), Box<dyn Error>> {
+    let device = Device::flex();
+    let (model, config) = match &arguments.bundles {
+        Some(bundles) => {
+            let bundle = Bundle::open(&bundles.join(name), &device)?;
+            (bundle.model, bundle.config)
+        }
+        None => random(name, &device)?,
+    };
+    let engine = if arguments.tensors {
+        Engine::on_tensors(model, &device)
+    } else {
+        Engine::new(model, &device)
+    };
+    Ok((engine, config))
+}
+
+/// A model that has learned nothing.
+fn random(name: &str, device: &Device) -> Result<(Transformer, ModelConfig), Box<dyn Error>> {
+    let (vocabulary, d_model, d_ff, n_heads, layers) = match name {
+        "tiny" => (10_000, 128, 256, 4, 4),
+        "small" => (10_000, 256, 1_024, 4, 3),
+        _ => (32_000, 512, 2_048, 8, 6),
+    };
+    let config = ModelConfig {
         d_model,
         n_heads,
         d_ff,
@@ -43,51 +171,17 @@ fn shapes() -> [Shape; 3] {
         dropout: DropoutConfig::none(),
         ..ModelConfig::default()
     };
-    [
-        Shape { name: "tiny", config: config(4, 128, 256, 4), vocabulary: 10_000, sentences: 16 },
-        Shape { name: "small", config: config(3, 256, 1024, 4), vocabulary: 10_000, sentences: 16 },
-        Shape { name: "base", config: config(6, 512, 2048, 8), vocabulary: 32_000, sentences: 8 },
-    ]
+    device.seed(1);
+    let vocab = VocabSizes { source: vocabulary, target: vocabulary };
+    Ok((Transformer::new(&config, vocab, device)?, config))
 }
 
-fn main() -> io::Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let tensors = args.iter().any(|arg| arg == "tensors");
-    let named = |name| args.iter().any(|arg| arg == name);
-    let all = shapes().iter().all(|shape| !named(shape.name));
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-
-    writeln!(stdout(), "model  batch  beam  target  threads  tokens/s")?;
-    for shape in shapes().into_iter().filter(|shape| all || named(shape.name)) {
-        let device = Device::flex();
-        let vocab = VocabSizes { source: shape.vocabulary, target: shape.vocabulary };
-        let model = Transformer::new(&shape.config, vocab, &device).expect("a usable shape");
-        let engine =
-            if tensors { Engine::on_tensors(model, &device) } else { Engine::new(model, &device) };
-        for (batch, beam, target) in
-            [(1, 1, 25), (1, 5, 25), (32, 1, 25), (32, 5, 25), (32, 1, 100), (32, 1, 400)]
-        {
-            for threads in if tensors { vec![1] } else { vec![1, cores] } {
-                let speed = tokens_per_second(&engine, &shape, batch, beam, target, threads);
-                let name = shape.name;
-                writeln!(
-                    stdout(),
-                    "{name:5} {batch:6} {beam:5} {target:7} {threads:8} {speed:9.0}"
-                )?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn tokens_per_second(
-    engine: &Engine,
-    shape: &Shape,
-    batch: usize,
-    beam: usize,
-    target: usize,
-    threads: usize,
-) -> f64 {
+fn measure(
+    (engine, config): &(Engine, ModelConfig),
+    model: &str,
+    [batch, beam, target, threads]: [usize; 4],
+    rounds: usize,
+) -> Result<Value, Box<dyn Error>> {
     let options = SearchOptions {
         beam,
         max_len_ratio: 0.0,
@@ -95,34 +189,63 @@ fn tokens_per_second(
         min_len: target,
         ..SearchOptions::default()
     };
-    let sources: Vec<Vec<u32>> = (0..shape.sentences.max(batch * threads))
+    let count = if batch == 1 { 16 } else { (2 * batch).max(batch * threads) };
+    let sources: Vec<Vec<u32>> = (0..count)
         .map(|sentence| {
-            let id = |place| 4 + (sentence * 37 + place * 11) % (shape.vocabulary - 4);
+            // As in `decode.py`; words start after the special tokens.
+            let id = |place| 4 + (sentence * 37 + place * 11) % 9_000;
             (0..SOURCE_TOKENS).map(|place| id(place) as u32).chain([2]).collect()
         })
         .collect();
     let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
-    let run = |sources: &[&[u32]]| {
-        for batch in sources.chunks(batch.min(sources.len())) {
-            let found = engine.search(batch, shape.config.max_len, &options);
-            assert!(found.iter().all(|found| found[0].ids.len() == target));
-        }
-    };
-    run(&sources[..batch]);
-    let mut seconds: Vec<f64> = (0..RUNS)
-        .map(|_| {
-            let start = Instant::now();
-            thread::scope(|scope| {
-                let mut shares = sources.chunks(sources.len().div_ceil(threads));
-                let own = shares.next().unwrap_or_default();
-                for share in shares {
-                    scope.spawn(move || run(share));
-                }
-                run(own);
-            });
-            start.elapsed().as_secs_f64()
+    let batches: Vec<&[&[u32]]> = sources.chunks(batch).collect();
+    let round = |batches: &[&[&[u32]]]| {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut tokens = 0;
+            while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let found = engine.search(batch, config.max_len, &options);
+                tokens += found.iter().map(|found| found[0].ids.len()).sum::<usize>();
+            }
+            tokens
+        };
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            own + others.into_iter().filter_map(|other| other.join().ok()).sum::<usize>()
         })
-        .collect();
+    };
+    round(&batches[..threads.min(batches.len())]);
+    let mut seconds = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let start = Instant::now();
+        let tokens = round(&batches);
+        seconds.push(start.elapsed().as_secs_f64());
+        if tokens != count * target {
+            return Err(format!("{tokens} tokens instead of {count} times {target}").into());
+        }
+    }
     seconds.sort_by(f64::total_cmp);
-    (sources.len() * target) as f64 / seconds[RUNS / 2]
+    let median = seconds[rounds / 2];
+    Ok(json!({
+        "program": "tx",
+        "model": model,
+        "batch": batch,
+        "beam": beam,
+        "target": target,
+        "threads": threads,
+        "tokens_per_second": (count * target) as f64 / median,
+        "seconds": seconds,
+        "rss_mb": peak_megabytes()?,
+        "version": env!("CARGO_PKG_VERSION"),
+    }))
+}
+
+/// The most memory this process has held, in units of 10^6 bytes; null where the system does not
+/// tell as Linux does.
+fn peak_megabytes() -> Result<Option<f64>, Box<dyn Error>> {
+    let Ok(status) = fs::read_to_string("/proc/self/status") else { return Ok(None) };
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = peak.map(|rest| rest.trim().trim_end_matches(" kB").parse::<f64>());
+    Ok(kibibytes.transpose()?.map(|kibibytes| kibibytes * 1024.0 / 1e6))
 }

@@ -107,6 +107,12 @@ impl Trainer {
     /// When the data cannot be used, a file cannot be written, or the loss is not finite. The best
     /// model and the last checkpoint stay.
     pub fn run(self) -> Result<Outcome, TrainError> {
+        // In a thread of the pool that the kernels share their work with: handing work over from
+        // any other thread costs two switches of threads each time, and there are hundreds a step.
+        rayon::scope(|_| self.run_here())
+    }
+
+    fn run_here(self) -> Result<Outcome, TrainError> {
         let Self { config, run, device, quiet, resume } = self;
         let problems = config.problems();
         if !problems.is_empty() {

@@ -63,14 +63,14 @@ impl<B: Backend> MaybeMask<B> {
 /// What the kernels compute; each file of this folder says what its own does.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub trait Kernels: Backend {
-    /// See [`linear`].
+    /// See [`mod@linear`].
     fn linear_kernel(
         x: FloatTensor<Self>,
         w: FloatTensor<Self>,
         #[extension_type] b: Maybe<Self>,
     ) -> FloatTensor<Self>;
 
-    /// See [`attention`].
+    /// See [`mod@attention`].
     fn attention_kernel(
         q: FloatTensor<Self>,
         k: FloatTensor<Self>,
@@ -79,21 +79,21 @@ pub trait Kernels: Backend {
         dropped: Option<Dropped>,
     ) -> FloatTensor<Self>;
 
-    /// See [`layer_norm`].
+    /// See [`mod@layer_norm`].
     fn layer_norm_kernel(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// See [`residual`].
+    /// See [`mod@residual`].
     fn residual_kernel(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
         dropped: Dropped,
     ) -> FloatTensor<Self>;
 
-    /// See [`activation`].
+    /// See [`mod@activation`].
     fn activation_kernel(
         x: FloatTensor<Self>,
         function: Function,
@@ -103,7 +103,7 @@ pub trait Kernels: Backend {
     /// See [`residual::dropout`].
     fn dropout_kernel(x: FloatTensor<Self>, dropped: Dropped) -> FloatTensor<Self>;
 
-    /// See [`embedding`].
+    /// See [`mod@embedding`].
     fn embedding_kernel(
         table: FloatTensor<Self>,
         tokens: IntTensor<Self>,
@@ -111,7 +111,7 @@ pub trait Kernels: Backend {
         manner: Manner,
     ) -> FloatTensor<Self>;
 
-    /// See [`cross_entropy`]; gives the loss and the number of right tokens.
+    /// See [`mod@cross_entropy`]; gives the loss and the number of right tokens.
     fn cross_entropy_kernel(
         logits: FloatTensor<Self>,
         targets: IntTensor<Self>,
@@ -122,7 +122,7 @@ pub trait Kernels: Backend {
 /// What only plain tensors are given to.
 #[backend_extension(Flex)]
 pub trait UpdateKernel: Backend {
-    /// See [`adam`]; parameter, gradient, first and second moment.
+    /// See [`mod@adam`]; parameter, gradient, first and second moment.
     fn adam_kernel(
         parameter: FloatTensor<Self>,
         gradient: FloatTensor<Self>,

@@ -15,6 +15,7 @@ use clap::Parser;
 use tx_infer::{InferError, device::DeviceError, tx_data::DataError};
 
 fn main() -> ExitCode {
+    allocator::give_back_soon();
     let cli = Cli::parse();
     let result = match cli.command {
         None => text::translate(cli.translate),

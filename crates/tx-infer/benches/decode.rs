@@ -48,6 +48,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    allocator::give_back_soon();
     let result = Arguments::read(env::args().skip(1)).and_then(|arguments| run(&arguments));
     if let Err(error) = result {
         drop(writeln!(stderr(), "error: {error}"));

@@ -77,19 +77,12 @@ impl Bundle {
             }
         }
         let config = read_config(&folder.join(CONFIG))?;
-        let source = || {
-            read_tokenizer(
-                &folder.join(SOURCE_TOKENIZER),
-                &config.tokenizers.source_sha256,
-                config.vocabulary.source,
-            )
-        };
-        let target = || {
-            read_tokenizer(
-                &folder.join(TARGET_TOKENIZER),
-                &config.tokenizers.target_sha256,
-                config.vocabulary.target,
-            )
+        let tokenizers = || {
+            let (hashes, vocab) = (&config.tokenizers, config.vocabulary);
+            let read = |name, hash, size| read_tokenizer(&folder.join(name), hash, size);
+            let source = read(SOURCE_TOKENIZER, &hashes.source_sha256, vocab.source)?;
+            let target = read(TARGET_TOKENIZER, &hashes.target_sha256, vocab.target)?;
+            Ok::<_, InferError>(Tokenizers { source, target })
         };
         let model = || {
             let vocab = config.model.padded(config.vocabulary);
@@ -97,17 +90,16 @@ impl Bundle {
             load_weights(&mut model, &folder.join(WEIGHTS))?;
             Ok::<_, InferError>(model)
         };
-        // A tokenizer takes as long to read as the weights of a small model: side by side.
-        let (source, target, model) = thread::scope(|scope| {
-            let target = scope.spawn(target);
-            let (source, model) = (source(), model());
-            (source, target.join().unwrap_or_else(|panic| resume_unwind(panic)), model)
+        // The tokenizers take as long to read as the weights of a small model: side by side.
+        let (tokenizers, model) = thread::scope(|scope| {
+            let tokenizers = scope.spawn(tokenizers);
+            let model = model();
+            (tokenizers.join().unwrap_or_else(|panic| resume_unwind(panic)), model)
         });
-        let tokenizers = Tokenizers { source: source?, target: target? };
         Ok(Self {
+            tokenizers: tokenizers?,
             model: model?,
             config: config.model,
-            tokenizers,
             provenance: read_toml(&folder.join(PROVENANCE))?,
         })
     }

@@ -70,7 +70,7 @@ impl TokenEmbedding {
 
     /// For decoding without tensors, with the table `[vocabulary, d_model]`.
     #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self, table: Arc<[f32]>, d_model: usize) -> PackedEmbedding {
+    pub(crate) fn packed(&self, table: Arc<Vec<f32>>, d_model: usize) -> PackedEmbedding {
         PackedEmbedding { table, scale: self.scale, places: self.positions.packed(), d_model }
     }
 }

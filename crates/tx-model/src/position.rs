@@ -72,12 +72,12 @@ impl PositionalEncoding {
 ///
 /// - returns `[max_len, d_model]`; `d_model` is even
 pub fn sinusoids(max_len: usize, d_model: usize, device: &Device) -> Tensor<2> {
+    let wavelengths: Vec<f64> = (0..d_model / 2).map(|pair| wavelength(pair, d_model)).collect();
     let mut table = Vec::with_capacity(max_len * d_model);
     for place in 0..max_len {
-        for pair in 0..d_model / 2 {
-            let angle = angle(place, pair, d_model);
-            table.push(angle.sin() as f32);
-            table.push(angle.cos() as f32);
+        for wavelength in &wavelengths {
+            let (sine, cosine) = (place as f64 / wavelength).sin_cos();
+            table.extend([sine as f32, cosine as f32]);
         }
     }
     Tensor::from_data(TensorData::new(table, [max_len, d_model]), device)
@@ -85,7 +85,12 @@ pub fn sinusoids(max_len: usize, d_model: usize, device: &Device) -> Tensor<2> {
 
 /// `place / 10000^(2 pair / features)`, in radians.
 pub(crate) fn angle(place: usize, pair: usize, features: usize) -> f64 {
-    place as f64 / WAVELENGTH_BASE.powf(2.0 * pair as f64 / features as f64)
+    place as f64 / wavelength(pair, features)
+}
+
+/// Over 2π: places until the angle is a radian further.
+fn wavelength(pair: usize, features: usize) -> f64 {
+    WAVELENGTH_BASE.powf(2.0 * pair as f64 / features as f64)
 }
 
 /// Turns each pair of features `(x_i, x_{i + D/2})` by an angle proportional to the token's place,

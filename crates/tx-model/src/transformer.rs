@@ -223,7 +223,8 @@ impl Transformer {
             decoder,
             projection,
         } = self;
-        let table = |embedding: Embedding| -> Arc<[f32]> { values(embedding.weight.val()).into() };
+        let table =
+            |embedding: Embedding| -> Arc<Vec<f32>> { values(embedding.weight.val()).into() };
         let [_, d_model] = source_embedding.weight.dims();
         let source_table = table(source_embedding);
         let target_table = target_embedding.map_or_else(|| source_table.clone(), table);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct PackedEmbedding {
     /// `[vocabulary, d_model]`
-    pub(crate) table: Arc<[f32]>,
+    pub(crate) table: Arc<Vec<f32>>,
     /// 1 where there is no scale.
     pub(crate) scale: f32,
     /// A vector per place `[max_len, d_model]`, where vectors tell the places.

@@ -15,6 +15,7 @@ use super::{
     dropped::Dropped,
     flex::{dims, floats, tensor},
     matrix::{Matrix, Output, Write, multiply_here},
+    rows::zeros,
     simd::{LANES, exp, map, map_two, max, sum_of, sum_of_two, vectorised},
 };
 
@@ -39,7 +40,7 @@ pub fn forward(
     let blocked = blocked.map(Mask::of);
     let d_model = n_heads * d_head;
     let padded = n_keys.next_multiple_of(LANES);
-    let mut out = vec![0.0; batch * n_queries * d_model];
+    let mut out = zeros(batch * n_queries * d_model);
     let mut log_sums = vec![0.0; batch * n_heads * n_queries];
 
     let sentence = |scores: &mut Vec<f32>,
@@ -97,9 +98,9 @@ pub fn backward(
     let padded = n_keys.next_multiple_of(LANES);
     let scale = heads.scale();
     let dy = floats(dy);
-    let mut dq = vec![0.0; batch * n_queries * d_model];
-    let mut dk = vec![0.0; batch * n_keys * d_model];
-    let mut dv = vec![0.0; batch * n_keys * d_model];
+    let mut dq = zeros(batch * n_queries * d_model);
+    let mut dk = zeros(batch * n_keys * d_model);
+    let mut dv = zeros(batch * n_keys * d_model);
 
     type Parts<'a> = ((&'a mut [f32], &'a mut [f32]), &'a mut [f32]);
     let sentence = |scratch: &mut [Vec<f32>; 2], (b, ((dq, dk), dv)): (usize, Parts<'_>)| {

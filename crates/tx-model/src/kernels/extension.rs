@@ -183,7 +183,7 @@ impl Kernels for Flex {
     }
 
     fn dropout_kernel(x: FlexTensor, dropped: Dropped) -> FlexTensor {
-        residual::dropout(x, dropped)
+        residual::dropout(&x, dropped)
     }
 
     fn embedding_kernel(

@@ -130,7 +130,7 @@ struct Residual {
 impl Kept<2> for Residual {
     fn gradients(self, dy: FlexTensor, [x, y]: [bool; 2]) -> [Option<FlexTensor>; 2] {
         let dx = x.then(|| dy.clone());
-        [dx, y.then(|| residual::dropout(dy, self.dropped))]
+        [dx, y.then(|| residual::dropout(&dy, self.dropped))]
     }
 }
 
@@ -141,7 +141,7 @@ struct Dropout {
 
 impl Kept<1> for Dropout {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        [Some(residual::dropout(dy, self.dropped))]
+        [Some(residual::dropout(&dy, self.dropped))]
     }
 }
 
@@ -169,7 +169,7 @@ impl Embedding {
     /// Of what stood before the dropout.
     fn before_dropout(&self, dy: FlexTensor) -> FlexTensor {
         match self.manner.dropped {
-            Some(dropped) => residual::dropout(dy, dropped),
+            Some(dropped) => residual::dropout(&dy, dropped),
             None => dy,
         }
     }
@@ -273,7 +273,7 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
 
     fn dropout_kernel(x: Tracked, dropped: Dropped) -> Tracked {
         let (x, node) = x.into_parts();
-        record::<C, _, 1>([node], Dropout { dropped }, residual::dropout(x, dropped))
+        record::<C, _, 1>([node], Dropout { dropped }, residual::dropout(&x, dropped))
     }
 
     fn embedding_kernel(

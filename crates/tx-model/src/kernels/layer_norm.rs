@@ -5,10 +5,9 @@ use burn::backend::flex::FlexTensor;
 use super::{
     NORM_EPSILON,
     flex::{floats, rows, tensor},
-    rows::{LEAST_SUMMED, each_piece, per_piece},
+    rows::{LEAST_SUMMED, copy_pieces, per_piece},
     simd::{sum_of, sum_of_two, vectorised},
 };
-use rayon::prelude::*;
 
 /// `(x - mean) / √(variance + ε) · γ + β`, row by row.
 ///
@@ -16,18 +15,16 @@ use rayon::prelude::*;
 ///
 /// - `x`: `[.., width]`, and so is the result; `gamma` and `beta`: `[width]`
 pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTensor {
-    let [count, width] = rows(x);
-    let (input, gamma, beta) = (floats(x), floats(gamma), floats(beta));
-    let mut out = vec![0.0; count * width];
-    each_piece(&mut out, width, |first, out| {
-        let input = &input[first * width..first * width + out.len()];
+    let [_, width] = rows(x);
+    let (gamma, beta) = (floats(gamma), floats(beta));
+    let (out, _) = copy_pieces(floats(x), width, per_piece(width), |_, rows| {
         vectorised(
             #[inline(always)]
             || {
-                for (x, y) in input.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
-                    let (mean, scale) = moments(x);
-                    for (((y, x), gamma), beta) in y.iter_mut().zip(x).zip(gamma).zip(beta) {
-                        *y = (x - mean) * scale * gamma + beta;
+                for row in rows.chunks_exact_mut(width) {
+                    let (mean, scale) = moments(row);
+                    for ((x, gamma), beta) in row.iter_mut().zip(gamma).zip(beta) {
+                        *x = (*x - mean) * scale * gamma + beta;
                     }
                 }
             },
@@ -41,31 +38,28 @@ pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTen
 /// With `x̂` the normalised row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + ε)`,
 /// `dγ = Σ dy x̂`, `dβ = Σ dy`.
 pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTensor; 3] {
-    let [count, width] = rows(x);
-    let (input, weight, dy) = (floats(x), floats(gamma), floats(dy));
-    let mut dx = vec![0.0; count * width];
+    let [_, width] = rows(x);
+    let (input, weight) = (floats(x), floats(gamma));
     let piece = per_piece(width).max(LEAST_SUMMED);
-    let work = |(number, dx): (usize, &mut [f32])| {
-        let first = number * piece * width;
-        let (input, dy) = (&input[first..first + dx.len()], &dy[first..first + dx.len()]);
+    // Begins as a copy of `dy`.
+    let (dx, sums) = copy_pieces(floats(dy), width, piece, |first, dx| {
+        let input = &input[first * width..][..dx.len()];
         // dγ, then dβ.
         let mut sums = vec![0.0; 2 * width];
         let (dgamma, dbeta) = sums.split_at_mut(width);
         vectorised(
             #[inline(always)]
             || {
-                let rows = input.chunks_exact(width).zip(dy.chunks_exact(width));
-                for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(width)) {
+                for (x, dx) in input.chunks_exact(width).zip(dx.chunks_exact_mut(width)) {
                     let (mean, scale) = moments(x);
-                    for (((g, dy), weight), (dbeta, (dgamma, x))) in dx
+                    for ((g, weight), (dbeta, (dgamma, x))) in dx
                         .iter_mut()
-                        .zip(dy)
                         .zip(weight)
                         .zip(dbeta.iter_mut().zip(dgamma.iter_mut().zip(x)))
                     {
-                        *g = dy * weight;
-                        *dgamma += dy * ((x - mean) * scale);
-                        *dbeta += dy;
+                        *dgamma += *g * ((x - mean) * scale);
+                        *dbeta += *g;
+                        *g *= weight;
                     }
                     let mean_g = sum_of(dx, |g| g) / width as f32;
                     let along =
@@ -77,12 +71,7 @@ pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTen
             },
         );
         sums
-    };
-    let sums: Vec<Vec<f32>> = if count <= piece {
-        vec![work((0, &mut dx))]
-    } else {
-        dx.par_chunks_mut(piece * width).enumerate().map(work).collect()
-    };
+    });
     let mut total = vec![0.0; 2 * width];
     for sum in sums {
         for (total, part) in total.iter_mut().zip(sum) {

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 
 use super::{
     flex::{dims, floats, matrix, rows, tensor},
-    matrix::{Matrix, Output, Write, multiply},
+    matrix::{Matrix, product},
     rows::sum_pieces,
     simd::vectorised,
 };
@@ -16,19 +16,7 @@ use super::{
 pub fn forward(x: &FlexTensor, w: &FlexTensor, b: Option<&FlexTensor>) -> FlexTensor {
     let [count, d_in] = rows(x);
     let [_, d_out] = dims(w);
-    let mut y = match b {
-        // The product is added to the bias: no pass of its own.
-        Some(b) => floats(b).repeat(count),
-        None => vec![0.0; count * d_out],
-    };
-    let write = if b.is_some() { Write::Add } else { Write::Replace };
-    multiply(
-        Matrix::new(floats(x), count, d_in),
-        matrix(w),
-        1.0,
-        Output::new(&mut y, d_out),
-        write,
-    );
+    let y = product(Matrix::new(floats(x), count, d_in), matrix(w), b.map(floats));
     tensor(y, with_width(x, d_out))
 }
 
@@ -36,15 +24,7 @@ pub fn forward(x: &FlexTensor, w: &FlexTensor, b: Option<&FlexTensor>) -> FlexTe
 pub fn gradient_of_x(dy: &FlexTensor, w: &FlexTensor) -> FlexTensor {
     let [count, d_out] = rows(dy);
     let [d_in, _] = dims(w);
-    let mut dx = vec![0.0; count * d_in];
-    let out = Output::new(&mut dx, d_in);
-    multiply(
-        Matrix::new(floats(dy), count, d_out),
-        matrix(w).transposed(),
-        1.0,
-        out,
-        Write::Replace,
-    );
+    let dx = product(Matrix::new(floats(dy), count, d_out), matrix(w).transposed(), None);
     tensor(dx, with_width(dy, d_in))
 }
 
@@ -54,14 +34,11 @@ pub fn gradient_of_w(x: &FlexTensor, dy: &FlexTensor, w: &FlexTensor) -> FlexTen
     let [_, d_out] = rows(dy);
     let x = Matrix::new(floats(x), count, d_in);
     let dy = Matrix::new(floats(dy), count, d_out);
-    let mut dw = vec![0.0; d_in * d_out];
     let turned = w.layout().strides()[1] != 1;
     if turned {
-        multiply(dy.transposed(), x, 1.0, Output::new(&mut dw, d_in), Write::Replace);
-        tensor(dw, [d_out, d_in]).transpose(0, 1)
+        tensor(product(dy.transposed(), x, None), [d_out, d_in]).transpose(0, 1)
     } else {
-        multiply(x.transposed(), dy, 1.0, Output::new(&mut dw, d_out), Write::Replace);
-        tensor(dw, [d_in, d_out])
+        tensor(product(x.transposed(), dy, None), [d_in, d_out])
     }
 }
 

@@ -3,8 +3,9 @@
 
 use gemm::Parallelism;
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
 
-use super::simd::LANES;
+use super::{rows::per_piece, simd::LANES};
 
 /// Products with more multiplications than this are shared among the cores.
 const SHARED: usize = 1 << 21;
@@ -84,34 +85,51 @@ pub enum Write {
     Add,
 }
 
-/// `out = factor · a b`, or that added to `out`. Large products are shared among the cores.
+/// `a b`, or with a bias `a b + bias` in each row; row by row. Large products are shared among the
+/// cores.
 ///
 /// # Panics
 ///
 /// When the shapes disagree.
-pub fn multiply(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>, write: Write) {
-    let work = a.rows.saturating_mul(a.columns).saturating_mul(b.columns);
-    let share = if work >= SHARED { Parallelism::Rayon(0) } else { Parallelism::None };
-    product(a, b, factor, out, write, share);
+pub fn product(a: Matrix<'_>, b: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
+    let (count, columns) = (a.rows * b.columns, b.columns);
+    assert!(bias.is_none_or(|bias| bias.len() == columns), "length of the bias");
+    if a.columns == 0 || count == 0 || is_small(a, b) {
+        let mut out = bias.map_or_else(|| vec![0.0; count], |bias| bias.repeat(a.rows));
+        let write = if bias.is_some() { Write::Add } else { Write::Replace };
+        multiply_here(a, b, 1.0, Output::new(&mut out, columns), write);
+        return out;
+    }
+    // Room that nobody clears first: one thread alone would, while the others wait.
+    let mut out = Vec::with_capacity(count);
+    let room = &mut out.spare_capacity_mut()[..count];
+    if let Some(bias) = bias {
+        room.par_chunks_mut(per_piece(columns) * columns).for_each(|rows| {
+            for row in rows.chunks_exact_mut(columns) {
+                for (place, x) in row.iter_mut().zip(bias) {
+                    place.write(*x);
+                }
+            }
+        });
+    }
+    let to = Pointer { data: room.as_mut_ptr().cast(), row_step: columns };
+    // SAFETY: `to` is `rows` times `columns` places without gaps. They are read only where there
+    // is a bias, and then they hold it; afterwards all of them are written.
+    #[allow(unsafe_code)]
+    unsafe {
+        gemm(a, b, 1.0, to, bias.is_some(), share(a, b));
+        out.set_len(count);
+    }
+    out
 }
 
-/// As [`multiply`], on this thread alone: for work that is shared out already.
+/// `out = factor · a b`, or that added to `out`; on this thread alone, for work that is shared out
+/// already.
 ///
 /// # Panics
 ///
 /// When the shapes disagree.
 pub fn multiply_here(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>, write: Write) {
-    product(a, b, factor, out, write, Parallelism::None);
-}
-
-fn product(
-    a: Matrix<'_>,
-    b: Matrix<'_>,
-    factor: f32,
-    out: Output<'_>,
-    write: Write,
-    share: Parallelism,
-) {
     assert_eq!(a.columns, b.rows, "inner sizes");
     assert!(
         out.row_step >= b.columns || a.rows <= 1,
@@ -123,25 +141,59 @@ fn product(
     if a.rows == 0 || b.columns == 0 {
         return;
     }
-    let padded = b.columns.next_multiple_of(LANES);
-    if a.rows * a.columns * b.columns < SMALL && b.rows * padded <= ROOM {
+    if is_small(a, b) {
+        let padded = b.columns.next_multiple_of(LANES);
         Arch::new().dispatch(Small { a, b, padded, factor, out, write });
         return;
     }
-    let add = write == Write::Add;
-    // SAFETY: `Matrix::with_steps` and the assertions above say that every element that is read
-    // lies in its slice, and every element that is written in `out.data`, which is borrowed for
-    // writing and so overlaps neither input; the assertion on `row_step` says that no two written
-    // elements are one. Sizes and steps of slices in memory are far below `isize::MAX`.
+    let to = Pointer { data: out.data.as_mut_ptr(), row_step: out.row_step };
+    // SAFETY: by the assertions every element that is written lies in `out.data`, which is
+    // borrowed for writing and so overlaps neither input, and no two written elements are one.
     #[allow(unsafe_code)]
+    unsafe {
+        gemm(a, b, factor, to, write == Write::Add, Parallelism::None);
+    }
+}
+
+fn is_small(a: Matrix<'_>, b: Matrix<'_>) -> bool {
+    a.rows * a.columns * b.columns < SMALL && b.rows * b.columns.next_multiple_of(LANES) <= ROOM
+}
+
+fn share(a: Matrix<'_>, b: Matrix<'_>) -> Parallelism {
+    let work = a.rows.saturating_mul(a.columns).saturating_mul(b.columns);
+    if work >= SHARED { Parallelism::Rayon(0) } else { Parallelism::None }
+}
+
+/// Where `gemm` writes to.
+struct Pointer {
+    data: *mut f32,
+    row_step: usize,
+}
+
+/// # Safety
+///
+/// `to` must be good for writing the product's rows, each a `row_step` after the one before, and
+/// where `add` for reading them; nothing else may use those places meanwhile.
+#[allow(unsafe_code)]
+unsafe fn gemm(
+    a: Matrix<'_>,
+    b: Matrix<'_>,
+    factor: f32,
+    to: Pointer,
+    add: bool,
+    share: Parallelism,
+) {
+    assert_eq!(a.columns, b.rows, "inner sizes");
+    // SAFETY: `Matrix::with_steps` says that every element that is read lies in its slice; the
+    // caller answers for `to`. Sizes and steps of slices in memory are far below `isize::MAX`.
     unsafe {
         gemm::gemm(
             a.rows,
             b.columns,
             a.columns,
-            out.data.as_mut_ptr(),
+            to.data,
             1,
-            out.row_step as isize,
+            to.row_step as isize,
             add,
             a.data.as_ptr(),
             a.column_step as isize,
@@ -276,7 +328,10 @@ mod tests {
             (7, 8, 40),
             (10, 8, 16),
             (17, 33, 9),
+            (1, 70, 130),
+            (130, 70, 1),
             (130, 130, 130),
+            (130, 600, 130),
         ] {
             let a: Vec<f32> = (0..rows * inner).map(number).collect();
             let b: Vec<f32> = (0..inner * columns).map(|i| number(i + 5)).collect();
@@ -289,7 +344,7 @@ mod tests {
             let mut out = vec![100.0; rows * step];
             let left = Matrix::new(&a, rows, inner);
             let right = Matrix::new(&b_turned, columns, inner).transposed();
-            multiply(left, right, 2.0, Output::with_step(&mut out, step), Write::Add);
+            multiply_here(left, right, 2.0, Output::with_step(&mut out, step), Write::Add);
             for i in 0..rows {
                 for j in 0..step {
                     let added = if j < columns { 2.0 * expected(i, j) } else { 0.0 };
@@ -303,6 +358,12 @@ mod tests {
             let left = Matrix::new(&a_turned, inner, rows).transposed();
             multiply_here(left, right, 1.0, Output::new(&mut out, columns), Write::Replace);
             assert!((0..rows * columns).all(|i| out[i] == expected(i / columns, i % columns)));
+
+            assert_eq!(product(left, right, None), out);
+            let bias: Vec<f32> = (0..columns).map(|i| number(i + 9)).collect();
+            let biased = product(left, right, Some(&bias));
+            assert_eq!(biased.len(), out.len());
+            assert!((0..biased.len()).all(|i| biased[i] == out[i] + bias[i % columns]));
         }
     }
 
@@ -312,6 +373,6 @@ mod tests {
         let x = [0.0; 6];
         let mut out = [0.0; 4];
         let (a, b) = (Matrix::new(&x, 2, 3), Matrix::new(&x, 2, 3));
-        multiply(a, b, 1.0, Output::new(&mut out, 3), Write::Replace);
+        multiply_here(a, b, 1.0, Output::new(&mut out, 3), Write::Replace);
     }
 }

@@ -4,8 +4,8 @@ use burn::backend::flex::FlexTensor;
 
 use super::{
     dropped::Dropped,
-    flex::{floats, rows, writable},
-    rows::each_piece,
+    flex::{floats, rows, tensor, writable},
+    rows::{copy_pieces, each_piece, per_piece},
     simd::vectorised,
 };
 
@@ -35,18 +35,17 @@ pub fn forward(x: &FlexTensor, y: FlexTensor, dropped: Dropped) -> FlexTensor {
 }
 
 /// `dropout(x)`; also what goes back to `y`, from what came back to the sum.
-pub fn dropout(x: FlexTensor, dropped: Dropped) -> FlexTensor {
-    let [_, width] = rows(&x);
-    let mut x = writable(x);
-    each_piece(x.storage_mut(), width, |first, x| {
+pub fn dropout(x: &FlexTensor, dropped: Dropped) -> FlexTensor {
+    let [_, width] = rows(x);
+    let (out, _) = copy_pieces(floats(x), width, per_piece(width), |first, out| {
         vectorised(
             #[inline(always)]
             || {
-                for (i, x) in x.chunks_exact_mut(width).enumerate() {
-                    dropped.row(first + i).apply(x);
+                for (i, row) in out.chunks_exact_mut(width).enumerate() {
+                    dropped.row(first + i).apply(row);
                 }
             },
         );
     });
-    x
+    tensor(out, x.layout().shape().clone())
 }

@@ -1,15 +1,15 @@
 //! How many target tokens a second searching gives, with targets of one length.
 //!
 //! `cargo bench --workspace --bench decode -- [MODEL ...] [--bundles DIR] [--tensors]
-//! [--batches 1,32] [--beams 1,5] [--targets 25] [--threads 1,2] [--rounds 5]`
+//! [--batches 1,32] [--beams 1,5] [--targets 25] [--threads 1,2] [--one-by-one] [--rounds 5]`
 //!
 //! Prints one line of JSON a figure, each measured in a process of its own, so that the peak of
 //! memory is that figure's. `benches/compare/decode.py` prints the same for CTranslate2.
 //!
 //! Models are `tiny`, `small` and `base`: bundles of these names in DIR, as the example
 //! `random_bundle` writes them, or else made on the spot with random weights. Sources have 20 tokens
-//! and `<eos>`. Of several threads each searches batches of its own, as in `Translator`; a round is
-//! 64 sentences, or 16 one by one.
+//! and `<eos>`. Of several threads each searches batches of its own, as in `Translator`, unless there
+//! is one batch at a time; a round is 64 sentences, or 16 in batches of one.
 
 use std::{
     env,
@@ -25,6 +25,7 @@ use std::{
 };
 
 use burn::tensor::Device;
+use rayon::{Scope, ThreadPoolBuilder};
 use serde_json::{Value, json};
 use tx_infer::{Bundle, Engine, SearchOptions};
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
@@ -44,6 +45,8 @@ struct Arguments {
     beams: Vec<usize>,
     targets: Vec<usize>,
     threads: Vec<usize>,
+    /// One batch at a time, whatever the number of threads.
+    one_by_one: bool,
     rounds: usize,
 }
 
@@ -68,6 +71,7 @@ impl Arguments {
             beams: vec![1, 5],
             targets: vec![25],
             threads: if cores == 1 { vec![1] } else { vec![1, cores] },
+            one_by_one: false,
             rounds: 5,
         };
         while let Some(argument) = arguments.next() {
@@ -77,6 +81,7 @@ impl Arguments {
                 "--bench" => {}
                 "--bundles" => found.bundles = Some(value()?.into()),
                 "--tensors" => found.tensors = true,
+                "--one-by-one" => found.one_by_one = true,
                 "--batches" => found.batches = numbers(&value()?)?,
                 "--beams" => found.beams = numbers(&value()?)?,
                 "--targets" => found.targets = numbers(&value()?)?,
@@ -101,8 +106,8 @@ impl Arguments {
         if let Some(bundles) = &self.bundles {
             one.extend(["--bundles".to_owned(), bundles.display().to_string()]);
         }
-        if self.tensors {
-            one.push("--tensors".to_owned());
+        for (name, asked) in [("--tensors", self.tensors), ("--one-by-one", self.one_by_one)] {
+            one.extend(asked.then(|| name.to_owned()));
         }
         one
     }
@@ -119,7 +124,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         (&models[..], &batches[..], &beams[..], &targets[..], &threads[..])
     {
         let engine = engine(model, arguments)?;
-        let line = measure(&engine, model, [*batch, *beam, *target, *threads], arguments.rounds)?;
+        let figure = [*batch, *beam, *target, *threads];
+        let line = measure(&engine, model, figure, arguments)?;
         return Ok(writeln!(stdout(), "{line}")?);
     }
     for model in models {
@@ -181,7 +187,7 @@ fn measure(
     (engine, config): &(Engine, ModelConfig),
     model: &str,
     [batch, beam, target, threads]: [usize; 4],
-    rounds: usize,
+    &Arguments { one_by_one, rounds, .. }: &Arguments,
 ) -> Result<Value, Box<dyn Error>> {
     let options = SearchOptions {
         beam,
@@ -200,21 +206,20 @@ fn measure(
         .collect();
     let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
     let batches: Vec<&[&[u32]]> = sources.chunks(batch).collect();
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
     let round = |batches: &[&[&[u32]]]| {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut tokens = 0;
+        let (next, tokens) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = |_: &Scope<'_>| {
             while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let found = engine.search(batch, config.max_len, &options);
-                tokens += found.iter().map(|found| found[0].ids.len()).sum::<usize>();
+                let found = found.iter().map(|found| found[0].ids.len()).sum();
+                tokens.fetch_add(found, Ordering::Relaxed);
             }
-            tokens
         };
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let own = work();
-            own + others.into_iter().filter_map(|other| other.join().ok()).sum::<usize>()
-        })
+        pool.scope(|scope| {
+            (0..if one_by_one { 1 } else { threads }).for_each(|_| scope.spawn(work));
+        });
+        tokens.into_inner()
     };
     round(&batches[..threads.min(batches.len())]);
     let mut seconds = Vec::with_capacity(rounds);
@@ -235,6 +240,7 @@ fn measure(
         "beam": beam,
         "target": target,
         "threads": threads,
+        "one_by_one": one_by_one,
         "tokens_per_second": (count * target) as f64 / median,
         "seconds": seconds,
         "rss_mb": peak_megabytes()?,

@@ -4,13 +4,14 @@ use std::{
     num::NonZero,
     path::Path,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
 };
 
 use burn::tensor::Device;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use tx_data::{Tokenizers, encode::cut};
 use tx_model::ModelConfig;
 
@@ -38,6 +39,8 @@ pub struct Translator {
     options: SearchOptions,
     batch_tokens: usize,
     threads: usize,
+    /// Those threads, once they are needed; none where the system has no more.
+    pool: OnceLock<Option<Arc<ThreadPool>>>,
 }
 
 /// What became of one text.
@@ -80,6 +83,7 @@ impl Translator {
             options: SearchOptions::default(),
             batch_tokens: 4_096,
             threads: thread::available_parallelism().map_or(1, NonZero::get),
+            pool: OnceLock::new(),
         }
     }
 
@@ -97,16 +101,17 @@ impl Translator {
     }
 
     /// At most so many source tokens in a batch, padding and hypotheses counted; a longer text is
-    /// a batch of its own, and few texts are shared out among the threads. More is faster up to a point, and takes more memory.
+    /// a batch of its own, and few texts are shared out among the threads. More is faster up to a
+    /// point, and takes more memory.
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
         Self { batch_tokens, ..self }
     }
 
-    /// Translates with at most so many threads, each a batch at a time; by default, with all
-    /// cores. They count on the processor only (`Device::flex()`): other devices share out the work
-    /// by themselves.
+    /// Translates with at most so many threads, each a batch at a time; one that has no batch left
+    /// helps the others with the larger products. By default, with all cores. They count on the
+    /// processor only (`Device::flex()`): other devices share out the work by themselves.
     pub fn with_threads(self, threads: usize) -> Self {
-        Self { threads: threads.max(1), ..self }
+        Self { threads: threads.max(1), pool: OnceLock::new(), ..self }
     }
 
     /// The shape of the model in use.
@@ -197,13 +202,25 @@ impl Translator {
                 found.get_or_init(|| self.engine.search(&ids, self.config.max_len, &self.options));
             }
         };
-        thread::scope(|scope| {
-            for _ in 1..self.searching_threads().min(batches.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        match self.pool() {
+            Some(pool) => pool.scope(|scope| {
+                for _ in 0..pool.current_num_threads().min(batches.len()) {
+                    scope.spawn(|_| work());
+                }
+            }),
+            None => work(),
+        }
         found.into_iter().map(|found| found.into_inner().unwrap_or_default()).collect()
+    }
+
+    /// Where several threads search.
+    fn pool(&self) -> Option<&ThreadPool> {
+        let threads = self.searching_threads();
+        if threads == 1 {
+            return None;
+        }
+        let new = || ThreadPoolBuilder::new().num_threads(threads).build().ok().map(Arc::new);
+        self.pool.get_or_init(new).as_deref()
     }
 
     fn searching_threads(&self) -> usize {

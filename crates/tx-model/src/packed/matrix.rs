@@ -16,6 +16,14 @@ pub(super) const PANEL: usize = 32;
 /// Steps of the innermost loop between two checks of bounds.
 const UNROLL: usize = 4;
 
+/// A product of few rows with more weights than this is cut in two for another core of the pool to
+/// take a part: reading as many takes a core longer than to wake another.
+const SHARED: usize = 1 << 18;
+
+/// More rows than this belong to a batch of many sentences, and other cores have batches of their
+/// own.
+pub(super) const FEW: usize = 16;
+
 /// A matrix `[inputs, outputs]` with its bias, for products with rows from the left.
 #[derive(Debug, Clone)]
 pub struct PackedMatrix {
@@ -150,10 +158,56 @@ impl Columns<'_> {
         self.multiply(x, y, false);
     }
 
+    /// Rows of `x`.
+    pub(super) fn rows(self, x: &[f32]) -> usize {
+        x.len() / self.inputs
+    }
+
     fn multiply(self, x: &[f32], y: &mut [f32], add: bool) {
-        let rows = x.len() / self.inputs;
+        let rows = self.rows(x);
         assert_eq!((x.len(), y.len()), (rows * self.inputs, rows * self.count), "x and y");
-        Arch::new().dispatch(Product { columns: self, x, y, rows, add });
+        let shared = rows <= FEW && self.panels.len() >= SHARED;
+        if shared && rayon::current_thread_index().is_some() {
+            self.multiply_halves(x, y, add);
+        } else {
+            Arch::new().dispatch(Product { columns: self, x, y, rows, add });
+        }
+    }
+
+    /// [`multiply`](Self::multiply), half by half: the second half is for whichever thread of the
+    /// pool has nothing else to do, or for this one.
+    fn multiply_halves(self, x: &[f32], y: &mut [f32], add: bool) {
+        let (left, right) = self.halves();
+        if x.len() == self.inputs {
+            let (y_left, y_right) = y.split_at_mut(left.count);
+            rayon::join(|| left.multiply(x, y_left, add), || right.multiply(x, y_right, add));
+            return;
+        }
+        let product = |half: Self| {
+            let mut y = vec![0.0; half.rows(x) * half.count];
+            half.multiply(x, &mut y, false);
+            y
+        };
+        let (y_left, y_right) = rayon::join(|| product(left), || product(right));
+        for (row, y) in y.chunks_exact_mut(self.count).enumerate() {
+            let left = &y_left[row * left.count..][..left.count];
+            let right = &y_right[row * right.count..][..right.count];
+            for (y, found) in y.iter_mut().zip(left.iter().chain(right)) {
+                *y = if add { *y + found } else { *found };
+            }
+        }
+    }
+
+    /// Cuts the columns at a panel, about in the middle.
+    fn halves(self) -> (Self, Self) {
+        let left = self.bias.len() / PANEL / 2 * PANEL;
+        let (panels, other_panels) = self.panels.split_at(left * self.inputs);
+        let (bias, other_bias) = self.bias.split_at(left);
+        let (first, count) = (self.first + left, self.count - left);
+        (
+            Self { panels, bias, count: left, ..self },
+            Self { panels: other_panels, bias: other_bias, first, count, ..self },
+        )
     }
 }
 
@@ -334,6 +388,26 @@ mod tests {
                 turned.product(&x, &mut y);
                 assert_close(&y, 1.0, "transposed");
             }
+        }
+    }
+
+    /// However many rows and threads there are; the last panel is not full.
+    #[test]
+    fn a_shared_product_is_the_same_to_the_bit() {
+        let (inputs, outputs) = (300, 4 * SHARED / 300 + 5);
+        let weight = noise(3, inputs * outputs);
+        let bias = noise(4, outputs);
+        let matrix = PackedMatrix::new(&weight, inputs, Some(&bias));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        for rows in [1, 2, FEW, FEW + 1] {
+            let x = noise(5, rows * inputs);
+            let (mut alone, mut shared) = (noise(6, rows * outputs), noise(6, rows * outputs));
+            matrix.add_product(&x, &mut alone);
+            pool.install(|| matrix.add_product(&x, &mut shared));
+            assert_eq!(alone, shared, "{rows} rows, added");
+            matrix.product(&x, &mut alone);
+            pool.install(|| matrix.product(&x, &mut shared));
+            assert_eq!(alone, shared, "{rows} rows");
         }
     }
 

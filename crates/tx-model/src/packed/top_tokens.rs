@@ -1,9 +1,26 @@
-//! The likeliest tokens of a row of scores, with their log-probabilities, as the scores come in.
+//! The likeliest tokens of each row, with their log-probabilities, as their scores come in.
 
-use crate::kernels::simd;
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use rayon::prelude::*;
+
+use super::matrix::{Columns, FEW};
+use crate::kernels::simd::{self, vectorised};
 
 /// Scores looked at together: most of the time, none of them is among the best.
 const CHUNK: usize = 64;
+
+/// Blocks of the projection are looked at in so many groups, if that makes [`LEAST`] blocks each.
+const GROUPS: usize = 8;
+const LEAST: usize = 2;
+
+thread_local! {
+    /// Scores of the tokens of a block: `[rows, tokens]`.
+    static SCORES: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
 
 /// The best of the scores seen so far, and the sum of all.
 ///
@@ -14,28 +31,148 @@ pub(super) struct TopTokens {
     count: usize,
     /// Best first; among equals the earlier token.
     best: Vec<(u32, f32)>,
+    /// What a score must beat besides, as enough others do.
+    floor: f32,
+    /// Of the groups before.
+    total: Sum,
+    /// Of the group under way.
+    group: Sum,
+}
+
+/// A sum of exponentials.
+#[derive(Debug, Clone, Copy)]
+struct Sum {
     max: f32,
     /// `Σ e^(x - max)`
     sum: f64,
 }
 
+impl Sum {
+    const NONE: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
+
+    fn plus(self, other: Self) -> Self {
+        let max = self.max.max(other.max);
+        if max == f32::NEG_INFINITY {
+            return Self::NONE;
+        }
+        let part = |part: Self| part.sum * f64::from(part.max - max).exp();
+        Self { max, sum: part(self) + part(other) }
+    }
+}
+
+/// A score that as many tokens of a row reach as are wanted, known to all groups.
+struct Floor(AtomicU32);
+
+impl Default for Floor {
+    fn default() -> Self {
+        Self(AtomicU32::new(f32::NEG_INFINITY.to_bits()))
+    }
+}
+
+impl Floor {
+    /// Takes note of the last listed score of a group; gives what a score must beat, so that it is
+    /// no lower than the best floor so far. An equal one may be that of an earlier token.
+    fn raise(&self, bar: f32) -> f32 {
+        let higher = |bits| (bar > f32::from_bits(bits)).then_some(bar.to_bits());
+        let old = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, higher);
+        old.map_or_else(f32::from_bits, |_| bar).next_down()
+    }
+}
+
 impl TopTokens {
     /// Keeps the best `count`.
-    pub(super) fn new(count: usize) -> Self {
-        Self { count, best: Vec::new(), max: f32::NEG_INFINITY, sum: 0.0 }
+    fn new(count: usize) -> Self {
+        Self {
+            count,
+            best: Vec::new(),
+            floor: f32::NEG_INFINITY,
+            total: Sum::NONE,
+            group: Sum::NONE,
+        }
+    }
+
+    /// The best `count` of each row of `x` among the tokens of some blocks of the projection.
+    ///
+    /// Few rows are a single sentence's: then the groups are shared out among the threads of the
+    /// pool, if this is one of them. The result is the same, to the bit.
+    pub(super) fn of(x: &[f32], blocks: &[Columns<'_>], never: &[u32], count: usize) -> Vec<Self> {
+        let rows = blocks.first().map_or(0, |columns| columns.rows(x));
+        let new = || (0..rows).map(|_| Self::new(count)).collect::<Vec<_>>();
+        let groups = blocks.chunks(blocks.len().div_ceil(GROUPS).max(LEAST));
+        let mut top = new();
+        if rows > FEW || groups.len() == 1 || rayon::current_thread_index().is_none() {
+            for group in groups {
+                Self::add_group(&mut top, x, group, never, |_| {});
+            }
+            return top;
+        }
+        // A group need not list what enough tokens of other groups are better than.
+        let floors: Vec<Floor> = (0..rows).map(|_| Floor::default()).collect();
+        let groups: Vec<_> = groups.collect();
+        let found = groups.par_iter().map(|group| {
+            let mut top = new();
+            Self::add_group(&mut top, x, group, never, |top| {
+                for (top, floor) in top.iter_mut().zip(&floors) {
+                    top.floor = floor.raise(top.bar());
+                }
+            });
+            top
+        });
+        for found in found.collect::<Vec<_>>() {
+            for (top, found) in top.iter_mut().zip(found) {
+                top.total = top.total.plus(found.total);
+                for (token, score) in found.best {
+                    top.offer(token, score);
+                }
+            }
+        }
+        top
+    }
+
+    /// Takes in the tokens of a group of blocks; `between` is called before each block.
+    fn add_group(
+        top: &mut [Self],
+        x: &[f32],
+        group: &[Columns<'_>],
+        never: &[u32],
+        between: impl Fn(&mut [Self]),
+    ) {
+        let mut scores = SCORES.take();
+        for columns in group {
+            between(top);
+            scores.resize(top.len() * columns.count, 0.0);
+            columns.product(x, &mut scores);
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (top, scores) in top.iter_mut().zip(scores.chunks_exact_mut(columns.count))
+                    {
+                        top.extend(columns.first, scores, never);
+                    }
+                },
+            );
+        }
+        between(top);
+        SCORES.set(scores);
+        top.iter_mut().for_each(Self::end_group);
+    }
+
+    fn end_group(&mut self) {
+        self.total = self.total.plus(std::mem::replace(&mut self.group, Sum::NONE));
     }
 
     /// Takes in the scores of the tokens `first..`. Those of `never` count in the sum, but are not
     /// listed; they are overwritten.
     #[inline(always)]
-    pub(super) fn extend(&mut self, first: usize, scores: &mut [f32], never: &[u32]) {
+    fn extend(&mut self, first: usize, scores: &mut [f32], never: &[u32]) {
         let block_max = simd::max(scores);
-        if block_max > self.max {
-            self.sum *= f64::from(simd::exp(self.max - block_max));
-            self.max = block_max;
+        let Sum { max, sum } = &mut self.group;
+        if block_max > *max {
+            *sum *= f64::from(simd::exp(*max - block_max));
+            *max = block_max;
         }
-        let max = self.max;
-        self.sum += f64::from(simd::sum_of(scores, |x| simd::exp(x - max)));
+        let max = *max;
+        *sum += f64::from(simd::sum_of(scores, |x| simd::exp(x - max)));
 
         for &token in never {
             if let Some(score) =
@@ -58,27 +195,33 @@ impl TopTokens {
     #[inline(always)]
     fn bar(&self) -> f32 {
         if self.best.len() < self.count {
-            return f32::NEG_INFINITY;
+            return self.floor;
         }
-        self.best.last().map_or(f32::INFINITY, |(_, score)| *score)
+        self.best.last().map_or(f32::INFINITY, |(_, score)| score.max(self.floor))
     }
 
     #[inline(never)]
     fn insert(&mut self, first: usize, scores: &[f32]) {
         for (place, &score) in scores.iter().enumerate() {
-            if score > self.bar() {
-                let rank = self.best.partition_point(|(_, other)| *other >= score);
-                self.best.truncate(self.count - 1);
-                self.best.insert(rank, ((first + place) as u32, score));
-            }
+            self.offer((first + place) as u32, score);
+        }
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, token: u32, score: f32) {
+        if score > self.bar() {
+            let rank = self.best.partition_point(|(_, other)| *other >= score);
+            self.best.truncate(self.count - 1);
+            self.best.insert(rank, (token, score));
         }
     }
 
     /// The listed tokens with their log-probabilities, best first.
     pub(super) fn finish(mut self) -> Vec<(u32, f32)> {
-        let log_sum = self.sum.ln();
+        let Sum { max, sum } = self.total;
+        let log_sum = sum.ln();
         for (_, score) in &mut self.best {
-            *score = (f64::from(*score - self.max) - log_sum) as f32;
+            *score = (f64::from(*score - max) - log_sum) as f32;
         }
         self.best
     }
@@ -86,13 +229,17 @@ impl TopTokens {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::PackedMatrix, *};
 
     fn top(scores: &[f32], count: usize, never: &[u32], block: usize) -> Vec<(u32, f32)> {
         let mut top = TopTokens::new(count);
         for (index, scores) in scores.chunks(block).enumerate() {
             top.extend(index * block, &mut scores.to_vec(), never);
+            if index % 3 == 0 {
+                top.end_group();
+            }
         }
+        top.end_group();
         top.finish()
     }
 
@@ -115,6 +262,26 @@ mod tests {
                     assert!((found.exp() - expected).abs() < 1e-6, "{found} {expected}");
                 }
             }
+        }
+    }
+
+    /// One thread takes the groups one after the other, several share them out.
+    #[test]
+    fn shared_groups_are_the_same_to_the_bit() {
+        let noise = |seed: u32, count: u32| -> Vec<f32> {
+            (0..count).map(|i| ((seed + i).wrapping_mul(2_654_435_761) >> 8) as f32 / 1e7).collect()
+        };
+        let (inputs, outputs) = (6, 5_000);
+        let matrix = PackedMatrix::new(&noise(1, inputs * outputs), inputs as usize, None);
+        let blocks: Vec<_> = matrix.blocks(100).collect();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        for rows in [1, 3, FEW as u32, FEW as u32 + 1] {
+            let x = noise(9, rows * inputs);
+            let top = || -> Vec<_> {
+                TopTokens::of(&x, &blocks, &[7], 4).into_iter().map(TopTokens::finish).collect()
+            };
+            assert_eq!(top(), pool.install(top), "{rows} rows");
+            assert_eq!(top().len(), rows as usize);
         }
     }
 

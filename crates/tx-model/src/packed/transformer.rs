@@ -4,7 +4,7 @@ use super::{
     PackedDecoder, PackedEmbedding, PackedEncoder, PackedMatrix, Scratch, attention::ranges,
     decoder::PackedCache, top_tokens::TopTokens,
 };
-use crate::{kernels::simd::vectorised, transformer::Transformer};
+use crate::transformer::Transformer;
 
 /// Weights of the projection to the vocabulary that are used before the scores they make are looked
 /// at: few enough, with those scores, to stay in a core's own cache.
@@ -44,8 +44,6 @@ pub struct Decoding<'a> {
     scratch: Scratch,
     /// `[rows, d_model]`
     x: Vec<f32>,
-    /// Scores of some tokens: `[rows, tokens]`.
-    block: Vec<f32>,
 }
 
 impl PackedTransformer {
@@ -72,7 +70,7 @@ impl PackedTransformer {
         let sentences = ranges(sources.iter().map(|source| source.len()));
         self.encoder.forward(&mut x, &sentences, &mut scratch);
         let cache = self.decoder.start(&x, sentences);
-        Decoding { model: self, cache, scratch, x, block: Vec::new() }
+        Decoding { model: self, cache, scratch, x }
     }
 }
 
@@ -98,22 +96,10 @@ impl Decoding<'_> {
     /// When `tokens` are not as many as rows, or more than `max_len` steps are made.
     pub fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<(u32, f32)>> {
         self.advance(tokens);
-        let Self { model, x, block, .. } = self;
-        let mut top: Vec<TopTokens> = tokens.iter().map(|_| TopTokens::new(count)).collect();
         // Whatever the number of rows, so that no score depends on who shares the batch.
-        let columns = BLOCK / model.projection.inputs();
-        for columns in model.projection.blocks(columns) {
-            block.resize(tokens.len() * columns.count, 0.0);
-            columns.product(x, block);
-            vectorised(
-                #[inline(always)]
-                || {
-                    for (top, scores) in top.iter_mut().zip(block.chunks_exact_mut(columns.count)) {
-                        top.extend(columns.first, scores, never);
-                    }
-                },
-            );
-        }
+        let projection = &self.model.projection;
+        let blocks: Vec<_> = projection.blocks(BLOCK / projection.inputs()).collect();
+        let top = TopTokens::of(&self.x, &blocks, never, count);
         top.into_iter().map(TopTokens::finish).collect()
     }
 

@@ -25,7 +25,7 @@ use std::{
 };
 
 use burn::tensor::Device;
-use rayon::{Scope, ThreadPoolBuilder};
+use rayon::ThreadPoolBuilder;
 use serde_json::{Value, json};
 use tx_infer::{Bundle, Engine, SearchOptions};
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
@@ -209,16 +209,18 @@ fn measure(
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
     let round = |batches: &[&[&[u32]]]| {
         let (next, tokens) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let work = |_: &Scope<'_>| {
+        let work = || {
             while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let found = engine.search(batch, config.max_len, &options);
                 let found = found.iter().map(|found| found[0].ids.len()).sum();
                 tokens.fetch_add(found, Ordering::Relaxed);
             }
         };
-        pool.scope(|scope| {
-            (0..if one_by_one { 1 } else { threads }).for_each(|_| scope.spawn(work));
-        });
+        if one_by_one {
+            pool.install(work);
+        } else {
+            thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+        }
         tokens.into_inner()
     };
     round(&batches[..threads.min(batches.len())]);

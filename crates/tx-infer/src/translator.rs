@@ -107,9 +107,9 @@ impl Translator {
         Self { batch_tokens, ..self }
     }
 
-    /// Translates with at most so many threads, each a batch at a time; one that has no batch left
-    /// helps the others with the larger products. By default, with all cores. They count on the
-    /// processor only (`Device::flex()`): other devices share out the work by themselves.
+    /// Translates with at most so many threads, each a batch at a time; a single sentence's larger
+    /// products are shared out among them. By default, with all cores. They count on the processor
+    /// only (`Device::flex()`): other devices share out the work by themselves.
     pub fn with_threads(self, threads: usize) -> Self {
         Self { threads: threads.max(1), pool: OnceLock::new(), ..self }
     }
@@ -202,13 +202,20 @@ impl Translator {
                 found.get_or_init(|| self.engine.search(&ids, self.config.max_len, &self.options));
             }
         };
-        match self.pool() {
-            Some(pool) => pool.scope(|scope| {
-                for _ in 0..pool.current_num_threads().min(batches.len()) {
-                    scope.spawn(|_| work());
+        let threads = self.searching_threads();
+        if batches.len() < threads
+            && let Some(pool) = self.pool()
+        {
+            // Threads that have no batch of their own take parts of the larger products.
+            pool.scope(|scope| batches.iter().for_each(|_| scope.spawn(|_| work())));
+        } else {
+            // Where each has one, a thread that takes parts would only be in the way.
+            thread::scope(|scope| {
+                for _ in 1..threads.min(batches.len()) {
+                    scope.spawn(work);
                 }
-            }),
-            None => work(),
+                work();
+            });
         }
         found.into_iter().map(|found| found.into_inner().unwrap_or_default()).collect()
     }

@@ -14,6 +14,11 @@ const SHARED: usize = 1 << 21;
 /// and us 0.07; at 20 × 32 by 32 × 20 we are even.)
 const SMALL: usize = 1 << 12;
 
+/// An output so many times as large as both factors together takes its bias as one more column of
+/// the left factor, ones, and one more row of the right: copying those is less than filling it with
+/// the bias and reading it again.
+const MANY: usize = 4;
+
 /// Room for the right factor of a small product.
 const ROOM: usize = 512;
 
@@ -43,6 +48,21 @@ impl<'a> Matrix<'a> {
         assert!(fits(data.len(), shape, steps), "{shape:?} by {steps:?} in {}", data.len());
         let ([rows, columns], [row_step, column_step]) = (shape, steps);
         Self { data, rows, columns, row_step, column_step }
+    }
+
+    /// Row by row, each with one more number at its end.
+    fn with_column(self, last: impl Fn(usize) -> f32) -> Vec<f32> {
+        let mut numbers = Vec::with_capacity(self.rows * (self.columns + 1));
+        for i in 0..self.rows {
+            let row = &self.data[i * self.row_step..];
+            if self.column_step == 1 {
+                numbers.extend_from_slice(&row[..self.columns]);
+            } else {
+                numbers.extend((0..self.columns).map(|j| row[j * self.column_step]));
+            }
+            numbers.push(last(i));
+        }
+        numbers
     }
 
     /// The same numbers with rows and columns exchanged.
@@ -100,6 +120,11 @@ pub fn product(a: Matrix<'_>, b: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
         multiply_here(a, b, 1.0, Output::new(&mut out, columns), write);
         return out;
     }
+    if let Some(bias) = bias
+        && count > MANY * (a.rows + columns) * a.columns
+    {
+        return product_with_bias(a, b, bias);
+    }
     // Room that nobody clears first: one thread alone would, while the others wait.
     let mut out = Vec::with_capacity(count);
     let room = &mut out.spare_capacity_mut()[..count];
@@ -121,6 +146,24 @@ pub fn product(a: Matrix<'_>, b: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
         out.set_len(count);
     }
     out
+}
+
+/// `[a 1] [b; bias]`
+fn product_with_bias(a: Matrix<'_>, b: Matrix<'_>, bias: &[f32]) -> Vec<f32> {
+    let (inner, columns) = (a.columns + 1, b.columns);
+    let left = a.with_column(|_| 1.0);
+    let left = Matrix::new(&left, a.rows, inner);
+    if b.column_step == 1 {
+        let mut right = Vec::with_capacity(inner * columns);
+        for k in 0..b.rows {
+            right.extend_from_slice(&b.data[k * b.row_step..][..columns]);
+        }
+        right.extend_from_slice(bias);
+        product(left, Matrix::new(&right, inner, columns), None)
+    } else {
+        let right = b.transposed().with_column(|column| bias[column]);
+        product(left, Matrix::new(&right, columns, inner).transposed(), None)
+    }
 }
 
 /// `out = factor · a b`, or that added to `out`; on this thread alone, for work that is shared out
@@ -332,6 +375,7 @@ mod tests {
             (130, 70, 1),
             (130, 130, 130),
             (130, 600, 130),
+            (130, 9, 300),
         ] {
             let a: Vec<f32> = (0..rows * inner).map(number).collect();
             let b: Vec<f32> = (0..inner * columns).map(|i| number(i + 5)).collect();
@@ -364,6 +408,8 @@ mod tests {
             let biased = product(left, right, Some(&bias));
             assert_eq!(biased.len(), out.len());
             assert!((0..biased.len()).all(|i| biased[i] == out[i] + bias[i % columns]));
+            let right = Matrix::new(&b_turned, columns, inner).transposed();
+            assert_eq!(product(left, right, Some(&bias)), biased);
         }
     }
 

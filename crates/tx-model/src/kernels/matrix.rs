@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::{rows::per_piece, simd::LANES};
 
 /// Products with more multiplications than this are shared among the cores.
-const SHARED: usize = 1 << 21;
+const SHARED: usize = 1 << 19;
 
 /// Products with fewer multiplications than this are small. (10 × 8 by 8 × 10 takes `gemm` 0.30 µs
 /// and us 0.07; at 20 × 32 by 32 × 20 we are even.)

@@ -5,8 +5,8 @@ use rayon::prelude::*;
 
 use super::{
     AdamUpdate,
-    flex::{contiguous, floats, writable},
-    rows::per_piece,
+    flex::{contiguous, floats, tensor, writable},
+    rows::{copy_pieces, per_piece},
     simd::{sum_of, vectorised},
 };
 
@@ -23,9 +23,13 @@ pub fn update(
     update: AdamUpdate,
 ) -> (FlexTensor, FlexTensor, FlexTensor) {
     let AdamUpdate { beta_1, beta_2, step, epsilon, penalty, shrink } = update;
-    let [mut parameter, mut first, mut second] = [parameter, first, second].map(writable);
-    let gradient = contiguous(gradient);
     let piece = per_piece(1);
+    let parameter = contiguous(parameter);
+    let shape = parameter.layout().shape().clone();
+    // Burn's Learner holds on to the old ones meanwhile: a copy in any case, by all cores then.
+    let (mut parameter, _) = copy_pieces(floats(&parameter), 1, piece, |_, _| ());
+    let [mut first, mut second] = [first, second].map(writable);
+    let gradient = contiguous(gradient);
     let one = |parameter: &mut [f32], first: &mut [f32], second: &mut [f32], gradient: &[f32]| {
         vectorised(
             #[inline(always)]
@@ -41,7 +45,7 @@ pub fn update(
         );
     };
     let (x, m, v, g) = (
-        parameter.storage_mut::<f32>(),
+        &mut parameter[..],
         first.storage_mut::<f32>(),
         second.storage_mut::<f32>(),
         floats(&gradient),
@@ -55,7 +59,7 @@ pub fn update(
             .zip(g.par_chunks(piece))
             .for_each(|(((x, m), v), g)| one(x, m, v, g));
     }
-    (parameter, first, second)
+    (tensor(parameter, shape), first, second)
 }
 
 /// `Σ x²`

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 use tx_infer::device::DeviceName;
+use tx_train::config::Interval;
 
 /// Train a translation model
 ///
@@ -44,6 +45,33 @@ pub enum Command {
     },
     /// List the devices that this program can train on
     Devices,
+    /// Write the page of a run, report.html, anew from what the run has noted
+    Report {
+        /// Folder of the run
+        #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+        run: PathBuf,
+    },
+    /// Show runs side by side: how far, how good, and what they were told differently
+    Compare {
+        /// Folders of the runs
+        #[arg(value_name = "RUN", required = true, value_hint = ValueHint::DirPath)]
+        runs: Vec<PathBuf>,
+    },
+    /// Make a bundle of the mean of a run's last or best checkpoints
+    Average {
+        /// Folder of the run
+        #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
+        run: PathBuf,
+        /// So many of the last checkpoints
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        last: usize,
+        /// So many of the best models' checkpoints instead, as checkpoint.keep_best keeps them
+        #[arg(long, value_name = "N", conflicts_with = "last")]
+        best: Option<usize>,
+        /// Folder for the bundle [default: RUN/average]
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        output: Option<PathBuf>,
+    },
 }
 
 /// What to train, where and on what.
@@ -57,9 +85,13 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "resume")]
     pub config: Option<PathBuf>,
 
-    /// Folder of an interrupted run to go on with, after its last whole epoch
+    /// Folder of an interrupted run to go on with, from its last checkpoint
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "run")]
     pub resume: Option<PathBuf>,
+
+    /// With --resume: the update whose checkpoint to go on from, instead of the last
+    #[arg(long, value_name = "STEP", requires = "resume")]
+    pub from: Option<usize>,
 
     /// Text file with the source side of the training pairs, plain or gzip
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "target")]
@@ -94,13 +126,24 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub run: Option<PathBuf>,
 
-    /// Device to train on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: DeviceName,
+    /// Device to train on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth; several,
+    /// separated by commas, share the batches of an update (train.accumulate)
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_delimiter = ',')]
+    pub device: Vec<DeviceName>,
 
     /// Seed of weights, data order and dropout; the same as --set train.seed=N [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
+
+    /// From one checkpoint to the next, as "500 steps", "1 epoch" or "10 min"; the same as
+    /// --set checkpoint.every=... [default: 1 epoch]
+    #[arg(long, value_name = "INTERVAL")]
+    pub checkpoint_every: Option<Interval>,
+
+    /// What to do when a loss or a gradient is not finite: stop, or skip the batch; the same as
+    /// --set train.on_nonfinite=... [default: stop]
+    #[arg(long, value_name = "WHAT", value_parser = ["stop", "skip"])]
+    pub on_nonfinite: Option<String>,
 
     /// Change one value of the configuration; may be given often
     #[arg(long, value_name = "SECTION.KEY=VALUE")]

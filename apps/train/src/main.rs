@@ -12,7 +12,7 @@ use std::{
 use args::{Cli, Command};
 use clap::Parser;
 use tx_infer::device::{DeviceError, Kind};
-use tx_train::{RECIPES, Recipe, TrainError};
+use tx_train::{RECIPES, Recipe, TrainError, Which};
 
 fn main() -> ExitCode {
     allocator::keep_freed_pages();
@@ -24,6 +24,15 @@ fn main() -> ExitCode {
             Recipe::find(&recipe).map_err(Into::into).and_then(|recipe| print(recipe.toml))
         }
         Some(Command::Devices) => print(&devices()),
+        Some(Command::Report { run }) => tx_train::report::write(&run)
+            .map_err(Into::into)
+            .and_then(|path| print(&format!("{}\n", path.display()))),
+        Some(Command::Compare { runs }) => {
+            tx_train::compare(&runs).map_err(Into::into).and_then(|table| print(&table))
+        }
+        Some(Command::Average { run, last, best, output }) => {
+            run::average(&run, best.map_or(Which::Last(last), Which::Best), output)
+        }
     };
     match result {
         Err(error) if !is_broken_pipe(&error) => report(&error),

@@ -2,18 +2,35 @@
 
 use std::{
     io::{Write, stderr},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use tx_train::{Layers, Outcome, TrainError, Trainer};
+use burn::tensor::Device;
+use tx_train::{Layers, Outcome, ResumeFrom, TrainError, Trainer, Which};
 
 use crate::args::RunArgs;
 
 /// Trains, and says what to do with the result.
 pub fn train(args: RunArgs) -> anyhow::Result<()> {
-    let (kind, device) = args.device.open()?;
+    let mut opened = Vec::new();
+    for name in &args.device {
+        opened.push(name.open()?);
+    }
+    let kinds: Vec<&str> = opened.iter().map(|(kind, _)| kind.name()).collect();
+    let mut devices = opened.iter().map(|(_, device)| device.clone());
+    // The command line has a default, so there is one.
+    let device = devices.next().unwrap_or_default();
+    let others = devices.collect();
     let trainer = match &args.resume {
-        Some(run) => Trainer::resume(run, device, |layers| lay(&args, layers))?,
+        Some(run) => {
+            let from = args.from.map_or(ResumeFrom::Last, ResumeFrom::Step);
+            Trainer::resume(run, from, device, |layers| lay(&args, layers))?
+        }
         None => {
             let mut layers = match (&args.config, &args.recipe) {
                 (Some(path), _) => Layers::file(path)?,
@@ -31,13 +48,40 @@ pub fn train(args: RunArgs) -> anyhow::Result<()> {
         }
     };
     if !args.quiet {
-        writeln!(stderr(), "device: {}", kind.name())?;
+        writeln!(stderr(), "device: {}", kinds.join(", "))?;
     }
-    let outcome = trainer.quiet(args.quiet).run()?;
+    let trainer = trainer.share_with(others);
+    let outcome = trainer.quiet(args.quiet).stop_when(on_signal(args.quiet)?).run()?;
     if !args.quiet {
         write!(stderr(), "{}", farewell(&outcome))?;
     }
     Ok(())
+}
+
+/// Writes a bundle with the mean of some checkpoints, and says how it came about.
+pub fn average(run: &Path, which: Which, output: Option<PathBuf>) -> anyhow::Result<()> {
+    let (bundle, steps) = tx_train::average(run, which, &Device::flex())?;
+    let output = output.unwrap_or_else(|| run.join("average"));
+    bundle.save(&output)?;
+    let steps: Vec<String> = steps.iter().map(usize::to_string).collect();
+    writeln!(stderr(), "bundle: {} (mean of updates {})", output.display(), steps.join(", "))?;
+    Ok(())
+}
+
+/// What the first Ctrl-C or SIGTERM sets; the second ends the program at once.
+fn on_signal(quiet: bool) -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            process::exit(130);
+        }
+        if !quiet {
+            // Nobody to tell that nobody listens.
+            drop(writeln!(stderr(), "stopping after this update; once more to stop at once"));
+        }
+    })?;
+    Ok(stop)
 }
 
 /// Lays what the command line says over the configuration.
@@ -59,22 +103,36 @@ fn lay(args: &RunArgs, layers: &mut Layers) -> Result<(), TrainError> {
     if let Some(seed) = args.seed {
         layers.set_value("train.seed", seed as i64);
     }
+    if let Some(every) = args.checkpoint_every {
+        layers.set_value("checkpoint.every", String::from(every));
+    }
+    if let Some(what) = &args.on_nonfinite {
+        layers.set_value("train.on_nonfinite", what.clone());
+    }
     args.set.iter().try_for_each(|setting| layers.set(setting))
 }
 
 /// The best model, and a command to try it with.
 fn farewell(outcome: &Outcome) -> String {
     let run = outcome.run.display();
-    let mut text = match &outcome.state.best {
-        Some(best) => format!("bundle: {run} (best of epoch {})\n", best.epoch),
-        None => return format!("nothing was left to train in {run}\n"),
-    };
     // Cargo tells its children where it is.
-    let translate = if std::env::var_os("CARGO").is_some() {
-        "cargo run --release --bin translate --"
-    } else {
-        "translate"
+    let program = |name: &str| match std::env::var_os("CARGO") {
+        Some(_) => format!("cargo run --release --bin {name} --"),
+        None => name.to_owned(),
     };
+    let mut text = String::new();
+    if outcome.stopped {
+        let (step, train) = (outcome.state.step, program("train"));
+        text += &format!("stopped after update {step}; go on with:\n  {train} --resume {run}\n");
+    }
+    let Some(best) = &outcome.state.best else {
+        if !outcome.stopped {
+            text += &format!("nothing was left to train in {run}\n");
+        }
+        return text;
+    };
+    text += &format!("bundle: {run} (best of epoch {})\n", best.epoch);
+    let translate = program("translate");
     if let Some(example) = outcome.examples.first() {
         let example = example.replace('\'', "'\\''");
         text += &format!("try it:\n  {translate} --model {run} --text '{example}'\n");

@@ -2,7 +2,13 @@
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
-use crate::{encode::EncodedPair, mask, special::PAD};
+use rand::{Rng, RngExt};
+
+use crate::{
+    encode::EncodedPair,
+    mask,
+    special::{BOS, EOS, PAD, UNK},
+};
 
 /// A batch to train on: the decoder reads `target_in` and is to say `target_out`.
 #[derive(Debug, Clone)]
@@ -37,18 +43,46 @@ impl Seq2SeqBatch {
     /// assert_eq!(batch.target_tokens, 2);
     /// ```
     pub fn new(pairs: &[&EncodedPair], device: &Device) -> Self {
-        let inputs: Vec<&[u32]> = pairs
-            .iter()
-            .map(|pair| pair.target.split_last().map_or(&[][..], |(_, rest)| rest))
-            .collect();
+        let sources: Vec<&[u32]> = pairs.iter().map(|pair| &pair.source[..]).collect();
+        Self::of(pairs, &sources, &inputs(pairs), device)
+    }
+
+    /// Puts `pairs` side by side, with a `share` of what encoder and decoder read replaced by
+    /// `<unk>`: word dropout. `<bos>` and `<eos>` stay, and so does what the decoder is to say.
+    pub fn with_words_dropped(
+        pairs: &[&EncodedPair],
+        share: f64,
+        random: &mut impl Rng,
+        device: &Device,
+    ) -> Self {
+        let mut drop = |row: &[u32]| -> Vec<u32> {
+            let mut dropped = |id| ![BOS, EOS].contains(&id) && random.random_bool(share);
+            row.iter().map(|&id| if dropped(id) { UNK } else { id }).collect()
+        };
+        let sources: Vec<_> = pairs.iter().map(|pair| drop(&pair.source)).collect();
+        let inputs: Vec<_> = inputs(pairs).into_iter().map(&mut drop).collect();
+        Self::of(pairs, &slices(&sources), &slices(&inputs), device)
+    }
+
+    /// The same batch on another device.
+    pub fn to_device(self, device: &Device) -> Self {
+        Self {
+            source: self.source.to_device(device),
+            source_blocked: self.source_blocked.to_device(device),
+            target_in: self.target_in.to_device(device),
+            target_blocked: self.target_blocked.to_device(device),
+            target_out: self.target_out.to_device(device),
+            ..self
+        }
+    }
+
+    fn of(pairs: &[&EncodedPair], sources: &[&[u32]], inputs: &[&[u32]], device: &Device) -> Self {
         let outputs: Vec<&[u32]> = pairs
             .iter()
             .map(|pair| pair.target.split_first().map_or(&[][..], |(_, rest)| rest))
             .collect();
-        let sources: Vec<&[u32]> = pairs.iter().map(|pair| &pair.source[..]).collect();
-
-        let source = padded(&sources, device);
-        let target_in = padded(&inputs, device);
+        let source = padded(sources, device);
+        let target_in = padded(inputs, device);
         let [_, target_len] = target_in.dims();
         Self {
             source_blocked: mask::padding(&source),
@@ -60,6 +94,16 @@ impl Seq2SeqBatch {
             target_tokens: outputs.iter().map(|ids| ids.len()).sum(),
         }
     }
+}
+
+/// What the decoder reads: targets without their last token.
+fn inputs<'a>(pairs: &[&'a EncodedPair]) -> Vec<&'a [u32]> {
+    pairs.iter().map(|pair| pair.target.split_last().map_or(&[][..], |(_, rest)| rest)).collect()
+}
+
+/// Slices of `rows`.
+fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {
+    rows.iter().map(|row| &row[..]).collect()
 }
 
 /// Rows of ids, filled up to the longest with padding: `[B, L]`.
@@ -76,6 +120,8 @@ pub fn padded(rows: &[&[u32]], device: &Device) -> Tensor<2, Int> {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+
     use super::*;
 
     #[test]
@@ -93,5 +139,23 @@ mod tests {
         assert_eq!(batch.source_blocked.dims(), [2, 1, 1, 4]);
         assert_eq!(batch.target_blocked.dims(), [1, 1, 3, 3]);
         assert_eq!((batch.source_tokens, batch.target_tokens), (6, 5));
+    }
+
+    /// 20,000 draws of share 0.3: the standard deviation of the count is √(n p q) = 65.
+    #[test]
+    fn dropped_words_are_unknown_to_both_sides_but_still_to_be_said() {
+        let pair = EncodedPair {
+            source: [vec![9; 10_000], vec![EOS]].concat(),
+            target: [vec![BOS], vec![8; 10_000], vec![EOS]].concat(),
+        };
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+        let device = Device::flex();
+        let batch = Seq2SeqBatch::with_words_dropped(&[&pair], 0.3, &mut random, &device);
+        let ids = |tensor: Tensor<2, Int>| tensor.into_data().iter::<u32>().collect::<Vec<_>>();
+        let (source, target) = (ids(batch.source), ids(batch.target_in));
+        assert_eq!((source[10_000], target[0]), (EOS, BOS));
+        let unknown = source.iter().chain(&target).filter(|&&id| id == UNK).count();
+        assert!((5_700..6_300).contains(&unknown), "{unknown}");
+        assert_eq!(ids(batch.target_out), pair.target[1..]);
     }
 }

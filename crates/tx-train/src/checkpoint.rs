@@ -1,12 +1,13 @@
-//! Going on after a stop: weights, optimizer and schedule after a whole epoch, and where the run
-//! stands.
+//! Going on after a stop: weights, optimizer, schedule, and where the run stands.
 //!
-//! A run folder holds `state.toml`, written last, and the checkpoint that it names in
-//! `checkpoint/`: three files of Burn's `burnpack` format. A checkpoint without its state does not
-//! count.
+//! A checkpoint is a folder `checkpoints/step-N` of the run: three files of Burn's `burnpack`
+//! format, and `state.toml` with their hashes. It is written aside, brought to disk and renamed:
+//! it is whole or absent, and the one before stays until then.
 
 use std::{
-    fs, io,
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
 };
 
@@ -14,7 +15,7 @@ use burn::{
     lr_scheduler::LrSchedulerRecord,
     module::Module,
     optim::OptimizerRecord,
-    store::ModuleRecord,
+    store::{ModuleRecord, RecordError},
     train::{
         Interrupter, Learner, LearningCheckpointer,
         checkpoint::{
@@ -24,36 +25,64 @@ use burn::{
     },
 };
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use tx_infer::file::write_whole;
 
 use crate::{error::TrainError, step::Seq2Seq};
 
+/// In the folder of a run.
+const FOLDER: &str = "checkpoints";
+/// The name of a checkpoint, before the number of its update.
+const PREFIX: &str = "step-";
+/// Of a checkpoint that is being written.
+const PARTIAL: &str = ".partial";
 const STATE: &str = "state.toml";
-const FOLDER: &str = "checkpoint";
-/// The files of a checkpoint: `model-N.bpk` and so on.
+/// The files of every checkpoint: `model-N.bpk` and so on.
 const PARTS: [&str; 3] = ["model", "optim", "scheduler"];
+/// The moving average of the weights, of a run that has one.
+const AVERAGE: &str = "average";
 
 /// Where a run stands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunState {
-    /// Whole epochs done; the number of the checkpoint.
+    /// Whole epochs done.
     pub epoch: usize,
+    /// Batches done of the next epoch.
+    pub batch: usize,
     /// Updates made.
     pub step: usize,
     /// Seconds of training and validation so far.
     pub seconds: f64,
     /// What tells whether the data is the same: pairs and a hash of their text.
     pub data: String,
+    /// The update after which the model was last validated.
+    pub validated: Option<usize>,
+    /// Validations since the best model.
+    pub since_best: usize,
+    /// How often `reduce-on-plateau` has reduced the learning rate.
+    pub reductions: usize,
     /// The best model so far.
     pub best: Option<Best>,
+    /// The best models that a checkpoint is kept of, the best first.
+    pub kept: Vec<Best>,
+}
+
+impl RunState {
+    /// Notes a model if it is among the best `count`; says whether it is.
+    pub fn keep(&mut self, model: Best, count: usize) -> bool {
+        let place = self.kept.partition_point(|other| other.rank >= model.rank);
+        self.kept.insert(place, model);
+        self.kept.truncate(count);
+        place < count
+    }
 }
 
 /// The best model of a run so far.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Best {
-    /// After which epoch.
+    /// In which epoch.
     pub epoch: usize,
     /// After which update.
     pub step: usize,
@@ -61,95 +90,315 @@ pub struct Best {
     pub rank: (f64, f64),
 }
 
-impl RunState {
-    /// Reads the state of the run in `run`.
-    ///
-    /// # Errors
-    ///
-    /// When there is none, or it cannot be read.
-    pub fn read(run: &Path) -> Result<Self, TrainError> {
-        let path = run.join(STATE);
-        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => TrainError::NothingToResume {
-                path: run.into(),
-                reason: format!("`{STATE}` is written after the first epoch"),
-            },
-            _ => TrainError::Read { path: path.clone(), source: error },
-        })?;
-        toml::from_str(&text)
-            .map_err(|error| TrainError::Checkpoint { path, problem: error.to_string() })
+/// `state.toml`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    state: RunState,
+    /// SHA-256 of each file, in hexadecimal.
+    files: BTreeMap<String, String>,
+}
+
+impl Contents {
+    fn write(&self, folder: &Path) -> io::Result<()> {
+        let text = toml::to_string(self).map_err(io::Error::other)?;
+        let text = format!("{}\n{text}", Self::first_line(&text));
+        write_whole(&folder.join(STATE), text.as_bytes())?;
+        File::open(folder)?.sync_all()
     }
 
-    /// Notes where the run stands, beside the checkpoint that [`save`] wrote.
-    pub(crate) fn write(&self, run: &Path) -> Result<(), TrainError> {
-        let text = toml::to_string(self).map_err(io::Error::other);
-        let path = run.join(STATE);
-        text.and_then(|text| write_whole(&path, text.as_bytes()))
-            .map_err(|source| TrainError::Write { path, source })
+    /// The file's own hash, of all that follows.
+    fn first_line(text: &str) -> String {
+        format!("# SHA-256 of what follows: {}", hexadecimal(&Sha256::digest(text)))
+    }
+
+    fn read(path: &Path) -> Result<Self, String> {
+        let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+        match text.split_once('\n') {
+            Some((line, text)) if line == Self::first_line(text) => {
+                toml::from_str(text).map_err(|error| error.to_string())
+            }
+            _ => Err("it does not have the hash that it gives".into()),
+        }
     }
 }
 
-/// Saves a checkpoint, then the state that names it, then drops the checkpoints before it.
-///
-/// # Errors
-///
-/// When a file cannot be written; the checkpoint before stays usable.
-pub fn save(
+/// The checkpoints of a run.
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    folder: PathBuf,
+}
+
+impl Checkpoints {
+    /// Those of the run in the folder `run`; there may be none yet.
+    pub fn of(run: &Path) -> Self {
+        Self { folder: run.join(FOLDER) }
+    }
+
+    /// The updates after which there is one, in order.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be read.
+    pub fn steps(&self) -> Result<Vec<usize>, TrainError> {
+        let read = |source| TrainError::Read { path: self.folder.clone(), source };
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(read)?,
+        };
+        let mut steps = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(read)?.file_name();
+            steps.extend(
+                name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<usize>().ok()),
+            );
+        }
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
+    /// Where the run stood after update `step`. All files of the checkpoint are read and compared
+    /// with their hashes.
+    ///
+    /// # Errors
+    ///
+    /// When a file is missing or damaged; the error says which checkpoint before is left.
+    pub fn state(&self, step: usize) -> Result<RunState, TrainError> {
+        Ok(self.contents(step)?.state)
+    }
+
+    fn contents(&self, step: usize) -> Result<Contents, TrainError> {
+        let folder = self.at(step);
+        let problem = |path: &Path, problem: String| TrainError::Checkpoint {
+            path: path.into(),
+            problem,
+            before: self.before(step),
+        };
+        let path = folder.join(STATE);
+        let contents = Contents::read(&path).map_err(|reason| problem(&path, reason))?;
+        let parts = PARTS.map(|part| part_name(part, step));
+        if let Some(missing) = parts.iter().find(|name| !contents.files.contains_key(*name)) {
+            return Err(problem(&path, format!("it does not name `{missing}`")));
+        }
+        for (name, expected) in &contents.files {
+            let path = folder.join(name);
+            let hash = hash(&path).map_err(|error| problem(&path, error.to_string()))?;
+            if hash != *expected {
+                return Err(problem(&path, format!("it is not the file that `{STATE}` names")));
+            }
+        }
+        Ok(contents)
+    }
+
+    /// Saves a checkpoint, and drops those before but the last `keep` and the best models'.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written; the checkpoints before stay.
+    pub fn save(
+        &self,
+        learner: &Learner<Seq2Seq>,
+        average: Option<&Seq2Seq>,
+        state: &RunState,
+        keep: usize,
+        events: &EventStoreClient,
+    ) -> Result<(), TrainError> {
+        let folder = self.at(state.step);
+        let partial = self.folder.join(format!("{PREFIX}{}{PARTIAL}", state.step));
+        let write = |source| TrainError::Write { path: folder.clone(), source };
+        // The weights are there already when only a validation came in between.
+        if folder.is_dir()
+            && let Ok(Contents { files, .. }) = self.contents(state.step)
+        {
+            Contents { state: state.clone(), files }.write(&folder).map_err(write)?;
+            return self.prune(state, keep);
+        }
+        remove(&partial).and_then(|()| fs::create_dir_all(&partial)).map_err(write)?;
+        let written = write_parts(learner, average, state.step, &partial, events)
+            .and_then(|parts| write_contents(state, &parts, &partial))
+            // What has the name is damaged.
+            .and_then(|()| remove(&folder))
+            .and_then(|()| fs::rename(&partial, &folder))
+            .and_then(|()| File::open(&self.folder)?.sync_all());
+        if let Err(error) = written {
+            // A full disk should not stay full of this.
+            drop(remove(&partial));
+            return Err(write(error));
+        }
+        self.prune(state, keep)
+    }
+
+    /// Puts the checkpoint after update `step` into `learner`.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or is of another model.
+    pub fn load(&self, step: usize, learner: &mut Learner<Seq2Seq>) -> Result<(), TrainError> {
+        let [model, optim, scheduler] = PARTS.map(|part| self.part(part, step));
+        // The Learner takes only what fits, so whether it does is found out first.
+        self.model(step, learner.model())?;
+        let model_record = ModuleRecord::load(&model).map_err(unusable(&model))?;
+        let optim_record = OptimizerRecord::load(&optim).map_err(unusable(&optim))?;
+        let scheduler_record = LrSchedulerRecord::load(&scheduler).map_err(unusable(&scheduler))?;
+        learner.load_model(model_record);
+        learner.load_optim(optim_record);
+        learner.load_scheduler(scheduler_record);
+        Ok(())
+    }
+
+    /// `model` with the weights of the checkpoint after update `step`.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is of another model.
+    pub fn model(&self, step: usize, model: Seq2Seq) -> Result<Seq2Seq, TrainError> {
+        self.weights(PARTS[0], step, model)
+    }
+
+    /// `model` with the moving average of the weights at update `step`; none if the run had none.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is of another model.
+    pub fn average(&self, step: usize, model: Seq2Seq) -> Result<Option<Seq2Seq>, TrainError> {
+        let there = self.part(AVERAGE, step).is_file();
+        there.then(|| self.weights(AVERAGE, step, model)).transpose()
+    }
+
+    fn weights(&self, part: &str, step: usize, model: Seq2Seq) -> Result<Seq2Seq, TrainError> {
+        let path = self.part(part, step);
+        let record = ModuleRecord::load(&path);
+        record.and_then(|record| model.try_load_record(record)).map_err(unusable(&path))
+    }
+
+    /// Drops the checkpoints after update `step`: the run goes on from there in another way.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be removed.
+    pub fn drop_after(&self, step: usize) -> Result<(), TrainError> {
+        self.drop_all(|other| other > step)
+    }
+
+    /// Removes all but the last `keep` and the best models', and what was left half written.
+    fn prune(&self, state: &RunState, keep: usize) -> Result<(), TrainError> {
+        let steps = self.steps()?;
+        let old = steps.iter().filter(|&&other| other <= state.step).rev().nth(keep).copied();
+        let is_best = |step| state.kept.iter().any(|best| best.step == step);
+        self.drop_all(|other| old.is_some_and(|old| other <= old) && !is_best(other))?;
+        let partial = |path: &Path| path.to_str().is_some_and(|path| path.ends_with(PARTIAL));
+        let clean = || -> io::Result<()> {
+            for entry in fs::read_dir(&self.folder)? {
+                let path = entry?.path();
+                if partial(&path) {
+                    remove(&path)?;
+                }
+            }
+            Ok(())
+        };
+        clean().map_err(|source| TrainError::Write { path: self.folder.clone(), source })
+    }
+
+    fn drop_all(&self, which: impl Fn(usize) -> bool) -> Result<(), TrainError> {
+        for step in self.steps()?.into_iter().filter(|&step| which(step)) {
+            let path = self.at(step);
+            remove(&path).map_err(|source| TrainError::Write { path, source })?;
+        }
+        Ok(())
+    }
+
+    /// The last whole checkpoint before update `step`.
+    fn before(&self, step: usize) -> Option<usize> {
+        let mut steps = self.steps().ok()?;
+        steps.retain(|&other| other < step);
+        steps.into_iter().rev().find(|&step| self.state(step).is_ok())
+    }
+
+    fn part(&self, part: &str, step: usize) -> PathBuf {
+        self.at(step).join(part_name(part, step))
+    }
+
+    fn at(&self, step: usize) -> PathBuf {
+        self.folder.join(format!("{PREFIX}{step}"))
+    }
+}
+
+fn unusable(path: &Path) -> impl FnOnce(RecordError) -> TrainError {
+    let path = path.to_owned();
+    move |error| TrainError::Checkpoint { path, problem: error.to_string(), before: None }
+}
+
+fn part_name(part: &str, step: usize) -> String {
+    format!("{part}-{step}.bpk")
+}
+
+/// Writes the parts, and gives their names.
+fn write_parts(
     learner: &Learner<Seq2Seq>,
-    state: &RunState,
-    run: &Path,
+    average: Option<&Seq2Seq>,
+    step: usize,
+    folder: &Path,
     events: &EventStoreClient,
-) -> Result<(), TrainError> {
-    let folder = run.join(FOLDER);
-    fs::create_dir_all(&folder)
-        .map_err(|source| TrainError::Write { path: folder.clone(), source })?;
+) -> io::Result<Vec<String>> {
     let interrupter = Interrupter::new();
-    let [model, optim, scheduler] = PARTS.map(|part| FileCheckpointer::new(&folder, part));
+    let [model, optim, scheduler] = PARTS.map(|part| FileCheckpointer::new(folder, part));
     let mut checkpointer = LearningCheckpointer::new(
         AsyncCheckpointer::new(model).with_interrupter(interrupter.clone()),
         AsyncCheckpointer::new(optim).with_interrupter(interrupter.clone()),
         AsyncCheckpointer::new(scheduler).with_interrupter(interrupter.clone()),
         Box::new(Save),
     );
-    checkpointer.checkpoint(learner, state.epoch, events);
+    checkpointer.checkpoint(learner, step, events);
     // The files are written by threads, which end with the checkpointer.
     drop(checkpointer);
     if let Some(error) = interrupter.error() {
-        return Err(TrainError::Write { path: folder, source: io::Error::other(error) });
+        return Err(io::Error::other(error));
     }
-    state.write(run)?;
-    prune(&folder, state.epoch).map_err(|source| TrainError::Write { path: folder, source })
+    let mut names = PARTS.map(|part| part_name(part, step)).to_vec();
+    if let Some(average) = average {
+        let name = part_name(AVERAGE, step);
+        average.clone().into_record().save(folder.join(&name)).map_err(io::Error::other)?;
+        names.push(name);
+    }
+    Ok(names)
 }
 
-/// Puts the checkpoint of `state` into `learner`.
-///
-/// # Errors
-///
-/// When a file is missing, damaged, or of another model.
-pub fn load(
-    learner: &mut Learner<Seq2Seq>,
-    state: &RunState,
-    run: &Path,
-) -> Result<(), TrainError> {
-    let [model, optim, scheduler] = PARTS.map(|part| file(&run.join(FOLDER), part, state.epoch));
-    let problem = |path: &Path| {
-        let path = path.to_owned();
-        move |error: burn::store::RecordError| TrainError::Checkpoint {
-            path,
-            problem: error.to_string(),
+/// Names the files, once they are on the disk.
+fn write_contents(state: &RunState, parts: &[String], folder: &Path) -> io::Result<()> {
+    let mut files = BTreeMap::new();
+    for name in parts {
+        let path = folder.join(name);
+        File::open(&path)?.sync_all()?;
+        files.insert(name.clone(), hash(&path)?);
+    }
+    Contents { state: state.clone(), files }.write(folder)
+}
+
+fn hash(path: &Path) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+    loop {
+        let piece = file.fill_buf()?;
+        if piece.is_empty() {
+            break;
         }
-    };
-    // The Learner takes only what fits, so whether it does is found out first.
-    let fits =
-        ModuleRecord::load(&model).and_then(|record| learner.model().try_load_record(record));
-    fits.map_err(problem(&model))?;
-    let model_record = ModuleRecord::load(&model).map_err(problem(&model))?;
-    let optim_record = OptimizerRecord::load(&optim).map_err(problem(&optim))?;
-    let scheduler_record = LrSchedulerRecord::load(&scheduler).map_err(problem(&scheduler))?;
-    learner.load_model(model_record);
-    learner.load_optim(optim_record);
-    learner.load_scheduler(scheduler_record);
-    Ok(())
+        hasher.update(piece);
+        let read = piece.len();
+        file.consume(read);
+    }
+    Ok(hexadecimal(&hasher.finalize()))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Removes a folder with all that is in it, if it is there.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Saves whenever asked.
@@ -159,20 +408,4 @@ impl CheckpointingStrategy for Save {
     fn checkpointing(&mut self, _: usize, _: &EventStoreClient) -> Vec<CheckpointingAction> {
         vec![CheckpointingAction::Save]
     }
-}
-
-fn file(folder: &Path, part: &str, epoch: usize) -> PathBuf {
-    folder.join(format!("{part}-{epoch}.bpk"))
-}
-
-/// Removes the checkpoints of other epochs.
-fn prune(folder: &Path, epoch: usize) -> io::Result<()> {
-    let keep = PARTS.map(|part| file(folder, part, epoch));
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "bpk") && !keep.contains(&path) {
-            fs::remove_file(path)?;
-        }
-    }
-    Ok(())
 }

@@ -27,6 +27,10 @@ pub struct TrainConfig {
     pub train: OptimizationConfig,
     /// How to check.
     pub validation: ValidationConfig,
+    /// What to keep to go on from.
+    pub checkpoint: CheckpointConfig,
+    /// What to note for programs.
+    pub metrics: MetricsConfig,
 }
 
 /// Where sentence pairs come from.
@@ -123,6 +127,9 @@ pub struct OptimizationConfig {
     pub max_minutes: Option<f64>,
     /// How large a batch is: `{ tokens = 4096 }` or `{ sentences = 64 }`.
     pub batch: BatchSize,
+    /// Batches that make an update together, one after the other: as one batch so many times as
+    /// large, without its memory.
+    pub accumulate: usize,
     /// Which sentences share a batch: those of like `length`, or `random` ones.
     pub grouping: Grouping,
     /// Which update rule.
@@ -141,11 +148,34 @@ pub struct OptimizationConfig {
     pub epsilon: f32,
     /// Weight decay; 0 is none.
     pub weight_decay: f32,
+    /// `schedule = "reduce-on-plateau"`: validations without a better model until the learning rate
+    /// is reduced.
+    pub plateau_patience: usize,
+    /// `schedule = "reduce-on-plateau"`: what it is multiplied by then.
+    pub plateau_factor: f64,
+    /// Decay of a moving average of the weights, which then is what is validated and saved; 0 is
+    /// none.
+    pub ema_decay: f64,
+    /// Share of the words read by encoder and decoder that are replaced by `<unk>`.
+    pub word_dropout: f64,
     /// Share of probability spread evenly over the vocabulary, `ε_ls` (section 5.4). Paper: 0.1.
     pub label_smoothing: f64,
     /// Longest gradient, as the norm over all weights together; longer ones are scaled down. 0 lets
     /// every gradient be.
     pub clip_norm: f64,
+    /// What happens when a loss or a gradient is not a finite number.
+    pub on_nonfinite: OnNonFinite,
+}
+
+/// What happens when a loss or a gradient is not a finite number. The weights stay as they were in
+/// either case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnNonFinite {
+    /// The run ends with an error.
+    Stop,
+    /// The batch is left out, with a warning.
+    Skip,
 }
 
 impl Default for OptimizationConfig {
@@ -156,6 +186,7 @@ impl Default for OptimizationConfig {
             max_steps: None,
             max_minutes: None,
             batch: BatchSize::Tokens(4_096),
+            accumulate: 1,
             grouping: Grouping::Length,
             optimizer: OptimizerKind::Adam,
             learning_rate: 1e-3,
@@ -165,8 +196,13 @@ impl Default for OptimizationConfig {
             beta2: 0.98,
             epsilon: 1e-9,
             weight_decay: 0.0,
+            plateau_patience: 3,
+            plateau_factor: 0.5,
+            ema_decay: 0.0,
+            word_dropout: 0.0,
             label_smoothing: 0.1,
             clip_norm: 1.0,
+            on_nonfinite: OnNonFinite::Stop,
         }
     }
 }
@@ -175,7 +211,8 @@ impl Default for OptimizationConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BestBy {
-    /// Lowest loss per token on the validation pairs.
+    /// Lowest loss per token on the validation pairs, and so the lowest perplexity.
+    #[serde(alias = "perplexity")]
     Loss,
     /// Highest BLEU of translated validation sources.
     Bleu,
@@ -212,6 +249,8 @@ pub struct ValidationConfig {
     pub tokenize: BleuTokenizer,
     /// Which figure says that a model is better; the loss decides between equals.
     pub best_by: BestBy,
+    /// The run ends after so many validations without a better model.
+    pub patience: Option<usize>,
 }
 
 impl Default for ValidationConfig {
@@ -224,6 +263,95 @@ impl Default for ValidationConfig {
             samples: 3,
             tokenize: BleuTokenizer::V13a,
             best_by: BestBy::Bleu,
+            patience: None,
+        }
+    }
+}
+
+/// What to keep to go on from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointConfig {
+    /// From one checkpoint to the next: `"1 epoch"`, `"500 steps"` or `"10 minutes"`. There is one
+    /// at the end of a run in any case.
+    pub every: Interval,
+    /// How many of the last checkpoints are kept.
+    pub keep_last: usize,
+    /// Of how many of the best models a checkpoint is kept besides; each is made at its validation.
+    pub keep_best: usize,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> Self {
+        Self { every: Interval::Epochs(1), keep_last: 1, keep_best: 0 }
+    }
+}
+
+/// What to note for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MetricsConfig {
+    /// Updates from one line of `metrics.jsonl` to the next.
+    pub every_steps: usize,
+}
+
+impl Default for MetricsConfig {
+    fn default() -> Self {
+        Self { every_steps: 50 }
+    }
+}
+
+/// From one checkpoint to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Interval {
+    /// Whole epochs.
+    Epochs(usize),
+    /// Updates.
+    Steps(usize),
+    /// Minutes of training and validation.
+    Minutes(f64),
+}
+
+impl std::str::FromStr for Interval {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let problem = || {
+            format!("`{text}` is no interval such as \"1 epoch\", \"500 steps\" or \"10 minutes\"")
+        };
+        let (number, unit) = text.trim().split_once(' ').ok_or_else(problem)?;
+        let whole = || number.parse().ok().filter(|&number| number > 0).ok_or_else(problem);
+        match unit.trim() {
+            "epoch" | "epochs" => Ok(Self::Epochs(whole()?)),
+            "step" | "steps" => Ok(Self::Steps(whole()?)),
+            "minute" | "minutes" | "min" => {
+                let minutes = number
+                    .parse()
+                    .ok()
+                    .filter(|minutes: &f64| *minutes > 0.0 && minutes.is_finite());
+                Ok(Self::Minutes(minutes.ok_or_else(problem)?))
+            }
+            _ => Err(problem()),
+        }
+    }
+}
+
+impl TryFrom<String> for Interval {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Interval> for String {
+    fn from(interval: Interval) -> Self {
+        let several = |plural| if plural { "s" } else { "" };
+        match interval {
+            Interval::Epochs(count) => format!("{count} epoch{}", several(count != 1)),
+            Interval::Steps(count) => format!("{count} step{}", several(count != 1)),
+            Interval::Minutes(count) => format!("{count} minute{}", several(count != 1.0)),
         }
     }
 }
@@ -241,6 +369,8 @@ impl TrainConfig {
         section("model", self.model.problems());
         section("train", self.train.problems());
         section("validation", self.validation.problems());
+        section("checkpoint", self.checkpoint.problems());
+        section("metrics", self.metrics.problems());
         if self.model.tying == tx_model::Tying::All && !self.tokenizer.joint {
             problems.push(
                 "[model] `tying` = \"all\" needs one vocabulary: set `tokenizer.joint` = true"
@@ -330,6 +460,7 @@ impl OptimizationConfig {
         );
         let (BatchSize::Tokens(size) | BatchSize::Sentences(size)) = self.batch;
         rule(size > 0, "`batch` must hold at least 1".into());
+        rule(self.accumulate > 0, "`accumulate` must be at least 1".into());
         rule(
             self.learning_rate > 0.0 && self.learning_rate.is_finite(),
             format!("`learning_rate` = {} must be more than 0", self.learning_rate),
@@ -349,9 +480,21 @@ impl OptimizationConfig {
             self.weight_decay >= 0.0,
             format!("`weight_decay` = {} must be at least 0", self.weight_decay),
         );
+        for (key, share) in [
+            ("ema_decay", self.ema_decay),
+            ("word_dropout", self.word_dropout),
+            ("label_smoothing", self.label_smoothing),
+        ] {
+            rule(
+                (0.0..1.0).contains(&share),
+                format!("`{key}` = {share} must be at least 0 and below 1"),
+            );
+        }
+        rule(self.plateau_patience > 0, "`plateau_patience` must be at least 1".into());
+        let factor = self.plateau_factor;
         rule(
-            (0.0..1.0).contains(&self.label_smoothing),
-            format!("`label_smoothing` = {} must be at least 0 and below 1", self.label_smoothing),
+            factor > 0.0 && factor < 1.0,
+            format!("`plateau_factor` = {factor} must be between 0 and 1"),
         );
         rule(self.clip_norm >= 0.0, format!("`clip_norm` = {} must be at least 0", self.clip_norm));
         problems
@@ -365,6 +508,7 @@ impl ValidationConfig {
             ("every_steps", self.every_steps.unwrap_or(1)),
             ("sentences", self.sentences),
             ("beam", self.beam),
+            ("patience", self.patience.unwrap_or(1)),
         ]
         .into_iter()
         .filter(|(_, value)| *value == 0)
@@ -373,9 +517,44 @@ impl ValidationConfig {
     }
 }
 
+impl MetricsConfig {
+    fn problems(&self) -> Vec<String> {
+        let none = (self.every_steps == 0).then(|| "`every_steps` must be at least 1".into());
+        none.into_iter().collect()
+    }
+}
+
+impl CheckpointConfig {
+    fn problems(&self) -> Vec<String> {
+        let none = (self.keep_last == 0).then(|| "`keep_last` must be at least 1".into());
+        none.into_iter().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intervals_are_read_as_they_are_written() {
+        for (text, interval) in [
+            ("1 epoch", Interval::Epochs(1)),
+            ("20 epochs", Interval::Epochs(20)),
+            ("500 steps", Interval::Steps(500)),
+            ("1 minute", Interval::Minutes(1.0)),
+            ("2.5 minutes", Interval::Minutes(2.5)),
+        ] {
+            assert_eq!(text.parse(), Ok(interval));
+            assert_eq!(String::from(interval), text);
+        }
+        assert_eq!(" 10  min ".parse(), Ok(Interval::Minutes(10.0)));
+        for text in
+            ["", "5", "steps", "0 steps", "-1 minutes", "1.5 epochs", "3 days", "inf epochs"]
+        {
+            let problem = text.parse::<Interval>().unwrap_err();
+            assert!(problem.starts_with(&format!("`{text}` is no interval")), "{problem}");
+        }
+    }
 
     #[test]
     fn every_section_reports_its_problems_at_once() {

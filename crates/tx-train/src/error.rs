@@ -92,10 +92,25 @@ pub enum TrainError {
         path: PathBuf,
         /// What is wrong.
         problem: String,
+        /// The update of the last checkpoint before it that is whole.
+        before: Option<usize>,
+    },
+
+    /// There are not as many checkpoints as are to be averaged.
+    #[error("`{path}` has {found} checkpoints, asked for the mean of {asked}")]
+    TooFewCheckpoints {
+        /// The run.
+        path: PathBuf,
+        /// How many there are.
+        found: usize,
+        /// How many were asked for.
+        asked: usize,
     },
 
     /// The loss or the gradient is not a finite number; the weights are as they were before.
-    #[error("the {what} of step {step} (epoch {epoch}) is {value}: stopped before the update")]
+    #[error(
+        "the {what} of step {step} (epoch {epoch}, batch {batch}) is {value}: the update is not made"
+    )]
     NotFinite {
         /// `loss` or `gradient norm`.
         what: &'static str,
@@ -103,6 +118,8 @@ pub enum TrainError {
         step: usize,
         /// The epoch, from 1.
         epoch: usize,
+        /// The batch of that epoch, from 1; with `accumulate`, the first of several.
+        batch: usize,
         /// The value.
         value: f64,
     },
@@ -146,9 +163,16 @@ impl TrainError {
             Self::NothingToResume { .. } => {
                 fixed("start anew in another folder with `--run`, or delete this one first")
             }
-            Self::NotFinite { .. } => {
-                fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")
+            Self::Checkpoint { before: Some(step), .. } => {
+                Some(format!("go on from the checkpoint before it with `--from {step}`"))
             }
+            Self::TooFewCheckpoints { .. } => {
+                fixed("`--set checkpoint.keep_last=N` keeps the last N while training")
+            }
+            Self::NotFinite { .. } => fixed(
+                "lower `train.learning_rate`, set `train.clip_norm` = 1.0, or leave such \
+                     batches out with `--on-nonfinite skip`",
+            ),
             Self::Data(error) => error.hint().map(str::to_owned),
             Self::Bundle(error) => error.hint().map(str::to_owned),
             _ => None,

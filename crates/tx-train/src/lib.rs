@@ -4,7 +4,9 @@
 //! generates the pairs; [`trainer`] puts tokenizers, model and optimizer together and launches the
 //! loop of `strategy`, which makes each update ([`mod@step`]: [`loss`], gradients, clipping; the
 //! learning rate from [`schedule`]), checks the model ([`validate`]), keeps the best as a bundle and
-//! a [`checkpoint`] to go on from. [`progress`] is what a person sees of all that.
+//! a [`checkpoint`] to go on from, of which an [`average`](mod@average) can be taken. [`progress`]
+//! is what a person sees of all that, [`metrics`] what is left for programs and TensorBoard, and
+//! [`report`] a page of it.
 //!
 //! ```
 //! use tx_train::{Layers, Recipe};
@@ -28,15 +30,25 @@ pub mod schedule;
 pub mod step;
 mod strategy;
 
+pub mod average;
 pub mod checkpoint;
+mod compare;
+mod ema;
+mod memory;
+pub mod metrics;
 pub mod progress;
+pub mod report;
+pub mod sample;
 mod silent;
+mod tensorboard;
 pub mod validate;
 
 pub mod error;
 
+pub use average::{Which, average};
+pub use compare::compare;
 pub use config::TrainConfig;
 pub use error::TrainError;
 pub use recipe::{Layers, RECIPES, Recipe};
-pub use trainer::{Outcome, Trainer};
+pub use trainer::{Outcome, ResumeFrom, Trainer};
 pub use validate::Validation;

@@ -10,11 +10,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::{
-    config::TrainConfig,
-    step::StepOutput,
-    validate::{Sample, Validation},
-};
+use crate::{config::TrainConfig, sample::Sample, step::StepOutput, validate::Validation};
 
 /// Updates that the shown loss and speed are taken over.
 const RECENT: usize = 50;
@@ -123,12 +119,12 @@ impl Progress {
         }
     }
 
-    /// A new epoch begins.
-    pub fn start_epoch(&mut self, epoch: usize) {
-        (self.epoch, self.done) = (epoch, 0);
+    /// A new epoch begins, or one goes on of which `done` updates are made.
+    pub fn start_epoch(&mut self, epoch: usize, done: usize) {
+        (self.epoch, self.done) = (epoch, done);
         if let Some(bar) = &self.bar {
             bar.set_length(self.budget.batches as u64);
-            bar.set_position(0);
+            bar.set_position(done as u64);
             bar.set_prefix(format!("epoch {epoch}/{}", self.budget.epochs));
         }
     }
@@ -189,7 +185,7 @@ impl Progress {
             found.exact_match,
             if best { "  (best so far)" } else { "" }
         ));
-        for Sample { source, reference, hypothesis } in &found.samples {
+        for Sample { source, reference, hypothesis, .. } in &found.samples {
             self.say(&format!("    source      {source}"));
             self.say(&format!("    reference   {reference}"));
             self.say(&format!("    hypothesis  {hypothesis}"));
@@ -217,7 +213,7 @@ pub fn clock(seconds: f64) -> String {
 }
 
 /// `12,345`
-fn thousands(number: f64) -> String {
+pub fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

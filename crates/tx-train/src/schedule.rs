@@ -18,6 +18,9 @@ pub enum Schedule {
     Linear,
     /// Falls along half a cosine to zero at the last update (Loshchilov and Hutter 2017).
     Cosine,
+    /// Stays until so many validations found no better model, then is multiplied by a factor, and
+    /// so on.
+    ReduceOnPlateau,
 }
 
 impl Schedule {
@@ -42,6 +45,8 @@ pub struct LearningRate {
     pub d_model: usize,
     /// Updates made.
     pub step: usize,
+    /// The product of all reductions so far, for `reduce-on-plateau`.
+    pub reduction: f64,
 }
 
 impl LearningRate {
@@ -60,6 +65,7 @@ impl LearningRate {
         self.peak
             * match self.schedule {
                 Schedule::Constant | Schedule::Noam => 1.0,
+                Schedule::ReduceOnPlateau => self.reduction,
                 Schedule::InverseSqrt => (warmup / step).sqrt(),
                 Schedule::Linear => 1.0 - way,
                 Schedule::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * way).cos()),
@@ -74,12 +80,17 @@ impl LrScheduler for LearningRate {
     }
 
     fn to_record(&self) -> LrSchedulerRecord {
-        LrSchedulerRecord::new().with_scalar("step", self.step as u64)
+        LrSchedulerRecord::new()
+            .with_scalar("step", self.step as u64)
+            .with_scalar("reduction", self.reduction)
     }
 
     fn load_record(&mut self, record: LrSchedulerRecord) {
         if let Some(step) = record.scalar::<u64>("step") {
             self.step = step as usize;
+        }
+        if let Some(reduction) = record.scalar::<f64>("reduction") {
+            self.reduction = reduction;
         }
     }
 }
@@ -96,6 +107,7 @@ mod tests {
             total_steps: 1_100,
             d_model: 16,
             step: 0,
+            reduction: 1.0,
         }
     }
 
@@ -131,12 +143,13 @@ mod tests {
 
     #[test]
     fn stepping_counts_from_one_and_survives_a_record() {
-        let mut first = rate(Schedule::Linear);
+        let mut first = LearningRate { reduction: 0.25, ..rate(Schedule::ReduceOnPlateau) };
         for _ in 0..30 {
             let _ = LrScheduler::step(&mut first);
         }
-        let mut second = rate(Schedule::Linear);
+        let mut second = rate(Schedule::ReduceOnPlateau);
         second.load_record(first.to_record());
         assert_eq!(LrScheduler::step(&mut second), first.at(31));
+        assert_eq!(second.at(200), 0.5);
     }
 }

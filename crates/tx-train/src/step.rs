@@ -1,15 +1,11 @@
 //! One update: loss, gradients, clipping.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::{panic::resume_unwind, thread};
 
 use burn::{
-    lr_scheduler::module_lr_scheduler::ModuleLearningRate,
     module::{Module, ModuleVisitor, Param},
-    optim::{GradientsParams, ModuleOptimizer},
-    tensor::{ExecutionError, Tensor},
+    optim::{GradientsAccumulator, GradientsParams},
+    tensor::{Device, ExecutionError, Tensor},
     train::{InferenceStep, ItemLazy, TrainOutput, TrainStep},
 };
 use tx_data::Seq2SeqBatch;
@@ -26,23 +22,6 @@ pub struct Seq2Seq {
     label_smoothing: f64,
     #[module(skip)]
     clip_norm: f64,
-    #[module(skip)]
-    gradient_norm: GradientNorm,
-}
-
-/// The length of the last gradient, over all weights together, before clipping. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub struct GradientNorm(Arc<AtomicU64>);
-
-impl GradientNorm {
-    /// The length; 0 before the first update.
-    pub fn get(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
-    }
-
-    fn set(&self, norm: f64) {
-        self.0.store(norm.to_bits(), Ordering::Relaxed);
-    }
 }
 
 /// What a batch gave.
@@ -87,12 +66,76 @@ impl ItemLazy for StepOutput {
 impl Seq2Seq {
     /// Wraps a model for training; `clip_norm` 0 is no clipping.
     pub fn new(model: Transformer, label_smoothing: f64, clip_norm: f64) -> Self {
-        Self { model, label_smoothing, clip_norm, gradient_norm: GradientNorm::default() }
+        Self { model, label_smoothing, clip_norm }
     }
 
-    /// The length of the last gradient.
-    pub fn gradient_norm(&self) -> GradientNorm {
-        self.gradient_norm.clone()
+    /// The gradient of the loss per target token of all `batches` together: that of one batch of
+    /// all their pairs, to rounding.
+    ///
+    /// They are shared out among `devices`, of which the first is the model's own, and come one
+    /// after the other on each, in the memory of the largest. No devices are the model's own.
+    pub fn gradients(
+        &self,
+        batches: Vec<Seq2SeqBatch>,
+        devices: &[Device],
+    ) -> TrainOutput<StepOutput> {
+        let tokens: usize = batches.iter().map(|batch| batch.target_tokens).sum();
+        let mut shares = vec![Vec::new(); devices.len().max(1)];
+        for (index, batch) in batches.into_iter().enumerate() {
+            let share = index % shares.len();
+            shares[share].push(batch);
+        }
+        let own = shares.remove(0);
+        thread::scope(|scope| {
+            let others: Vec<_> = shares
+                .into_iter()
+                .zip(devices.iter().skip(1))
+                .map(|(share, device)| {
+                    scope.spawn(move || {
+                        let share = share.into_iter().map(|batch| batch.to_device(device));
+                        self.clone().fork(device).gradients_here(share, tokens)
+                    })
+                })
+                .collect();
+            let TrainOutput { grads, mut item } = self.gradients_here(own.into_iter(), tokens);
+            let mut sum = GradientsAccumulator::new();
+            sum.accumulate(self, grads);
+            for other in others {
+                let output = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+                sum.accumulate(self, output.grads.to_device(&devices[0], self));
+                item.add(&output.item);
+            }
+            TrainOutput { grads: sum.grads(), item }
+        })
+    }
+
+    /// Of the loss of `batches`, divided by `tokens`.
+    fn gradients_here(
+        &self,
+        batches: impl Iterator<Item = Seq2SeqBatch>,
+        tokens: usize,
+    ) -> TrainOutput<StepOutput> {
+        let mut sum = GradientsAccumulator::new();
+        let mut item = StepOutput::default();
+        for batch in batches {
+            let (loss, output) = self.loss(batch, self.label_smoothing);
+            let gradients = (loss / tokens.max(1) as f64).backward();
+            sum.accumulate(self, GradientsParams::from_grads(gradients, self));
+            item.add(&output);
+        }
+        TrainOutput { grads: sum.grads(), item }
+    }
+
+    /// The length of the gradient, over all weights together. A longer one than `clip_norm` is
+    /// scaled down to that; Burn's own clipping goes weight by weight.
+    pub fn clip(&self, gradients: &mut GradientsParams) -> f64 {
+        let mut squares = Squares { gradients, sum: None };
+        self.visit(&mut squares);
+        let norm = squares.sum.map_or(0.0, |sum| sum.into_scalar::<f64>().sqrt());
+        if self.clip_norm > 0.0 && norm > self.clip_norm && norm.is_finite() {
+            self.visit(&mut Scale { gradients, factor: self.clip_norm / norm });
+        }
+        norm
     }
 
     /// The summed loss `[1]` and what to report of it.
@@ -119,30 +162,7 @@ impl TrainStep for Seq2Seq {
     type Output = StepOutput;
 
     fn step(&self, batch: Seq2SeqBatch) -> TrainOutput<StepOutput> {
-        let (loss, output) = self.loss(batch, self.label_smoothing);
-        let gradients = (loss / output.target_tokens.max(1) as f64).backward();
-        TrainOutput::new(self, gradients, output)
-    }
-
-    /// Scales the gradient to `clip_norm` if it is longer, over all weights together; Burn's own
-    /// clipping goes weight by weight. A gradient that is not finite changes nothing.
-    fn optimize(
-        self,
-        optimizer: &mut ModuleOptimizer,
-        learning_rate: ModuleLearningRate,
-        mut gradients: GradientsParams,
-    ) -> Self {
-        let mut squares = Squares { gradients: &gradients, sum: None };
-        self.visit(&mut squares);
-        let norm = squares.sum.map_or(0.0, |sum| sum.into_scalar::<f64>().sqrt());
-        self.gradient_norm.set(norm);
-        if !norm.is_finite() {
-            return self;
-        }
-        if self.clip_norm > 0.0 && norm > self.clip_norm {
-            self.visit(&mut Scale { gradients: &mut gradients, factor: self.clip_norm / norm });
-        }
-        optimizer.step(learning_rate, self, gradients)
+        self.gradients(vec![batch], &[])
     }
 }
 
@@ -186,6 +206,74 @@ impl ModuleVisitor for Scale<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.remove::<D>(param.id) {
             self.gradients.register::<D>(param.id, gradient * self.factor);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Tolerance;
+    use tx_data::EncodedPair;
+    use tx_model::{DropoutConfig, ModelConfig, VocabSizes};
+
+    use super::*;
+
+    /// Compares the gradients of all weights.
+    struct Same<'a> {
+        one: &'a GradientsParams,
+        other: &'a GradientsParams,
+        compared: usize,
+    }
+
+    impl ModuleVisitor for Same<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let [one, other] = [self.one, self.other]
+                .map(|gradients| gradients.get::<D>(param.id).unwrap().into_data());
+            one.assert_approx_eq::<f32>(&other, Tolerance::absolute(1e-6));
+            self.compared += 1;
+        }
+    }
+
+    /// Batches of different numbers of tokens, so that a mean of means would be another gradient.
+    #[test]
+    fn batches_one_after_the_other_or_on_several_devices_are_one_large_batch() {
+        let device = Device::flex().autodiff();
+        device.seed(1);
+        let config = ModelConfig {
+            d_model: 8,
+            n_heads: 2,
+            d_ff: 16,
+            encoder_layers: 1,
+            decoder_layers: 2,
+            max_len: 16,
+            dropout: DropoutConfig::none(),
+            ..ModelConfig::default()
+        };
+        let vocab = VocabSizes { source: 12, target: 12 };
+        let model = Transformer::new(&config, vocab, &device).unwrap();
+        let model = Seq2Seq::new(model, 0.1, 0.0);
+        let pairs: Vec<EncodedPair> = (0..6_u32)
+            .map(|i| EncodedPair {
+                source: (0..i + 2).map(|j| 4 + (i + j) % 8).chain([2]).collect(),
+                target: [1]
+                    .into_iter()
+                    .chain((0..2 * i).map(|j| 4 + (i * j) % 8))
+                    .chain([2])
+                    .collect(),
+            })
+            .collect();
+        let batch =
+            |pairs: &[EncodedPair]| Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), &device);
+        let whole = model.gradients(vec![batch(&pairs)], &[]);
+        for devices in [0, 1, 2, 5] {
+            let devices = vec![device.clone(); devices];
+            let parts = vec![batch(&pairs[..1]), batch(&pairs[1..3]), batch(&pairs[3..])];
+            let parts = model.gradients(parts, &devices);
+            assert_eq!(parts.item.target_tokens, whole.item.target_tokens);
+            assert!((parts.item.loss() - whole.item.loss()).abs() < 1e-6);
+            let mut same = Same { one: &whole.grads, other: &parts.grads, compared: 0 };
+            model.visit(&mut same);
+            assert!(same.compared > 30, "{}", same.compared);
         }
     }
 }

@@ -2,11 +2,15 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
 use burn::{
+    lr_scheduler::LrScheduler,
     module::Module,
     tensor::Device,
     train::{
@@ -15,33 +19,42 @@ use burn::{
         ValidLoader,
     },
 };
+use tx_data::Seq2SeqBatch;
 use tx_infer::Bundle;
 use tx_model::kernels::mix;
 
 use crate::{
-    checkpoint::{self, Best, RunState},
-    config::TrainConfig,
+    checkpoint::{Best, Checkpoints, RunState},
+    config::{Interval, OnNonFinite, OptimizationConfig, TrainConfig},
+    ema::MovingAverage,
     error::TrainError,
+    metrics::{Metrics, Record, Update},
     progress::{Budget, Progress},
-    step::{GradientNorm, Seq2Seq},
+    report,
+    schedule::{LearningRate, Schedule},
+    step::Seq2Seq,
     validate::{Validation, Validator},
 };
 
-/// One device, epochs of updates, validation and a checkpoint after each.
+/// Epochs of updates, validations and checkpoints, on one device or several.
 ///
 /// What is random in an update is a function of the seed and the number of the update: the device's
 /// generator is seeded anew for each.
 pub(crate) struct TrainingLoop {
     pub config: TrainConfig,
     pub run: PathBuf,
-    /// With autodiff.
-    pub device: Device,
+    /// With autodiff; the first makes the updates.
+    pub devices: Vec<Device>,
     pub budget: Budget,
     pub validator: Validator,
     /// What the best model is saved with.
     pub bundle: Bundle,
-    pub gradient_norm: GradientNorm,
+    pub schedule: LearningRate,
+    /// Of the weights; none if the run keeps none.
+    pub average: Option<MovingAverage>,
     pub quiet: bool,
+    /// Set when somebody wants the run to stop.
+    pub stop: Arc<AtomicBool>,
     /// Where the run stands; read again by the caller.
     pub state: Arc<Mutex<RunState>>,
     /// The last validation, for the caller.
@@ -59,15 +72,24 @@ impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
         _valid: ValidLoader<Seq2Seq>,
         _starting_epoch: usize,
     ) -> (Seq2Seq, SupervisedTrainingEventProcessor<Seq2Seq>) {
-        let train = train.to_device(&self.device);
         let state = lock(&self.state).clone();
+        let every = self.config.metrics.every_steps;
+        let metrics = match Metrics::open(&self.run, state.step, every) {
+            Ok(metrics) => metrics,
+            Err(error) => {
+                *lock(&self.error) = Some(error);
+                return (learner.model(), components.event_processor);
+            }
+        };
         let mut running = Running {
             setup: self,
+            average: self.average.clone(),
             before: state.seconds,
-            validated: None,
+            saved: state.clone(),
             state,
             start: Instant::now(),
             progress: Progress::new(self.budget, self.quiet),
+            metrics,
             components,
         };
         if let Err(error) = running.epochs(&mut learner, &train) {
@@ -81,13 +103,15 @@ impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
 /// A run on its way.
 struct Running<'a> {
     setup: &'a TrainingLoop,
+    average: Option<MovingAverage>,
     state: RunState,
     start: Instant,
     /// Seconds of the run before this start of the program.
     before: f64,
-    /// The update after which the model was last checked.
-    validated: Option<usize>,
+    /// Where the run stood at the last checkpoint.
+    saved: RunState,
     progress: Progress,
+    metrics: Metrics,
     components: TrainingComponents<Seq2Seq>,
 }
 
@@ -97,43 +121,51 @@ impl Running<'_> {
         learner: &mut Learner<Seq2Seq>,
         train: &TrainLoader<Seq2Seq>,
     ) -> Result<(), TrainError> {
-        let every = self.setup.config.validation.every_epochs;
+        let config = &self.setup.config;
+        // The run may have been stopped between an update and its validation.
+        if config.validation.every_steps.is_some_and(|every| self.is_due(every)) {
+            self.validate(learner)?;
+        }
         while !self.is_over() {
-            let epoch = self.state.epoch + 1;
-            let before = self.state.step;
-            let whole = self.epoch(learner, train, epoch)?;
-            let last = self.is_over() || epoch == self.setup.config.train.epochs;
-            let due = last || epoch.is_multiple_of(every);
-            if due && self.validated != Some(self.state.step) {
-                self.validate(learner, epoch)?;
-            }
-            self.state.seconds = self.seconds();
-            *lock(&self.setup.state) = self.state.clone();
-            if !whole {
-                // A part of an epoch cannot be gone on with: the checkpoint before stays, and only
-                // the time and the best model are noted beside it.
-                if self.state.epoch > 0 {
-                    RunState { step: before, ..self.state.clone() }.write(&self.setup.run)?;
-                }
+            let whole = self.epoch(learner, train)?;
+            if self.is_stopped() {
                 break;
             }
-            self.state.epoch = epoch;
-            *lock(&self.setup.state) = self.state.clone();
-            let events = self.components.event_store.clone();
-            checkpoint::save(learner, &self.state, &self.setup.run, &events)?;
+            let epoch = self.state.epoch + 1;
+            let every = config.validation.every_epochs;
+            let last = self.is_over() || epoch == config.train.epochs;
+            if (last || whole && epoch.is_multiple_of(every))
+                && self.state.validated != Some(self.state.step)
+            {
+                self.validate(learner)?;
+            }
+            if !whole {
+                break;
+            }
+            (self.state.epoch, self.state.batch) = (epoch, 0);
+            let due = matches!(config.checkpoint.every, Interval::Epochs(every) if epoch.is_multiple_of(every));
+            if due && !self.is_stopped() {
+                self.save(learner)?;
+            }
         }
+        if (RunState { seconds: self.saved.seconds, ..self.state.clone() }) != self.saved {
+            self.save(learner)?;
+        }
+        self.state.seconds = self.seconds();
+        *lock(&self.setup.state) = self.state.clone();
         Ok(())
     }
 
-    /// Updates from all batches of an epoch; says whether it got through before the budget ended.
+    /// Updates from all batches of an epoch; says whether it got through before the end of the run.
     fn epoch(
         &mut self,
         learner: &mut Learner<Seq2Seq>,
         train: &TrainLoader<Seq2Seq>,
-        epoch: usize,
     ) -> Result<bool, TrainError> {
         let interrupter = self.components.interrupter.clone();
-        self.progress.start_epoch(epoch);
+        let epoch = self.state.epoch + 1;
+        let updates = self.state.batch.div_ceil(self.setup.config.train.accumulate);
+        self.progress.start_epoch(epoch, updates);
         self.event(LearnerEvent::StartSplit {
             epoch_number: epoch,
             total_items: train.num_items(),
@@ -141,65 +173,124 @@ impl Running<'_> {
         let mut batches = train.iter();
         let mut whole = true;
         let mut began = Instant::now();
-        while let Some(batch) = batches.next() {
-            if self.is_over() {
-                whole = false;
-                break;
-            }
-            let batch = match batch {
-                Ok(batch) => batch,
+        loop {
+            let group = batches.by_ref().take(self.setup.config.train.accumulate);
+            let group: Vec<Seq2SeqBatch> = match group.collect() {
+                Ok(group) => group,
                 Err(error) => {
                     interrupter.fail(error);
                     break;
                 }
             };
+            if group.is_empty() {
+                break;
+            }
+            if self.is_over() {
+                whole = false;
+                break;
+            }
+            let count = group.len();
             let step = self.state.step + 1;
-            let not_finite = |what, value| TrainError::NotFinite { what, step, epoch, value };
-            self.setup.device.seed(step_seed(self.setup.config.train.seed, step));
+            for device in &self.setup.devices {
+                device.seed(step_seed(self.setup.config.train.seed, step));
+            }
 
-            let output = learner.train_step(batch);
-            if !output.item.loss_sum.is_finite() {
-                return Err(not_finite("loss", output.item.loss_sum));
+            let model = learner.model();
+            let mut output = model.gradients(group, &self.setup.devices);
+            let norm = model.clip(&mut output.grads);
+            drop(model);
+            let not_finite = [("loss", output.item.loss_sum), ("gradient norm", norm)]
+                .into_iter()
+                .find(|(_, value)| !value.is_finite());
+            if let Some((what, value)) = not_finite {
+                let batch = self.state.batch + 1;
+                let error = TrainError::NotFinite { what, step, epoch, batch, value };
+                match self.setup.config.train.on_nonfinite {
+                    OnNonFinite::Stop => return Err(error),
+                    OnNonFinite::Skip => self.progress.say(&format!("warning: {error}")),
+                }
+                self.state.batch += count;
+                continue;
             }
             learner.lr_step();
             learner.optimizer_step(output.grads);
-            let norm = self.setup.gradient_norm.get();
-            if !norm.is_finite() {
-                return Err(not_finite("gradient norm", norm));
+            if let Some(average) = &mut self.average {
+                average.update(&learner.model().valid(), step);
             }
 
             self.state.step = step;
+            self.state.batch += count;
             let took = began.elapsed().as_secs_f64();
-            began = Instant::now();
-            self.progress.step(output.item, step, self.seconds(), took);
+            let seconds = self.seconds();
+            self.progress.step(output.item, step, seconds, took);
+            let learning_rate = self.learning_rate().at(step);
+            let update = Update { step, epoch, seconds, took, learning_rate, gradient_norm: norm };
+            self.metrics.update(&output.item, update)?;
             self.event(LearnerEvent::ProcessedItem(TrainingItem::new(
                 output.item,
                 batches.progress(),
                 Some(step),
                 Some(learner.lr_current()),
             )));
-            let every = self.setup.config.validation.every_steps;
-            if every.is_some_and(|every| step.is_multiple_of(every)) {
-                self.validate(learner, epoch)?;
-                began = Instant::now();
+            if self.is_stopped() {
+                whole = false;
+                break;
             }
+            let every = self.setup.config.validation.every_steps;
+            if every.is_some_and(|every| self.is_due(every)) {
+                self.validate(learner)?;
+            }
+            let due = match self.setup.config.checkpoint.every {
+                Interval::Steps(every) => step.is_multiple_of(every),
+                Interval::Minutes(every) => self.seconds() - self.saved.seconds >= 60.0 * every,
+                Interval::Epochs(_) => false,
+            };
+            if due {
+                self.save(learner)?;
+            }
+            began = Instant::now();
         }
         drop(batches);
         self.event(LearnerEvent::EndSplit(epoch));
         failure(&interrupter).map_or(Ok(whole), Err)
     }
 
-    /// Checks the model, and saves it if it is the best so far.
-    fn validate(&mut self, learner: &Learner<Seq2Seq>, epoch: usize) -> Result<(), TrainError> {
-        let model = learner.model().valid();
+    /// Whether the model is to be checked after this update, as after every so many.
+    fn is_due(&self, every: usize) -> bool {
+        let RunState { step, validated, .. } = self.state;
+        step > 0 && step.is_multiple_of(every) && validated != Some(step)
+    }
+
+    /// Saves a checkpoint.
+    fn save(&mut self, learner: &Learner<Seq2Seq>) -> Result<(), TrainError> {
+        self.state.seconds = self.seconds();
+        let keep = self.setup.config.checkpoint.keep_last;
+        let events = self.components.event_store.clone();
+        let average = self.average.as_ref().map(MovingAverage::model);
+        Checkpoints::of(&self.setup.run).save(learner, average, &self.state, keep, &events)?;
+        self.saved = self.state.clone();
+        Ok(())
+    }
+
+    /// Checks the model, and saves it if it is the best so far; reduces the learning rate where
+    /// that is due.
+    fn validate(&mut self, learner: &mut Learner<Seq2Seq>) -> Result<(), TrainError> {
+        let epoch = self.state.epoch + 1;
+        let model = match &self.average {
+            Some(average) => average.model().clone(),
+            None => learner.model().valid(),
+        };
         let mut bundle = Bundle { model: model.model.clone(), ..self.setup.bundle.clone() };
         let found = self.setup.validator.run(&model, bundle.clone())?;
 
         let rank = found.rank(self.setup.config.validation.best_by);
         let is_best = self.state.best.is_none_or(|best| rank > best.rank);
+        self.state.since_best = if is_best { 0 } else { self.state.since_best + 1 };
+        let this = Best { epoch, step: self.state.step, rank };
+        let is_kept = self.state.keep(this, self.setup.config.checkpoint.keep_best);
         if is_best {
             let step = self.state.step;
-            self.state.best = Some(Best { epoch, step, rank });
+            self.state.best = Some(this);
             let mut scores = toml::Table::new();
             scores.insert("epoch".into(), (epoch as i64).into());
             scores.insert("step".into(), (step as i64).into());
@@ -211,14 +302,75 @@ impl Running<'_> {
             bundle.provenance.insert("validation".into(), scores.into());
             bundle.save(&self.setup.run)?;
         }
-        self.validated = Some(self.state.step);
-        self.progress.validated(self.state.step, self.seconds(), &found, is_best);
+        self.state.validated = Some(self.state.step);
+        self.reduce_learning_rate(learner);
+        let (step, seconds) = (self.state.step, self.seconds());
+        self.progress.validated(step, seconds, &found, is_best);
+        let perplexity = found.perplexity();
+        let record = Record::Validation {
+            step,
+            epoch,
+            seconds,
+            best: is_best,
+            found: found.clone(),
+            perplexity,
+        };
+        self.metrics.write(&record)?;
+        report::write(&self.setup.run)?;
+        if self.is_out_of_patience() {
+            let since = self.state.since_best;
+            self.progress.say(&format!("ending: no better model in {since} validations"));
+        }
         *lock(&self.setup.validation) = Some(found);
+        if is_kept {
+            self.save(learner)?;
+        }
         Ok(())
     }
 
+    /// After so many validations without a better model, where the schedule asks for it.
+    fn reduce_learning_rate(&mut self, learner: &mut Learner<Seq2Seq>) {
+        let OptimizationConfig { schedule, plateau_patience, .. } = self.setup.config.train;
+        let since = self.state.since_best;
+        let due = since > 0 && since.is_multiple_of(plateau_patience);
+        if schedule == Schedule::ReduceOnPlateau && due {
+            self.state.reductions += 1;
+            let rate = self.learning_rate();
+            learner.load_scheduler(rate.to_record());
+            let next = rate.at(self.state.step + 1);
+            let last = match since {
+                1 => "validation".to_owned(),
+                _ => format!("{since} validations"),
+            };
+            self.progress.say(&format!(
+                "learning rate: {next:.3e}, as the last {last} found no better model"
+            ));
+        }
+    }
+
+    /// The schedule as it stands.
+    fn learning_rate(&self) -> LearningRate {
+        let reductions = i32::try_from(self.state.reductions).unwrap_or(i32::MAX);
+        LearningRate {
+            step: self.state.step,
+            reduction: self.setup.config.train.plateau_factor.powi(reductions),
+            ..self.setup.schedule.clone()
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.setup.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last so many validations found nothing better.
+    fn is_out_of_patience(&self) -> bool {
+        self.setup.config.validation.patience.is_some_and(|most| self.state.since_best >= most)
+    }
+
     fn is_over(&self) -> bool {
-        self.components.interrupter.should_stop()
+        self.is_stopped()
+            || self.is_out_of_patience()
+            || self.components.interrupter.should_stop()
             || self.state.epoch >= self.setup.config.train.epochs
             || self.setup.budget.is_spent(self.state.step, self.seconds())
     }

@@ -2,8 +2,12 @@
 
 use std::{
     fs,
+    iter::once,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use burn::{
@@ -20,11 +24,14 @@ use tx_model::{Transformer, VocabSizes};
 
 use crate::{
     adam::Adam,
-    checkpoint::{self, RunState},
+    checkpoint::{Checkpoints, RunState},
     config::TrainConfig,
     corpus,
+    ema::MovingAverage,
     error::TrainError,
+    memory::Memory,
     progress::{Budget, Progress},
+    report,
     schedule::LearningRate,
     silent::Silent,
     step::Seq2Seq,
@@ -33,7 +40,7 @@ use crate::{
 };
 
 /// The configuration of a run, in its folder.
-const CONFIG: &str = "train.toml";
+pub(crate) const CONFIG: &str = "train.toml";
 
 /// A training run: a configuration, a folder and a device.
 ///
@@ -50,8 +57,20 @@ pub struct Trainer {
     config: TrainConfig,
     run: PathBuf,
     device: Device,
+    /// Which share the work.
+    others: Vec<Device>,
     quiet: bool,
-    resume: bool,
+    resume: Option<ResumeFrom>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What a run goes on from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumeFrom {
+    /// The last checkpoint.
+    Last,
+    /// The checkpoint after this update; those after it are dropped.
+    Step(usize),
 }
 
 /// How a run ended.
@@ -65,22 +84,33 @@ pub struct Outcome {
     pub validation: Option<Validation>,
     /// A few validation sources, to try the bundle on.
     pub examples: Vec<String>,
+    /// Whether the run was stopped before its time.
+    pub stopped: bool,
 }
 
 impl Trainer {
     /// A new run in the folder `run`, which must not hold one.
     pub fn new(config: TrainConfig, run: impl Into<PathBuf>, device: Device) -> Self {
-        Self { config, run: run.into(), device, quiet: false, resume: false }
+        Self {
+            config,
+            run: run.into(),
+            device,
+            others: Vec::new(),
+            quiet: false,
+            resume: None,
+            stop: Arc::default(),
+        }
     }
 
-    /// Goes on with the run in `run` after its last whole epoch; `change` may lay settings over its
-    /// configuration, such as a larger budget.
+    /// Goes on with the run in `run` from one of its checkpoints; `change` may lay settings over
+    /// its configuration, such as a larger budget.
     ///
     /// # Errors
     ///
     /// When there is no run, or its configuration cannot be read.
     pub fn resume(
         run: impl Into<PathBuf>,
+        from: ResumeFrom,
         device: Device,
         change: impl FnOnce(&mut crate::Layers) -> Result<(), TrainError>,
     ) -> Result<Self, TrainError> {
@@ -92,7 +122,18 @@ impl Trainer {
         }
         let mut layers = crate::Layers::file(&path)?;
         change(&mut layers)?;
-        Ok(Self { config: layers.finish()?, run, device, quiet: false, resume: true })
+        Ok(Self { resume: Some(from), ..Self::new(layers.finish()?, run, device) })
+    }
+
+    /// Shares the batches of an update, `train.accumulate` of them, with `others` too. Their number
+    /// must be a multiple of that of the devices.
+    pub fn share_with(self, others: Vec<Device>) -> Self {
+        Self { others, ..self }
+    }
+
+    /// Ends the run after the update under way once `stop` is set, with a checkpoint to go on from.
+    pub fn stop_when(self, stop: Arc<AtomicBool>) -> Self {
+        Self { stop, ..self }
     }
 
     /// Says nothing while it works.
@@ -113,19 +154,28 @@ impl Trainer {
     }
 
     fn run_here(self) -> Result<Outcome, TrainError> {
-        let Self { config, run, device, quiet, resume } = self;
-        let problems = config.problems();
+        let Self { config, run, device, others, quiet, resume, stop } = self;
+        let mut problems = config.problems();
+        let devices = 1 + others.len();
+        if !config.train.accumulate.is_multiple_of(devices) {
+            problems.push(format!(
+                "[train] `accumulate` = {} batches an update cannot be shared evenly by {devices} \
+                 devices: choose a multiple",
+                config.train.accumulate
+            ));
+        }
         if !problems.is_empty() {
             return Err(TrainError::Problems { problems });
         }
         let say = |line: &str| Progress::new(Budget::new(&config, 0), quiet).say(line);
-        let mut state = if resume { RunState::read(&run)? } else { RunState::default() };
-        if !resume && run.join(CONFIG).exists() {
-            return Err(TrainError::RunExists { path: run });
-        }
+        let mut state = match resume {
+            Some(from) => resumed(&run, from)?,
+            None if run.join(CONFIG).exists() => return Err(TrainError::RunExists { path: run }),
+            None => RunState::default(),
+        };
         let Prepared { parts, data, tokenizers, vocab, train, valid } =
             Prepared::new(&config, &say)?;
-        if resume && state.data != data {
+        if resume.is_some() && state.data != data {
             return Err(TrainError::DataChanged { found: data, expected: state.data });
         }
         state.data = data;
@@ -134,11 +184,14 @@ impl Trainer {
         let autodiff = plain.clone().autodiff();
         let (seed, batch) = (config.train.seed, config.train.batch);
         let train = PairLoader::training(train, batch, seed, autodiff.clone())
-            .grouped(config.train.grouping);
+            .grouped(config.train.grouping)
+            .dropping_words(config.train.word_dropout);
         let valid = Arc::new(PairLoader::validation(valid, batch, plain.clone()));
         // Of the first epoch also when resuming: others may differ, and the schedule must not.
-        let budget = Budget::new(&config, train.batches());
-        let train = train.starting_at(state.epoch + 1);
+        let updates = train.batches().div_ceil(config.train.accumulate);
+        let budget = Budget::new(&config, updates);
+        let largest = train.largest_batch();
+        let train = train.starting_at(state.epoch + 1, state.batch);
 
         autodiff.seed(seed);
         let model = Transformer::new(&config.model, config.model.padded(vocab), &autodiff)?;
@@ -148,7 +201,14 @@ impl Trainer {
             seq2seq.num_params(),
             budget.batches
         ));
-        let gradient_norm = seq2seq.gradient_norm();
+        let memory = Memory::estimate(
+            &config.model,
+            seq2seq.num_params(),
+            vocab.target,
+            largest,
+            config.train.ema_decay > 0.0,
+        );
+        say(&format!("memory: {memory}"));
         let bundle = Bundle {
             model: seq2seq.valid().model,
             config: config.model.clone(),
@@ -157,11 +217,24 @@ impl Trainer {
         };
         let mut learner =
             Learner::new(seq2seq, Adam::new(&config.train).into(), schedule(&config, budget));
-        if resume {
-            checkpoint::load(&mut learner, &state, &run)?;
-            say(&format!("resuming after epoch {} (update {})", state.epoch, state.step));
+        let mut averaged = learner.model().valid();
+        if resume.is_some() {
+            let checkpoints = Checkpoints::of(&run);
+            checkpoints.load(state.step, &mut learner)?;
+            if let Some(found) = checkpoints.average(state.step, learner.model().valid())? {
+                averaged = found;
+            }
+            state.kept.retain(|best| best.step <= state.step);
+            checkpoints.drop_after(state.step)?;
+            let within = match state.batch {
+                0 => String::new(),
+                batch => format!(" and {batch} batches"),
+            };
+            say(&format!("resuming after epoch {}{within} (update {})", state.epoch, state.step));
         }
         write_config(&config, &run)?;
+        let decay = config.train.ema_decay;
+        let average = (decay > 0.0).then(|| MovingAverage::new(decay, averaged));
 
         let state = Arc::new(Mutex::new(state));
         let validation = Arc::new(Mutex::new(None));
@@ -175,11 +248,15 @@ impl Trainer {
                 &plain,
             ),
             run: run.clone(),
-            device: autodiff,
+            devices: once(autodiff)
+                .chain(others.into_iter().map(|device| device.inner().autodiff()))
+                .collect(),
             budget,
             bundle,
-            gradient_norm,
+            schedule: schedule(&config, budget),
+            average,
             quiet,
+            stop: stop.clone(),
             state: state.clone(),
             validation: validation.clone(),
             error: error.clone(),
@@ -198,10 +275,33 @@ impl Trainer {
         if let Some(error) = result.error {
             return Err(TrainError::Learner(error));
         }
+        report::write(&run)?;
         let examples = parts.validation.into_iter().take(3).map(|pair| pair.source).collect();
         let (state, validation) = (lock(&state).clone(), lock(&validation).clone());
-        Ok(Outcome { run, state, validation, examples })
+        let stopped = stop.load(Ordering::Relaxed);
+        Ok(Outcome { run, state, validation, examples, stopped })
     }
+}
+
+/// Where the run in `run` stood at one of its checkpoints.
+fn resumed(run: &Path, from: ResumeFrom) -> Result<RunState, TrainError> {
+    let checkpoints = Checkpoints::of(run);
+    let steps = checkpoints.steps()?;
+    let nothing = |reason| TrainError::NothingToResume { path: run.into(), reason };
+    let step = match from {
+        ResumeFrom::Last => {
+            *steps.last().ok_or_else(|| nothing("it has no checkpoint yet".into()))?
+        }
+        ResumeFrom::Step(step) if steps.contains(&step) => step,
+        ResumeFrom::Step(step) => {
+            let steps: Vec<String> = steps.iter().map(usize::to_string).collect();
+            return Err(nothing(format!(
+                "it has no checkpoint of update {step}, but of: {}",
+                steps.join(", ")
+            )));
+        }
+    };
+    checkpoints.state(step)
 }
 
 /// The pairs of a run on their way from text to ids.
@@ -254,6 +354,7 @@ fn schedule(config: &TrainConfig, budget: Budget) -> LearningRate {
         total_steps: budget.steps(),
         d_model: config.model.d_model,
         step: 0,
+        reduction: 1.0,
     }
 }
 

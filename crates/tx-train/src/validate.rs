@@ -3,18 +3,20 @@
 use std::{sync::Arc, time::Instant};
 
 use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
-use tx_data::{SentencePair, Seq2SeqBatch};
+use serde::{Deserialize, Serialize};
+use tx_data::{SentencePair, Seq2SeqBatch, encode::cut};
 use tx_eval::{Bleu, Tokenizer, exact_match};
 use tx_infer::{Bundle, SearchOptions, Translator};
 
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
     error::TrainError,
+    sample::{CrossAttention, Sample},
     step::{Seq2Seq, StepOutput},
 };
 
 /// What validation found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
     /// Nats per target token, without smoothing.
     pub loss: f64,
@@ -28,19 +30,9 @@ pub struct Validation {
     pub exact_match: f64,
     /// The first few translations.
     pub samples: Vec<Sample>,
-    /// How long all that took.
+    /// How many seconds all that took.
+    #[serde(rename = "validation_seconds")]
     pub seconds: f64,
-}
-
-/// A translation beside what was asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
-    /// What was read.
-    pub source: String,
-    /// What should have been written.
-    pub reference: String,
-    /// What was written.
-    pub hypothesis: String,
 }
 
 impl Validation {
@@ -110,12 +102,31 @@ impl Validator {
         }
 
         let search = SearchOptions { beam: self.config.beam, ..SearchOptions::default() };
+        let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
         let translator = Translator::new(bundle, &self.device).with_options(search)?;
-        let hypotheses: Vec<String> = translator
-            .translate_batch(&self.sources)?
-            .into_iter()
-            .map(|translation| translation.text)
-            .collect();
+        let translations = translator.translate_batch(&self.sources)?;
+        let mut samples = Vec::new();
+        for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
+            let mut source = tokenizers.source.encode(&self.sources[index])?;
+            cut(&mut source, max_len);
+            let target =
+                translation.hypotheses.first().map_or(&[][..], |best| &best.hypothesis.ids);
+            let target = &target[..target.len().min(max_len.saturating_sub(2))];
+            samples.push(Sample {
+                source: self.sources[index].clone(),
+                reference: self.references[index].clone(),
+                hypothesis: translation.text.clone(),
+                attention: CrossAttention::of(
+                    &model.model,
+                    &tokenizers,
+                    source,
+                    target,
+                    &self.device,
+                ),
+            });
+        }
+        let hypotheses: Vec<String> =
+            translations.into_iter().map(|translation| translation.text).collect();
         let tokenizer = match self.config.tokenize {
             BleuTokenizer::V13a => Tokenizer::V13a,
             BleuTokenizer::None => Tokenizer::None,
@@ -124,16 +135,6 @@ impl Validator {
             .corpus_score(&hypotheses, &[&self.references])?;
         let exact = exact_match(&hypotheses, &self.references)?;
 
-        let samples = hypotheses
-            .into_iter()
-            .enumerate()
-            .take(self.config.samples)
-            .map(|(index, hypothesis)| Sample {
-                source: self.sources[index].clone(),
-                reference: self.references[index].clone(),
-                hypothesis,
-            })
-            .collect();
         Ok(Validation {
             loss: total.loss(),
             accuracy: total.accuracy(),

@@ -1,4 +1,7 @@
-use std::{fs, path::Path};
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
 
 use crate::Workshop;
 
@@ -72,10 +75,11 @@ fn a_folder_that_holds_a_run_is_kept() {
 fn a_folder_without_a_run_cannot_be_resumed() {
     let workshop = Workshop::new();
     workshop.train(&["--resume", "no/run"]).failed(1, &["`no/run` holds no run to resume"]);
-    // Stopped before its first epoch was done.
+    // Killed before its first checkpoint.
     workshop.train_tiny("run", &["--set", "train.max_steps=1"]).trained();
+    fs::remove_dir_all(workshop.path("run/checkpoints")).unwrap();
     let run = workshop.train(&["--resume", "run"]);
-    run.failed(1, &["`run` holds no run to resume", "after the first epoch", "hint: ", "`--run`"]);
+    run.failed(1, &["`run` holds no run to resume", "no checkpoint yet", "hint: ", "`--run`"]);
 }
 
 #[test]
@@ -93,31 +97,81 @@ fn a_checkpoint_of_another_model_is_refused() {
     let workshop = Workshop::new();
     workshop.train_tiny("run", &[]).trained();
     let run = workshop.train(&["--resume", "run", "--set", "model.d_ff=24"]);
-    run.failed(1, &["run/checkpoint/model-2.bpk", "cannot be used"]);
+    run.failed(1, &["run/checkpoints/step-8/model-8.bpk", "cannot be used"]);
 }
 
 #[test]
-fn damaged_checkpoints_are_named() {
+fn damaged_checkpoints_are_refused_and_the_one_before_is_offered() {
     let workshop = Workshop::new();
-    workshop.train_tiny("run", &[]).trained();
-    let resume = || workshop.train(&["--resume", "run", "--set", "train.epochs=3"]);
-    let parts = ["checkpoint/model-2.bpk", "checkpoint/optim-2.bpk", "checkpoint/scheduler-2.bpk"];
-    for part in parts.into_iter().chain(["state.toml"]) {
-        let path = Path::new("run").join(part);
-        let whole = fs::read(workshop.path(&path)).unwrap();
-        // Less would do for weights, but the end of a small file is padding.
-        let part_of_it = whole[..whole.len() / 10].to_vec();
+    let keep = ["--set", "checkpoint.keep_last=2", "--checkpoint-every", "3 steps"];
+    workshop.train_tiny("run", &keep).trained();
+    let resume = || workshop.train(&["--resume", "run"]);
+    let hint = "hint: go on from the checkpoint before it with `--from 6`";
+    for part in ["model-8.bpk", "optim-8.bpk", "scheduler-8.bpk", "state.toml"] {
+        let path = workshop.path("run/checkpoints/step-8").join(part);
+        let whole = fs::read(&path).unwrap();
         let ruined: Vec<u8> = whole.iter().map(|byte| byte ^ 0x55).collect();
-        for damaged in [part_of_it, ruined, Vec::new()] {
-            fs::write(workshop.path(&path), &damaged).unwrap();
-            resume().failed(1, &[part]);
+        for damaged in [&whole[..whole.len() / 2], &ruined, &[]] {
+            fs::write(&path, damaged).unwrap();
+            resume().failed(1, &[part, "cannot be used", hint]);
         }
-        fs::write(workshop.path(&path), whole).unwrap();
+        fs::remove_file(&path).unwrap();
+        resume().failed(1, &[part, "cannot be used", hint]);
+        fs::write(&path, whole).unwrap();
     }
-    fs::remove_file(workshop.path("run/checkpoint/optim-2.bpk")).unwrap();
-    resume().failed(1, &["run/checkpoint/optim-2.bpk"]);
+    resume().trained();
     workshop.write("run/train.toml", "[train]\nepochs = 3\nepochs = 4\n");
     resume().failed(2, &["`run/train.toml`", "line 3"]);
+}
+
+/// A bit turned at 100 places of a checkpoint's files.
+#[test]
+fn a_checkpoint_with_a_flipped_bit_is_refused() {
+    let workshop = Workshop::new();
+    let keep = ["--set", "checkpoint.keep_last=2", "--checkpoint-every", "3 steps"];
+    workshop.train_tiny("run", &keep).trained();
+    let hint = "hint: go on from the checkpoint before it with `--from 6`";
+    let files = ["model-8.bpk", "optim-8.bpk", "scheduler-8.bpk", "state.toml"];
+    let mut random = 1_u64;
+    for round in 0..100 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let file = files[round % files.len()];
+        let path = workshop.path("run/checkpoints/step-8").join(file);
+        let whole = fs::read(&path).unwrap();
+        let mut damaged = whole.clone();
+        let bit = (random >> 20) as usize % (8 * whole.len());
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, damaged).unwrap();
+        workshop.train(&["--resume", "run"]).failed(1, &[file, "cannot be used", hint]);
+        fs::write(&path, whole).unwrap();
+    }
+    workshop.train(&["--resume", "run"]).trained();
+}
+
+/// A file system of 1 MB, which takes the first files of the run but not all.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_ends_the_run_and_leaves_what_was_there() {
+    let workshop = Workshop::new();
+    fs::create_dir(workshop.path("small")).unwrap();
+    let small = workshop.path("small");
+    let mount = |size: &str| {
+        let options = ["-t", "tmpfs", "-o", size, "tmpfs"];
+        Command::new("mount").args(options).arg(&small).stderr(Stdio::null()).status()
+    };
+    if !mount("size=600k").is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: this user may not mount a small file system");
+        return;
+    }
+    let keep = ["--set", "checkpoint.keep_last=100", "--checkpoint-every", "1 step"];
+    let run =
+        workshop.train_tiny("small/run", &[&keep[..], &["--set", "train.epochs=50"]].concat());
+    run.failed(1, &["cannot write `small/run/", "No space left on device"]);
+    // Room again, and nothing lost: the last checkpoint is whole.
+    assert!(mount("remount,size=64m").unwrap().success());
+    let run = workshop.train(&["--resume", "small/run", "--set", "train.epochs=3"]);
+    assert!(Command::new("umount").arg(&small).status().unwrap().success());
+    run.trained().says(&["resuming after epoch "]);
 }
 
 #[test]

@@ -1,13 +1,24 @@
-use std::{collections::BTreeMap, fs, path::Path, thread, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
 
 use burn_pack::Reader;
 
 use crate::Workshop;
 
-/// Dropout everywhere, and a schedule that does not depend on the budget.
-const NOISY: [&str; 2] = [
+/// Dropout everywhere, and a moving average of the weights.
+const NOISY: [&str; 6] = [
     "--set",
     "model.dropout={ embedding = 0.2, residual = 0.2, attention = 0.1, activation = 0.1 }",
+    "--set",
+    "train.word_dropout=0.1",
+    "--set",
+    "train.ema_decay=0.9",
 ];
 
 #[test]
@@ -17,7 +28,7 @@ fn a_resumed_run_equals_an_uninterrupted_one_bit_for_bit() {
         let device = ["--device", device];
         let train = |run: &str, epochs: &str| {
             let epochs = ["--set", epochs];
-            workshop.train_tiny(run, &[device, NOISY, epochs].concat()).trained();
+            workshop.train_tiny(run, &[&device[..], &NOISY, &epochs].concat()).trained();
         };
         train("whole", "train.epochs=4");
         train("parts", "train.epochs=2");
@@ -31,7 +42,7 @@ fn a_resumed_run_equals_an_uninterrupted_one_bit_for_bit() {
 }
 
 #[test]
-fn a_run_stopped_within_an_epoch_goes_on_from_the_epoch_before() {
+fn a_run_that_ended_within_an_epoch_goes_on_there() {
     let workshop = Workshop::new();
     let train = |run: &str, stop: &[&str]| {
         let epochs = ["--set", "train.epochs=3"];
@@ -40,7 +51,134 @@ fn a_run_stopped_within_an_epoch_goes_on_from_the_epoch_before() {
     train("whole", &[]);
     train("parts", &["--set", "train.max_steps=6"]);
     let run = workshop.train(&["--resume", "parts", "--set", "train.max_steps=1000"]).trained();
-    run.says(&["resuming after epoch 1 (update 4)"]);
+    run.says(&["resuming after epoch 1 and 2 batches (update 6)"]);
+    assert_same(&workshop, "whole", "parts");
+}
+
+/// Checkpoints where they hurt most: before, at and after a validation, and at the end of an epoch;
+/// gone on from any of them.
+#[test]
+fn any_checkpoint_leads_to_the_same_end() {
+    let workshop = Workshop::new();
+    let settings = ["train.epochs=3", "validation.every_steps=3", "checkpoint.keep_last=100"];
+    let mut arguments = NOISY.to_vec();
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    arguments.extend(["--checkpoint-every", "1 step"]);
+    workshop.train_tiny("whole", &arguments).trained();
+    workshop.train_tiny("parts", &arguments).trained();
+    // Four batches an epoch.
+    for (step, place) in [
+        (11, "epoch 2 and 3 batches"),
+        (8, "epoch 1 and 4 batches"),
+        (6, "epoch 1 and 2 batches"),
+        (2, "epoch 0 and 2 batches"),
+    ] {
+        let step = step.to_string();
+        let run = workshop.train(&["--resume", "parts", "--from", &step]).trained();
+        run.says(&[&format!("resuming after {place} (update {step})")]);
+        assert_same(&workshop, "whole", "parts");
+    }
+    let run = workshop.train(&["--resume", "parts", "--from", "99"]);
+    run.failed(1, &["it has no checkpoint of update 99, but of: 1, 2, 3,"]);
+}
+
+#[test]
+fn the_last_checkpoints_are_kept() {
+    let workshop = Workshop::new();
+    let checkpoints = |run: &str, arguments: &[&str]| {
+        workshop.train_tiny(run, arguments).trained();
+        let mut names: Vec<String> = fs::read_dir(workshop.path(run).join("checkpoints"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(checkpoints("one", &[]), ["step-8"]);
+    let three = ["--checkpoint-every", "3 steps", "--set", "checkpoint.keep_last=3"];
+    assert_eq!(checkpoints("three", &three), ["step-3", "step-6", "step-8"]);
+    let often = ["--checkpoint-every", "0.00001 min", "--set", "checkpoint.keep_last=2"];
+    assert_eq!(checkpoints("often", &often), ["step-7", "step-8"]);
+}
+
+/// A checkpoint that a run stopped at lies between the batches of an update, in epochs that end with
+/// a smaller one, or before a validation that is then made.
+#[test]
+fn updates_of_several_batches_and_a_falling_rate_go_on_as_well() {
+    let workshop = Workshop::new();
+    let settings = [
+        "train.epochs=6",
+        "train.accumulate=3",
+        "train.schedule=reduce-on-plateau",
+        "train.plateau_patience=1",
+        "train.learning_rate=0.2",
+        "checkpoint.keep_last=100",
+        "checkpoint.keep_best=2",
+    ];
+    let mut arguments = NOISY.to_vec();
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    arguments.extend(["--checkpoint-every", "1 step"]);
+    let run = workshop.train_tiny("whole", &arguments).trained();
+    run.says(&["learning rate: ", "as the last validation found no better model"]);
+    workshop.train_tiny("parts", &arguments).trained();
+    // Two updates an epoch, of three batches and of one.
+    for (step, place) in [
+        (11, "epoch 5 and 3 batches"),
+        (7, "epoch 3 and 3 batches"),
+        (4, "epoch 1 and 4 batches"),
+        (1, "epoch 0 and 3 batches"),
+    ] {
+        let step = step.to_string();
+        let run = workshop.train(&["--resume", "parts", "--from", &step]).trained();
+        run.says(&[&format!("resuming after {place} (update {step})")]);
+        assert_same(&workshop, "whole", "parts");
+    }
+    let average = |run: &str, which: &[&str]| {
+        let output = format!("{run}/average");
+        workshop.train(&[&["average", run, "--output", &output], which].concat()).trained();
+        fs::read(workshop.path(&output).join("model.safetensors")).unwrap()
+    };
+    let last = average("whole", &["--last", "2"]);
+    assert!(average("parts", &["--last", "2"]) == last);
+    assert!(average("parts", &["--best", "2"]) == average("whole", &["--best", "2"]));
+}
+
+/// Asked to stop, again and again, at whatever place it happens to be.
+#[cfg(unix)]
+#[test]
+fn a_stopped_run_says_how_to_go_on_and_equals_an_uninterrupted_one() {
+    let workshop = Workshop::new();
+    let mut arguments = NOISY.to_vec();
+    arguments.extend(["--set", "train.epochs=400", "--set", "validation.every_epochs=50"]);
+    arguments.extend(["--checkpoint-every", "20 epochs"]);
+    workshop.train_tiny("whole", &arguments).trained();
+
+    let files = ["--source", "source.txt", "--target", "target.txt.gz"];
+    let mut command = workshop.command(&crate::tiny(&files, "parts", &arguments));
+    let mut stops = 0;
+    for signal in ["TERM", "INT", "TERM", "INT"] {
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let first = saved(&workshop.path("parts")).map(|(step, _)| step);
+        // Training has begun once the configuration is there; then some updates more.
+        while !workshop.path("parts/train.toml").exists() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(300));
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        if said.contains("stopped after update") {
+            assert!(said.contains("train --resume parts"), "{said}");
+            let last = saved(&workshop.path("parts")).map(|(step, _)| step);
+            assert!(last >= first, "{first:?} {last:?}");
+            stops += 1;
+        }
+        command = workshop.command(&["--resume", "parts"]);
+    }
+    assert!(stops > 0, "the run was over before it could be stopped");
+    workshop.train(&["--resume", "parts"]).trained();
     assert_same(&workshop, "whole", "parts");
 }
 
@@ -62,14 +200,12 @@ fn a_killed_run_goes_on_as_if_nothing_had_happened() {
     let files = ["--source", "lines.txt", "--target", "lines.txt"];
     let mut arguments = NOISY.to_vec();
     arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    arguments.extend(["--checkpoint-every", "7 steps"]);
     workshop.train_tiny_on(&files, "whole", &arguments).trained();
 
     let mut child = workshop.start_tiny_on(&files, "parts", &arguments);
-    let epoch = || {
-        let state = fs::read_to_string(workshop.path("parts/state.toml")).unwrap_or_default();
-        state.lines().find_map(|line| line.strip_prefix("epoch = ")?.parse::<usize>().ok())
-    };
-    while epoch().is_none_or(|epoch| epoch < 3) && child.try_wait().unwrap().is_none() {
+    let step = || saved(&workshop.path("parts")).map_or(0, |(step, _)| step);
+    while step() < 30 && child.try_wait().unwrap().is_none() {
         thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap();
@@ -83,11 +219,11 @@ fn what_a_killed_run_left_half_written_is_not_in_the_way() {
     let workshop = Workshop::new();
     workshop.train_tiny("whole", &["--set", "train.epochs=3"]).trained();
     workshop.train_tiny("parts", &[]).trained();
-    for name in ["checkpoint/model-3.bpk", "checkpoint/optim-3.bpk", "state.toml.partial"] {
-        workshop.write(&format!("parts/{name}"), "half");
-    }
+    fs::create_dir(workshop.path("parts/checkpoints/step-12.partial")).unwrap();
+    workshop.write("parts/checkpoints/step-12.partial/model-12.bpk", "half");
     workshop.train(&["--resume", "parts", "--set", "train.epochs=3"]).trained();
     assert_same(&workshop, "whole", "parts");
+    assert!(!workshop.path("parts/checkpoints/step-12.partial").exists());
 }
 
 #[test]
@@ -111,18 +247,36 @@ fn assert_same(workshop: &Workshop, first: &str, second: &str) {
     );
     assert_eq!(weights(&first), weights(&second));
     let state = |run: &Path| {
-        let state = fs::read_to_string(run.join("state.toml")).unwrap();
-        let lines = state.lines().filter(|line| !line.starts_with("seconds = "));
+        let (_, folder) = saved(run).unwrap();
+        let state = fs::read_to_string(folder.join("state.toml")).unwrap();
+        // The files differ in the numbers by which weights are known.
+        let lines = state.lines().take_while(|line| *line != "[files]");
+        let lines =
+            lines.filter(|line| !line.starts_with("seconds = ") && !line.starts_with("# SHA"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(state(&first), state(&second));
 }
 
+/// The last checkpoint: its update and its folder.
+fn saved(run: &Path) -> Option<(usize, PathBuf)> {
+    let folders = fs::read_dir(run.join("checkpoints")).ok()?;
+    let step = |path: &Path| path.file_name()?.to_str()?.strip_prefix("step-")?.parse().ok();
+    folders
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter_map(|path| Some((step(&path)?, path)))
+        .max()
+}
+
 /// Weights, optimizer moments and counts of a run's checkpoint, by the path of the weight.
 fn weights(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
-    for file in fs::read_dir(run.join("checkpoint")).unwrap() {
+    let (_, folder) = saved(run).unwrap();
+    for file in fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "bpk") {
+            continue;
+        }
         let part = path.file_stem().unwrap().to_string_lossy().into_owned();
         let part = part.split('-').next().unwrap().to_owned();
         let reader = Reader::from_file(&path).unwrap();

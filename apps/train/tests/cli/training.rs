@@ -1,4 +1,4 @@
-use std::{fs, time::Instant};
+use std::{collections::BTreeMap, fs, path::Path, time::Instant};
 
 use burn::tensor::Device;
 use tx_infer::Translator;
@@ -37,6 +37,83 @@ fn a_quiet_run_prints_nothing() {
     let run = workshop.train_tiny("run", &["--quiet"]).trained();
     assert_eq!(run.stderr, "");
     assert!(workshop.path("run/model.safetensors").is_file());
+}
+
+/// The first update throws all weights to 1e30, whose products are beyond every number.
+#[test]
+fn a_loss_that_is_no_number_stops_before_the_update_or_leaves_batches_out() {
+    let workshop = Workshop::new();
+    let arguments = ["--set", "train.learning_rate=1e30", "--checkpoint-every", "1 step"];
+    let run = workshop.train_tiny("stopped", &arguments);
+    run.failed(1, &["of step 2 (epoch 1, batch 2) is NaN: the update is not made", "hint: lower"]);
+    assert!(workshop.path("stopped/checkpoints/step-1").is_dir());
+
+    let skip = [&arguments[..], &["--on-nonfinite", "skip"]].concat();
+    let run = workshop.train_tiny("skipped", &skip).trained();
+    let warnings = run.stderr.lines().filter(|line| line.starts_with("warning: the ")).count();
+    assert_eq!(warnings, 7, "{}", run.stderr);
+}
+
+#[test]
+fn runs_are_compared_and_reported() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("one", &[]).trained();
+    workshop.train_tiny("two", &["--seed", "2", "--set", "model.d_ff=24"]).trained();
+    let table = workshop.train(&["compare", "one", "two"]).stdout;
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let lines: Vec<_> = table.lines().map(words).collect();
+    for line in [
+        &["one", "two"][..],
+        &["updates", "8", "8"],
+        &["train.seed", "1", "2"],
+        &["model.d_ff", "16", "24"],
+    ] {
+        assert!(lines.contains(&line.iter().map(|&word| word.to_owned()).collect()), "{table}");
+    }
+    assert!(!table.contains("train.epochs"), "{table}");
+
+    let page = workshop.path("one/report.html");
+    let before = fs::read_to_string(&page).unwrap();
+    fs::remove_file(&page).unwrap();
+    assert_eq!(workshop.train(&["report", "one"]).stdout, "one/report.html\n");
+    assert_eq!(fs::read_to_string(&page).unwrap(), before);
+    assert!(before.contains("<svg class=\"attention\"") && before.contains("<polyline"));
+}
+
+/// On the same device twice, as a stand-in for two; without dropout, whose numbers are drawn in
+/// the order in which devices come.
+#[test]
+fn two_devices_learn_what_one_does() {
+    let workshop = Workshop::new();
+    let settings = [
+        "--set",
+        "train.accumulate=2",
+        "--set",
+        "model.dropout={ embedding = 0.0, residual = 0.0 }",
+    ];
+    workshop.train_tiny("one", &settings).trained();
+    let run =
+        workshop.train_tiny("two", &[&settings[..], &["--device", "cpu,cpu"]].concat()).trained();
+    run.says(&["device: cpu, cpu"]);
+    let [one, two] = ["one", "two"].map(|run| {
+        let path = workshop.path(run).join("model.safetensors");
+        let bytes = fs::read(path).unwrap();
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let mut numbers = BTreeMap::new();
+        for (name, tensor) in tensors.tensors() {
+            let (whole, _) = tensor.data().as_chunks::<4>();
+            let values: Vec<f32> = whole.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            numbers.insert(name, values);
+        }
+        numbers
+    });
+    for (name, one) in one {
+        for (one, two) in one.iter().zip(&two[&name]) {
+            assert!((one - two).abs() < 1e-4, "{name}: {one} and {two}");
+        }
+    }
+    let run = workshop.train_tiny("odd", &["--device", "cpu,cpu"]);
+    run.failed(2, &["`accumulate` = 1 batches an update cannot be shared evenly by 2 devices"]);
 }
 
 #[test]
@@ -138,7 +215,8 @@ fn every_epoch_is_whole_however_many_batches_it_has() {
     let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
     let run = workshop.train_tiny_on(&files, "run", &settings).trained();
 
-    let state = fs::read_to_string(workshop.path("run/state.toml")).unwrap();
+    let last = fs::read_dir(workshop.path("run/checkpoints")).unwrap().next().unwrap().unwrap();
+    let state = fs::read_to_string(last.path().join("state.toml")).unwrap();
     assert!(state.contains("epoch = 6\n"), "{state}\n{}", run.stderr);
     let steps: Vec<usize> = run
         .stderr
@@ -149,4 +227,46 @@ fn every_epoch_is_whole_however_many_batches_it_has() {
     let updates: Vec<usize> = steps.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let differ = updates.iter().any(|count| *count != updates[0]);
     assert!(differ, "the premise of this test does not hold: {updates:?}");
+}
+
+/// Weight by weight: the mean of two and of one.
+#[test]
+fn checkpoints_are_averaged() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &["--set", "checkpoint.keep_last=3"]).trained();
+    let average = |last: &str, output: &str| {
+        workshop.train(&["average", "run", "--last", last, "--output", output]).trained()
+    };
+    average("2", "two").says(&["bundle: two (mean of updates 4, 8)"]);
+    average("1", "last").says(&["(mean of updates 8)"]);
+    // Gone back to the one before, the last one is that of update 4.
+    let settings = ["--from", "4", "--set", "train.max_steps=4"];
+    workshop.train(&[&["--resume", "run"], &settings[..]].concat()).trained();
+    average("1", "first").says(&["(mean of updates 4)"]);
+
+    let [two, last, first] = ["two", "last", "first"].map(|name| weights(&workshop.path(name)));
+    assert_ne!(first, last);
+    for (name, two) in &two {
+        for ((two, first), last) in two.iter().zip(&first[name]).zip(&last[name]) {
+            let mean = ((f64::from(*first) + f64::from(*last)) / 2.0) as f32;
+            assert_eq!(*two, mean, "{name}");
+        }
+    }
+    workshop.train(&["average", "run", "--last", "5"]).failed(
+        1,
+        &[
+            "`run` has 1 checkpoints, asked for the mean of 5",
+            "hint: `--set checkpoint.keep_last=N`",
+        ],
+    );
+}
+
+/// The weights of a bundle by name.
+fn weights(bundle: &Path) -> BTreeMap<String, Vec<f32>> {
+    let bytes = fs::read(bundle.join("model.safetensors")).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let numbers = |data: &[u8]| {
+        data.chunks_exact(4).map(|x| f32::from_le_bytes(x.try_into().unwrap())).collect()
+    };
+    tensors.iter().map(|(name, tensor)| (name.to_owned(), numbers(tensor.data()))).collect()
 }

@@ -1,0 +1,322 @@
+//! What a run tells programs: `metrics.jsonl` in its folder, a line of JSON for every so many updates
+//! and for every validation, and the same for TensorBoard.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use tx_infer::file::write_whole;
+
+use crate::{
+    error::TrainError, sample::Sample, step::StepOutput, tensorboard::EventFile,
+    validate::Validation,
+};
+
+/// In the folder of a run.
+const FILE: &str = "metrics.jsonl";
+/// The folder of event files there.
+const EVENTS: &str = "tensorboard";
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Record {
+    /// What the updates since the last such line gave, together.
+    Training {
+        /// The last of these updates.
+        step: usize,
+        /// Its epoch, from 1.
+        epoch: usize,
+        /// Seconds of training and validation so far.
+        seconds: f64,
+        /// Nats per target token, with smoothing and dropout.
+        loss: f64,
+        /// `e^loss`
+        perplexity: f64,
+        /// Share of target tokens that had the highest logit.
+        accuracy: f64,
+        /// Of the last update.
+        learning_rate: f64,
+        /// Of the last update, before clipping.
+        gradient_norm: f64,
+        /// Without padding; making the batches and validation are not counted.
+        source_tokens_per_second: f64,
+        /// The same of the target.
+        target_tokens_per_second: f64,
+        /// The most memory that the process has held, in 10⁶ bytes; only where the system tells.
+        peak_megabytes: Option<f64>,
+    },
+    /// What a validation found.
+    Validation {
+        /// After this update.
+        step: usize,
+        /// Its epoch, from 1.
+        epoch: usize,
+        /// Seconds of training and validation so far.
+        seconds: f64,
+        /// Whether this is the best model so far.
+        best: bool,
+        /// What was found.
+        #[serde(flatten)]
+        found: Validation,
+        /// `e^loss`
+        perplexity: f64,
+    },
+}
+
+impl Record {
+    fn to_tensorboard(&self, events: &mut EventFile) -> io::Result<()> {
+        match self {
+            Self::Training {
+                step,
+                loss,
+                perplexity,
+                accuracy,
+                learning_rate,
+                gradient_norm,
+                target_tokens_per_second,
+                ..
+            } => events.scalars(
+                *step,
+                &[
+                    ("training/loss", *loss),
+                    ("training/perplexity", *perplexity),
+                    ("training/accuracy", *accuracy),
+                    ("training/learning_rate", *learning_rate),
+                    ("training/gradient_norm", *gradient_norm),
+                    ("training/target_tokens_per_second", *target_tokens_per_second),
+                ],
+            ),
+            Self::Validation { step, found, perplexity, .. } => {
+                events.scalars(
+                    *step,
+                    &[
+                        ("validation/loss", found.loss),
+                        ("validation/perplexity", *perplexity),
+                        ("validation/accuracy", found.accuracy),
+                        ("validation/bleu", found.bleu),
+                        ("validation/exact_match", found.exact_match),
+                    ],
+                )?;
+                if found.samples.is_empty() {
+                    return Ok(());
+                }
+                let cell = |text: &str| text.replace('|', "\\|");
+                let mut table = "| source | reference | hypothesis |\n|---|---|---|\n".to_owned();
+                for Sample { source, reference, hypothesis, .. } in &found.samples {
+                    table += &format!(
+                        "| {} | {} | {} |\n",
+                        cell(source),
+                        cell(reference),
+                        cell(hypothesis)
+                    );
+                }
+                events.text(*step, "validation/samples", &table)
+            }
+        }
+    }
+
+    /// The update it stands behind.
+    pub fn step(&self) -> usize {
+        match self {
+            Self::Training { step, .. } | Self::Validation { step, .. } => *step,
+        }
+    }
+}
+
+/// The file, and what it has not been told yet.
+#[derive(Debug)]
+pub struct Metrics {
+    path: PathBuf,
+    file: File,
+    events: EventFile,
+    /// Updates from one line to the next.
+    every: usize,
+    sum: StepOutput,
+    /// Seconds of the updates in `sum`.
+    took: f64,
+}
+
+/// What an update was made with.
+#[derive(Debug, Clone, Copy)]
+pub struct Update {
+    /// Its number, from 1.
+    pub step: usize,
+    /// Its epoch, from 1.
+    pub epoch: usize,
+    /// Seconds of training and validation so far.
+    pub seconds: f64,
+    /// Seconds it took.
+    pub took: f64,
+    /// The learning rate.
+    pub learning_rate: f64,
+    /// The length of the gradient, before clipping.
+    pub gradient_norm: f64,
+}
+
+impl Metrics {
+    /// Goes on with the file of the run in `run` after update `step`; lines of later updates, which
+    /// are made again, are dropped. A line for each `every` updates.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or written.
+    pub fn open(run: &Path, step: usize, every: usize) -> Result<Self, TrainError> {
+        let path = run.join(FILE);
+        let kept = match File::open(&path) {
+            Ok(file) => lines_until(file, step)
+                .map_err(|source| TrainError::Read { path: path.clone(), source })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(source) => return Err(TrainError::Read { path, source }),
+        };
+        let open = || {
+            fs::create_dir_all(run)?;
+            write_whole(&path, kept.as_bytes())?;
+            OpenOptions::new().append(true).open(&path)
+        };
+        let file = open().map_err(|source| TrainError::Write { path: path.clone(), source })?;
+        let folder = run.join(EVENTS);
+        let events = EventFile::create(&folder, step)
+            .map_err(|source| TrainError::Write { path: folder, source })?;
+        Ok(Self { path, file, events, every, sum: StepOutput::default(), took: 0.0 })
+    }
+
+    /// Notes an update.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn update(&mut self, output: &StepOutput, update: Update) -> Result<(), TrainError> {
+        self.sum.add(output);
+        self.took += update.took;
+        if !update.step.is_multiple_of(self.every) {
+            return Ok(());
+        }
+        let (sum, took) = (std::mem::take(&mut self.sum), std::mem::take(&mut self.took));
+        let per_second = |tokens: usize| tokens as f64 / took.max(1e-9);
+        self.write(&Record::Training {
+            step: update.step,
+            epoch: update.epoch,
+            seconds: update.seconds,
+            loss: sum.loss(),
+            perplexity: sum.loss().exp(),
+            accuracy: sum.accuracy(),
+            learning_rate: update.learning_rate,
+            gradient_norm: update.gradient_norm,
+            source_tokens_per_second: per_second(sum.source_tokens),
+            target_tokens_per_second: per_second(sum.target_tokens),
+            peak_megabytes: peak_megabytes(),
+        })
+    }
+
+    /// Notes a line.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn write(&mut self, record: &Record) -> Result<(), TrainError> {
+        let line = serde_json::to_string(record).map_err(io::Error::other);
+        line.and_then(|line| self.file.write_all(format!("{line}\n").as_bytes()))
+            .and_then(|()| record.to_tensorboard(&mut self.events))
+            .map_err(|source| TrainError::Write { path: self.path.clone(), source })
+    }
+}
+
+/// What the file of the run in `run` says.
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn read(run: &Path) -> Result<Vec<Record>, TrainError> {
+    let path = run.join(FILE);
+    let text = fs::read_to_string(&path).map_err(|source| TrainError::Read { path, source })?;
+    // The last line may be under way.
+    Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect())
+}
+
+/// The lines up to update `step`. A line that is no record, such as one cut short by a crash, ends
+/// them.
+fn lines_until(file: File, step: usize) -> io::Result<String> {
+    let mut kept = String::new();
+    for line in BufReader::new(file).lines() {
+        let line = line?;
+        match serde_json::from_str::<Record>(&line) {
+            Ok(record) if record.step() <= step => kept += &(line + "\n"),
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    Ok(kept)
+}
+
+/// The most memory this process has held, in units of 10^6 bytes; none where the system does not
+/// tell as Linux does.
+fn peak_megabytes() -> Option<f64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: f64 = peak.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kibibytes * 1024.0 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(step: usize) -> Update {
+        Update {
+            step,
+            epoch: 1,
+            seconds: step as f64,
+            took: 0.5,
+            learning_rate: 0.1,
+            gradient_norm: 2.0,
+        }
+    }
+
+    fn steps(run: &Path) -> Vec<usize> {
+        let text = fs::read_to_string(run.join(FILE)).unwrap();
+        text.lines().map(|line| serde_json::from_str::<Record>(line).unwrap().step()).collect()
+    }
+
+    /// Two updates: 10 and 30 nats over 10 target tokens each, 0.5 seconds each.
+    #[test]
+    fn a_line_is_the_mean_of_its_updates() {
+        let run = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::open(run.path(), 0, 2).unwrap();
+        for (step, loss_sum) in [(1, 10.0), (2, 30.0), (3, 99.0)] {
+            let output = StepOutput { loss_sum, correct: 4, target_tokens: 10, source_tokens: 20 };
+            metrics.update(&output, update(step)).unwrap();
+        }
+        let text = fs::read_to_string(run.path().join(FILE)).unwrap();
+        let Record::Training {
+            step,
+            loss,
+            accuracy,
+            source_tokens_per_second,
+            target_tokens_per_second,
+            ..
+        } = serde_json::from_str(text.trim_end()).unwrap()
+        else {
+            panic!("{text}")
+        };
+        assert_eq!((step, loss, accuracy), (2, 2.0, 0.4));
+        assert_eq!((source_tokens_per_second, target_tokens_per_second), (40.0, 20.0));
+    }
+
+    #[test]
+    fn what_is_done_again_is_noted_once() {
+        let run = tempfile::tempdir().unwrap();
+        let output = StepOutput { target_tokens: 1, ..StepOutput::default() };
+        let mut metrics = Metrics::open(run.path(), 0, 1).unwrap();
+        (1..=5).for_each(|step| metrics.update(&output, update(step)).unwrap());
+        // Killed within a line.
+        metrics.file.write_all(b"{\"kind\":\"training\",\"st").unwrap();
+        let mut metrics = Metrics::open(run.path(), 3, 1).unwrap();
+        assert_eq!(steps(run.path()), [1, 2, 3]);
+        (4..=6).for_each(|step| metrics.update(&output, update(step)).unwrap());
+        assert_eq!(steps(run.path()), [1, 2, 3, 4, 5, 6]);
+    }
+}

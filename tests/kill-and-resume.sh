@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Kills a training run with SIGKILL at random moments, goes on with it, and compares its end with
+# that of a run that was never killed: every update's loss, and the last weights, optimiser and all.
+#
+#     tests/kill-and-resume.sh TRAIN [TRIALS] [ARGUMENT ...]
+#
+# TRAIN is the program `train`; TRIALS how often it is killed, 50 if not given; the arguments say
+# what to train. Each trial is a run of its own, killed once, resumed and let to its end.
+set -euo pipefail
+
+train=$(realpath "$1")
+trials=${2:-50}
+shift; [ $# -gt 0 ] && shift
+arguments=("$@")
+if [ $# -eq 0 ]; then
+    arguments=(--recipe reverse
+        --set data.train_pairs=3000 --set data.valid_pairs=60 --set train.epochs=3
+        --set train.accumulate=3 --set "train.batch={ sentences = 50 }" --set validation.every_steps=7
+        --set "model.dropout={ embedding = 0.1, residual = 0.1, attention = 0.1, activation = 0.1 }"
+        --set metrics.every_steps=1)
+fi
+arguments+=(--quiet --checkpoint-every "5 steps")
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+RANDOM=1
+
+# What must be the same: all that is written of the updates but their times, the best weights, and the
+# last ones.
+end_of() {
+    sed -E 's/"(seconds|[a-z_]*_per_second|peak_megabytes|validation_seconds)":[^,}]*[,}]//g' \
+        "$1/metrics.jsonl" | sha256sum
+    sha256sum <"$1/model.safetensors"
+    "$train" average "$1" --last 1 --output "$1/last" 2>/dev/null
+    sha256sum <"$1/last/model.safetensors"
+}
+
+began=$(date +%s%N)
+"$train" "${arguments[@]}" --run whole
+length=$((($(date +%s%N) - began) / 1000000))
+end_of whole >whole.end
+echo "a whole run takes $length ms"
+
+same=0 killed=0
+for trial in $(seq "$trials"); do
+    rm -rf run
+    "$train" "${arguments[@]}" --run run &
+    process=$!
+    moment=$(((RANDOM * 32768 + RANDOM) % length))
+    sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
+    kill -9 "$process" 2>/dev/null && killed=$((killed + 1)) || true
+    wait "$process" 2>/dev/null || true
+    if compgen -G 'run/checkpoints/step-*[0-9]' >/dev/null; then
+        at=$(ls run/checkpoints | grep -o 'step-[0-9]*$' | sort -V | tail -n 1)
+        "$train" --resume run --quiet
+    else
+        # There is nothing to go on from before the first checkpoint.
+        at=nothing
+        rm -rf run
+        "$train" "${arguments[@]}" --run run
+    fi
+    if end_of run | cmp -s whole.end -; then
+        same=$((same + 1))
+    else
+        echo "trial $trial: another end"
+    fi
+    echo "trial $trial: killed after $moment ms, went on from $at"
+done
+echo "$same of $trials ends are the same; $killed runs were still going when killed"
+[ "$same" = "$trials" ]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use tx_infer::file::write_whole;
 
 use crate::{
-    error::TrainError, sample::Sample, step::StepOutput, tensorboard::EventFile,
-    validate::Validation,
+    checkpoint::RunState, error::TrainError, sample::Sample, step::StepOutput,
+    tensorboard::EventFile, validate::Validation,
 };
 
 /// In the folder of a run.
@@ -158,16 +158,16 @@ pub struct Update {
 }
 
 impl Metrics {
-    /// Goes on with the file of the run in `run` after update `step`; lines of later updates, which
-    /// are made again, are dropped. A line for each `every` updates.
+    /// Goes on with the file of the run in `run`, which stands at `state`; lines of what comes later,
+    /// and is done again, are dropped. A line for each `every` updates.
     ///
     /// # Errors
     ///
     /// When the file cannot be read or written.
-    pub fn open(run: &Path, step: usize, every: usize) -> Result<Self, TrainError> {
+    pub fn open(run: &Path, state: &RunState, every: usize) -> Result<Self, TrainError> {
         let path = run.join(FILE);
         let kept = match File::open(&path) {
-            Ok(file) => lines_until(file, step)
+            Ok(file) => lines_until(file, state)
                 .map_err(|source| TrainError::Read { path: path.clone(), source })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(source) => return Err(TrainError::Read { path, source }),
@@ -179,7 +179,7 @@ impl Metrics {
         };
         let file = open().map_err(|source| TrainError::Write { path: path.clone(), source })?;
         let folder = run.join(EVENTS);
-        let events = EventFile::create(&folder, step)
+        let events = EventFile::create(&folder, state.step)
             .map_err(|source| TrainError::Write { path: folder, source })?;
         Ok(Self { path, file, events, every, sum: StepOutput::default(), took: 0.0 })
     }
@@ -237,14 +237,21 @@ pub fn read(run: &Path) -> Result<Vec<Record>, TrainError> {
     Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// The lines up to update `step`. A line that is no record, such as one cut short by a crash, ends
-/// them.
-fn lines_until(file: File, step: usize) -> io::Result<String> {
+/// The lines up to where the run stands. A line that is no record, such as one cut short by a crash,
+/// ends them.
+fn lines_until(file: File, state: &RunState) -> io::Result<String> {
+    // The model may have been validated after the checkpoint of the same update.
+    let is_known = |record: &Record| match record {
+        Record::Training { step, .. } => *step <= state.step,
+        Record::Validation { step, .. } => {
+            *step < state.step || state.validated.is_some_and(|validated| *step <= validated)
+        }
+    };
     let mut kept = String::new();
     for line in BufReader::new(file).lines() {
         let line = line?;
         match serde_json::from_str::<Record>(&line) {
-            Ok(record) if record.step() <= step => kept += &(line + "\n"),
+            Ok(record) if is_known(&record) => kept += &(line + "\n"),
             Ok(_) => {}
             Err(_) => break,
         }
@@ -276,6 +283,10 @@ mod tests {
         }
     }
 
+    fn at(step: usize, validated: Option<usize>) -> RunState {
+        RunState { step, validated, ..RunState::default() }
+    }
+
     fn steps(run: &Path) -> Vec<usize> {
         let text = fs::read_to_string(run.join(FILE)).unwrap();
         text.lines().map(|line| serde_json::from_str::<Record>(line).unwrap().step()).collect()
@@ -285,7 +296,7 @@ mod tests {
     #[test]
     fn a_line_is_the_mean_of_its_updates() {
         let run = tempfile::tempdir().unwrap();
-        let mut metrics = Metrics::open(run.path(), 0, 2).unwrap();
+        let mut metrics = Metrics::open(run.path(), &RunState::default(), 2).unwrap();
         for (step, loss_sum) in [(1, 10.0), (2, 30.0), (3, 99.0)] {
             let output = StepOutput { loss_sum, correct: 4, target_tokens: 10, source_tokens: 20 };
             metrics.update(&output, update(step)).unwrap();
@@ -310,11 +321,32 @@ mod tests {
     fn what_is_done_again_is_noted_once() {
         let run = tempfile::tempdir().unwrap();
         let output = StepOutput { target_tokens: 1, ..StepOutput::default() };
-        let mut metrics = Metrics::open(run.path(), 0, 1).unwrap();
+        let mut metrics = Metrics::open(run.path(), &RunState::default(), 1).unwrap();
         (1..=5).for_each(|step| metrics.update(&output, update(step)).unwrap());
+        let found = Record::Validation {
+            step: 3,
+            epoch: 1,
+            seconds: 3.0,
+            best: true,
+            found: Validation {
+                loss: 1.0,
+                accuracy: 0.5,
+                bleu: 10.0,
+                bleu_signature: String::new(),
+                exact_match: 0.0,
+                samples: Vec::new(),
+                seconds: 1.0,
+            },
+            perplexity: 1.0,
+        };
+        let mut metrics = Metrics::open(run.path(), &at(3, None), 1).unwrap();
+        metrics.write(&found).unwrap();
         // Killed within a line.
         metrics.file.write_all(b"{\"kind\":\"training\",\"st").unwrap();
-        let mut metrics = Metrics::open(run.path(), 3, 1).unwrap();
+        // The checkpoint is of after that validation, or of before it.
+        drop(Metrics::open(run.path(), &at(3, Some(3)), 1).unwrap());
+        assert_eq!(steps(run.path()), [1, 2, 3, 3]);
+        let mut metrics = Metrics::open(run.path(), &at(3, None), 1).unwrap();
         assert_eq!(steps(run.path()), [1, 2, 3]);
         (4..=6).for_each(|step| metrics.update(&output, update(step)).unwrap());
         assert_eq!(steps(run.path()), [1, 2, 3, 4, 5, 6]);

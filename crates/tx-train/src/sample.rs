@@ -33,7 +33,7 @@ pub struct CrossAttention {
 }
 
 impl CrossAttention {
-    /// Has `model` write `target`, without `<bos>` and `<eos>`, to `source`.
+    /// Has `model` write `target`, without `<bos>`, to `source`.
     pub fn of(
         model: &Transformer,
         tokenizers: &Tokenizers,
@@ -44,6 +44,7 @@ impl CrossAttention {
         let words = |tokenizer: &Tokenizer, ids: &[u32]| -> Vec<String> {
             ids.iter().map(|&id| tokenizer.token(id).unwrap_or_default()).collect()
         };
+        let target = target.strip_suffix(&[EOS]).unwrap_or(target);
         let target = [&[BOS], target, &[EOS]].concat();
         let (from, to) = (words(&tokenizers.source, &source), &target[1..]);
         let to = words(&tokenizers.target, to);

@@ -246,7 +246,8 @@ impl Trainer {
                 &config.validation,
                 config.tokenizer.lowercase,
                 &plain,
-            ),
+            )
+            .with_batch_tokens(largest[0]),
             run: run.clone(),
             devices: once(autodiff)
                 .chain(others.into_iter().map(|device| device.inner().autodiff()))

@@ -53,6 +53,9 @@ impl Validation {
     }
 }
 
+/// Source tokens in a batch that is translated, where training's are larger.
+const BATCH_TOKENS: usize = 4_096;
+
 /// Checks models on the same pairs in the same way.
 pub struct Validator {
     loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
@@ -60,6 +63,8 @@ pub struct Validator {
     references: Vec<String>,
     lowercase: bool,
     config: ValidationConfig,
+    /// Source tokens in a batch that is translated, at most.
+    batch_tokens: usize,
     device: Device,
 }
 
@@ -84,8 +89,15 @@ impl Validator {
                 .collect(),
             lowercase,
             config: config.clone(),
+            batch_tokens: BATCH_TOKENS,
             device: device.clone(),
         }
+    }
+
+    /// Translates in batches no larger than that: those of training, so that checking takes no more
+    /// memory.
+    pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
+        Self { batch_tokens: batch_tokens.min(BATCH_TOKENS), ..self }
     }
 
     /// Checks `model`, which must be in validation form; `bundle` holds the same weights.
@@ -103,7 +115,9 @@ impl Validator {
 
         let search = SearchOptions { beam: self.config.beam, ..SearchOptions::default() };
         let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
-        let translator = Translator::new(bundle, &self.device).with_options(search)?;
+        let translator = Translator::new(bundle, &self.device)
+            .with_options(search)?
+            .with_batch_tokens(self.batch_tokens);
         let translations = translator.translate_batch(&self.sources)?;
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {

@@ -13,7 +13,8 @@ const LETTER: usize = 7;
 /// The number stands in the cell's tooltip.
 pub fn picture(attention: &CrossAttention) -> String {
     let CrossAttention { source, target, weights } = attention;
-    let (width, height) = (ROOM + CELL * source.len(), ROOM + CELL * target.len());
+    // The last word at the top leans out on the right.
+    let (width, height) = (2 * ROOM + CELL * source.len(), ROOM + CELL * target.len());
     let mut text = format!(
         "<svg class=\"attention\" viewBox=\"0 0 {width} {height}\" style=\"max-width: {width}px\" \
          role=\"img\" aria-label=\"cross-attention\">\n"
@@ -46,9 +47,11 @@ pub fn picture(attention: &CrossAttention) -> String {
 
 /// What fits beside the cells.
 fn shortened(word: &str) -> String {
+    // The sign between a word and its punctuation, which few fonts have.
+    let word = word.replace('\u{ffed}', "▪");
     let most = ROOM / LETTER - 1;
     if word.chars().count() <= most {
-        return word.to_owned();
+        return word;
     }
     word.chars().take(most - 1).chain(['…']).collect()
 }

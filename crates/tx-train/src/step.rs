@@ -234,10 +234,7 @@ mod tests {
         }
     }
 
-    /// Batches of different numbers of tokens, so that a mean of means would be another gradient.
-    #[test]
-    fn batches_one_after_the_other_or_on_several_devices_are_one_large_batch() {
-        let device = Device::flex().autodiff();
+    fn model(clip_norm: f64, device: &Device) -> Seq2Seq {
         device.seed(1);
         let config = ModelConfig {
             d_model: 8,
@@ -250,8 +247,47 @@ mod tests {
             ..ModelConfig::default()
         };
         let vocab = VocabSizes { source: 12, target: 12 };
-        let model = Transformer::new(&config, vocab, &device).unwrap();
-        let model = Seq2Seq::new(model, 0.1, 0.0);
+        Seq2Seq::new(Transformer::new(&config, vocab, device).unwrap(), 0.1, clip_norm)
+    }
+
+    /// Gives every weight the same gradient.
+    struct Fill<'a> {
+        gradients: &'a mut GradientsParams,
+        value: f64,
+    }
+
+    impl ModuleVisitor for Fill<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let gradient = param.val().inner().full_like(self.value);
+            self.gradients.register::<D>(param.id, gradient);
+        }
+    }
+
+    /// N weights with the gradient -0.5 each: together 0.5 √N long, which is 1 once each is -1/√N.
+    #[test]
+    fn a_long_gradient_is_scaled_down_and_a_short_one_let_be() {
+        let device = Device::flex().autodiff();
+        for (clip_norm, clipped) in [(1.0, true), (1e6, false), (0.0, false)] {
+            let model = model(clip_norm, &device);
+            let root = (model.num_params() as f64).sqrt();
+            let mut gradients = GradientsParams::new();
+            model.visit(&mut Fill { gradients: &mut gradients, value: -0.5 });
+            let norm = model.clip(&mut gradients);
+            assert!((norm - 0.5 * root).abs() < 1e-4 * root, "{norm}");
+            let mut expected = GradientsParams::new();
+            let value = if clipped { -1.0 / root } else { -0.5 };
+            model.visit(&mut Fill { gradients: &mut expected, value });
+            let mut same = Same { one: &expected, other: &gradients, compared: 0 };
+            model.visit(&mut same);
+            assert!(same.compared > 30, "{}", same.compared);
+        }
+    }
+
+    /// Batches of different numbers of tokens, so that a mean of means would be another gradient.
+    #[test]
+    fn batches_one_after_the_other_or_on_several_devices_are_one_large_batch() {
+        let device = Device::flex().autodiff();
+        let model = model(0.0, &device);
         let pairs: Vec<EncodedPair> = (0..6_u32)
             .map(|i| EncodedPair {
                 source: (0..i + 2).map(|j| 4 + (i + j) % 8).chain([2]).collect(),

@@ -318,8 +318,8 @@ impl Running<'_> {
         self.metrics.write(&record)?;
         report::write(&self.setup.run)?;
         if self.is_out_of_patience() {
-            let since = self.state.since_best;
-            self.progress.say(&format!("ending: no better model in {since} validations"));
+            let last = self.last_validations();
+            self.progress.say(&format!("ending: the last {last} found no better model"));
         }
         *lock(&self.setup.validation) = Some(found);
         if is_kept {
@@ -338,13 +338,18 @@ impl Running<'_> {
             let rate = self.learning_rate();
             learner.load_scheduler(rate.to_record());
             let next = rate.at(self.state.step + 1);
-            let last = match since {
-                1 => "validation".to_owned(),
-                _ => format!("{since} validations"),
-            };
+            let last = self.last_validations();
             self.progress.say(&format!(
                 "learning rate: {next:.3e}, as the last {last} found no better model"
             ));
+        }
+    }
+
+    /// Those since the best model, in words.
+    fn last_validations(&self) -> String {
+        match self.state.since_best {
+            1 => "validation".into(),
+            count => format!("{count} validations"),
         }
     }
 

@@ -80,6 +80,42 @@ fn runs_are_compared_and_reported() {
     assert!(before.contains("<svg class=\"attention\"") && before.contains("<polyline"));
 }
 
+/// Far too high a rate at first. What it must be after each validation follows from which of them
+/// found a better model, by the rule of `docs/training.md`.
+#[test]
+fn a_rate_falls_and_a_run_ends_when_nothing_gets_better() {
+    let workshop = Workshop::new();
+    let settings = [
+        "train.epochs=200",
+        "train.schedule=reduce-on-plateau",
+        "train.learning_rate=0.3",
+        "train.plateau_patience=2",
+        "train.plateau_factor=0.25",
+        "validation.patience=5",
+        "metrics.every_steps=1",
+    ];
+    let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
+    let run = workshop.train_tiny("run", &settings).trained();
+    run.says(&["ending: the last 5 validations found no better model"]);
+    let (mut rate, mut since, mut falls) = (0.3, 0, 0);
+    for line in fs::read_to_string(workshop.path("run/metrics.jsonl")).unwrap().lines() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        if record["kind"] == "training" {
+            let found = record["learning_rate"].as_f64().unwrap();
+            assert!((found - rate).abs() < 1e-12, "{found} is not {rate} in {line}");
+        } else if record["best"] == true {
+            since = 0;
+        } else {
+            since += 1;
+            if since % 2 == 0 {
+                (rate, falls) = (0.25 * rate, falls + 1);
+            }
+        }
+    }
+    assert_eq!(since, 5);
+    assert!(falls >= 2);
+}
+
 /// On the same device twice, as a stand-in for two; without dropout, whose numbers are drawn in
 /// the order in which devices come.
 #[test]

@@ -120,8 +120,12 @@ impl Workshop {
 }
 
 fn tiny<'a>(files: &[&'a str], run: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
-    let settings: Vec<&str> = TINY.iter().flat_map(|setting| ["--set", setting]).collect();
-    [files, &["--run", run], &settings, arguments].concat()
+    [files, &["--run", run], &set(&TINY), arguments].concat()
+}
+
+/// `--set` before each of `settings`.
+fn set<'a>(settings: &[&'a str]) -> Vec<&'a str> {
+    settings.iter().flat_map(|setting| ["--set", *setting]).collect()
 }
 
 impl Run {

@@ -104,7 +104,7 @@ impl Contents {
         let text = toml::to_string(self).map_err(io::Error::other)?;
         let text = format!("{}\n{text}", Self::first_line(&text));
         write_whole(&folder.join(STATE), text.as_bytes())?;
-        File::open(folder)?.sync_all()
+        sync_folder(folder)
     }
 
     /// The file's own hash, of all that follows.
@@ -219,7 +219,7 @@ impl Checkpoints {
             // What has the name is damaged.
             .and_then(|()| remove(&folder))
             .and_then(|()| fs::rename(&partial, &folder))
-            .and_then(|()| File::open(&self.folder)?.sync_all());
+            .and_then(|()| sync_folder(&self.folder));
         if let Err(error) = written {
             // A full disk should not stay full of this.
             drop(remove(&partial));
@@ -368,10 +368,16 @@ fn write_contents(state: &RunState, parts: &[String], folder: &Path) -> io::Resu
     let mut files = BTreeMap::new();
     for name in parts {
         let path = folder.join(name);
-        File::open(&path)?.sync_all()?;
+        // For writing, without which Windows brings nothing to disk.
+        File::options().write(true).open(&path)?.sync_all()?;
         files.insert(name.clone(), hash(&path)?);
     }
     Contents { state: state.clone(), files }.write(folder)
+}
+
+/// Brings the names in a folder to disk, where a folder can be opened as a file.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 fn hash(path: &Path) -> io::Result<String> {
@@ -389,7 +395,7 @@ fn hash(path: &Path) -> io::Result<String> {
     Ok(hexadecimal(&hasher.finalize()))
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

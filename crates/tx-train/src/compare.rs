@@ -25,16 +25,13 @@ pub fn compare(runs: &[PathBuf]) -> Result<String, TrainError> {
     rows.extend(FIGURES.iter().map(|(name, figure)| row(name, &read, figure)));
     let keys: BTreeSet<&String> = read.iter().flat_map(|run| run.settings.keys()).collect();
     for key in keys {
-        let values: Vec<&String> =
-            read.iter().map(|run| run.settings.get(key).unwrap_or(&NONE)).collect();
-        if values.iter().any(|value| value != &values[0]) {
-            rows.push(row(key, &read, |run| run.settings.get(key).unwrap_or(&NONE).clone()));
+        let row = row(key, &read, |run| run.settings.get(key).cloned().unwrap_or_default());
+        if row[1..].windows(2).any(|values| values[0] != values[1]) {
+            rows.push(row);
         }
     }
     Ok(aligned(&rows))
 }
-
-static NONE: String = String::new();
 
 /// A line of the table, with the text of a run.
 type Figure = (&'static str, fn(&Run) -> String);

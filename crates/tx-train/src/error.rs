@@ -166,9 +166,10 @@ impl TrainError {
             Self::Checkpoint { before: Some(step), .. } => {
                 Some(format!("go on from the checkpoint before it with `--from {step}`"))
             }
-            Self::TooFewCheckpoints { .. } => {
-                fixed("`--set checkpoint.keep_last=N` keeps the last N while training")
-            }
+            Self::TooFewCheckpoints { .. } => fixed(
+                "`--set checkpoint.keep_last=N` keeps the last N while training, \
+                     `checkpoint.keep_best` the best",
+            ),
             Self::NotFinite { .. } => fixed(
                 "lower `train.learning_rate`, set `train.clip_norm` = 1.0, or leave such \
                      batches out with `--on-nonfinite skip`",

@@ -24,7 +24,7 @@ use tx_model::{Transformer, VocabSizes};
 
 use crate::{
     adam::Adam,
-    checkpoint::{Checkpoints, RunState},
+    checkpoint::{Checkpoints, RunState, hexadecimal},
     config::TrainConfig,
     corpus,
     ema::MovingAverage,
@@ -400,6 +400,6 @@ fn fingerprint(parts: &Split) -> String {
             hasher.update([0]);
         }
     }
-    let hash: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hexadecimal(&hasher.finalize());
     format!("{} + {} pairs, SHA-256 {hash}", parts.train.len(), parts.validation.len())
 }

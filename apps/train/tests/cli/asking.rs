@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use crate::Workshop;
+use crate::{Workshop, set};
 
 #[test]
 fn recipes_are_listed_with_what_they_are() {
@@ -38,9 +38,7 @@ fn a_printed_configuration_trains() {
     let workshop = Workshop::new();
     workshop.write("reverse.toml", workshop.train(&["config", "reverse"]).stdout);
     let small = ["data.train_pairs=32", "data.valid_pairs=8", "train.epochs=1", "model.d_model=16"];
-    let settings = small.iter().flat_map(|setting| ["--set", setting]);
-    let arguments: Vec<&str> =
-        ["--config", "reverse.toml", "--run", "run"].into_iter().chain(settings).collect();
+    let arguments = [&["--config", "reverse.toml", "--run", "run"], &set(&small)[..]].concat();
     workshop.train(&arguments).trained();
     assert!(workshop.path("run/model.safetensors").is_file());
 }

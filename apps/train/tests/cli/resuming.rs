@@ -9,7 +9,7 @@ use std::{
 
 use burn_pack::Reader;
 
-use crate::Workshop;
+use crate::{Workshop, set};
 
 /// Dropout everywhere, and a moving average of the weights.
 const NOISY: [&str; 6] = [
@@ -61,9 +61,7 @@ fn a_run_that_ended_within_an_epoch_goes_on_there() {
 fn any_checkpoint_leads_to_the_same_end() {
     let workshop = Workshop::new();
     let settings = ["train.epochs=3", "validation.every_steps=3", "checkpoint.keep_last=100"];
-    let mut arguments = NOISY.to_vec();
-    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    arguments.extend(["--checkpoint-every", "1 step"]);
+    let arguments = [&NOISY[..], &set(&settings), &["--checkpoint-every", "1 step"]].concat();
     workshop.train_tiny("whole", &arguments).trained();
     workshop.train_tiny("parts", &arguments).trained();
     // Four batches an epoch.
@@ -73,10 +71,7 @@ fn any_checkpoint_leads_to_the_same_end() {
         (6, "epoch 1 and 2 batches"),
         (2, "epoch 0 and 2 batches"),
     ] {
-        let step = step.to_string();
-        let run = workshop.train(&["--resume", "parts", "--from", &step]).trained();
-        run.says(&[&format!("resuming after {place} (update {step})")]);
-        assert_same(&workshop, "whole", "parts");
+        assert_same_from(&workshop, step, place);
     }
     let run = workshop.train(&["--resume", "parts", "--from", "99"]);
     run.failed(1, &["it has no checkpoint of update 99, but of: 1, 2, 3,"]);
@@ -101,8 +96,8 @@ fn the_last_checkpoints_are_kept() {
     assert_eq!(checkpoints("often", &often), ["step-7", "step-8"]);
 }
 
-/// A checkpoint that a run stopped at lies between the batches of an update, in epochs that end with
-/// a smaller one, or before a validation that is then made.
+/// Updates of three batches, and of the one that is left at the end of an epoch: a checkpoint lies
+/// after whole updates, so a run that ends among the batches of one makes them all again.
 #[test]
 fn updates_of_several_batches_and_a_falling_rate_go_on_as_well() {
     let workshop = Workshop::new();
@@ -115,9 +110,7 @@ fn updates_of_several_batches_and_a_falling_rate_go_on_as_well() {
         "checkpoint.keep_last=100",
         "checkpoint.keep_best=2",
     ];
-    let mut arguments = NOISY.to_vec();
-    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    arguments.extend(["--checkpoint-every", "1 step"]);
+    let arguments = [&NOISY[..], &set(&settings), &["--checkpoint-every", "1 step"]].concat();
     let run = workshop.train_tiny("whole", &arguments).trained();
     run.says(&["learning rate: ", "as the last validation found no better model"]);
     workshop.train_tiny("parts", &arguments).trained();
@@ -128,10 +121,7 @@ fn updates_of_several_batches_and_a_falling_rate_go_on_as_well() {
         (4, "epoch 1 and 4 batches"),
         (1, "epoch 0 and 3 batches"),
     ] {
-        let step = step.to_string();
-        let run = workshop.train(&["--resume", "parts", "--from", &step]).trained();
-        run.says(&[&format!("resuming after {place} (update {step})")]);
-        assert_same(&workshop, "whole", "parts");
+        assert_same_from(&workshop, step, place);
     }
     let average = |run: &str, which: &[&str]| {
         let output = format!("{run}/average");
@@ -198,9 +188,7 @@ fn a_killed_run_goes_on_as_if_nothing_had_happened() {
         (0..48).map(|index| format!("{index} ").repeat(index % 8 + 1)).collect();
     workshop.write("lines.txt", lines.join("\n"));
     let files = ["--source", "lines.txt", "--target", "lines.txt"];
-    let mut arguments = NOISY.to_vec();
-    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
-    arguments.extend(["--checkpoint-every", "7 steps"]);
+    let arguments = [&NOISY[..], &set(&settings), &["--checkpoint-every", "7 steps"]].concat();
     workshop.train_tiny_on(&files, "whole", &arguments).trained();
 
     let mut child = workshop.start_tiny_on(&files, "parts", &arguments);
@@ -233,6 +221,15 @@ fn a_run_that_is_over_changes_nothing_when_resumed() {
     let before = weights(&workshop.path("run"));
     workshop.train(&["--resume", "run"]).trained().says(&["bundle: run (best of epoch "]);
     assert_eq!(weights(&workshop.path("run")), before);
+}
+
+/// # Panics
+///
+/// When `parts`, gone on with from its checkpoint after update `step`, does not end as `whole`.
+fn assert_same_from(workshop: &Workshop, step: usize, place: &str) {
+    let run = workshop.train(&["--resume", "parts", "--from", &step.to_string()]).trained();
+    run.says(&[&format!("resuming after {place} (update {step})")]);
+    assert_same(workshop, "whole", "parts");
 }
 
 /// # Panics

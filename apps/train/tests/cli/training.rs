@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, fs, path::Path, time::Instant};
 use burn::tensor::Device;
 use tx_infer::Translator;
 
-use crate::{Workshop, corpus};
+use crate::{Workshop, corpus, set};
 
 /// Learns all 36 pairs by heart, and is checked on them.
 const BY_HEART: [&str; 6] = [
@@ -94,8 +94,7 @@ fn a_rate_falls_and_a_run_ends_when_nothing_gets_better() {
         "validation.patience=5",
         "metrics.every_steps=1",
     ];
-    let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
-    let run = workshop.train_tiny("run", &settings).trained();
+    let run = workshop.train_tiny("run", &set(&settings)).trained();
     run.says(&["ending: the last 5 validations found no better model"]);
     let (mut rate, mut since, mut falls) = (0.3, 0, 0);
     for line in fs::read_to_string(workshop.path("run/metrics.jsonl")).unwrap().lines() {
@@ -248,8 +247,7 @@ fn every_epoch_is_whole_however_many_batches_it_has() {
     workshop.write("valid.tsv", "1 two\t1 two\n");
     let files = ["--tsv", "pairs.tsv", "--valid-tsv", "valid.tsv"];
     let settings = ["train.grouping=random", "train.batch={ tokens = 30 }", "train.epochs=6"];
-    let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
-    let run = workshop.train_tiny_on(&files, "run", &settings).trained();
+    let run = workshop.train_tiny_on(&files, "run", &set(&settings)).trained();
 
     let last = fs::read_dir(workshop.path("run/checkpoints")).unwrap().next().unwrap().unwrap();
     let state = fs::read_to_string(last.path().join("state.toml")).unwrap();

@@ -1,4 +1,4 @@
-use crate::Workshop;
+use crate::{Workshop, set};
 
 #[test]
 fn an_unknown_recipe_is_answered_with_the_nearest() {
@@ -38,8 +38,7 @@ fn a_file_that_is_no_toml_and_a_setting_without_a_value_are_named() {
 #[test]
 fn all_broken_rules_are_listed_at_once() {
     let settings = ["model.n_heads=7", "train.learning_rate=0", "train.epochs=0", "data.max_len=2"];
-    let settings = settings.iter().flat_map(|setting| ["--set", setting]);
-    let arguments: Vec<&str> = ["--recipe", "toy"].into_iter().chain(settings).collect();
+    let arguments = [&["--recipe", "toy"], &set(&settings)[..]].concat();
     Workshop::new().train(&arguments).failed(
         2,
         &[

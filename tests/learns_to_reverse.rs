@@ -4,7 +4,7 @@ use std::{fmt::Write, fs};
 
 use burn::tensor::Device;
 use tx_infer::Translator;
-use tx_train::{Layers, Trainer};
+use tx_train::{Layers, Trainer, progress::Show};
 
 /// Every word of two to four letters from `a` to `e`: 775 of them, one in ten set aside.
 fn words() -> String {
@@ -54,8 +54,10 @@ fn words_never_seen_are_reversed() {
     layers.set_value("data.train_tsv", tsv.to_str().unwrap());
     let run = folder.path().join("run");
     let device = Device::flex();
-    let outcome =
-        Trainer::new(layers.finish().unwrap(), &run, device.clone()).quiet(true).run().unwrap();
+    let outcome = Trainer::new(layers.finish().unwrap(), &run, device.clone())
+        .show(Show::Nothing)
+        .run()
+        .unwrap();
 
     // 77 words: all but three of them, whatever the weights began with.
     let found = outcome.validation.unwrap();

@@ -90,8 +90,13 @@ pub struct RunArgs {
     pub resume: Option<PathBuf>,
 
     /// With --resume: the update whose checkpoint to go on from, instead of the last
-    #[arg(long, value_name = "STEP", requires = "resume")]
+    #[arg(long, value_name = "STEP")]
     pub from: Option<usize>,
+
+    /// With --resume: what counts where train.toml or the data have changed since the checkpoint:
+    /// the configuration as it was, or both as they are now
+    #[arg(long, value_name = "WHICH", value_parser = ["old", "new"])]
+    pub take: Option<String>,
 
     /// Text file with the source side of the training pairs, plain or gzip
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "target")]
@@ -148,6 +153,10 @@ pub struct RunArgs {
     /// Change one value of the configuration; may be given often
     #[arg(long, value_name = "SECTION.KEY=VALUE")]
     pub set: Vec<String>,
+
+    /// Show bars and curves in the terminal; press q to stop with a checkpoint
+    #[arg(long, conflicts_with = "quiet")]
+    pub tui: bool,
 
     /// Print nothing but errors
     #[arg(short, long)]

@@ -82,6 +82,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
             TrainError::UnknownRecipe { .. }
                 | TrainError::Config { .. }
                 | TrainError::Problems { .. }
+                | TrainError::NoTerminal
         )
     ) || device.is_some();
     ExitCode::from(if usage { 2 } else { 1 })

@@ -11,12 +11,20 @@ use std::{
 };
 
 use burn::tensor::Device;
-use tx_train::{Layers, Outcome, ResumeFrom, TrainError, Trainer, Which};
+use clap::{CommandFactory, error::ErrorKind};
+use tx_train::{Layers, Outcome, ResumeFrom, Take, TrainError, Trainer, Which, progress::Show};
 
-use crate::args::RunArgs;
+use crate::args::{Cli, RunArgs};
 
 /// Trains, and says what to do with the result.
 pub fn train(args: RunArgs) -> anyhow::Result<()> {
+    // Clap does not ask for what would contradict `--run`.
+    for (name, given) in [("from", args.from.is_some()), ("take", args.take.is_some())] {
+        if given && args.resume.is_none() {
+            let problem = format!("--{name} is only for --resume");
+            Cli::command().error(ErrorKind::MissingRequiredArgument, problem).exit();
+        }
+    }
     let mut opened = Vec::new();
     for name in &args.device {
         opened.push(name.open()?);
@@ -29,7 +37,12 @@ pub fn train(args: RunArgs) -> anyhow::Result<()> {
     let trainer = match &args.resume {
         Some(run) => {
             let from = args.from.map_or(ResumeFrom::Last, ResumeFrom::Step);
-            Trainer::resume(run, from, device, |layers| lay(&args, layers))?
+            let take = match args.take.as_deref() {
+                Some("old") => Some(Take::Old),
+                Some(_) => Some(Take::New),
+                None => None,
+            };
+            Trainer::resume(run, from, take, device, |layers| lay(&args, layers))?
         }
         None => {
             let mut layers = match (&args.config, &args.recipe) {
@@ -50,8 +63,13 @@ pub fn train(args: RunArgs) -> anyhow::Result<()> {
     if !args.quiet {
         writeln!(stderr(), "device: {}", kinds.join(", "))?;
     }
-    let trainer = trainer.share_with(others);
-    let outcome = trainer.quiet(args.quiet).stop_when(on_signal(args.quiet)?).run()?;
+    let show = match (args.tui, args.quiet) {
+        (true, _) => Show::Dashboard,
+        (_, true) => Show::Nothing,
+        _ => Show::Lines,
+    };
+    let trainer = trainer.share_with(others).show(show);
+    let outcome = trainer.stop_when(on_signal(show != Show::Lines)?).run()?;
     if !args.quiet {
         write!(stderr(), "{}", farewell(&outcome))?;
     }

@@ -63,6 +63,20 @@ struct Hashes {
     target_sha256: String,
 }
 
+/// The tokenizers of the bundle in `folder`, whatever its weights are; none if it has none yet.
+///
+/// # Errors
+///
+/// When one cannot be read.
+pub fn saved_tokenizers(folder: &Path) -> Result<Option<Tokenizers>, InferError> {
+    let paths = [SOURCE_TOKENIZER, TARGET_TOKENIZER].map(|name| folder.join(name));
+    if !paths.iter().all(|path| path.is_file()) {
+        return Ok(None);
+    }
+    let [source, target] = paths.map(|path| Tokenizer::open(&path));
+    Ok(Some(Tokenizers { source: source?, target: target? }))
+}
+
 impl Bundle {
     /// Opens a bundle and puts its weights on `device`.
     ///

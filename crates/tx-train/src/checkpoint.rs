@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tx_infer::file::write_whole;
 
-use crate::{error::TrainError, step::Seq2Seq};
+use crate::{config::TrainConfig, error::TrainError, step::Seq2Seq};
 
 /// In the folder of a run.
 const FOLDER: &str = "checkpoints";
@@ -66,6 +66,8 @@ pub struct RunState {
     pub best: Option<Best>,
     /// The best models that a checkpoint is kept of, the best first.
     pub kept: Vec<Best>,
+    /// What the run was told.
+    pub config: TrainConfig,
 }
 
 impl RunState {
@@ -207,10 +209,7 @@ impl Checkpoints {
         let partial = self.folder.join(format!("{PREFIX}{}{PARTIAL}", state.step));
         let write = |source| TrainError::Write { path: folder.clone(), source };
         // The weights are there already when only a validation came in between.
-        if folder.is_dir()
-            && let Ok(Contents { files, .. }) = self.contents(state.step)
-        {
-            Contents { state: state.clone(), files }.write(&folder).map_err(write)?;
+        if folder.is_dir() && self.note(state).is_ok() {
             return self.prune(state, keep);
         }
         remove(&partial).and_then(|()| fs::create_dir_all(&partial)).map_err(write)?;
@@ -226,6 +225,18 @@ impl Checkpoints {
             return Err(write(error));
         }
         self.prune(state, keep)
+    }
+
+    /// Notes another state in the checkpoint after update `state.step`, whose weights stay.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such checkpoint, it is damaged, or cannot be written.
+    pub fn note(&self, state: &RunState) -> Result<(), TrainError> {
+        let Contents { files, .. } = self.contents(state.step)?;
+        let path = self.at(state.step);
+        let contents = Contents { state: state.clone(), files };
+        contents.write(&path).map_err(|source| TrainError::Write { path, source })
     }
 
     /// Puts the checkpoint after update `step` into `learner`.

@@ -10,6 +10,7 @@ use crate::{
     error::TrainError,
     metrics::{self, Record},
     progress::{clock, thousands},
+    settings::settings,
     trainer::CONFIG,
 };
 
@@ -70,9 +71,7 @@ impl Run {
                 problem: error.message().to_owned(),
                 nearest: None,
             })?;
-        let mut settings = BTreeMap::new();
-        flatten("", &table, &mut settings);
-        Ok(Self { name: path.display().to_string(), records, settings })
+        Ok(Self { name: path.display().to_string(), records, settings: settings(&table) })
     }
 
     fn last(&self, text: impl Fn(usize, usize, f64) -> String) -> String {
@@ -120,17 +119,6 @@ impl Run {
 
 fn row(name: &str, runs: &[Run], text: impl Fn(&Run) -> String) -> Vec<String> {
     [name.to_owned()].into_iter().chain(runs.iter().map(text)).collect()
-}
-
-/// Every value with the path to it.
-fn flatten(prefix: &str, table: &toml::Table, settings: &mut BTreeMap<String, String>) {
-    for (key, value) in table {
-        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        match value {
-            toml::Value::Table(table) => flatten(&path, table, settings),
-            value => drop(settings.insert(path, value.to_string())),
-        }
-    }
 }
 
 /// Columns two spaces apart: the first on the left, the others on the right.

@@ -67,6 +67,10 @@ pub enum TrainError {
         path: PathBuf,
     },
 
+    /// The dashboard was asked for where none can be shown.
+    #[error("the dashboard needs a terminal for standard input and output")]
+    NoTerminal,
+
     /// There is nothing to go on from.
     #[error("`{path}` holds no run to resume: {reason}")]
     NothingToResume {
@@ -76,8 +80,17 @@ pub enum TrainError {
         reason: String,
     },
 
-    /// The data is not what it was when the run began.
-    #[error("the training data has changed since the run began: {found}, was {expected}")]
+    /// The configuration is not what it was at the checkpoint, and not by `--set`.
+    #[error("`{path}` has changed since the checkpoint:\n  - {}", differences.join("\n  - "))]
+    ConfigChanged {
+        /// The configuration.
+        path: PathBuf,
+        /// Key, value and value before of each difference.
+        differences: Vec<String>,
+    },
+
+    /// The data is not what it was at the checkpoint.
+    #[error("the training data has changed since the checkpoint: {found}, was {expected}")]
     DataChanged {
         /// What it is now.
         found: String,
@@ -156,6 +169,7 @@ impl TrainError {
             Self::Problems { problems } if problems.iter().any(|p| p.contains("`train_tsv`")) => {
                 fixed("name the files with `--source` and `--target`, or in a `--config` file")
             }
+            Self::NoTerminal => fixed("leave out `--tui`: there is a line for each validation"),
             Self::RunExists { path } => Some(format!(
                 "go on with `train --resume {0}`, or choose another folder with `--run`",
                 path.display()
@@ -163,6 +177,11 @@ impl TrainError {
             Self::NothingToResume { .. } => {
                 fixed("start anew in another folder with `--run`, or delete this one first")
             }
+            Self::ConfigChanged { .. } => fixed(
+                "`--take new` goes on with it as it is now, `--take old` with it as it was; \
+                     `--set` changes single values",
+            ),
+            Self::DataChanged { .. } => fixed("`--take new` goes on with the data as it is now"),
             Self::Checkpoint { before: Some(step), .. } => {
                 Some(format!("go on from the checkpoint before it with `--from {step}`"))
             }

@@ -22,13 +22,27 @@ pub struct Progress {
     budget: Budget,
     /// None when standard error is no terminal.
     bar: Option<ProgressBar>,
-    quiet: bool,
+    show: Show,
+    /// Lines that wait for the dashboard to close.
+    held: Vec<String>,
     last_line: Instant,
     epoch: usize,
     done: usize,
     /// The last few updates and the seconds that each took.
     recent: VecDeque<(StepOutput, f64)>,
     validation_seconds: f64,
+}
+
+/// What a person sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Show {
+    /// One live line on a terminal, plain lines in a log.
+    #[default]
+    Lines,
+    /// Burn's dashboard, and the lines once it has closed.
+    Dashboard,
+    /// Nothing.
+    Nothing,
 }
 
 /// When a run ends: whatever comes first.
@@ -84,9 +98,9 @@ impl Budget {
 }
 
 impl Progress {
-    /// A live line if standard error is a terminal; nothing at all if `quiet`.
-    pub fn new(budget: Budget, quiet: bool) -> Self {
-        let bar = (!quiet && stderr().is_terminal()).then(|| {
+    /// Nothing is shown yet.
+    pub fn new(budget: Budget, show: Show) -> Self {
+        let bar = (show == Show::Lines && stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(
                 Some(budget.batches as u64),
                 ProgressDrawTarget::stderr_with_hz(8),
@@ -100,7 +114,8 @@ impl Progress {
         Self {
             budget,
             bar,
-            quiet,
+            show,
+            held: Vec::new(),
             last_line: Instant::now(),
             epoch: 0,
             done: 0,
@@ -110,12 +125,12 @@ impl Progress {
     }
 
     /// Shows a line of text above the live line.
-    pub fn say(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            None if self.quiet => {}
-            // Nobody to tell that nobody listens.
-            None => drop(writeln!(stderr(), "{line}")),
+    pub fn say(&mut self, line: &str) {
+        match (&self.bar, self.show) {
+            (Some(bar), _) => bar.println(line),
+            (None, Show::Lines) => print(line),
+            (None, Show::Dashboard) => self.held.push(line.into()),
+            (None, Show::Nothing) => {}
         }
     }
 
@@ -139,7 +154,7 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.set_position(self.done as u64);
             bar.set_message(self.message(step, seconds));
-        } else if self.last_line.elapsed() >= LOG_INTERVAL {
+        } else if self.show == Show::Lines && self.last_line.elapsed() >= LOG_INTERVAL {
             self.last_line = Instant::now();
             let percent = 100 * self.done / self.budget.batches.max(1);
             self.say(&format!(
@@ -193,12 +208,19 @@ impl Progress {
         self.last_line = Instant::now();
     }
 
-    /// Takes the live line away.
-    pub fn finish(&self) {
+    /// Takes the live line away; gives the lines that are to be shown once the dashboard is gone.
+    pub fn finish(self) -> Vec<String> {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+        self.held
     }
+}
+
+/// Shows a line of text.
+pub(crate) fn print(line: &str) {
+    // Nobody to tell that nobody listens.
+    drop(writeln!(stderr(), "{line}"));
 }
 
 /// `12:34`, or `1:02:03` from an hour on.

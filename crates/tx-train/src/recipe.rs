@@ -92,6 +92,20 @@ impl Layers {
         Ok(layers)
     }
 
+    /// Starts from a whole configuration.
+    ///
+    /// # Errors
+    ///
+    /// When a number has no form in TOML.
+    pub fn config(config: &TrainConfig) -> Result<Self, TrainError> {
+        let table = toml::Table::try_from(config).map_err(|error| TrainError::Config {
+            place: "configuration".into(),
+            problem: error.to_string(),
+            nearest: None,
+        })?;
+        Ok(Self { table })
+    }
+
     /// Lays one setting over: `train.epochs=3`. The value is TOML; a bare word is a string.
     ///
     /// # Errors

@@ -1,16 +1,20 @@
-//! A renderer for Burn's Learner that shows nothing: [`progress`](crate::progress) does.
+//! What Burn's Learner shows and logs by itself: nothing, as [`progress`](crate::progress) and
+//! [`metrics`](crate::metrics) do.
 
 use burn::train::{
     LearnerSummary,
-    logger::{EvaluationProgressLogger, TrainingProgressLogger},
-    metric::MetricDefinition,
+    logger::{EvaluationProgressLogger, MetricLogger, TrainingProgressLogger},
+    metric::{
+        MetricDefinition, NumericEntry,
+        store::{EpochSummary, MetricsUpdate, Split},
+    },
     renderer::{
         EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation,
         MetricsRendererTraining,
     },
 };
 
-/// Shows nothing.
+/// Shows nothing and logs nothing.
 pub(crate) struct Silent;
 
 impl MetricsRendererTraining for Silent {
@@ -45,6 +49,15 @@ impl EvaluationProgressLogger for Silent {
     fn end_test(&mut self) {}
     fn end_global_progress(&mut self) {}
     fn log_event_evaluation(&mut self, _: String) {}
+}
+
+impl MetricLogger for Silent {
+    fn log(&mut self, _: MetricsUpdate, _: usize, _: &Split) {}
+    fn read_numeric(&mut self, _: &str, _: usize, _: &Split) -> Result<Vec<NumericEntry>, String> {
+        Ok(Vec::new())
+    }
+    fn log_metric_definition(&mut self, _: MetricDefinition) {}
+    fn log_epoch_summary(&mut self, _: EpochSummary) {}
 }
 
 impl MetricsRenderer for Silent {

@@ -29,10 +29,10 @@ use crate::{
     ema::MovingAverage,
     error::TrainError,
     metrics::{Metrics, Record, Update},
-    progress::{Budget, Progress},
+    progress::{Budget, Progress, Show},
     report,
     schedule::{LearningRate, Schedule},
-    step::Seq2Seq,
+    step::{Seq2Seq, StepOutput},
     validate::{Validation, Validator},
 };
 
@@ -52,13 +52,15 @@ pub(crate) struct TrainingLoop {
     pub schedule: LearningRate,
     /// Of the weights; none if the run keeps none.
     pub average: Option<MovingAverage>,
-    pub quiet: bool,
+    pub show: Show,
     /// Set when somebody wants the run to stop.
     pub stop: Arc<AtomicBool>,
     /// Where the run stands; read again by the caller.
     pub state: Arc<Mutex<RunState>>,
     /// The last validation, for the caller.
     pub validation: Arc<Mutex<Option<Validation>>>,
+    /// Lines to be shown once the dashboard has closed, for the caller.
+    pub held: Arc<Mutex<Vec<String>>>,
     /// What ended the run before its time.
     pub error: Arc<Mutex<Option<TrainError>>>,
 }
@@ -88,14 +90,14 @@ impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
             saved: state.clone(),
             state,
             start: Instant::now(),
-            progress: Progress::new(self.budget, self.quiet),
+            progress: Progress::new(self.budget, self.show),
             metrics,
             components,
         };
         if let Err(error) = running.epochs(&mut learner, &train) {
             *lock(&self.error) = Some(error);
         }
-        running.progress.finish();
+        *lock(&self.held) = running.progress.finish();
         (learner.model(), running.components.event_processor)
     }
 }
@@ -122,6 +124,10 @@ impl Running<'_> {
         train: &TrainLoader<Seq2Seq>,
     ) -> Result<(), TrainError> {
         let config = &self.setup.config;
+        // A dashboard counts epochs from the first.
+        if self.state.epoch > 0 {
+            self.event(LearnerEvent::EndEpoch(self.state.epoch));
+        }
         // The run may have been stopped between an update and its validation.
         if config.validation.every_steps.is_some_and(|every| self.is_due(every)) {
             self.validate(learner)?;
@@ -143,6 +149,7 @@ impl Running<'_> {
                 break;
             }
             (self.state.epoch, self.state.batch) = (epoch, 0);
+            self.event(LearnerEvent::EndEpoch(epoch));
             let due = matches!(config.checkpoint.every, Interval::Epochs(every) if epoch.is_multiple_of(every));
             if due && !self.is_stopped() {
                 self.save(learner)?;
@@ -281,7 +288,7 @@ impl Running<'_> {
             None => learner.model().valid(),
         };
         let mut bundle = Bundle { model: model.model.clone(), ..self.setup.bundle.clone() };
-        let found = self.setup.validator.run(&model, bundle.clone())?;
+        let (found, total) = self.setup.validator.run(&model, bundle.clone())?;
 
         let rank = found.rank(self.setup.config.validation.best_by);
         let is_best = self.state.best.is_none_or(|best| rank > best.rank);
@@ -322,6 +329,7 @@ impl Running<'_> {
             self.progress.say(&format!("ending: the last {last} found no better model"));
         }
         *lock(&self.setup.validation) = Some(found);
+        self.validation_event(epoch, total);
         if is_kept {
             self.save(learner)?;
         }
@@ -363,7 +371,12 @@ impl Running<'_> {
         }
     }
 
+    /// Whether somebody wants the run to stop, by a signal or on the dashboard.
     fn is_stopped(&self) -> bool {
+        let interrupter = &self.components.interrupter;
+        if interrupter.should_stop() && interrupter.error().is_none() {
+            self.setup.stop.store(true, Ordering::Relaxed);
+        }
         self.setup.stop.load(Ordering::Relaxed)
     }
 
@@ -384,8 +397,21 @@ impl Running<'_> {
         self.before + self.start.elapsed().as_secs_f64()
     }
 
+    /// Tells Burn's metrics and loggers of a validation, as of one large batch.
+    fn validation_event(&mut self, epoch: usize, total: StepOutput) {
+        let progress = burn::data::dataloader::Progress::new(1, 1, None);
+        for event in [
+            LearnerEvent::StartSplit { epoch_number: epoch, total_items: 1 },
+            LearnerEvent::ProcessedItem(TrainingItem::new(total, progress, None, None)),
+            LearnerEvent::EndSplit(epoch),
+        ] {
+            let result = self.components.event_processor.process_valid(event);
+            self.components.interrupter.fail_on_error(result);
+        }
+    }
+
     /// Tells Burn's metrics and loggers.
-    fn event(&mut self, event: LearnerEvent<crate::step::StepOutput>) {
+    fn event(&mut self, event: LearnerEvent<StepOutput>) {
         let result = self.components.event_processor.process_train(event);
         self.components.interrupter.fail_on_error(result);
     }

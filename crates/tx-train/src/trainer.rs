@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{self, IsTerminal},
     iter::once,
     path::{Path, PathBuf},
     sync::{
@@ -13,13 +14,13 @@ use std::{
 use burn::{
     module::Module,
     tensor::Device,
-    train::{Learner, SupervisedTraining, TrainingStrategy, renderer::MetricsRenderer},
+    train::{Learner, SupervisedTraining, TrainingStrategy},
 };
 use sha2::{Digest, Sha256};
 use tx_data::{
     EncodedPair, PairLoader, SentencePair, Split, TokenizerKind, Tokenizers, encode_corpus,
 };
-use tx_infer::{Bundle, file::write_whole};
+use tx_infer::{Bundle, bundle::saved_tokenizers, file::write_whole};
 use tx_model::{Transformer, VocabSizes};
 
 use crate::{
@@ -27,12 +28,15 @@ use crate::{
     checkpoint::{Checkpoints, RunState, hexadecimal},
     config::TrainConfig,
     corpus,
+    dashboard::on_dashboard,
     ema::MovingAverage,
     error::TrainError,
     memory::Memory,
-    progress::{Budget, Progress},
+    progress::{Budget, Show, print},
+    recipe::Layers,
     report,
     schedule::LearningRate,
+    settings::differences,
     silent::Silent,
     step::Seq2Seq,
     strategy::{TrainingLoop, lock},
@@ -59,8 +63,10 @@ pub struct Trainer {
     device: Device,
     /// Which share the work.
     others: Vec<Device>,
-    quiet: bool,
-    resume: Option<ResumeFrom>,
+    show: Show,
+    /// Where the run stood at the checkpoint that it goes on from.
+    resume: Option<RunState>,
+    take: Option<Take>,
     stop: Arc<AtomicBool>,
 }
 
@@ -71,6 +77,15 @@ pub enum ResumeFrom {
     Last,
     /// The checkpoint after this update; those after it are dropped.
     Step(usize),
+}
+
+/// What counts when a run goes on and its configuration or data have changed since the checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// The configuration of the checkpoint. Changed data is refused: nobody has the old any more.
+    Old,
+    /// Configuration and data as they are now; the tokenizers stay those of the run.
+    New,
 }
 
 /// How a run ended.
@@ -96,23 +111,27 @@ impl Trainer {
             run: run.into(),
             device,
             others: Vec::new(),
-            quiet: false,
+            show: Show::Lines,
             resume: None,
+            take: None,
             stop: Arc::default(),
         }
     }
 
     /// Goes on with the run in `run` from one of its checkpoints; `change` may lay settings over
-    /// its configuration, such as a larger budget.
+    /// its configuration, such as a larger budget. `take` says what counts where configuration or
+    /// data have changed since by other means.
     ///
     /// # Errors
     ///
-    /// When there is no run, or its configuration cannot be read.
+    /// When there is no run, its configuration cannot be read or has changed, or the checkpoint is
+    /// damaged.
     pub fn resume(
         run: impl Into<PathBuf>,
         from: ResumeFrom,
+        take: Option<Take>,
         device: Device,
-        change: impl FnOnce(&mut crate::Layers) -> Result<(), TrainError>,
+        change: impl FnOnce(&mut Layers) -> Result<(), TrainError>,
     ) -> Result<Self, TrainError> {
         let run = run.into();
         let path = run.join(CONFIG);
@@ -120,9 +139,20 @@ impl Trainer {
             let reason = format!("it has no `{CONFIG}`");
             return Err(TrainError::NothingToResume { path: run, reason });
         }
-        let mut layers = crate::Layers::file(&path)?;
+        let state = resumed(&run, from)?;
+        let mut layers = match take {
+            Some(Take::Old) => Layers::config(&state.config)?,
+            _ => Layers::file(&path)?,
+        };
+        if take.is_none() {
+            let differences = differences(&state.config, &layers.clone().finish()?)
+                .map_err(|error| unwritable(&path, error))?;
+            if !differences.is_empty() {
+                return Err(TrainError::ConfigChanged { path, differences });
+            }
+        }
         change(&mut layers)?;
-        Ok(Self { resume: Some(from), ..Self::new(layers.finish()?, run, device) })
+        Ok(Self { resume: Some(state), take, ..Self::new(layers.finish()?, run, device) })
     }
 
     /// Shares the batches of an update, `train.accumulate` of them, with `others` too. Their number
@@ -136,9 +166,9 @@ impl Trainer {
         Self { stop, ..self }
     }
 
-    /// Says nothing while it works.
-    pub fn quiet(self, quiet: bool) -> Self {
-        Self { quiet, ..self }
+    /// What a person sees while it works; lines, if not told.
+    pub fn show(self, show: Show) -> Self {
+        Self { show, ..self }
     }
 
     /// Trains until the budget is spent.
@@ -154,7 +184,10 @@ impl Trainer {
     }
 
     fn run_here(self) -> Result<Outcome, TrainError> {
-        let Self { config, run, device, others, quiet, resume, stop } = self;
+        let Self { config, run, device, others, show, resume, take, stop } = self;
+        if show == Show::Dashboard && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+            return Err(TrainError::NoTerminal);
+        }
         let mut problems = config.problems();
         let devices = 1 + others.len();
         if !config.train.accumulate.is_multiple_of(devices) {
@@ -167,18 +200,25 @@ impl Trainer {
         if !problems.is_empty() {
             return Err(TrainError::Problems { problems });
         }
-        let say = |line: &str| Progress::new(Budget::new(&config, 0), quiet).say(line);
-        let mut state = match resume {
-            Some(from) => resumed(&run, from)?,
-            None if run.join(CONFIG).exists() => return Err(TrainError::RunExists { path: run }),
-            None => RunState::default(),
+        let say = |line: &str| {
+            if show != Show::Nothing {
+                print(line);
+            }
         };
+        let resumes = resume.is_some();
+        if !resumes && run.join(CONFIG).exists() {
+            return Err(TrainError::RunExists { path: run });
+        }
+        let mut state = resume.unwrap_or_default();
+        // Changed data would give other tokenizers, and ids that the weights do not know.
+        let known = if resumes { saved_tokenizers(&run)? } else { None };
         let Prepared { parts, data, tokenizers, vocab, train, valid } =
-            Prepared::new(&config, &say)?;
-        if resume.is_some() && state.data != data {
+            Prepared::new(&config, known, &say)?;
+        if resumes && state.data != data && take != Some(Take::New) {
             return Err(TrainError::DataChanged { found: data, expected: state.data });
         }
-        state.data = data;
+        let changed = resumes && (state.data != data || state.config != config);
+        (state.data, state.config) = (data, config.clone());
 
         let plain = device.clone().inner();
         let autodiff = plain.clone().autodiff();
@@ -218,7 +258,7 @@ impl Trainer {
         let mut learner =
             Learner::new(seq2seq, Adam::new(&config.train).into(), schedule(&config, budget));
         let mut averaged = learner.model().valid();
-        if resume.is_some() {
+        if resumes {
             let checkpoints = Checkpoints::of(&run);
             checkpoints.load(state.step, &mut learner)?;
             if let Some(found) = checkpoints.average(state.step, learner.model().valid())? {
@@ -226,6 +266,9 @@ impl Trainer {
             }
             state.kept.retain(|best| best.step <= state.step);
             checkpoints.drop_after(state.step)?;
+            if changed {
+                checkpoints.note(&state)?;
+            }
             let within = match state.batch {
                 0 => String::new(),
                 batch => format!(" and {batch} batches"),
@@ -238,6 +281,7 @@ impl Trainer {
 
         let state = Arc::new(Mutex::new(state));
         let validation = Arc::new(Mutex::new(None));
+        let held = Arc::new(Mutex::new(Vec::new()));
         let error = Arc::new(Mutex::new(None));
         let strategy = TrainingLoop {
             validator: Validator::new(
@@ -256,20 +300,26 @@ impl Trainer {
             bundle,
             schedule: schedule(&config, budget),
             average,
-            quiet,
+            show,
+            held: held.clone(),
             stop: stop.clone(),
             state: state.clone(),
             validation: validation.clone(),
             error: error.clone(),
             config: config.clone(),
         };
-        let renderer: Box<dyn MetricsRenderer> = Box::new(Silent);
-        let result = SupervisedTraining::new(&run, Arc::new(train), valid)
+        let training = SupervisedTraining::new(&run, Arc::new(train), valid)
             .with_training_strategy(TrainingStrategy::Custom(Arc::new(strategy)))
             .with_application_logger(None)
-            .renderer(renderer)
-            .num_epochs(config.train.epochs)
-            .launch(learner);
+            .num_epochs(budget.steps().div_ceil(updates.max(1)));
+        let training = match show {
+            Show::Dashboard => on_dashboard(training, validation.clone()),
+            Show::Lines | Show::Nothing => training.renderer(Box::new(Silent)),
+        };
+        let result = training.launch(learner);
+        // Which closes the dashboard.
+        drop(result.renderer);
+        lock(&held).iter().for_each(|line| print(line));
         if let Some(error) = lock(&error).take() {
             return Err(error);
         }
@@ -318,12 +368,19 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Reads or generates the pairs, learns the tokenizers from the training part, and applies
-    /// them; says what came of it.
-    fn new(config: &TrainConfig, say: &dyn Fn(&str)) -> Result<Self, TrainError> {
+    /// Reads or generates the pairs, learns the tokenizers from the training part where they are not
+    /// known, and applies them; says what came of it.
+    fn new(
+        config: &TrainConfig,
+        known: Option<Tokenizers>,
+        say: &dyn Fn(&str),
+    ) -> Result<Self, TrainError> {
         let mut parts = corpus::load(config)?;
         parts.validation.truncate(config.validation.sentences);
-        let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
+        let tokenizers = match known {
+            Some(tokenizers) => tokenizers,
+            None => Tokenizers::train(&config.tokenizer, &parts.train)?,
+        };
         let vocab = VocabSizes {
             source: tokenizers.source.vocab_size(),
             target: tokenizers.target.vocab_size(),
@@ -361,10 +418,15 @@ fn schedule(config: &TrainConfig, budget: Budget) -> LearningRate {
 
 fn write_config(config: &TrainConfig, run: &Path) -> Result<(), TrainError> {
     let path = run.join(CONFIG);
+    let text = toml::to_string(config).map_err(|error| unwritable(&path, error))?;
     fs::create_dir_all(run)
-        .and_then(|()| toml::to_string(config).map_err(std::io::Error::other))
-        .and_then(|text| write_whole(&path, text.as_bytes()))
+        .and_then(|()| write_whole(&path, text.as_bytes()))
         .map_err(|source| TrainError::Write { path, source })
+}
+
+/// A configuration that has no form in TOML.
+fn unwritable(path: &Path, error: toml::ser::Error) -> TrainError {
+    TrainError::Write { path: path.into(), source: io::Error::other(error) }
 }
 
 /// Where the bundle comes from, for people to read.

@@ -100,12 +100,17 @@ impl Validator {
         Self { batch_tokens: batch_tokens.min(BATCH_TOKENS), ..self }
     }
 
-    /// Checks `model`, which must be in validation form; `bundle` holds the same weights.
+    /// Checks `model`, which must be in validation form; `bundle` holds the same weights. Also gives
+    /// what all batches gave together.
     ///
     /// # Errors
     ///
     /// When text cannot be tokenized or scored.
-    pub fn run(&self, model: &Seq2Seq, bundle: Bundle) -> Result<Validation, TrainError> {
+    pub fn run(
+        &self,
+        model: &Seq2Seq,
+        bundle: Bundle,
+    ) -> Result<(Validation, StepOutput), TrainError> {
         let start = Instant::now();
         let mut total = StepOutput::default();
         for batch in self.loader.iter() {
@@ -149,7 +154,7 @@ impl Validator {
             .corpus_score(&hypotheses, &[&self.references])?;
         let exact = exact_match(&hypotheses, &self.references)?;
 
-        Ok(Validation {
+        let found = Validation {
             loss: total.loss(),
             accuracy: total.accuracy(),
             bleu: bleu.score,
@@ -157,6 +162,7 @@ impl Validator {
             exact_match: exact.score,
             samples,
             seconds: start.elapsed().as_secs_f64(),
-        })
+        };
+        Ok((found, total))
     }
 }

@@ -89,7 +89,36 @@ fn a_run_whose_data_has_changed_is_not_resumed() {
     let text = fs::read_to_string(workshop.path("source.txt")).unwrap();
     workshop.write("source.txt", text.replace("one two", "one too"));
     let run = workshop.train(&["--resume", "run", "--set", "train.epochs=3"]);
-    run.failed(1, &["the training data has changed since the run began"]);
+    run.failed(1, &["the training data has changed since the checkpoint", "`--take new`"]);
+    let run = workshop.train(&["--resume", "run", "--set", "train.epochs=3", "--take", "old"]);
+    run.failed(1, &["the training data has changed since the checkpoint"]);
+    workshop.train(&["--resume", "run", "--set", "train.epochs=3", "--take", "new"]).trained();
+    // The new data is now the run's own.
+    workshop.train(&["--resume", "run"]).trained();
+}
+
+#[test]
+fn a_run_whose_configuration_has_changed_is_not_resumed() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &[]).trained();
+    let path = workshop.path("run/train.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let text = text.replace("epochs = 2\n", "epochs = 3\n").replace("seed = 1\n", "seed = 7\n");
+    fs::write(&path, &text).unwrap();
+    let run = workshop.train(&["--resume", "run"]);
+    run.failed(1, &["train.toml` has changed since the checkpoint", "hint: `--take new`"]);
+    run.says(&["`train.epochs` = 3, was 2", "`train.seed` = 7, was 1"]);
+    assert_eq!(run.stderr.matches(", was ").count(), 2, "{}", run.stderr);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text, "a refused file stays as it is");
+
+    let run = workshop.train(&["--resume", "run", "--take", "old"]).trained();
+    run.says(&["resuming after epoch 2"]);
+    assert!(!run.stderr.contains("epoch 3"), "no epoch was left: {}", run.stderr);
+    assert!(fs::read_to_string(&path).unwrap().contains("epochs = 2\n"));
+    fs::write(&path, &text).unwrap();
+    let run = workshop.train(&["--resume", "run", "--take", "new"]).trained();
+    run.says(&["resuming after epoch 2", "step 12"]);
+    workshop.train(&["--resume", "run"]).trained();
 }
 
 #[test]

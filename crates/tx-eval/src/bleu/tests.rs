@@ -1,7 +1,7 @@
 use super::*;
 
 fn unsmoothed() -> Bleu {
-    Bleu { tokenizer: Tokenizer::None, smoothing: Smoothing::None, lowercase: false }
+    Bleu { tokenizer: Tokenizer::None, smoothing: Smoothing::None, ..Bleu::default() }
 }
 
 fn score(bleu: Bleu, hypothesis: &str, references: &[&str]) -> BleuScore {
@@ -99,7 +99,7 @@ fn a_smoothing_value_must_be_a_number_of_at_least_zero() {
 
 #[test]
 fn signatures_are_those_of_sacrebleu() {
-    let signature = |bleu: Bleu| bleu.signature(1).to_string();
+    let signature = |bleu: Bleu| bleu.signature(Some(1)).to_string();
     let with = |smoothing| Bleu { smoothing, ..Bleu::default() };
     assert_eq!(
         signature(Bleu::default()),

@@ -130,8 +130,7 @@ fn translate(
         translator = translator.with_threads(threads.get());
     }
     let translations = translator.translate_batch(sources)?;
-    let lines: Vec<String> =
-        translations.into_iter().map(|translation| translation.text).collect();
+    let lines: Vec<String> = translations.into_iter().map(|translation| translation.text).collect();
     if let Some(path) = &args.output {
         let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
         fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
@@ -159,11 +158,7 @@ fn single(
     Ok(Single { score: metric.score(statistics), confidence })
 }
 
-fn column(
-    metric: &dyn Metric,
-    systems: &[Statistics],
-    args: &ScoreArgs,
-) -> anyhow::Result<Column> {
+fn column(metric: &dyn Metric, systems: &[Statistics], args: &ScoreArgs) -> anyhow::Result<Column> {
     let asked = &args.resampling;
     let resampling = |default: Resampling| Resampling {
         samples: asked.paired_n.map_or(default.samples, |n| n.get()),

@@ -380,8 +380,7 @@ impl MatchCounter {
     fn count(&mut self, hypothesis: &[u32], references: &[Vec<u32>]) -> [f64; COLUMNS] {
         self.allowance.clear();
         for (index, reference) in references.iter().enumerate() {
-            let counts =
-                if index == 0 { &mut self.allowance } else { &mut self.in_one_reference };
+            let counts = if index == 0 { &mut self.allowance } else { &mut self.in_one_reference };
             for order in 1..=MAX_ORDER {
                 for ngram in ngrams(reference, order) {
                     *counts.entry(ngram).or_default() += 1;

@@ -149,8 +149,11 @@ impl Chrf {
             let share = |of: N| if positive(of) { matches / of } else { eps };
             let (precision, recall) = (share(hypothesis), share(reference));
             let weighted = factor * precision + recall;
-            let f_score =
-                if positive(weighted) { one_and_factor * precision * recall / weighted } else { eps };
+            let f_score = if positive(weighted) {
+                one_and_factor * precision * recall / weighted
+            } else {
+                eps
+            };
             score = score + f_score;
             if positive(hypothesis) && positive(reference) {
                 mean_precision = mean_precision + precision;
@@ -165,10 +168,8 @@ impl Chrf {
         if orders == 0 {
             return literal(0.0);
         }
-        let (precision, recall) = (
-            mean_precision / literal(f64::from(orders)),
-            mean_recall / literal(f64::from(orders)),
-        );
+        let (precision, recall) =
+            (mean_precision / literal(f64::from(orders)), mean_recall / literal(f64::from(orders)));
         if (precision + recall).is_zero() {
             return literal(0.0);
         }

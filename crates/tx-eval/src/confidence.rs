@@ -88,7 +88,8 @@ pub fn estimate(
     resampling: Resampling,
 ) -> Result<Confidence, ScoreError> {
     resampling.check()?;
-    let scores = Scores::draw(metric, statistics, resampling.samples, &mut Pcg64::new(resampling.seed));
+    let scores =
+        Scores::draw(metric, statistics, resampling.samples, &mut Pcg64::new(resampling.seed));
     let Resampling { samples, seed } = resampling;
     let signature = metric
         .signature(statistics.n_references())
@@ -165,13 +166,15 @@ impl Scores {
     }
 
     pub(crate) fn interval(&self, mean: Mean) -> Interval {
-        let mut sorted: Vec<f64> = self.iter().collect();
-        sorted.sort_by(f64::total_cmp);
+        let mut values = self.values.clone();
+        values.sort_by(|a, b| a.double().total_cmp(&b.double()));
         // One of 40 is left out on each side.
-        let outside = sorted.len() / 40;
-        let (lower, upper) = (sorted[outside], sorted[sorted.len() - 1 - outside]);
-        let half_width = 0.5 * self.number(upper - lower).double();
-        Interval { mean: self.mean(mean), half_width }
+        let outside = values.len() / 40;
+        let width = values[values.len() - 1 - outside].double() - values[outside].double();
+        let half_width = 0.5 * self.number(width).double();
+        // numpy adds up in this order.
+        let sorted = Self { values, single: self.single };
+        Interval { mean: sorted.mean(mean), half_width }
     }
 
     /// Absolute differences, held as numpy holds them.

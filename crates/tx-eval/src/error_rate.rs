@@ -125,7 +125,8 @@ impl Metric for EditRate {
             2,
             || (),
             |(), hypothesis, references, row| {
-                let [hypothesis, reference] = [hypothesis, references[0]].map(|line| self.text(line));
+                let [hypothesis, reference] =
+                    [hypothesis, references[0]].map(|line| self.text(line));
                 let (edits, reference_len) = match self.unit {
                     Unit::Character => {
                         let [hypothesis, reference] = [&hypothesis, &reference]

@@ -1,4 +1,4 @@
-//! Machine-translation metrics identical to sacreBLEU, plus CER and WER.
+//! BLEU, chrF and TER identical to sacreBLEU, with its significance tests; CER and WER.
 //!
 //! Hypotheses and references are lists of lines; every score is in percent.
 //!

@@ -1,9 +1,6 @@
 //! What all metrics have in common: statistics of lines that add up, and a formula over their sum.
 
-use crate::{
-    Corpus, Score, ScoreError, Signature, Statistics,
-    real::Single,
-};
+use crate::{Corpus, Score, ScoreError, Signature, Statistics, real::Single};
 
 /// The release of sacreBLEU whose numbers and signatures are reproduced.
 pub(crate) const SACREBLEU_VERSION: &str = "2.6.0";

@@ -150,8 +150,7 @@ mod tests {
         drop(next);
 
         // So many that some numbers are drawn again.
-        let choices =
-            [560202556, 687406213, 2018268131, 1840423821, 2825408595, 744737143];
+        let choices = [560202556, 687406213, 2018268131, 1840423821, 2825408595, 744737143];
         assert_eq!(choices.map(|_| random.below(3_000_000_000)), choices);
         assert_eq!([random.below(1), random.below(1)], [0, 0]);
         assert_eq!([random.below(7), random.below(7), random.below(7)], [6, 6, 5]);

@@ -150,7 +150,8 @@ pub fn randomization(
             for (index, other) in other.iter_mut().enumerate() {
                 *other = baseline_sum[index] + (sum[index] - mixed[index]);
             }
-            above += usize::from((metric.double(&mixed) - metric.double(&other)).abs() > difference);
+            above +=
+                usize::from((metric.double(&mixed) - metric.double(&other)).abs() > difference);
         }
         drop(toss);
         compared.push(Compared {

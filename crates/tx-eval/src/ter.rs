@@ -93,10 +93,20 @@ impl Ter {
         self.corpus_score(&[hypothesis], &references)
     }
 
-    /// The words of one line as numbers.
+    /// The words of one hypothesis as numbers.
     fn words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
         let text = tercom::tokenize(self, line.trim_end_matches(is_space));
         words(&text).map(|word| vocabulary.number(word)).collect()
+    }
+
+    /// The words of one reference. sacreBLEU takes references apart twice, which is once more for
+    /// marks like those of `,.5`.
+    fn reference_words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
+        if !self.normalized {
+            return self.words(line, vocabulary);
+        }
+        let text = tercom::tokenize(self, line.trim_end_matches(is_space));
+        self.words(&words(&text).collect::<Vec<_>>().join(" "), vocabulary)
     }
 
     fn value<N: Real>(&self, [edits, reference_len]: [N; 2]) -> N {
@@ -132,23 +142,20 @@ impl Metric for Ter {
     }
 
     fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
-        let statistics = corpus.statistics(
-            2,
-            Vocabulary::default,
-            |vocabulary, hypothesis, references, row| {
+        let statistics =
+            corpus.statistics(2, Vocabulary::default, |vocabulary, hypothesis, references, row| {
                 vocabulary.clear();
                 let hypothesis = self.words(hypothesis, vocabulary);
                 let mut fewest = usize::MAX;
                 let mut length = 0;
                 for reference in references {
-                    let reference = self.words(reference, vocabulary);
+                    let reference = self.reference_words(reference, vocabulary);
                     fewest = fewest.min(shift::edits(&hypothesis, &reference));
                     length += reference.len();
                 }
                 row[0] = fewest as f64;
                 row[1] = length as f64 / references.len() as f64;
-            },
-        );
+            });
         Ok(statistics)
     }
 }

@@ -13,12 +13,8 @@ use crate::tokenizer::words;
 /// What is looked for and what is put in its place, one after the other.
 #[expect(clippy::expect_used, reason = "the patterns are constant and tested")]
 static RULES: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
-    [
-        (r"(\P{N})(\p{P})", "$1 $2 "),
-        (r"(\p{P})(\P{N})", " $1 $2"),
-        (r"(\p{S})", " $1 "),
-    ]
-    .map(|(pattern, replacement)| (Regex::new(pattern).expect("a valid pattern"), replacement))
+    [(r"(\P{N})(\p{P})", "$1 $2 "), (r"(\p{P})(\P{N})", " $1 $2"), (r"(\p{S})", " $1 ")]
+        .map(|(pattern, replacement)| (Regex::new(pattern).expect("a valid pattern"), replacement))
 });
 
 /// Calls `visit` with each word of `line`, which has no white space at its end.

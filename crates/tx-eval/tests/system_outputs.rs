@@ -206,8 +206,7 @@ fn confidence_intervals_are_those_of_sacrebleu() {
     let fixture = &*FIXTURE;
     for (name, metric, number, samples, mean, half_width, signature) in &fixture.confidence {
         let metric = fixture.metrics[*metric].metric();
-        let statistics =
-            statistics(&*metric, &fixture.corpora[name], 3, &number.to_string());
+        let statistics = statistics(&*metric, &fixture.corpora[name], 3, &number.to_string());
         let resampling = Resampling { samples: *samples, ..Resampling::BOOTSTRAP };
         let found = confidence::estimate(&*metric, &statistics, resampling).unwrap();
         assert_eq!(found.signature.to_string(), *signature);
@@ -242,7 +241,9 @@ fn p_values_are_those_of_sacrebleu() {
             let what = format!("{name} {} {test} {trials} system {index}", metric.name());
             let (score, p_value, mean, half_width) = *expected;
             assert_close(found.score, score, &what);
-            assert_eq!(found.p_value, p_value, "{what}");
+            // The counts behind them: the fixture's decimals may be off by the last bit.
+            let count = |p: Option<f64>| p.map(|p| (p * (*trials as f64 + 1.0) * 1e6).round());
+            assert_eq!(count(found.p_value), count(p_value), "{what}");
             assert_eq!(found.interval.is_some(), mean.is_some(), "{what}");
             if let (Some(interval), Some(mean), Some(half_width)) =
                 (found.interval, mean, half_width)
@@ -261,17 +262,13 @@ fn error_rates_without_case_and_punctuation_are_those_of_jiwer() {
         let corpus = &fixture.corpora[name];
         // The fixture has one space for each run of white space.
         let spaced = |lines: &[String]| -> Vec<String> {
-            lines
-                .iter()
-                .map(|line| Tokenizer::None.tokenize(line).join(" "))
-                .collect()
+            lines.iter().map(|line| Tokenizer::None.tokenize(line).join(" ")).collect()
         };
         let (hypotheses, references) =
             (spaced(&corpus.systems[*system]), spaced(&corpus.references[0]));
-        for (unit, edits, length) in [
-            (Unit::Character, edits[0], lengths[0]),
-            (Unit::Word, edits[1], lengths[1]),
-        ] {
+        for (unit, edits, length) in
+            [(Unit::Character, edits[0], lengths[0]), (Unit::Word, edits[1], lengths[1])]
+        {
             let rate = EditRate { unit, lowercase: *lowercase, no_punct: *no_punct };
             let found = rate.corpus_score(&hypotheses, &references).unwrap();
             let what = format!("{name} {system} {rate:?}");

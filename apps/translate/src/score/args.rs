@@ -135,7 +135,7 @@ pub struct BleuArgs {
     pub smooth_method: Smooth,
 
     /// Number that smoothing adds [default: 0.1 for floor, 1 for add-k]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = smooth_value)]
     pub smooth_value: Option<f64>,
 
     /// Leave out lengths for which there are no n-grams; --sentence-level does so by itself
@@ -288,9 +288,11 @@ impl ScoreArgs {
             ));
         }
         if confidence && paired == Some(Paired::Bootstrap) {
-            return Some("`--paired bootstrap` has intervals of its own, from as many samples as \
+            return Some(
+                "`--paired bootstrap` has intervals of its own, from as many samples as \
                          `--paired-n` says; leave out `--confidence`"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         if seed != Resampling::SEED && !confidence && paired.is_none() {
             return Some("`--seed` has no use without `--confidence` or `--paired`".to_owned());
@@ -361,9 +363,7 @@ impl ScoreArgs {
             MetricName::Chrf => {
                 Box::new(self.chrf.settings(self.chrf.chrf_word_order.unwrap_or(0)))
             }
-            MetricName::ChrfPlusPlus => {
-                Box::new(self.chrf.settings(Chrf::PLUS_PLUS.word_order))
-            }
+            MetricName::ChrfPlusPlus => Box::new(self.chrf.settings(Chrf::PLUS_PLUS.word_order)),
             MetricName::Ter => Box::new(Ter {
                 normalized: self.ter.ter_normalized,
                 no_punct: self.ter.ter_no_punct,
@@ -398,6 +398,13 @@ impl ChrfArgs {
             whitespace: self.chrf_whitespace,
             eps_smoothing: self.chrf_eps_smoothing,
         }
+    }
+}
+
+fn smooth_value(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err("not a finite number of at least 0".to_owned()),
     }
 }
 

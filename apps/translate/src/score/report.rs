@@ -43,10 +43,8 @@ impl Single {
 /// The lines of `sacrebleu --format text`, with the values below each other: a score without its
 /// signature cannot be compared.
 pub fn singles(output: &mut impl Write, scores: &[Single], digits: Digits) -> io::Result<()> {
-    let names: Vec<String> = scores
-        .iter()
-        .map(|found| format!("{}|{}", found.score.name, found.signature()))
-        .collect();
+    let names: Vec<String> =
+        scores.iter().map(|found| format!("{}|{}", found.score.name, found.signature())).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     for (name, found) in names.iter().zip(scores) {
         write!(output, "{name:width$} = {}", digits.text(found.score.value))?;
@@ -100,7 +98,8 @@ pub fn table(
     columns: &[Column],
     digits: Digits,
 ) -> io::Result<()> {
-    let mut cells = vec![std::iter::once("system".to_owned()).chain(names.iter().cloned()).collect()];
+    let mut cells =
+        vec![std::iter::once("system".to_owned()).chain(names.iter().cloned()).collect()];
     for column in columns {
         let values = column.systems.iter().map(|found| cell(found, digits));
         cells.push(std::iter::once(column.name.clone()).chain(values).collect::<Vec<String>>());
@@ -138,11 +137,7 @@ fn cell(found: &Compared, digits: Digits) -> String {
 }
 
 /// An object for each system, with sacreBLEU's keys for each metric, and the signature.
-pub fn table_json(
-    output: &mut impl Write,
-    names: &[String],
-    columns: &[Column],
-) -> io::Result<()> {
+pub fn table_json(output: &mut impl Write, names: &[String], columns: &[Column]) -> io::Result<()> {
     let list = names.iter().enumerate().map(|(index, name)| {
         let mut object = Map::new();
         object.insert("system".into(), json!(name));

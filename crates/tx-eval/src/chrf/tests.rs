@@ -71,7 +71,8 @@ fn short_lines_leave_orders_out() {
 
 #[test]
 fn empty_lines_score_zero_and_never_nan() {
-    for chrf in [Chrf::default(), Chrf::PLUS_PLUS, Chrf { eps_smoothing: true, ..Chrf::default() }] {
+    for chrf in [Chrf::default(), Chrf::PLUS_PLUS, Chrf { eps_smoothing: true, ..Chrf::default() }]
+    {
         for (hypothesis, reference) in [("", "ab"), ("ab", ""), ("", ""), (" \t", "\u{a0}")] {
             let found = score(chrf, hypothesis, &[reference]);
             assert!(found.abs() < 1e-9, "{hypothesis:?} {reference:?} {found}");
@@ -81,7 +82,10 @@ fn empty_lines_score_zero_and_never_nan() {
 
 #[test]
 fn white_space_counts_only_if_asked_for() {
-    assert_eq!(score(Chrf::default(), "a b\r", &["\u{feff}ab".trim_start_matches('\u{feff}')]), 100.0);
+    assert_eq!(
+        score(Chrf::default(), "a b\r", &["\u{feff}ab".trim_start_matches('\u{feff}')]),
+        100.0
+    );
     let spaces = Chrf { whitespace: true, ..Chrf::default() };
     assert!(score(spaces, "a b", &["ab"]) < 100.0);
     assert!(score(spaces, "a\tb", &["a b"]) < 100.0);

@@ -76,8 +76,7 @@ impl<'a> EditDistance<'a> {
                 current[column] = if column == 0 {
                     previous[0] + 1
                 } else {
-                    let replaced =
-                        previous[column - 1] + u32::from(reference[column - 1] != *word);
+                    let replaced = previous[column - 1] + u32::from(reference[column - 1] != *word);
                     let cheapest = replaced.min(previous[column] + 1).min(current[column - 1] + 1);
                     cheapest.min(OUTSIDE)
                 };
@@ -156,8 +155,7 @@ fn windows(hypothesis_len: usize, reference_len: usize) -> Vec<Range<usize>> {
     windows.push(0..reference_len + 1);
     for row in 1..=hypothesis_len {
         let diagonal = (row as f64 * ratio).floor() as usize;
-        let end =
-            if row == hypothesis_len { usize::MAX } else { diagonal.saturating_add(beam) };
+        let end = if row == hypothesis_len { usize::MAX } else { diagonal.saturating_add(beam) };
         windows.push(diagonal.saturating_sub(beam)..end.min(reference_len + 1));
     }
     windows

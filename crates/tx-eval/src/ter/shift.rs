@@ -97,7 +97,8 @@ impl Search<'_> {
     /// The best shift of the base `words`, whose distance is given; it may save nothing.
     fn best(&mut self, words: &[u32], distance: u32) -> Option<Candidate> {
         let Alignment { after, reference_errors, base_errors } = self.distances.alignment(words);
-        let wrong = |errors: &[usize], start: usize, len: usize| errors[start + len] > errors[start];
+        let wrong =
+            |errors: &[usize], start: usize, len: usize| errors[start + len] > errors[start];
         let mut best: Option<Candidate> = None;
         for start in 0..words.len() {
             let nearest = start.saturating_sub(MAX_SHIFT_DISTANCE);

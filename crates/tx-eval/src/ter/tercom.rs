@@ -79,14 +79,9 @@ pub(super) fn tokenize<'a>(ter: &Ter, line: &'a str) -> Cow<'a, str> {
 
 fn western(line: &str) -> String {
     let mut text = line.to_owned();
-    for (from, to) in [
-        ("\n-", ""),
-        ("\n", " "),
-        ("&quot;", "\""),
-        ("&amp;", "&"),
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-    ] {
+    for (from, to) in
+        [("\n-", ""), ("\n", " "), ("&quot;", "\""), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")]
+    {
         if text.contains(from) {
             text = text.replace(from, to);
         }
@@ -118,12 +113,8 @@ mod tests {
         tokenize(&ter, line).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    const NORMALIZED: Ter = Ter {
-        normalized: true,
-        no_punct: false,
-        asian_support: false,
-        case_sensitive: false,
-    };
+    const NORMALIZED: Ter =
+        Ter { normalized: true, no_punct: false, asian_support: false, case_sensitive: false };
 
     #[test]
     fn nothing_but_case_changes_by_default() {
@@ -135,10 +126,7 @@ mod tests {
     #[test]
     fn punctuation_and_genitives_are_split_off() {
         let line = "The dog's bone: $1,000.50, 3-4 &amp; the cat's.";
-        assert_eq!(
-            words(NORMALIZED, line),
-            "the dog 's bone : $ 1,000.50 , 3 - 4 & the cat's ."
-        );
+        assert_eq!(words(NORMALIZED, line), "the dog 's bone : $ 1,000.50 , 3 - 4 & the cat's .");
     }
 
     #[test]

@@ -61,3 +61,11 @@ fn signatures_are_those_of_sacrebleu() {
         "nrefs:var|case:mixed|tok:tercom|norm:yes|punct:no|asian:yes|version:2.6.0"
     );
 }
+
+/// Once gives `,` and `.5`, twice `,`, `.` and `5`: see [`Ter::reference_words`].
+#[test]
+fn references_are_taken_apart_twice_as_by_sacrebleu() {
+    let ter = Ter { normalized: true, ..Ter::default() };
+    let found = ter.sentence_score("a,.5", &["a,.5"]).unwrap();
+    assert_eq!((found.edits, found.reference_len), (2, 4.0));
+}

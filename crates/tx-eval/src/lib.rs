@@ -5,7 +5,7 @@
 //! | metric | is | better |
 //! |---|---|---|
 //! | [`Bleu`] | n-gram precision with a brevity penalty | higher |
-//! | [`Chrf`], [`chrf`] | F-score of character n-grams; chrF++ has words too | higher |
+//! | [`Chrf`], [`chrf()`] | F-score of character n-grams; chrF++ has words too | higher |
 //! | [`Ter`] | word edits, shifts included, per word of the reference | lower |
 //! | [`cer`], [`wer`], [`EditRate`] | character and word edits per unit of the reference | lower |
 //! | [`exact_match`] | share of lines equal to the reference | higher |

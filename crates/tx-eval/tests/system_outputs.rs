@@ -32,8 +32,7 @@ struct Fixture {
     /// Corpus, metric, numbers of references and samples, mean, half width, signature.
     confidence: Vec<(String, usize, usize, usize, f64, f64, String)>,
     paired: Vec<PairedCase>,
-    /// Corpus, system, lower case, no punctuation; edits and lengths in characters and words.
-    error_rates: Vec<(String, usize, bool, bool, [usize; 2], [usize; 2])>,
+    error_rates: Vec<ErrorRateCase>,
     tokens: Tokens,
 }
 
@@ -64,19 +63,16 @@ struct Settings {
     asian_support: bool,
 }
 
+/// Corpus, system, lower case, no punctuation; edits and lengths in characters and words.
+type ErrorRateCase = (String, usize, bool, bool, [usize; 2], [usize; 2]);
+
+/// Score, p-value, mean and half width.
+type ComparedCase = (f64, Option<f64>, Option<f64>, Option<f64>);
+
 /// Corpus, metric, number of references, test, numbers of trials and of samples for the intervals,
-/// signature; for each system score, p-value, mean and half width.
+/// signature; and each system.
 #[derive(Deserialize)]
-struct PairedCase(
-    String,
-    usize,
-    usize,
-    String,
-    usize,
-    i64,
-    String,
-    Vec<(f64, Option<f64>, Option<f64>, Option<f64>)>,
-);
+struct PairedCase(String, usize, usize, String, usize, i64, String, Vec<ComparedCase>);
 
 #[derive(Deserialize)]
 struct Tokens {

@@ -39,7 +39,7 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
     let mut statistics: Vec<Vec<Statistics>> = metrics.iter().map(|_| Vec::new()).collect();
     for system in &systems {
         let corpus = Corpus::new(&system.lines, &references)
-            .with_context(|| format!("cannot score {}", system.name))?;
+            .with_context(|| format!("cannot score `{}`", system.name))?;
         for (metric, found) in metrics.iter().zip(&mut statistics) {
             found.push(metric.statistics(&corpus)?);
         }
@@ -103,7 +103,7 @@ fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
     }
     args.hypothesis
         .iter()
-        .map(|path| Ok(System { name: format!("{}", path.display()), lines: read(path)? }))
+        .map(|path| Ok(System { name: path.display().to_string(), lines: read(path)? }))
         .collect()
 }
 

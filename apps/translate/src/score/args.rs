@@ -30,7 +30,7 @@ pub struct ScoreArgs {
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_values_t = [MetricName::Bleu])]
     pub metrics: Vec<MetricName>,
 
-    /// Score each line by itself, without sense for the corpus
+    /// Score each line by itself instead of the corpus
     #[arg(long)]
     pub sentence_level: bool,
 

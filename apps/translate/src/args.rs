@@ -2,8 +2,10 @@
 
 use std::{num::NonZero, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use tx_infer::device::DeviceName;
+
+use crate::score::ScoreArgs;
 
 /// Translate text with a trained model, one sentence per line
 ///
@@ -84,57 +86,6 @@ pub struct TranslateArgs {
     /// Print nothing but translations and errors
     #[arg(short, long)]
     pub quiet: bool,
-}
-
-/// What to score and how.
-#[derive(Debug, Args)]
-pub struct ScoreArgs {
-    /// File of right translations, one per line; may be given often, for BLEU with several
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
-    pub reference: Vec<PathBuf>,
-
-    /// File of translations to score [default: standard input]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub hypothesis: Option<PathBuf>,
-
-    /// Scores to compute; cer, wer and exact use the first reference
-    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_values_t = [Metric::Bleu])]
-    pub metrics: Vec<Metric>,
-
-    /// How BLEU splits words: 13a for plain text, none for text that is tokenized already
-    #[arg(long, value_enum, value_name = "NAME", default_value_t = Tokenize::V13a)]
-    pub tokenize: Tokenize,
-
-    /// Take upper and lower case as the same in BLEU
-    #[arg(long)]
-    pub lowercase: bool,
-
-    /// Print a JSON list with sacreBLEU's keys
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// A score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Metric {
-    /// Corpus BLEU, 0 to 100
-    Bleu,
-    /// Character error rate, in percent
-    Cer,
-    /// Word error rate, in percent
-    Wer,
-    /// Lines that are right to the letter, in percent
-    Exact,
-}
-
-/// How BLEU splits words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Tokenize {
-    /// As mteval-v13a.pl did
-    #[value(name = "13a")]
-    V13a,
-    /// At spaces only
-    None,
 }
 
 #[cfg(test)]

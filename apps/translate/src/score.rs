@@ -1,77 +1,202 @@
 //! Scores of translations against references.
 
-use std::io::{BufReader, Write, stdin, stdout};
+use std::{
+    fs,
+    io::{BufReader, stdin, stdout},
+    path::Path,
+};
 
-use serde_json::{Map, Value, json};
-use tx_eval::{Bleu, Score, Tokenizer, cer, exact_match, wer};
-use tx_infer::tx_data::source::local::{Lines, lines};
+use anyhow::Context;
+use clap::{CommandFactory, error::ErrorKind};
+use tx_eval::{
+    Corpus, Metric, Statistics,
+    confidence::{self, Resampling},
+    paired::{self, Compared},
+};
+use tx_infer::{
+    SearchOptions, Translator,
+    tx_data::source::local::{Lines, lines},
+};
 
-use crate::args::{Metric, ScoreArgs, Tokenize};
+mod args;
+mod report;
+
+pub use args::ScoreArgs;
+use args::{Paired, TranslateArgs};
+use report::{Column, Digits, Single};
 
 /// Prints the scores that `args` ask for.
 pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
-    let hypotheses = match &args.hypothesis {
-        Some(path) => lines(path)?,
-        None => Lines::new(Box::new(BufReader::new(stdin())), "standard input")
-            .collect::<Result<_, _>>()?,
-    };
+    if let Some(problem) = args.problem() {
+        crate::args::Cli::command().error(ErrorKind::ArgumentConflict, problem).exit();
+    }
     let references =
-        args.reference.iter().map(|path| lines(path)).collect::<Result<Vec<_>, _>>()?;
-    let scores = args
-        .metrics
-        .iter()
-        .map(|metric| compute(*metric, &args, &hypotheses, &references))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-
-    let mut output = stdout().lock();
-    if args.json {
-        let list = scores.iter().map(to_json).collect();
-        writeln!(output, "{:#}", Value::Array(list))?;
-    } else {
-        for score in scores {
-            writeln!(output, "{}", to_text(&score))?;
+        args.reference.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let systems = systems(&args, references[0].len())?;
+    let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
+    let metrics = args.metrics();
+    // For each metric those of all systems.
+    let mut statistics: Vec<Vec<Statistics>> = metrics.iter().map(|_| Vec::new()).collect();
+    for system in &systems {
+        let corpus = Corpus::new(&system.lines, &references)
+            .with_context(|| format!("cannot score `{}`", system.name))?;
+        for (metric, found) in metrics.iter().zip(&mut statistics) {
+            found.push(metric.statistics(&corpus)?);
         }
+    }
+
+    let found = metrics.iter().zip(&statistics);
+    let digits = Digits(args.width);
+    let mut output = stdout().lock();
+    if args.sentence_level {
+        let columns: Vec<_> =
+            found.map(|(metric, systems)| line_scores(&**metric, &systems[0])).collect();
+        match args.json {
+            true => report::lines_json(&mut output, &columns),
+            false => report::lines(&mut output, &columns, digits),
+        }?;
+    } else if let [_] = &names[..] {
+        let scores = found
+            .map(|(metric, systems)| single(&**metric, &systems[0], &args))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        match args.json {
+            true => report::singles_json(&mut output, &scores, digits),
+            false => report::singles(&mut output, &scores, digits),
+        }?;
+    } else {
+        let columns = found
+            .map(|(metric, systems)| column(&**metric, systems, &args))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        match args.json {
+            true => report::table_json(&mut output, &names, &columns),
+            false => report::table(&mut output, &names, &columns, digits),
+        }?;
     }
     Ok(())
 }
 
-fn compute(
-    metric: Metric,
-    args: &ScoreArgs,
-    hypotheses: &[String],
-    references: &[Vec<String>],
-) -> anyhow::Result<Score> {
-    let first = references.first().map_or(&[][..], Vec::as_slice);
-    Ok(match metric {
-        Metric::Bleu => {
-            let tokenizer = match args.tokenize {
-                Tokenize::V13a => Tokenizer::V13a,
-                Tokenize::None => Tokenizer::None,
-            };
-            let bleu = Bleu { tokenizer, lowercase: args.lowercase, ..Bleu::default() };
-            bleu.corpus_score(hypotheses, references)?.summary()
-        }
-        Metric::Cer => cer(hypotheses, first)?.summary(),
-        Metric::Wer => wer(hypotheses, first)?.summary(),
-        Metric::Exact => exact_match(hypotheses, first)?.summary(),
-    })
+/// Translations with the name they are known by.
+struct System {
+    name: String,
+    lines: Vec<String>,
 }
 
-/// The line of `sacrebleu --format text`: a score without its signature cannot be compared.
-fn to_text(score: &Score) -> String {
-    let Score { name, value, verbose, signature } = score;
-    format!("{name}|{signature} = {value:.2} {verbose}")
-}
-
-/// The keys of `sacrebleu --format json`.
-fn to_json(score: &Score) -> Value {
-    let mut object = Map::new();
-    object.insert("name".into(), json!(score.name));
-    object.insert("score".into(), json!((score.value * 100.0).round() / 100.0));
-    object.insert("signature".into(), json!(score.signature.to_string()));
-    object.insert("verbose_score".into(), json!(score.verbose));
-    for (key, value) in score.signature.pairs() {
-        object.insert(key.into(), json!(value));
+/// Reads what to score, or makes it; `expected` lines of it.
+fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
+    if let TranslateArgs { model: Some(model), source: Some(source), .. } = &args.translate {
+        let sources = lines(source)?;
+        // Not after hours of translating.
+        anyhow::ensure!(
+            sources.len() == expected,
+            "`{}` has {} lines, but `{}` has {expected}",
+            source.display(),
+            sources.len(),
+            args.reference[0].display(),
+        );
+        let lines = translate(&args.translate, model, &sources)?;
+        return Ok(vec![System { name: model.display().to_string(), lines }]);
     }
-    Value::Object(object)
+    if args.hypothesis.is_empty() {
+        let lines = Lines::new(Box::new(BufReader::new(stdin())), "standard input");
+        let lines = lines.map(|line| Ok(trim_end(line?))).collect::<anyhow::Result<_>>()?;
+        return Ok(vec![System { name: "standard input".to_owned(), lines }]);
+    }
+    args.hypothesis
+        .iter()
+        .map(|path| Ok(System { name: path.display().to_string(), lines: read(path)? }))
+        .collect()
+}
+
+/// The lines of a file without white space at their ends, as sacreBLEU reads them.
+fn read(path: &Path) -> anyhow::Result<Vec<String>> {
+    Ok(lines(path)?.into_iter().map(trim_end).collect())
+}
+
+fn trim_end(line: String) -> String {
+    // What Python takes for white space: Unicode's, and four separators of ASCII.
+    let end = line.trim_end_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c));
+    end.to_owned()
+}
+
+fn translate(
+    args: &TranslateArgs,
+    model: &Path,
+    sources: &[String],
+) -> anyhow::Result<Vec<String>> {
+    let (_, device) = args.device.open()?;
+    let options = SearchOptions { beam: args.beam.into(), ..SearchOptions::default() };
+    let mut translator = Translator::open(model, &device)?.with_options(options)?;
+    if let Some(threads) = args.threads {
+        translator = translator.with_threads(threads.get());
+    }
+    let translations = translator.translate_batch(sources)?;
+    let lines: Vec<String> = translations.into_iter().map(|translation| translation.text).collect();
+    if let Some(path) = &args.output {
+        let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(lines)
+}
+
+fn line_scores(metric: &dyn Metric, statistics: &Statistics) -> report::Lines {
+    report::Lines {
+        name: metric.name(),
+        signature: metric.signature(statistics.n_references()),
+        scores: metric.line_scores(statistics),
+    }
+}
+
+fn single(
+    metric: &dyn Metric,
+    statistics: &Statistics,
+    args: &ScoreArgs,
+) -> anyhow::Result<Single> {
+    let confidence = match args.resampling.confidence {
+        true => Some(confidence::estimate(metric, statistics, intervals(args))?),
+        false => None,
+    };
+    Ok(Single { score: metric.score(statistics), confidence })
+}
+
+fn column(metric: &dyn Metric, systems: &[Statistics], args: &ScoreArgs) -> anyhow::Result<Column> {
+    let asked = &args.resampling;
+    let resampling = |default: Resampling| Resampling {
+        samples: asked.paired_n.map_or(default.samples, |n| n.get()),
+        seed: asked.seed,
+    };
+    let found = match asked.paired {
+        Some(Paired::Bootstrap) => {
+            paired::bootstrap(metric, systems, resampling(Resampling::BOOTSTRAP))?
+        }
+        Some(Paired::Randomization) => {
+            let samples = asked.confidence.then_some(asked.confidence_n.get());
+            let trials = resampling(Resampling::RANDOMIZATION);
+            paired::randomization(metric, systems, trials, samples)?
+        }
+        None => return unpaired(metric, systems, args),
+    };
+    Ok(Column { name: metric.name(), signature: found.signature, systems: found.systems })
+}
+
+/// Each system by itself.
+fn unpaired(
+    metric: &dyn Metric,
+    systems: &[Statistics],
+    args: &ScoreArgs,
+) -> anyhow::Result<Column> {
+    let mut signature = metric.signature(systems[0].n_references());
+    let mut compared = Vec::new();
+    for statistics in systems {
+        let Single { score, confidence } = single(metric, statistics, args)?;
+        let interval = confidence.map(|found| {
+            signature = found.signature;
+            found.interval
+        });
+        compared.push(Compared { score: score.value, p_value: None, interval });
+    }
+    Ok(Column { name: metric.name(), signature, systems: compared })
+}
+
+fn intervals(args: &ScoreArgs) -> Resampling {
+    Resampling { samples: args.resampling.confidence_n.get(), seed: args.resampling.seed }
 }

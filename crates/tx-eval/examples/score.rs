@@ -4,15 +4,17 @@
 
 use std::io::{self, Write};
 
-use tx_eval::{Bleu, cer, exact_match, wer};
+use tx_eval::{Bleu, Chrf, Ter, cer, exact_match, wer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hypotheses = ["A dog runs over the green grass.", "Two men are cooking."];
     let reference = ["A dog is running across the green grass.", "Two men are cooking."];
 
     let scores = [
-        // BLEU takes any number of references, hence a list of one.
+        // These take any number of references, hence a list of one.
         Bleu::default().corpus_score(&hypotheses, &[reference])?.summary(),
+        Chrf::PLUS_PLUS.corpus_score(&hypotheses, &[reference])?.summary(),
+        Ter::default().corpus_score(&hypotheses, &[reference])?.summary(),
         cer(&hypotheses, &reference)?.summary(),
         wer(&hypotheses, &reference)?.summary(),
         exact_match(&hypotheses, &reference)?.summary(),

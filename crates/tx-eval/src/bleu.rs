@@ -9,23 +9,26 @@
 //! c is the length of all hypotheses in words and r that of the references, where each line takes
 //! the reference whose length is closest to the hypothesis, the shorter one in a tie.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::ops::AddAssign;
 
-use crate::error::check_line_counts;
-use crate::ngram::{MAX_ORDER, Ngram, Vocabulary, ngrams};
-use crate::{Score, ScoreError, Signature, Tokenizer};
-
-/// The release of sacreBLEU whose numbers and signatures this module reproduces.
-const SACREBLEU_VERSION: &str = "2.6.0";
+use crate::{
+    Corpus, Metric, ReferenceLine, Score, ScoreError, Signature, Statistics, Tokenizer,
+    metric::{Formula, SACREBLEU_VERSION, SingleScore, singles},
+    ngram::{Counts, MAX_ORDER, Ngram, Vocabulary, ngrams},
+    real::{Real, Single},
+};
 
 /// Corpus BLEU and its settings. The default is sacreBLEU's: `13a`, exponential smoothing, cased.
 ///
 /// ```
 /// use tx_eval::{Bleu, Smoothing, Tokenizer};
 ///
-/// let bleu = Bleu { tokenizer: Tokenizer::None, smoothing: Smoothing::None, lowercase: true };
+/// let bleu = Bleu {
+///     tokenizer: Tokenizer::None,
+///     smoothing: Smoothing::None,
+///     lowercase: true,
+///     ..Bleu::default()
+/// };
 /// let score = bleu.corpus_score(&["The cat sat down"], &[["the cat sat down"]])?;
 /// assert_eq!(score.score.round(), 100.0);
 /// # Ok::<(), tx_eval::ScoreError>(())
@@ -40,6 +43,9 @@ pub struct Bleu {
     /// letters that the Unicode version of Rust has and that of one's Python has not, or the other
     /// way round, may differ from sacreBLEU.
     pub lowercase: bool,
+    /// Leave out the orders for which the hypotheses have no n-grams, instead of scoring 0: for
+    /// single sentences, which may be shorter than four words. Shown as `eff:yes`.
+    pub effective_order: bool,
 }
 
 /// What stands in for the precision of an n-gram order without a match, which would otherwise
@@ -117,25 +123,25 @@ impl Bleu {
     where
         H: AsRef<str>,
         R: AsRef<[L]>,
-        L: AsRef<str>,
+        L: ReferenceLine,
     {
-        let references: Vec<&[L]> = references.iter().map(AsRef::as_ref).collect();
-        let line_counts: Vec<usize> = references.iter().map(|lines| lines.len()).collect();
-        check_line_counts(hypotheses.len(), &line_counts)?;
-        self.smoothing.check()?;
+        let statistics = self.statistics(&Corpus::new(hypotheses, references)?)?;
+        Ok(self.details(&statistics.sum(), self.signature(statistics.n_references())))
+    }
 
-        let mut vocabulary = Vocabulary::default();
-        let mut counter = MatchCounter::default();
-        let mut corpus = Statistics::default();
-        for (line, hypothesis) in hypotheses.iter().enumerate() {
-            let hypothesis = self.words(hypothesis.as_ref(), &mut vocabulary);
-            let references: Vec<Vec<u32>> = references
-                .iter()
-                .map(|reference| self.words(reference[line].as_ref(), &mut vocabulary))
-                .collect();
-            corpus += counter.count(&hypothesis, &references);
-        }
-        Ok(corpus.score(self.smoothing, self.signature(references.len())))
+    /// Scores one sentence against its references; set
+    /// [`effective_order`](Self::effective_order), or a short one scores 0.
+    ///
+    /// # Errors
+    ///
+    /// When there is no reference, or the value of the smoothing method is negative or not finite.
+    pub fn sentence_score<R: ReferenceLine>(
+        &self,
+        hypothesis: &str,
+        references: &[R],
+    ) -> Result<BleuScore, ScoreError> {
+        let references: Vec<&[R]> = references.chunks(1).collect();
+        self.corpus_score(&[hypothesis], &references)
     }
 
     /// The words of one line as numbers.
@@ -150,16 +156,118 @@ impl Bleu {
         words
     }
 
-    fn signature(&self, n_references: usize) -> Signature {
-        Signature::new(vec![
-            ("nrefs", n_references.to_string()),
+    /// The score and all that it comes from.
+    fn details(&self, sum: &[f64], signature: Signature) -> BleuScore {
+        let sum = Sum::from(std::array::from_fn(|column| sum[column]));
+        let whole = |numbers: [f64; MAX_ORDER]| numbers.map(|number| number as usize);
+        BleuScore {
+            score: self.value(&sum),
+            precisions: self.precisions(&sum).0,
+            counts: whole(sum.counts),
+            totals: whole(sum.totals),
+            brevity_penalty: sum.brevity_penalty(),
+            hypothesis_len: sum.hypothesis_len as usize,
+            reference_len: sum.reference_len as usize,
+            signature,
+        }
+    }
+
+    fn value<N: Real>(&self, sum: &Sum<N>) -> f64 {
+        let (precisions, order) = self.precisions(sum);
+        let precisions = &precisions[..order];
+        if precisions.iter().any(|precision| precision.is_zero()) {
+            return 0.0;
+        }
+        let logs: f64 = precisions.iter().map(|precision| precision.double().ln()).sum();
+        sum.brevity_penalty() * (logs / order as f64).exp()
+    }
+
+    /// Smoothed precisions in percent, and how many of them make up the score. From the first
+    /// order that has no n-grams at all, all are 0.
+    fn precisions<N: Real>(&self, sum: &Sum<N>) -> ([N; MAX_ORDER], usize) {
+        let mut precisions = [N::literal(0.0); MAX_ORDER];
+        let mut effective = MAX_ORDER;
+        if sum.counts.iter().all(|count| count.is_zero()) {
+            return (precisions, effective);
+        }
+        let percent = N::literal(100.0);
+        let mut stand_in = 1.0;
+        for (order, precision) in precisions.iter_mut().enumerate() {
+            let mut matches = sum.counts[order];
+            let mut total = sum.totals[order];
+            if let Smoothing::AddK(k) = self.smoothing
+                && order > 0
+            {
+                matches = matches + N::literal(k);
+                total = total + N::literal(k);
+            }
+            if total.is_zero() {
+                break;
+            }
+            if self.effective_order {
+                effective = order + 1;
+            }
+            if !matches.is_zero() {
+                *precision = percent * matches / total;
+                continue;
+            }
+            match self.smoothing {
+                Smoothing::Exp => {
+                    stand_in *= 2.0;
+                    *precision = percent / (N::literal(stand_in) * total);
+                }
+                Smoothing::Floor(value) => *precision = N::literal(100.0 * value) / total,
+                Smoothing::AddK(_) | Smoothing::None => {}
+            }
+        }
+        (precisions, effective)
+    }
+}
+
+impl Metric for Bleu {
+    fn name(&self) -> String {
+        "BLEU".to_owned()
+    }
+
+    fn higher_is_better(&self) -> bool {
+        true
+    }
+
+    fn signature(&self, n_references: Option<usize>) -> Signature {
+        let pairs = vec![
             ("case", if self.lowercase { "lc" } else { "mixed" }.to_owned()),
-            // Effective order is for single sentences; a corpus always uses all four orders.
-            ("eff", "no".to_owned()),
+            ("eff", if self.effective_order { "yes" } else { "no" }.to_owned()),
             ("tok", self.tokenizer.name().to_owned()),
             ("smooth", self.smoothing.to_string()),
-            ("version", SACREBLEU_VERSION.to_owned()),
-        ])
+        ];
+        Signature::new(n_references, pairs, SACREBLEU_VERSION)
+    }
+
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+        self.smoothing.check()?;
+        let scratch = || (Vocabulary::default(), MatchCounter::default());
+        Ok(corpus.statistics(COLUMNS, scratch, |scratch, hypothesis, references, row| {
+            let (vocabulary, counter) = scratch;
+            vocabulary.clear();
+            let hypothesis = self.words(hypothesis, vocabulary);
+            let references: Vec<Vec<u32>> =
+                references.iter().map(|reference| self.words(reference, vocabulary)).collect();
+            row.copy_from_slice(&counter.count(&hypothesis, &references));
+        }))
+    }
+}
+
+impl Formula for Bleu {
+    fn double(&self, sum: &[f64]) -> f64 {
+        self.value(&Sum::from(std::array::from_fn(|column| sum[column])))
+    }
+
+    fn single(&self, sum: &[f32]) -> SingleScore {
+        SingleScore(Single::Literal(self.value(&Sum::from(singles(sum)))))
+    }
+
+    fn verbose(&self, sum: &[f64]) -> String {
+        self.details(sum, self.signature(None)).verbose()
     }
 }
 
@@ -198,15 +306,23 @@ impl BleuScore {
 
     /// The result in the shape that all metrics share.
     pub fn summary(&self) -> Score {
+        Score {
+            name: "BLEU".to_owned(),
+            value: self.score,
+            verbose: self.verbose(),
+            signature: self.signature.clone(),
+        }
+    }
+
+    fn verbose(&self) -> String {
         let [p1, p2, p3, p4] = self.precisions;
-        let verbose = format!(
+        format!(
             "{p1:.1}/{p2:.1}/{p3:.1}/{p4:.1} (BP = {:.3} ratio = {:.3} hyp_len = {} ref_len = {})",
             self.brevity_penalty,
             self.length_ratio(),
             self.hypothesis_len,
             self.reference_len,
-        );
-        Score { name: "BLEU", value: self.score, verbose, signature: self.signature.clone() }
+        )
     }
 }
 
@@ -216,107 +332,58 @@ impl fmt::Display for BleuScore {
     }
 }
 
-/// What BLEU needs to know about a segment or, summed, about a corpus.
-#[derive(Debug, Clone, Copy, Default)]
-struct Statistics {
-    counts: [usize; MAX_ORDER],
-    totals: [usize; MAX_ORDER],
-    hypothesis_len: usize,
-    reference_len: usize,
+/// Numbers of a line: lengths of hypothesis and reference, then matches and n-grams of each order.
+const COLUMNS: usize = 2 + 2 * MAX_ORDER;
+
+/// What BLEU needs to know about a line or, summed, about a corpus.
+struct Sum<N> {
+    hypothesis_len: f64,
+    reference_len: f64,
+    counts: [N; MAX_ORDER],
+    totals: [N; MAX_ORDER],
 }
 
-impl AddAssign for Statistics {
-    fn add_assign(&mut self, segment: Self) {
-        for order in 0..MAX_ORDER {
-            self.counts[order] += segment.counts[order];
-            self.totals[order] += segment.totals[order];
+impl<N: Real> From<[N; COLUMNS]> for Sum<N> {
+    fn from(row: [N; COLUMNS]) -> Self {
+        Self {
+            hypothesis_len: row[0].double(),
+            reference_len: row[1].double(),
+            counts: std::array::from_fn(|order| row[2 + order]),
+            totals: std::array::from_fn(|order| row[2 + MAX_ORDER + order]),
         }
-        self.hypothesis_len += segment.hypothesis_len;
-        self.reference_len += segment.reference_len;
     }
 }
 
-impl Statistics {
-    fn score(&self, smoothing: Smoothing, signature: Signature) -> BleuScore {
-        let precisions = self.precisions(smoothing);
-        let brevity_penalty = self.brevity_penalty();
-        let score = if precisions.contains(&0.0) {
+impl<N> Sum<N> {
+    fn brevity_penalty(&self) -> f64 {
+        let (c, r) = (self.hypothesis_len, self.reference_len);
+        if c >= r {
+            1.0
+        } else if c == 0.0 {
             0.0
         } else {
-            let mean_log = precisions.iter().map(|p| p.ln()).sum::<f64>() / MAX_ORDER as f64;
-            brevity_penalty * mean_log.exp()
-        };
-        BleuScore {
-            score,
-            precisions,
-            counts: self.counts,
-            totals: self.totals,
-            brevity_penalty,
-            hypothesis_len: self.hypothesis_len,
-            reference_len: self.reference_len,
-            signature,
+            (1.0 - r / c).exp()
         }
-    }
-
-    fn brevity_penalty(&self) -> f64 {
-        match (self.hypothesis_len, self.reference_len) {
-            (c, r) if c >= r => 1.0,
-            (0, _) => 0.0,
-            (c, r) => (1.0 - r as f64 / c as f64).exp(),
-        }
-    }
-
-    /// Smoothed precisions in percent. From the first order that has no n-grams at all, all are 0.
-    fn precisions(&self, smoothing: Smoothing) -> [f64; MAX_ORDER] {
-        let mut precisions = [0.0; MAX_ORDER];
-        if self.counts == [0; MAX_ORDER] {
-            return precisions;
-        }
-        let mut stand_in = 1.0;
-        for (order, precision) in precisions.iter_mut().enumerate() {
-            let mut matches = self.counts[order] as f64;
-            let mut total = self.totals[order] as f64;
-            if let Smoothing::AddK(k) = smoothing
-                && order > 0
-            {
-                matches += k;
-                total += k;
-            }
-            if total == 0.0 {
-                break;
-            }
-            if matches == 0.0 {
-                matches = match smoothing {
-                    Smoothing::Exp => {
-                        stand_in /= 2.0;
-                        stand_in
-                    }
-                    Smoothing::Floor(value) => value,
-                    Smoothing::AddK(_) | Smoothing::None => 0.0,
-                };
-            }
-            *precision = 100.0 * matches / total;
-        }
-        precisions
     }
 }
 
-/// Counts the clipped matches of one segment after the other; the tables are kept between them.
+/// Counts the clipped matches of one line after the other; the tables are kept between them.
 #[derive(Default)]
 struct MatchCounter {
     /// How often each n-gram may still match: its highest count in any one reference, less the
     /// matches so far. This is the clipping of section 2.1.1.
-    allowance: HashMap<Ngram, u32>,
-    in_one_reference: HashMap<Ngram, u32>,
+    allowance: Counts<Ngram>,
+    in_one_reference: Counts<Ngram>,
 }
 
 impl MatchCounter {
-    fn count(&mut self, hypothesis: &[u32], references: &[Vec<u32>]) -> Statistics {
+    fn count(&mut self, hypothesis: &[u32], references: &[Vec<u32>]) -> [f64; COLUMNS] {
         self.allowance.clear();
-        for reference in references {
+        for (index, reference) in references.iter().enumerate() {
+            let counts = if index == 0 { &mut self.allowance } else { &mut self.in_one_reference };
             for order in 1..=MAX_ORDER {
                 for ngram in ngrams(reference, order) {
-                    *self.in_one_reference.entry(ngram).or_default() += 1;
+                    *counts.entry(ngram).or_default() += 1;
                 }
             }
             for (ngram, count) in self.in_one_reference.drain() {
@@ -325,23 +392,21 @@ impl MatchCounter {
             }
         }
 
-        let mut segment = Statistics {
-            hypothesis_len: hypothesis.len(),
-            reference_len: closest_len(hypothesis.len(), references),
-            ..Statistics::default()
-        };
+        let mut row = [0.0; COLUMNS];
+        row[0] = hypothesis.len() as f64;
+        row[1] = closest_len(hypothesis.len(), references) as f64;
         for order in 1..=MAX_ORDER {
             for ngram in ngrams(hypothesis, order) {
-                segment.totals[order - 1] += 1;
+                row[1 + MAX_ORDER + order] += 1.0;
                 if let Some(left) = self.allowance.get_mut(&ngram)
                     && *left > 0
                 {
                     *left -= 1;
-                    segment.counts[order - 1] += 1;
+                    row[1 + order] += 1.0;
                 }
             }
         }
-        segment
+        row
     }
 }
 

@@ -35,6 +35,13 @@ pub enum ScoreError {
         lines: usize,
     },
 
+    /// With references that need not have every line: a line is in none of them.
+    #[error("line {line} has no reference")]
+    NoReferenceForLine {
+        /// The line, counted from 1.
+        line: usize,
+    },
+
     /// The value given to a smoothing method is negative, infinite or not a number.
     #[error("smoothing `{method}` needs a finite value of at least 0, not {value}")]
     SmoothingValue {
@@ -43,43 +50,28 @@ pub enum ScoreError {
         /// The value found.
         value: f64,
     },
-}
 
-/// Makes sure that every hypothesis has exactly one line in each reference.
-pub(crate) fn check_line_counts(hypotheses: usize, references: &[usize]) -> Result<(), ScoreError> {
-    let &[first, ..] = references else { return Err(ScoreError::NoReference) };
-    for (index, &lines) in references.iter().enumerate() {
-        if lines != first {
-            return Err(ScoreError::UnequalReferences { first, number: index + 1, lines });
-        }
-    }
-    if hypotheses != first {
-        return Err(ScoreError::LineCount { hypotheses, references: first });
-    }
-    if hypotheses == 0 {
-        return Err(ScoreError::NoLines);
-    }
-    Ok(())
+    /// chrF was asked for n-grams of no length at all.
+    #[error("chrF needs a character order or a word order of at least 1, not 0 and 0")]
+    NoOrder,
+
+    /// Two systems that should be compared differ in their number of lines.
+    #[error("the baseline has {baseline} lines, but the system has {system}")]
+    UnequalSystems {
+        /// Lines of the baseline.
+        baseline: usize,
+        /// Lines of the system.
+        system: usize,
+    },
+
+    /// Resampling was asked for with too few samples.
+    #[error("resampling needs at least 1 sample, not 0")]
+    NoSamples,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_compared_before_anything_is_scored() {
-        assert_eq!(check_line_counts(3, &[3, 3]), Ok(()));
-        assert_eq!(check_line_counts(3, &[]), Err(ScoreError::NoReference));
-        assert_eq!(check_line_counts(0, &[0]), Err(ScoreError::NoLines));
-        assert_eq!(
-            check_line_counts(3, &[2]),
-            Err(ScoreError::LineCount { hypotheses: 3, references: 2 })
-        );
-        assert_eq!(
-            check_line_counts(3, &[3, 4]),
-            Err(ScoreError::UnequalReferences { first: 3, number: 2, lines: 4 })
-        );
-    }
 
     #[test]
     fn messages_hold_both_numbers() {

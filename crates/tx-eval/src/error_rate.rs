@@ -7,13 +7,157 @@
 //! Edits are the fewest insertions, deletions and substitutions that turn the hypothesis into the
 //! reference (Levenshtein 1966). Before units are compared, white space at both ends of a line is
 //! dropped. The values are those of jiwer, the tool of speech recognition, times 100: here every
-//! score is in percent. There is one reference only; case counts.
+//! score is in percent. Of several references the first counts.
 
-use std::fmt;
+use std::{fmt, sync::LazyLock};
 
-use crate::error::check_line_counts;
-use crate::tokenizer::{is_space, words};
-use crate::{Score, ScoreError, Signature};
+use regex::Regex;
+
+use crate::{
+    Corpus, Metric, Score, ScoreError, Signature, Statistics,
+    metric::{Formula, SingleScore, TX_VERSION},
+    real::{Real, Single},
+    tokenizer::{is_space, words},
+};
+
+/// Character or word error rate and its settings; [`cer`] and [`wer`] are short for the usual ones.
+///
+/// ```
+/// use tx_eval::{EditRate, Unit};
+///
+/// let wer = EditRate { lowercase: true, no_punct: true, ..EditRate::new(Unit::Word) };
+/// assert_eq!(wer.corpus_score(&["well I see"], &["Well, I see!"])?.score, 0.0);
+/// # Ok::<(), tx_eval::ScoreError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EditRate {
+    /// What is counted.
+    pub unit: Unit,
+    /// Compare in lower case. Shown as `case:lc`.
+    pub lowercase: bool,
+    /// Leave out punctuation (Unicode's category P), and take several white spaces for one. Shown
+    /// as `punct:no`.
+    pub no_punct: bool,
+}
+
+impl EditRate {
+    /// With case and punctuation.
+    pub const fn new(unit: Unit) -> Self {
+        Self { unit, lowercase: false, no_punct: false }
+    }
+
+    /// Scores a corpus against one reference.
+    ///
+    /// # Errors
+    ///
+    /// When the numbers of lines differ or there is no line.
+    pub fn corpus_score<H, R>(
+        &self,
+        hypotheses: &[H],
+        reference: &[R],
+    ) -> Result<ErrorRate, ScoreError>
+    where
+        H: AsRef<str>,
+        R: AsRef<str>,
+    {
+        let reference: Vec<&str> = reference.iter().map(AsRef::as_ref).collect();
+        let sum = self.statistics(&Corpus::new(hypotheses, &[reference])?)?.sum();
+        Ok(ErrorRate {
+            unit: self.unit,
+            score: self.double(&sum),
+            edits: sum[0] as usize,
+            reference_len: sum[1] as usize,
+            signature: Metric::signature(self, Some(1)),
+        })
+    }
+
+    /// The line as it is compared.
+    fn text(&self, line: &str) -> String {
+        let mut text = if self.lowercase { line.to_lowercase() } else { line.to_owned() };
+        if self.no_punct {
+            text = PUNCTUATION.replace_all(&text, "").into_owned();
+            text = SPACES.replace_all(&text, " ").into_owned();
+        }
+        text
+    }
+
+    fn value<N: Real>(&self, [edits, reference_len]: [N; 2]) -> N {
+        let one = N::literal(1.0);
+        N::literal(100.0) * edits / if reference_len > one { reference_len } else { one }
+    }
+}
+
+#[expect(clippy::expect_used, reason = "the pattern is constant and tested")]
+static PUNCTUATION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\p{P}").expect("a valid pattern"));
+#[expect(clippy::expect_used, reason = "the pattern is constant and tested")]
+static SPACES: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"[\s\x1c-\x1f]{2,}").expect("a valid pattern"));
+
+impl Metric for EditRate {
+    fn name(&self) -> String {
+        match self.unit {
+            Unit::Character => "CER",
+            Unit::Word => "WER",
+        }
+        .to_owned()
+    }
+
+    fn higher_is_better(&self) -> bool {
+        false
+    }
+
+    fn signature(&self, _n_references: Option<usize>) -> Signature {
+        let unit = match self.unit {
+            Unit::Character => "character",
+            Unit::Word => "word",
+        };
+        let pairs = vec![
+            ("case", if self.lowercase { "lc" } else { "mixed" }.to_owned()),
+            ("punct", if self.no_punct { "no" } else { "yes" }.to_owned()),
+            ("unit", unit.to_owned()),
+        ];
+        Signature::new(Some(1), pairs, TX_VERSION)
+    }
+
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+        Ok(corpus.statistics(
+            2,
+            || (),
+            |(), hypothesis, references, row| {
+                let [hypothesis, reference] =
+                    [hypothesis, references[0]].map(|line| self.text(line));
+                let (edits, reference_len) = match self.unit {
+                    Unit::Character => {
+                        let [hypothesis, reference] = [&hypothesis, &reference]
+                            .map(|line| line.trim_matches(is_space).chars().collect::<Vec<_>>());
+                        (levenshtein(&hypothesis, &reference), reference.len())
+                    }
+                    Unit::Word => {
+                        let [hypothesis, reference] =
+                            [&hypothesis, &reference].map(|line| words(line).collect::<Vec<_>>());
+                        (levenshtein(&hypothesis, &reference), reference.len())
+                    }
+                };
+                row.copy_from_slice(&[edits as f64, reference_len as f64]);
+            },
+        ))
+    }
+}
+
+impl Formula for EditRate {
+    fn double(&self, sum: &[f64]) -> f64 {
+        self.value([sum[0], sum[1]])
+    }
+
+    fn single(&self, sum: &[f32]) -> SingleScore {
+        SingleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])]))
+    }
+
+    fn verbose(&self, sum: &[f64]) -> String {
+        format!("(edits = {} ref_len = {})", sum[0], sum[1])
+    }
+}
 
 /// Character error rate: edits per reference character, over the whole corpus.
 ///
@@ -34,9 +178,7 @@ where
     H: AsRef<str>,
     R: AsRef<str>,
 {
-    error_rate(Unit::Character, hypotheses, references, |line| {
-        line.trim_matches(is_space).chars().collect()
-    })
+    EditRate::new(Unit::Character).corpus_score(hypotheses, references)
 }
 
 /// Word error rate: edits per reference word, over the whole corpus.
@@ -59,7 +201,7 @@ where
     H: AsRef<str>,
     R: AsRef<str>,
 {
-    error_rate(Unit::Word, hypotheses, references, |line| words(line).collect())
+    EditRate::new(Unit::Word).corpus_score(hypotheses, references)
 }
 
 /// Share of lines that equal their reference, white space at the end of lines aside.
@@ -79,17 +221,60 @@ where
     H: AsRef<str>,
     R: AsRef<str>,
 {
-    check_line_counts(hypotheses.len(), &[references.len()])?;
-    let lines = hypotheses.len();
-    let matches = hypotheses
-        .iter()
-        .zip(references)
-        .filter(|(hypothesis, reference)| {
-            let [hypothesis, reference] = [hypothesis.as_ref(), reference.as_ref()];
-            hypothesis.trim_end_matches(is_space) == reference.trim_end_matches(is_space)
-        })
-        .count();
-    Ok(ExactMatch { score: 100.0 * matches as f64 / lines as f64, matches, lines })
+    let references: Vec<&str> = references.iter().map(AsRef::as_ref).collect();
+    let statistics = Exact.statistics(&Corpus::new(hypotheses, &[references])?)?;
+    let sum = statistics.sum();
+    Ok(ExactMatch {
+        score: Exact.double(&sum),
+        matches: sum[0] as usize,
+        lines: sum[1] as usize,
+        signature: Exact.signature(Some(1)),
+    })
+}
+
+/// Exact match as a [`Metric`]; [`exact_match`] is short for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Exact;
+
+impl Metric for Exact {
+    fn name(&self) -> String {
+        "exact match".to_owned()
+    }
+
+    fn higher_is_better(&self) -> bool {
+        true
+    }
+
+    fn signature(&self, _n_references: Option<usize>) -> Signature {
+        let pairs = vec![("case", "mixed".to_owned()), ("unit", "line".to_owned())];
+        Signature::new(Some(1), pairs, TX_VERSION)
+    }
+
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+        Ok(corpus.statistics(
+            2,
+            || (),
+            |(), hypothesis, references, row| {
+                let [hypothesis, reference] =
+                    [hypothesis, references[0]].map(|line| line.trim_end_matches(is_space));
+                row.copy_from_slice(&[f64::from(u8::from(hypothesis == reference)), 1.0]);
+            },
+        ))
+    }
+}
+
+impl Formula for Exact {
+    fn double(&self, sum: &[f64]) -> f64 {
+        100.0 * sum[0] / sum[1]
+    }
+
+    fn single(&self, sum: &[f32]) -> SingleScore {
+        SingleScore(Single::Float(100.0 * sum[0] / sum[1]))
+    }
+
+    fn verbose(&self, sum: &[f64]) -> String {
+        format!("(matches = {} lines = {})", sum[0], sum[1])
+    }
 }
 
 /// What an error rate counts.
@@ -104,7 +289,7 @@ pub enum Unit {
 /// A character or word error rate with what it was computed from.
 ///
 /// `Display` is `CER = 25.00 (edits = 2 ref_len = 8)`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ErrorRate {
     /// Characters or words.
     pub unit: Unit,
@@ -116,17 +301,20 @@ pub struct ErrorRate {
     pub edits: usize,
     /// Units of all references.
     pub reference_len: usize,
+    /// What it was computed with.
+    pub signature: Signature,
 }
 
 impl ErrorRate {
     /// The result in the shape that all metrics share.
     pub fn summary(&self) -> Score {
-        let (name, unit) = match self.unit {
-            Unit::Character => ("CER", "character"),
-            Unit::Word => ("WER", "word"),
-        };
-        let verbose = format!("(edits = {} ref_len = {})", self.edits, self.reference_len);
-        Score { name, value: self.score, verbose, signature: signature(unit) }
+        let settings = EditRate::new(self.unit);
+        Score {
+            name: settings.name(),
+            value: self.score,
+            verbose: settings.verbose(&[self.edits as f64, self.reference_len as f64]),
+            signature: self.signature.clone(),
+        }
     }
 }
 
@@ -139,7 +327,7 @@ impl fmt::Display for ErrorRate {
 /// The share of lines translated exactly as in the reference.
 ///
 /// `Display` is `exact match = 50.00 (matches = 1 lines = 2)`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ExactMatch {
     /// `matches / lines` in percent, 0 to 100.
     pub score: f64,
@@ -147,13 +335,19 @@ pub struct ExactMatch {
     pub matches: usize,
     /// All lines.
     pub lines: usize,
+    /// What it was computed with.
+    pub signature: Signature,
 }
 
 impl ExactMatch {
     /// The result in the shape that all metrics share.
     pub fn summary(&self) -> Score {
-        let verbose = format!("(matches = {} lines = {})", self.matches, self.lines);
-        Score { name: "exact match", value: self.score, verbose, signature: signature("line") }
+        Score {
+            name: Exact.name(),
+            value: self.score,
+            verbose: Exact.verbose(&[self.matches as f64, self.lines as f64]),
+            signature: self.signature.clone(),
+        }
     }
 }
 
@@ -161,39 +355,6 @@ impl fmt::Display for ExactMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.summary().fmt(f)
     }
-}
-
-/// sacreBLEU has none of these metrics, so the version is that of this crate.
-fn signature(unit: &str) -> Signature {
-    Signature::new(vec![
-        ("nrefs", "1".to_owned()),
-        ("case", "mixed".to_owned()),
-        ("unit", unit.to_owned()),
-        ("version", concat!("tx-", env!("CARGO_PKG_VERSION")).to_owned()),
-    ])
-}
-
-fn error_rate<'a, H, R, T>(
-    unit: Unit,
-    hypotheses: &'a [H],
-    references: &'a [R],
-    units: impl Fn(&'a str) -> Vec<T>,
-) -> Result<ErrorRate, ScoreError>
-where
-    H: AsRef<str>,
-    R: AsRef<str>,
-    T: PartialEq,
-{
-    check_line_counts(hypotheses.len(), &[references.len()])?;
-    let mut edits = 0;
-    let mut reference_len = 0;
-    for (hypothesis, reference) in hypotheses.iter().zip(references) {
-        let reference = units(reference.as_ref());
-        edits += levenshtein(&units(hypothesis.as_ref()), &reference);
-        reference_len += reference.len();
-    }
-    let score = 100.0 * edits as f64 / reference_len.max(1) as f64;
-    Ok(ErrorRate { unit, score, edits, reference_len })
 }
 
 /// The fewest insertions, deletions and substitutions that turn one sequence into the other, in
@@ -277,6 +438,20 @@ mod tests {
         assert_eq!(wer(&[""], &["a b"]).unwrap().score, 100.0);
     }
 
+    /// `Well , no` and `well no` are the same without the mark, case and the space left over.
+    #[test]
+    fn case_and_punctuation_can_be_left_out() {
+        for (lowercase, no_punct, characters, words) in
+            [(false, false, 3, 2), (true, false, 2, 1), (false, true, 1, 1), (true, true, 0, 0)]
+        {
+            let found = [Unit::Character, Unit::Word].map(|unit| {
+                let rate = EditRate { lowercase, no_punct, ..EditRate::new(unit) };
+                rate.corpus_score(&["Well , no"], &["well no"]).unwrap().edits
+            });
+            assert_eq!(found, [characters, words], "{lowercase} {no_punct}");
+        }
+    }
+
     #[test]
     fn lines_that_do_not_belong_together_are_refused() {
         let nothing: [&str; 0] = [];
@@ -293,7 +468,12 @@ mod tests {
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(
             score.signature.to_string(),
-            format!("nrefs:1|case:mixed|unit:word|version:tx-{version}")
+            format!("nrefs:1|case:mixed|punct:yes|unit:word|version:tx-{version}")
+        );
+        let bare = EditRate { lowercase: true, no_punct: true, ..EditRate::new(Unit::Character) };
+        assert_eq!(
+            bare.corpus_score(&["a"], &["a"]).unwrap().signature.to_string(),
+            format!("nrefs:1|case:lc|punct:no|unit:character|version:tx-{version}")
         );
         let score = exact_match(&["a"], &["b"]).unwrap();
         assert_eq!(score.to_string(), "exact match = 0.00 (matches = 0 lines = 1)");

@@ -1,15 +1,20 @@
-//! Machine-translation metrics identical to sacreBLEU, plus CER and WER.
+//! BLEU, chrF and TER identical to sacreBLEU, with its significance tests; CER and WER.
 //!
 //! Hypotheses and references are lists of lines; every score is in percent.
 //!
 //! | metric | is | better |
 //! |---|---|---|
-//! | [`Bleu`] | n-gram precision with a brevity penalty, as sacreBLEU 2.6.0 computes it | higher |
-//! | [`cer`], [`wer`] | character and word edits per unit of the reference | lower |
+//! | [`Bleu`] | n-gram precision with a brevity penalty | higher |
+//! | [`Chrf`], [`chrf()`] | F-score of character n-grams; chrF++ has words too | higher |
+//! | [`Ter`] | word edits, shifts included, per word of the reference | lower |
+//! | [`cer`], [`wer`], [`EditRate`] | character and word edits per unit of the reference | lower |
 //! | [`exact_match`] | share of lines equal to the reference | higher |
 //!
+//! BLEU, chrF and TER are those of sacreBLEU 2.6.0, and so are [`confidence`] intervals and the
+//! tests of [`paired`] systems.
+//!
 //! Each result says what it was computed from (counts, lengths) and, in its [`Signature`], what it
-//! was computed with. BLEU prints sacreBLEU's signature; its `version` names the sacreBLEU release
+//! was computed with. BLEU, chrF and TER print sacreBLEU's signature; its `version` names the release
 //! whose numbers are reproduced. This crate reads no file, prints nothing and knows no model.
 //!
 //! ```
@@ -35,13 +40,25 @@
 //! # Ok::<(), tx_eval::ScoreError>(())
 //! ```
 
+mod corpus;
+mod metric;
+
 mod bleu;
+mod chrf;
 mod error_rate;
+mod ter;
+
+pub mod confidence;
+pub mod paired;
 
 mod tokenizer;
 mod tokenizer_13a;
+mod tokenizer_intl;
+mod tokenizer_zh;
 
 mod ngram;
+mod numpy_random;
+mod real;
 
 mod score;
 mod signature;
@@ -49,8 +66,12 @@ mod signature;
 mod error;
 
 pub use bleu::{Bleu, BleuScore, Smoothing};
+pub use chrf::{Chrf, ChrfScore, chrf};
+pub use corpus::{Corpus, ReferenceLine, Statistics};
 pub use error::ScoreError;
-pub use error_rate::{ErrorRate, ExactMatch, Unit, cer, exact_match, wer};
+pub use error_rate::{EditRate, ErrorRate, Exact, ExactMatch, Unit, cer, exact_match, wer};
+pub use metric::Metric;
 pub use score::Score;
 pub use signature::Signature;
+pub use ter::{Ter, TerScore};
 pub use tokenizer::Tokenizer;

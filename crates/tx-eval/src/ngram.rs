@@ -1,7 +1,10 @@
 //! Words as numbers and n-grams as short arrays of them: counting then hashes 16 bytes an n-gram
 //! instead of joining strings.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
 
 /// The longest n-gram that is counted, N = 4 in Papineni et al. (2002), section 2.3.
 pub(crate) const MAX_ORDER: usize = 4;
@@ -9,13 +12,54 @@ pub(crate) const MAX_ORDER: usize = 4;
 /// Up to [`MAX_ORDER`] word numbers; unused places at the end hold 0, which is no word.
 pub(crate) type Ngram = [u32; MAX_ORDER];
 
-/// Numbers the words of a corpus from 1, in order of appearance.
+/// How often each key occurs.
+pub(crate) type Counts<K> = HashMap<K, u32, BuildHasherDefault<NumberHasher>>;
+
+/// Mixes numbers, four or eight bytes at a time. The tables live for a line, and their keys are
+/// numbers given in order of appearance: no text can be made to collide on purpose.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut number = [0; 8];
+            number[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(number));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The golden ratio, as in Knuth (1973), section 6.4; the high half holds the mixed bits.
+        let mixed = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // The table takes its slot from the low bits and its tag from the highest seven.
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// Numbers words from 1, in order of appearance.
 #[derive(Default)]
 pub(crate) struct Vocabulary {
     numbers: HashMap<String, u32>,
 }
 
 impl Vocabulary {
+    pub(crate) fn clear(&mut self) {
+        self.numbers.clear();
+    }
+
     pub(crate) fn number(&mut self, word: &str) -> u32 {
         if let Some(&number) = self.numbers.get(word) {
             return number;

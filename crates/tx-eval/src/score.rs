@@ -22,12 +22,13 @@ use crate::Signature;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Score {
-    /// The metric's name in the field: `BLEU`, `CER`, `WER`, `exact match`.
-    pub name: &'static str,
-    /// The score in percent. Higher is better for `BLEU` and `exact match`, lower for `CER` and
-    /// `WER`; an error rate may exceed 100.
+    /// The metric's name in the field: `BLEU`, `chrF2++`, `TER`, `CER`, `WER`, `exact match`.
+    pub name: String,
+    /// The score in percent. Higher is better for BLEU, chrF and exact match, lower for TER, CER and
+    /// WER; an error rate may exceed 100.
     pub value: f64,
-    /// What the value was computed from, in words and numbers.
+    /// What the value was computed from, in words and numbers; empty for chrF and TER, as for
+    /// sacreBLEU.
     pub verbose: String,
     /// What the value was computed with.
     pub signature: Signature,
@@ -36,6 +37,10 @@ pub struct Score {
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(2);
-        write!(f, "{} = {:.digits$} {}", self.name, self.value, self.verbose)
+        write!(f, "{} = {:.digits$}", self.name, self.value)?;
+        if !self.verbose.is_empty() {
+            write!(f, " {}", self.verbose)?;
+        }
+        Ok(())
     }
 }

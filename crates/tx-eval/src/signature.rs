@@ -15,8 +15,23 @@ pub struct Signature {
 }
 
 impl Signature {
-    pub(crate) fn new(pairs: Vec<(&'static str, String)>) -> Self {
-        Self { pairs }
+    /// `nrefs`, `pairs` and `version`; the number of references may differ from line to line.
+    pub(crate) fn new(
+        n_references: Option<usize>,
+        pairs: Vec<(&'static str, String)>,
+        version: &'static str,
+    ) -> Self {
+        let n_references = n_references.map_or("var".to_owned(), |n| n.to_string());
+        let mut all = vec![("nrefs", n_references)];
+        all.extend(pairs);
+        all.push(("version", version.to_owned()));
+        Self { pairs: all }
+    }
+
+    /// With keys of resampling, which stand after the number of references.
+    pub(crate) fn resampled(mut self, keys: &[(&'static str, String)]) -> Self {
+        self.pairs.splice(1..1, keys.iter().cloned());
+        self
     }
 
     /// Keys and values, in the order in which they are printed.
@@ -41,8 +56,12 @@ mod tests {
 
     #[test]
     fn pairs_keep_their_order() {
-        let signature = Signature::new(vec![("nrefs", "1".into()), ("case", "lc".into())]);
-        assert_eq!(signature.to_string(), "nrefs:1|case:lc");
-        assert_eq!(signature.pairs().collect::<Vec<_>>(), [("nrefs", "1"), ("case", "lc")]);
+        let signature = Signature::new(None, vec![("case", "lc".into())], "1.0");
+        assert_eq!(signature.to_string(), "nrefs:var|case:lc|version:1.0");
+        let signature = Signature::new(Some(2), vec![("case", "lc".into())], "1.0");
+        let pairs: Vec<_> = signature.pairs().collect();
+        assert_eq!(pairs, [("nrefs", "2"), ("case", "lc"), ("version", "1.0")]);
+        let signature = signature.resampled(&[("bs", "1000".into()), ("seed", "12345".into())]);
+        assert_eq!(signature.to_string(), "nrefs:2|bs:1000|seed:12345|case:lc|version:1.0");
     }
 }

@@ -1,6 +1,6 @@
 //! How a line becomes the words that a metric counts.
 
-use crate::tokenizer_13a;
+use crate::{tokenizer_13a, tokenizer_intl, tokenizer_zh};
 
 /// A tokenizer of sacreBLEU, by its behaviour and its name in signatures.
 ///
@@ -13,6 +13,15 @@ pub enum Tokenizer {
     /// words of its own, except apostrophes, most hyphens, and the marks inside `1,000.5`.
     #[default]
     V13a,
+    /// `intl`: the rules of `mteval-v14.pl`. As `13a`, but for the punctuation and the symbols of
+    /// every script, all of which become words.
+    Intl,
+    /// `zh`: Chinese characters (and what else stands in their blocks of Unicode) are words, the
+    /// rest is split as in `13a`.
+    Zh,
+    /// `char`: every character but white space is a word; for text without spaces between words,
+    /// such as Japanese or Thai.
+    Char,
     /// `none`: split at white space only, for text that is already tokenized. Scores are not
     /// comparable to published ones.
     None,
@@ -23,6 +32,9 @@ impl Tokenizer {
     pub fn name(self) -> &'static str {
         match self {
             Self::V13a => "13a",
+            Self::Intl => "intl",
+            Self::Zh => "zh",
+            Self::Char => "char",
             Self::None => "none",
         }
     }
@@ -38,6 +50,9 @@ impl Tokenizer {
     ///     ["He", "paid", "1,000.5", "&", "euro", ";", "(", "twice", ")", "."],
     /// );
     /// assert_eq!(Tokenizer::None.tokenize(line), ["He", "paid", "1,000.5", "&euro;", "(twice)."]);
+    /// assert_eq!(Tokenizer::Zh.tokenize("他有3.5美元。"), ["他", "有", "3.5", "美", "元", "。"]);
+    /// assert_eq!(Tokenizer::Intl.tokenize("«Oui»,"), ["«", "Oui", "»", ","]);
+    /// assert_eq!(Tokenizer::Char.tokenize("a 猫"), ["a", "猫"]);
     /// ```
     pub fn tokenize(self, line: &str) -> Vec<String> {
         let mut words = Vec::new();
@@ -46,9 +61,17 @@ impl Tokenizer {
     }
 
     /// Calls `visit` with each word of the line, without allocating a string for it.
-    pub(crate) fn for_each_word(self, line: &str, visit: impl FnMut(&str)) {
+    pub(crate) fn for_each_word(self, line: &str, mut visit: impl FnMut(&str)) {
+        let line = line.trim_end_matches(is_space);
         match self {
-            Self::V13a => tokenizer_13a::for_each_word(line.trim_end_matches(is_space), visit),
+            Self::V13a => tokenizer_13a::for_each_word(line, visit),
+            Self::Intl => tokenizer_intl::for_each_word(line, visit),
+            Self::Zh => tokenizer_zh::for_each_word(line.trim_start_matches(is_space), visit),
+            Self::Char => {
+                for c in line.chars().filter(|&c| !is_space(c)) {
+                    visit(c.encode_utf8(&mut [0; 4]));
+                }
+            }
             Self::None => words(line).for_each(visit),
         }
     }

@@ -13,31 +13,42 @@ use std::borrow::Cow;
 use crate::tokenizer::is_space;
 
 /// Calls `visit` with each word of `line`, which has no white space at its end.
-pub(crate) fn for_each_word(line: &str, mut visit: impl FnMut(&str)) {
-    let text = unescape(line);
+pub(crate) fn for_each_word(line: &str, visit: impl FnMut(&str)) {
+    // The original puts a space before and after the line.
+    split(&unescape(line), Some(' '), |_| false, visit);
+}
+
+/// Splits at white space and around what stands alone, or is `apart`. Before and after the text
+/// stands `edge`.
+pub(crate) fn split(
+    text: &str,
+    edge: Option<char>,
+    apart: impl Fn(char) -> bool,
+    mut visit: impl FnMut(&str),
+) {
     let mut marks = Marks::default();
-    let mut previous = ' ';
+    let mut previous = edge;
     let mut word_start = 0;
     let mut characters = text.char_indices().peekable();
     while let Some((start, c)) = characters.next() {
-        let next = characters.peek().map_or(' ', |&(_, c)| c);
+        let next = characters.peek().map(|&(_, c)| c).or(edge);
         let end = start + c.len_utf8();
         let alone = match c {
             '.' | ',' => marks.stands_alone(previous, next),
-            '-' => previous.is_ascii_digit(),
+            '-' => previous.is_some_and(|c| c.is_ascii_digit()),
             '\'' => false,
-            _ => c.is_ascii_punctuation(),
+            _ => c.is_ascii_punctuation() || apart(c),
         };
         if alone || is_space(c) {
             if word_start < start {
                 visit(&text[word_start..start]);
             }
-            if alone {
+            if alone && !is_space(c) {
                 visit(&text[start..end]);
             }
             word_start = end;
         }
-        previous = c;
+        previous = Some(c);
     }
     if word_start < text.len() {
         visit(&text[word_start..]);
@@ -79,11 +90,12 @@ struct Marks {
 }
 
 impl Marks {
-    /// Whether the mark between `previous` and `next` is a word of its own.
-    fn stands_alone(&mut self, previous: char, next: char) -> bool {
-        let taken = matches!(previous, '.' | ',') && self.closed_a_pair;
-        self.closed_a_pair = !previous.is_ascii_digit() && !taken;
-        self.closed_a_pair || !next.is_ascii_digit()
+    /// Whether the mark between `previous` and `next` is a word of its own. Where nothing stands,
+    /// there is no non-digit either.
+    fn stands_alone(&mut self, previous: Option<char>, next: Option<char>) -> bool {
+        let taken = matches!(previous, Some('.' | ',')) && self.closed_a_pair;
+        self.closed_a_pair = previous.is_some_and(|c| !c.is_ascii_digit()) && !taken;
+        self.closed_a_pair || next.is_some_and(|c| !c.is_ascii_digit())
     }
 }
 

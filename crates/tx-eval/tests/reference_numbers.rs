@@ -95,7 +95,7 @@ impl BleuCase {
             ("add-k", Some(value)) => Smoothing::AddK(value),
             other => panic!("unknown smoothing {other:?}"),
         };
-        Bleu { tokenizer, smoothing, lowercase: self.lowercase }
+        Bleu { tokenizer, smoothing, lowercase: self.lowercase, ..Bleu::default() }
     }
 }
 

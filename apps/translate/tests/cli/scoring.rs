@@ -1,6 +1,8 @@
+use std::ops::Range;
+
 use serde_json::Value;
 
-use crate::{file, run};
+use crate::{BUNDLE, file, run, translate};
 
 /// Of the first line one word of eight is left out and one put in; the second is right.
 const HYPOTHESES: &str = "A dog runs over the green grass.\nTwo men are cooking.\n";
@@ -10,7 +12,7 @@ const REFERENCES: &str = "A dog is running across the green grass.\nTwo men are 
 fn parts(line: &str) -> (&str, f64, &str) {
     let (name, rest) = line.split_once('|').unwrap();
     let (_signature, rest) = rest.split_once(" = ").unwrap();
-    let (value, rest) = rest.split_once(' ').unwrap();
+    let (value, rest) = rest.split_once(' ').unwrap_or((rest, ""));
     (name, value.parse().unwrap(), rest)
 }
 
@@ -19,12 +21,16 @@ fn parts(line: &str) -> (&str, f64, &str) {
 fn all_metrics_are_printed_in_the_order_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", REFERENCES);
-    let arguments = ["score", "--reference", &reference, "--metrics", "wer,bleu,exact,cer"];
+    let arguments =
+        ["score", "--reference", &reference, "--metrics", "wer,bleu,exact,cer,ter,chrf,chrf++"];
     let found = run(&arguments, HYPOTHESES).said();
     let lines: Vec<_> = found.lines().map(parts).collect();
     let names: Vec<&str> = lines.iter().map(|(name, ..)| *name).collect();
-    assert_eq!(names, ["WER", "BLEU", "exact match", "CER"]);
-    assert_eq!((lines[0].1, lines[2].1), (25.0, 50.0), "{found}");
+    assert_eq!(names, ["WER", "BLEU", "exact match", "CER", "TER", "chrF2", "chrF2++"]);
+    assert_eq!((lines[0].1, lines[2].1, lines[4].1), (25.0, 50.0, 25.0), "{found}");
+    // Values stand below each other.
+    let places: Vec<_> = found.lines().map(|line| line.find(" = ")).collect();
+    assert!(places.iter().all(|place| *place == places[0]), "{found}");
 }
 
 #[test]
@@ -53,7 +59,8 @@ fn json_holds_the_numbers_that_are_printed() {
         assert_eq!(object["verbose_score"], verbose);
         let signature = object["signature"].as_str().unwrap();
         assert!(signature.contains("version:"), "{object}");
-        assert!(line.starts_with(&format!("{name}|{signature} = ")), "{line}");
+        let printed = line.split_once(" = ").unwrap().0;
+        assert_eq!(printed.trim_end(), format!("{name}|{signature}"));
     }
     assert_eq!(
         list[0]["signature"],
@@ -106,4 +113,205 @@ fn files_that_do_not_fit_are_refused_with_both_numbers() {
     run(&arguments, HYPOTHESES).failed(1, &["reference 1 has 2 lines, but reference 2 has 1"]);
     let missing = run(&["score", "--reference", "no/such.txt"], HYPOTHESES);
     missing.failed(1, &["cannot read `no/such.txt`"]);
+}
+
+/// The signature of a metric with these options.
+fn signature(metric: &str, options: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = file(&folder, "reference.txt", REFERENCES);
+    let arguments = ["score", "--json", "--reference", &reference, "--metrics", metric];
+    let json = run(&[&arguments[..], options].concat(), HYPOTHESES).said();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    json[0]["signature"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn each_option_reaches_the_signature() {
+    for (metric, options, part) in [
+        ("bleu", "--tokenize intl", "|tok:intl|"),
+        ("bleu", "--tokenize zh", "|tok:zh|"),
+        ("bleu", "--tokenize char", "|tok:char|"),
+        ("bleu", "--lowercase", "|case:lc|"),
+        ("bleu", "--smooth-method none", "|smooth:none|"),
+        ("bleu", "--smooth-method floor", "|smooth:floor[0.10]|"),
+        ("bleu", "--smooth-method floor --smooth-value 0.25", "|smooth:floor[0.25]|"),
+        ("bleu", "--smooth-method add-k", "|smooth:add-k[1.00]|"),
+        ("bleu", "--effective-order", "|eff:yes|"),
+        ("chrf", "--chrf-char-order 4", "|nc:4|"),
+        ("chrf", "--chrf-word-order 1", "|nw:1|"),
+        ("chrf++", "--chrf-whitespace", "|nw:2|space:yes|"),
+        ("chrf", "--chrf-lowercase", "|case:lc|"),
+        ("chrf", "--chrf-eps-smoothing", "|eff:no|"),
+        ("ter", "--ter-normalized", "|norm:yes|"),
+        ("ter", "--ter-no-punct", "|punct:no|"),
+        ("ter", "--ter-asian-support", "|asian:yes|"),
+        ("ter", "--ter-case-sensitive", "|case:mixed|"),
+        ("cer", "--wer-lowercase", "|case:lc|"),
+        ("wer", "--wer-no-punct", "|punct:no|"),
+        ("ter", "--confidence --seed 7", "|bs:1000|seed:7|"),
+        ("ter", "--confidence --confidence-n 50", "|bs:50|seed:12345|"),
+    ] {
+        let found = signature(metric, &options.split(' ').collect::<Vec<_>>());
+        assert!(found.contains(part), "{metric} {options}: {found}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let reference = file(&folder, "reference.txt", REFERENCES);
+    let arguments = ["score", "--metrics", "chrf", "--chrf-beta", "3", "--reference", &reference];
+    let found = run(&arguments, HYPOTHESES).said();
+    assert!(found.starts_with("chrF3|"), "{found}");
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let [reference, first, second] =
+        ["reference", "first", "second"].map(|name| file(&folder, name, HYPOTHESES));
+    for (options, words) in [
+        (vec!["--metrics", "blue"], &["blue", "bleu"][..]),
+        (vec!["--tokenize", "14a"], &["14a", "13a"]),
+        (vec!["--paired", "bootstrap"], &["`--paired`", "at least 2 hypothesis files, not 1"]),
+        (vec!["--paired", "bootstrap", "--hypothesis", &first], &["not 1"]),
+        (vec!["--hypothesis", &first, &first], &["is given twice", &first]),
+        (
+            vec!["--sentence-level", "--hypothesis", &first, &second],
+            &["`--sentence-level` and 2 hypothesis files"],
+        ),
+        (vec!["--sentence-level", "--confidence"], &["`--sentence-level` and `--confidence`"]),
+        (
+            vec!["--hypothesis", &first, &second, "--paired", "bootstrap", "--confidence"],
+            &["leave out `--confidence`"],
+        ),
+        (vec!["--seed", "1"], &["`--seed` has no use"]),
+        (vec!["--confidence-n", "10"], &["--confidence"]),
+        (vec!["--confidence", "--confidence-n", "0"], &["--confidence-n"]),
+        (vec!["--smooth-value", "0.1"], &["`--smooth-value` goes with"]),
+        (vec!["--ter-normalized"], &["`--ter-normalized` has no use without `ter`"]),
+        (
+            vec!["--metrics", "chrf++", "--chrf-word-order", "1"],
+            &["`--chrf-word-order` has no use without `chrf` in"],
+        ),
+        (vec!["--metrics", "ter", "--lowercase"], &["`--lowercase` has no use without `bleu`"]),
+        (vec!["--source", &first], &["--model"]),
+        (vec!["--model", "m"], &["--source"]),
+        (vec!["--model", "m", "--source", &first, "--hypothesis", &first], &["--hypothesis"]),
+    ] {
+        let arguments = [&["score", "--reference", &reference][..], &options].concat();
+        run(&arguments, HYPOTHESES).failed(2, words);
+    }
+    let arguments = ["score", "--reference", &reference, "--smooth-method", "floor"];
+    let arguments = [&arguments[..], &["--smooth-value", "-1"]].concat();
+    run(&arguments, HYPOTHESES).failed(2, &["smooth-value"]);
+    let arguments =
+        ["score", "--reference", &reference, "--metrics", "chrf", "--chrf-char-order", "0"];
+    run(&arguments, HYPOTHESES).failed(1, &["a character order or a word order of at least 1"]);
+}
+
+/// Twenty lines, of which those `right` are as in the reference.
+fn lines(right: Range<usize>) -> String {
+    (0..20)
+        .map(|n| if right.contains(&n) { format!("line {n}\n") } else { "wrong\n".into() })
+        .collect()
+}
+
+#[test]
+fn confidence_stands_beside_the_score() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = file(&folder, "reference.txt", lines(0..20));
+    let arguments = ["score", "--reference", &reference, "--metrics", "exact", "--confidence"];
+    let found = run(&arguments, lines(0..10)).said();
+    assert!(found.contains(" = 50.00 (μ = "), "{found}");
+    assert!(found.contains(" ± "), "{found}");
+    let json = run(&[&arguments[..], &["--json"]].concat(), lines(0..10)).said();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    // About two standard deviations of 20 tosses of a coin, √(0.25 / 20) = 11 %.
+    let width = json[0]["confidence_var"].as_f64().unwrap();
+    assert!((15.0..=30.0).contains(&width), "{width}");
+    assert!((json[0]["confidence_mean"].as_f64().unwrap() - 50.0).abs() < 2.0);
+    assert_eq!(json[0]["bs"], "1000");
+}
+
+#[test]
+fn systems_are_compared_with_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = file(&folder, "reference.txt", lines(0..20));
+    let [base, better, like] = [("base", 0..5), ("better", 1..20), ("like", 2..8)]
+        .map(|(name, right)| file(&folder, name, lines(right)));
+    let arguments = ["score", "--reference", &reference, "--metrics", "exact,chrf"];
+    let systems = ["--hypothesis", &base, &better, &like];
+    let plain = run(&[&arguments[..], &systems].concat(), "").said();
+    let rows: Vec<&str> = plain.lines().collect();
+    assert!(rows[0].starts_with("system ") && rows[0].contains("exact match"), "{plain}");
+    assert!(rows[1].starts_with(&base) && rows[1].contains("25.00"), "{plain}");
+    assert!(rows[2].starts_with(&better) && rows[2].contains("95.00"), "{plain}");
+    assert!(plain.contains("\nchrF2         nrefs:1|case:mixed|"), "{plain}");
+
+    for (test, key) in [("bootstrap", "bs:1000"), ("randomization", "ar:10000")] {
+        let arguments = [&arguments[..], &systems, &["--paired", test]].concat();
+        let text = run(&arguments, "").said();
+        assert!(text.lines().nth(2).unwrap().contains('*'), "{text}");
+        assert!(!text.lines().nth(3).unwrap().contains('*'), "{text}");
+        assert!(text.contains(&format!("nrefs:1|{key}|seed:12345|")), "{text}");
+        let json = run(&[&arguments[..], &["--json"]].concat(), "").said();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json[0]["system"], base.as_str());
+        assert_eq!(json[0]["exact match"]["p_value"], Value::Null);
+        assert!(json[1]["exact match"]["p_value"].as_f64().unwrap() < 0.05);
+        assert!(json[2]["chrF2"]["p_value"].as_f64().unwrap() > 0.05);
+        assert_eq!(json[1]["chrF2"]["ci"].is_null(), test == "randomization");
+    }
+    let arguments = [&arguments[..], &systems, &["--paired", "randomization"]].concat();
+    let arguments = [&arguments[..], &["--paired-n", "20", "--confidence"]].concat();
+    let text = run(&arguments, "").said();
+    assert!(text.contains("nrefs:1|bs:1000|ar:20|seed:12345|") && text.contains("μ"), "{text}");
+}
+
+/// "yes" alone is right, though it has no pairs of words.
+#[test]
+fn each_line_can_be_scored_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = file(&folder, "reference.txt", "yes\nno\n");
+    let arguments =
+        ["score", "--reference", &reference, "--sentence-level", "--metrics", "bleu,ter"];
+    let found = run(&arguments, "yes\nyes\n").said();
+    let rows: Vec<&str> = found.lines().collect();
+    assert!(rows[0].starts_with("BLEU|nrefs:1|case:mixed|eff:yes|"), "{found}");
+    assert_eq!(rows[1..], ["100.00\t0.00", "0.00\t100.00"]);
+    let json = run(&[&arguments[..], &["--json"]].concat(), "yes\nyes\n").said();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[1]["name"], "TER");
+    assert_eq!(json[1]["scores"], serde_json::json!([0.0, 100.0]));
+}
+
+#[test]
+fn white_space_at_the_end_of_lines_and_a_mark_at_the_start_are_no_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = file(&folder, "reference.txt", "\u{feff}one two\r\n\r\nthree \t\r\n");
+    let arguments = ["score", "--reference", &reference, "--metrics", "chrf,ter,exact"];
+    let arguments = [&arguments[..], &["--chrf-whitespace", "--width", "1"]].concat();
+    let found = run(&arguments, "one two\n \nthree\n").said();
+    let values: Vec<f64> = found.lines().map(|line| parts(line).1).collect();
+    assert_eq!(values, [100.0, 0.0, 100.0], "{found}");
+}
+
+/// As `translate` and then `translate score`.
+#[test]
+fn a_model_is_scored_in_one_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = file(&folder, "source.txt", "one two\n\nthree four five\n");
+    let reference = file(&folder, "reference.txt", "two one\n\nfive\n");
+    let translations = translate(&["--input", &source], "").said();
+    let hypothesis = file(&folder, "hypothesis.txt", &translations);
+    let metrics = ["--reference", &reference, "--metrics", "chrf,ter"];
+    let expected =
+        run(&[&["score", "--hypothesis", &hypothesis], &metrics[..]].concat(), "").said();
+    let model = BUNDLE.path().to_str().unwrap();
+    let output = folder.path().join("output.txt");
+    let arguments = ["score", "--model", model, "--source", &source];
+    let arguments = [&arguments[..], &metrics, &["--output", output.to_str().unwrap()]].concat();
+    assert_eq!(run(&arguments, "").said(), expected);
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), translations);
+
+    let short = file(&folder, "short.txt", "two one\n");
+    let arguments = ["score", "--model", model, "--source", &source, "--reference", &short];
+    run(&arguments, "").failed(1, &["has 3 lines, but", "has 1"]);
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 fn unsmoothed() -> Bleu {
-    Bleu { tokenizer: Tokenizer::None, smoothing: Smoothing::None, lowercase: false }
+    Bleu { tokenizer: Tokenizer::None, smoothing: Smoothing::None, ..Bleu::default() }
 }
 
 fn score(bleu: Bleu, hypothesis: &str, references: &[&str]) -> BleuScore {
@@ -99,7 +99,7 @@ fn a_smoothing_value_must_be_a_number_of_at_least_zero() {
 
 #[test]
 fn signatures_are_those_of_sacrebleu() {
-    let signature = |bleu: Bleu| bleu.signature(1).to_string();
+    let signature = |bleu: Bleu| bleu.signature(Some(1)).to_string();
     let with = |smoothing| Bleu { smoothing, ..Bleu::default() };
     assert_eq!(
         signature(Bleu::default()),
@@ -167,4 +167,41 @@ fn lines_that_do_not_belong_together_are_refused() {
         bleu.corpus_score(&["a"], &[vec!["a"], vec!["a", "b"]]),
         Err(ScoreError::UnequalReferences { first: 1, number: 2, lines: 2 })
     );
+}
+
+/// One word of one, two of two; of `a b x` against `a b c` 2/3, 1/2 and, smoothed, (1/2)/1.
+#[test]
+fn effective_order_leaves_out_what_a_short_sentence_cannot_have() {
+    let bleu = Bleu { effective_order: true, ..Bleu::default() };
+    let value =
+        |hypothesis, reference| bleu.sentence_score(hypothesis, &[reference]).unwrap().score;
+    assert_close(value("yes", "yes"), 100.0);
+    assert_close(value("oh yes", "oh yes"), 100.0);
+    assert_close(value("a b x", "a b c"), 100.0 * (1.0_f64 / 6.0).cbrt());
+    assert_eq!(value("no", "yes"), 0.0);
+    assert_eq!(value("", "yes"), 0.0);
+    let signature = bleu.signature(Some(1)).to_string();
+    assert!(signature.contains("|eff:yes|"), "{signature}");
+}
+
+#[test]
+fn tabs_are_space_and_characters_outside_the_basic_plane_are_one() {
+    assert_eq!(score(unsmoothed(), "a\tb c\u{3000}d", &["a b c d"]).counts, [4, 3, 2, 1]);
+    let characters = Bleu { tokenizer: Tokenizer::Char, ..unsmoothed() };
+    let found = score(characters, "😀𠀀", &["😀𠀁"]);
+    assert_eq!((found.counts, found.totals), ([1, 0, 0, 0], [2, 1, 0, 0]));
+}
+
+/// The second line has one reference: an empty one would be closest to its hypothesis.
+#[test]
+fn a_missing_reference_is_not_an_empty_one() {
+    let first = [Some("a b c d"), Some("e f g h")];
+    let missing =
+        unsmoothed().corpus_score(&["a b c d", "e"], &[first, [Some("a"), None]]).unwrap();
+    assert_eq!(missing.reference_len, 8);
+    assert!(missing.signature.to_string().starts_with("nrefs:var|"));
+    let empty =
+        unsmoothed().corpus_score(&["a b c d", "e"], &[first, [Some("a"), Some("")]]).unwrap();
+    assert_eq!(empty.reference_len, 4);
+    assert!(empty.signature.to_string().starts_with("nrefs:2|"));
 }

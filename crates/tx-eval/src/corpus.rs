@@ -1,0 +1,256 @@
+//! What is scored: hypotheses and their references, line by line.
+
+use std::{borrow::Cow, num::NonZero, sync::Arc, thread};
+
+use crate::ScoreError;
+
+/// A line of a reference: text, or `None` where this reference has none.
+///
+/// Corpora with, say, two references for some lines and three for others give `Option`s, and their
+/// signature says `nrefs:var`. An *empty* line is something else, as for sacreBLEU: a reference
+/// that says nothing.
+pub trait ReferenceLine {
+    /// The text, if there is one.
+    fn text(&self) -> Option<&str>;
+}
+
+impl ReferenceLine for str {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+impl ReferenceLine for String {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+impl ReferenceLine for Box<str> {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+impl ReferenceLine for Arc<str> {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+impl ReferenceLine for Cow<'_, str> {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+impl<T: ReferenceLine + ?Sized> ReferenceLine for &T {
+    fn text(&self) -> Option<&str> {
+        (**self).text()
+    }
+}
+
+impl<T: ReferenceLine> ReferenceLine for Option<T> {
+    fn text(&self) -> Option<&str> {
+        self.as_ref().and_then(ReferenceLine::text)
+    }
+}
+
+/// Hypotheses of one system with their references, checked to belong together.
+///
+/// Several metrics can score one corpus. A metric's own `corpus_score` makes one by itself.
+#[derive(Debug, Clone)]
+pub struct Corpus<'a> {
+    hypotheses: Vec<&'a str>,
+    /// For each line those references that have it.
+    references: Vec<Vec<&'a str>>,
+    /// References of every line; nothing if they differ.
+    n_references: Option<usize>,
+}
+
+impl<'a> Corpus<'a> {
+    /// `references` is a list of references, each with one line for every hypothesis.
+    ///
+    /// Lines are plain text, not tokenized by the caller. A byte order mark is part of the first
+    /// word, as for sacreBLEU: strip it where the file is read.
+    ///
+    /// # Errors
+    ///
+    /// When the numbers of lines differ, there is no line or no reference, or a line has none.
+    pub fn new<H, R, L>(hypotheses: &'a [H], references: &'a [R]) -> Result<Self, ScoreError>
+    where
+        H: AsRef<str>,
+        R: AsRef<[L]>,
+        L: ReferenceLine + 'a,
+    {
+        let references: Vec<&'a [L]> = references.iter().map(AsRef::as_ref).collect();
+        let counts: Vec<usize> = references.iter().map(|lines| lines.len()).collect();
+        check_line_counts(hypotheses.len(), &counts)?;
+        let references: Vec<Vec<&'a str>> = (0..hypotheses.len())
+            .map(|line| references.iter().filter_map(|lines| lines[line].text()).collect())
+            .collect();
+        if let Some(index) = references.iter().position(Vec::is_empty) {
+            return Err(ScoreError::NoReferenceForLine { line: index + 1 });
+        }
+        let first = references[0].len();
+        let same = references.iter().all(|line| line.len() == first);
+        Ok(Self {
+            hypotheses: hypotheses.iter().map(AsRef::as_ref).collect(),
+            references,
+            n_references: same.then_some(first),
+        })
+    }
+
+    /// Lines; at least one.
+    #[expect(clippy::len_without_is_empty, reason = "a corpus is never empty")]
+    pub fn len(&self) -> usize {
+        self.hypotheses.len()
+    }
+
+    /// References of every line; nothing if some lines have more than others.
+    pub fn n_references(&self) -> Option<usize> {
+        self.n_references
+    }
+
+    /// Calls `count` for each line, with its hypothesis, its references and the `columns` numbers
+    /// that it has to fill in. Lines are shared among threads, each of which has its own `scratch`.
+    pub(crate) fn statistics<S>(
+        &self,
+        columns: usize,
+        scratch: impl Fn() -> S + Sync,
+        count: impl Fn(&mut S, &str, &[&str], &mut [f64]) + Sync,
+    ) -> Statistics {
+        let mut values = vec![0.0; columns * self.len()];
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let chunk = self.len().div_ceil(threads).max(LINES_PER_THREAD);
+        let work = |first: usize, rows: &mut [f64]| {
+            let mut scratch = scratch();
+            for (index, row) in rows.chunks_exact_mut(columns).enumerate() {
+                let line = first + index;
+                count(&mut scratch, self.hypotheses[line], &self.references[line], row);
+            }
+        };
+        thread::scope(|scope| {
+            let mut parts = values.chunks_mut(chunk * columns).enumerate();
+            let own = parts.next();
+            for (index, rows) in parts {
+                let work = &work;
+                scope.spawn(move || work(index * chunk, rows));
+            }
+            if let Some((_, rows)) = own {
+                work(0, rows);
+            }
+        });
+        Statistics { columns, values, n_references: self.n_references }
+    }
+}
+
+/// Fewer lines than these are not worth a thread.
+const LINES_PER_THREAD: usize = 128;
+
+/// What a metric needs to know of each line: counts that add up, from which the score of any
+/// selection of the lines follows. This is what confidence and significance are computed from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statistics {
+    columns: usize,
+    /// One row of `columns` numbers a line.
+    values: Vec<f64>,
+    n_references: Option<usize>,
+}
+
+impl Statistics {
+    /// Lines.
+    #[expect(clippy::len_without_is_empty, reason = "a corpus is never empty")]
+    pub fn len(&self) -> usize {
+        self.values.len() / self.columns
+    }
+
+    /// The numbers of each line.
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = &[f64]> {
+        self.values.chunks_exact(self.columns)
+    }
+
+    /// The numbers of the whole corpus.
+    pub fn sum(&self) -> Vec<f64> {
+        let mut sum = vec![0.0; self.columns];
+        for line in self.lines() {
+            for (total, value) in sum.iter_mut().zip(line) {
+                *total += value;
+            }
+        }
+        sum
+    }
+
+    /// References of every line; nothing if some lines have more than others.
+    pub fn n_references(&self) -> Option<usize> {
+        self.n_references
+    }
+}
+
+/// Makes sure that every hypothesis has exactly one line in each reference.
+fn check_line_counts(hypotheses: usize, references: &[usize]) -> Result<(), ScoreError> {
+    let &[first, ..] = references else { return Err(ScoreError::NoReference) };
+    for (index, &lines) in references.iter().enumerate() {
+        if lines != first {
+            return Err(ScoreError::UnequalReferences { first, number: index + 1, lines });
+        }
+    }
+    if hypotheses != first {
+        return Err(ScoreError::LineCount { hypotheses, references: first });
+    }
+    if hypotheses == 0 {
+        return Err(ScoreError::NoLines);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_compared_before_anything_is_scored() {
+        let lines = |n| vec!["a"; n];
+        let check = |n, references: &[Vec<&str>]| Corpus::new(&lines(n), references).err();
+        assert_eq!(check(3, &[lines(3), lines(3)]), None);
+        assert_eq!(check(3, &[]), Some(ScoreError::NoReference));
+        assert_eq!(check(0, &[vec![]]), Some(ScoreError::NoLines));
+        let uneven = ScoreError::LineCount { hypotheses: 3, references: 2 };
+        assert_eq!(check(3, &[lines(2)]), Some(uneven));
+        let uneven = ScoreError::UnequalReferences { first: 3, number: 2, lines: 4 };
+        assert_eq!(check(3, &[lines(3), lines(4)]), Some(uneven));
+    }
+
+    #[test]
+    fn references_may_be_missing_but_not_all_of_a_line() {
+        let references = [[Some("a"), Some("b")], [None, Some("c")]];
+        let corpus = Corpus::new(&["x", "y"], &references).unwrap();
+        assert_eq!(corpus.references, [vec!["a"], vec!["b", "c"]]);
+        assert_eq!(corpus.n_references(), None);
+        let same = [[Some("a"), None], [None, Some("c")]];
+        assert_eq!(Corpus::new(&["x", "y"], &same).unwrap().n_references(), Some(1));
+        let error = Corpus::new(&["x", "y"], &[[Some("a"), None]]).unwrap_err();
+        assert_eq!(error, ScoreError::NoReferenceForLine { line: 2 });
+        assert_eq!(error.to_string(), "line 2 has no reference");
+    }
+
+    /// More lines than one thread takes: the length of each line, in order.
+    #[test]
+    fn lines_keep_their_order_among_threads() {
+        let lines: Vec<String> = (0..1_000).map(|n| "x".repeat(n)).collect();
+        let references = [&lines];
+        let corpus = Corpus::new(&lines, &references).unwrap();
+        let found = corpus.statistics(
+            2,
+            || (),
+            |(), hypothesis, references, row| {
+                row.copy_from_slice(&[hypothesis.len() as f64, references[0].len() as f64]);
+            },
+        );
+        assert_eq!(found.len(), 1_000);
+        for (n, row) in found.lines().enumerate() {
+            assert_eq!(row, [n as f64, n as f64]);
+        }
+        assert_eq!(found.sum(), [499_500.0, 499_500.0]);
+    }
+}

@@ -1,0 +1,95 @@
+//! What all metrics have in common: statistics of lines that add up, and a formula over their sum.
+
+use crate::{Corpus, Score, ScoreError, Signature, Statistics, real::Single};
+
+/// The release of sacreBLEU whose numbers and signatures are reproduced.
+pub(crate) const SACREBLEU_VERSION: &str = "2.6.0";
+
+/// What metrics that sacreBLEU does not have say as their version.
+pub(crate) const TX_VERSION: &str = concat!("tx-", env!("CARGO_PKG_VERSION"));
+
+/// A metric with its settings, to score a corpus, its lines, or samples of them.
+///
+/// ```
+/// use tx_eval::{Bleu, Chrf, Corpus, Metric, Ter};
+///
+/// let (hypotheses, references) = (["a cat sat"], [["the cat sat"]]);
+/// let corpus = Corpus::new(&hypotheses, &references)?;
+/// let metrics: [&dyn Metric; 3] = [&Bleu::default(), &Chrf::default(), &Ter::default()];
+/// for metric in metrics {
+///     println!("{}", metric.evaluate(&corpus)?);
+/// }
+/// assert_eq!(Ter::default().evaluate(&corpus)?.to_string(), "TER = 33.33");
+/// # Ok::<(), tx_eval::ScoreError>(())
+/// ```
+///
+/// No other crate can implement it.
+pub trait Metric: Formula + Send + Sync {
+    /// The metric's name in the field, such as `BLEU` or `chrF2++`.
+    fn name(&self) -> String;
+
+    /// Whether a higher score is a better one.
+    fn higher_is_better(&self) -> bool;
+
+    /// What a score is computed with, for a corpus with so many references a line; nothing if they
+    /// differ.
+    fn signature(&self, n_references: Option<usize>) -> Signature;
+
+    /// The statistics of each line.
+    ///
+    /// # Errors
+    ///
+    /// When a setting of the metric is out of range.
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError>;
+
+    /// The score of a whole corpus.
+    fn score(&self, statistics: &Statistics) -> Score {
+        let sum = statistics.sum();
+        Score {
+            name: self.name(),
+            value: self.double(&sum),
+            verbose: self.verbose(&sum),
+            signature: self.signature(statistics.n_references()),
+        }
+    }
+
+    /// The score of each line by itself. BLEU should have
+    /// [`effective_order`](crate::Bleu::effective_order) then.
+    fn line_scores(&self, statistics: &Statistics) -> Vec<f64> {
+        statistics.lines().map(|line| self.double(line)).collect()
+    }
+
+    /// Statistics and score in one.
+    ///
+    /// # Errors
+    ///
+    /// When a setting of the metric is out of range.
+    fn evaluate(&self, corpus: &Corpus<'_>) -> Result<Score, ScoreError> {
+        Ok(self.score(&self.statistics(corpus)?))
+    }
+}
+
+/// The formula of a metric over summed statistics.
+pub trait Formula {
+    /// The score in percent.
+    fn double(&self, sum: &[f64]) -> f64;
+
+    /// The score in percent as numpy finds it for a sum in single precision.
+    fn single(&self, sum: &[f32]) -> SingleScore;
+
+    /// What the score was computed from, in words and numbers; may be empty.
+    fn verbose(&self, sum: &[f64]) -> String;
+}
+
+/// A score of a resample, in single precision if its formula has no logarithm.
+#[derive(Debug, Clone, Copy)]
+pub struct SingleScore(pub(crate) Single);
+
+/// Sums as numbers of numpy.
+pub(crate) fn singles<const N: usize>(sum: &[f32]) -> [Single; N] {
+    let mut numbers = [Single::Literal(0.0); N];
+    for (number, &value) in numbers.iter_mut().zip(sum) {
+        *number = Single::Float(value);
+    }
+    numbers
+}

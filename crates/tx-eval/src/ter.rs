@@ -1,0 +1,212 @@
+//! TER: Snover et al. (2006), "A Study of Translation Edit Rate with Targeted Human Annotation".
+//!
+//! ```text
+//! TER = edits / words of the reference, over all lines
+//! ```
+//!
+//! Edits are insertions, deletions and substitutions of words, and shifts of a run of words to
+//! another place, which count one each. The fewest edits with shifts are hard to find, so Tercom,
+//! the original program, searches greedily within limits; its search is part of the definition. Of
+//! several references each line takes the fewest edits, and the mean of the lengths.
+
+use std::fmt;
+
+use crate::{
+    Corpus, Metric, ReferenceLine, Score, ScoreError, Signature, Statistics,
+    metric::{Formula, SACREBLEU_VERSION, SingleScore},
+    ngram::Vocabulary,
+    real::{Real, Single},
+    tokenizer::{is_space, words},
+};
+
+mod edit_distance;
+mod shift;
+mod tercom;
+
+/// Corpus TER and its settings. The default is sacreBLEU's: in lower case, words between spaces.
+///
+/// ```
+/// use tx_eval::Ter;
+///
+/// // "on the mat" is moved as one: 1 edit for 6 words.
+/// let ter = Ter::default().corpus_score(&["on the mat sat the cat"], &[["sat the cat on the mat"]])?;
+/// assert_eq!(ter.to_string(), "TER = 16.67");
+/// assert_eq!(
+///     ter.signature.to_string(),
+///     "nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:2.6.0",
+/// );
+/// # Ok::<(), tx_eval::ScoreError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ter {
+    /// Split off Western punctuation and undo XML's escapes. Shown as `norm:yes`.
+    pub normalized: bool,
+    /// Leave out punctuation. Shown as `punct:no`.
+    pub no_punct: bool,
+    /// Take Chinese characters and punctuation apart where text is
+    /// [`normalized`](Self::normalized), and leave out East Asian punctuation too with
+    /// [`no_punct`](Self::no_punct); nothing without one of the two. Shown as `asian:yes`.
+    pub asian_support: bool,
+    /// Compare with case. Shown as `case:mixed`.
+    pub case_sensitive: bool,
+}
+
+impl Ter {
+    /// Scores a corpus against one or more references.
+    ///
+    /// `references` is a list of references, each with one line for every hypothesis.
+    ///
+    /// # Errors
+    ///
+    /// When the numbers of lines differ, or there is no line or no reference.
+    pub fn corpus_score<H, R, L>(
+        &self,
+        hypotheses: &[H],
+        references: &[R],
+    ) -> Result<TerScore, ScoreError>
+    where
+        H: AsRef<str>,
+        R: AsRef<[L]>,
+        L: ReferenceLine,
+    {
+        let statistics = self.statistics(&Corpus::new(hypotheses, references)?)?;
+        let sum = statistics.sum();
+        Ok(TerScore {
+            score: self.double(&sum),
+            edits: sum[0] as usize,
+            reference_len: sum[1],
+            signature: self.signature(statistics.n_references()),
+        })
+    }
+
+    /// Scores one sentence against its references.
+    ///
+    /// # Errors
+    ///
+    /// When there is no reference.
+    pub fn sentence_score<R: ReferenceLine>(
+        &self,
+        hypothesis: &str,
+        references: &[R],
+    ) -> Result<TerScore, ScoreError> {
+        let references: Vec<&[R]> = references.chunks(1).collect();
+        self.corpus_score(&[hypothesis], &references)
+    }
+
+    /// The words of one hypothesis as numbers.
+    fn words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
+        let text = tercom::tokenize(self, line.trim_end_matches(is_space));
+        words(&text).map(|word| vocabulary.number(word)).collect()
+    }
+
+    /// The words of one reference. sacreBLEU takes references apart twice, which is once more for
+    /// marks like those of `,.5`.
+    fn reference_words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
+        if !self.normalized {
+            return self.words(line, vocabulary);
+        }
+        let text = tercom::tokenize(self, line.trim_end_matches(is_space));
+        self.words(&words(&text).collect::<Vec<_>>().join(" "), vocabulary)
+    }
+
+    fn value<N: Real>(&self, [edits, reference_len]: [N; 2]) -> N {
+        let zero = N::literal(0.0);
+        let rate = if reference_len > zero {
+            edits / reference_len
+        } else {
+            N::literal(if edits > zero { 1.0 } else { 0.0 })
+        };
+        N::literal(100.0) * rate
+    }
+}
+
+impl Metric for Ter {
+    fn name(&self) -> String {
+        "TER".to_owned()
+    }
+
+    fn higher_is_better(&self) -> bool {
+        false
+    }
+
+    fn signature(&self, n_references: Option<usize>) -> Signature {
+        let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+        let pairs = vec![
+            ("case", if self.case_sensitive { "mixed" } else { "lc" }.to_owned()),
+            ("tok", "tercom".to_owned()),
+            ("norm", yes_or_no(self.normalized)),
+            ("punct", yes_or_no(!self.no_punct)),
+            ("asian", yes_or_no(self.asian_support)),
+        ];
+        Signature::new(n_references, pairs, SACREBLEU_VERSION)
+    }
+
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+        let statistics =
+            corpus.statistics(2, Vocabulary::default, |vocabulary, hypothesis, references, row| {
+                vocabulary.clear();
+                let hypothesis = self.words(hypothesis, vocabulary);
+                let mut fewest = usize::MAX;
+                let mut length = 0;
+                for reference in references {
+                    let reference = self.reference_words(reference, vocabulary);
+                    fewest = fewest.min(shift::edits(&hypothesis, &reference));
+                    length += reference.len();
+                }
+                row[0] = fewest as f64;
+                row[1] = length as f64 / references.len() as f64;
+            });
+        Ok(statistics)
+    }
+}
+
+impl Formula for Ter {
+    fn double(&self, sum: &[f64]) -> f64 {
+        self.value([sum[0], sum[1]])
+    }
+
+    fn single(&self, sum: &[f32]) -> SingleScore {
+        SingleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])]))
+    }
+
+    fn verbose(&self, _sum: &[f64]) -> String {
+        String::new()
+    }
+}
+
+/// Corpus TER with what it was computed from.
+///
+/// `Display` is sacreBLEU's line, with two digits or the precision given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TerScore {
+    /// `edits / reference_len` in percent; may exceed 100. Where there is no word in any reference,
+    /// 100 if there are edits and 0 if not.
+    pub score: f64,
+    /// Insertions, deletions, substitutions and shifts over all lines.
+    pub edits: usize,
+    /// Words of the references; with several, the sum of the means.
+    pub reference_len: f64,
+    /// sacreBLEU's signature for these settings.
+    pub signature: Signature,
+}
+
+impl TerScore {
+    /// The result in the shape that all metrics share.
+    pub fn summary(&self) -> Score {
+        Score {
+            name: "TER".to_owned(),
+            value: self.score,
+            verbose: String::new(),
+            signature: self.signature.clone(),
+        }
+    }
+}
+
+impl fmt::Display for TerScore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.summary().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -48,6 +48,7 @@ const FIGURES: &[Figure] = &[
     ("perplexity", |run| run.best(|_, found| format!("{:.3}", found.perplexity()))),
     ("accuracy, %", |run| run.best(|_, found| format!("{:.2}", 100.0 * found.accuracy))),
     ("BLEU", |run| run.best(|_, found| format!("{:.2}", found.bleu))),
+    ("chrF", |run| run.best(|_, found| format!("{:.2}", found.chrf))),
     ("exact, %", |run| run.best(|_, found| format!("{:.2}", found.exact_match))),
 ];
 
@@ -160,7 +161,7 @@ mod tests {
                 let validation = format!(
                     "{{\"kind\":\"validation\",\"step\":{step},\"epoch\":1,\"seconds\":61.0,\
                      \"best\":{best},\"loss\":0.0,\"accuracy\":0.5,\"bleu\":{bleu},\
-                     \"bleu_signature\":\"\",\"exact_match\":1.0,\"samples\":[],\
+                     \"bleu_signature\":\"\",\"chrf\":50.0,\"exact_match\":1.0,\"samples\":[],\
                      \"validation_seconds\":1.0,\"perplexity\":1.0}}\n"
                 );
                 lines += &validation;

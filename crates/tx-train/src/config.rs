@@ -216,6 +216,8 @@ pub enum BestBy {
     Loss,
     /// Highest BLEU of translated validation sources.
     Bleu,
+    /// Highest chrF of translated validation sources.
+    Chrf,
     /// Most validation sources translated exactly.
     ExactMatch,
 }

@@ -98,6 +98,7 @@ impl Record {
                         ("validation/perplexity", *perplexity),
                         ("validation/accuracy", found.accuracy),
                         ("validation/bleu", found.bleu),
+                        ("validation/chrf", found.chrf),
                         ("validation/exact_match", found.exact_match),
                     ],
                 )?;
@@ -333,6 +334,7 @@ mod tests {
                 accuracy: 0.5,
                 bleu: 10.0,
                 bleu_signature: String::new(),
+                chrf: 0.0,
                 exact_match: 0.0,
                 samples: Vec::new(),
                 seconds: 1.0,

@@ -190,13 +190,14 @@ impl Progress {
         self.validation_seconds = found.seconds;
         self.say(&format!(
             "epoch {}  step {step}  {}  validation: loss {:.4}  perplexity {:.3}  accuracy {:.2} %  \
-             BLEU {:.2}  exact {:.2} %{}",
+             BLEU {:.2}  chrF {:.2}  exact {:.2} %{}",
             self.epoch,
             clock(seconds),
             found.loss,
             found.perplexity(),
             100.0 * found.accuracy,
             found.bleu,
+            found.chrf,
             found.exact_match,
             if best { "  (best so far)" } else { "" }
         ));

@@ -89,6 +89,7 @@ fn page(name: &str, records: &[Record], config: &str) -> String {
             training("validation", |record| Some(found(record)?.accuracy)),
         ),
         ("BLEU", none(), training("validation", |record| Some(found(record)?.bleu))),
+        ("chrF", none(), training("validation", |record| Some(found(record)?.chrf))),
         (
             "Exact matches, %",
             none(),
@@ -166,11 +167,12 @@ fn summary(records: &[Record]) -> String {
     if let Some((step, found)) = best {
         text += &format!(
             " Best model: update {step}, loss {:.4}, accuracy {:.2} %, BLEU {:.2} <code>{}</code>, \
-             exact matches {:.2} %.",
+             chrF {:.2}, exact matches {:.2} %.",
             found.loss,
             100.0 * found.accuracy,
             found.bleu,
             escape(&found.bleu_signature),
+            found.chrf,
             found.exact_match
         );
     }
@@ -184,6 +186,7 @@ fn validations(records: &[Record]) -> String {
          <th class=\"number\">epoch</th><th class=\"number\">time</th>\
          <th class=\"number\">loss</th><th class=\"number\">perplexity</th>\
          <th class=\"number\">accuracy</th><th class=\"number\">BLEU</th>\
+         <th class=\"number\">chrF</th>\
          <th class=\"number\">exact</th><th></th></tr>\n",
     );
     for record in records {
@@ -198,6 +201,7 @@ fn validations(records: &[Record]) -> String {
             format!("{perplexity:.3}"),
             format!("{:.2} %", 100.0 * found.accuracy),
             format!("{:.2}", found.bleu),
+            format!("{:.2}", found.chrf),
             format!("{:.2} %", found.exact_match),
         ];
         text += "<tr>";
@@ -259,6 +263,7 @@ mod tests {
             accuracy: 0.5,
             bleu: 10.0,
             bleu_signature: "nrefs:1".into(),
+            chrf: 20.0,
             exact_match: 0.0,
             samples: vec![Sample {
                 source: "<script>".into(),

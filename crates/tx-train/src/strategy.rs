@@ -305,6 +305,7 @@ impl Running<'_> {
             scores.insert("accuracy".into(), found.accuracy.into());
             scores.insert("bleu".into(), found.bleu.into());
             scores.insert("bleu_signature".into(), found.bleu_signature.clone().into());
+            scores.insert("chrf".into(), found.chrf.into());
             scores.insert("exact_match".into(), found.exact_match.into());
             bundle.provenance.insert("validation".into(), scores.into());
             bundle.save(&self.setup.run)?;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use serde::{Deserialize, Serialize};
 use tx_data::{SentencePair, Seq2SeqBatch, encode::cut};
-use tx_eval::{Bleu, Tokenizer, exact_match};
+use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
 use tx_infer::{Bundle, SearchOptions, Translator};
 
 use crate::{
@@ -26,6 +26,8 @@ pub struct Validation {
     pub bleu: f64,
     /// How BLEU was computed, as sacreBLEU writes it.
     pub bleu_signature: String,
+    /// chrF of the translations, 0 to 100, with sacreBLEU's settings.
+    pub chrf: f64,
     /// Translations equal to their reference, in percent.
     pub exact_match: f64,
     /// The first few translations.
@@ -47,6 +49,7 @@ impl Validation {
         let first = match by {
             BestBy::Loss => -self.loss,
             BestBy::Bleu => self.bleu,
+            BestBy::Chrf => self.chrf,
             BestBy::ExactMatch => self.exact_match,
         };
         (first, -self.loss)
@@ -152,6 +155,8 @@ impl Validator {
         };
         let bleu = Bleu { tokenizer, lowercase: self.lowercase, ..Bleu::default() }
             .corpus_score(&hypotheses, &[&self.references])?;
+        let chrf = Chrf { lowercase: self.lowercase, ..Chrf::default() }
+            .corpus_score(&hypotheses, &[&self.references])?;
         let exact = exact_match(&hypotheses, &self.references)?;
 
         let found = Validation {
@@ -159,10 +164,39 @@ impl Validator {
             accuracy: total.accuracy(),
             bleu: bleu.score,
             bleu_signature: bleu.signature.to_string(),
+            chrf: chrf.score,
             exact_match: exact.score,
             samples,
             seconds: start.elapsed().as_secs_f64(),
         };
         Ok((found, total))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two models: one with the better loss, the other with all else better.
+    #[test]
+    fn models_are_compared_by_the_chosen_figure_and_then_by_the_loss() {
+        let sure = Validation {
+            loss: 1.0,
+            accuracy: 0.5,
+            bleu: 20.0,
+            bleu_signature: String::new(),
+            chrf: 40.0,
+            exact_match: 1.0,
+            samples: Vec::new(),
+            seconds: 0.0,
+        };
+        let good =
+            Validation { loss: 1.1, bleu: 21.0, chrf: 41.0, exact_match: 2.0, ..sure.clone() };
+        assert!(sure.rank(BestBy::Loss) > good.rank(BestBy::Loss));
+        for by in [BestBy::Bleu, BestBy::Chrf, BestBy::ExactMatch] {
+            assert!(good.rank(by) > sure.rank(by), "{by:?}");
+            let surer = Validation { loss: 1.0, ..good.clone() };
+            assert!(surer.rank(by) > good.rank(by), "{by:?}");
+        }
     }
 }

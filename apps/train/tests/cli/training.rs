@@ -159,7 +159,7 @@ fn a_log_has_plain_lines() {
         let start = format!("epoch {epoch}  step {}  ", 5 * epoch - epoch);
         let line = run.stderr.lines().find(|line| line.starts_with(&start));
         let line = line.unwrap_or_else(|| panic!("no `{start}` in:\n{}", run.stderr));
-        for word in ["validation: loss ", "perplexity ", "accuracy ", "BLEU ", "exact "] {
+        for word in ["validation: loss ", "perplexity ", "accuracy ", "BLEU ", "chrF ", "exact "] {
             assert!(line.contains(word), "{line}");
         }
     }

@@ -4,7 +4,7 @@
 //! gets the same ids. One thing the format cannot say: here a text that holds `<eos>` holds five
 //! characters, not the special token.
 
-use std::{fs, path::Path};
+use std::{fs, ops::Range, path::Path};
 
 use serde::{Deserialize, Serialize};
 use tokenizers::{
@@ -234,6 +234,33 @@ impl Tokenizer {
     pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, DataError> {
         let encodings = self.inner.encode_batch_fast(texts, true).map_err(DataError::Tokenizer)?;
         Ok(encodings.iter().map(|encoding| encoding.get_ids().to_vec()).collect())
+    }
+
+    /// Token ids of a text, as [`encode`](Self::encode), each with the place in `text` of the word
+    /// that it is part of, in bytes; special tokens have none. What a word is, the tokenizer's
+    /// splitting says.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub fn encode_with_words(
+        &self,
+        text: &str,
+    ) -> Result<Vec<(u32, Option<Range<usize>>)>, DataError> {
+        let encoding = self.inner.encode(text, true).map_err(DataError::Tokenizer)?;
+        let (words, offsets) = (encoding.get_word_ids(), encoding.get_offsets());
+        let word_of = |word: u32| {
+            let parts = words.iter().zip(offsets).filter(|(other, _)| **other == Some(word));
+            let (start, end) = parts.fold((text.len(), 0), |(start, end), (_, part)| {
+                (start.min(part.0), end.max(part.1))
+            });
+            // Some tokenizers count the space before a word to it.
+            let whole = text.get(start..end)?;
+            let start = end - whole.trim_start().len();
+            Some(start..start + whole.trim().len())
+        };
+        let places = words.iter().map(|word| word.and_then(word_of));
+        Ok(encoding.get_ids().iter().copied().zip(places).collect())
     }
 
     /// Readable text of token ids. Padding, start and end are left out; an unknown token shows as

@@ -29,7 +29,8 @@ Settings under which both define the same search, all used here:
     coverage from the heads' mean in the    alignment_layer and alignment_heads, as
     last layer but one                      `bundle_to_ct2.py` sets them
     scores of what a prefix was forced      without the prefix's own log-probability, but divided by
-    on count                                the whole length: added here from `score_batch`
+    on count                                the whole length: added here from `score_batch`. Which
+                                            ones are best is the same only without a norm
 """
 
 import argparse
@@ -67,7 +68,8 @@ CASES = [
     ("at least 15 tokens", ["--min-len", "15", "--renormalize"], dict(min_decoding_length=15)),
     ("never <unk>", ["--no-unk", "--renormalize"], dict(disable_unk=True)),
     ("never `▁a`", ["--suppress", "▁a", "--renormalize"], dict(suppress_sequences=[["▁a"]])),
-    ("prefix", ["--prefix"], dict(target_prefix=True)),
+    ("prefix, no norm", ["--prefix", "--length-norm", "none", "--early-stopping", "first"],
+     dict(target_prefix=True, length_penalty=0)),
 ]
 
 
@@ -87,10 +89,10 @@ def with_tx(program, bundle, lines, prefixes, options):
     """For each line its hypotheses: ids and score."""
     options = list(options)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        if options == ["--prefix"]:
+        if options[:1] == ["--prefix"]:
             file.write("".join(f"{prefix}\n" for prefix in prefixes))
             file.flush()
-            options = ["--prefix-file", file.name]
+            options[:1] = ["--prefix-file", file.name]
         if "--beam" not in options:
             options += ["--beam", "5", "--n-best", "5"]
         found = run_tx([program, "--model", bundle, "--json", "--device", "cpu",
@@ -181,6 +183,7 @@ def main():
     parser.add_argument("--target", required=True, help="their translations, likewise")
     parser.add_argument("--translate", required=True, help="tx's program `translate`")
     parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--case", help="only searches with this in their name")
     parser.add_argument("--markdown", action="store_true", help="print a table")
     args = parser.parse_args()
 
@@ -197,11 +200,14 @@ def main():
         convert(args.bundle, folder)
         other = WithCTranslate2(bundle, folder)
         for name, ours, theirs in CASES:
+            if args.case and args.case not in name:
+                continue
             say(name)
             records.append(compared(name, lines,
                                     with_tx(args.translate, args.bundle, lines, prefixes, ours),
                                     other.translate(lines, prefixes, theirs)))
-        records.append(forced(args.translate, args, lines, targets, other))
+        if not args.case or args.case in "forced":
+            records.append(forced(args.translate, args, lines, targets, other))
     if not args.markdown:
         for record in records:
             emit(record)

@@ -154,6 +154,15 @@ impl Tokenizers {
     }
 }
 
+/// A token of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedToken {
+    /// Its id.
+    pub id: u32,
+    /// Where in the text, in bytes, the word stands that it is part of; special tokens have none.
+    pub word: Option<Range<usize>>,
+}
+
 /// Text to ids and back, for one side.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
@@ -236,17 +245,13 @@ impl Tokenizer {
         Ok(encodings.iter().map(|encoding| encoding.get_ids().to_vec()).collect())
     }
 
-    /// Token ids of a text, as [`encode`](Self::encode), each with the place in `text` of the word
-    /// that it is part of, in bytes; special tokens have none. What a word is, the tokenizer's
-    /// splitting says.
+    /// Tokens of a text, as [`encode`](Self::encode), each with the place of the word that it is
+    /// part of. What a word is, the tokenizer's splitting says.
     ///
     /// # Errors
     ///
     /// As [`encode`](Self::encode).
-    pub fn encode_with_words(
-        &self,
-        text: &str,
-    ) -> Result<Vec<(u32, Option<Range<usize>>)>, DataError> {
+    pub fn encode_with_words(&self, text: &str) -> Result<Vec<PlacedToken>, DataError> {
         let encoding = self.inner.encode(text, true).map_err(DataError::Tokenizer)?;
         let (words, offsets) = (encoding.get_word_ids(), encoding.get_offsets());
         let word_of = |word: u32| {
@@ -260,7 +265,8 @@ impl Tokenizer {
             Some(start..start + whole.trim().len())
         };
         let places = words.iter().map(|word| word.and_then(word_of));
-        Ok(encoding.get_ids().iter().copied().zip(places).collect())
+        let tokens = encoding.get_ids().iter().zip(places);
+        Ok(tokens.map(|(&id, word)| PlacedToken { id, word }).collect())
     }
 
     /// Readable text of token ids. Padding, start and end are left out; an unknown token shows as

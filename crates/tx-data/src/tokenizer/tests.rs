@@ -179,12 +179,12 @@ fn tokens_know_their_words() {
         let tokenizers =
             Tokenizers::train(&config(kind, WordSplit::Punctuation), &pairs()).unwrap();
         let found = tokenizers.source.encode_with_words(text).unwrap();
-        let ids: Vec<u32> = found.iter().map(|(id, _)| *id).collect();
+        let ids: Vec<u32> = found.iter().map(|token| token.id).collect();
         assert_eq!(ids, tokenizers.source.encode(text).unwrap());
         let mut places: Vec<&str> =
-            found.iter().filter_map(|(_, place)| Some(&text[place.clone()?])).collect();
+            found.iter().filter_map(|token| Some(&text[token.word.clone()?])).collect();
         places.dedup();
         assert_eq!(places, words, "{kind:?}");
-        assert_eq!(found.last(), Some(&(EOS, None)));
+        assert_eq!(found.last(), Some(&PlacedToken { id: EOS, word: None }));
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn replaced(
     let words = tokenizer.encode_with_words(source)?;
     let mut replaced = String::with_capacity(text.len());
     for (part, place) in parts.iter().zip(&places) {
-        let word = words.get(*place).and_then(|(_, word)| source.get(word.clone()?));
+        let word = words.get(*place).and_then(|token| source.get(token.word.clone()?));
         replaced.push_str(part);
         replaced.push_str(word.unwrap_or(unknown));
     }
@@ -56,7 +56,7 @@ mod tests {
             let place = |word: &str| {
                 let at = words
                     .iter()
-                    .position(|(_, place)| place.clone().is_some_and(|place| &text[place] == word));
+                    .position(|token| token.word.clone().is_some_and(|place| &text[place] == word));
                 at.unwrap_or_else(|| panic!("no {word} in {words:?}"))
             };
             let mut ids = target.encode("the is").unwrap();

@@ -1,7 +1,7 @@
 //! The probability that a model gives to translations.
 
 use std::{
-    io::{BufWriter, Write, stderr, stdout},
+    io::{self, BufWriter, Write, stderr, stdout},
     num::NonZero,
     path::PathBuf,
 };
@@ -64,9 +64,6 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
     let mut sources = Lines::open(&args.source)?;
     let mut targets = Lines::open(&args.target)?;
     let (mut first, mut tokens, mut total) = (0, 0, 0.0);
-    if !args.json {
-        writeln!(stdout(), "log_probability\ttokens\tperplexity")?;
-    }
     loop {
         let window = |lines: &mut Lines| lines.take(WINDOW).collect::<Result<Vec<String>, _>>();
         let pairs = (window(&mut sources)?, window(&mut targets)?);
@@ -84,8 +81,12 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
         if pairs.is_empty() {
             break;
         }
+        let found = translator.force(&pairs, first as u64)?;
         let mut out = BufWriter::new(stdout());
-        for (index, forced) in translator.force(&pairs, first as u64)?.iter().enumerate() {
+        if first == 0 && !args.json {
+            writeln!(out, "log_probability\ttokens\tperplexity")?;
+        }
+        for (index, forced) in found.iter().enumerate() {
             let line = first + index + 1;
             if forced.cut && !args.quiet {
                 let max_len = translator.config().max_len;
@@ -115,7 +116,7 @@ fn write_one(
     line: usize,
     forced: &Forced,
     as_json: bool,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let (log_probability, perplexity) = (forced.log_probability(), forced.perplexity());
     if !as_json {
         return writeln!(out, "{log_probability:.6}\t{}\t{perplexity:.6}", forced.ids.len());

@@ -1,6 +1,9 @@
 //! Lines in, translations out.
 
-use std::io::{self, BufWriter, Write, stderr, stdout};
+use std::{
+    io::{self, BufWriter, Write, stderr, stdout},
+    path::Path,
+};
 
 use anyhow::{Context, bail};
 use tx_infer::{
@@ -122,11 +125,7 @@ enum Prefixes {
 }
 
 impl Prefixes {
-    fn new(
-        same: Option<String>,
-        file: Option<&std::path::Path>,
-        invalid: Invalid,
-    ) -> anyhow::Result<Self> {
+    fn new(same: Option<String>, file: Option<&Path>, invalid: Invalid) -> anyhow::Result<Self> {
         Ok(match file {
             None => Self::Same(same.unwrap_or_default()),
             Some(path) => Self::Lines {

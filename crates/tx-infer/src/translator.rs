@@ -110,28 +110,41 @@ impl Translator {
         let Some((first, others)) = folders.split_first() else {
             return Err(InferError::Search { problems: vec!["no bundle to open".into()] });
         };
-        let mut all = Self::open(first, device)?;
-        for other in others {
-            let Self { config, tokenizers, engine, .. } = Self::open(other, device)?;
-            let (ours, theirs) = (&all.tokenizers, &tokenizers);
-            for (side, ours, theirs) in
-                [("source", &ours.source, &theirs.source), ("target", &ours.target, &theirs.target)]
-            {
-                if let Some(problem) = difference(ours, theirs) {
-                    return Err(InferError::OtherVocabulary {
-                        first: first.clone(),
-                        other: other.clone(),
-                        side,
-                        first_ids: ours.vocab_size(),
-                        other_ids: theirs.vocab_size(),
-                        problem,
-                    });
-                }
+        let alone = Self::open(first, device)?;
+        others.iter().try_fold(alone, |all, other| all.joined_by(first, other, device))
+    }
+
+    /// With the bundle in `other` besides, as [`open_ensemble`](Self::open_ensemble); `first` is
+    /// where this one comes from.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_ensemble`](Self::open_ensemble).
+    pub fn joined_by(
+        mut self,
+        first: &Path,
+        other: &Path,
+        device: &Device,
+    ) -> Result<Self, InferError> {
+        let Self { config, tokenizers, engine, .. } = Self::open(other, device)?;
+        let (ours, theirs) = (&self.tokenizers, &tokenizers);
+        for (side, ours, theirs) in
+            [("source", &ours.source, &theirs.source), ("target", &ours.target, &theirs.target)]
+        {
+            if let Some(problem) = difference(ours, theirs) {
+                return Err(InferError::OtherVocabulary {
+                    first: first.into(),
+                    other: other.into(),
+                    side,
+                    first_ids: ours.vocab_size(),
+                    other_ids: theirs.vocab_size(),
+                    problem,
+                });
             }
-            all.config.max_len = all.config.max_len.min(config.max_len);
-            all.engine = all.engine.and(engine);
         }
-        Ok(all)
+        self.config.max_len = self.config.max_len.min(config.max_len);
+        self.engine = self.engine.and(engine);
+        Ok(self)
     }
 
     /// Translates with a bundle whose weights are on `device`.

@@ -31,7 +31,7 @@ fn odd_lines_give_a_line_each_in_their_place() {
         let known = translate(&["--beam", beam], "six five four\n").said();
         let lines: Vec<&str> = odd.iter().flat_map(|line| [*line, "six five four", ""]).collect();
         for end in ["\n", "\r\n"] {
-            let said = translate(&["--beam", beam, "--quiet"], lines.join(end)).said();
+            let said = translate(&["--beam", beam, "--quiet"], lines.join(end) + end).said();
             let found: Vec<&str> = said.split_terminator('\n').collect();
             assert_eq!(found.len(), lines.len());
             for triple in found.chunks(3) {

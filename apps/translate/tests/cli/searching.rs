@@ -219,7 +219,7 @@ fn models_translate_together_if_they_have_one_vocabulary() {
     let other = folder.path().to_str().unwrap();
     translate(&["--ensemble", other], "one\n").failed(
         1,
-        &[model, other, "different source vocabularies", "`seven`", "`eight`", "hint: "],
+        &[model, other, "different source vocabularies", "id 4 is `five` and `eight`", "hint: "],
     );
     let missing = translate(&["--ensemble", "no/such"], "one\n");
     missing.failed(1, &["`no/such` is not a bundle"]);

@@ -254,19 +254,29 @@ impl Tokenizer {
     pub fn encode_with_words(&self, text: &str) -> Result<Vec<PlacedToken>, DataError> {
         let encoding = self.inner.encode(text, true).map_err(DataError::Tokenizer)?;
         let (words, offsets) = (encoding.get_word_ids(), encoding.get_offsets());
-        let word_of = |word: u32| {
-            let parts = words.iter().zip(offsets).filter(|(other, _)| **other == Some(word));
-            let (start, end) = parts.fold((text.len(), 0), |(start, end), (_, part)| {
-                (start.min(part.0), end.max(part.1))
-            });
-            // Some tokenizers count the space before a word to it.
-            let whole = text.get(start..end)?;
-            let start = end - whole.trim_start().len();
-            Some(start..start + whole.trim().len())
-        };
-        let places = words.iter().map(|word| word.and_then(word_of));
-        let tokens = encoding.get_ids().iter().zip(places);
-        Ok(tokens.map(|(&id, word)| PlacedToken { id, word }).collect())
+        let mut tokens = Vec::with_capacity(words.len());
+        // The last word and its place, and where the one before it ended.
+        let (mut last, mut end_before) = (None, 0);
+        for (index, (&id, word)) in encoding.get_ids().iter().zip(words).enumerate() {
+            if let Some(word) = word
+                && last.as_ref().is_none_or(|(other, _)| other != word)
+            {
+                let parts = words[index..].iter().zip(&offsets[index..]);
+                let parts = parts.take_while(|(other, _)| **other == Some(*word));
+                // A mark that was set off from a word counts the word's last letter as its own.
+                end_before = last.map_or(end_before, |(_, place): (_, Range<usize>)| place.end);
+                let (start, end) = parts.fold((text.len(), 0), |(start, end), (_, part)| {
+                    (start.min(part.0), end.max(part.1))
+                });
+                let whole = text.get(start.max(end_before)..end).unwrap_or_default();
+                // Some tokenizers count the space before a word to it.
+                let start = end - whole.trim_start().len();
+                last = Some((*word, start..start + whole.trim().len()));
+            }
+            let place = last.as_ref().filter(|_| word.is_some()).map(|(_, place)| place.clone());
+            tokens.push(PlacedToken { id, word: place });
+        }
+        Ok(tokens)
     }
 
     /// Readable text of token ids. Padding, start and end are left out; an unknown token shows as

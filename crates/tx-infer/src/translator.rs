@@ -292,9 +292,7 @@ impl Translator {
     /// Source ids of texts, none longer than the model can read; and which had to be cut.
     fn read_sources(&self, texts: &[&str]) -> Result<(Vec<Vec<u32>>, Vec<bool>), InferError> {
         let max_len = self.config.max_len;
-        let bytes = max_len.saturating_mul(BYTES_PER_TOKEN);
-        let readable: Vec<&str> =
-            texts.iter().map(|text| &text[..text.floor_char_boundary(bytes)]).collect();
+        let readable: Vec<&str> = texts.iter().map(|text| self.readable(text)).collect();
         let mut sources = self.tokenizers.source.encode_batch(readable.clone())?;
         let was_cut = sources
             .iter_mut()
@@ -306,6 +304,12 @@ impl Translator {
             })
             .collect();
         Ok((sources, was_cut))
+    }
+
+    /// As much of a text as is tokenized.
+    fn readable<'a>(&self, text: &'a str) -> &'a str {
+        let bytes = self.config.max_len.saturating_mul(BYTES_PER_TOKEN);
+        &text[..text.floor_char_boundary(bytes)]
     }
 
     /// Ids of what a translation begins with.
@@ -326,6 +330,7 @@ impl Translator {
     fn written(&self, hypothesis: Hypothesis, source: &str) -> Result<Scored, InferError> {
         let mut text = self.tokenizers.target.decode(&hypothesis.ids)?;
         if self.options.replace_unknown && hypothesis.ids.contains(&UNK) {
+            let source = self.readable(source);
             text = unknown::replaced(text, &hypothesis, source, &self.tokenizers.source)?;
         }
         Ok(Scored { text, hypothesis })

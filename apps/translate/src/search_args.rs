@@ -87,7 +87,7 @@ pub struct SearchArgs {
     #[arg(long, value_name = "ID")]
     pub suppress_id: Vec<u32>,
 
-    /// Never say <unk>
+    /// Never say `<unk>`
     #[arg(long, conflicts_with = "replace_unk")]
     pub no_unk: bool,
 
@@ -95,7 +95,7 @@ pub struct SearchArgs {
     #[arg(long)]
     pub renormalize: bool,
 
-    /// Replace <unk> by the source word that it looked at most
+    /// Replace `<unk>` by the source word that it looked at most
     #[arg(long)]
     pub replace_unk: bool,
 

@@ -21,6 +21,18 @@ use crate::{
     support::{devices, values, with_weights},
 };
 
+// Every option against a list of all that can be said.
+mod exhaustive;
+
+// When a sentence is done, and groups of the beam.
+mod stopping;
+
+// Targets drawn at random, and the probability of given ones.
+mod drawing;
+
+// Against CTranslate2 with the same weights.
+mod ctranslate2;
+
 /// Longest sequence of the models here.
 const MAX_LEN: usize = 16;
 
@@ -51,6 +63,15 @@ impl Subject {
         let found = search(&self.model, sources, MAX_LEN, options, &self.device);
         assert_eq!(found.len(), sources.len(), "{}", self.name);
         found
+    }
+
+    /// The ways to decode on this device.
+    fn engines(&self) -> Vec<Engine> {
+        let mut engines = vec![Engine::new(self.model.clone(), &self.device)];
+        if engines[0].gains_from_threads() {
+            engines.push(Engine::on_tensors(self.model.clone(), &self.device));
+        }
+        engines
     }
 
     /// What the model gives each of `targets` for `source`, read at once and without a cache.
@@ -349,7 +370,8 @@ fn any_number_of_threads_translates_the_same_in_the_same_order() {
         let options = SearchOptions { beam, n_best: beam, ..SearchOptions::default() };
         let translate = |threads| {
             let translator = Translator::open(folder.as_ref(), &Device::flex()).unwrap();
-            let translator = translator.with_options(options).unwrap().with_threads(threads);
+            let translator =
+                translator.with_options(options.clone()).unwrap().with_threads(threads);
             translator.translate_batch(&texts).unwrap()
         };
         let alone = translate(1);

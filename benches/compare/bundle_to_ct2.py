@@ -91,6 +91,9 @@ class Converter:
             pre_norm=model["norm"] == "pre",
             activation=ACTIVATIONS[model["activation"]],
             ffn_glu=model["activation"] == "gated",
+            # As tx: the mean of the heads of the last layer but one.
+            alignment_layer=max(model["decoder_layers"] - 2, 0),
+            alignment_heads=model["n_heads"],
         )
         self.stack(spec.encoder, "encoder")
         self.stack(spec.decoder, "decoder")

@@ -1,11 +1,12 @@
-"""Checks that tx and CTranslate2 translate alike with the same weights.
+"""Checks that tx and CTranslate2 find the same with the same weights.
 
-    python same_translations.py --bundle DIR --text FILE --translate PATH [--sentences 200]
+    python same_translations.py --bundle DIR --text FILE --target FILE --translate PATH [--sentences 200]
 
-Converts the bundle, translates the first sentences of the file with tx's `translate` and with
-CTranslate2 in single precision, greedy and with a beam of 5, and prints one line of JSON for each
-search: how many are equal to the letter, and every difference with the score that the weights give
-to both.
+Converts the bundle to CTranslate2, single precision, and has both translate the first sentences of
+the file in many ways: greedy and beam 5, several length penalties, n-best 5, and one option after
+the other. Prints one line of JSON for each: on how many sentences all hypotheses are the same ids in
+the same order, and the largest difference of their scores; and every sentence on which they differ.
+`--markdown` prints a table instead.
 
 Settings under which both define the same search, all used here:
 
@@ -14,20 +15,30 @@ Settings under which both define the same search, all used here:
                                             second, n is without `<eos>`
     2 · beam candidates a step, those that  the same, always
     end count among the first beam
-    done at beam finished hypotheses        patience=1; but with α = 0 when the best candidate of a
-                                            step ends, however many have ended before
+    done at beam finished hypotheses        patience=1
+    --early-stopping first                  what patience=1 means with α = 0 and no coverage penalty
     at most ⌈2 · source⌉ + 10 tokens,       max_decoding_length, one number for a batch: sentences of
     never more than the model's `max_len`   one limit are batched together here
     at the limit: finished ones and all     the best `beam` candidates of the last step, ended or
     live ones count                         not, and those finished before
-    `<pad>` and `<bos>` are never said      they can be; suppress_sequences would take their share of
-                                            probability away and change every score
+    a target may be empty                   min_decoding_length=0; its default is 1
+    --renormalize                           tokens that must not be said give their share of
+                                            probability to the others
+    `<pad>` and `<bos>` are never said      they can be
+    coverage of source tokens alone         one by one: padding of a batch counts too
+    coverage from the heads' mean in the    alignment_layer and alignment_heads, as
+    last layer but one                      `bundle_to_ct2.py` sets them
+    scores of what a prefix was forced      without the prefix's own log-probability, but divided by
+    on count                                the whole length: added here from `score_batch`. Which
+                                            ones are best is the same only without a norm
 """
 
 import argparse
 import gzip
+import json
 import math
 import subprocess
+import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -35,9 +46,31 @@ from pathlib import Path
 import ctranslate2
 
 from bundle_to_ct2 import Bundle, convert
-from common import emit
+from common import emit, processor, say
 
 RATIO, EXTRA = 2.0, 10
+
+# Name, options of tx, options of CTranslate2. Both get `beam` and so on from the first three.
+CASES = [
+    ("greedy", ["--beam", "1"], dict(beam_size=1)),
+    ("beam 5, α 1", [], {}),
+    ("beam 5, α 0.6", ["--length-penalty", "0.6"], dict(length_penalty=0.6)),
+    ("beam 5, α 2", ["--length-penalty", "2"], dict(length_penalty=2)),
+    ("beam 5, no norm, stops at the first", ["--length-norm", "none", "--early-stopping", "first"],
+     dict(length_penalty=0)),
+    ("patience 2", ["--patience", "2"], dict(patience=2)),
+    ("coverage penalty 0.3", ["--coverage-penalty", "0.3"], dict(coverage_penalty=0.3)),
+    ("repetition penalty 1.3", ["--repetition-penalty", "1.3"], dict(repetition_penalty=1.3)),
+    ("greedy, repetition penalty 1.3", ["--beam", "1", "--repetition-penalty", "1.3"],
+     dict(beam_size=1, repetition_penalty=1.3)),
+    ("no 2 tokens twice", ["--no-repeat-ngram", "2", "--renormalize"], dict(no_repeat_ngram_size=2)),
+    ("no token twice", ["--no-repeat-ngram", "1", "--renormalize"], dict(no_repeat_ngram_size=1)),
+    ("at least 15 tokens", ["--min-len", "15", "--renormalize"], dict(min_decoding_length=15)),
+    ("never <unk>", ["--no-unk", "--renormalize"], dict(disable_unk=True)),
+    ("never `▁a`", ["--suppress", "▁a", "--renormalize"], dict(suppress_sequences=[["▁a"]])),
+    ("prefix, no norm", ["--prefix", "--length-norm", "none", "--early-stopping", "first"],
+     dict(target_prefix=True, length_penalty=0)),
+]
 
 
 def read_lines(path):
@@ -46,12 +79,25 @@ def read_lines(path):
         return [line.rstrip("\n") for line in lines]
 
 
-def with_tx(program, bundle, lines, beam, penalty):
-    command = [program, "--model", bundle, "--beam", str(beam), "--length-penalty", str(penalty),
-               "--max-len-ratio", str(RATIO), "--device", "cpu"]
-    text = "".join(f"{line}\n" for line in lines)
+def run_tx(command, lines=None):
+    text = None if lines is None else "".join(f"{line}\n" for line in lines)
     result = subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=True)
-    return result.stdout.splitlines()
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def with_tx(program, bundle, lines, prefixes, options):
+    """For each line its hypotheses: ids and score."""
+    options = list(options)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        if options[:1] == ["--prefix"]:
+            file.write("".join(f"{prefix}\n" for prefix in prefixes))
+            file.flush()
+            options[:1] = ["--prefix-file", file.name]
+        if "--beam" not in options:
+            options += ["--beam", "5", "--n-best", "5"]
+        found = run_tx([program, "--model", bundle, "--json", "--device", "cpu",
+                        "--max-len-ratio", str(RATIO), "--max-len-extra", str(EXTRA), *options], lines)
+    return [[(tuple(one["ids"]), one["score"]) for one in line["translations"]] for line in found]
 
 
 class WithCTranslate2:
@@ -59,58 +105,119 @@ class WithCTranslate2:
         self.bundle = bundle
         self.translator = ctranslate2.Translator(folder, compute_type="float32")
 
-    def translate(self, lines, beam, penalty):
-        """Texts, in the order of `lines`."""
+    def sources(self, lines):
+        return [self.bundle.source.encode(line).tokens for line in lines]
+
+    def translate(self, lines, prefixes, options):
+        """For each line its hypotheses: ids and score."""
+        options = dict(options)
+        prefixed = options.pop("target_prefix", False)
+        beam = options.setdefault("beam_size", 5)
+        options.setdefault("num_hypotheses", beam)
+        options.setdefault("length_penalty", 1.0)
+        options.setdefault("min_decoding_length", 0)
         max_len = self.bundle.model["max_len"]
-        sources = [self.bundle.source.encode(line).tokens for line in lines]
+        sources = self.sources(lines)
+        prefixes = [self.bundle.target.encode(prefix).tokens[1:-1] for prefix in prefixes]
         by_limit = defaultdict(list)
         for index, source in enumerate(sources):
             by_limit[min(math.ceil(RATIO * len(source)) + EXTRA, max_len)].append(index)
-        texts = [None] * len(lines)
+        found = [None] * len(lines)
         for limit, indices in by_limit.items():
             results = self.translator.translate_batch(
-                [sources[index] for index in indices], beam_size=beam, length_penalty=penalty,
-                return_end_token=True, max_decoding_length=limit, max_batch_size=32)
+                [sources[index] for index in indices],
+                [prefixes[index] for index in indices] if prefixed else None,
+                return_end_token=True, return_scores=True, max_decoding_length=limit,
+                max_batch_size=1 if "coverage_penalty" in options else 32, **options)
             for index, result in zip(indices, results):
-                ids = map(self.bundle.target.token_to_id, result.hypotheses[0])
-                texts[index] = self.text([i for i in ids if i > 2])
-        return texts
+                found[index] = [
+                    (tuple(map(self.bundle.target.token_to_id, tokens)), score)
+                    for tokens, score in zip(result.hypotheses, result.scores)]
+        if prefixed:
+            scored = self.translator.score_batch(sources, prefixes)
+            for index, (prefix, result) in enumerate(zip(prefixes, scored)):
+                # Without `<eos>` after it.
+                own = sum(result.log_probs[:len(prefix)])
+                alpha = options["length_penalty"]
+                found[index] = [(ids, score + own / len(ids) ** alpha) for ids, score in found[index]]
+        return found
 
-    def text(self, ids):
-        return self.bundle.target.decode(ids, skip_special_tokens=False)
+    def force(self, lines, targets):
+        """Log-probabilities of the tokens of each target, `<eos>` included."""
+        targets = [self.bundle.target.encode(target).tokens[1:-1] for target in targets]
+        return [result.log_probs
+                for result in self.translator.score_batch(self.sources(lines), targets)]
 
-    def score(self, line, text, penalty):
-        """log p / n^α that the weights give to `text`, tokenized anew."""
-        target = self.bundle.target.encode(text).tokens[1:-1]
-        (result,) = self.translator.score_batch([self.bundle.source.encode(line).tokens], [target])
-        return sum(result.log_probs) / (len(target) + 1) ** penalty
+
+def compared(name, lines, ours, theirs):
+    """A record of how many sentences have the same hypotheses, and the largest gap of scores."""
+    differences, gap, hypotheses = [], 0.0, 0
+    for line, a, b in zip(lines, ours, theirs, strict=True):
+        if [ids for ids, _ in a] == [ids for ids, _ in b]:
+            gap = max([gap] + [abs(x - y) for (_, x), (_, y) in zip(a, b)])
+            hypotheses += len(a)
+        else:
+            differences.append(dict(source=line, tx=a, ctranslate2=b))
+    return dict(case=name, sentences=len(lines), equal=len(lines) - len(differences),
+                hypotheses=hypotheses, largest_gap=gap, differences=differences)
+
+
+def forced(program, args, lines, targets, other):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / name) for name in ("source", "target")]
+        for path, texts in zip(paths, (lines, targets)):
+            Path(path).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+        found = run_tx([program, "force", "--model", args.bundle, "--source", paths[0],
+                        "--target", paths[1], "--json", "--quiet", "--device", "cpu"])
+    ours = [line["log_probabilities"] for line in found]
+    theirs = other.force(lines, targets)
+    gap = max(abs(x - y) for a, b in zip(ours, theirs, strict=True) for x, y in zip(a, b, strict=True))
+    return dict(case="forced, token by token", sentences=len(lines), equal=len(lines),
+                hypotheses=sum(map(len, ours)), largest_gap=gap, differences=[])
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Do tx and CTranslate2 translate alike?")
+    parser = argparse.ArgumentParser(description="Do tx and CTranslate2 find the same?")
     parser.add_argument("--bundle", required=True, help="folder of a trained model")
     parser.add_argument("--text", required=True, help="sentences, one a line, plain or gzip")
+    parser.add_argument("--target", required=True, help="their translations, likewise")
     parser.add_argument("--translate", required=True, help="tx's program `translate`")
     parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--length-penalty", type=float, default=1.0)
+    parser.add_argument("--case", help="only searches with this in their name")
+    parser.add_argument("--markdown", action="store_true", help="print a table")
     args = parser.parse_args()
 
-    bundle, penalty = Bundle(args.bundle), args.length_penalty
-    fits = lambda line: len(bundle.source.encode(line).ids) <= bundle.model["max_len"]
-    lines = [line for line in read_lines(args.text) if line.strip() and fits(line)][:args.sentences]
+    bundle = Bundle(args.bundle)
+    pairs = zip(read_lines(args.text), read_lines(args.target), strict=True)
+    fits = lambda text, tokenizer: 0 < len(tokenizer.encode(text).ids) <= bundle.model["max_len"]
+    pairs = [(source, target) for source, target in pairs if source.strip() and target.strip()
+             and fits(source, bundle.source) and fits(target, bundle.target)][:args.sentences]
+    lines, targets = map(list, zip(*pairs))
+    # The first two words of the right translation.
+    prefixes = [" ".join(target.split()[:2]) for target in targets]
+    records = []
     with tempfile.TemporaryDirectory() as folder:
         convert(args.bundle, folder)
         other = WithCTranslate2(bundle, folder)
-        for beam in (1, 5):
-            ours = with_tx(args.translate, args.bundle, lines, beam, penalty)
-            theirs = other.translate(lines, beam, penalty)
-            differences = [
-                dict(source=line, tx=a, ctranslate2=b, tx_score=other.score(line, a, penalty),
-                     ctranslate2_score=other.score(line, b, penalty))
-                for line, a, b in zip(lines, ours, theirs, strict=True) if a != b
-            ]
-            emit(dict(bundle=args.bundle, beam=beam, length_penalty=penalty, sentences=len(lines),
-                      equal=len(lines) - len(differences), differences=differences))
+        for name, ours, theirs in CASES:
+            if args.case and args.case not in name:
+                continue
+            say(name)
+            records.append(compared(name, lines,
+                                    with_tx(args.translate, args.bundle, lines, prefixes, ours),
+                                    other.translate(lines, prefixes, theirs)))
+        if not args.case or args.case in "forced":
+            records.append(forced(args.translate, args, lines, targets, other))
+    if not args.markdown:
+        for record in records:
+            emit(record)
+    else:
+        print(f"CTranslate2 {ctranslate2.__version__}, Python {sys.version.split()[0]}, {processor()}\n")
+        print("| search | sentences | same hypotheses in the same order | hypotheses | largest difference of scores |")
+        print("|---|---|---|---|---|")
+        for record in records:
+            print(f"| {record['case']} | {record['sentences']} | {record['equal']} | "
+                  f"{record['hypotheses']} | {record['largest_gap']:.1e} |")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 use std::{num::NonZero, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueHint};
-use tx_infer::device::DeviceName;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use tx_infer::{device::DeviceName, tx_data::source::local};
 
-use crate::score::ScoreArgs;
+use crate::{force::ForceArgs, score::ScoreArgs, search_args::SearchArgs};
 
 /// Translate text with a trained model, one sentence per line
 ///
@@ -21,6 +21,8 @@ use crate::score::ScoreArgs;
 Examples:
   translate --model runs/phrasebook --text 'Where is the cat?'
   translate --model runs/de-en < test.de > test.hyp
+  translate --model runs/de-en --beam 8 --n-best 3 --json < test.de
+  translate force --model runs/de-en --source test.de --target test.en
   translate score --reference test.en --hypothesis test.hyp"
 )]
 pub struct Cli {
@@ -38,6 +40,8 @@ pub struct Cli {
 pub enum Command {
     /// Score translations against references
     Score(ScoreArgs),
+    /// Print how likely a model finds given translations
+    Force(ForceArgs),
 }
 
 /// What to translate and how.
@@ -55,21 +59,25 @@ pub struct TranslateArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
 
-    /// Hypotheses kept per sentence; 1 is greedy search
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub beam: u16,
+    /// What every translation begins with
+    #[arg(long, value_name = "TEXT", conflicts_with = "prefix_file")]
+    pub prefix: Option<String>,
 
-    /// Exponent of the length that log-probabilities are divided by; 0 favours short translations
-    #[arg(long, value_name = "ALPHA", default_value_t = 1.0)]
-    pub length_penalty: f32,
+    /// File of what each translation begins with, line by line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "text")]
+    pub prefix_file: Option<PathBuf>,
 
-    /// Longest translation, in tokens per source token (and ten more)
-    #[arg(long, value_name = "RATIO", default_value_t = 2.0)]
-    pub max_len_ratio: f32,
+    /// Print a JSON object a line, with tokens and scores of all translations asked for
+    #[arg(long)]
+    pub json: bool,
 
-    /// Tokens that a translation has at least before it may end
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub min_len: usize,
+    /// What to do with bytes that are not UTF-8
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    pub invalid: Invalid,
+
+    /// Lines read at most before they are translated together; 1 answers each line at once
+    #[arg(long, value_name = "N", default_value = "1000")]
+    pub batch_size: NonZero<usize>,
 
     /// Source tokens translated at once, padding and hypotheses counted; bounds memory
     #[arg(long, value_name = "N", default_value_t = 4_096)]
@@ -86,6 +94,29 @@ pub struct TranslateArgs {
     /// Print nothing but translations and errors
     #[arg(short, long)]
     pub quiet: bool,
+
+    /// How to search
+    #[command(flatten)]
+    pub search: SearchArgs,
+}
+
+/// What to do with bytes that are not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Invalid {
+    /// End with an error that names the line; lines before it are translated
+    #[default]
+    Error,
+    /// Read each as U+FFFD, the replacement character
+    Replace,
+}
+
+impl From<Invalid> for local::Invalid {
+    fn from(invalid: Invalid) -> Self {
+        match invalid {
+            Invalid::Error => Self::Refuse,
+            Invalid::Replace => Self::Replace,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 
 mod allocator;
 mod args;
+mod force;
+mod input;
+mod output;
 mod score;
+mod search_args;
 mod text;
 
 use std::{
@@ -20,6 +24,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         None => text::translate(cli.translate),
         Some(Command::Score(args)) => score::score(args),
+        Some(Command::Force(args)) => force::force(args),
     };
     match result {
         Err(error) if !is_broken_pipe(&error) => report(&error),

@@ -26,6 +26,10 @@ use tx_model::{ModelConfig, Transformer, Tying, VocabSizes};
 mod cli {
     // Lines in, translations out.
     mod translating;
+    // Every option of searching, how results are printed, and what is refused.
+    mod searching;
+    // Lines of all kinds and sizes, and many of them.
+    mod robust;
     // What ends with an error, and with which.
     mod failing;
     // Translations against references.

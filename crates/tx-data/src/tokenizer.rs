@@ -4,7 +4,7 @@
 //! gets the same ids. One thing the format cannot say: here a text that holds `<eos>` holds five
 //! characters, not the special token.
 
-use std::{fs, path::Path};
+use std::{fs, ops::Range, path::Path};
 
 use serde::{Deserialize, Serialize};
 use tokenizers::{
@@ -154,6 +154,15 @@ impl Tokenizers {
     }
 }
 
+/// A token of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedToken {
+    /// Its id.
+    pub id: u32,
+    /// Where in the text, in bytes, the word stands that it is part of; special tokens have none.
+    pub word: Option<Range<usize>>,
+}
+
 /// Text to ids and back, for one side.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
@@ -234,6 +243,40 @@ impl Tokenizer {
     pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, DataError> {
         let encodings = self.inner.encode_batch_fast(texts, true).map_err(DataError::Tokenizer)?;
         Ok(encodings.iter().map(|encoding| encoding.get_ids().to_vec()).collect())
+    }
+
+    /// Tokens of a text, as [`encode`](Self::encode), each with the place of the word that it is
+    /// part of. What a word is, the tokenizer's splitting says.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub fn encode_with_words(&self, text: &str) -> Result<Vec<PlacedToken>, DataError> {
+        let encoding = self.inner.encode(text, true).map_err(DataError::Tokenizer)?;
+        let (words, offsets) = (encoding.get_word_ids(), encoding.get_offsets());
+        let mut tokens = Vec::with_capacity(words.len());
+        // The last word and its place, and where the one before it ended.
+        let (mut last, mut end_before) = (None, 0);
+        for (index, (&id, word)) in encoding.get_ids().iter().zip(words).enumerate() {
+            if let Some(word) = word
+                && last.as_ref().is_none_or(|(other, _)| other != word)
+            {
+                let parts = words[index..].iter().zip(&offsets[index..]);
+                let parts = parts.take_while(|(other, _)| **other == Some(*word));
+                // A mark that was set off from a word counts the word's last letter as its own.
+                end_before = last.map_or(end_before, |(_, place): (_, Range<usize>)| place.end);
+                let (start, end) = parts.fold((text.len(), 0), |(start, end), (_, part)| {
+                    (start.min(part.0), end.max(part.1))
+                });
+                let whole = text.get(start.max(end_before)..end).unwrap_or_default();
+                // Some tokenizers count the space before a word to it.
+                let start = end - whole.trim_start().len();
+                last = Some((*word, start..start + whole.trim().len()));
+            }
+            let place = last.as_ref().filter(|_| word.is_some()).map(|(_, place)| place.clone());
+            tokens.push(PlacedToken { id, word: place });
+        }
+        Ok(tokens)
     }
 
     /// Readable text of token ids. Padding, start and end are left out; an unknown token shows as

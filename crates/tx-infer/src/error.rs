@@ -96,6 +96,48 @@ pub enum InferError {
         expected: usize,
     },
 
+    /// Two bundles that should translate as one have different vocabularies.
+    #[error(
+        "`{first}` and `{other}` have different {side} vocabularies: {first_ids} and {other_ids} \
+         ids, {problem}"
+    )]
+    OtherVocabulary {
+        /// The first bundle.
+        first: PathBuf,
+        /// The other one.
+        other: PathBuf,
+        /// `source` or `target`.
+        side: &'static str,
+        /// Ids of the first bundle's tokenizer.
+        first_ids: usize,
+        /// Ids of the other one's.
+        other_ids: usize,
+        /// The first difference.
+        problem: String,
+    },
+
+    /// What a target should begin with is longer than the model can write.
+    #[error("the prefix of line {line} has {found} tokens; this model writes at most {most}")]
+    LongPrefix {
+        /// Line number, from 1.
+        line: u64,
+        /// Tokens of the prefix.
+        found: usize,
+        /// Most tokens of a prefix.
+        most: usize,
+    },
+
+    /// A target whose probability is asked for is longer than the model can write.
+    #[error("the target of line {line} has {found} tokens; this model writes at most {most}")]
+    LongTarget {
+        /// Line number, from 1.
+        line: u64,
+        /// Tokens of the target, `<eos>` included.
+        found: usize,
+        /// Most tokens of a target.
+        most: usize,
+    },
+
     /// A search option breaks a rule.
     #[error("search options: {}", problems.join("; "))]
     Search {
@@ -120,6 +162,12 @@ impl InferError {
             }
             Self::Weights { .. } | Self::OtherTokenizer { .. } | Self::VocabSize { .. } => {
                 Some("copy bundle folders whole: their files only fit each other")
+            }
+            Self::OtherVocabulary { .. } => {
+                Some("train them with the same tokenizers: `train` with the same data and seed")
+            }
+            Self::LongTarget { .. } => {
+                Some("leave the line out on both sides; a part's probability is not the whole's")
             }
             Self::Data(error) => error.hint(),
             _ => None,

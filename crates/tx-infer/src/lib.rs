@@ -28,7 +28,7 @@ pub mod file;
 
 pub use bundle::Bundle;
 pub use error::InferError;
-pub use search::{Engine, Hypothesis, SearchOptions};
+pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
 // The public API speaks in its types.
-pub use translator::{Scored, Translation, Translator};
+pub use translator::{Forced, Line, Scored, Translation, Translator};
 pub use tx_data;

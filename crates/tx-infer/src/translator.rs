@@ -1,10 +1,14 @@
 //! Text in, text out.
 
+mod forced;
+mod in_order;
+mod unknown;
+
 use std::{
     num::NonZero,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -12,14 +16,25 @@ use std::{
 
 use burn::tensor::Device;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use tx_data::{Tokenizers, encode::cut};
+use tx_data::{
+    Tokenizer, Tokenizers,
+    encode::cut,
+    special::{BOS, EOS, UNK},
+};
 use tx_model::ModelConfig;
 
 use crate::{
     bundle::Bundle,
     error::InferError,
-    search::{Engine, Hypothesis, SearchOptions},
+    search::{Engine, Hypothesis, Request, SearchOptions},
 };
+
+pub use forced::Forced;
+use in_order::InOrder;
+
+/// Of a line with more bytes than this for each token that the model can read, only so many are
+/// tokenized: a line of many megabytes costs no more than a long one.
+const BYTES_PER_TOKEN: usize = 256;
 
 /// Translates text with a bundle.
 ///
@@ -41,6 +56,18 @@ pub struct Translator {
     threads: usize,
     /// Those threads, once they are needed; none where the system has no more.
     pool: OnceLock<Option<Arc<ThreadPool>>>,
+}
+
+/// A text to translate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// What its translation begins with; the model goes on after its last token. An empty one asks
+    /// for nothing.
+    pub prefix: &'a str,
+    /// Number of the text, from 0: what is drawn for it depends on this and on the seed.
+    pub number: u64,
 }
 
 /// What became of one text.
@@ -73,6 +100,53 @@ impl Translator {
         Ok(Self::new(Bundle::open(folder, device)?, device))
     }
 
+    /// Opens several bundles that translate as one: a token is as likely as all models find it on
+    /// the mean. They must have the same vocabularies.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bundle::open`]; and when vocabularies differ, which is said with both names.
+    pub fn open_ensemble(folders: &[PathBuf], device: &Device) -> Result<Self, InferError> {
+        let Some((first, others)) = folders.split_first() else {
+            return Err(InferError::Search { problems: vec!["no bundle to open".into()] });
+        };
+        let alone = Self::open(first, device)?;
+        others.iter().try_fold(alone, |all, other| all.joined_by(first, other, device))
+    }
+
+    /// With the bundle in `other` besides, as [`open_ensemble`](Self::open_ensemble); `first` is
+    /// where this one comes from.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_ensemble`](Self::open_ensemble).
+    pub fn joined_by(
+        mut self,
+        first: &Path,
+        other: &Path,
+        device: &Device,
+    ) -> Result<Self, InferError> {
+        let Self { config, tokenizers, engine, .. } = Self::open(other, device)?;
+        let (ours, theirs) = (&self.tokenizers, &tokenizers);
+        for (side, ours, theirs) in
+            [("source", &ours.source, &theirs.source), ("target", &ours.target, &theirs.target)]
+        {
+            if let Some(problem) = difference(ours, theirs) {
+                return Err(InferError::OtherVocabulary {
+                    first: first.into(),
+                    other: other.into(),
+                    side,
+                    first_ids: ours.vocab_size(),
+                    other_ids: theirs.vocab_size(),
+                    problem,
+                });
+            }
+        }
+        self.config.max_len = self.config.max_len.min(config.max_len);
+        self.engine = self.engine.and(engine);
+        Ok(self)
+    }
+
     /// Translates with a bundle whose weights are on `device`.
     pub fn new(bundle: Bundle, device: &Device) -> Self {
         let Bundle { model, config, tokenizers, .. } = bundle;
@@ -93,7 +167,16 @@ impl Translator {
     ///
     /// When an option breaks a rule; all broken rules are named.
     pub fn with_options(self, options: SearchOptions) -> Result<Self, InferError> {
-        let problems = options.problems();
+        let mut problems = options.problems();
+        let layers = self.engine.decoder_layers();
+        if let Some(layer) = options.attention_layer.filter(|layer| *layer > layers) {
+            problems
+                .push(format!("`attention_layer` = {layer}, but the decoder has {layers} layers"));
+        }
+        let ids = self.tokenizers.target.vocab_size();
+        for id in options.suppress.iter().filter(|id| **id as usize >= ids) {
+            problems.push(format!("`suppress` = {id}, but the vocabulary ends at {}", ids - 1));
+        }
         if !problems.is_empty() {
             return Err(InferError::Search { problems });
         }
@@ -114,7 +197,12 @@ impl Translator {
         Self { threads: threads.max(1), pool: OnceLock::new(), ..self }
     }
 
-    /// The shape of the model in use.
+    /// The tokenizers in use.
+    pub fn tokenizers(&self) -> &Tokenizers {
+        &self.tokenizers
+    }
+
+    /// The shape of the model in use; of several, the first one's, with the shortest `max_len`.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
@@ -138,50 +226,124 @@ impl Translator {
         &self,
         texts: &[impl AsRef<str>],
     ) -> Result<Vec<Translation>, InferError> {
-        let max_len = self.config.max_len;
-        let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-        let mut translations: Vec<Translation> = texts
-            .iter()
-            .map(|_| Translation { text: String::new(), hypotheses: Vec::new(), cut: false })
-            .collect();
-
-        let mut sources = self.tokenizers.source.encode_batch(texts.clone())?;
-        let mut order: Vec<usize> =
-            (0..texts.len()).filter(|&index| !texts[index].trim().is_empty()).collect();
-        for &index in &order {
-            translations[index].cut = sources[index].len() > max_len;
-            cut(&mut sources[index], max_len);
-        }
-        // Longest first: the batch that takes most memory comes at once.
-        order.sort_by_key(|&index| std::cmp::Reverse(sources[index].len()));
-
-        let batches = self.batches(&order, |index| sources[index].len());
-        for (batch, found) in batches.iter().zip(self.search_all(&batches, &sources)) {
-            for (&index, hypotheses) in batch.iter().zip(found) {
-                let hypotheses = hypotheses
-                    .into_iter()
-                    .map(|hypothesis| {
-                        let text = self.tokenizers.target.decode(&hypothesis.ids)?;
-                        Ok(Scored { text, hypothesis })
-                    })
-                    .collect::<Result<Vec<_>, InferError>>()?;
-                let translation = &mut translations[index];
-                translation.text =
-                    hypotheses.first().map(|best| best.text.clone()).unwrap_or_default();
-                translation.hypotheses = hypotheses;
-            }
-        }
+        let lines = texts.iter().zip(0..);
+        let lines: Vec<Line<'_>> =
+            lines.map(|(text, number)| Line { text: text.as_ref(), prefix: "", number }).collect();
+        let mut translations = Vec::with_capacity(texts.len());
+        self.translate_lines(&lines, |ready| {
+            translations.extend(ready);
+            Ok::<_, InferError>(())
+        })?;
         Ok(translations)
     }
 
-    /// Cuts `order`, which is sorted by length, into batches: one or more for each thread.
+    /// Translates many texts, those of like length together. `sink` gets the translations in the
+    /// order of `lines`, some at a time, each as soon as it and all before it are there.
+    ///
+    /// # Errors
+    ///
+    /// When a text cannot be tokenized or a prefix is too long, before any is translated; and what
+    /// `sink` gives, after which it is not called again.
+    pub fn translate_lines<E: From<InferError> + Send>(
+        &self,
+        lines: &[Line<'_>],
+        sink: impl FnMut(Vec<Translation>) -> Result<(), E> + Send,
+    ) -> Result<(), E> {
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.trim()).collect();
+        let (sources, was_cut) = self.read_sources(&texts)?;
+        let prefixes =
+            lines.iter().map(|line| self.read_prefix(line)).collect::<Result<Vec<_>, _>>()?;
+
+        let (mut order, empty): (Vec<usize>, Vec<usize>) =
+            (0..lines.len()).partition(|&index| !texts[index].is_empty());
+        // Longest first: the batch that takes most memory comes at once.
+        order.sort_by_key(|&index| std::cmp::Reverse(sources[index].len()));
+        let batches = self.batches(&order, |index| sources[index].len() * self.options.rows());
+
+        let output = Mutex::new(InOrder::new(lines.len(), sink));
+        let put = |ready: Result<Vec<(usize, Translation)>, InferError>| {
+            output.lock().unwrap_or_else(PoisonError::into_inner).put(ready)
+        };
+        let nothing = |cut| Translation { text: String::new(), hypotheses: Vec::new(), cut };
+        put(Ok(empty.iter().map(|&index| (index, nothing(was_cut[index]))).collect()));
+        self.share_out(&batches, |batch| {
+            let requests: Vec<Request<'_>> = batch
+                .iter()
+                .map(|&index| Request {
+                    source: &sources[index],
+                    prefix: &prefixes[index],
+                    number: lines[index].number,
+                })
+                .collect();
+            let found = self.engine.search_requests(&requests, self.config.max_len, &self.options);
+            let ready = batch.iter().zip(found).map(|(&index, hypotheses)| {
+                let hypotheses = hypotheses
+                    .into_iter()
+                    .map(|hypothesis| self.written(hypothesis, texts[index]))
+                    .collect::<Result<Vec<_>, InferError>>()?;
+                let text = hypotheses.first().map(|best| best.text.clone()).unwrap_or_default();
+                Ok((index, Translation { text, hypotheses, cut: was_cut[index] }))
+            });
+            put(ready.collect())
+        });
+        output.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+    }
+
+    /// Source ids of texts, none longer than the model can read; and which had to be cut.
+    fn read_sources(&self, texts: &[&str]) -> Result<(Vec<Vec<u32>>, Vec<bool>), InferError> {
+        let max_len = self.config.max_len;
+        let readable: Vec<&str> = texts.iter().map(|text| self.readable(text)).collect();
+        let mut sources = self.tokenizers.source.encode_batch(readable.clone())?;
+        let was_cut = sources
+            .iter_mut()
+            .zip(texts.iter().zip(&readable))
+            .map(|(ids, (text, readable))| {
+                let too_long = ids.len() > max_len;
+                cut(ids, max_len);
+                too_long || readable.len() < text.len()
+            })
+            .collect();
+        Ok((sources, was_cut))
+    }
+
+    /// As much of a text as is tokenized.
+    fn readable<'a>(&self, text: &'a str) -> &'a str {
+        let bytes = self.config.max_len.saturating_mul(BYTES_PER_TOKEN);
+        &text[..text.floor_char_boundary(bytes)]
+    }
+
+    /// Ids of what a translation begins with.
+    fn read_prefix(&self, line: &Line<'_>) -> Result<Vec<u32>, InferError> {
+        if line.prefix.trim().is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut ids = self.tokenizers.target.encode(line.prefix)?;
+        ids.retain(|id| ![BOS, EOS].contains(id));
+        let most = self.config.max_len - 1;
+        if ids.len() > most {
+            return Err(InferError::LongPrefix { line: line.number + 1, found: ids.len(), most });
+        }
+        Ok(ids)
+    }
+
+    /// A hypothesis as text.
+    fn written(&self, hypothesis: Hypothesis, source: &str) -> Result<Scored, InferError> {
+        let mut text = self.tokenizers.target.decode(&hypothesis.ids)?;
+        if self.options.replace_unknown && hypothesis.ids.contains(&UNK) {
+            let source = self.readable(source);
+            text = unknown::replaced(text, &hypothesis, source, &self.tokenizers.source)?;
+        }
+        Ok(Scored { text, hypothesis })
+    }
+
+    /// Cuts `order`, which is sorted by length, into batches: one or more for each thread. `len` is
+    /// what a sentence takes of a batch's tokens.
     fn batches<'a>(&self, order: &'a [usize], len: impl Fn(usize) -> usize) -> Vec<&'a [usize]> {
         let share = order.len().div_ceil(self.searching_threads());
         let mut batches = Vec::new();
         let mut rest = order;
         while let Some(&longest) = rest.first() {
-            let per_sentence = len(longest) * self.options.beam;
-            let count = (self.batch_tokens / per_sentence).min(share).clamp(1, rest.len());
+            let count = (self.batch_tokens / len(longest).max(1)).min(share).clamp(1, rest.len());
             let (batch, later) = rest.split_at(count);
             batches.push(batch);
             rest = later;
@@ -189,17 +351,14 @@ impl Translator {
         batches
     }
 
-    /// Searches batch by batch, whichever thread is free; results are in the order of `batches`.
-    fn search_all(&self, batches: &[&[usize]], sources: &[Vec<u32>]) -> Vec<Vec<Vec<Hypothesis>>> {
-        let found: Vec<OnceLock<_>> = batches.iter().map(|_| OnceLock::new()).collect();
+    /// Does `work` batch by batch, whichever thread is free, as long as it says to go on.
+    fn share_out(&self, batches: &[&[usize]], work: impl Fn(&[usize]) -> bool + Sync) {
         let next = AtomicUsize::new(0);
         let work = || {
-            while let Some((batch, found)) = {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                batches.get(index).zip(found.get(index))
-            } {
-                let ids: Vec<&[u32]> = batch.iter().map(|&index| &sources[index][..]).collect();
-                found.get_or_init(|| self.engine.search(&ids, self.config.max_len, &self.options));
+            while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if !work(batch) {
+                    next.store(batches.len(), Ordering::Relaxed);
+                }
             }
         };
         let threads = self.searching_threads();
@@ -217,7 +376,6 @@ impl Translator {
                 work();
             });
         }
-        found.into_iter().map(|found| found.into_inner().unwrap_or_default()).collect()
     }
 
     /// Where several threads search.
@@ -233,4 +391,12 @@ impl Translator {
     fn searching_threads(&self) -> usize {
         if self.engine.gains_from_threads() { self.threads } else { 1 }
     }
+}
+
+/// How two vocabularies differ, if they do.
+fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Option<String> {
+    let ids = ours.vocab_size().max(theirs.vocab_size()) as u32;
+    let id = (0..ids).find(|&id| ours.token(id) != theirs.token(id))?;
+    let name = |token: Option<String>| token.map_or("nothing".into(), |token| format!("`{token}`"));
+    Some(format!("id {id} is {} and {}", name(ours.token(id)), name(theirs.token(id))))
 }

@@ -143,6 +143,11 @@ impl Decoder {
         }
     }
 
+    /// Number of layers.
+    pub fn n_layers(&self) -> usize {
+        self.layers.len()
+    }
+
     /// All target positions at once, as in training.
     ///
     /// # Shapes

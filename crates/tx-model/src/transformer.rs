@@ -117,6 +117,11 @@ impl Transformer {
         })
     }
 
+    /// Layers of the decoder.
+    pub fn decoder_layers(&self) -> usize {
+        self.decoder.n_layers()
+    }
+
     /// Scores every next target token.
     ///
     /// # Shapes

@@ -80,6 +80,17 @@ pub struct Lines {
     path: PathBuf,
     number: usize,
     bytes: Vec<u8>,
+    invalid: Invalid,
+}
+
+/// What becomes of bytes that are not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Invalid {
+    /// The line is refused.
+    #[default]
+    Refuse,
+    /// They become U+FFFD, the replacement character, as the Unicode standard recommends.
+    Replace,
 }
 
 impl Lines {
@@ -95,7 +106,18 @@ impl Lines {
 
     /// Reads from anything; `name` stands in messages where a path would.
     pub fn new(reader: Box<dyn BufRead>, name: impl Into<PathBuf>) -> Self {
-        Self { reader, path: name.into(), number: 0, bytes: Vec::new() }
+        Self {
+            reader,
+            path: name.into(),
+            number: 0,
+            bytes: Vec::new(),
+            invalid: Invalid::default(),
+        }
+    }
+
+    /// Does that to bytes that are not UTF-8; by default their line is refused.
+    pub fn with_invalid(self, invalid: Invalid) -> Self {
+        Self { invalid, ..self }
     }
 
     /// The next line; none at the end of the text.
@@ -106,12 +128,17 @@ impl Lines {
         if read.map_err(|source| DataError::Read { path: self.path.clone(), source })? == 0 {
             return Ok(None);
         }
-        let line = std::str::from_utf8(&self.bytes).map_err(|error| DataError::Utf8 {
-            path: self.path.clone(),
-            line: self.number,
-            byte: error.valid_up_to() + 1,
-        })?;
-        let line = if self.number == 1 { line.trim_start_matches('\u{feff}') } else { line };
+        let line = match self.invalid {
+            Invalid::Replace => String::from_utf8_lossy(&self.bytes),
+            Invalid::Refuse => std::str::from_utf8(&self.bytes)
+                .map_err(|error| DataError::Utf8 {
+                    path: self.path.clone(),
+                    line: self.number,
+                    byte: error.valid_up_to() + 1,
+                })?
+                .into(),
+        };
+        let line = if self.number == 1 { line.trim_start_matches('\u{feff}') } else { &line };
         let line = line.strip_suffix('\n').unwrap_or(line);
         Ok(Some(line.strip_suffix('\r').unwrap_or(line).to_owned()))
     }
@@ -175,6 +202,14 @@ mod tests {
         let expected =
             format!("`{}` line 2 is not valid UTF-8 (byte 2 of the line)", bad.path().display());
         assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn bad_utf8_is_replaced_if_asked_for() {
+        let text = b"\xffa\nb\xe9\xe9c\r\nd".to_vec();
+        let lines = Lines::new(Box::new(io::Cursor::new(text)), "text");
+        let found = lines.with_invalid(Invalid::Replace).collect::<Result<Vec<_>, _>>().unwrap();
+        assert_eq!(found, ["\u{fffd}a", "b\u{fffd}\u{fffd}c", "d"]);
     }
 
     #[test]

@@ -167,3 +167,24 @@ fn a_vocabulary_without_room_is_refused() {
          `min_frequency` must be at least 1"
     );
 }
+
+/// Pieces of a word all have the word's place in the text; special tokens have none.
+#[test]
+fn tokens_know_their_words() {
+    let text = "  The cat's  żółw.";
+    for (kind, words) in [
+        (TokenizerKind::Word, &["The", "cat", "'", "s", "żółw", "."][..]),
+        (TokenizerKind::Bpe, &["The", "cat", "'", "s", "żółw", "."]),
+    ] {
+        let tokenizers =
+            Tokenizers::train(&config(kind, WordSplit::Punctuation), &pairs()).unwrap();
+        let found = tokenizers.source.encode_with_words(text).unwrap();
+        let ids: Vec<u32> = found.iter().map(|token| token.id).collect();
+        assert_eq!(ids, tokenizers.source.encode(text).unwrap());
+        let mut places: Vec<&str> =
+            found.iter().filter_map(|token| Some(&text[token.word.clone()?])).collect();
+        places.dedup();
+        assert_eq!(places, words, "{kind:?}");
+        assert_eq!(found.last(), Some(&PlacedToken { id: EOS, word: None }));
+    }
+}

@@ -37,6 +37,16 @@ pub(super) fn best<'a>(
     candidates
 }
 
+/// Ranks `candidates` anew: each loses `strength` for every time that its token is in `taken`
+/// (Vijayakumar et al. 2016, equation 4, with the Hamming distance). Log-probabilities stay.
+pub(super) fn keep_apart(candidates: &mut [Candidate], taken: &[u32], strength: f32) {
+    let rank = |candidate: &Candidate| {
+        let times = taken.iter().filter(|&&token| token == candidate.token).count();
+        candidate.log_probability - strength * times as f32
+    };
+    candidates.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +71,16 @@ mod tests {
         ];
         assert_eq!(best(next.into_iter(), 9), all);
         assert_eq!(best(next.into_iter(), 4), all[..4]);
+    }
+
+    /// Token 1 was taken twice and token 2 once: -1.5 - 2 · 0.75 = -3 and -2.6 - 0.75 = -3.35.
+    #[test]
+    fn what_others_took_comes_later() {
+        let candidate = |token, log_probability| Candidate { beam: 0, token, log_probability };
+        let mut found = [candidate(1, -1.5), candidate(2, -2.6), candidate(3, -3.1)];
+        keep_apart(&mut found, &[1, 2, 1], 0.75);
+        assert_eq!(found, [candidate(1, -1.5), candidate(3, -3.1), candidate(2, -2.6)]);
+        keep_apart(&mut found, &[], 0.75);
+        assert_eq!(found, [candidate(1, -1.5), candidate(2, -2.6), candidate(3, -3.1)]);
     }
 }

@@ -6,8 +6,14 @@ use tx_data::{batch::padded, mask};
 use tx_model::packed::Decoding;
 use tx_model::{DecoderCache, Transformer};
 
+use super::scores::best_of_row;
+
 /// A token and its log-probability.
 pub(super) type Next = (u32, f32);
+
+/// The decoder layer, from 0, whose attention to the source counts, on the mean of its heads; none
+/// where it does not.
+pub(super) type Watched = Option<usize>;
 
 /// A batch of half-finished targets. At first it has a row for each source.
 pub(super) trait Decoder {
@@ -15,6 +21,13 @@ pub(super) trait Decoder {
     /// among equals the earlier one. None is of `never`, and none is impossible, so that there may
     /// be fewer.
     fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>>;
+
+    /// Adds a token to each row, and gives the scores of all next ones: logits `[R, V]`.
+    fn logits(&mut self, tokens: &[u32]) -> Vec<f32>;
+
+    /// What row `row` took in the last step from each token of its source: it sums to 1. Nothing
+    /// where nobody [asked](Watched) for it.
+    fn attention(&self, row: usize) -> &[f32];
 
     /// Row `i` becomes what row `rows[i]` was; rows may repeat and be left out.
     fn select(&mut self, rows: &[usize]);
@@ -24,6 +37,14 @@ pub(super) trait Decoder {
 impl Decoder for Decoding<'_> {
     fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>> {
         Decoding::step(self, tokens, never, count)
+    }
+
+    fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
+        self.step_logits(tokens)
+    }
+
+    fn attention(&self, row: usize) -> &[f32] {
+        Decoding::attention(self, row)
     }
 
     fn select(&mut self, rows: &[usize]) {
@@ -39,16 +60,39 @@ pub(super) struct TensorDecoder<'a> {
     cache: Option<DecoderCache>,
     /// The source of each row.
     sources: Vec<usize>,
+    /// Tokens of each source.
+    lengths: Vec<usize>,
+    watched: Watched,
+    /// Where the rows of the last step looked `[R, S]`, if that is watched.
+    weights: Vec<f32>,
 }
 
 impl<'a> TensorDecoder<'a> {
     /// Reads the sources.
-    pub(super) fn new(model: &'a Transformer, sources: &[&[u32]], device: &'a Device) -> Self {
+    pub(super) fn new(
+        model: &'a Transformer,
+        sources: &[&[u32]],
+        device: &'a Device,
+        watched: Watched,
+    ) -> Self {
         let ids = padded(sources, device);
         let blocked = mask::padding(&ids);
         let memory = model.encode(ids, blocked.clone());
         let cache = Some(model.start_decoding(memory, blocked));
-        Self { model, device, cache, sources: (0..sources.len()).collect() }
+        let lengths = sources.iter().map(|source| source.len()).collect();
+        let sources = (0..sources.len()).collect();
+        Self { model, device, cache, sources, lengths, watched, weights: Vec::new() }
+    }
+
+    /// One step: the logits `[R, V]`.
+    fn advance(&mut self, tokens: &[u32]) -> Option<Tensor<2>> {
+        let tokens = self.indices(tokens.iter().map(|&token| token as usize));
+        let cache = self.cache.as_mut()?;
+        let Some(layer) = self.watched else { return Some(self.model.decode_step(tokens, cache)) };
+        let (logits, mut maps) = self.model.decode_step_with_attention(tokens, cache);
+        // [R, H, 1, S] to [R, 1, 1, S]
+        self.weights = maps.cross.swap_remove(layer).mean_dim(1).into_data().iter().collect();
+        Some(logits)
     }
 
     /// `[len]` on the device.
@@ -61,9 +105,8 @@ impl<'a> TensorDecoder<'a> {
 
 impl Decoder for TensorDecoder<'_> {
     fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>> {
-        let tokens = self.indices(tokens.iter().map(|&token| token as usize));
-        let Some(cache) = &mut self.cache else { return Vec::new() };
-        let log_probs = log_softmax(self.model.decode_step(tokens, cache), 1);
+        let Some(logits) = self.advance(tokens) else { return Vec::new() };
+        let log_probs = log_softmax(logits, 1);
         let [rows, vocabulary] = log_probs.dims();
         let log_probs = never.iter().fold(log_probs, |log_probs, &id| {
             let id = id as usize;
@@ -71,6 +114,16 @@ impl Decoder for TensorDecoder<'_> {
             log_probs.slice_assign([0..rows, id..id + 1], impossible)
         });
         best_of_rows(log_probs, count.min(vocabulary))
+    }
+
+    fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
+        self.advance(tokens).map(read).unwrap_or_default()
+    }
+
+    fn attention(&self, row: usize) -> &[f32] {
+        let longest = self.weights.len() / self.sources.len().max(1);
+        let weights = self.weights.chunks_exact(longest.max(1)).nth(row);
+        weights.map_or(&[], |weights| &weights[..self.lengths[self.sources[row]]])
     }
 
     fn select(&mut self, rows: &[usize]) {
@@ -111,24 +164,6 @@ fn best_of_rows(log_probs: Tensor<2>, count: usize) -> Vec<Vec<Next>> {
     .collect()
 }
 
-/// One pass over the row; among equals the first wins, as in `argmax`.
-fn best_of_row(log_probs: &[f32], count: usize) -> Vec<Next> {
-    let mut best: Vec<Next> = Vec::with_capacity(count + 1);
-    // What a token must beat once the list is full. Impossible ones are never listed.
-    let mut bar = f32::NEG_INFINITY;
-    for (token, &log_prob) in log_probs.iter().enumerate() {
-        if log_prob > bar {
-            let rank = best.partition_point(|(_, other)| *other >= log_prob);
-            best.insert(rank, (token as u32, log_prob));
-            best.truncate(count);
-            if best.len() == count {
-                bar = best[count - 1].1;
-            }
-        }
-    }
-    best
-}
-
 /// All values, row by row.
 fn read(tensor: Tensor<2>) -> Vec<f32> {
     tensor.into_data().iter::<f32>().collect()
@@ -145,12 +180,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_come_first_and_ties_go_to_the_earlier() {
+    fn the_best_of_rows_are_the_same_by_one_and_by_many() {
         let log_probs = [-3.0, -0.5, f32::NEG_INFINITY, -2.0, -0.5, -3.0];
-        let all = [(1, -0.5), (4, -0.5), (3, -2.0), (0, -3.0), (5, -3.0)];
-        assert_eq!(best_of_row(&log_probs, 9), all);
-        assert_eq!(best_of_row(&log_probs, 4), all[..4]);
-
         let tensor = Tensor::<1>::from_floats(&log_probs[..], &Device::flex()).reshape([2, 3]);
         let rows = [vec![(1, -0.5), (0, -3.0)], vec![(1, -0.5), (0, -2.0)]];
         assert_eq!(best_of_rows(tensor.clone(), 2), rows);

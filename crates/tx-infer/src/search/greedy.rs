@@ -1,46 +1,74 @@
-//! The likeliest token at each step.
+//! One token at a time for each row, never looking back: the likeliest, or one that is drawn.
 
 use tx_data::special::{BOS, EOS};
 
-use super::{Hypothesis, engine::Job};
+use super::{
+    Hypothesis,
+    hypothesis::Partial,
+    job::{Job, Row},
+    sample,
+};
 
 /// A target under way.
-struct Row {
+struct Single {
     /// Which sentence of the batch.
     sentence: usize,
-    ids: Vec<u32>,
-    log_probability: f32,
+    /// Which sample of the sentence.
+    sample: usize,
+    partial: Partial,
 }
 
 pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
-    let mut rows: Vec<Row> = (0..job.limits.len())
-        .map(|sentence| Row { sentence, ids: Vec::new(), log_probability: 0.0 })
+    let samples = job.options.sampling.map_or(1, |sampling| sampling.samples);
+    job.repeat(samples);
+    let mut rows: Vec<Single> = (0..job.sentences.len() * samples)
+        .map(|row| Single {
+            sentence: row / samples,
+            sample: row % samples,
+            partial: Partial::default(),
+        })
         .collect();
-    let mut found: Vec<Vec<Hypothesis>> = vec![Vec::new(); rows.len()];
+    let mut found: Vec<Vec<Option<Hypothesis>>> = vec![vec![None; samples]; job.sentences.len()];
     let mut tokens = vec![BOS; rows.len()];
 
     for len in 0.. {
-        let best = job.decoder.step(&tokens, job.options.never(len), 1);
+        let row = |row: usize| {
+            let Single { sentence, partial, .. } = &rows[row];
+            Row { sentence: *sentence, ids: &partial.ids }
+        };
+        let best = match job.options.sampling {
+            None => {
+                let best = job.next(&tokens, len, 1, row);
+                best.into_iter().map(|best| best.first().copied()).collect()
+            }
+            Some(sampling) => {
+                let streams = rows.iter().map(|row| {
+                    let number = job.sentences[row.sentence].number;
+                    sample::Stream { number, sample: row.sample as u64 }
+                });
+                let streams: Vec<_> = streams.collect();
+                sample::next(&mut job, &sampling, &streams, &tokens, len, row)
+            }
+        };
         let (before, mut kept) = (rows.len(), Vec::new());
         let mut left = Vec::with_capacity(before);
         tokens.clear();
-        for (index, (mut row, best)) in rows.into_iter().zip(best).enumerate() {
-            let next = best.first().copied();
+        for (index, (row, next)) in rows.into_iter().zip(best).enumerate() {
+            let Single { sentence, sample, mut partial } = row;
             if let Some((token, log_probability)) = next {
-                row.ids.push(token);
-                row.log_probability += log_probability;
+                let log_probability = partial.log_probability + log_probability;
+                partial.push(token, log_probability, job.decoder.attention(index));
             }
             match next {
-                Some((token, _)) if token != EOS && row.ids.len() < job.limits[row.sentence] => {
+                Some((token, _))
+                    if token != EOS && partial.ids.len() < job.sentences[sentence].limit =>
+                {
                     kept.push(index);
                     tokens.push(token);
-                    left.push(row);
+                    left.push(Single { sentence, sample, partial });
                 }
                 // At its end, at its limit, or nothing can be said any more.
-                _ => {
-                    let Row { sentence, ids, log_probability } = row;
-                    found[sentence].push(Hypothesis::new(ids, log_probability, job.options));
-                }
+                _ => found[sentence][sample] = Some(partial.finish(job.options)),
             }
         }
         rows = left;
@@ -51,5 +79,5 @@ pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
             job.decoder.select(&kept);
         }
     }
-    found
+    found.into_iter().map(|found| found.into_iter().flatten().collect()).collect()
 }

@@ -2,47 +2,16 @@ use burn::{
     module::{Module, ModuleMapper, Param},
     tensor::{Tensor, TensorData},
 };
+use tx_data::special::EOS;
 use tx_model::{DropoutConfig, ModelConfig, NormPlacement, Positions, Tying, VocabSizes};
 
 use super::*;
-
-#[test]
-fn the_length_limit_grows_with_the_source_up_to_the_models() {
-    let options =
-        SearchOptions { max_len_ratio: 1.5, max_len_extra: 3, ..SearchOptions::default() };
-    assert_eq!(options.limit(5, 100), 11);
-    assert_eq!(options.limit(5, 8), 8);
-    let none = SearchOptions { max_len_ratio: 0.0, max_len_extra: 0, ..options };
-    assert_eq!(none.limit(5, 8), 1);
-}
-
-/// ln p = -6 over 3 tokens: α 0 gives -6, α 1 gives -2.
-#[test]
-fn scores_are_divided_by_the_length() {
-    let score = |length_penalty| {
-        let options = SearchOptions { length_penalty, ..SearchOptions::default() };
-        Hypothesis::new(vec![5, 6, 2], -6.0, &options).score
-    };
-    assert_eq!((score(0.0), score(1.0)), (-6.0, -2.0));
-}
-
-#[test]
-fn broken_rules_are_listed() {
-    let options = SearchOptions {
-        beam: 2,
-        n_best: 3,
-        length_penalty: f32::NAN,
-        max_len_ratio: -1.0,
-        ..SearchOptions::default()
-    };
-    assert_eq!(options.problems().len(), 3);
-    assert_eq!(SearchOptions::default().problems(), [""; 0]);
-}
 
 /// [`search`] takes the greedy road for a beam of 1, so both roads are called by name here.
 #[test]
 fn a_beam_of_one_is_greedy_search() {
     let sources: [&[u32]; 4] = [&[5, 9, 4, 10, 2], &[6, 2], &[8, 3, 7, 9, 9, 4, 5, 6, 2], &[4, 2]];
+    let requests = sources.map(|source| Request::new(source, 0));
     let options = SearchOptions::greedy();
     let mut lengths = Vec::new();
     for (positions, norm) in [
@@ -53,8 +22,8 @@ fn a_beam_of_one_is_greedy_search() {
     ] {
         for seed in 0..4 {
             for engine in engines(|device| model(positions, norm, seed, device)) {
-                let greedy = greedy::search(engine.read(&sources, 16, &options));
-                let beam = beam::search(engine.read(&sources, 16, &options));
+                let greedy = greedy::search(engine.read(&requests, 16, &options));
+                let beam = beam::search(engine.read(&requests, 16, &options));
                 for (greedy, beam) in greedy.iter().zip(&beam) {
                     let ([greedy], [beam]) = (&greedy[..], &beam[..]) else {
                         panic!("one hypothesis each: {greedy:?} and {beam:?}")

@@ -108,6 +108,21 @@ impl PackedAttention {
             context: &mut scratch.context[at],
         });
     }
+
+    /// What the query of the last [`attend`](Self::attend) took from each key, on the mean of the
+    /// heads.
+    ///
+    /// # Shapes
+    ///
+    /// - `weights`: `[K]`; sums to 1
+    pub(super) fn mean_weights(&self, scratch: &AttentionScratch, weights: &mut [f32]) {
+        weights.fill(0.0);
+        let padded = weights.len().next_multiple_of(SCORES).max(SCORES);
+        for scores in scratch.scores.chunks_exact(padded) {
+            let scale = 1.0 / (self.n_heads as f32 * scores.iter().sum::<f32>());
+            weights.iter_mut().zip(scores).for_each(|(weight, score)| *weight += scale * score);
+        }
+    }
 }
 
 /// One query's way through attention.

@@ -44,6 +44,16 @@ pub(super) struct PackedCache {
     used: usize,
     /// `0, 1, …` up to the longest sentence.
     in_order: Vec<u32>,
+    watched: Option<Watched>,
+}
+
+/// Where the rows of the last step looked in the source.
+#[derive(Debug)]
+struct Watched {
+    /// In which layer.
+    layer: usize,
+    /// Mean of the heads `[rows, longest sentence]`.
+    weights: Vec<f32>,
 }
 
 #[derive(Debug)]
@@ -71,6 +81,19 @@ impl PackedCache {
         self.rows.len()
     }
 
+    /// Takes note from now on of where rows look in the source in layer `layer`.
+    pub(super) fn watch(&mut self, layer: usize) {
+        self.watched = Some(Watched { layer, weights: Vec::new() });
+    }
+
+    /// What row `row` took from each token of its source in the last step, which is the mean of the
+    /// heads of the layer watched; none where none is.
+    pub(super) fn attention(&self, row: usize) -> &[f32] {
+        let Some(Watched { weights, .. }) = &self.watched else { return &[] };
+        let keys = self.sentences[self.rows[row].sentence].len();
+        &weights[row * self.in_order.len()..][..keys]
+    }
+
     pub(super) fn select(&mut self, rows: &[usize]) {
         self.rows = rows.iter().map(|&row| self.rows[row].clone()).collect();
     }
@@ -96,7 +119,7 @@ impl PackedDecoder {
         let rows =
             (0..sentences.len()).map(|sentence| Row { sentence, history: Vec::new() }).collect();
         let in_order = in_order(longest);
-        PackedCache { layers, sentences, rows, len: 0, used: 0, in_order }
+        PackedCache { layers, sentences, rows, len: 0, used: 0, in_order, watched: None }
     }
 
     /// One more target position for every row of `cache`.
@@ -134,7 +157,8 @@ impl PackedDecoderLayer {
         scratch: &mut Scratch,
     ) {
         let Scratch { normalised, attention, hidden, output, .. } = scratch;
-        let PackedCache { layers, sentences, rows, len, used, in_order } = cache;
+        let PackedCache { layers, sentences, rows, len, used, in_order, watched } = cache;
+        let watched = watched.as_mut().filter(|watched| watched.layer == index);
         let LayerCache { cross, own } = &mut layers[index];
         let width = self.self_attention.keys_values.outputs();
 
@@ -154,6 +178,10 @@ impl PackedDecoderLayer {
 
         let y = self.cross_attention_residual.enter(x, normalised);
         self.cross_attention.project_queries(y, attention);
+        let mut weights = watched.map(|watched| {
+            watched.weights.resize(rows.len() * in_order.len(), 0.0);
+            watched.weights.chunks_exact_mut(in_order.len().max(1))
+        });
         for (index, row) in rows.iter().enumerate() {
             let keys = &sentences[row.sentence];
             let memory = Memory {
@@ -161,6 +189,9 @@ impl PackedDecoderLayer {
                 slots: &in_order[..keys.len()],
             };
             self.cross_attention.attend(attention, index, *len, memory);
+            if let Some(weights) = weights.as_mut().and_then(Iterator::next) {
+                self.cross_attention.mean_weights(attention, &mut weights[..keys.len()]);
+            }
         }
         let matrix = &self.cross_attention.output;
         self.cross_attention_residual.leave(x, &attention.context, matrix, output);

@@ -34,6 +34,8 @@ pub use transformer::{Decoding, PackedTransformer};
 
 use burn::tensor::Tensor;
 
+use crate::kernels::simd::{self, vectorised};
+
 /// Room for what a layer computes on the way, used again by the next.
 #[derive(Debug, Default)]
 struct Scratch {
@@ -45,6 +47,21 @@ struct Scratch {
     hidden: feed_forward::Hidden,
     /// `[rows, d_model]`
     output: Vec<f32>,
+}
+
+/// `log softmax(x)`, in place. Where all are minus infinity, they stay.
+pub fn log_softmax(x: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            let max = simd::max(x);
+            if max > f32::NEG_INFINITY {
+                let sum = simd::sum_of(x, |x| simd::exp(x - max));
+                let log_sum = f64::from(max) + f64::from(sum).ln();
+                x.iter_mut().for_each(|x| *x = (f64::from(*x) - log_sum) as f32);
+            }
+        },
+    );
 }
 
 /// All values of a tensor, row by row.

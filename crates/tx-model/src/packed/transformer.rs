@@ -52,6 +52,11 @@ impl PackedTransformer {
         model.packed()
     }
 
+    /// Layers of the decoder.
+    pub fn decoder_layers(&self) -> usize {
+        self.decoder.layers.len()
+    }
+
     /// Reads the sources, and prepares a row of decoding for each.
     ///
     /// `sources` are ids without padding. One without ids is nothing to look at.
@@ -114,6 +119,21 @@ impl Decoding<'_> {
         let mut logits = vec![0.0; tokens.len() * projection.outputs()];
         projection.product(&self.x, &mut logits);
         logits
+    }
+
+    /// Takes note from now on of where rows look in the source in decoder layer `layer`, from 0.
+    pub fn watch(&mut self, layer: usize) {
+        self.cache.watch(layer);
+    }
+
+    /// What row `row` took from each token of its source in the last step: the mean of the heads of
+    /// the layer [watched](Self::watch); nothing where none is. It sums to 1.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such row.
+    pub fn attention(&self, row: usize) -> &[f32] {
+        self.cache.attention(row)
     }
 
     /// Row `i` becomes what row `rows[i]` was; rows may repeat and be left out.

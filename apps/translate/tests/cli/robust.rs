@@ -1,0 +1,151 @@
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use crate::{BUNDLE, start, translate};
+
+/// Whatever is in a line, it gives one line, and others do not care.
+#[test]
+fn odd_lines_give_a_line_each_in_their_place() {
+    let odd = [
+        "one\0two\0",
+        "\0",
+        "🦀 🏳️‍🌈 👩‍👩‍👧‍👦",
+        "שלום עולם",
+        "مرحبا \u{202e}bad\u{202c}",
+        "\u{feff}one",
+        "a\u{300}\u{301}\u{302}\u{303}",
+        "one\u{2028}two\u{85}three\u{b}four\rfive",
+        "<eos> <pad> <bos> <unk>",
+        "\u{200b}",
+        "\t",
+        "\u{10ffff}\u{e000}",
+        "||| ||| \"quoted\" \\n",
+        "unbekannt неизвестно 未知",
+    ];
+    for beam in ["1", "4"] {
+        let known = translate(&["--beam", beam], "six five four\n").said();
+        let lines: Vec<&str> = odd.iter().flat_map(|line| [*line, "six five four", ""]).collect();
+        for end in ["\n", "\r\n"] {
+            let said = translate(&["--beam", beam, "--quiet"], lines.join(end) + end).said();
+            let found: Vec<&str> = said.split_terminator('\n').collect();
+            assert_eq!(found.len(), lines.len());
+            for triple in found.chunks(3) {
+                assert_eq!(format!("{}\n", triple[1]), known);
+                assert_eq!(triple[2], "");
+                assert!(!triple[0].contains(['\r', '\n', '\u{85}', '\u{2028}']), "{triple:?}");
+            }
+            // A tab alone is white space.
+            assert_eq!(found[30], "");
+        }
+    }
+}
+
+/// Ten megabytes in a line, in one word, in many, and in none.
+#[test]
+fn a_line_of_ten_megabytes_is_cut_with_a_warning() {
+    let size = 10_000_000;
+    for (unit, cut) in [("one two ", true), ("x", true), ("🦀", true), (" ", false)] {
+        let long = unit.repeat(size / unit.len());
+        let arguments = ["--beam", "1", "--replace-unk"];
+        let run = translate(&arguments, format!("seven\n{long}\nseven\n"));
+        assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 3));
+        let lines: Vec<&str> = run.stdout.lines().collect();
+        assert_eq!(lines[0], lines[2]);
+        assert_eq!(run.stderr.contains("warning: line 2 was cut to the 12 tokens"), cut);
+        assert_eq!(lines[1].is_empty(), !cut);
+    }
+}
+
+#[test]
+fn lines_before_a_bad_one_are_translated_and_it_is_named() {
+    let expected = translate(&[], "one\ntwo\n").said();
+    let wrong = translate(&[], b"one\ntwo\nthr\xe9e\nfour\n");
+    assert_eq!((wrong.code, &wrong.stdout), (Some(1), &expected));
+    assert!(wrong.stderr.contains("`standard input` line 3 is not valid UTF-8"));
+}
+
+#[test]
+fn bad_bytes_are_replaced_if_asked_for() {
+    let bad = b"one\nthr\xe9e \xff\xfe\nfour\n";
+    let replaced = "one\nthr\u{fffd}e \u{fffd}\u{fffd}\nfour\n";
+    assert_eq!(translate(&["--invalid", "replace"], bad).said(), translate(&[], replaced).said());
+    let folder = tempfile::tempdir().unwrap();
+    let path = crate::file(&folder, "bad.txt", bad);
+    let said = translate(&["--invalid", "replace", "--input", &path], "").said();
+    assert_eq!(said.lines().count(), 3);
+}
+
+/// Who writes a line and waits gets its translation, with and without `--batch-size 1`.
+#[test]
+fn a_line_is_answered_before_the_next_is_written() {
+    for more in [&["--batch-size", "1"][..], &[]] {
+        let model = BUNDLE.path().to_str().unwrap();
+        let mut child = start(&[&["--model", model, "--beam", "1"], more].concat());
+        let mut stdin = child.stdin.take().unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let reader = thread::spawn(move || {
+            for line in stdout.lines() {
+                sender.send(line.unwrap()).unwrap();
+            }
+        });
+        let mut answers = Vec::new();
+        for line in ["one two", "", "seven"] {
+            writeln!(stdin, "{line}").unwrap();
+            stdin.flush().unwrap();
+            let answer = receiver.recv_timeout(Duration::from_secs(60));
+            answers.push(answer.expect("an answer before the next line"));
+        }
+        drop(stdin);
+        reader.join().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        let expected = translate(&["--beam", "1"], "one two\n\nseven\n").said();
+        assert_eq!(answers, expected.lines().collect::<Vec<_>>(), "{more:?}");
+    }
+}
+
+/// Peak memory of a run on so many lines of 400 bytes, in kibibytes, and that it ends well.
+fn peak(lines: usize) -> usize {
+    let model = BUNDLE.path().to_str().unwrap();
+    let mut child = start(&["--model", model, "--beam", "1", "--max-len", "1"]);
+    let status = format!("/proc/{}/status", child.id());
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = thread::spawn(move || {
+        let line = format!("seven {}\n", "x".repeat(393));
+        for _ in 0..lines {
+            stdin.write_all(line.as_bytes()).unwrap();
+        }
+    });
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let (mut count, mut peak, mut line) = (0, 0, String::new());
+    while stdout.read_line(&mut line).unwrap() > 0 {
+        line.clear();
+        count += 1;
+        if count % 1_000 == 0 {
+            let status = fs::read_to_string(&status).unwrap_or_default();
+            let found = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let found = found.map(|rest| rest.trim().trim_end_matches(" kB").parse());
+            peak = found.transpose().unwrap().unwrap_or(0).max(peak);
+        }
+    }
+    writer.join().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(count, lines);
+    peak
+}
+
+/// 40 MB of text: what was translated is let go.
+#[test]
+fn memory_does_not_grow_with_the_number_of_lines() {
+    let (few, many) = (peak(5_000), peak(100_000));
+    if many == 0 {
+        // This system does not tell.
+        return;
+    }
+    assert!(many < few + 20_000, "{few} KiB for 5,000 lines, {many} KiB for 100,000");
+}

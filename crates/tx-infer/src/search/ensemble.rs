@@ -1,0 +1,124 @@
+//! Several models that decode as one: the mean of their probabilities.
+
+use super::{
+    decoder::{Decoder, Next},
+    scores::{best_of_row, forbid, log_softmax},
+};
+
+/// Decoders of the same sources, over one vocabulary; at least one.
+pub(super) struct EnsembleDecoder<'a> {
+    members: Vec<Box<dyn Decoder + 'a>>,
+    /// Where each row looked, on the mean of the members.
+    attention: Vec<Vec<f32>>,
+}
+
+impl<'a> EnsembleDecoder<'a> {
+    pub(super) fn new(members: Vec<Box<dyn Decoder + 'a>>) -> Self {
+        Self { members, attention: Vec::new() }
+    }
+
+    fn look(&mut self, rows: usize) {
+        let share = 1.0 / self.members.len() as f32;
+        let mean = |row: usize| {
+            let mut mean: Vec<f32> = Vec::new();
+            for weights in self.members.iter().map(|member| member.attention(row)) {
+                mean.resize(weights.len(), 0.0);
+                mean.iter_mut().zip(weights).for_each(|(mean, weight)| *mean += share * weight);
+            }
+            mean
+        };
+        self.attention = (0..rows).map(mean).collect();
+    }
+}
+
+impl Decoder for EnsembleDecoder<'_> {
+    fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>> {
+        let mut log_probs = self.logits(tokens);
+        let width = (log_probs.len() / tokens.len().max(1)).max(1);
+        let rows = log_probs.chunks_exact_mut(width).map(|row| {
+            forbid(row, never);
+            best_of_row(row, count)
+        });
+        rows.collect()
+    }
+
+    /// Log-probabilities are logits as good as any: their exponentials sum to 1 already.
+    fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
+        let rows = tokens.len().max(1);
+        let scores: Vec<Vec<f32>> =
+            self.members.iter_mut().map(|member| member.logits(tokens)).collect();
+        self.look(tokens.len());
+        // A vocabulary may be rounded up in one member and not in another.
+        let width = scores.iter().map(|scores| scores.len() / rows).min().unwrap_or(0);
+        let mut mean = vec![f32::NEG_INFINITY; rows * width];
+        for mut scores in scores {
+            let own = (scores.len() / rows).max(1);
+            for (mean, row) in mean.chunks_exact_mut(width.max(1)).zip(scores.chunks_exact_mut(own))
+            {
+                log_softmax(row);
+                mean.iter_mut().zip(row).for_each(|(mean, x)| *mean = log_sum(*mean, *x));
+            }
+        }
+        let log_count = (self.members.len() as f32).ln();
+        mean.iter_mut().for_each(|x| *x -= log_count);
+        mean
+    }
+
+    fn attention(&self, row: usize) -> &[f32] {
+        self.attention.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    fn select(&mut self, rows: &[usize]) {
+        self.members.iter_mut().for_each(|member| member.select(rows));
+    }
+}
+
+/// `ln (e^a + e^b)`
+fn log_sum(a: f32, b: f32) -> f32 {
+    let (large, small) = if a > b { (a, b) } else { (b, a) };
+    if small == f32::NEG_INFINITY { large } else { large + (small - large).exp().ln_1p() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives the same scores in every step.
+    struct Fixed(Vec<f32>, Vec<f32>);
+
+    impl Decoder for Fixed {
+        fn step(&mut self, _: &[u32], _: &[u32], _: usize) -> Vec<Vec<Next>> {
+            Vec::new()
+        }
+
+        fn logits(&mut self, _: &[u32]) -> Vec<f32> {
+            self.0.clone()
+        }
+
+        fn attention(&self, _: usize) -> &[f32] {
+            &self.1
+        }
+
+        fn select(&mut self, _: &[usize]) {}
+    }
+
+    /// Probabilities 1/8, 3/8, 4/8 and 3/4, 1/4, 0 (and a padded one): the mean is 7/16, 5/16,
+    /// 4/16.
+    #[test]
+    fn probabilities_are_the_mean_of_the_members() {
+        let first = [1.0_f32, 3.0, 4.0].map(f32::ln).to_vec();
+        let second = [6.0_f32, 2.0, 0.0, 0.0].map(f32::ln).to_vec();
+        let mut both = EnsembleDecoder::new(vec![
+            Box::new(Fixed(first, vec![1.0, 0.0])),
+            Box::new(Fixed(second, vec![0.5, 0.5])),
+        ]);
+        let found = both.logits(&[9]);
+        assert_eq!(found.len(), 3);
+        for (found, expected) in found.iter().zip([7.0, 5.0, 4.0]) {
+            assert!((found.exp() - expected / 16.0).abs() < 1e-6, "{found}");
+        }
+        assert_eq!(both.attention(0), [0.75, 0.25]);
+        let best = both.step(&[9], &[0], 5);
+        assert_eq!(best[0].iter().map(|(token, _)| *token).collect::<Vec<_>>(), [1, 2]);
+    }
+}

@@ -1,0 +1,116 @@
+//! The scores of all next tokens of one hypothesis, turned into log-probabilities.
+
+use super::decoder::Next;
+
+/// `log softmax(x)`, in place. Where all are minus infinity, they stay.
+pub(super) fn log_softmax(x: &mut [f32]) {
+    #[cfg(feature = "cpu")]
+    tx_model::packed::log_softmax(x);
+    #[cfg(not(feature = "cpu"))]
+    {
+        let max = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        if max > f32::NEG_INFINITY {
+            let sum: f64 = x.iter().map(|x| f64::from(x - max).exp()).sum();
+            let log_sum = f64::from(max) + sum.ln();
+            x.iter_mut().for_each(|x| *x = (f64::from(*x) - log_sum) as f32);
+        }
+    }
+}
+
+/// Makes tokens impossible; ids beyond the vocabulary are so already.
+pub(super) fn forbid<'a>(x: &mut [f32], tokens: impl IntoIterator<Item = &'a u32>) {
+    for &token in tokens {
+        if let Some(x) = x.get_mut(token as usize) {
+            *x = f32::NEG_INFINITY;
+        }
+    }
+}
+
+/// Makes the tokens of `ids` less likely: scores above 0 are divided by `penalty`, those below
+/// multiplied (Keskar et al. 2019, section 4.1, with the sign looked at, as everybody does).
+pub(super) fn penalize(x: &mut [f32], ids: &[u32], penalty: f32) {
+    for (place, id) in ids.iter().enumerate() {
+        // Each token once, however often it was said.
+        if !ids[..place].contains(id)
+            && let Some(x) = x.get_mut(*id as usize)
+        {
+            *x = if *x < 0.0 { *x * penalty } else { *x / penalty };
+        }
+    }
+}
+
+/// The tokens that would end a sequence of `n` which `ids` has already.
+pub(super) fn repeating(ids: &[u32], n: usize) -> Vec<u32> {
+    let Some(start) = (ids.len() + 1).checked_sub(n).filter(|_| n > 0) else { return Vec::new() };
+    let begun = &ids[start..];
+    let sequences = ids.windows(n).filter(|window| window.starts_with(begun));
+    sequences.filter_map(|window| window.last().copied()).collect()
+}
+
+/// The best `count` of a row. One pass over it; among equals the first wins, as in `argmax`.
+pub(super) fn best_of_row(log_probs: &[f32], count: usize) -> Vec<Next> {
+    let mut best: Vec<Next> = Vec::with_capacity(count.min(log_probs.len()) + 1);
+    // What a token must beat once the list is full. Impossible ones are never listed.
+    let mut bar = f32::NEG_INFINITY;
+    for (token, &log_prob) in log_probs.iter().enumerate() {
+        if log_prob > bar {
+            let rank = best.partition_point(|(_, other)| *other >= log_prob);
+            best.insert(rank, (token as u32, log_prob));
+            best.truncate(count);
+            if best.len() == count {
+                bar = best[count - 1].1;
+            }
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scores ln 1, ln 3, ln 4 become probabilities 1/8, 3/8, 4/8.
+    #[test]
+    fn probabilities_sum_to_one() {
+        let mut x = [1.0_f32, 3.0, 4.0].map(f32::ln);
+        log_softmax(&mut x);
+        for (x, expected) in x.iter().zip([0.125, 0.375, 0.5]) {
+            assert!((x.exp() - expected).abs() < 1e-6, "{x}");
+        }
+        let mut nothing = [f32::NEG_INFINITY; 3];
+        log_softmax(&mut nothing);
+        assert_eq!(nothing, [f32::NEG_INFINITY; 3]);
+    }
+
+    #[test]
+    fn what_was_said_is_penalized_once() {
+        let mut x = [4.0, -3.0, 1.0, 0.5];
+        penalize(&mut x, &[0, 1, 0, 9], 2.0);
+        assert_eq!(x, [2.0, -6.0, 1.0, 0.5]);
+    }
+
+    /// In `1 2 3 1 2`, a third `2 …` after `1 2`: the triple `1 2 3` was there, and so was the pair
+    /// `2 3`.
+    #[test]
+    fn sequences_do_not_come_twice() {
+        let ids = [1, 2, 3, 1, 2];
+        assert_eq!(repeating(&ids, 3), [3]);
+        assert_eq!(repeating(&ids, 2), [3]);
+        assert_eq!(repeating(&ids, 1), ids);
+        assert_eq!(repeating(&ids, 4), [0; 0]);
+        assert_eq!(repeating(&ids, 6), [0; 0]);
+        assert_eq!(repeating(&ids, 9), [0; 0]);
+        assert_eq!(repeating(&[], 1), [0; 0]);
+        assert_eq!(repeating(&ids, 0), [0; 0]);
+        // A pair may overlap itself.
+        assert_eq!(repeating(&[5, 5], 2), [5]);
+    }
+
+    #[test]
+    fn the_best_come_first_and_ties_go_to_the_earlier() {
+        let log_probs = [-3.0, -0.5, f32::NEG_INFINITY, -2.0, -0.5, -3.0];
+        let all = [(1, -0.5), (4, -0.5), (3, -2.0), (0, -3.0), (5, -3.0)];
+        assert_eq!(best_of_row(&log_probs, 9), all);
+        assert_eq!(best_of_row(&log_probs, 4), all[..4]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Unknown words become the source words that attention says they come from (Jean et al. 2015).
+
+use tx_data::{
+    Tokenizer,
+    special::{SPECIAL_TOKENS, UNK},
+};
+
+use crate::{error::InferError, search::Hypothesis};
+
+/// `text` of `hypothesis` with each `<unk>` replaced by the word of `source` that it looked at
+/// most.
+pub(super) fn replaced(
+    text: String,
+    hypothesis: &Hypothesis,
+    source: &str,
+    tokenizer: &Tokenizer,
+) -> Result<String, InferError> {
+    let unknown = SPECIAL_TOKENS[UNK as usize];
+    let tokens = hypothesis.ids.iter().zip(&hypothesis.sources);
+    let places: Vec<usize> =
+        tokens.filter(|(id, _)| **id == UNK).map(|(_, place)| *place).collect();
+    let parts: Vec<&str> = text.split(unknown).collect();
+    // Unless other tokens spell `<unk>` by chance: then nobody knows which is which.
+    if parts.len() != places.len() + 1 {
+        return Ok(text);
+    }
+    let words = tokenizer.encode_with_words(source)?;
+    let mut replaced = String::with_capacity(text.len());
+    for (part, place) in parts.iter().zip(&places) {
+        let word = words.get(*place).and_then(|token| source.get(token.word.clone()?));
+        replaced.push_str(part);
+        replaced.push_str(word.unwrap_or(unknown));
+    }
+    replaced.push_str(parts.last().copied().unwrap_or_default());
+    Ok(replaced)
+}
+
+#[cfg(test)]
+mod tests {
+    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+
+    use super::*;
+
+    fn tokenizers(kind: TokenizerKind) -> Tokenizers {
+        let pairs = [SentencePair::new("der Hund heißt .", "the dog is called .")];
+        Tokenizers::train(&TokenizerConfig { kind, ..TokenizerConfig::default() }, &pairs).unwrap()
+    }
+
+    /// `Rex` and `Żółw` are unknown; the target says `the <unk> is <unk> .`, looking there.
+    #[test]
+    fn unknown_words_are_copied_from_where_they_were_looked_up() {
+        for kind in [TokenizerKind::Word, TokenizerKind::Bpe] {
+            let Tokenizers { source, target } = tokenizers(kind);
+            let text = "der Rex, heißt Żółw.";
+            let words = source.encode_with_words(text).unwrap();
+            let place = |word: &str| {
+                let at = words
+                    .iter()
+                    .position(|token| token.word.clone().is_some_and(|place| &text[place] == word));
+                at.unwrap_or_else(|| panic!("no {word} in {words:?}"))
+            };
+            let mut ids = target.encode("the is").unwrap();
+            ids = [&ids[1..2], &[UNK], &ids[2..3], &[UNK, UNK]].concat();
+            let sources = vec![0, place("Rex"), 0, place("Żółw"), words.len() - 1];
+            let hypothesis = Hypothesis { sources, log_probability: 0.0, score: 0.0, ids };
+            let decoded = target.decode(&hypothesis.ids).unwrap();
+            let found = replaced(decoded.clone(), &hypothesis, text, &source).unwrap();
+            // The last one looked at `<eos>`, which is no word.
+            let expected = decoded.replacen("<unk>", "Rex", 1).replacen("<unk>", "Żółw", 1);
+            assert_eq!(found, expected);
+            assert!(found.contains("Rex") && found.ends_with("<unk>"), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_spells_the_token_is_left_alone() {
+        let Tokenizers { source, .. } = tokenizers(TokenizerKind::Word);
+        let hypothesis =
+            Hypothesis { ids: vec![UNK], sources: vec![0], log_probability: 0.0, score: 0.0 };
+        let text = "<unk> says <unk>".to_owned();
+        assert_eq!(replaced(text.clone(), &hypothesis, "Rex", &source).unwrap(), text);
+    }
+}

@@ -1,0 +1,402 @@
+//! A beam that holds all that can be said, against a list of all that can be said.
+//!
+//! The list is made without search and without a cache: the model reads each target at once, and
+//! what an option does to its scores is written out here once more.
+
+use tx_infer::{LengthNorm, Request};
+
+use super::*;
+
+/// Ids below this; 0 to 2 are padding, `<bos>` and `<eos>`.
+const VOCABULARY: usize = 7;
+
+/// Most tokens of a target here.
+const LENGTH: usize = 4;
+
+/// What models say to one source.
+struct Said {
+    /// A target each.
+    targets: Vec<Vec<u32>>,
+    /// Of each target, the logits at each place: `[T, V]`. Of each model, so `[models]` around.
+    logits: Vec<Vec<Vec<f32>>>,
+    /// Of each target, what each of its tokens takes from each source token, on the mean of the
+    /// heads of the one decoder layer that is watched: `[T, S]`.
+    attention: Vec<Vec<f32>>,
+    source_len: usize,
+}
+
+impl Said {
+    /// By `models`, of which the first is asked for attention.
+    fn new(models: &[&Subject], source: &[u32], layer: usize) -> Self {
+        // Those that stop at a lower limit too.
+        let mut targets: Vec<Vec<u32>> = (1..=LENGTH).flat_map(all_targets).collect();
+        targets.sort();
+        targets.dedup();
+        let (mut logits, mut attention) = (Vec::new(), Vec::new());
+        for (index, subject) in models.iter().enumerate() {
+            let device = &subject.device;
+            let inputs: Vec<Vec<u32>> = targets
+                .iter()
+                .map(|target| [&[BOS], &target[..target.len() - 1]].concat())
+                .collect();
+            let rows = |rows: &[Vec<u32>]| {
+                padded(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), device)
+            };
+            let sources = rows(&vec![source.to_vec(); targets.len()]);
+            let (scores, maps) = subject.model.forward_with_attention(TransformerInput {
+                source_blocked: mask::padding(&sources),
+                source: sources,
+                target: rows(&inputs),
+                target_blocked: mask::causal(LENGTH, device),
+            });
+            let scores = values(&scores.into_data());
+            logits.push(scores.chunks(LENGTH * VOCABULARY).map(<[f32]>::to_vec).collect());
+            if index == 0 {
+                let weights = maps.decoder.cross[layer].clone().mean_dim(1);
+                let weights = values(&weights.into_data());
+                attention = weights.chunks(LENGTH * source.len()).map(<[f32]>::to_vec).collect();
+            }
+        }
+        Self { targets, logits, attention, source_len: source.len() }
+    }
+
+    /// All targets that are possible, with log-probability and score, best first.
+    fn ranked(&self, case: &Case) -> Vec<(Vec<u32>, f32, f32)> {
+        let mut ranked = Vec::new();
+        for (index, target) in self.targets.iter().enumerate() {
+            let at_limit = target.len() == case.limit(self.source_len);
+            let ended = target.last() == Some(&EOS);
+            if target.len() > case.limit(self.source_len) || !(ended || at_limit) {
+                continue;
+            }
+            let log_probability: f64 = (0..target.len())
+                .map(|place| {
+                    let rows: Vec<&[f32]> = self
+                        .logits
+                        .iter()
+                        .map(|model| &model[index][place * VOCABULARY..][..VOCABULARY])
+                        .collect();
+                    case.log_prob(&rows, target, place, self.source_len)
+                })
+                .sum();
+            if log_probability.is_finite() {
+                let coverage: f64 = (0..self.source_len)
+                    .map(|key| {
+                        let taken = |place| self.attention[index][place * self.source_len + key];
+                        let all: f32 = (0..target.len()).map(taken).sum();
+                        f64::from(all.min(1.0)).ln()
+                    })
+                    .sum();
+                let length = target.len() as f64;
+                let alpha = f64::from(case.options.length_penalty);
+                let divisor = match case.options.length_norm {
+                    LengthNorm::None => 1.0,
+                    LengthNorm::Power => length.powf(alpha),
+                    LengthNorm::Wu => ((5.0 + length) / 6.0).powf(alpha),
+                };
+                let score =
+                    log_probability / divisor + f64::from(case.options.coverage_penalty) * coverage;
+                ranked.push((target.clone(), log_probability as f32, score as f32));
+            }
+        }
+        ranked.sort_by(|a, b| b.2.total_cmp(&a.2));
+        ranked
+    }
+}
+
+/// An option at work.
+struct Case {
+    options: SearchOptions,
+    prefix: Vec<u32>,
+}
+
+impl Case {
+    fn limit(&self, source_len: usize) -> usize {
+        let wanted = (source_len as f32 * self.options.max_len_ratio).ceil() as usize
+            + self.options.max_len_extra;
+        wanted.min(self.options.max_len.unwrap_or(LENGTH)).max(self.prefix.len() + 1)
+    }
+
+    /// Log-probability of token `place` of `target` after those before it; `logits` of each model.
+    fn log_prob(&self, logits: &[&[f32]], target: &[u32], place: usize, source_len: usize) -> f64 {
+        let SearchOptions {
+            repetition_penalty,
+            no_repeat_ngram: n,
+            min_len,
+            min_len_ratio,
+            renormalize,
+            ..
+        } = self.options;
+        let (before, token) = (&target[..place], target[place]);
+        let sum = |scores: &[f64]| scores.iter().map(|score| score.exp()).sum::<f64>();
+        // The mean of the models' probabilities; of one, its own scores.
+        let mut scores: Vec<f64> = match logits {
+            [one] => one.iter().map(|&x| f64::from(x)).collect(),
+            several => {
+                let mut mean = vec![0.0; VOCABULARY];
+                for scores in several {
+                    let scores: Vec<f64> = scores.iter().map(|&x| f64::from(x)).collect();
+                    let whole = sum(&scores) * several.len() as f64;
+                    mean.iter_mut().zip(&scores).for_each(|(mean, x)| *mean += x.exp() / whole);
+                }
+                mean.into_iter().map(f64::ln).collect()
+            }
+        };
+        if let Some(&forced) = self.prefix.get(place) {
+            let possible = token == forced;
+            let found = scores[token as usize] - sum(&scores).ln();
+            return if possible { found } else { f64::NEG_INFINITY };
+        }
+        for (id, score) in scores.iter_mut().enumerate() {
+            if before.contains(&(id as u32)) {
+                let theta = f64::from(repetition_penalty);
+                *score = if *score < 0.0 { *score * theta } else { *score / theta };
+            }
+        }
+        let may_end = place >= min_len && place as f32 >= source_len as f32 * min_len_ratio;
+        let forbidden = |id: u32| {
+            let with = [before, &[id]].concat();
+            let again = n > 0
+                && with.len() > n
+                && with[..with.len() - 1].windows(n).any(|seen| seen == &with[with.len() - n..]);
+            [PAD, BOS].contains(&id)
+                || (id == EOS && !may_end)
+                || again
+                || self.options.suppress.contains(&id)
+        };
+        if forbidden(token) {
+            return f64::NEG_INFINITY;
+        }
+        let own = scores[token as usize];
+        if renormalize {
+            for (id, score) in scores.iter_mut().enumerate() {
+                if forbidden(id as u32) {
+                    *score = f64::NEG_INFINITY;
+                }
+            }
+        }
+        own - sum(&scores).ln()
+    }
+}
+
+/// Every option that changes what can be said or how it is ranked, and some together.
+fn cases() -> Vec<(&'static str, Case)> {
+    let base = || SearchOptions {
+        beam: 400,
+        n_best: 400,
+        max_len_ratio: 0.0,
+        max_len_extra: LENGTH,
+        length_penalty: 0.6,
+        ..SearchOptions::default()
+    };
+    let case = |options| Case { options, prefix: Vec::new() };
+    vec![
+        ("plain", case(base())),
+        ("no norm", case(SearchOptions { length_norm: LengthNorm::None, ..base() })),
+        ("mean", case(SearchOptions { length_penalty: 1.0, ..base() })),
+        ("long", case(SearchOptions { length_penalty: 2.0, ..base() })),
+        ("Wu", case(SearchOptions { length_norm: LengthNorm::Wu, ..base() })),
+        (
+            "Wu, long",
+            case(SearchOptions { length_norm: LengthNorm::Wu, length_penalty: 2.0, ..base() }),
+        ),
+        ("coverage", case(SearchOptions { coverage_penalty: 0.4, ..base() })),
+        (
+            "coverage of the first layer",
+            case(SearchOptions { coverage_penalty: 0.4, attention_layer: Some(1), ..base() }),
+        ),
+        ("longest 3", case(SearchOptions { max_len: Some(3), ..base() })),
+        (
+            "longest by ratio",
+            case(SearchOptions { max_len_ratio: 0.5, max_len_extra: 1, ..base() }),
+        ),
+        ("shortest 2", case(SearchOptions { min_len: 2, ..base() })),
+        ("shortest by ratio", case(SearchOptions { min_len_ratio: 0.5, ..base() })),
+        ("shortest, renormalized", case(SearchOptions { min_len: 2, renormalize: true, ..base() })),
+        ("repeated", case(SearchOptions { repetition_penalty: 1.7, ..base() })),
+        ("repeated, liked", case(SearchOptions { repetition_penalty: 0.6, ..base() })),
+        ("no word twice", case(SearchOptions { no_repeat_ngram: 1, ..base() })),
+        ("no pair twice", case(SearchOptions { no_repeat_ngram: 2, ..base() })),
+        (
+            "no pair twice, renormalized",
+            case(SearchOptions { no_repeat_ngram: 2, renormalize: true, ..base() }),
+        ),
+        ("suppressed", case(SearchOptions { suppress: vec![3, 5], ..base() })),
+        (
+            "suppressed, renormalized",
+            case(SearchOptions { suppress: vec![3, 5], renormalize: true, ..base() }),
+        ),
+        ("prefix", Case { options: base(), prefix: vec![5, 3] }),
+        (
+            "prefix of what is forbidden",
+            Case {
+                options: SearchOptions {
+                    suppress: vec![5],
+                    no_repeat_ngram: 1,
+                    min_len: 3,
+                    ..base()
+                },
+                prefix: vec![5, 5],
+            },
+        ),
+        (
+            "all together",
+            Case {
+                options: SearchOptions {
+                    coverage_penalty: 0.2,
+                    length_norm: LengthNorm::Wu,
+                    repetition_penalty: 1.2,
+                    no_repeat_ngram: 2,
+                    min_len: 1,
+                    suppress: vec![6],
+                    renormalize: true,
+                    ..base()
+                },
+                prefix: vec![4],
+            },
+        ),
+    ]
+}
+
+/// # Panics
+///
+/// When the two differ. Those whose scores are equal but for rounding may come in any order.
+fn assert_ranked(what: &str, found: &[Hypothesis], expected: &[(Vec<u32>, f32, f32)]) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    assert!(found.is_sorted_by(|a, b| a.score >= b.score), "{what}");
+    for (found, (ids, log_probability, score)) in found.iter().zip(expected) {
+        let what = format!("{what}: {found:?}, {ids:?} {log_probability} {score}");
+        assert!((found.score - score).abs() <= LIMIT, "{what}");
+        let (_, own, _) = expected.iter().find(|(ids, ..)| *ids == found.ids).expect(&what);
+        assert!((found.log_probability - own).abs() <= LIMIT, "{what}");
+    }
+}
+
+#[test]
+fn each_option_gives_what_a_list_of_all_targets_gives() {
+    let source = SOURCES[0];
+    let cases = cases();
+    // Of each option, all targets in their order.
+    let mut orders: Vec<Vec<Vec<u32>>> = vec![Vec::new(); cases.len()];
+    for subject in subjects(VOCABULARY) {
+        // The last but one of two layers, and the first, are the same one.
+        let said = Said::new(&[&subject], source, 0);
+        for engine in subject.engines() {
+            for ((name, case), order) in cases.iter().zip(&mut orders) {
+                assert_eq!(case.options.problems(), [""; 0], "{name}");
+                let expected = said.ranked(case);
+                let request = Request { source, prefix: &case.prefix, number: 0 };
+                let found = engine.search_requests(&[request], MAX_LEN, &case.options).remove(0);
+                let what = format!("{}, {name}", subject.name);
+                assert_ranked(&what, &found, &expected);
+                order.extend(found.into_iter().map(|found| found.ids));
+            }
+        }
+    }
+    // An option that changes nothing anywhere would be tested by nothing.
+    for ((name, _), order) in cases.iter().zip(&orders).skip(1) {
+        assert_ne!(*order, orders[0], "{name} changes nothing");
+    }
+}
+
+/// The second of two layers is watched when asked for.
+#[test]
+fn the_layer_asked_for_is_the_one_watched() {
+    let source = SOURCES[0];
+    let options = SearchOptions {
+        beam: 400,
+        n_best: 400,
+        max_len_ratio: 0.0,
+        max_len_extra: LENGTH,
+        coverage_penalty: 0.4,
+        attention_layer: Some(2),
+        ..SearchOptions::default()
+    };
+    let case = Case { options, prefix: Vec::new() };
+    for subject in subjects(VOCABULARY) {
+        let expected = Said::new(&[&subject], source, 1).ranked(&case);
+        for engine in subject.engines() {
+            let found = engine.search(&[source], MAX_LEN, &case.options).remove(0);
+            assert_ranked(&subject.name, &found, &expected);
+        }
+    }
+}
+
+/// Prefixes of different lengths and none, sources of different lengths, in one batch and alone.
+#[test]
+fn what_is_asked_of_a_sentence_is_asked_of_no_other() {
+    let prefixes: [&[u32]; 6] = [&[5, 3], &[], &[6], &[4, 4, 4, 4, 4], &[], &[3]];
+    let numbered = SOURCES.iter().zip(prefixes).zip(0..);
+    let requests: Vec<Request<'_>> =
+        numbered.map(|((source, prefix), number)| Request { source, prefix, number }).collect();
+    let base = || SearchOptions { n_best: 3, ..SearchOptions::default() };
+    for subject in subjects(VOCABULARY) {
+        for engine in subject.engines() {
+            for options in [
+                base(),
+                SearchOptions { min_len_ratio: 1.0, no_repeat_ngram: 2, ..base() },
+                SearchOptions { coverage_penalty: 0.2, repetition_penalty: 1.3, ..base() },
+                SearchOptions { groups: 2, beam: 6, ..base() },
+                SearchOptions { beam: 1, n_best: 1, min_len_ratio: 1.0, ..base() },
+            ] {
+                let together = engine.search_requests(&requests, MAX_LEN, &options);
+                for (request, together) in requests.iter().zip(&together) {
+                    let alone = engine.search_requests(&[*request], MAX_LEN, &options);
+                    let what = format!("{}, {request:?}, {options:?}", subject.name);
+                    assert_same(&what, together, &alone[0]);
+                    for found in together {
+                        assert!(found.ids.starts_with(request.prefix), "{what}: {found:?}");
+                        let words = found.ids.iter().filter(|id| **id != EOS).count();
+                        let least = options.min_len_ratio * request.source.len() as f32;
+                        assert!(words as f32 >= least.min(MAX_LEN as f32), "{what}: {found:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Two and three models over one vocabulary, by the mean of their probabilities.
+#[test]
+fn models_together_say_what_they_find_likely_on_the_mean() {
+    let source = SOURCES[3];
+    let subjects = subjects(VOCABULARY);
+    let mut cases = cases();
+    cases.retain(|(name, _)| ["plain", "prefix", "shortest, renormalized"].contains(name));
+    for device in [Device::flex(), devices()[1].1.clone()] {
+        let own: Vec<&Subject> = subjects.iter().filter(|s| s.device == device).collect();
+        for members in [&own[..2], &own[1..4]] {
+            let said = Said::new(members, source, 0);
+            let engines = members.iter().map(|m| Engine::new(m.model.clone(), &device));
+            let engine = engines.reduce(Engine::and).unwrap();
+            for (name, case) in &cases {
+                let request = Request { source, prefix: &case.prefix, number: 0 };
+                let found = engine.search_requests(&[request], MAX_LEN, &case.options).remove(0);
+                let what = format!("{} together, {name}", members.len());
+                assert_ranked(&what, &found, &said.ranked(case));
+            }
+        }
+    }
+}
+
+/// Alone or twice: the mean of equal probabilities is each of them.
+#[test]
+fn a_model_with_itself_says_what_it_says_alone() {
+    for subject in subjects(VOCABULARY) {
+        for engine in subject.engines() {
+            let both = engine.clone().and(engine.clone());
+            assert_eq!(both.gains_from_threads(), engine.gains_from_threads());
+            for options in [
+                SearchOptions::greedy(),
+                SearchOptions { n_best: 4, ..SearchOptions::default() },
+                SearchOptions { n_best: 4, coverage_penalty: 0.3, ..SearchOptions::default() },
+            ] {
+                let alone = engine.search(&SOURCES, MAX_LEN, &options);
+                let twice = both.search(&SOURCES, MAX_LEN, &options);
+                for (alone, twice) in alone.iter().zip(&twice) {
+                    assert_same(&subject.name, twice, alone);
+                }
+            }
+        }
+    }
+}

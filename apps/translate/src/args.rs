@@ -5,7 +5,13 @@ use std::{num::NonZero, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use tx_infer::device::DeviceName;
 
-use crate::score::ScoreArgs;
+use crate::{
+    align::{AlignArgs, AlignmentFormat, AlignmentFrom},
+    attention::AttentionArgs,
+    check::CheckArgs,
+    inspect::InspectArgs,
+    score::ScoreArgs,
+};
 
 /// Translate text with a trained model, one sentence per line
 ///
@@ -21,7 +27,9 @@ use crate::score::ScoreArgs;
 Examples:
   translate --model runs/phrasebook --text 'Where is the cat?'
   translate --model runs/de-en < test.de > test.hyp
-  translate score --reference test.en --hypothesis test.hyp"
+  translate score --reference test.en --hypothesis test.hyp
+  translate --model runs/de-en --interactive
+  translate attention --model runs/de-en --text 'Ein Hund.' --out page.html"
 )]
 pub struct Cli {
     /// What to do instead of translating
@@ -38,6 +46,18 @@ pub struct Cli {
 pub enum Command {
     /// Score translations against references
     Score(ScoreArgs),
+
+    /// Say which word of a translation came from which of its source
+    Align(AlignArgs),
+
+    /// Show where the model looks, as a page, a picture or JSON
+    Attention(AttentionArgs),
+
+    /// Show what is in a model: sizes, vocabulary, memory, provenance, files
+    Inspect(InspectArgs),
+
+    /// Try on this device whether a model obeys the laws that every model must obey
+    Check(CheckArgs),
 }
 
 /// What to translate and how.
@@ -54,6 +74,18 @@ pub struct TranslateArgs {
     /// File to translate, plain or gzip [default: standard input]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
+
+    /// Translate what is typed at a terminal, with history; `:help` lists commands
+    #[arg(long, conflicts_with_all = ["text", "input"])]
+    pub interactive: bool,
+
+    /// Add to each translation which word came from which: `… ||| 0-0 1-2`, or as JSON
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub alignment: Option<AlignmentFormat>,
+
+    /// From where alignments are taken
+    #[command(flatten)]
+    pub alignment_from: AlignmentFrom,
 
     /// Hypotheses kept per sentence; 1 is greedy search
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]

@@ -3,9 +3,17 @@
 use std::io::{BufReader, Write, stderr, stdin, stdout};
 
 use anyhow::Context;
-use tx_infer::{SearchOptions, Translation, Translator, tx_data::source::local::Lines};
+use tx_infer::{
+    Aligner, Bundle, SearchOptions, Translation, Translator, tx_data::source::local::Lines,
+};
 
-use crate::args::TranslateArgs;
+use crate::{
+    align::{TextAligner, line},
+    args::TranslateArgs,
+    interactive::interactive,
+    progress::Progress,
+    usage::Usage,
+};
 
 /// Lines translated together: enough for batches of like length, few enough to show soon.
 const CHUNK: usize = 1_000;
@@ -21,7 +29,25 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
         min_len: args.min_len,
         ..SearchOptions::default()
     };
-    let mut translator = Translator::open(&model, &device)?
+    let bundle = Bundle::open(&model, &device)?;
+    let alignment_options = args.alignment_from.options(&bundle)?;
+    if args.interactive {
+        return interactive(bundle, &device, options, alignment_options, args.alignment.is_some());
+    }
+    if args.alignment.is_none() && args.alignment_from.is_given() {
+        let problem = "`--alignment-layer` and `--alignment-head` need `--alignment`";
+        return Err(Usage::new(problem).into());
+    }
+    let aligner = args.alignment.map(|format| {
+        (
+            format,
+            TextAligner::new(
+                &bundle,
+                Aligner::new(bundle.model.clone(), &device, alignment_options),
+            ),
+        )
+    });
+    let mut translator = Translator::new(bundle, &device)
         .with_options(options)?
         .with_batch_tokens(args.batch_tokens);
     if let Some(threads) = args.threads {
@@ -33,6 +59,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
         (None, Some(path)) => Box::new(Lines::open(path)?),
         (None, None) => Box::new(Lines::new(Box::new(BufReader::new(stdin())), "standard input")),
     };
+    let progress = Progress::new(args.input.as_deref(), args.quiet);
     let mut first = 1;
     loop {
         let chunk = lines.by_ref().take(CHUNK).collect::<Result<Vec<String>, _>>()?;
@@ -41,14 +68,26 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
         }
         let translations = translator.translate_batch(&chunk)?;
         if !args.quiet {
-            warn_of_cuts(&translations, first, translator.config().max_len)?;
+            let max_len = translator.config().max_len;
+            progress.suspend(|| warn_of_cuts(&translations, first, max_len))?;
         }
         first += chunk.len();
         let mut output = stdout().lock();
-        for translation in translations {
-            writeln!(output, "{}", translation.text)?;
+        match &aligner {
+            None => {
+                for translation in &translations {
+                    writeln!(output, "{}", translation.text)?;
+                }
+            }
+            Some((format, aligner)) => {
+                let alignments = aligner.translations(&chunk, &translations)?;
+                for (translation, alignment) in translations.iter().zip(&alignments) {
+                    writeln!(output, "{}", line(*format, &translation.text, alignment))?;
+                }
+            }
         }
         output.flush()?;
+        progress.advance(chunk.len());
     }
 }
 

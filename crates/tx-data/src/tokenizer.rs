@@ -4,7 +4,7 @@
 //! gets the same ids. One thing the format cannot say: here a text that holds `<eos>` holds five
 //! characters, not the special token.
 
-use std::{fs, path::Path};
+use std::{fs, ops::Range, path::Path};
 
 use serde::{Deserialize, Serialize};
 use tokenizers::{
@@ -234,6 +234,18 @@ impl Tokenizer {
     pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, DataError> {
         let encodings = self.inner.encode_batch_fast(texts, true).map_err(DataError::Tokenizer)?;
         Ok(encodings.iter().map(|encoding| encoding.get_ids().to_vec()).collect())
+    }
+
+    /// [`encode`](Self::encode), and which bytes of `text` each token stands for: nothing for the
+    /// special tokens that were added, and with a byte-pair token the space before its word too.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub fn encode_with_spans(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, DataError> {
+        let encoding = self.inner.encode(text, true).map_err(DataError::Tokenizer)?;
+        let spans = encoding.get_offsets().iter().map(|&(start, end)| start..end);
+        Ok(encoding.get_ids().iter().copied().zip(spans).collect())
     }
 
     /// Readable text of token ids. Padding, start and end are left out; an unknown token shows as

@@ -115,7 +115,8 @@ fn samples(tokenizer: &Tokenizer, count: usize) -> String {
     let last = tokenizer.vocab_size();
     let names = |from: usize, to: usize| {
         let ids = from.min(last)..to.min(last);
-        ids.filter_map(|id| tokenizer.token(u32::try_from(id).ok()?)).map(|token| printable(&token))
+        ids.filter_map(|id| tokenizer.token(u32::try_from(id).ok()?))
+            .map(|token| printable(&token).replace(' ', "␣"))
     };
     if last.saturating_sub(first) <= count {
         return names(first, last).collect::<Vec<_>>().join(" ");
@@ -130,7 +131,6 @@ fn printable(text: &str) -> String {
     let hidden = |letter: char| letter.is_control() || ('\u{202a}'..='\u{202e}').contains(&letter);
     text.chars()
         .flat_map(|letter| match letter {
-            ' ' => "␣".chars().collect::<Vec<_>>(),
             letter if hidden(letter) => letter.escape_unicode().collect(),
             letter => vec![letter],
         })
@@ -167,7 +167,7 @@ mod tests {
         let numbers = [0, 12, 999, 1_000, 12_345, 1_234_567].map(grouped);
         assert_eq!(numbers, ["0", "12", "999", "1,000", "12,345", "1,234,567"]);
         assert_eq!([999, 1_500, 2_000_000].map(bytes), ["999 B", "1.5 kB", "2.0 MB"]);
-        assert_eq!(printable("a\u{1b}\u{202e} é"), "a\\u{1b}\\u{202e}␣é");
+        assert_eq!(printable("a\u{1b}\u{202e} é"), "a\\u{1b}\\u{202e} é");
         let table = serde_json::json!({ "a": { "b": 1 }, "c": "d" });
         let expected = [("x.a.b", "1"), ("x.c", "d")].map(|(k, v)| (k.to_owned(), v.to_owned()));
         assert_eq!(flat("x", &table), expected);

@@ -62,7 +62,7 @@ pub fn interactive(
     }
     let mut session = Session::new(bundle, device, options, alignment, align)?;
     let mut editor = DefaultEditor::new()?;
-    let history = history_file();
+    let mut history = history_file();
     if let Some(path) = &history {
         // There is none yet, or it cannot be read: not worth a word.
         let _ = editor.load_history(path);
@@ -73,6 +73,17 @@ pub fn interactive(
             Ok(line) => {
                 if !line.trim().is_empty() {
                     editor.add_history_entry(&line)?;
+                    // At once: who stops a long translation with Ctrl-C ends the program.
+                    if let Some(path) = &history
+                        && let Err(error) = editor.save_history(path)
+                    {
+                        let path = path.display();
+                        writeln!(
+                            stderr(),
+                            "warning: the history is not kept in `{path}`: {error}"
+                        )?;
+                        history = None;
+                    }
                 }
                 match parse(&line) {
                     Ok(Request::Quit) => break,
@@ -90,11 +101,6 @@ pub fn interactive(
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(error.into()),
         }
-    }
-    if let Some(path) = &history
-        && let Err(error) = editor.save_history(path)
-    {
-        writeln!(stderr(), "warning: the history is not kept in `{}`: {error}", path.display())?;
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! How far a long file is, where someone watches.
 
 use std::{
+    fmt,
     io::{IsTerminal, stderr, stdout},
     path::Path,
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use tx_infer::tx_data::source::local::Lines;
 
 /// A line on standard error that counts lines. It shows only where standard error is a terminal and
@@ -25,7 +26,7 @@ impl Progress {
         let count = file.and_then(|path| Lines::open(path).ok()).map(|lines| lines.count() as u64);
         let bar = match count {
             Some(count) => ProgressBar::new(count).with_style(style(
-                "{wide_bar} {human_pos} of {human_len} lines, {per_sec}, {eta} left",
+                "{wide_bar} {human_pos} of {human_len} lines, {per_sec}, {left}",
             )),
             None => ProgressBar::new_spinner()
                 .with_style(style("{spinner} {human_pos} lines, {per_sec}, {elapsed}")),
@@ -52,5 +53,14 @@ impl Drop for Progress {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+    let style = ProgressStyle::with_template(template);
+    // Nothing is known of the time left before the first lines are done.
+    let left = |state: &ProgressState, text: &mut dyn fmt::Write| {
+        // Writing to a string cannot fail.
+        let _ = match state.pos() {
+            0 => text.write_str("starting"),
+            _ => write!(text, "{} left", HumanDuration(state.eta())),
+        };
+    };
+    style.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left)
 }

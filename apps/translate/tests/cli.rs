@@ -30,6 +30,12 @@ mod cli {
     mod failing;
     // Translations against references.
     mod scoring;
+    // Which word came from which.
+    mod aligning;
+    // Where the model looks, as a page, a picture and JSON.
+    mod attending;
+    // What is in a bundle, and whether it is sound.
+    mod inspecting;
 }
 
 /// Longest sentence of the test bundle in tokens, `<eos>` included.

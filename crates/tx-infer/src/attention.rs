@@ -45,6 +45,14 @@ impl AttentionKind {
             Self::Cross => "Cross-attention",
         }
     }
+
+    /// What the tokens of the rows and those of the columns of its maps do.
+    pub fn axes(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Encoder | Self::Decoder => ("looks", "looked at"),
+            Self::Cross => ("written", "read"),
+        }
+    }
 }
 
 /// Weights from each row to each column.
@@ -125,13 +133,13 @@ impl Labels {
     }
 }
 
-/// A token as people can see it: one that is a space shows, and so does the mark between a word and
-/// its punctuation, which few fonts have.
+/// A token as people can see it: one that is a space shows, and so do the mark between a word and
+/// its punctuation, which few fonts have, and the one before a word, which most draw as a bar.
 fn readable(token: &str) -> String {
     if !token.is_empty() && token.chars().all(char::is_whitespace) {
         return "␣".repeat(token.chars().count());
     }
-    token.replace('\u{ffed}', "▪")
+    token.replace('\u{ffed}', "▪").replace('▁', "_")
 }
 
 /// All attention of one source and one target.
@@ -222,7 +230,10 @@ impl Attention {
     pub fn to_json(&self) -> Value {
         let side = |tokens: &Tokens| json!({ "words": tokens.words, "tokens": tokens.tokens, "word_of": tokens.word_of });
         let maps = |kind| -> Value {
-            let rows = |map: &AttentionMap| json!(map.rows().collect::<Vec<_>>());
+            // Six digits: what is beyond is rounding of the model.
+            let digits = |weight: &f32| (f64::from(*weight) * 1e6).round() / 1e6;
+            let row = |row: &[f32]| row.iter().map(digits).collect::<Vec<_>>();
+            let rows = |map: &AttentionMap| json!(map.rows().map(row).collect::<Vec<_>>());
             let heads = |heads: &Vec<AttentionMap>| heads.iter().map(rows).collect::<Value>();
             self.layers(kind).iter().map(heads).collect()
         };

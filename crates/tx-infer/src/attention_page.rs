@@ -54,26 +54,21 @@ fn data(attention: &Attention, options: &FigureOptions) -> Value {
 }
 
 fn describe(attention: &Attention, kind: AttentionKind) -> Value {
-    let (rows, columns, rows_name, columns_name, about) = match kind {
+    let (rows_name, columns_name) = kind.axes();
+    let (rows, columns, about) = match kind {
         AttentionKind::Cross => (
             "target",
             "source",
-            "written",
-            "read",
             "Where the decoder looked in the source while it wrote each token of the target.",
         ),
         AttentionKind::Encoder => (
             "source",
             "source",
-            "looks",
-            "looked at",
             "Where each token of the source looked in the source while it was read.",
         ),
         AttentionKind::Decoder => (
             "input",
             "input",
-            "looks",
-            "looked at",
             "Where each token written so far looked in what stood before it. The last token that it \
              has read is the one that looks; it writes the next.",
         ),

@@ -49,13 +49,13 @@ pub fn svg(attention: &Attention, options: &FigureOptions) -> String {
         let maps: Vec<Vec<_>> =
             layers.iter().map(|heads| heads.iter().cloned().map(shown).collect()).collect();
         let title = format!("{title}, every layer and head");
-        Figure::new(title, maps, names(&rows), names(&columns), true)
+        Figure::new(title, maps, names(&rows), names(&columns), options)
     } else {
         let map = attention.map(options.kind, options.layer, options.head).map(shown);
         let head = options.head.map_or("mean of heads".into(), |head| format!("head {}", head + 1));
         let title = format!("{title}, layer {} of {}, {head}", options.layer + 1, layers.len());
         let maps = map.map(|map| vec![vec![map]]).unwrap_or_default();
-        Figure::new(title, maps, names(&rows), names(&columns), false)
+        Figure::new(title, maps, names(&rows), names(&columns), options)
     };
     figure.draw()
 }
@@ -66,6 +66,8 @@ struct Figure {
     maps: Vec<Vec<AttentionMap>>,
     rows: Vec<String>,
     columns: Vec<String>,
+    /// What the rows and the columns do.
+    axes: (&'static str, &'static str),
     /// Whether each map has a title of its own.
     grid: bool,
     cell: f32,
@@ -80,8 +82,9 @@ impl Figure {
         maps: Vec<Vec<AttentionMap>>,
         rows: Vec<String>,
         columns: Vec<String>,
-        grid: bool,
+        options: &FigureOptions,
     ) -> Self {
+        let grid = options.grid;
         let longest = rows.len().max(columns.len()) as f32;
         let cell = if grid {
             (220.0 / longest.max(1.0)).clamp(5.0, 16.0)
@@ -92,7 +95,7 @@ impl Figure {
         let largest = maps.iter().flatten().map(AttentionMap::largest).fold(0.0, f32::max);
         // To the next tenth, so that the scale has round numbers.
         let largest = ((10.0 * largest - 1e-4).ceil() / 10.0).clamp(0.1, 1.0);
-        Self { title, maps, rows, columns, grid, cell, font, largest }
+        Self { title, maps, rows, columns, axes: options.kind.axes(), grid, cell, font, largest }
     }
 
     fn draw(&self) -> String {
@@ -133,7 +136,7 @@ impl Figure {
                 MARGIN + 15.0
             ),
         );
-        let (looks, looked_at) = ("looks", "looked at");
+        let (looks, looked_at) = self.axes;
         let (y, middle) = (MARGIN + TITLE + 8.0, y0 + height / 2.0 + caption);
         let soft = "font-size=\"11\" fill=\"#57606a\"";
         add(
@@ -187,9 +190,21 @@ impl Figure {
 
     fn column_labels(&self, text: &mut String, x0: f32, y0: f32) {
         for (column, label) in self.columns.iter().enumerate() {
-            let x = x0 + self.cell * (column as f32 + 0.5) + 0.3 * self.font;
+            let middle = x0 + self.cell * (column as f32 + 0.5);
+            let x = middle + 0.3 * self.font;
             let y = y0 - if self.grid { 2.0 } else { 6.0 };
+            // What fits stands upright.
+            let fits = ems(label) * self.font <= self.cell;
             let label = escape(label);
+            if fits {
+                add(
+                    text,
+                    format_args!(
+                        "<text x=\"{middle:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{label}</text>\n"
+                    ),
+                );
+                continue;
+            }
             add(
                 text,
                 format_args!(

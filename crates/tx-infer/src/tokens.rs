@@ -99,7 +99,10 @@ impl Tokens {
         let words = word_spans(text);
         let (mut ids, mut word_of): (Vec<u32>, Vec<_>) = spans
             .into_iter()
-            .map(|(id, span)| (id, words.iter().position(|word| share_bytes(word, &span))))
+            .map(|(id, span)| {
+                let word = words.iter().position(|word| share_bytes(word, &span));
+                (id, word.filter(|_| !is_space(tokenizer, id)))
+            })
             .unzip();
         if ids.len() > max_len {
             cut(&mut ids, max_len);
@@ -115,6 +118,11 @@ impl Tokens {
 
 fn names(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<String> {
     ids.iter().map(|&id| tokenizer.token(id).unwrap_or_default()).collect()
+}
+
+/// Whether a token is the mark of a space alone, and so part of no word.
+fn is_space(tokenizer: &Tokenizer, id: u32) -> bool {
+    tokenizer.token(id).is_some_and(|token| token.trim_matches('▁').trim().is_empty())
 }
 
 /// Where the words of `text` are, in bytes.

@@ -32,7 +32,7 @@ fn labels_put_the_pieces_of_a_word_together_and_nothing_else() {
     let word_of = [Some(0), Some(0), None, Some(1), None, None];
     let labels = Labels::new(&tokens, &word_of, &["cat".into(), "ca".into()]);
     assert_eq!(labels.groups, [0, 0, 1, 2, 3, 4]);
-    assert_eq!(labels.words, ["cat", "▁", "ca", "<eos>", "<eos>"]);
+    assert_eq!(labels.words, ["cat", "_", "ca", "<eos>", "<eos>"]);
     let space = [" ".to_owned(), "\u{ffed}'\u{ffed}".to_owned()];
     assert_eq!(Labels::new(&space, &[None, None], &[]).tokens, ["␣", "▪'▪"]);
 }

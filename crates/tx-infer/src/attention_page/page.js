@@ -126,6 +126,8 @@
       header.scope = "col";
       header.dataset.column = index;
       header.append(make("span", name));
+      // What fits stands upright.
+      if ([...name].length * 10 <= cell) header.className = "upright";
       headRow.append(header);
     });
     const body = make("tbody");
@@ -187,7 +189,7 @@
       element.classList.toggle("chosen", index === chosen);
       element.setAttribute("aria-selected", String(index === chosen));
       const weight = values?.[index];
-      element.lastChild.textContent = weight === undefined ? "" : two(weight);
+      element.lastChild.textContent = weight === undefined || weight < 0.005 ? "" : two(weight);
       if (weight === undefined) element.style.backgroundColor = element.style.color = "";
       else paint(element, weight / most);
     });

@@ -34,6 +34,8 @@ mod cli {
     mod aligning;
     // Where the model looks, as a page, a picture and JSON.
     mod attending;
+    // Sentence by sentence at a terminal.
+    mod conversing;
     // What is in a bundle, and whether it is sound.
     mod inspecting;
 }

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use serde_json::{Value, json};
 use tx_data::{
     EncodedPair, Seq2SeqBatch,
-    special::{BOS, EOS, SPECIAL_TOKENS},
+    special::{BOS, SPECIAL_TOKENS},
 };
 use tx_model::{Transformer, TransformerInput};
 
@@ -244,11 +244,6 @@ impl Attention {
                 json!({ "rows": rows.tokens, "columns": columns.tokens, "layers": maps(kind) });
         }
         value
-    }
-
-    /// Whether the target ends, and was not broken off.
-    pub fn is_ended(&self) -> bool {
-        self.target.ids.last() == Some(&EOS)
     }
 }
 

@@ -104,14 +104,6 @@ fn wrong_usage_is_named() {
     nowhere.failed(1, &["cannot write `no/such/a.svg`"]);
 }
 
-#[test]
-fn interactive_without_a_terminal_is_refused() {
-    let model = BUNDLE.path().to_str().unwrap();
-    let piped = run(&["--model", model, "--interactive"], "one\n");
-    piped.failed(2, &["needs a terminal", "hint: without `--interactive`"]);
-    run(&["--model", model, "--interactive", "--text", "one"], "").failed(2, &["--interactive"]);
-}
-
 /// The page in a browser, as it stands after its script has run; none without a browser.
 fn in_browser(page: &Path, fragment: &str) -> Option<String> {
     let profile = tempfile::tempdir().unwrap();

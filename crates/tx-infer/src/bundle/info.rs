@@ -250,7 +250,6 @@ fn weights(path: &Path) -> Result<Vec<WeightInfo>, InferError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::Bundle;
 
     /// The fixture of `tests/`: d 8, 2 heads, d_ff 12, gated, 1 encoder and 2 decoder layers,
     /// learned positions up to 24, 48 source and 46 target ids, target tables tied, no attention
@@ -304,6 +303,5 @@ mod tests {
         let text = b"{\"a\":{\"dtype\":\"F32\"}}";
         fs::write(&path, [&(text.len() as u64).to_le_bytes()[..], text].concat()).unwrap();
         assert!(weights(&path).unwrap_err().to_string().contains("weight `a` has no type"));
-        assert!(matches!(Bundle::open(folder.path(), &Default::default()), Err(_)));
     }
 }

@@ -75,7 +75,8 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
     writeln!(output, "  {:<26} {:>14}", "weights", bytes(memory.weights))?;
     writeln!(output, "  {:<26} {:>14}", "keys and values, a token", bytes(memory.token))?;
     let batch = format!("a batch of {} tokens", grouped(args.batch_tokens));
-    writeln!(output, "  {batch:<26} {:>14}", bytes(memory.batch))?;
+    let per_thread = "(on cpu, each thread has one)";
+    writeln!(output, "  {batch:<26} {:>14}  {per_thread}", bytes(memory.batch))?;
 
     writeln!(output, "\nprovenance")?;
     for (key, value) in serde_json::to_value(&info.provenance)?.as_object().into_iter().flatten() {

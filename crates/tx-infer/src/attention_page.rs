@@ -19,7 +19,7 @@ pub fn html(attention: &Attention, options: &FigureOptions) -> String {
     let (source, target) = (attention.source.words.join(" "), attention.target.words.join(" "));
     format!(
         include_str!("attention_page/page.html"),
-        title = escape(&format!("Attention: {source}")),
+        title = escape(&format!("Attention: {}", beginning(&source))),
         class = if options.grid { "grid-first" } else { "" },
         source = escape(&source),
         target = escape(&target),
@@ -27,6 +27,15 @@ pub fn html(attention: &Attention, options: &FigureOptions) -> String {
         script = include_str!("attention_page/page.js"),
         data = in_script(&data(attention, options)),
     )
+}
+
+/// What fits in the name of a window.
+fn beginning(text: &str) -> String {
+    const LETTERS: usize = 60;
+    match text.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// What the script reads. A model without layers of a kind has no such kind.
@@ -161,6 +170,12 @@ mod tests {
         assert_eq!(kinds[0]["layers"], json!([[[250, 750, 1000, 0], [250, 750, 1000, 0]]]));
         let start = json!({ "kind": "cross", "layer": 1, "head": 2, "words": true });
         assert_eq!(data["start"], start);
+    }
+
+    #[test]
+    fn a_long_text_is_named_by_its_beginning() {
+        assert_eq!(beginning("é b"), "é b");
+        assert_eq!(beginning(&"é".repeat(61)), "é".repeat(60) + "…");
     }
 
     #[test]

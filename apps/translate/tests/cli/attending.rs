@@ -1,6 +1,5 @@
 use std::{
     fs,
-    io::{Write, stderr},
     path::Path,
     process::{Command, Stdio},
 };
@@ -79,7 +78,7 @@ fn pictures_are_whole_and_show_what_was_asked_for() {
     let drawn = attention(&png, &["--quiet"]);
     if drawn.code == Some(2) {
         drawn.failed(2, &["no font", "hint: "]);
-        writeln!(stderr(), "SKIPPED: no font on this machine, no PNG").unwrap();
+        eprintln!("SKIPPED: no font on this machine, no PNG");
         return;
     }
     drawn.said();
@@ -121,8 +120,7 @@ fn in_browser(page: &Path, fragment: &str) -> Option<String> {
             return Some(String::from_utf8(output.stdout).unwrap());
         }
     }
-    writeln!(stderr(), "SKIPPED: no browser ({}) to open the page in", browsers.join(", "))
-        .unwrap();
+    eprintln!("SKIPPED: no browser ({}) to open the page in", browsers.join(", "));
     None
 }
 

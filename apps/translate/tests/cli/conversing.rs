@@ -1,6 +1,6 @@
 use std::{
     fs,
-    io::{Write, stderr},
+    io::Write,
     process::{Command, Stdio},
     thread,
     time::Duration,
@@ -38,7 +38,7 @@ fn at_a_terminal_sentences_and_commands_are_answered() {
         .stdout(Stdio::piped())
         .spawn();
     let Ok(mut child) = child else {
-        writeln!(stderr(), "SKIPPED: no `script` of util-linux to make a terminal with").unwrap();
+        eprintln!("SKIPPED: no `script` of util-linux to make a terminal with");
         return;
     };
     let mut stdin = child.stdin.take().unwrap();

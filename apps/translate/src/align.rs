@@ -169,11 +169,15 @@ pub fn line(format: AlignmentFormat, translation: &str, alignment: &Alignment) -
 }
 
 fn to_json(alignment: &Alignment, translation: Option<&str>) -> String {
+    // Six digits: what is beyond is rounding of the model.
+    let digits = |weight: &f32| (f64::from(*weight) * 1e6).round() / 1e6;
+    let row = |row: &Vec<f32>| row.iter().map(digits).collect::<Vec<_>>();
+    let weights: Vec<Vec<f64>> = alignment.weights.iter().map(row).collect();
     let mut object = json!({
         "source": alignment.source,
         "target": alignment.target,
         "alignment": alignment.links(),
-        "weights": alignment.weights,
+        "weights": weights,
     });
     if let Some(translation) = translation {
         object["translation"] = translation.into();

@@ -1,7 +1,8 @@
 use std::{
     fs,
     io::Write,
-    process::{Command, Stdio},
+    path::Path,
+    process::{Child, Command, Stdio},
     thread,
     time::Duration,
 };
@@ -9,7 +10,7 @@ use std::{
 use burn::tensor::Device;
 use tx_infer::{SearchOptions, Translator};
 
-use crate::{BUNDLE, run};
+use crate::{BUNDLE, file, run};
 
 #[test]
 fn without_a_terminal_it_is_refused() {
@@ -19,28 +20,57 @@ fn without_a_terminal_it_is_refused() {
     run(&["--model", model, "--interactive", "--text", "one"], "").failed(2, &["--interactive"]);
 }
 
-/// At a terminal that `script` of util-linux makes.
+/// The program with the test bundle, at a terminal that `script` of util-linux makes; none without.
+fn at_a_terminal(arguments: &[String], history: &Path) -> Option<Child> {
+    let command = format!(
+        "{} --model {} {}",
+        env!("CARGO_BIN_EXE_translate"),
+        BUNDLE.path().display(),
+        arguments.join(" ")
+    );
+    let child = Command::new("script")
+        .args(["--quiet", "--return", "--flush", "--command", &command, "/dev/null"])
+        .env("TX_HISTORY", history)
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    // Elsewhere there is another program of that name.
+    let child = child.ok().filter(|_| cfg!(target_os = "linux"));
+    if child.is_none() {
+        eprintln!("SKIPPED: no `script` of util-linux to make a terminal with");
+    }
+    child
+}
+
+/// Standard output goes to a file; what is said at the terminal is the progress.
+#[test]
+fn a_long_file_shows_how_far_it_is_at_a_terminal_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = file(&folder, "input.txt", "one two three\n".repeat(2_100));
+    let output = folder.path().join("output.txt");
+    for quiet in [false, true] {
+        let mut arguments = vec!["--beam 1 --input".to_owned(), input.clone()];
+        arguments.extend(quiet.then(|| "--quiet".to_owned()));
+        arguments.extend([">".to_owned(), output.display().to_string()]);
+        let Some(child) = at_a_terminal(&arguments, Path::new("")) else { return };
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.status.code(), Some(0), "{said}");
+        assert_eq!(said.contains("of 2,100 lines"), !quiet, "{said}");
+        assert_eq!(fs::read_to_string(&output).unwrap().lines().count(), 2_100);
+    }
+    let plain = run(&["--model", BUNDLE.path().to_str().unwrap(), "--input", &input], "");
+    assert_eq!(plain.stderr, "");
+}
+
 #[test]
 fn at_a_terminal_sentences_and_commands_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("history");
     let page = folder.path().join("page.svg");
-    let command = format!(
-        "{} --model {} --interactive",
-        env!("CARGO_BIN_EXE_translate"),
-        BUNDLE.path().display()
-    );
-    let child = Command::new("script")
-        .args(["--quiet", "--return", "--flush", "--command", &command, "/dev/null"])
-        .env("TX_HISTORY", &history)
-        .env("TERM", "dumb")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn();
-    let Ok(mut child) = child else {
-        eprintln!("SKIPPED: no `script` of util-linux to make a terminal with");
-        return;
-    };
+    let interactive = ["--interactive"].map(str::to_owned);
+    let Some(mut child) = at_a_terminal(&interactive, &history) else { return };
     let mut stdin = child.stdin.take().unwrap();
     let lines = ["one two three", ":nbest 2", "one two three", ":bst", ":align", "one two three"];
     for line in lines {

@@ -6,10 +6,10 @@ use std::{
     path::PathBuf,
 };
 
+use burn::tensor::Device;
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tx_infer::{
-    Aligner, AlignmentOptions, Attention, AttentionKind, Bundle, InferError, SearchOptions,
-    Translation, Translator, figure::FigureOptions,
+    Attention, AttentionKind, Bundle, SearchOptions, Translation, Translator, figure::FigureOptions,
 };
 
 use crate::{align::TextAligner, attention::write_as_named, usage::Usage};
@@ -45,22 +45,13 @@ enum Request {
 }
 
 /// Translates what is typed until the end is asked for.
-///
-/// `align` is whether alignments are shown at first, and `alignment` from where they are taken.
-pub fn interactive(
-    bundle: Bundle,
-    device: &burn::tensor::Device,
-    options: SearchOptions,
-    alignment: AlignmentOptions,
-    align: bool,
-) -> anyhow::Result<()> {
+pub fn interactive(mut session: Session) -> anyhow::Result<()> {
     if !stdin().is_terminal() {
         let error = Usage::new("`--interactive` needs a terminal, and standard input is none");
         return Err(error
             .with_hint("without `--interactive`, lines are read from anywhere")
             .into());
     }
-    let mut session = Session::new(bundle, device, options, alignment, align)?;
     let mut editor = DefaultEditor::new()?;
     let mut history = history_file();
     if let Some(path) = &history {
@@ -106,35 +97,30 @@ pub fn interactive(
 }
 
 /// A model and how it is asked.
-struct Session {
+pub struct Session {
     bundle: Bundle,
+    device: Device,
     translator: Translator,
-    texts: TextAligner,
-    device: burn::tensor::Device,
     options: SearchOptions,
+    texts: TextAligner,
     align: bool,
     /// The last sentence and what was found for it.
     last: Option<(String, Vec<u32>)>,
 }
 
 impl Session {
-    fn new(
+    /// With a `translator` of `bundle` that has `options`; `align` is whether alignments are shown
+    /// at first.
+    pub fn new(
         bundle: Bundle,
-        device: &burn::tensor::Device,
+        device: &Device,
+        translator: Translator,
         options: SearchOptions,
-        alignment: AlignmentOptions,
+        texts: TextAligner,
         align: bool,
-    ) -> Result<Self, InferError> {
-        let aligner = Aligner::new(bundle.model.clone(), device, alignment);
-        Ok(Self {
-            texts: TextAligner::new(&bundle, aligner),
-            translator: Translator::new(bundle.clone(), device).with_options(options)?,
-            bundle,
-            device: device.clone(),
-            options,
-            align,
-            last: None,
-        })
+    ) -> Self {
+        let device = device.clone();
+        Self { bundle, device, translator, options, texts, align, last: None }
     }
 
     fn answer(&mut self, request: Request) -> anyhow::Result<()> {

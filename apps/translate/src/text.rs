@@ -10,7 +10,7 @@ use tx_infer::{
 use crate::{
     align::{TextAligner, line},
     args::TranslateArgs,
-    interactive::interactive,
+    interactive::{Session, interactive},
     progress::Progress,
     usage::Usage,
 };
@@ -31,28 +31,29 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     };
     let bundle = Bundle::open(&model, &device)?;
     let alignment_options = args.alignment_from.options(&bundle)?;
-    if args.interactive {
-        return interactive(bundle, &device, options, alignment_options, args.alignment.is_some());
-    }
-    if args.alignment.is_none() && args.alignment_from.is_given() {
+    let wants_alignment = args.alignment.is_some() || args.interactive;
+    if args.alignment_from.is_given() && !wants_alignment {
         let problem = "`--alignment-layer` and `--alignment-head` need `--alignment`";
         return Err(Usage::new(problem).into());
     }
-    let aligner = args.alignment.map(|format| {
-        (
-            format,
-            TextAligner::new(
-                &bundle,
-                Aligner::new(bundle.model.clone(), &device, alignment_options),
-            ),
-        )
-    });
+    // The translator lets the weights go as it packs them; who looks inside keeps them.
+    let kept = wants_alignment.then(|| bundle.clone());
     let mut translator = Translator::new(bundle, &device)
         .with_options(options)?
         .with_batch_tokens(args.batch_tokens);
     if let Some(threads) = args.threads {
         translator = translator.with_threads(threads.get());
     }
+    let aligner = kept.as_ref().map(|bundle| {
+        TextAligner::new(bundle, Aligner::new(bundle.model.clone(), &device, alignment_options))
+    });
+    let aligner = match (kept, aligner) {
+        (Some(bundle), Some(texts)) if args.interactive => {
+            let shown = args.alignment.is_some();
+            return interactive(Session::new(bundle, &device, translator, options, texts, shown));
+        }
+        (_, aligner) => args.alignment.zip(aligner),
+    };
 
     let mut lines: Box<dyn Iterator<Item = _>> = match (args.text, &args.input) {
         (Some(text), _) => Box::new(std::iter::once(Ok(text))),

@@ -80,6 +80,16 @@ fn a_tokenizer_that_knows_nothing_fails() {
 }
 
 #[test]
+fn without_a_word_texts_are_not_tried() {
+    let pairs = [SentencePair::new("! ?", "! ?")];
+    let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
+    let tokenizers = Tokenizers::train(&config, &pairs).unwrap();
+    let verdict = tokenizers::round_trip("law", &tokenizers.source);
+    assert_eq!((verdict.deviation, verdict.passed()), (None, true));
+    assert!(verdict.detail.unwrap().contains("no word"));
+}
+
+#[test]
 fn weights_that_are_no_numbers_fail() {
     use burn::module::{Module, ModuleMapper, Param};
     struct Ruin;

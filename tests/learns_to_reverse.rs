@@ -3,7 +3,7 @@
 use std::{fmt::Write, fs};
 
 use burn::tensor::Device;
-use tx_infer::Translator;
+use tx_infer::{Attention, AttentionKind, Bundle, Tokens, Translator};
 use tx_train::{Layers, Trainer, progress::Show};
 
 /// Every word of two to four letters from `a` to `e`: 775 of them, one in ten set aside.
@@ -68,4 +68,26 @@ fn words_never_seen_are_reversed() {
     let source = &outcome.examples[0];
     let reversed: String = source.chars().rev().collect();
     assert_eq!(translator.translate(source).unwrap(), reversed);
+
+    reads_backwards(&Bundle::open(&run, &device).unwrap(), &device);
+}
+
+/// To write the letters backwards it looks at them backwards: by chance one row in five would have
+/// its largest weight on the anti-diagonal, for there are four letters and `<eos>`.
+fn reads_backwards(bundle: &Bundle, device: &Device) {
+    let (mut rows, mut backwards) = (0, 0);
+    for word in ["abcd", "ecab", "dbae", "cdeb", "bead"] {
+        let reversed: String = word.chars().rev().collect();
+        let source = Tokens::of_source(&bundle.tokenizers.source, word, 16).unwrap();
+        let target = Tokens::of_target(&bundle.tokenizers.target, &reversed, 16).unwrap();
+        let attention = Attention::of(&bundle.model, source, target, device);
+        let map = attention.map(AttentionKind::Cross, 0, None).unwrap();
+        for (place, weights) in map.rows().take(4).enumerate() {
+            rows += 1;
+            backwards +=
+                usize::from(weights[3 - place] == weights.iter().copied().fold(0.0, f32::max));
+        }
+    }
+    println!("{backwards} of {rows} rows look at the letter they write");
+    assert!(5 * backwards > 3 * rows, "{backwards} of {rows}");
 }

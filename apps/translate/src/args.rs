@@ -5,7 +5,15 @@ use std::{num::NonZero, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use tx_infer::{device::DeviceName, tx_data::source::local};
 
-use crate::{force::ForceArgs, score::ScoreArgs, search_args::SearchArgs};
+use crate::{
+    align::{AlignArgs, AlignmentFormat, AlignmentFrom},
+    attention::AttentionArgs,
+    check::CheckArgs,
+    force::ForceArgs,
+    inspect::InspectArgs,
+    score::ScoreArgs,
+    search_args::SearchArgs,
+};
 
 /// Translate text with a trained model, one sentence per line
 ///
@@ -22,7 +30,9 @@ Examples:
   translate --model runs/phrasebook --text 'Where is the cat?'
   translate --model runs/de-en < test.de > test.hyp
   translate --model runs/de-en --beam 8 --n-best 3 --json < test.de
+  translate --model runs/de-en --interactive
   translate force --model runs/de-en --source test.de --target test.en
+  translate attention --model runs/de-en --text 'Ein Hund.' --out page.html
   translate score --reference test.en --hypothesis test.hyp"
 )]
 pub struct Cli {
@@ -42,6 +52,18 @@ pub enum Command {
     Score(ScoreArgs),
     /// Print how likely a model finds given translations
     Force(ForceArgs),
+
+    /// Say which word of a translation came from which of its source
+    Align(AlignArgs),
+
+    /// Show where the model looks, as a page, a picture or JSON
+    Attention(AttentionArgs),
+
+    /// Show what is in a model: sizes, vocabulary, memory, provenance, files
+    Inspect(InspectArgs),
+
+    /// Try on this device whether a model obeys the laws that every model must obey
+    Check(CheckArgs),
 }
 
 /// What to translate and how.
@@ -58,6 +80,26 @@ pub struct TranslateArgs {
     /// File to translate, plain or gzip [default: standard input]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
+
+    /// Translate what is typed at a terminal, with history; `:help` lists commands
+    #[arg(
+        long,
+        conflicts_with_all = ["text", "input", "json", "prefix", "prefix_file", "sample", "ensemble"]
+    )]
+    pub interactive: bool,
+
+    /// Add to each translation which word came from which: `… ||| 0-0 1-2`, or as JSON
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        conflicts_with_all = ["json", "n_best", "samples", "ensemble"]
+    )]
+    pub alignment: Option<AlignmentFormat>,
+
+    /// From where alignments are taken
+    #[command(flatten)]
+    pub alignment_from: AlignmentFrom,
 
     /// What every translation begins with
     #[arg(long, value_name = "TEXT", conflicts_with = "prefix_file")]

@@ -2,12 +2,24 @@
 
 mod allocator;
 mod args;
-mod force;
+
+mod text;
+
 mod input;
 mod output;
-mod score;
 mod search_args;
-mod text;
+
+mod align;
+mod attention;
+mod check;
+mod force;
+mod inspect;
+mod interactive;
+mod score;
+
+mod png;
+mod progress;
+mod usage;
 
 use std::{
     io::{self, Write, stderr},
@@ -17,6 +29,7 @@ use std::{
 use args::{Cli, Command};
 use clap::Parser;
 use tx_infer::{InferError, device::DeviceError, tx_data::DataError};
+use usage::Usage;
 
 fn main() -> ExitCode {
     allocator::give_back_soon();
@@ -25,6 +38,10 @@ fn main() -> ExitCode {
         None => text::translate(cli.translate),
         Some(Command::Score(args)) => score::score(args),
         Some(Command::Force(args)) => force::force(args),
+        Some(Command::Align(args)) => align::align(args),
+        Some(Command::Attention(args)) => attention::attention(args),
+        Some(Command::Inspect(args)) => inspect::inspect(args),
+        Some(Command::Check(args)) => check::check(args),
     };
     match result {
         Err(error) if !is_broken_pipe(&error) => report(&error),
@@ -42,9 +59,11 @@ fn report(error: &anyhow::Error) -> ExitCode {
     let infer = error.downcast_ref::<InferError>();
     let device = error.downcast_ref::<DeviceError>();
     let data = error.downcast_ref::<DataError>();
+    let usage = error.downcast_ref::<Usage>();
     let hint = infer
         .and_then(InferError::hint)
         .or_else(|| data.and_then(DataError::hint))
+        .or_else(|| usage.and_then(Usage::hint))
         .map(str::to_owned)
         .or_else(|| device.and_then(DeviceError::hint));
     // Nobody to tell that nobody listens.
@@ -52,6 +71,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(hint) = hint {
         drop(writeln!(stderr(), "hint: {hint}"));
     }
-    let usage = device.is_some() || matches!(infer, Some(InferError::Search { .. }));
-    ExitCode::from(if usage { 2 } else { 1 })
+    let is_usage =
+        usage.is_some() || device.is_some() || matches!(infer, Some(InferError::Search { .. }));
+    ExitCode::from(if is_usage { 2 } else { 1 })
 }

@@ -1,12 +1,17 @@
 //! Translations as lines: plain text, n-best lists, JSON.
 
-use std::io::{self, Write};
+use std::io::{self, Write, stderr};
 
 use serde_json::{Value, json};
-use tx_infer::{Scored, Translation, Translator};
+use tx_infer::{Line, Scored, Translation, Translator};
+
+use crate::{
+    align::{self, AlignmentFormat, TextAligner},
+    progress::Progress,
+    text::Stop,
+};
 
 /// How translations are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// The best one, a line for each line.
     Text,
@@ -14,28 +19,67 @@ pub enum Format {
     NBest,
     /// All of them with tokens and scores, an object for each line.
     Json,
+    /// The best one and which of its words came from which.
+    Aligned(AlignmentFormat, Box<TextAligner>),
 }
 
 /// Writes translations in one format.
 pub struct Output<'a> {
     pub format: Format,
     pub translator: &'a Translator,
+    /// Whether only errors are told.
+    pub quiet: bool,
+    pub progress: Progress,
 }
 
 impl Output<'_> {
-    /// Writes what became of the line `number`, from 0, which says `source`.
+    /// Writes what became of `lines`.
     pub fn write(
         &self,
         out: &mut impl Write,
-        number: u64,
-        source: &str,
-        translation: &Translation,
-    ) -> io::Result<()> {
-        match self.format {
-            Format::Text => writeln!(out, "{}", translation.text),
-            Format::NBest => n_best(out, number, &translation.hypotheses),
-            Format::Json => writeln!(out, "{}", self.json(number, source, translation)),
+        lines: &[Line<'_>],
+        translations: &[Translation],
+    ) -> Result<(), Stop> {
+        let mut each = lines.iter().zip(translations);
+        match &self.format {
+            Format::Text => each.try_for_each(|(_, found)| writeln!(out, "{}", found.text))?,
+            Format::NBest => {
+                each.try_for_each(|(line, found)| n_best(out, line.number, &found.hypotheses))?;
+            }
+            Format::Json => each.try_for_each(|(line, found)| {
+                writeln!(out, "{}", self.json(line.number, line.text, found))
+            })?,
+            Format::Aligned(format, aligner) => {
+                let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
+                let alignments = aligner.translations(&texts, translations)?;
+                for (found, alignment) in translations.iter().zip(&alignments) {
+                    writeln!(out, "{}", align::line(*format, &found.text, alignment))?;
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Warns of lines that were too long for the model.
+    pub fn say_what_was_cut(
+        &self,
+        lines: &[Line<'_>],
+        translations: &[Translation],
+    ) -> io::Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
+        let max_len = self.translator.config().max_len;
+        for (line, _) in lines.iter().zip(translations).filter(|(_, found)| found.cut) {
+            let number = line.number + 1;
+            self.progress.suspend(|| {
+                writeln!(
+                    stderr(),
+                    "warning: line {number} was cut to the {max_len} tokens that this model can read"
+                )
+            })?;
+        }
+        Ok(())
     }
 
     fn json(&self, number: u64, source: &str, translation: &Translation) -> Value {

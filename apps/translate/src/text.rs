@@ -1,52 +1,79 @@
 //! Lines in, translations out.
 
 use std::{
-    io::{self, BufWriter, Write, stderr, stdout},
+    io::{self, BufWriter, Write, stdout},
     path::Path,
 };
 
 use anyhow::{Context, bail};
 use tx_infer::{
-    InferError, Line, Translation, Translator,
+    Aligner, Bundle, InferError, Line, Translation, Translator,
     tx_data::source::local::{Invalid, Lines},
 };
 
 use crate::{
+    align::TextAligner,
     args::TranslateArgs,
     input::{Input, Window},
+    interactive::{Session, interactive},
     output::{Format, Output},
+    progress::Progress,
+    usage::Usage,
 };
 
 /// Translates the text or the lines that `args` name.
 pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     let model = args.model.context("`--model` is required")?;
     let (_, device) = args.device.open()?;
-    let folders = [&[model], &args.search.ensemble[..]].concat();
-    let translator = Translator::open_ensemble(&folders, &device)?;
+    let bundle = Bundle::open(&model, &device)?;
+    let alignment_options = args.alignment_from.options(&bundle)?;
+    let wants_alignment = args.alignment.is_some() || args.interactive;
+    if args.alignment_from.is_given() && !wants_alignment {
+        let problem = "`--alignment-layer` and `--alignment-head` need `--alignment`";
+        return Err(Usage::new(problem).into());
+    }
+    // The translator lets the weights go as it packs them; who looks inside keeps them.
+    let kept = wants_alignment.then(|| bundle.clone());
+    let mut others = args.search.ensemble.iter();
+    let translator = others.try_fold(Translator::new(bundle, &device), |all, other| {
+        all.joined_by(&model, other, &device)
+    })?;
     let mut translator = args.search.apply(translator)?.with_batch_tokens(args.batch_tokens);
     if let Some(threads) = args.threads {
         translator = translator.with_threads(threads.get());
     }
+    let aligner = kept.as_ref().map(|bundle| {
+        TextAligner::new(bundle, Aligner::new(bundle.model.clone(), &device, alignment_options))
+    });
+    let aligner = match (kept, aligner) {
+        (Some(bundle), Some(texts)) if args.interactive => {
+            let shown = args.alignment.is_some();
+            return interactive(Session::new(bundle, &device, translator, texts, shown));
+        }
+        (_, aligner) => args.alignment.zip(aligner),
+    };
     let several = args.search.n_best.is_some() || args.search.samples.is_some();
-    let format = match (args.json, several) {
-        (true, _) => Format::Json,
-        (false, true) => Format::NBest,
-        (false, false) => Format::Text,
+    let format = match (aligner, args.json, several) {
+        (Some((format, aligner)), ..) => Format::Aligned(format, Box::new(aligner)),
+        (None, true, _) => Format::Json,
+        (None, false, true) => Format::NBest,
+        (None, false, false) => Format::Text,
     };
 
     let invalid = args.invalid.into();
     let window = args.batch_size.get();
+    let progress = Progress::new(args.input.as_deref(), args.quiet);
     let mut input = match (args.text, &args.input) {
         (Some(text), _) => Input::text(text),
         (None, Some(path)) => Input::file(path, invalid)?,
         (None, None) => Input::standard(invalid, window),
     };
     let mut prefixes = Prefixes::new(args.prefix, args.prefix_file.as_deref(), invalid)?;
-    let output = Output { format, translator: &translator };
+    let output = Output { format, translator: &translator, quiet: args.quiet, progress };
     let mut first = 0;
     loop {
         let Window { lines, end } = input.window(window);
-        translate_window(&output, &lines, &mut prefixes, first, args.quiet)?;
+        translate_window(&output, &lines, &mut prefixes, first)?;
         first += lines.len() as u64;
         if let Some(end) = end {
             end?;
@@ -61,7 +88,6 @@ fn translate_window(
     texts: &[String],
     prefixes: &mut Prefixes,
     first: u64,
-    quiet: bool,
 ) -> anyhow::Result<()> {
     let prefixes = prefixes.of(texts.len(), first)?;
     let lines: Vec<Line<'_>> = texts
@@ -70,18 +96,15 @@ fn translate_window(
         .zip(first..)
         .map(|((text, prefix), number)| Line { text, prefix, number })
         .collect();
-    let mut lines_left = lines.iter();
-    let max_len = output.translator.config().max_len;
+    let mut written = 0;
     let sink = |ready: Vec<Translation>| {
+        let these = &lines[written..written + ready.len()];
+        written += ready.len();
+        output.say_what_was_cut(these, &ready)?;
         let mut out = BufWriter::new(stdout());
-        // In this order: a zip takes from its first half what the second has no partner for.
-        for (translation, line) in ready.iter().zip(lines_left.by_ref()) {
-            if translation.cut && !quiet {
-                warn_of_cut(line.number, max_len)?;
-            }
-            output.write(&mut out, line.number, line.text, translation)?;
-        }
+        output.write(&mut out, these, &ready)?;
         out.flush()?;
+        output.progress.advance(ready.len());
         Ok::<_, Stop>(())
     };
     output.translator.translate_lines(&lines, sink).map_err(|stop| match stop {
@@ -90,17 +113,11 @@ fn translate_window(
     })
 }
 
-fn warn_of_cut(number: u64, max_len: usize) -> io::Result<()> {
-    writeln!(
-        stderr(),
-        "warning: line {} was cut to the {max_len} tokens that this model can read",
-        number + 1
-    )
-}
-
 /// Why translating stops.
-enum Stop {
+pub enum Stop {
+    /// The model or its tokenizers failed.
     Infer(InferError),
+    /// A translation could not be written.
     Write(io::Error),
 }
 

@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
     reason = "clippy takes only the test functions for tests, not what they call"
 )]
 
@@ -34,6 +35,14 @@ mod cli {
     mod failing;
     // Translations against references.
     mod scoring;
+    // Which word came from which.
+    mod aligning;
+    // Where the model looks, as a page, a picture and JSON.
+    mod attending;
+    // Sentence by sentence at a terminal.
+    mod conversing;
+    // What is in a bundle, and whether it is sound.
+    mod inspecting;
 }
 
 /// Longest sentence of the test bundle in tokens, `<eos>` included.

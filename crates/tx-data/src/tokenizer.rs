@@ -279,6 +279,18 @@ impl Tokenizer {
         Ok(tokens)
     }
 
+    /// [`encode`](Self::encode), and which bytes of `text` each token stands for: nothing for the
+    /// special tokens that were added, and with a byte-pair token the space before its word too.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub fn encode_with_spans(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, DataError> {
+        let encoding = self.inner.encode(text, true).map_err(DataError::Tokenizer)?;
+        let spans = encoding.get_offsets().iter().map(|&(start, end)| start..end);
+        Ok(encoding.get_ids().iter().copied().zip(spans).collect())
+    }
+
     /// Readable text of token ids. Padding, start and end are left out; an unknown token shows as
     /// `<unk>`.
     ///

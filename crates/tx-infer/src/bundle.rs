@@ -23,6 +23,10 @@ use tx_model::{ModelConfig, Transformer, VocabSizes};
 
 use crate::{error::InferError, file::write_whole};
 
+pub mod info;
+
+pub use info::BundleInfo;
+
 /// The bundle format that this build writes and reads.
 pub const FORMAT: u32 = 1;
 

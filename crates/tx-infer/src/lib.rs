@@ -22,13 +22,24 @@ pub mod bundle;
 pub mod search;
 pub mod translator;
 
+pub mod alignment;
+pub mod attention;
+pub mod attention_page;
+pub mod figure;
+pub mod tokens;
+
+pub mod check;
+
 pub mod device;
 pub mod error;
 pub mod file;
 
-pub use bundle::Bundle;
+pub use alignment::{Aligner, Alignment, AlignmentOptions};
+pub use attention::{Attention, AttentionKind};
+pub use bundle::{Bundle, BundleInfo};
 pub use error::InferError;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
+pub use tokens::Tokens;
 // The public API speaks in its types.
 pub use translator::{Forced, Line, Scored, Translation, Translator};
 pub use tx_data;

@@ -202,6 +202,11 @@ impl Translator {
         &self.tokenizers
     }
 
+    /// How this searches.
+    pub fn options(&self) -> &SearchOptions {
+        &self.options
+    }
+
     /// The shape of the model in use; of several, the first one's, with the shortest `max_len`.
     pub fn config(&self) -> &ModelConfig {
         &self.config

@@ -2,11 +2,8 @@
 
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use tx_data::{
-    EncodedPair, Seq2SeqBatch, Tokenizer, Tokenizers,
-    special::{BOS, EOS},
-};
-use tx_model::{Transformer, TransformerInput};
+use tx_infer::{Attention, AttentionKind, Tokens};
+use tx_model::Transformer;
 
 /// A translation beside what was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,43 +30,20 @@ pub struct CrossAttention {
 }
 
 impl CrossAttention {
-    /// Has `model` write `target`, without `<bos>`, to `source`.
-    pub fn of(
-        model: &Transformer,
-        tokenizers: &Tokenizers,
-        source: Vec<u32>,
-        target: &[u32],
-        device: &Device,
-    ) -> Self {
-        let words = |tokenizer: &Tokenizer, ids: &[u32]| -> Vec<String> {
-            ids.iter().map(|&id| tokenizer.token(id).unwrap_or_default()).collect()
-        };
-        let target = target.strip_suffix(&[EOS]).unwrap_or(target);
-        let target = [&[BOS], target, &[EOS]].concat();
-        let (from, to) = (words(&tokenizers.source, &source), &target[1..]);
-        let to = words(&tokenizers.target, to);
-        let batch = Seq2SeqBatch::new(&[&EncodedPair { source, target }], device);
-        let (_, maps) = model.forward_with_attention(TransformerInput {
-            source: batch.source,
-            source_blocked: batch.source_blocked,
-            target: batch.target_in,
-            target_blocked: batch.target_blocked,
-        });
-        let weights: Vec<u16> = match maps.decoder.cross.into_iter().next_back() {
-            Some(heads) => {
-                let mean = heads.mean_dim(1).into_data();
-                mean.iter::<f32>().map(|weight| (1_000.0 * weight).round() as u16).collect()
-            }
-            None => Vec::new(),
-        };
-        let weights = weights.chunks(from.len().max(1)).map(<[u16]>::to_vec).collect();
-        Self { source: from, target: to, weights }
+    /// Has `model`, which is on `device`, write `target` to `source`.
+    pub fn of(model: &Transformer, source: Tokens, target: Tokens, device: &Device) -> Self {
+        let attention = Attention::of(model, source, target, device);
+        let last = attention.cross.len().saturating_sub(1);
+        let map = attention.map(AttentionKind::Cross, last, None).unwrap_or_default();
+        let thousandths = |row: &[f32]| row.iter().map(|w| (1_000.0 * w).round() as u16).collect();
+        let weights = map.rows().map(thousandths).collect();
+        Self { source: attention.source.tokens, target: attention.target.tokens, weights }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
+    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
     use tx_model::{ModelConfig, VocabSizes};
 
     use super::*;
@@ -95,9 +69,10 @@ mod tests {
         };
         let device = Device::flex();
         let model = Transformer::new(&config, vocab, &device).unwrap();
-        let source = tokenizers.source.encode("a b c").unwrap();
+        let source = Tokens::of_source(&tokenizers.source, "a b c", 8).unwrap();
         let target = tokenizers.target.id("y").unwrap();
-        let attention = CrossAttention::of(&model, &tokenizers, source, &[target, target], &device);
+        let target = Tokens::of_hypothesis(&tokenizers.target, &[target, target], 8).unwrap();
+        let attention = CrossAttention::of(&model, source, target, &device);
         assert_eq!(attention.source, ["a", "b", "c", "<eos>"]);
         assert_eq!(attention.target, ["y", "y", "<eos>"]);
         assert_eq!(attention.weights.len(), 3);

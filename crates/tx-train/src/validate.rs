@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Instant};
 
 use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use serde::{Deserialize, Serialize};
-use tx_data::{SentencePair, Seq2SeqBatch, encode::cut};
+use tx_data::{SentencePair, Seq2SeqBatch};
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Bundle, SearchOptions, Translator};
+use tx_infer::{Bundle, SearchOptions, Tokens, Translator};
 
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
@@ -129,22 +129,15 @@ impl Validator {
         let translations = translator.translate_batch(&self.sources)?;
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
-            let mut source = tokenizers.source.encode(&self.sources[index])?;
-            cut(&mut source, max_len);
-            let target =
-                translation.hypotheses.first().map_or(&[][..], |best| &best.hypothesis.ids);
-            let target = &target[..target.len().min(max_len.saturating_sub(2))];
+            let source = Tokens::of_source(&tokenizers.source, &self.sources[index], max_len)?;
+            let best = translation.hypotheses.first();
+            let target = best.map_or(&[][..], |best| &best.hypothesis.ids);
+            let target = Tokens::of_hypothesis(&tokenizers.target, target, max_len)?;
             samples.push(Sample {
                 source: self.sources[index].clone(),
                 reference: self.references[index].clone(),
                 hypothesis: translation.text.clone(),
-                attention: CrossAttention::of(
-                    &model.model,
-                    &tokenizers,
-                    source,
-                    target,
-                    &self.device,
-                ),
+                attention: CrossAttention::of(&model.model, source, target, &self.device),
             });
         }
         let hypotheses: Vec<String> =

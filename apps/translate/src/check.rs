@@ -1,0 +1,93 @@
+//! The laws of a model, tried on the user's own device.
+
+use std::{
+    io::{Write, stdout},
+    path::PathBuf,
+};
+
+use anyhow::bail;
+use clap::{Args, ValueHint};
+use serde_json::{Value, json};
+use tx_infer::{
+    Bundle,
+    check::{self, Verdict},
+    device::DeviceName,
+};
+
+use crate::usage::Usage;
+
+/// What to try and where.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Folder written by `train`: weights, configuration and tokenizers
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub model: PathBuf,
+
+    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: DeviceName,
+
+    /// Largest deviation of two roads to the same scores, as a share of the largest score
+    #[arg(long, value_name = "SHARE", default_value_t = check::LIMIT)]
+    pub limit: f64,
+
+    /// Print a JSON list
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints what every law finds; fails if one is broken.
+pub fn check(args: CheckArgs) -> anyhow::Result<()> {
+    if !(args.limit >= 0.0 && args.limit.is_finite()) {
+        return Err(Usage::new(format!("`--limit` = {} must be at least 0", args.limit)).into());
+    }
+    let (_, device) = args.device.open()?;
+    let bundle = Bundle::open(&args.model, &device)?;
+    let verdicts = check::check(&bundle, &device, args.limit);
+    let mut output = stdout().lock();
+    if args.json {
+        let list: Vec<Value> = verdicts.iter().map(to_json).collect();
+        writeln!(output, "{:#}", Value::Array(list))?;
+    } else {
+        writeln!(output, "{:<6}{:<55}{:>10}{:>10}", "", "law", "deviation", "limit")?;
+        for verdict in &verdicts {
+            let deviation = verdict.deviation.map_or("-".into(), short);
+            let limit = short(verdict.limit);
+            let word = word(verdict);
+            writeln!(output, "{word:<6}{:<55}{deviation:>10}{limit:>10}", verdict.law)?;
+            if let Some(detail) = &verdict.detail {
+                writeln!(output, "      {detail}")?;
+            }
+        }
+    }
+    output.flush()?;
+    let broken = verdicts.iter().filter(|verdict| !verdict.passed()).count();
+    if broken > 0 {
+        bail!("{broken} of {} laws are broken", verdicts.len());
+    }
+    Ok(())
+}
+
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict.deviation {
+        None => "skip",
+        Some(_) if verdict.passed() => "pass",
+        Some(_) => "FAIL",
+    }
+}
+
+/// `0` or `1.2e-6`
+fn short(number: f64) -> String {
+    if number == 0.0 { "0".into() } else { format!("{number:.1e}") }
+}
+
+/// JSON has no infinity: there it is null.
+fn to_json(verdict: &Verdict) -> Value {
+    json!({
+        "law": verdict.law,
+        "outcome": word(verdict).to_lowercase(),
+        "deviation": verdict.deviation,
+        "limit": verdict.limit,
+        "detail": verdict.detail,
+    })
+}

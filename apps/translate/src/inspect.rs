@@ -1,0 +1,176 @@
+//! What is in a bundle, for people and programs.
+
+use std::{
+    io::{Write, stdout},
+    path::PathBuf,
+};
+
+use clap::{Args, ValueHint};
+use tx_infer::{
+    BundleInfo,
+    tx_data::{Tokenizer, special::SPECIAL_TOKENS},
+};
+
+/// What to look into.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// Folder written by `train`: weights, configuration and tokenizers
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub model: PathBuf,
+
+    /// List every weight with its shape
+    #[arg(long)]
+    pub weights: bool,
+
+    /// Tokens of each vocabulary that are shown
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub samples: usize,
+
+    /// Source tokens translated at once, for the memory it takes; as in `translate`
+    #[arg(long, value_name = "N", default_value_t = 4_096)]
+    pub batch_tokens: usize,
+
+    /// Print JSON, every weight included
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints what is in the bundle that `args` name.
+pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
+    let info = BundleInfo::read(&args.model)?;
+    let mut output = stdout().lock();
+    if args.json {
+        writeln!(output, "{:#}", info.to_json(args.batch_tokens))?;
+        return Ok(());
+    }
+    let total = info.parameters();
+    writeln!(output, "parameters")?;
+    for (part, count) in info.parts() {
+        let share = 100.0 * count as f64 / total.max(1) as f64;
+        writeln!(output, "  {part:<26} {:>14}  {share:5.1} %", grouped(count))?;
+    }
+    writeln!(output, "  {:<26} {:>14}", "all", grouped(total))?;
+
+    writeln!(output, "\nmodel")?;
+    let shape = serde_json::to_value(&info.config)?;
+    for (key, value) in shape.as_object().into_iter().flatten() {
+        for (key, value) in flat(key, value) {
+            writeln!(output, "  {key:<26} {value}")?;
+        }
+    }
+
+    writeln!(output, "\nvocabulary")?;
+    for (side, tokenizer) in
+        [("source", &info.tokenizers.source), ("target", &info.tokenizers.target)]
+    {
+        let size = grouped(tokenizer.vocab_size());
+        writeln!(output, "  {side:<26} {size} tokens: {}", samples(tokenizer, args.samples))?;
+    }
+    let special: Vec<String> =
+        SPECIAL_TOKENS.iter().enumerate().map(|(id, token)| format!("{token} {id}")).collect();
+    writeln!(output, "  {:<26} {}", "special", special.join(", "))?;
+
+    let memory = info.memory(args.batch_tokens);
+    writeln!(output, "\nmemory, about")?;
+    writeln!(output, "  {:<26} {:>14}", "weights", bytes(memory.weights))?;
+    writeln!(output, "  {:<26} {:>14}", "keys and values, a token", bytes(memory.token))?;
+    let batch = format!("a batch of {} tokens", grouped(args.batch_tokens));
+    let per_thread = "(on cpu, each thread has one)";
+    writeln!(output, "  {batch:<26} {:>14}  {per_thread}", bytes(memory.batch))?;
+
+    writeln!(output, "\nprovenance")?;
+    for (key, value) in serde_json::to_value(&info.provenance)?.as_object().into_iter().flatten() {
+        for (key, value) in flat(key, value) {
+            writeln!(output, "  {key:<26} {value}")?;
+        }
+    }
+
+    writeln!(output, "\nfiles")?;
+    for file in &info.files {
+        let size = grouped(file.bytes as usize);
+        writeln!(output, "  {:<26} {size:>14}  {}", file.name, file.sha256)?;
+    }
+    if args.weights {
+        writeln!(output, "\nweights")?;
+        for weight in &info.weights {
+            writeln!(output, "  {:<60} {} {:?}", weight.name, weight.dtype, weight.shape)?;
+        }
+    }
+    Ok(())
+}
+
+/// A table's keys behind that of the table: `dropout.embedding`.
+fn flat(key: &str, value: &serde_json::Value) -> Vec<(String, String)> {
+    match value {
+        serde_json::Value::Object(table) => {
+            table.iter().flat_map(|(inner, value)| flat(&format!("{key}.{inner}"), value)).collect()
+        }
+        serde_json::Value::String(text) => vec![(key.to_owned(), printable(text))],
+        other => vec![(key.to_owned(), other.to_string())],
+    }
+}
+
+/// The first tokens after the special ones, and the last: the common and the rare.
+fn samples(tokenizer: &Tokenizer, count: usize) -> String {
+    let first = SPECIAL_TOKENS.len();
+    let last = tokenizer.vocab_size();
+    let names = |from: usize, to: usize| {
+        let ids = from.min(last)..to.min(last);
+        ids.filter_map(|id| tokenizer.token(u32::try_from(id).ok()?))
+            .map(|token| printable(&token).replace(' ', "␣"))
+    };
+    if last.saturating_sub(first) <= count {
+        return names(first, last).collect::<Vec<_>>().join(" ");
+    }
+    let common = names(first, first + count.div_ceil(2)).collect::<Vec<_>>();
+    let rare = names(last - count / 2, last).collect::<Vec<_>>();
+    format!("{} … {}", common.join(" "), rare.join(" "))
+}
+
+/// What would move the cursor or turn the writing shows as an escape.
+fn printable(text: &str) -> String {
+    let hidden = |letter: char| letter.is_control() || ('\u{202a}'..='\u{202e}').contains(&letter);
+    text.chars()
+        .flat_map(|letter| match letter {
+            letter if hidden(letter) => letter.escape_unicode().collect(),
+            letter => vec![letter],
+        })
+        .collect()
+}
+
+/// `1,234,567`
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn bytes(bytes: usize) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_texts_are_written_for_people() {
+        let numbers = [0, 12, 999, 1_000, 12_345, 1_234_567].map(grouped);
+        assert_eq!(numbers, ["0", "12", "999", "1,000", "12,345", "1,234,567"]);
+        assert_eq!([999, 1_500, 2_000_000].map(bytes), ["999 B", "1.5 kB", "2.0 MB"]);
+        assert_eq!(printable("a\u{1b}\u{202e} é"), "a\\u{1b}\\u{202e} é");
+        let table = serde_json::json!({ "a": { "b": 1 }, "c": "d" });
+        let expected = [("x.a.b", "1"), ("x.c", "d")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        assert_eq!(flat("x", &table), expected);
+    }
+}

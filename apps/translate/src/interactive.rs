@@ -1,0 +1,324 @@
+//! Sentence by sentence at a terminal: a line editor with history.
+
+use std::{
+    env, fs,
+    io::{IsTerminal, Write, stderr, stdin, stdout},
+    path::PathBuf,
+};
+
+use burn::tensor::Device;
+use rustyline::{DefaultEditor, error::ReadlineError};
+use tx_infer::{
+    Attention, AttentionKind, Bundle, SearchOptions, Translation, Translator, figure::FigureOptions,
+};
+
+use crate::{align::TextAligner, attention::write_as_named, usage::Usage};
+
+const HELP: &str = "\
+Write a sentence to translate it. A line that starts with a colon is a command:
+
+  :nbest N         show the N best translations with their scores
+  :beam N          keep N hypotheses while searching; 1 is greedy search
+  :penalty A       divide log-probabilities by length to the power of A
+  :align           show which word came from which, or stop showing it
+  :attention FILE  write where the model looked for the last sentence: .html, .svg, .png, .json
+  :options         show what is set
+  :help            show this
+  :quit            end, as Ctrl-D does
+
+Arrow up brings back earlier lines, Ctrl-R searches them, Ctrl-C drops the line.
+";
+
+/// What a line asks for.
+#[derive(Debug, Clone, PartialEq)]
+enum Request {
+    Translate(String),
+    NBest(usize),
+    Beam(usize),
+    Penalty(f32),
+    Align,
+    Attention(PathBuf),
+    Options,
+    Help,
+    Quit,
+    Nothing,
+}
+
+/// Translates what is typed until the end is asked for.
+pub fn interactive(mut session: Session) -> anyhow::Result<()> {
+    if !stdin().is_terminal() {
+        let error = Usage::new("`--interactive` needs a terminal, and standard input is none");
+        return Err(error
+            .with_hint("without `--interactive`, lines are read from anywhere")
+            .into());
+    }
+    let mut editor = DefaultEditor::new()?;
+    let mut history = history_file();
+    if let Some(path) = &history {
+        // There is none yet, or it cannot be read: not worth a word.
+        let _ = editor.load_history(path);
+    }
+    writeln!(stderr(), "A sentence to translate, :help for commands, Ctrl-D to end.")?;
+    loop {
+        match editor.readline("> ") {
+            Ok(line) => {
+                if !line.trim().is_empty() {
+                    editor.add_history_entry(&line)?;
+                    // At once: who stops a long translation with Ctrl-C ends the program.
+                    if let Some(path) = &history
+                        && let Err(error) = editor.save_history(path)
+                    {
+                        let path = path.display();
+                        writeln!(
+                            stderr(),
+                            "warning: the history is not kept in `{path}`: {error}"
+                        )?;
+                        history = None;
+                    }
+                }
+                match parse(&line) {
+                    Ok(Request::Quit) => break,
+                    Ok(request) => {
+                        if let Err(error) = session.answer(request) {
+                            writeln!(stderr(), "error: {error:#}")?;
+                        }
+                    }
+                    Err(problem) => writeln!(stderr(), "error: {problem}")?,
+                }
+            }
+            Err(ReadlineError::Interrupted) => {
+                writeln!(stderr(), "(Ctrl-D or :quit to end)")?;
+            }
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A model and how it is asked.
+pub struct Session {
+    bundle: Bundle,
+    device: Device,
+    translator: Translator,
+    texts: TextAligner,
+    align: bool,
+    /// The last sentence and what was found for it.
+    last: Option<(String, Vec<u32>)>,
+}
+
+impl Session {
+    /// With a `translator` of `bundle`; `align` is whether alignments are shown
+    /// at first.
+    pub fn new(
+        bundle: Bundle,
+        device: &Device,
+        translator: Translator,
+        texts: TextAligner,
+        align: bool,
+    ) -> Self {
+        let device = device.clone();
+        Self { bundle, device, translator, texts, align, last: None }
+    }
+
+    fn answer(&mut self, request: Request) -> anyhow::Result<()> {
+        let SearchOptions { beam, n_best, .. } = *self.translator.options();
+        match request {
+            Request::Translate(text) => self.translate(text)?,
+            // More than are kept cannot be shown.
+            Request::NBest(n_best) => self.set(SearchOptions {
+                n_best,
+                beam: beam.max(n_best),
+                ..self.translator.options().clone()
+            })?,
+            Request::Beam(beam) => {
+                let n_best = n_best.min(beam);
+                self.set(SearchOptions { beam, n_best, ..self.translator.options().clone() })?;
+            }
+            Request::Penalty(length_penalty) => {
+                self.set(SearchOptions { length_penalty, ..self.translator.options().clone() })?;
+            }
+            Request::Align => {
+                self.align = !self.align;
+                self.say_options()?;
+            }
+            Request::Attention(path) => self.attention(&path)?,
+            Request::Options => self.say_options()?,
+            Request::Help => write!(stderr(), "{HELP}")?,
+            Request::Quit | Request::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, options: SearchOptions) -> anyhow::Result<()> {
+        self.translator = self.translator.clone().with_options(options)?;
+        self.say_options()
+    }
+
+    fn say_options(&self) -> anyhow::Result<()> {
+        let SearchOptions { beam, n_best, length_penalty, .. } = *self.translator.options();
+        let align = if self.align { "shown" } else { "not shown" };
+        writeln!(
+            stderr(),
+            "beam {beam}, n-best {n_best}, length penalty {length_penalty}, alignment {align}"
+        )?;
+        Ok(())
+    }
+
+    fn translate(&mut self, text: String) -> anyhow::Result<()> {
+        let texts = [text];
+        let found = self.translator.translate_batch(&texts)?;
+        let [text] = &texts;
+        let Some(translation) = found.first() else { return Ok(()) };
+        if translation.cut {
+            let max_len = self.bundle.config.max_len;
+            writeln!(stderr(), "warning: cut to the {max_len} tokens that this model can read")?;
+        }
+        let mut output = stdout().lock();
+        if self.translator.options().n_best == 1 {
+            writeln!(output, "{}", translation.text)?;
+        } else {
+            for (rank, scored) in translation.hypotheses.iter().enumerate() {
+                let score = scored.hypothesis.score;
+                writeln!(output, "{:>2}  {score:>8.3}  {}", rank + 1, scored.text)?;
+            }
+        }
+        if self.align {
+            self.say_alignment(&mut output, text, translation)?;
+        }
+        output.flush()?;
+        let best = translation.hypotheses.first().map(|best| best.hypothesis.ids.clone());
+        self.last = best.map(|ids| (text.clone(), ids));
+        Ok(())
+    }
+
+    /// A line for each word of the best translation: the word it came from, and how surely.
+    fn say_alignment(
+        &self,
+        output: &mut impl Write,
+        text: &String,
+        translation: &Translation,
+    ) -> anyhow::Result<()> {
+        let texts = std::slice::from_ref(text);
+        let found = self.texts.translations(texts, std::slice::from_ref(translation))?;
+        let Some(alignment) = found.first() else { return Ok(()) };
+        let width = alignment.target.iter().map(|word| word.chars().count()).max().unwrap_or(0);
+        let links = alignment.links();
+        for (target, word) in alignment.target.iter().enumerate() {
+            let source = links.iter().find(|link| link.1 == target).map(|link| link.0);
+            let from = source.map_or("-", |source| &alignment.source[source]);
+            let weight = source.map_or(0.0, |source| alignment.weights[target][source]);
+            writeln!(output, "    {word:<width$}  ← {from}  {weight:.2}")?;
+        }
+        Ok(())
+    }
+
+    fn attention(&self, path: &std::path::Path) -> anyhow::Result<()> {
+        let Some((text, ids)) = &self.last else {
+            anyhow::bail!("there is no sentence yet to look at");
+        };
+        let (source, target) = self.texts.found(text, ids)?;
+        let attention = Attention::of(&self.bundle.model, source, target, &self.device);
+        let view = FigureOptions {
+            kind: AttentionKind::Cross,
+            layer: self.bundle.config.decoder_layers.saturating_sub(1),
+            head: None,
+            words: false,
+            grid: false,
+        };
+        write_as_named(&attention, &view, path)?;
+        writeln!(stderr(), "written: {}", path.display())?;
+        Ok(())
+    }
+}
+
+/// Reads a line; the error is for the person who wrote it.
+fn parse(line: &str) -> Result<Request, String> {
+    let Some(command) = line.strip_prefix(':') else {
+        let text = line.trim();
+        return Ok(if text.is_empty() {
+            Request::Nothing
+        } else {
+            Request::Translate(text.into())
+        });
+    };
+    let (name, value) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let value = value.trim();
+    let count = || match value.parse::<usize>() {
+        Ok(count @ 1..=64) => Ok(count),
+        _ => Err(format!("`:{name}` needs a number from 1 to 64, found `{value}`")),
+    };
+    let alone = |request| {
+        if value.is_empty() {
+            Ok(request)
+        } else {
+            Err(format!("`:{name}` takes nothing, found `{value}`"))
+        }
+    };
+    match name {
+        "nbest" => count().map(Request::NBest),
+        "beam" => count().map(Request::Beam),
+        "penalty" => match value.parse::<f32>() {
+            Ok(penalty) if penalty.is_finite() => Ok(Request::Penalty(penalty)),
+            _ => Err(format!("`:penalty` needs a number, found `{value}`")),
+        },
+        "attention" if value.is_empty() => Err("`:attention` needs the name of a file".into()),
+        "attention" => Ok(Request::Attention(value.into())),
+        "align" => alone(Request::Align),
+        "options" => alone(Request::Options),
+        "help" | "h" | "?" => alone(Request::Help),
+        "quit" | "q" | "exit" => alone(Request::Quit),
+        _ => Err(format!(
+            "there is no command `:{name}`; `:help` lists them, and a space before the colon makes it text"
+        )),
+    }
+}
+
+/// Where lines are kept from one session to the next, for the user alone: in `TX_HISTORY`, or in the
+/// folder for such things. `TX_HISTORY` set to nothing keeps none.
+fn history_file() -> Option<PathBuf> {
+    if let Some(path) = env::var_os("TX_HISTORY") {
+        return (!path.is_empty()).then(|| path.into());
+    }
+    let state = env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let folder = state.or_else(|| Some(env::home_dir()?.join(".local/state")))?.join("tx");
+    fs::create_dir_all(&folder).ok()?;
+    Some(folder.join("translate.history"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_sentences_or_commands() {
+        let request = |line| parse(line).unwrap();
+        assert_eq!(request(" Where is it? "), Request::Translate("Where is it?".into()));
+        assert_eq!(request(" :nbest 3"), Request::Translate(":nbest 3".into()));
+        assert_eq!((request(""), request("  ")), (Request::Nothing, Request::Nothing));
+        assert_eq!(
+            (request(":nbest 5"), request(":beam  8 ")),
+            (Request::NBest(5), Request::Beam(8))
+        );
+        assert_eq!(request(":penalty 0.6"), Request::Penalty(0.6));
+        assert_eq!((request(":align"), request(":quit")), (Request::Align, Request::Quit));
+        assert_eq!(request(":attention my page.html"), Request::Attention("my page.html".into()));
+    }
+
+    #[test]
+    fn what_a_command_cannot_be_is_said() {
+        for (line, word) in [
+            (":nbest", "1 to 64"),
+            (":nbest 0", "`0`"),
+            (":beam 65", "`65`"),
+            (":penalty nan", "`nan`"),
+            (":attention", "name of a file"),
+            (":align on", "`on`"),
+            (":bst 3", "`:bst`"),
+            (":", "`:`"),
+        ] {
+            let problem = parse(line).unwrap_err();
+            assert!(problem.contains(word), "{line}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+use std::fs;
+
+use burn::tensor::Device;
+use serde_json::Value;
+use tx_data::Tokenizer;
+use tx_infer::Bundle;
+
+use crate::{BUNDLE, bundle, run};
+
+fn with_model(command: &str, arguments: &[&str]) -> crate::Run {
+    let model = BUNDLE.path().to_str().unwrap();
+    run(&[&[command, "--model", model], arguments].concat(), "")
+}
+
+/// d 8, d_ff 8, one layer each, 11 ids a side, nothing tied, post norm, all biases. By hand:
+///
+/// ```text
+/// embeddings   2 · 11·8 = 176      attention      4 · (8·8 + 8) = 288, three of them
+/// projection   8·11     = 88       feed-forward   2 · (8·8 + 8) = 144, two of them
+///                                  norms          2·8 = 16, five of them
+/// ```
+#[test]
+fn sizes_are_those_counted_by_hand() {
+    let json = with_model("inspect", &["--json"]).said();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let bias = json["parameters"]["parts"]["projection"].as_u64().unwrap() - 88;
+    assert!(bias == 0 || bias == 11, "{json:#}");
+    assert_eq!(json["parameters"]["total"], 176 + 88 + bias + 3 * 288 + 2 * 144 + 5 * 16);
+    assert_eq!(json["parameters"]["parts"]["decoder_cross_attention"], 288);
+    assert_eq!(json["vocabulary"], serde_json::json!({ "source": 11, "target": 11 }));
+    let file = &json["files"][0];
+    let size = fs::metadata(BUNDLE.path().join("model.safetensors")).unwrap().len();
+    assert_eq!(
+        (file["name"].as_str(), file["bytes"].as_u64()),
+        (Some("model.safetensors"), Some(size))
+    );
+    let shape = |name: &str| {
+        let weights = json["weights"].as_array().unwrap();
+        weights.iter().find(|weight| weight["name"] == name).unwrap()["shape"].clone()
+    };
+    assert_eq!(shape("source_embedding.weight"), serde_json::json!([11, 8]));
+}
+
+#[test]
+fn people_see_parts_shape_vocabulary_memory_and_files() {
+    let text = with_model("inspect", &["--weights"]).said();
+    for word in [
+        "decoder cross-attention",
+        "d_model                    8",
+        "11 tokens: five four",
+        "<pad> 0, <bos> 1, <eos> 2, <unk> 3",
+        "a batch of 4,096 tokens",
+        "target.tokenizer.json",
+        "source_embedding.weight",
+    ] {
+        assert!(text.contains(word), "no `{word}` in:\n{text}");
+    }
+    run(&["inspect", "--model", "no/such"], "").failed(1, &["is not a bundle", "hint: "]);
+}
+
+#[test]
+fn a_sound_bundle_passes_on_every_processor_backend() {
+    for device in ["cpu", "ndarray"] {
+        let text = with_model("check", &["--device", device]).said();
+        assert_eq!(text.lines().filter(|line| line.starts_with("pass ")).count(), 11, "{text}");
+    }
+    let json = with_model("check", &["--json"]).said();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(
+        json.as_array().unwrap().iter().all(|verdict| verdict["outcome"] == "pass"),
+        "{json:#}"
+    );
+    with_model("check", &["--limit", "nan"]).failed(2, &["`--limit` = NaN"]);
+}
+
+/// The punctuation of a text does not find its way back: the tokenizer's decoder is gone.
+#[test]
+fn a_bundle_whose_tokenizer_loses_text_fails_with_code_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut broken: Bundle = bundle("one, two, three.");
+    let json = broken.tokenizers.target.to_json().unwrap();
+    let mut json: Value = serde_json::from_str(&json).unwrap();
+    json["decoder"] = Value::Null;
+    let json = json.to_string();
+    broken.tokenizers.target = Tokenizer::from_json(json.as_bytes(), "test".as_ref()).unwrap();
+    broken.save(folder.path()).unwrap();
+    Bundle::open(folder.path(), &Device::flex()).unwrap();
+
+    let found = run(&["check", "--model", folder.path().to_str().unwrap()], "");
+    assert_eq!(found.code, Some(1), "{}", found.stdout);
+    assert_eq!(found.stderr, "error: 1 of 11 laws are broken\n");
+    let failed: Vec<&str> = found.stdout.lines().filter(|line| line.starts_with("FAIL")).collect();
+    assert_eq!(failed.len(), 1);
+    assert!(failed[0].contains("target texts come back"), "{}", found.stdout);
+    assert!(found.stdout.contains("comes back as"), "{}", found.stdout);
+}

@@ -1,0 +1,254 @@
+//! Which word of the source each word of a target came from, by cross-attention.
+//!
+//! 1. The maps of one decoder layer are averaged over its heads, or one head is taken.
+//! 2. Tokens become words: weights *to* the pieces of a word are summed, weights *from* them
+//!    averaged. What goes to special tokens is left out, so that a row may sum to less than 1.
+//! 3. Those are the soft alignments. The hard one links each target word to the source word with
+//!    the largest weight, the first of equals.
+//!
+//! Models that were not trained to align do so roughly: it is a look inside, not a lexicon.
+
+use burn::tensor::Device;
+use tx_data::{EncodedPair, Seq2SeqBatch, special::BOS};
+use tx_model::{Transformer, TransformerInput};
+
+use crate::{attention::AttentionMap, tokens::Tokens};
+
+/// Tokens of a batch, padding included; maps of all layers take much memory.
+const BATCH_TOKENS: usize = 2_048;
+
+/// From where alignments are taken. Both count from 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AlignmentOptions {
+    /// The decoder layer; without one, the last.
+    pub layer: Option<usize>,
+    /// The head; without one, the mean of all.
+    pub head: Option<usize>,
+}
+
+/// How much of each target word came from each source word.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Alignment {
+    /// The words of the source.
+    pub source: Vec<String>,
+    /// The words of the target.
+    pub target: Vec<String>,
+    /// For each target word a row over the source words.
+    pub weights: Vec<Vec<f32>>,
+}
+
+impl Alignment {
+    /// From the cross-attention of a pair: `map` is `[target tokens, source tokens]`.
+    pub fn new(source: &Tokens, target: &Tokens, map: &AttentionMap) -> Self {
+        let mut weights = vec![vec![0.0; source.words.len()]; target.words.len()];
+        for (row, word) in map.rows().zip(&target.word_of) {
+            let Some(word) = *word else { continue };
+            let pieces = target.word_of.iter().filter(|other| **other == Some(word)).count();
+            for (weight, column) in row.iter().zip(&source.word_of) {
+                if let Some(column) = *column {
+                    weights[word][column] += weight / pieces as f32;
+                }
+            }
+        }
+        Self { source: source.words.clone(), target: target.words.clone(), weights }
+    }
+
+    /// Pairs of source word and target word, both from 0, in the order of the source. A target word
+    /// that looked at no word has none.
+    pub fn links(&self) -> Vec<(usize, usize)> {
+        let mut links: Vec<(usize, usize)> = self
+            .weights
+            .iter()
+            .enumerate()
+            .filter_map(|(target, row)| {
+                let mut best = None;
+                for (source, &weight) in row.iter().enumerate() {
+                    if weight > best.map_or(0.0, |(_, most)| most) {
+                        best = Some((source, weight));
+                    }
+                }
+                best.map(|(source, _)| (source, target))
+            })
+            .collect();
+        links.sort_unstable();
+        links
+    }
+
+    /// The links as `0-0 1-2 …`, the format of Pharaoh, Moses and fast_align.
+    pub fn pharaoh(&self) -> String {
+        let links: Vec<String> =
+            self.links().iter().map(|(source, target)| format!("{source}-{target}")).collect();
+        links.join(" ")
+    }
+}
+
+/// Aligns pairs of texts with a model.
+#[derive(Debug, Clone)]
+pub struct Aligner {
+    model: Transformer,
+    device: Device,
+    options: AlignmentOptions,
+}
+
+impl Aligner {
+    /// With a model that is on `device`. A layer or head that the model does not have aligns
+    /// nothing.
+    pub fn new(model: Transformer, device: &Device, options: AlignmentOptions) -> Self {
+        Self { model, device: device.clone(), options }
+    }
+
+    /// Aligns pairs of source and target, in batches of like length; in the order of `pairs`.
+    pub fn align(&self, pairs: &[(Tokens, Tokens)]) -> Vec<Alignment> {
+        let mut found = vec![Alignment::default(); pairs.len()];
+        let len = |index: usize| pairs[index].0.ids.len().max(pairs[index].1.ids.len());
+        let mut order: Vec<usize> = (0..pairs.len()).filter(|&index| len(index) > 0).collect();
+        order.sort_by_key(|&index| std::cmp::Reverse(len(index)));
+        let mut rest = &order[..];
+        while let Some(&longest) = rest.first() {
+            let count = (BATCH_TOKENS / len(longest)).clamp(1, rest.len());
+            let (batch, later) = rest.split_at(count);
+            for (&index, map) in batch.iter().zip(self.maps(pairs, batch)) {
+                let (source, target) = &pairs[index];
+                found[index] = Alignment::new(source, target, &map);
+            }
+            rest = later;
+        }
+        found
+    }
+
+    /// The map of each pair of a batch.
+    fn maps(&self, pairs: &[(Tokens, Tokens)], batch: &[usize]) -> Vec<AttentionMap> {
+        let encoded: Vec<EncodedPair> = batch
+            .iter()
+            .map(|&index| {
+                let (source, target) = &pairs[index];
+                let target = [&[BOS], &target.ids[..]].concat();
+                EncodedPair { source: source.ids.clone(), target }
+            })
+            .collect();
+        let input = Seq2SeqBatch::new(&encoded.iter().collect::<Vec<_>>(), &self.device);
+        let (_, maps) = self.model.forward_with_attention(TransformerInput {
+            source: input.source,
+            source_blocked: input.source_blocked,
+            target: input.target_in,
+            target_blocked: input.target_blocked,
+        });
+        let layers = maps.decoder.cross;
+        let layer = self.options.layer.unwrap_or(layers.len().saturating_sub(1));
+        let Some(maps) = layers.get(layer).cloned() else {
+            return vec![AttentionMap::default(); batch.len()];
+        };
+        let [rows, heads, targets, sources] = maps.dims();
+        let map = match self.options.head {
+            None => maps.mean_dim(1),
+            Some(head) if head < heads => maps.narrow(1, head, 1),
+            Some(_) => return vec![AttentionMap::default(); batch.len()],
+        };
+        let weights: Vec<f32> = map.into_data().iter::<f32>().collect();
+        (0..rows)
+            .zip(&encoded)
+            .map(|(row, pair)| {
+                // Without the padding of either side.
+                let (n_targets, n_sources) = (pair.target.len() - 1, pair.source.len());
+                let own = &weights[row * targets * sources..(row + 1) * targets * sources];
+                let kept = own.chunks_exact(sources).take(n_targets);
+                let weights = kept.flat_map(|row| &row[..n_sources]).copied().collect();
+                AttentionMap { columns: n_sources, weights }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attention::{Attention, AttentionKind};
+
+    /// Ids 2 are `<eos>`; each other pair of neighbours is a word.
+    fn tokens(ids: &[u32]) -> Tokens {
+        let word_of: Vec<_> =
+            ids.iter().enumerate().map(|(place, &id)| (id != 2).then_some(place / 2)).collect();
+        let count = word_of.iter().flatten().max().map_or(0, |last| last + 1);
+        let words = (0..count).map(|word| format!("w{word}")).collect();
+        Tokens {
+            ids: ids.to_vec(),
+            tokens: ids.iter().map(u32::to_string).collect(),
+            word_of,
+            words,
+        }
+    }
+
+    /// By hand, with words `ab cd` and `uv w`:
+    ///
+    /// ```text
+    ///          a   b   c   d  eos                ab  cd
+    ///      u  .1  .1  .4  .4   0    uv   mean   .15  .7
+    ///      v  .1   0  .3  .3  .3
+    ///      w   0   0   0   0   1    w             0   0
+    ///    eos  .9  .1   0   0   0    (not a word)
+    /// ```
+    #[test]
+    fn words_are_aligned_as_by_hand() {
+        let (source, target) = (tokens(&[4, 5, 6, 7, 2]), tokens(&[4, 5, 6, 2]));
+        let weights = [
+            [0.1, 0.1, 0.4, 0.4, 0.0],
+            [0.1, 0.0, 0.3, 0.3, 0.3],
+            [0.0, 0.0, 0.0, 0.0, 1.0],
+            [0.9, 0.1, 0.0, 0.0, 0.0],
+        ];
+        let map = AttentionMap { columns: 5, weights: weights.concat() };
+        let alignment = Alignment::new(&source, &target, &map);
+        for (found, expected) in alignment.weights.concat().iter().zip([0.15_f32, 0.7, 0.0, 0.0]) {
+            assert!((found - expected).abs() < 1e-6, "{alignment:?}");
+        }
+        assert_eq!((alignment.links(), alignment.pharaoh().as_str()), (vec![(1, 0)], "1-0"));
+    }
+
+    #[test]
+    fn links_go_to_the_largest_weight_and_the_first_of_equals_in_the_order_of_the_source() {
+        let words = |n: usize| (0..n).map(|n| n.to_string()).collect();
+        let weights =
+            vec![vec![0.2, 0.3, 0.5], vec![0.4, 0.4, 0.2], vec![0.0; 3], vec![0.9, 0.0, 0.0]];
+        let alignment = Alignment { source: words(3), target: words(4), weights };
+        assert_eq!(alignment.pharaoh(), "0-1 0-3 2-0");
+        assert_eq!(Alignment::default().pharaoh(), "");
+    }
+
+    #[test]
+    fn a_batch_aligns_as_each_pair_alone() {
+        let config = tx_model::ModelConfig {
+            d_model: 8,
+            n_heads: 2,
+            d_ff: 8,
+            encoder_layers: 1,
+            decoder_layers: 2,
+            max_len: 8,
+            ..Default::default()
+        };
+        let device = Device::flex();
+        let vocab = tx_model::VocabSizes { source: 11, target: 11 };
+        let model = Transformer::new(&config, vocab, &device).unwrap();
+        let pairs = [
+            (tokens(&[4, 2]), tokens(&[5, 6, 7, 8, 9, 2])),
+            (Tokens::default(), Tokens::default()),
+            (tokens(&[4, 9, 8, 7, 6, 5, 2]), tokens(&[5, 2])),
+        ];
+        for (layer, head) in [(None, None), (Some(0), Some(1))] {
+            let options = AlignmentOptions { layer, head };
+            let together = Aligner::new(model.clone(), &device, options).align(&pairs);
+            assert_eq!(together[1], Alignment::default());
+            for index in [0, 2] {
+                let (source, target) = pairs[index].clone();
+                let attention = Attention::of(&model, source.clone(), target.clone(), &device);
+                let map = attention.map(AttentionKind::Cross, layer.unwrap_or(1), head).unwrap();
+                let alone = Alignment::new(&source, &target, &map);
+                assert_eq!(together[index].links(), alone.links());
+                let pairs =
+                    together[index].weights.concat().into_iter().zip(alone.weights.concat());
+                for (found, expected) in pairs {
+                    assert!((found - expected).abs() < 1e-5);
+                }
+            }
+        }
+    }
+}

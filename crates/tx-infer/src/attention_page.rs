@@ -1,0 +1,189 @@
+//! Attention as one page of HTML: choose kind, layer and head, point at a word, see where it looks.
+//!
+//! The page needs nothing else: style, script and weights stand in it, and its own policy forbids it
+//! any network. What the texts say can become no markup. A view has an address, counted from 1:
+//! `page.html#kind=cross&layer=2&head=mean&focus=3`, for the third token that looks.
+
+use serde_json::{Value, json};
+
+use crate::{
+    attention::{Attention, AttentionKind, Labels},
+    figure::{FigureOptions, escape, scale},
+};
+
+/// Weights are whole numbers of this size in the page: shorter than fractions, exact enough to read.
+const UNIT: f32 = 1_000.0;
+
+/// Writes the page; `options` is what it shows at first.
+pub fn html(attention: &Attention, options: &FigureOptions) -> String {
+    let (source, target) = (attention.source.words.join(" "), attention.target.words.join(" "));
+    format!(
+        include_str!("attention_page/page.html"),
+        title = escape(&format!("Attention: {}", beginning(&source))),
+        class = if options.grid { "grid-first" } else { "" },
+        source = escape(&source),
+        target = escape(&target),
+        style = include_str!("attention_page/page.css"),
+        script = include_str!("attention_page/page.js"),
+        data = in_script(&data(attention, options)),
+    )
+}
+
+/// What fits in the name of a window.
+fn beginning(text: &str) -> String {
+    const LETTERS: usize = 60;
+    match text.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// What the script reads. A model without layers of a kind has no such kind.
+fn data(attention: &Attention, options: &FigureOptions) -> Value {
+    let side = |labels: Labels| json!({ "tokens": labels.tokens, "groups": labels.groups, "words": labels.words });
+    let (target, source) = attention.labels(AttentionKind::Cross);
+    let (input, _) = attention.labels(AttentionKind::Decoder);
+    let kinds: Vec<Value> = AttentionKind::ALL
+        .into_iter()
+        .filter(|kind| attention.layers(*kind).first().is_some_and(|heads| !heads.is_empty()))
+        .map(|kind| describe(attention, kind))
+        .collect();
+    json!({
+        "unit": UNIT,
+        "sides": { "source": side(source), "target": side(target), "input": side(input) },
+        "kinds": kinds,
+        "scale": { "light": scale::LIGHT, "dark": scale::DARK },
+        "start": {
+            "kind": options.kind.name(),
+            "layer": options.layer + 1,
+            "head": options.head.map_or(0, |head| head + 1),
+            "words": options.words,
+        },
+    })
+}
+
+fn describe(attention: &Attention, kind: AttentionKind) -> Value {
+    let (rows_name, columns_name) = kind.axes();
+    let (rows, columns, about) = match kind {
+        AttentionKind::Cross => (
+            "target",
+            "source",
+            "Where the decoder looked in the source while it wrote each token of the target.",
+        ),
+        AttentionKind::Encoder => (
+            "source",
+            "source",
+            "Where each token of the source looked in the source while it was read.",
+        ),
+        AttentionKind::Decoder => (
+            "input",
+            "input",
+            "Where each token written so far looked in what stood before it. The last token that it \
+             has read is the one that looks; it writes the next.",
+        ),
+    };
+    let layers: Vec<Vec<Vec<u16>>> = attention
+        .layers(kind)
+        .iter()
+        .map(|heads| {
+            let whole = |weight: &f32| (UNIT * weight).round() as u16;
+            heads.iter().map(|map| map.weights.iter().map(whole).collect()).collect()
+        })
+        .collect();
+    json!({
+        "name": kind.name(),
+        "title": kind.title(),
+        "rows": rows,
+        "columns": columns,
+        "rowsName": rows_name,
+        "columnsName": columns_name,
+        "about": about,
+        "layers": layers,
+    })
+}
+
+/// JSON that cannot end the script it stands in. Those signs stand in strings only, where an escape
+/// means the same.
+fn in_script(value: &Value) -> String {
+    value
+        .to_string()
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{attention::AttentionMap, tokens::Tokens};
+
+    const EVIL: &str = "</script><script>alert(1)</script><!--\u{2028}{data}";
+
+    fn page() -> String {
+        let tokens = Tokens {
+            ids: vec![4, 2],
+            tokens: vec![EVIL.into(), "<eos>".into()],
+            word_of: vec![Some(0), None],
+            words: vec![EVIL.into()],
+        };
+        let map = AttentionMap { columns: 2, weights: vec![0.25, 0.75, 1.0, 0.0] };
+        let layers = vec![vec![map.clone(), map]];
+        let attention = Attention {
+            source: tokens.clone(),
+            target: tokens,
+            encoder: Vec::new(),
+            decoder: layers.clone(),
+            cross: layers,
+        };
+        let options = FigureOptions {
+            kind: AttentionKind::Cross,
+            layer: 0,
+            head: Some(1),
+            words: true,
+            grid: true,
+        };
+        html(&attention, &options)
+    }
+
+    fn embedded(page: &str) -> Value {
+        let (_, rest) = page.split_once("id=\"data\">").unwrap();
+        serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+    }
+
+    #[test]
+    fn the_texts_become_no_markup_and_come_back_whole() {
+        let page = page();
+        // The data and the script itself.
+        assert_eq!(page.matches("<script").count(), 2);
+        assert_eq!(page.matches("</script>").count(), 2);
+        assert!(!page.contains("<!--"));
+        assert_eq!(embedded(&page)["sides"]["source"]["tokens"], json!([EVIL, "<eos>"]));
+    }
+
+    #[test]
+    fn weights_and_the_first_view_reach_the_page() {
+        let data = embedded(&page());
+        let kinds = data["kinds"].as_array().unwrap();
+        assert_eq!(kinds.len(), 2, "no encoder layers, no such kind");
+        assert_eq!(kinds[0]["layers"], json!([[[250, 750, 1000, 0], [250, 750, 1000, 0]]]));
+        let start = json!({ "kind": "cross", "layer": 1, "head": 2, "words": true });
+        assert_eq!(data["start"], start);
+    }
+
+    #[test]
+    fn a_long_text_is_named_by_its_beginning() {
+        assert_eq!(beginning("é b"), "é b");
+        assert_eq!(beginning(&"é".repeat(61)), "é".repeat(60) + "…");
+    }
+
+    #[test]
+    fn the_page_asks_for_nothing_from_elsewhere() {
+        let page = page();
+        for word in ["http:", "https:", "src=", "@import", "url(", "fetch(", "innerHTML", "eval("] {
+            assert!(!page.contains(word), "{word}");
+        }
+        assert!(page.contains("default-src 'none'"));
+    }
+}

@@ -1,0 +1,116 @@
+use std::path::Path;
+
+use tx_data::{
+    SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, tokenizer::WordSplit,
+};
+use tx_model::{ModelConfig, Positions, Tying};
+
+use super::*;
+
+const TEXTS: [&str; 3] =
+    ["The cat's toy is 3.5 cm long.", "\"Dov'è l'amico?\" disse (due volte).", "日本語 ok"];
+
+fn bundle(config: &TokenizerConfig, positions: Positions, max_len: usize) -> Bundle {
+    let pairs = TEXTS.map(|text| SentencePair::new(text, text));
+    let tokenizers = Tokenizers::train(config, &pairs).unwrap();
+    let config = ModelConfig {
+        d_model: 8,
+        n_heads: 2,
+        d_ff: 8,
+        encoder_layers: 1,
+        decoder_layers: 2,
+        max_len,
+        positions,
+        tying: Tying::None,
+        ..ModelConfig::default()
+    };
+    let vocab = tx_model::VocabSizes {
+        source: tokenizers.source.vocab_size(),
+        target: tokenizers.target.vocab_size(),
+    };
+    let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();
+    Bundle { model, config, tokenizers, provenance: Default::default() }
+}
+
+fn failures(bundle: &Bundle) -> Vec<&'static str> {
+    let verdicts = check(bundle, &Device::flex(), LIMIT);
+    assert_eq!(verdicts.len(), 11);
+    verdicts.iter().filter(|verdict| !verdict.passed()).map(|verdict| verdict.law).collect()
+}
+
+#[test]
+fn sound_bundles_pass_whatever_they_are_made_of() {
+    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+        for split in [WordSplit::Whitespace, WordSplit::Punctuation] {
+            for (positions, max_len) in [(Positions::Learned, 3), (Positions::Rotary, 40)] {
+                let config = TokenizerConfig { kind, split, ..TokenizerConfig::default() };
+                let bundle = bundle(&config, positions, max_len);
+                assert_eq!(failures(&bundle), [""; 0], "{config:?}, {max_len}");
+            }
+        }
+    }
+}
+
+/// Without its decoder the tokenizer writes `▁the ▁cat` for `the cat`.
+#[test]
+fn a_tokenizer_that_does_not_give_texts_back_fails() {
+    let mut bundle = bundle(&TokenizerConfig::default(), Positions::Sinusoidal, 40);
+    let json = bundle.tokenizers.target.to_json().unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    json["decoder"] = serde_json::Value::Null;
+    let json = json.to_string();
+    bundle.tokenizers.target = Tokenizer::from_json(json.as_bytes(), Path::new("test")).unwrap();
+    assert_eq!(failures(&bundle), ["target texts come back from their tokens"]);
+    let verdict = check(&bundle, &Device::flex(), LIMIT).pop().unwrap();
+    assert!(verdict.detail.unwrap().contains("comes back as"));
+}
+
+/// `<unk>` for everything: the texts do come back, but as nothing.
+#[test]
+fn a_tokenizer_that_knows_nothing_fails() {
+    let mut bundle = bundle(&TokenizerConfig::default(), Positions::Sinusoidal, 40);
+    let json = bundle.tokenizers.source.to_json().unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    json["normalizer"] = serde_json::json!({
+        "type": "Replace", "pattern": { "Regex": "\\S" }, "content": "☃",
+    });
+    let json = json.to_string();
+    bundle.tokenizers.source = Tokenizer::from_json(json.as_bytes(), Path::new("test")).unwrap();
+    assert_eq!(failures(&bundle), ["source texts come back from their tokens"]);
+}
+
+#[test]
+fn without_a_word_texts_are_not_tried() {
+    let pairs = [SentencePair::new("! ?", "! ?")];
+    let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
+    let tokenizers = Tokenizers::train(&config, &pairs).unwrap();
+    let verdict = tokenizers::round_trip("law", &tokenizers.source);
+    assert_eq!((verdict.deviation, verdict.passed()), (None, true));
+    assert!(verdict.detail.unwrap().contains("no word"));
+}
+
+#[test]
+fn weights_that_are_no_numbers_fail() {
+    use burn::module::{Module, ModuleMapper, Param};
+    struct Ruin;
+    impl ModuleMapper for Ruin {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            param.map(|weight| weight * f32::NAN)
+        }
+    }
+    let mut bundle = bundle(&TokenizerConfig::default(), Positions::Sinusoidal, 40);
+    bundle.model = bundle.model.map(&mut Ruin);
+    assert!(failures(&bundle).contains(&"scores are finite"));
+}
+
+#[test]
+fn the_deviation_is_relative_to_the_largest_and_never_hides_what_is_no_number() {
+    assert_eq!(deviation(&[1.0, 3.0], &[2.0, 4.0]), 0.25);
+    assert_eq!(deviation(&[0.0], &[0.0]), 0.0);
+    for wrong in [&[f32::NAN, 4.0][..], &[f32::INFINITY, 4.0], &[4.0]] {
+        assert_eq!(deviation(wrong, &[2.0, 4.0]), f64::INFINITY);
+    }
+    let never = Verdict { law: "", deviation: None, limit: 0.0, detail: None };
+    assert!(never.passed());
+    assert!(!Verdict::of("", f64::NAN, 1.0).passed());
+}

@@ -1,0 +1,86 @@
+//! Texts that come back from their tokens.
+
+use tx_data::{
+    DataError, Tokenizer,
+    special::{EOS, UNK},
+};
+
+use super::Verdict;
+
+/// Tokens of the vocabulary that are tried, at most.
+const TRIED: usize = 2_000;
+
+/// Puts each token of the vocabulary between two plain words, makes text of the three and tokens of
+/// the text, and asks whether the same text comes back, spaces aside.
+pub(super) fn round_trip(law: &'static str, tokenizer: &Tokenizer) -> Verdict {
+    let (deviation, detail) = match differences(tokenizer) {
+        Ok(found) => found,
+        Err(error) => (Some(f64::INFINITY), Some(error.to_string())),
+    };
+    Verdict { law, deviation, limit: 0.0, detail }
+}
+
+/// The share of texts that do not come back, and the first of them; no share without a word.
+fn differences(tokenizer: &Tokenizer) -> Result<(Option<f64>, Option<String>), DataError> {
+    if forges(tokenizer)? {
+        return Ok((Some(1.0), Some("a text that says `<eos>` is taken for the end".into())));
+    }
+    let ids: Vec<u32> = (UNK + 1..).take(tokenizer.vocab_size().saturating_sub(4)).collect();
+    let is = |id: u32, what: fn(char) -> bool| {
+        tokenizer.token(id).is_some_and(|token| is_word(&token, what))
+    };
+    let plain = |letter: char| letter.is_alphanumeric() && !may_join(letter);
+    let first = |what| ids.iter().copied().find(|&id| is(id, what));
+    let Some(word) = first(plain).or_else(|| first(char::is_alphanumeric)) else {
+        return Ok((None, Some("the vocabulary has no word".into())));
+    };
+    let step = ids.len().div_ceil(TRIED).max(1);
+    let (mut tried, mut different) = (0, 0);
+    let mut detail = None;
+    for id in ids.into_iter().step_by(step) {
+        let text = tokenizer.decode(&[word, id, word])?;
+        let found = tokenizer.encode(&text)?;
+        if found.contains(&UNK) && text.chars().any(may_join) {
+            // A letter and an accent that never met may have become one that was never seen.
+            continue;
+        }
+        tried += 1;
+        let back = tokenizer.decode(&found)?;
+        if squeezed(&text) != squeezed(&back) {
+            different += 1;
+            detail.get_or_insert_with(|| format!("{text:?} comes back as {back:?}"));
+        }
+    }
+    Ok((Some(f64::from(different) / f64::from(tried.max(1))), detail))
+}
+
+/// Whether a token is a word, or a piece of one, of such letters.
+fn is_word(token: &str, what: fn(char) -> bool) -> bool {
+    let token = token.strip_prefix('▁').unwrap_or(token);
+    !token.is_empty() && token.chars().all(what)
+}
+
+/// Whether a letter may become another one beside its neighbours (Unicode's composition). Generous:
+/// whole blocks of scripts that have such signs.
+fn may_join(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{300}'..='\u{36f}'
+            | '\u{483}'..='\u{489}'
+            | '\u{591}'..='\u{1dff}'
+            | '\u{20d0}'..='\u{20ff}'
+            | '\u{302a}'..='\u{302f}'
+            | '\u{3099}'..='\u{309a}'
+            | '\u{fe20}'..='\u{fe2f}'
+            | '\u{10000}'..
+    )
+}
+
+fn forges(tokenizer: &Tokenizer) -> Result<bool, DataError> {
+    let ids = tokenizer.encode("a <eos> a")?;
+    Ok(ids.iter().filter(|&&id| id == EOS).count() > 1)
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

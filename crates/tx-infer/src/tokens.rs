@@ -1,0 +1,197 @@
+//! A text as the model sees it, and which token is part of which word of the text.
+//!
+//! A word is what stands between white space, as `str::split_whitespace` has it: the unit in which
+//! people count, and word alignments too.
+
+use std::ops::Range;
+
+use tx_data::{
+    Tokenizer,
+    encode::cut,
+    special::{BOS, EOS},
+};
+
+use crate::error::InferError;
+
+/// A text as token ids, `<eos>` included, with the words that the tokens belong to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// What the model reads or writes, without `<bos>` where it only starts a target.
+    pub ids: Vec<u32>,
+    /// The tokens as they stand in the vocabulary.
+    pub tokens: Vec<String>,
+    /// For each token the word it is part of; none for special tokens and white space.
+    pub word_of: Vec<Option<usize>>,
+    /// The words of the text.
+    pub words: Vec<String>,
+}
+
+impl Tokens {
+    /// A text to be read, cut to `max_len` tokens.
+    ///
+    /// # Errors
+    ///
+    /// When the text cannot be tokenized.
+    pub fn of_source(
+        tokenizer: &Tokenizer,
+        text: &str,
+        max_len: usize,
+    ) -> Result<Self, InferError> {
+        Self::of_spans(tokenizer, text, tokenizer.encode_with_spans(text)?, max_len)
+    }
+
+    /// A text that is to have been written, cut to `max_len` tokens.
+    ///
+    /// # Errors
+    ///
+    /// When the text cannot be tokenized.
+    pub fn of_target(
+        tokenizer: &Tokenizer,
+        text: &str,
+        max_len: usize,
+    ) -> Result<Self, InferError> {
+        let mut spans = tokenizer.encode_with_spans(text)?;
+        if spans.first().is_some_and(|(id, _)| *id == BOS) {
+            spans.remove(0);
+        }
+        Self::of_spans(tokenizer, text, spans, max_len)
+    }
+
+    /// Ids that were found, with or without `<eos>`; it is added if `max_len` has room for it.
+    ///
+    /// # Errors
+    ///
+    /// When the ids cannot be made text.
+    pub fn of_hypothesis(
+        tokenizer: &Tokenizer,
+        ids: &[u32],
+        max_len: usize,
+    ) -> Result<Self, InferError> {
+        let mut ids = ids.to_vec();
+        if ids.last() != Some(&EOS) && ids.len() < max_len {
+            ids.push(EOS);
+        }
+        // The words of the text up to each token: what a token adds no letter to, it is no part of.
+        let mut word_of = Vec::with_capacity(ids.len());
+        let mut before = String::new();
+        for end in 1..=ids.len() {
+            let text = tokenizer.decode(&ids[..end])?;
+            let grew = text.trim() != before.trim();
+            let last = text.split_whitespace().count().checked_sub(1);
+            word_of.push(last.filter(|_| grew));
+            before = text;
+        }
+        let words = before.split_whitespace().map(str::to_owned).collect();
+        Ok(Self { tokens: names(tokenizer, &ids), ids, word_of, words })
+    }
+
+    /// Whether there is no word.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    fn of_spans(
+        tokenizer: &Tokenizer,
+        text: &str,
+        spans: Vec<(u32, Range<usize>)>,
+        max_len: usize,
+    ) -> Result<Self, InferError> {
+        let words = word_spans(text);
+        let (mut ids, mut word_of): (Vec<u32>, Vec<_>) = spans
+            .into_iter()
+            .map(|(id, span)| {
+                let word = words.iter().position(|word| share_bytes(word, &span));
+                (id, word.filter(|_| !is_space(tokenizer, id)))
+            })
+            .unzip();
+        if ids.len() > max_len {
+            cut(&mut ids, max_len);
+            word_of.truncate(max_len);
+            if let Some(last) = word_of.last_mut() {
+                *last = None;
+            }
+        }
+        let words = words.into_iter().map(|word| text[word].to_owned()).collect();
+        Ok(Self { tokens: names(tokenizer, &ids), ids, word_of, words })
+    }
+}
+
+fn names(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<String> {
+    ids.iter().map(|&id| tokenizer.token(id).unwrap_or_default()).collect()
+}
+
+/// Whether a token is the mark of a space alone, and so part of no word.
+fn is_space(tokenizer: &Tokenizer, id: u32) -> bool {
+    tokenizer.token(id).is_some_and(|token| token.trim_matches('▁').trim().is_empty())
+}
+
+/// Where the words of `text` are, in bytes.
+fn word_spans(text: &str) -> Vec<Range<usize>> {
+    let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
+    text.split_whitespace().map(|word| start(word)..start(word) + word.len()).collect()
+}
+
+fn share_bytes(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start.max(b.start) < a.end.min(b.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+
+    use super::*;
+
+    const TEXT: &str = "  Dov'è l'amico,\u{a0}  amico? ";
+
+    fn tokenizer(kind: TokenizerKind) -> Tokenizer {
+        let pairs = [SentencePair::new(TEXT, TEXT), SentencePair::new("amico è", "amico è")];
+        // Few merges: words are made of several pieces.
+        let config = TokenizerConfig { kind, vocab_size: 22, ..TokenizerConfig::default() };
+        Tokenizers::train(&config, &pairs).unwrap().target
+    }
+
+    /// The letters of each word, put together again from the tokens that are said to be part of it.
+    fn put_together(tokens: &Tokens) -> Vec<String> {
+        let mut words = vec![String::new(); tokens.words.len()];
+        for (token, word) in tokens.tokens.iter().zip(&tokens.word_of) {
+            if let Some(word) = word {
+                words[*word] += &token.replace(['▁', '\u{ffed}'], "");
+            }
+        }
+        words
+    }
+
+    #[test]
+    fn tokens_belong_to_the_words_of_the_text_whichever_way_they_come() {
+        for kind in [TokenizerKind::Word, TokenizerKind::Bpe, TokenizerKind::Character] {
+            let tokenizer = tokenizer(kind);
+            let read = Tokens::of_target(&tokenizer, TEXT, 99).unwrap();
+            assert_eq!(read.words, ["Dov'è", "l'amico,", "amico?"], "{kind:?}");
+            assert_eq!(put_together(&read), read.words, "{kind:?}: {read:?}");
+            assert_eq!(
+                (read.tokens.last().unwrap().as_str(), read.ids[0] == BOS),
+                ("<eos>", false)
+            );
+            assert_eq!(read.word_of.last(), Some(&None));
+
+            let found = Tokens::of_hypothesis(&tokenizer, &read.ids, 99).unwrap();
+            assert_eq!(found, read, "{kind:?}");
+            let unended = &read.ids[..read.ids.len() - 1];
+            assert_eq!(Tokens::of_hypothesis(&tokenizer, unended, 99).unwrap(), read, "{kind:?}");
+            // No room for `<eos>`: the decoder would read more places than the model has.
+            let full = Tokens::of_hypothesis(&tokenizer, unended, unended.len()).unwrap();
+            assert_eq!(full.ids, unended, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_and_words_never_seen_have_their_place() {
+        let tokenizer = tokenizer(TokenizerKind::Word);
+        let read = Tokens::of_source(&tokenizer, "amico 日本語 \u{1f600} amico è", 4).unwrap();
+        assert_eq!(read.tokens, ["<bos>", "amico", "<unk>", "<eos>"]);
+        assert_eq!(read.word_of, [None, Some(0), Some(1), None]);
+        assert_eq!(read.words.len(), 5);
+        let nothing = Tokens::of_source(&tokenizer, " \t ", 4).unwrap();
+        assert!(nothing.is_empty() && nothing.ids == [BOS, EOS]);
+    }
+}

@@ -1,0 +1,197 @@
+//! Pairs from Parquet: a struct column such as `translation { en, it }`, or two text columns.
+//!
+//! Only the two columns that are needed are read, a thousand rows at a time. The library that reads
+//! them may panic on hostile files; a panic here is an error like any other.
+
+use std::{
+    fs::File,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use parquet::{
+    basic::Type,
+    column::reader::{ColumnReader, ColumnReaderImpl},
+    data_type::{ByteArray, ByteArrayType},
+    errors::ParquetError,
+    file::reader::{FileReader, SerializedFileReader},
+};
+
+use super::{
+    columns::Columns,
+    error::{Place, SourceError},
+    input::Limits,
+    read::Pairs,
+};
+use crate::{error::DataError, pair::SentencePair};
+
+/// Rows read at once.
+const BATCH_ROWS: usize = 1_024;
+
+/// Opens a Parquet file.
+pub(super) fn parquet(
+    file: File,
+    place: Place,
+    columns: &Columns,
+    limits: Limits,
+) -> Result<Pairs, DataError> {
+    let mut table = guarded(&place, || Table::open(file, &place, columns, limits))?;
+    Ok(Box::new(std::iter::from_fn(move || {
+        if table.ended {
+            return None;
+        }
+        let place = place.clone();
+        let next = guarded(&place, || table.next(&place));
+        table.ended = !matches!(next, Ok(Some(_)));
+        next.map_err(DataError::from).transpose()
+    })))
+}
+
+fn guarded<T>(
+    place: &Place,
+    work: impl FnOnce() -> Result<T, SourceError>,
+) -> Result<T, SourceError> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(place.clone().malformed("it is no Parquet file that can be read")))
+}
+
+/// The two columns of a file.
+struct Table {
+    reader: SerializedFileReader<File>,
+    sides: [usize; 2],
+    row_group: usize,
+    open: Option<[Column; 2]>,
+    /// Rows given so far.
+    row: u64,
+    ended: bool,
+}
+
+impl Table {
+    fn open(
+        file: File,
+        place: &Place,
+        columns: &Columns,
+        limits: Limits,
+    ) -> Result<Self, SourceError> {
+        let reader =
+            SerializedFileReader::new(file).map_err(|error| failure(&error, place.clone()))?;
+        let schema = reader.metadata().file_metadata().schema_descr();
+        let usable = schema.columns().iter().enumerate().filter(|(_, column)| {
+            column.physical_type() == Type::BYTE_ARRAY && column.max_rep_level() == 0
+        });
+        let (indices, names): (Vec<usize>, Vec<String>) =
+            usable.map(|(index, column)| (index, column.path().parts().join("."))).unzip();
+        let (source, target) =
+            columns.among(&names).map_err(|problem| place.clone().malformed(problem))?;
+        let sides = [indices[source], indices[target]];
+        for group in reader.metadata().row_groups() {
+            for side in sides {
+                let column = group.columns().get(side);
+                let bytes = column.map_or(0, |column| column.uncompressed_size());
+                if !(0..=limits.expanded_bytes as i64).contains(&bytes) {
+                    let problem = format!("a column says that it expands to {bytes} bytes");
+                    return Err(place.clone().malformed(problem));
+                }
+            }
+        }
+        Ok(Self { reader, sides, row_group: 0, open: None, row: 0, ended: false })
+    }
+
+    fn next(&mut self, place: &Place) -> Result<Option<SentencePair>, SourceError> {
+        let here = |row: u64| place.row(row + 1);
+        loop {
+            if self.open.is_none() {
+                if self.row_group == self.reader.num_row_groups() {
+                    return Ok(None);
+                }
+                let failed = |error: ParquetError| failure(&error, here(self.row));
+                let group = self.reader.get_row_group(self.row_group).map_err(failed)?;
+                let schema = self.reader.metadata().file_metadata().schema_descr();
+                let column = |side: usize| {
+                    let present = schema.column(side).max_def_level();
+                    Column::open(group.get_column_reader(side)?, present)
+                };
+                let [source, target] = self.sides;
+                self.open =
+                    Some([column(source).map_err(failed)?, column(target).map_err(failed)?]);
+                self.row_group += 1;
+            }
+            let Some([source, target]) = &mut self.open else { continue };
+            let row = self.row;
+            let text = |column: &mut Column| {
+                column.next().map_err(|problem| match problem {
+                    Problem::Library(error) => failure(&error, here(row)),
+                    Problem::Utf8 => here(row).malformed("text is not valid UTF-8"),
+                })
+            };
+            match (text(source)?, text(target)?) {
+                (Some(source), Some(target)) => {
+                    self.row += 1;
+                    return Ok(Some(SentencePair { source, target }));
+                }
+                (None, None) => self.open = None,
+                _ => {
+                    return Err(here(row).malformed("source and target differ in length"));
+                }
+            }
+        }
+    }
+}
+
+fn failure(error: &ParquetError, place: Place) -> SourceError {
+    place.malformed(error.to_string())
+}
+
+enum Problem {
+    Library(ParquetError),
+    Utf8,
+}
+
+/// One column of one row group.
+struct Column {
+    reader: ColumnReaderImpl<ByteArrayType>,
+    /// The level of a value that is there; less is null.
+    present: i16,
+    levels: Vec<i16>,
+    values: std::vec::IntoIter<ByteArray>,
+    at: usize,
+}
+
+impl Column {
+    fn open(reader: ColumnReader, present: i16) -> Result<Self, ParquetError> {
+        let ColumnReader::ByteArrayColumnReader(reader) = reader else {
+            return Err(ParquetError::General("a text column is none".into()));
+        };
+        Ok(Self { reader, present, levels: Vec::new(), values: Vec::new().into_iter(), at: 0 })
+    }
+
+    /// The next text; an empty one for null; none at the end.
+    fn next(&mut self) -> Result<Option<String>, Problem> {
+        if self.at == self.levels.len() {
+            self.levels.clear();
+            self.at = 0;
+            let mut values = Vec::new();
+            let levels = (self.present > 0).then_some(&mut self.levels);
+            let (rows, _, _) = self
+                .reader
+                .read_records(BATCH_ROWS, levels, None, &mut values)
+                .map_err(Problem::Library)?;
+            if self.present == 0 {
+                self.levels.resize(rows, 0);
+            }
+            self.values = values.into_iter();
+            if self.levels.is_empty() {
+                return Ok(None);
+            }
+        }
+        let level = self.levels[self.at];
+        self.at += 1;
+        if level < self.present {
+            return Ok(Some(String::new()));
+        }
+        let Some(value) = self.values.next() else {
+            return Err(Problem::Library(ParquetError::General("a column ends too early".into())));
+        };
+        let text = std::str::from_utf8(value.data()).map_err(|_| Problem::Utf8)?;
+        Ok(Some(text.to_owned()))
+    }
+}

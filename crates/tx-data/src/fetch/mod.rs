@@ -326,4 +326,4 @@ fn cached(entry: &Entry, remote: &Remote) -> Result<Option<Cached>, FetchError> 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,7 +1,7 @@
 //! The fetcher before a server that misbehaves: the right bytes or a clear error, and never
 //! anything else in the cache.
 
-mod server;
+pub(crate) mod server;
 
 use std::{fs, sync::Arc, thread, time::Instant};
 

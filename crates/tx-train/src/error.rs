@@ -176,7 +176,9 @@ impl TrainError {
                 nearest.as_ref().map(|name| format!("did you mean `{name}`?"))
             }
             Self::Problems { problems } if problems.iter().any(|p| p.contains("`train_file`")) => {
-                fixed("name the files with `--source` and `--target`, or in a `--config` file")
+                fixed(
+                    "name the files with `--source` and `--target`, or `--file`, or in a `--config` file",
+                )
             }
             Self::NoTerminal => fixed("leave out `--tui`: there is a line for each validation"),
             Self::RunExists { path } => Some(format!(

@@ -296,6 +296,28 @@ fn a_killed_fetch_is_gone_on_with() {
     assert_eq!(last.header("range"), Some("bytes=20000-"));
 }
 
+#[test]
+fn a_proxy_of_the_environment_is_used_unless_it_is_told_not_to() {
+    let world = World::new();
+    // A tunnel that answers by itself; the wait leaves time to read before the connection ends.
+    world.server.on("far.invalid:80", |_, _| {
+        let open = Act::Send(b"HTTP/1.1 200 OK\r\n\r\n".to_vec());
+        let pause = Act::Wait(Duration::from_millis(300));
+        let answer = Act::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na\tb\n".to_vec());
+        vec![open, pause.clone(), answer, pause]
+    });
+    let arguments = ["fetch", "http://far.invalid/pairs.tsv", "--source", "en", "--target", "it"];
+    let fetch = |no_proxy: &str| {
+        let mut command = world.command(&[&arguments[..], &["--retries", "0"]].concat());
+        command.env("HTTP_PROXY", &world.server.url).env("NO_PROXY", no_proxy);
+        finish(command.output().unwrap())
+    };
+    fetch("far.invalid").failed(1, &["cannot fetch `pairs.tsv`"]);
+    assert_eq!(world.server.seen().len(), 0);
+    let run = fetch("near.invalid");
+    assert_eq!(fs::read(run.stdout.trim_end()).unwrap_or_default(), b"a\tb\n", "{}", run.stderr);
+}
+
 fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()

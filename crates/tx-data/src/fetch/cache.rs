@@ -52,6 +52,7 @@ pub(super) struct PartRecord {
     pub etag: Option<String>,
     pub last_modified: Option<String>,
     pub total: Option<u64>,
+    pub next: Option<String>,
 }
 
 impl PartRecord {

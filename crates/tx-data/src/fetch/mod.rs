@@ -33,8 +33,6 @@ pub struct Remote {
     pub sha256: Option<String>,
     /// What to send as `Authorization: Bearer`; never sent on to another host.
     pub token: Option<String>,
-    /// Whether it is asked for as data for programs, such as a list of files.
-    pub is_list: bool,
 }
 
 impl Remote {
@@ -49,7 +47,6 @@ impl Remote {
             size: None,
             sha256: None,
             token: None,
-            is_list: false,
         }
     }
 }
@@ -214,7 +211,8 @@ impl Fetcher {
         let entry = self.cache.entry(remote);
         let anew = self.mode == Mode::Refresh;
         match cached(&entry, remote) {
-            Ok(Some(cached)) if !anew => return Ok(cached),
+            // A file that is known by its hash cannot have changed.
+            Ok(Some(cached)) if !anew || remote.sha256.is_some() => return Ok(cached),
             Err(error) if self.mode == Mode::Offline => return Err(error),
             _ => {}
         }

@@ -275,6 +275,18 @@ fn redirects_are_followed_and_loops_are_not() {
 }
 
 #[test]
+fn a_transfer_goes_on_behind_a_redirect() {
+    let bench = Bench::new();
+    bench.server.on("/a", |_, _| status("302 Found", "Location: /store?signed=1\r\n"));
+    bench.server.on("/store?signed=1", |seen, nth| match nth {
+        0 => truncated(&body(), 40_000, "\"v1\""),
+        _ => good(seen, &body(), "\"v1\""),
+    });
+    assert_eq!(bench.get("/a").unwrap(), body());
+    assert_eq!(bench.server.seen()[3].header("range"), Some("bytes=40000-"));
+}
+
+#[test]
 fn a_token_is_sent_and_not_sent_on_to_another_host() {
     let bench = Bench::new();
     let other = Server::new();

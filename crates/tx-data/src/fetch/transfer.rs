@@ -1,8 +1,10 @@
 //! One attempt to get a file from one address.
 
 use std::{
-    fs::File,
+    env,
+    fs::{self, File},
     io::{self, Read, Seek, SeekFrom, Write},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -10,6 +12,7 @@ use ureq::{
     Agent, Body,
     config::RedirectAuthHeaders,
     http::{Response, StatusCode, header},
+    tls::{PemItem, RootCerts, TlsConfig, parse_pem},
 };
 
 use super::{
@@ -69,7 +72,6 @@ struct Offer {
     /// Whether the end of what comes can be told from a broken connection.
     delimited: bool,
     record: PartRecord,
-    next: Option<String>,
     is_page: bool,
 }
 
@@ -86,12 +88,11 @@ impl Transfer<'_> {
             let validator = begun.validator().filter(|_| have > 0);
             let response = self.request(address, have, validator)?;
             let offer = self.offer(address, &response, have, &begun)?;
-            let next = offer.next.clone();
             self.receive(response, &offer)?;
-            return self.check(address, offer.is_page, next);
+            return self.check(address, offer.is_page, offer.record.next);
         }
         // Everything had come, but not been checked.
-        self.check(address, false, None)
+        self.check(address, false, begun.next)
     }
 
     fn request(
@@ -102,6 +103,7 @@ impl Transfer<'_> {
     ) -> Result<Response<Body>, Failure> {
         let patience = self.patience;
         let agent: Agent = Agent::config_builder()
+            .tls_config(TlsConfig::builder().root_certs(roots(address)?).build())
             .user_agent(concat!("tx/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
             .http_status_as_error(false)
@@ -185,9 +187,9 @@ impl Transfer<'_> {
             etag: text(header::ETAG),
             last_modified: text(header::LAST_MODIFIED),
             total,
+            next: text(header::LINK).as_deref().and_then(next_page),
         };
-        let next = text(header::LINK).as_deref().and_then(next_page);
-        Ok(Offer { start, total, delimited, record, next, is_page })
+        Ok(Offer { start, total, delimited, record, is_page })
     }
 
     /// Writes what comes behind what is there.
@@ -306,6 +308,29 @@ impl Transfer<'_> {
     }
 }
 
+/// Whom to trust with `https`: the certificates in `SSL_CERT_FILE`, or else Mozilla's.
+fn roots(address: &str) -> Result<RootCerts, Failure> {
+    let named = env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty());
+    let Some(path) = named.filter(|_| address.starts_with("https://")) else {
+        return Ok(RootCerts::WebPki);
+    };
+    let unusable = |problem: String| {
+        let path = Path::new(&path).display();
+        for_good(format!("`SSL_CERT_FILE` names `{path}`: {problem}"))
+    };
+    let pem = fs::read(&path).map_err(|error| unusable(error.to_string()))?;
+    let mut certificates = Vec::new();
+    for item in parse_pem(&pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|e| unusable(e.to_string()))? {
+            certificates.push(certificate);
+        }
+    }
+    if certificates.is_empty() {
+        return Err(unusable("it holds no certificate".into()));
+    }
+    Ok(RootCerts::from(certificates))
+}
+
 /// What a status other than success means.
 fn refusal(status: StatusCode, retry_after: Option<String>, remote: &Remote) -> Failure {
     let problem = format!("the server answers {status}");
@@ -340,7 +365,7 @@ fn next_page(text: &str) -> Option<String> {
     })
 }
 
-fn begins_as_page(path: &std::path::Path) -> bool {
+fn begins_as_page(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut head));
     let head = String::from_utf8_lossy(&head).trim_start().to_lowercase();

@@ -4,8 +4,10 @@
 //! them may panic on hostile files; a panic here is an error like any other.
 
 use std::{
+    cell::Cell,
     fs::File,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
+    sync::Once,
 };
 
 use parquet::{
@@ -46,12 +48,33 @@ pub(super) fn parquet(
     })))
 }
 
+thread_local! {
+    /// Whether a panic of this thread will become an error, and so need not be told.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes a panic in `work` an error, and keeps it from standard error.
 fn guarded<T>(
     place: &Place,
     work: impl FnOnce() -> Result<T, SourceError>,
 ) -> Result<T, SourceError> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(place.clone().malformed("it is no Parquet file that can be read")))
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(false);
+    result.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(place.clone().malformed(format!("the Parquet library gave up on it: {text}")))
+    })
 }
 
 /// The two columns of a file.

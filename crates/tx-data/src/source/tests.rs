@@ -72,7 +72,7 @@ fn fails(path: &Path, options: &ReadOptions, words: &[&str]) -> DataError {
 }
 
 /// What every file of these tests says.
-fn expected() -> Vec<SentencePair> {
+pub(super) fn expected() -> Vec<SentencePair> {
     vec![
         SentencePair::new("Hello, \"you\" & <b>!", "Ciao, \"tu\" & <b>!"),
         SentencePair::new("Where is the cat?", "Dov'è il gatto?"),
@@ -80,11 +80,11 @@ fn expected() -> Vec<SentencePair> {
     ]
 }
 
-fn tsv() -> String {
+pub(super) fn tsv() -> String {
     expected().iter().map(|pair| format!("{}\t{}\tnote\n", pair.source, pair.target)).collect()
 }
 
-fn csv_with(separator: &str, header: &str) -> String {
+pub(super) fn csv_with(separator: &str, header: &str) -> String {
     let quote = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let mut text = header.to_owned();
     for pair in expected() {
@@ -94,12 +94,12 @@ fn csv_with(separator: &str, header: &str) -> String {
     text
 }
 
-fn jsonl() -> String {
+pub(super) fn jsonl() -> String {
     let line = |pair: &SentencePair| serde_json::json!({"id": "1", "translation": {"en": pair.source, "it": pair.target}});
     expected().iter().map(|pair| format!("{}\n", line(pair))).collect()
 }
 
-fn tmx() -> String {
+pub(super) fn tmx() -> String {
     let escape =
         |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE tmx SYSTEM \
@@ -153,7 +153,7 @@ fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// The ways in which bytes may be packed.
-fn packings(name: &str, bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+pub(super) fn packings(name: &str, bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let about: &[u8] = b"about these files\n";
     let members = [("_about.txt", about), (name, bytes)];
     let packed_name = format!("deep/er/{name}.gz");

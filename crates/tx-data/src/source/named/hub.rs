@@ -89,7 +89,6 @@ fn files(
         name: "tree.json".into(),
         addresses: vec![format!("{}{query}", endpoints.hub)],
         token: endpoints.token.clone(),
-        is_list: true,
         ..Remote::at(&format!("{HUB}{query}"))
     };
     let mut found = Vec::new();
@@ -135,7 +134,6 @@ fn converted(
         name: "parquet.json".into(),
         addresses: vec![format!("{}{query}", endpoints.hub)],
         token: endpoints.token.clone(),
-        is_list: true,
         ..Remote::at(&format!("{HUB}{query}"))
     };
     let (value, _) = list(&remote, fetcher)?;

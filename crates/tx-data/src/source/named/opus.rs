@@ -66,7 +66,6 @@ fn newest(
     let remote = Remote {
         name: format!("{corpus}.{first}-{second}.json"),
         addresses: vec![format!("{}{query}", endpoints.opus_api)],
-        is_list: true,
         ..Remote::at(&format!("{API}{query}"))
     };
     let (value, _) = list(&remote, fetcher)?;

@@ -2,7 +2,13 @@
 
 use tempfile::TempDir;
 
-use super::{super::input::Limits, *};
+use super::{
+    super::{
+        input::Limits,
+        tests::{csv_with, expected, jsonl, packings, tmx, tsv},
+    },
+    *,
+};
 use crate::{
     fetch::{
         Cache, Patience,
@@ -314,6 +320,22 @@ fn an_address_is_a_name() {
     let name = format!("{}/x/pairs.zip!b.tsv", world.server.url);
     let pairs = world.read(&request(&name, "en", "it"), Part::Training);
     assert_eq!(pairs, [SentencePair::new("two", "due")]);
+}
+
+#[test]
+fn every_format_in_every_packing_is_served() {
+    let world = World::new();
+    let texts = [tsv(), csv_with(",", "en,it\n"), jsonl(), tmx()];
+    for (format, text) in texts.iter().enumerate() {
+        for (index, (packing, bytes)) in packings("pairs", text.as_bytes()).into_iter().enumerate()
+        {
+            let path = format!("/{format}/{index}");
+            world.server.file(&path, bytes);
+            let name = format!("{}{path}", world.server.url);
+            let pairs = world.read(&request(&name, "en", "it"), Part::Training);
+            assert_eq!(pairs, expected(), "{format}, {packing}");
+        }
+    }
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Lines {
         let failed = |source| DataError::Read { path: self.path.clone(), source };
         match read.map_err(failed)? as u64 {
             0 => return Ok(None),
-            ..=LONGEST_LINE => {}
+            1..=LONGEST_LINE => {}
             _ => {
                 let text = format!("line {} is longer than {LONGEST_LINE} bytes", self.number);
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidData, text)));

@@ -35,5 +35,6 @@ mod tmx;
 #[cfg(feature = "sources")]
 pub mod error;
 
-#[cfg(all(test, feature = "sources"))]
+#[cfg(test)]
+#[cfg(feature = "sources")]
 mod tests;

@@ -224,7 +224,6 @@ fn parquet_with_text_columns_is_read_whatever_its_codec() {
         }
     }
     let path = Path::new(FIXTURES).join("flat.none.parquet");
-    let words = ["flat.none.parquet`: no column for the source (languages en and fr)"];
     let wrong = ReadOptions {
         columns: Columns { source: Some("fr".into()), ..Columns::default() },
         ..languages("en", "fr")
@@ -232,7 +231,6 @@ fn parquet_with_text_columns_is_read_whatever_its_codec() {
     fails(&path, &wrong, &["there is no column `fr`, but de, en"]);
     // Two text columns are the two sides, whatever they are called; one that is named is itself.
     assert_eq!(read(&path, &languages("en", "fr")).unwrap()[0].target, "Satz 0");
-    let _ = words;
 }
 
 #[test]

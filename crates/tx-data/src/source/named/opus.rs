@@ -37,7 +37,7 @@ pub(super) fn find(
         None => newest(corpus, first, second, fetcher, endpoints)?,
     };
     let path = format!("OPUS-{corpus}/{version}/moses/{first}-{second}.txt.zip");
-    let remote = at(OBJECTS, &[endpoints.opus.clone()], &path);
+    let remote = at(OBJECTS, std::slice::from_ref(&endpoints.opus), &path);
     Ok(Corpus {
         title: format!("{}, version {version}", title(request)),
         licence: format!("as stated at opus.nlpl.eu/{corpus}, and in the archive"),

@@ -1,7 +1,7 @@
 //! Where sentence pairs come from.
 //!
 //! [`generated`] and [`phrasebook`] make them, [`local`] reads text files. With the feature
-//! `sources`, [`mod@read`] reads any format, packed or not, and [`named`] knows corpora by name.
+//! `sources`, `read` reads any format, packed or not, and `named` knows corpora by name.
 
 pub mod generated;
 pub mod local;

@@ -161,6 +161,10 @@ pub struct Fetcher {
 /// An attempt that brought at least so many bytes does not count as failed.
 const PROGRESS: u64 = 1 << 20;
 
+/// What to do about trouble that may pass.
+const LATER: &str = "what has come is kept, and gone on with next time; `HTTPS_PROXY` names a \
+                     proxy, and a file fetched by other means can be read with `--file`";
+
 impl Fetcher {
     /// A fetcher that says nothing.
     pub fn new(cache: Cache, mode: Mode) -> Self {
@@ -255,10 +259,13 @@ impl Fetcher {
                     return Ok(Cached { path: entry.data(), record, fetched: true });
                 }
                 Err(Failure::Here(error)) => return Err(error),
-                Err(Failure::Passing { problem, .. }) => problems.push((address, problem)),
+                Err(Failure::Passing { problem, .. }) => {
+                    problems.push((address, problem));
+                    hint = hint.or(Some(LATER));
+                }
                 Err(Failure::Final { problem, hint: try_this }) => {
                     problems.push((address, problem));
-                    hint = hint.or(try_this);
+                    hint = try_this.or(hint);
                 }
             }
             if let Some((address, problem)) = problems.last()
@@ -287,7 +294,10 @@ impl Fetcher {
             let gained = transfer.entry.begun().1.saturating_sub(before);
             failed = if gained >= PROGRESS { 0 } else { failed + 1 };
             if failed > self.patience.retries {
-                let problem = format!("{problem}, after {failed} attempts");
+                let problem = match failed {
+                    1 => problem,
+                    _ => format!("{problem}, after {failed} attempts"),
+                };
                 return Err(Failure::Passing { problem, wait: None });
             }
             let backoff =

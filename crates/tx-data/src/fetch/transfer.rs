@@ -126,8 +126,8 @@ impl Transfer<'_> {
         request.call().map_err(|error| {
             let problem = error.to_string();
             match error {
-                ureq::Error::Io(_)
-                | ureq::Error::Timeout(_)
+                ureq::Error::Io(error) => passing(error.to_string()),
+                ureq::Error::Timeout(_)
                 | ureq::Error::Protocol(_)
                 | ureq::Error::ConnectionFailed => passing(problem),
                 _ => for_good(problem),

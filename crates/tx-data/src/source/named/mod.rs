@@ -342,7 +342,10 @@ fn manythings(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchE
         ("eng", other) | (other, "eng") if other != "eng" => other,
         _ => {
             return Err(unknown(
-                format!("ManyThings has English and another language, not {}", title(request)),
+                format!(
+                    "ManyThings has English and another language, not {} and {}",
+                    request.source, request.target
+                ),
                 Some("`opus:Tatoeba` has pairs without English"),
             ));
         }

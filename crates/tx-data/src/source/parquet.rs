@@ -6,16 +6,18 @@
 use std::{
     cell::Cell,
     fs::File,
+    io::{self, BufReader, Read},
     panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
     sync::Once,
 };
 
+use bytes::Bytes;
 use parquet::{
     basic::Type,
     column::reader::{ColumnReader, ColumnReaderImpl},
     data_type::{ByteArray, ByteArrayType},
     errors::ParquetError,
-    file::reader::{FileReader, SerializedFileReader},
+    file::reader::{ChunkReader, FileReader, Length, SerializedFileReader},
 };
 
 use super::{
@@ -28,6 +30,9 @@ use crate::{error::DataError, pair::SentencePair};
 
 /// Rows read at once.
 const BATCH_ROWS: usize = 1_024;
+
+/// A header is read at the end of the file so often at most.
+const MOST_ENDS: u8 = 8;
 
 /// Opens a Parquet file.
 pub(super) fn parquet(
@@ -77,9 +82,53 @@ fn guarded<T>(
     })
 }
 
+/// A file of which nobody reads on behind its end.
+///
+/// A damaged page header may say that two thousand million numbers follow; the library passes over
+/// them one by one, and the end of the file does not stop it.
+struct Disk(File);
+
+impl Length for Disk {
+    fn len(&self) -> u64 {
+        Length::len(&self.0)
+    }
+}
+
+impl ChunkReader for Disk {
+    type T = Ending;
+
+    fn get_read(&self, start: u64) -> Result<Ending, ParquetError> {
+        Ok(Ending { inner: self.0.get_read(start)?, ends: 0 })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+/// Ends with an error when it is read again and again at its end.
+struct Ending {
+    inner: BufReader<File>,
+    ends: u8,
+}
+
+impl Read for Ending {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        if read == 0 && !buffer.is_empty() {
+            self.ends += 1;
+            if self.ends > MOST_ENDS {
+                let text = "a page header goes on behind the end of the file";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+            }
+        }
+        Ok(read)
+    }
+}
+
 /// The two columns of a file.
 struct Table {
-    reader: SerializedFileReader<File>,
+    reader: SerializedFileReader<Disk>,
     sides: [usize; 2],
     row_group: usize,
     open: Option<[Column; 2]>,
@@ -95,8 +144,8 @@ impl Table {
         columns: &Columns,
         limits: Limits,
     ) -> Result<Self, SourceError> {
-        let reader =
-            SerializedFileReader::new(file).map_err(|error| failure(&error, place.clone()))?;
+        let reader = SerializedFileReader::new(Disk(file))
+            .map_err(|error| failure(&error, place.clone()))?;
         let schema = reader.metadata().file_metadata().schema_descr();
         let usable = schema.columns().iter().enumerate().filter(|(_, column)| {
             column.physical_type() == Type::BYTE_ARRAY && column.max_rep_level() == 0

@@ -135,6 +135,17 @@ fn names_that_lead_out_and_links_are_left_out() {
     assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
 }
 
+/// Found by `a_hundred_thousand_changed_files_do_no_harm`; it took half an hour and more.
+#[test]
+fn a_parquet_header_without_end_is_an_error() {
+    let path = Path::new(FIXTURES).join("endless_header.parquet");
+    let begun = std::time::Instant::now();
+    for (source, target) in [("en", "de"), ("de", "en"), ("en", "it")] {
+        assert!(read(&path, &languages(source, target)).is_err());
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+}
+
 #[test]
 fn archives_that_lie_are_refused() {
     let folder = Folder::new();

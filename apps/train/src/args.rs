@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use tx_infer::device::DeviceName;
 use tx_train::config::Interval;
 
+use crate::fetch::FetchArgs;
+
 /// Train a translation model
 ///
 /// Without arguments, trains the recipe `phrasebook`: a small English-Italian model, offline, in
@@ -21,6 +23,8 @@ Examples:
   train                                     English-Italian phrases, offline
   train --recipe reverse --set train.epochs=3
   train --source a.de.gz --target a.en.gz --valid-source v.de.gz --valid-target v.en.gz
+  train --file pairs.tmx --set data.source_language=en --set data.target_language=it
+  train --recipe opus-books --fetch
   train --resume runs/phrasebook --set train.epochs=10"
 )]
 pub struct Cli {
@@ -43,6 +47,7 @@ pub enum Command {
         /// Name of the recipe
         recipe: String,
     },
+    Fetch(FetchArgs),
     /// List the devices that this program can train on
     Devices,
     /// Write the page of a run, report.html, anew from what the run has noted
@@ -98,7 +103,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHICH", value_parser = ["old", "new"])]
     pub take: Option<String>,
 
-    /// Text file with the source side of the training pairs, plain or gzip
+    /// Text file with the source side of the training pairs; plain, gzip, zstd, or in an archive
+    /// as ARCHIVE!MEMBER
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "target")]
     pub source: Option<PathBuf>,
 
@@ -109,6 +115,16 @@ pub struct RunArgs {
     /// File with both sides of the training pairs, separated by a tab
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "source")]
     pub tsv: Option<PathBuf>,
+
+    /// File with both sides of the training pairs: TSV, CSV, JSON lines, Parquet or TMX; plain,
+    /// gzip, zstd, or in an archive as ARCHIVE!MEMBER; - is standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["source", "tsv"]
+    )]
+    pub file: Option<PathBuf>,
 
     /// Source side of the validation pairs [default: a tenth of the training pairs is set aside]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "valid_target")]
@@ -126,6 +142,19 @@ pub struct RunArgs {
         conflicts_with = "valid_source"
     )]
     pub valid_tsv: Option<PathBuf>,
+
+    /// File with both sides of the validation pairs, as with --file
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["valid_source", "valid_tsv"]
+    )]
+    pub valid_file: Option<PathBuf>,
+
+    /// Fetch the corpus that the recipe names, if it is not in the cache (see `train fetch`)
+    #[arg(long)]
+    pub fetch: bool,
 
     /// Folder for the run, which must not hold one yet [default: runs/RECIPE]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -2,6 +2,7 @@
 
 mod allocator;
 mod args;
+mod fetch;
 mod run;
 
 use std::{
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Some(Command::Config { recipe }) => {
             Recipe::find(&recipe).map_err(Into::into).and_then(|recipe| print(recipe.toml))
         }
+        Some(Command::Fetch(args)) => fetch::fetch(args).and_then(|output| print(&output)),
         Some(Command::Devices) => print(&devices()),
         Some(Command::Report { run }) => tx_train::report::write(&run)
             .map_err(Into::into)

@@ -14,7 +14,10 @@ use burn::tensor::Device;
 use clap::{CommandFactory, error::ErrorKind};
 use tx_train::{Layers, Outcome, ResumeFrom, Take, TrainError, Trainer, Which, progress::Show};
 
-use crate::args::{Cli, RunArgs};
+use crate::{
+    args::{Cli, RunArgs},
+    fetch,
+};
 
 /// Trains, and says what to do with the result.
 pub fn train(args: RunArgs) -> anyhow::Result<()> {
@@ -48,13 +51,18 @@ pub fn train(args: RunArgs) -> anyhow::Result<()> {
             let mut layers = match (&args.config, &args.recipe) {
                 (Some(path), _) => Layers::file(path)?,
                 (None, Some(name)) => Layers::recipe(name)?,
-                (None, None) if args.source.is_some() || args.tsv.is_some() => {
+                (None, None)
+                    if [&args.source, &args.tsv, &args.file].into_iter().any(Option::is_some) =>
+                {
                     Layers::recipe("small")?
                 }
                 (None, None) => Layers::recipe("phrasebook")?,
             };
             lay(&args, &mut layers)?;
             let config = layers.finish()?;
+            if args.fetch {
+                fetch::fetch_for(&config.data, args.quiet)?;
+            }
             let name = config.recipe.clone().unwrap_or_else(|| "custom".into());
             let run = args.run.clone().unwrap_or_else(|| PathBuf::from("runs").join(name));
             Trainer::new(config, run, device)
@@ -111,6 +119,8 @@ fn lay(args: &RunArgs, layers: &mut Layers) -> Result<(), TrainError> {
         ("data.valid_source", &args.valid_source),
         ("data.valid_target", &args.valid_target),
         ("data.valid_tsv", &args.valid_tsv),
+        ("data.train_file", &args.file),
+        ("data.valid_file", &args.valid_file),
     ];
     for (key, path) in files {
         if let Some(path) = path {

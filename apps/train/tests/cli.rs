@@ -24,11 +24,17 @@ mod cli {
     mod usage;
     // What can be wrong with files and folders ends with 1, never with a panic.
     mod failing;
+    // Corpora by name, from a server on this machine.
+    mod fetching;
     // From two text files to a bundle that translates.
     mod training;
     // A run that was stopped and went on is the run that was not stopped.
     mod resuming;
 }
+
+#[allow(dead_code, reason = "the fetcher's own tests need more of it")]
+#[path = "../../../crates/tx-data/src/fetch/tests/server.rs"]
+mod server;
 
 /// Sizes that train in a second.
 const TINY: [&str; 14] = [

@@ -90,6 +90,16 @@ pub enum DataError {
         problem: String,
     },
 
+    /// A file that pairs are read from is not as it should be.
+    #[cfg(feature = "sources")]
+    #[error(transparent)]
+    Source(#[from] crate::source::error::SourceError),
+
+    /// A file could not be fetched, or is not in the cache.
+    #[cfg(feature = "sources")]
+    #[error(transparent)]
+    Fetch(#[from] crate::fetch::FetchError),
+
     /// The `tokenizers` library refused a text or a vocabulary.
     #[error("the tokenizer failed")]
     Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -107,6 +117,10 @@ impl DataError {
             }
             Self::Columns { .. } => Some("source and target go in the first two columns"),
             Self::NoPairs { .. } => Some("raise `data.max_len`, or look at the files"),
+            #[cfg(feature = "sources")]
+            Self::Source(error) => error.hint(),
+            #[cfg(feature = "sources")]
+            Self::Fetch(error) => error.hint(),
             _ => None,
         }
     }

@@ -1,7 +1,8 @@
 //! Parallel text to padded batches of token ids.
 //!
 //! The road of a sentence pair, one module a step:
-//! [`source`] reads or generates it, [`split`] sets some aside for validation, [`tokenizer`] turns
+//! [`source`] reads or generates it (and, with the feature `sources`, `fetch` brings its file),
+//! [`split`] sets some aside for validation, [`tokenizer`] turns
 //! text into ids and back, [`encode`] applies it to a corpus and treats what does not fit,
 //! [`sampler`] puts sentences of like length together, [`batch`] pads them and shifts the target by
 //! one, [`mask`] says what must not be seen, [`loader`] hands all that to Burn.
@@ -24,6 +25,8 @@
 //! # Ok::<(), tx_data::DataError>(())
 //! ```
 
+#[cfg(feature = "sources")]
+pub mod fetch;
 pub mod pair;
 pub mod source;
 pub mod split;

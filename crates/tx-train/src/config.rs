@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tx_data::{BatchSize, Grouping, LongPolicy, TokenizerConfig};
+use tx_data::{
+    BatchSize, Grouping, LongPolicy, TokenizerConfig,
+    source::{format::Format, named},
+};
 use tx_model::ModelConfig;
 
 use crate::schedule::Schedule;
@@ -34,10 +37,10 @@ pub struct TrainConfig {
 }
 
 /// Where sentence pairs come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub enum DataSource {
-    /// Text files named by `train-source` and so on.
+    /// Files named by `train_source` and so on.
     Files,
     /// One pair of four words.
     Toy,
@@ -45,6 +48,32 @@ pub enum DataSource {
     Reverse,
     /// A generated English–Italian phrase grammar.
     Phrasebook,
+    /// A corpus that is fetched, by its name: see [`named`].
+    Named(String),
+}
+
+impl From<String> for DataSource {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "files" => Self::Files,
+            "toy" => Self::Toy,
+            "reverse" => Self::Reverse,
+            "phrasebook" => Self::Phrasebook,
+            _ => Self::Named(name),
+        }
+    }
+}
+
+impl From<DataSource> for String {
+    fn from(source: DataSource) -> Self {
+        match source {
+            DataSource::Files => "files".into(),
+            DataSource::Toy => "toy".into(),
+            DataSource::Reverse => "reverse".into(),
+            DataSource::Phrasebook => "phrasebook".into(),
+            DataSource::Named(name) => name,
+        }
+    }
 }
 
 /// What to learn from and what to check on.
@@ -53,9 +82,9 @@ pub enum DataSource {
 pub struct DataConfig {
     /// Where sentence pairs come from.
     pub source: DataSource,
-    /// Language of the source, as a code, for the record.
+    /// Language of the source, as a code: for the record, and to find it in what has several.
     pub source_language: Option<String>,
-    /// Language of the target, as a code, for the record.
+    /// Language of the target, as a code: for the record, and to find it in what has several.
     pub target_language: Option<String>,
     /// Files: source side of the training pairs, plain or gzip.
     pub train_source: Option<PathBuf>,
@@ -69,6 +98,24 @@ pub struct DataConfig {
     pub valid_target: Option<PathBuf>,
     /// Files: both sides of the validation pairs, tab-separated.
     pub valid_tsv: Option<PathBuf>,
+    /// Files: both sides of the training pairs, in any format that holds both.
+    pub train_file: Option<PathBuf>,
+    /// Files: both sides of the validation pairs, in any format that holds both.
+    pub valid_file: Option<PathBuf>,
+    /// Format of the files; told by their content if not given.
+    pub format: Option<Format>,
+    /// Name or number of the column, or name of the field, with the source.
+    pub source_column: Option<String>,
+    /// Name or number of the column, or name of the field, with the target.
+    pub target_column: Option<String>,
+    /// Whether the first row of a table holds names; told by itself if not given.
+    pub header: Option<bool>,
+    /// Named corpora: the subset, such as `en-it`; told by the languages if not given.
+    pub subset: Option<String>,
+    /// Named corpora: the split to train on, `train` if not given.
+    pub split: Option<String>,
+    /// Named corpora: branch, tag, commit or version; the newest if not given.
+    pub revision: Option<String>,
     /// Training pairs: how many to generate, or the first so many of a file.
     pub train_pairs: Option<usize>,
     /// Validation pairs: how many to generate, or the first so many of a file.
@@ -94,6 +141,15 @@ impl Default for DataConfig {
             valid_source: None,
             valid_target: None,
             valid_tsv: None,
+            train_file: None,
+            valid_file: None,
+            format: None,
+            source_column: None,
+            target_column: None,
+            header: None,
+            subset: None,
+            split: None,
+            revision: None,
             train_pairs: None,
             valid_pairs: None,
             valid_share: 0.1,
@@ -388,38 +444,80 @@ impl TrainConfig {
     }
 }
 
+/// Where the pairs of one part stand.
+struct Sides<'a> {
+    source: &'a Option<PathBuf>,
+    target: &'a Option<PathBuf>,
+    tsv: &'a Option<PathBuf>,
+    file: &'a Option<PathBuf>,
+}
+
+/// What is wrong with them.
+fn sides(part: &str, files: &Sides<'_>, needed: bool) -> Option<String> {
+    let apart = (files.source.is_some(), files.target.is_some());
+    let together = [("tsv", files.tsv), ("file", files.file)];
+    let together: Vec<&str> =
+        together.into_iter().filter(|(_, path)| path.is_some()).map(|(key, _)| key).collect();
+    match (apart, together.as_slice()) {
+        ((true, true), []) | ((false, false), [_]) => None,
+        ((false, false), []) if !needed => None,
+        ((false, false), []) => Some(format!(
+            "`source` = \"files\" needs `{part}_source` and `{part}_target`, or `{part}_file`"
+        )),
+        (_, []) => Some(format!("`{part}_source` and `{part}_target` go together")),
+        (_, [key, ..]) => Some(format!(
+            "`{part}_{key}` holds both sides: leave out `{part}_source`, `{part}_target` and other \
+             files"
+        )),
+    }
+}
+
 impl DataConfig {
+    fn train_files(&self) -> Sides<'_> {
+        Sides {
+            source: &self.train_source,
+            target: &self.train_target,
+            tsv: &self.train_tsv,
+            file: &self.train_file,
+        }
+    }
+
+    fn valid_files(&self) -> Sides<'_> {
+        Sides {
+            source: &self.valid_source,
+            target: &self.valid_target,
+            tsv: &self.valid_tsv,
+            file: &self.valid_file,
+        }
+    }
+
     fn problems(&self, model_max_len: usize) -> Vec<String> {
         let mut problems = Vec::new();
-        if self.source == DataSource::Files {
-            let sides = |split: &str, source, target, tsv, needed: bool| match (source, target, tsv)
-            {
-                (true, true, false) | (false, false, true) => None,
-                (false, false, false) if !needed => None,
-                (false, false, false) => Some(format!(
-                    "`source` = \"files\" needs `{split}_source` and `{split}_target`, or \
-                     `{split}_tsv`"
-                )),
-                (_, _, true) => Some(format!(
-                    "`{split}_tsv` holds both sides: leave out `{split}_source` and \
-                     `{split}_target`"
-                )),
-                _ => Some(format!("`{split}_source` and `{split}_target` go together")),
-            };
-            problems.extend(sides(
-                "train",
-                self.train_source.is_some(),
-                self.train_target.is_some(),
-                self.train_tsv.is_some(),
-                true,
-            ));
-            problems.extend(sides(
-                "valid",
-                self.valid_source.is_some(),
-                self.valid_target.is_some(),
-                self.valid_tsv.is_some(),
-                false,
-            ));
+        match &self.source {
+            DataSource::Files => {
+                problems.extend(sides("train", &self.train_files(), true).into_iter().chain(sides(
+                    "valid",
+                    &self.valid_files(),
+                    false,
+                )))
+            }
+            DataSource::Named(name) if !named::Request::is_name(name) => {
+                let known: Vec<&str> = named::KNOWN.iter().map(|known| known.name).collect();
+                problems.push(format!(
+                    "`source` = \"{name}\" is neither \"files\", \"phrasebook\", \"reverse\" nor \
+                     \"toy\", and no corpus such as {}",
+                    known.join(", ")
+                ));
+            }
+            DataSource::Named(name) => {
+                if self.source_language.is_none() || self.target_language.is_none() {
+                    problems.push(format!(
+                        "`source` = \"{name}\" needs `source_language` and `target_language`"
+                    ));
+                }
+                problems.extend(sides("valid", &self.valid_files(), false));
+            }
+            _ => {}
         }
         for (key, count) in [("train_pairs", self.train_pairs), ("valid_pairs", self.valid_pairs)] {
             if count == Some(0) {

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use tx_data::DataError;
+use tx_data::{DataError, fetch::FetchError, source::named::Request};
 use tx_infer::InferError;
 use tx_model::ConfigError;
 
@@ -149,6 +149,15 @@ pub enum TrainError {
     #[error(transparent)]
     Model(#[from] ConfigError),
 
+    /// A named corpus is not in the cache.
+    #[error("the corpus `{}` {}-{} has not been fetched", request.name, request.source, request.target)]
+    NotFetched {
+        /// The corpus.
+        request: Box<Request>,
+        /// What is missing.
+        source: FetchError,
+    },
+
     /// The corpus could not be read or tokenized.
     #[error(transparent)]
     Data(#[from] DataError),
@@ -166,8 +175,10 @@ impl TrainError {
             Self::UnknownRecipe { nearest, .. } | Self::Config { nearest, .. } => {
                 nearest.as_ref().map(|name| format!("did you mean `{name}`?"))
             }
-            Self::Problems { problems } if problems.iter().any(|p| p.contains("`train_tsv`")) => {
-                fixed("name the files with `--source` and `--target`, or in a `--config` file")
+            Self::Problems { problems } if problems.iter().any(|p| p.contains("`train_file`")) => {
+                fixed(
+                    "name the files with `--source` and `--target`, or `--file`, or in a `--config` file",
+                )
             }
             Self::NoTerminal => fixed("leave out `--tui`: there is a line for each validation"),
             Self::RunExists { path } => Some(format!(
@@ -193,6 +204,20 @@ impl TrainError {
                 "lower `train.learning_rate`, set `train.clip_norm` = 1.0, or leave such \
                      batches out with `--on-nonfinite skip`",
             ),
+            Self::NotFetched { request, .. } => {
+                let option = |name: &str, value: &Option<String>| {
+                    value.as_ref().map_or_else(String::new, |value| format!(" --{name} {value}"))
+                };
+                Some(format!(
+                    "fetch it with `train fetch {} --source {} --target {}{}{}{}`, or add `--fetch`",
+                    request.name,
+                    request.source,
+                    request.target,
+                    option("subset", &request.subset),
+                    option("split", &request.split),
+                    option("revision", &request.revision),
+                ))
+            }
             Self::Data(error) => error.hint().map(str::to_owned),
             Self::Bundle(error) => error.hint().map(str::to_owned),
             _ => None,

@@ -53,4 +53,5 @@ pub use config::TrainConfig;
 pub use error::TrainError;
 pub use recipe::{Layers, RECIPES, Recipe};
 pub use trainer::{Outcome, ResumeFrom, Take, Trainer};
+pub use tx_data;
 pub use validate::Validation;

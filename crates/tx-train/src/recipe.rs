@@ -31,10 +31,10 @@ pub const RECIPES: &[Recipe] = recipes! {
     "reverse": "random words to their reverse, as published by Etienne; offline, a minute",
     "reverse-exact": "the same task with pre-norm and warm-up: hardly an error left",
     "toy": "`ich mochte ein bier` to `i want a beer`, as published by graykode; offline, seconds",
-    "fra-eng": "English to French on 600 short pairs, as published in the d2l course; from files",
+    "fra-eng": "English to French on 600 short pairs, as published in the d2l course; fetched",
     "small": "a small model for some 30,000 pairs of short sentences; from files",
     "multi30k-tiny": "the field's benchmark on Multi30k, tokenized text; from files",
-    "opus-books": "English to Italian books, word level, as published by Jamil; from files",
+    "opus-books": "English to Italian books, word level, as published by Jamil; fetched",
     "base": "the base model and schedule of \"Attention Is All You Need\"; from files",
 };
 

@@ -444,6 +444,7 @@ fn provenance(
     };
     put("tx_version", Some(env!("CARGO_PKG_VERSION").into()));
     put("recipe", config.recipe.clone().map(Into::into));
+    put("corpus", corpus::request(&config.data).map(|request| request.name.into()));
     put("source_language", config.data.source_language.clone().map(Into::into));
     put("target_language", config.data.target_language.clone().map(Into::into));
     put("training_pairs", Some((train_pairs as i64).into()));

@@ -27,8 +27,9 @@ fn every_printed_configuration_is_accepted_as_a_file() {
         let run = workshop.train(&["--config", "recipe.toml", "--set", broken]);
         run.failed(2, &["[train] `epochs` must be at least 1"]);
         let others = run.stderr.lines().filter(|line| line.starts_with("  - "));
-        let others: Vec<&str> =
-            others.filter(|line| !line.contains("epochs") && !line.contains("train_tsv")).collect();
+        let others: Vec<&str> = others
+            .filter(|line| !line.contains("epochs") && !line.contains("train_file"))
+            .collect();
         assert_eq!(others, [""; 0], "{name}");
     }
 }

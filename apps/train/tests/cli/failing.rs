@@ -47,7 +47,7 @@ fn a_broken_gzip_and_a_line_without_a_tab_are_refused() {
     workshop.train_tiny("run", &[]).failed(1, &["cannot read `target.txt.gz`"]);
     workshop.write("pairs.tsv", "one\tuno\ntwo due\n");
     let run = workshop.train_tiny_on(&["--tsv", "pairs.tsv"], "run", &[]);
-    run.failed(1, &["`pairs.tsv` line 2 has 1 tab-separated columns"]);
+    run.failed(1, &["`pairs.tsv` line 2: 1 tab-separated columns"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader},
+    io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
 
@@ -15,6 +15,9 @@ use crate::{error::DataError, pair::SentencePair};
 
 /// The first two bytes of every gzip file (RFC 1952, section 2.3.1).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// Longest line in bytes: what is longer is no sentence, and must not fill the memory.
+const LONGEST_LINE: u64 = 16 << 20;
 
 /// Reads two files of which line N translates line N.
 ///
@@ -124,9 +127,15 @@ impl Lines {
     fn read(&mut self) -> Result<Option<String>, DataError> {
         self.bytes.clear();
         self.number += 1;
-        let read = self.reader.read_until(b'\n', &mut self.bytes);
-        if read.map_err(|source| DataError::Read { path: self.path.clone(), source })? == 0 {
-            return Ok(None);
+        let read = (&mut self.reader).take(LONGEST_LINE + 1).read_until(b'\n', &mut self.bytes);
+        let failed = |source| DataError::Read { path: self.path.clone(), source };
+        match read.map_err(failed)? as u64 {
+            0 => return Ok(None),
+            1..=LONGEST_LINE => {}
+            _ => {
+                let text = format!("line {} is longer than {LONGEST_LINE} bytes", self.number);
+                return Err(failed(io::Error::new(io::ErrorKind::InvalidData, text)));
+            }
         }
         let line = match self.invalid {
             Invalid::Replace => String::from_utf8_lossy(&self.bytes),

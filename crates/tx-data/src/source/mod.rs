@@ -1,5 +1,40 @@
 //! Where sentence pairs come from.
+//!
+//! [`generated`] and [`phrasebook`] make them, [`local`] reads text files. With the feature
+//! `sources`, `read` reads any format, packed or not, and `named` knows corpora by name.
 
 pub mod generated;
 pub mod local;
 pub mod phrasebook;
+
+#[cfg(feature = "sources")]
+pub mod named;
+#[cfg(feature = "sources")]
+pub mod read;
+
+#[cfg(feature = "sources")]
+pub mod columns;
+#[cfg(feature = "sources")]
+pub mod format;
+#[cfg(feature = "sources")]
+pub mod input;
+#[cfg(feature = "sources")]
+pub mod language;
+
+#[cfg(feature = "sources")]
+mod archive;
+#[cfg(feature = "sources")]
+mod json_lines;
+#[cfg(feature = "sources")]
+mod parquet;
+#[cfg(feature = "sources")]
+mod table;
+#[cfg(feature = "sources")]
+mod tmx;
+
+#[cfg(feature = "sources")]
+pub mod error;
+
+#[cfg(test)]
+#[cfg(feature = "sources")]
+mod tests;

@@ -1,0 +1,223 @@
+//! `train fetch` and `train --fetch`: corpora by name into the cache.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write, stderr},
+    sync::Mutex,
+    time::Duration,
+};
+
+use clap::Args;
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use tx_train::{
+    TrainError, corpus,
+    tx_data::{
+        DataError,
+        fetch::{Cache, Event, FetchError, Fetcher, Mode, Patience, Remote},
+        source::named::{self, Corpus, Endpoints, Part, Request},
+    },
+};
+
+/// Fetch a corpus by name
+///
+/// Files come into the cache: TX_CACHE, else XDG_CACHE_HOME/tx, else ~/.cache/tx. Their paths go to
+/// standard output; licence, progress and errors to standard error. Without a name, lists what
+/// there is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  train fetch opus_books --source en --target it
+  train fetch manythings --source en --target fr
+  train fetch opus:Tatoeba --source de --target nl
+  train fetch wmt/wmt14 --source de --target en --dry-run")]
+pub struct FetchArgs {
+    /// Name of the corpus: `train fetch` lists them
+    pub name: Option<String>,
+
+    /// Language of the source, as a code such as en
+    #[arg(long, value_name = "CODE", requires = "name")]
+    source: Option<String>,
+
+    /// Language of the target, as a code such as it
+    #[arg(long, value_name = "CODE", requires = "name")]
+    target: Option<String>,
+
+    /// Subset of a dataset [default: the one named by the languages]
+    #[arg(long, value_name = "NAME", requires = "name")]
+    subset: Option<String>,
+
+    /// Split to train on [default: train]
+    #[arg(long, value_name = "NAME", requires = "name")]
+    split: Option<String>,
+
+    /// Branch, tag or commit of a dataset, or version of a corpus [default: the newest]
+    #[arg(long, value_name = "NAME", requires = "name")]
+    revision: Option<String>,
+
+    /// Touch no network: only check what is in the cache
+    #[arg(long, conflicts_with = "refresh")]
+    offline: bool,
+
+    /// Fetch again what is in the cache, and trust it even if it has changed
+    #[arg(long)]
+    refresh: bool,
+
+    /// Only say what would be fetched; lists may be fetched to know it
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Further attempts when a server is busy or a connection breaks
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    retries: u32,
+
+    /// Wait so long for the next byte
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+
+    /// Print nothing but paths and errors
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Fetches what is asked for; what goes to standard output.
+pub fn fetch(args: FetchArgs) -> anyhow::Result<String> {
+    let Some(name) = args.name else { return Ok(list()) };
+    let mode = match (args.offline, args.refresh) {
+        (true, _) => Mode::Offline,
+        (_, true) => Mode::Refresh,
+        _ => Mode::Online,
+    };
+    let stall = Duration::from_secs(args.timeout);
+    let patience = Patience { retries: args.retries, stall, ..Patience::default() };
+    let fetcher = fetcher(mode, patience, args.quiet)?;
+    let request = Request {
+        name,
+        source: args.source.unwrap_or_default(),
+        target: args.target.unwrap_or_default(),
+        subset: args.subset,
+        split: args.split,
+        revision: args.revision,
+    };
+    let corpus = named::find(&request, &fetcher, &Endpoints::from_env()).map_err(failed)?;
+    if !args.quiet {
+        write!(stderr(), "{}", credits(&corpus))?;
+    }
+    let parts = [Part::Training, Part::Validation, Part::Test];
+    let mut output = String::new();
+    for remote in corpus.remotes(&parts) {
+        if args.dry_run {
+            output += &plan(remote, &fetcher);
+        } else {
+            let path = fetcher.get(remote).map_err(failed)?.path;
+            writeln!(output, "{}", path.display())?;
+        }
+    }
+    Ok(output)
+}
+
+/// Fetches the corpus that a configuration names, if it names one.
+pub fn fetch_for(data: &tx_train::config::DataConfig, quiet: bool) -> anyhow::Result<()> {
+    if corpus::request(data).is_none() {
+        return Ok(());
+    }
+    let fetcher = fetcher(Mode::Online, Patience::default(), quiet)?;
+    if let Some(corpus) = corpus::fetch(data, &fetcher)?
+        && !quiet
+    {
+        write!(stderr(), "{}", credits(&corpus))?;
+    }
+    Ok(())
+}
+
+fn failed(error: FetchError) -> TrainError {
+    DataError::from(error).into()
+}
+
+fn list() -> String {
+    named::KNOWN.iter().map(|known| format!("{:<16}{}\n", known.name, known.about)).collect()
+}
+
+fn credits(corpus: &Corpus) -> String {
+    let Corpus { title, licence, citation, .. } = corpus;
+    format!("corpus: {title}\nlicence: {licence}\nby: {citation}\n")
+}
+
+fn plan(remote: &Remote, fetcher: &Fetcher) -> String {
+    let size =
+        remote.size.map_or_else(|| "size unknown".into(), |size| HumanBytes(size).to_string());
+    let state = if fetcher.has(remote) { "in the cache" } else { "to fetch" };
+    let address = remote.addresses.first().unwrap_or(&remote.key);
+    format!("{state}\t{size}\t{address}\n")
+}
+
+fn fetcher(mode: Mode, patience: Patience, quiet: bool) -> anyhow::Result<Fetcher> {
+    let cache = Cache::of_user().map_err(failed)?;
+    let fetcher = Fetcher::new(cache, mode).patience(patience);
+    if quiet {
+        return Ok(fetcher);
+    }
+    let bar = Mutex::new(None);
+    Ok(fetcher.show(move |event| {
+        if let Ok(mut bar) = bar.lock() {
+            // Nobody to tell that nobody listens.
+            drop(show(event, &mut bar));
+        }
+    }))
+}
+
+/// A line for what happens, and on a terminal a bar for what comes.
+fn show(event: Event, bar: &mut Option<ProgressBar>) -> io::Result<()> {
+    if !matches!(event, Event::Bytes(_))
+        && let Some(bar) = bar.take()
+    {
+        bar.finish_and_clear();
+    }
+    match event {
+        Event::Waiting { name } => {
+            writeln!(stderr(), "waiting: another process is fetching `{name}`")
+        }
+        Event::Begin { name, address, have, total } => {
+            let size = total.map_or_else(String::new, |total| format!(", {}", HumanBytes(total)));
+            let on = if have > 0 { format!(", from byte {have} on") } else { String::new() };
+            *bar = Some(progress(&name, have, total));
+            writeln!(stderr(), "fetching {address}{size}{on}")
+        }
+        Event::Bytes(bytes) => {
+            if let Some(bar) = bar {
+                bar.set_position(bytes);
+            }
+            Ok(())
+        }
+        Event::Retry { address, problem, wait } => {
+            let wait = wait.as_secs_f64();
+            writeln!(stderr(), "again in {wait:.1} s: {address}: {problem}")
+        }
+        Event::Mirror { address, problem } => {
+            writeln!(stderr(), "trying the next address: {address}: {problem}")
+        }
+        Event::Done { name, record } => {
+            let trust = if record.pinned { "as expected" } else { "noted when first fetched" };
+            let size = HumanBytes(record.size);
+            writeln!(stderr(), "fetched `{name}`: {size}, SHA-256 {} ({trust})", record.sha256)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Drawn on a terminal only.
+fn progress(name: &str, have: u64, total: Option<u64>) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => (
+            ProgressBar::new(total),
+            "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left",
+        ),
+        None => (ProgressBar::no_length(), "{msg} {bytes} {bytes_per_sec}"),
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.set_message(name.to_owned());
+    bar.set_position(have);
+    bar.reset_eta();
+    bar
+}

@@ -1,0 +1,337 @@
+//! Files from the network, each fetched once, whole and unchanged.
+//!
+//! A [`Fetcher`] brings a [`Remote`] into the [`Cache`]. It follows redirects and proxies
+//! (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), goes on where an interrupted transfer
+//! ended, waits and tries again when a server is busy, goes to a mirror when it is gone, and checks
+//! size and SHA-256: against what is known of the file, or else against what it was when it was
+//! first seen. [`Mode::Offline`] touches no network at all.
+
+mod cache;
+mod error;
+mod transfer;
+
+use std::time::Duration;
+
+pub use cache::{Cache, Record};
+pub use error::FetchError;
+
+use cache::{Entry, measure};
+use transfer::{Failure, Transfer};
+
+/// A file to fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// Its name in the cache.
+    pub name: String,
+    /// What tells it from all other files: its real address, whichever mirrors are used.
+    pub key: String,
+    /// Where to get it, tried in this order.
+    pub addresses: Vec<String>,
+    /// Its size in bytes, where known.
+    pub size: Option<u64>,
+    /// Its SHA-256 in hexadecimal, where known.
+    pub sha256: Option<String>,
+    /// What to send as `Authorization: Bearer`; never sent on to another host.
+    pub token: Option<String>,
+}
+
+impl Remote {
+    /// A file at an address of which nothing else is known.
+    pub fn at(address: &str) -> Self {
+        let path = address.split(['?', '#']).next().unwrap_or_default();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        Self {
+            name: if name.is_empty() { "file".into() } else { name.into() },
+            key: address.into(),
+            addresses: vec![address.into()],
+            size: None,
+            sha256: None,
+            token: None,
+        }
+    }
+}
+
+/// A file in the cache, just checked.
+#[derive(Debug, Clone)]
+pub struct Cached {
+    /// Where it is.
+    pub path: std::path::PathBuf,
+    /// What it is.
+    pub record: Record,
+    /// Whether it was fetched just now.
+    pub fetched: bool,
+}
+
+/// Whether the network may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// No: what is not in the cache is an error.
+    Offline,
+    /// For what is not in the cache.
+    Online,
+    /// For everything: what has changed is trusted anew.
+    Refresh,
+}
+
+/// How long to wait for what.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Patience {
+    /// For a connection.
+    pub connect: Duration,
+    /// For the next byte; and the time in which [`slowest`](Self::slowest) is measured.
+    pub stall: Duration,
+    /// Bytes per second below which a transfer is as good as stalled.
+    pub slowest: u64,
+    /// Further attempts at an address that failed in passing.
+    pub retries: u32,
+    /// Before the first of these; doubled each time.
+    pub backoff: Duration,
+    /// Longest wait, also when the server asks for a longer one.
+    pub longest_wait: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(15),
+            stall: Duration::from_secs(30),
+            slowest: 100,
+            retries: 5,
+            backoff: Duration::from_secs(1),
+            longest_wait: Duration::from_secs(120),
+        }
+    }
+}
+
+/// What happens while a file is fetched, to be shown.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// Another process fetches the same file.
+    Waiting {
+        /// The file.
+        name: String,
+    },
+    /// A transfer begins, or goes on.
+    Begin {
+        /// The file.
+        name: String,
+        /// Where it comes from.
+        address: String,
+        /// Bytes that are there already.
+        have: u64,
+        /// Bytes in all, where the server says.
+        total: Option<u64>,
+    },
+    /// So many bytes are there.
+    Bytes(u64),
+    /// An attempt failed; the next begins after a wait.
+    Retry {
+        /// The address.
+        address: String,
+        /// What went wrong.
+        problem: String,
+        /// How long until the next attempt.
+        wait: Duration,
+    },
+    /// An address failed for good; the next is tried.
+    Mirror {
+        /// The address.
+        address: String,
+        /// What went wrong.
+        problem: String,
+    },
+    /// A file is in the cache, checked.
+    Done {
+        /// The file.
+        name: String,
+        /// Its record.
+        record: Record,
+    },
+}
+
+/// Brings files into a cache.
+pub struct Fetcher {
+    cache: Cache,
+    mode: Mode,
+    patience: Patience,
+    show: Box<dyn Fn(Event) + Send + Sync>,
+}
+
+/// An attempt that brought at least so many bytes does not count as failed.
+const PROGRESS: u64 = 1 << 20;
+
+/// What to do about trouble that may pass.
+const LATER: &str = "what has come is kept, and gone on with next time; `HTTPS_PROXY` names a \
+                     proxy, and a file fetched by other means can be read with `--file`";
+
+impl Fetcher {
+    /// A fetcher that says nothing.
+    pub fn new(cache: Cache, mode: Mode) -> Self {
+        Self { cache, mode, patience: Patience::default(), show: Box::new(|_| {}) }
+    }
+
+    /// A fetcher that touches no network, over the user's cache.
+    ///
+    /// # Errors
+    ///
+    /// When there is no folder for a cache.
+    pub fn offline() -> Result<Self, FetchError> {
+        Ok(Self::new(Cache::of_user()?, Mode::Offline))
+    }
+
+    /// The same with other waiting times.
+    pub fn patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// The same, telling `show` what happens.
+    pub fn show(self, show: impl Fn(Event) + Send + Sync + 'static) -> Self {
+        Self { show: Box::new(show), ..self }
+    }
+
+    /// Whether the network may be used.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Whether the file is in the cache, without reading it.
+    pub fn has(&self, remote: &Remote) -> bool {
+        let entry = self.cache.entry(remote);
+        entry.record().is_some() && entry.data().is_file()
+    }
+
+    /// The file, from the cache or else from the network.
+    ///
+    /// # Errors
+    ///
+    /// When it is in neither, is not what it should be, or the cache cannot be written.
+    pub fn get(&self, remote: &Remote) -> Result<Cached, FetchError> {
+        let entry = self.cache.entry(remote);
+        let anew = self.mode == Mode::Refresh;
+        match cached(&entry, remote) {
+            // A file that is known by its hash cannot have changed.
+            Ok(Some(cached)) if !anew || remote.sha256.is_some() => return Ok(cached),
+            Err(error) if self.mode == Mode::Offline => return Err(error),
+            _ => {}
+        }
+        if self.mode == Mode::Offline {
+            return Err(FetchError::NotCached {
+                name: remote.name.clone(),
+                cache: self.cache.root().into(),
+                address: remote.addresses.first().cloned(),
+            });
+        }
+        let before = entry.record();
+        let lock = entry.lock(|| (self.show)(Event::Waiting { name: remote.name.clone() }))?;
+        // The other process may have brought it.
+        let waited = entry.record() != before;
+        if let Ok(Some(cached)) = cached(&entry, remote)
+            && (!anew || waited)
+        {
+            return Ok(cached);
+        }
+        let fetched = self.fetch(remote, &entry);
+        drop(lock);
+        fetched
+    }
+
+    fn fetch(&self, remote: &Remote, entry: &Entry) -> Result<Cached, FetchError> {
+        let transfer = Transfer {
+            remote,
+            entry,
+            patience: &self.patience,
+            show: &*self.show,
+            refresh: self.mode == Mode::Refresh,
+        };
+        let mut problems = Vec::new();
+        let mut hint = None;
+        for address in &remote.addresses {
+            match self.insist(&transfer, address) {
+                Ok(record) => {
+                    let name = remote.name.clone();
+                    (self.show)(Event::Done { name, record: record.clone() });
+                    return Ok(Cached { path: entry.data(), record, fetched: true });
+                }
+                Err(Failure::Here(error)) => return Err(error),
+                Err(Failure::Passing { problem, .. }) => {
+                    problems.push((address, problem));
+                    hint = hint.or(Some(LATER));
+                }
+                Err(Failure::Final { problem, hint: try_this }) => {
+                    problems.push((address, problem));
+                    hint = try_this.or(hint);
+                }
+            }
+            if let Some((address, problem)) = problems.last()
+                && problems.len() < remote.addresses.len()
+            {
+                let (address, problem) = ((*address).clone(), problem.clone());
+                (self.show)(Event::Mirror { address, problem });
+            }
+        }
+        let problems = problems
+            .into_iter()
+            .map(|(address, problem)| format!("{address}: {problem}"))
+            .collect();
+        Err(FetchError::Failed { name: remote.name.clone(), problems, hint })
+    }
+
+    /// Tries one address until it works, fails for good, or patience is at its end.
+    fn insist(&self, transfer: &Transfer<'_>, address: &str) -> Result<Record, Failure> {
+        let mut failed = 0;
+        loop {
+            let before = transfer.entry.begun().1;
+            let (problem, asked) = match transfer.attempt(address) {
+                Err(Failure::Passing { problem, wait }) => (problem, wait),
+                other => return other,
+            };
+            let gained = transfer.entry.begun().1.saturating_sub(before);
+            failed = if gained >= PROGRESS { 0 } else { failed + 1 };
+            if failed > self.patience.retries {
+                let problem = match failed {
+                    1 => problem,
+                    _ => format!("{problem}, after {failed} attempts"),
+                };
+                return Err(Failure::Passing { problem, wait: None });
+            }
+            let backoff =
+                self.patience.backoff.saturating_mul(1 << failed.saturating_sub(1).min(16));
+            let wait = asked.unwrap_or(backoff).min(self.patience.longest_wait);
+            let address = address.to_owned();
+            (self.show)(Event::Retry { address, problem, wait });
+            std::thread::sleep(wait);
+        }
+    }
+}
+
+/// The file, if it is in the cache and still what was fetched.
+fn cached(entry: &Entry, remote: &Remote) -> Result<Option<Cached>, FetchError> {
+    let path = entry.data();
+    let Some(record) = entry.record() else { return Ok(None) };
+    let (size, sha256) = match measure(&path) {
+        Ok(measured) => measured,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(FetchError::Cache { path, source }),
+    };
+    let damaged = |found: String, expected: String| {
+        Err(FetchError::Damaged { path: path.clone(), found, expected })
+    };
+    let expected_size = remote.size.unwrap_or(record.size);
+    if size != expected_size {
+        return damaged(format!("{size} bytes"), format!("{expected_size}"));
+    }
+    let expected = remote.sha256.as_ref().unwrap_or(&record.sha256);
+    if !sha256.eq_ignore_ascii_case(expected) {
+        return damaged(format!("SHA-256 {sha256}"), expected.clone());
+    }
+    Ok(Some(Cached { path, record, fetched: false }))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

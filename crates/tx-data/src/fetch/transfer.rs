@@ -1,0 +1,373 @@
+//! One attempt to get a file from one address.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use ureq::{
+    Agent, Body,
+    config::RedirectAuthHeaders,
+    http::{Response, StatusCode, header},
+    tls::{PemItem, RootCerts, TlsConfig, parse_pem},
+};
+
+use super::{
+    Event, FetchError, Patience, Record, Remote,
+    cache::{Entry, PartRecord, measure},
+};
+
+/// Bytes read at once.
+const BUFFER: usize = 64 << 10;
+
+/// At least so long between two reports of progress.
+const REPORT: Duration = Duration::from_millis(100);
+
+/// Why an attempt failed.
+pub(super) enum Failure {
+    /// The next attempt may succeed.
+    Passing {
+        problem: String,
+        /// As the server asks.
+        wait: Option<Duration>,
+    },
+    /// This address will not do.
+    Final { problem: String, hint: Option<&'static str> },
+    /// No address will: the trouble is on this machine.
+    Here(FetchError),
+}
+
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Self {
+        Self::Here(error)
+    }
+}
+
+fn passing(problem: impl Into<String>) -> Failure {
+    Failure::Passing { problem: problem.into(), wait: None }
+}
+
+fn for_good(problem: impl Into<String>) -> Failure {
+    Failure::Final { problem: problem.into(), hint: None }
+}
+
+/// What an attempt needs.
+pub(super) struct Transfer<'a> {
+    pub remote: &'a Remote,
+    pub entry: &'a Entry,
+    pub patience: &'a Patience,
+    pub show: &'a (dyn Fn(Event) + Send + Sync),
+    /// Whether another file than the one recorded is welcome.
+    pub refresh: bool,
+}
+
+/// What the server says about the file.
+struct Offer {
+    /// Bytes before those that come now.
+    start: u64,
+    total: Option<u64>,
+    /// Whether the end of what comes can be told from a broken connection.
+    delimited: bool,
+    record: PartRecord,
+    is_page: bool,
+}
+
+impl Transfer<'_> {
+    /// Gets the file, or what is missing of it, checks it and puts it under its name.
+    pub fn attempt(&self, address: &str) -> Result<Record, Failure> {
+        let (begun, mut have) = self.entry.begun();
+        let same = begun.address == address && begun.validator().is_some();
+        if have > 0 && !same || begun.total.is_some_and(|total| have > total) {
+            self.entry.discard()?;
+            have = 0;
+        }
+        if have == 0 || begun.total != Some(have) {
+            let validator = begun.validator().filter(|_| have > 0);
+            let response = self.request(address, have, validator)?;
+            let offer = self.offer(address, &response, have, &begun)?;
+            self.receive(response, &offer)?;
+            return self.check(address, offer.is_page, offer.record.next);
+        }
+        // Everything had come, but not been checked.
+        self.check(address, false, begun.next)
+    }
+
+    fn request(
+        &self,
+        address: &str,
+        have: u64,
+        validator: Option<&str>,
+    ) -> Result<Response<Body>, Failure> {
+        let patience = self.patience;
+        let agent: Agent = Agent::config_builder()
+            .tls_config(TlsConfig::builder().root_certs(roots(address)?).build())
+            .user_agent(concat!("tx/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity")
+            .http_status_as_error(false)
+            // Once safe, always safe.
+            .https_only(address.starts_with("https://"))
+            .redirect_auth_headers(RedirectAuthHeaders::SameHost)
+            .timeout_connect(Some(patience.connect))
+            .timeout_recv_response(Some(patience.stall))
+            .timeout_per_read(Some(patience.stall))
+            .build()
+            .into();
+        let mut request = agent.get(address);
+        if let Some(token) = &self.remote.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if let Some(validator) = validator {
+            request = request.header(header::RANGE, format!("bytes={have}-"));
+            request = request.header(header::IF_RANGE, validator);
+        }
+        request.call().map_err(|error| {
+            let problem = error.to_string();
+            match error {
+                ureq::Error::Io(error) => passing(error.to_string()),
+                ureq::Error::Timeout(_)
+                | ureq::Error::Protocol(_)
+                | ureq::Error::ConnectionFailed => passing(problem),
+                _ => for_good(problem),
+            }
+        })
+    }
+
+    /// Judges the head of an answer.
+    fn offer(
+        &self,
+        address: &str,
+        response: &Response<Body>,
+        have: u64,
+        begun: &PartRecord,
+    ) -> Result<Offer, Failure> {
+        let text = |name: header::HeaderName| {
+            response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+        };
+        let length = response.body().content_length();
+        let status = response.status();
+        let (start, total) = match status {
+            StatusCode::OK => (0, length),
+            StatusCode::PARTIAL_CONTENT => {
+                let range = text(header::CONTENT_RANGE);
+                let (start, total) = range.as_deref().and_then(content_range).unwrap_or((0, None));
+                let other = total.is_some() && begun.total.is_some() && total != begun.total;
+                if start != have || have == 0 || other {
+                    self.entry.discard()?;
+                    let range = range.unwrap_or_else(|| "nothing".into());
+                    return Err(passing(format!(
+                        "the server sends `{range}`, asked for what follows byte {have}"
+                    )));
+                }
+                (start, total.or(length.map(|length| have + length)))
+            }
+            StatusCode::RANGE_NOT_SATISFIABLE => {
+                self.entry.discard()?;
+                return Err(passing("the server does not have the rest of what it sent before"));
+            }
+            status => return Err(refusal(status, text(header::RETRY_AFTER), self.remote)),
+        };
+        if let (Some(total), Some(size)) = (total, self.remote.size)
+            && total != size
+        {
+            return Err(for_good(format!("the file there has {total} bytes, expected {size}")));
+        }
+        let delimited = length.is_some() || text(header::TRANSFER_ENCODING).is_some();
+        let known = self.remote.size.is_some() || self.remote.sha256.is_some();
+        if !delimited && !known {
+            return Err(for_good(
+                "the server does not say where the file ends, so a part might pass for the whole",
+            ));
+        }
+        let is_page = text(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/html"));
+        let record = PartRecord {
+            address: address.into(),
+            etag: text(header::ETAG),
+            last_modified: text(header::LAST_MODIFIED),
+            total,
+            next: text(header::LINK).as_deref().and_then(next_page),
+        };
+        Ok(Offer { start, total, delimited, record, is_page })
+    }
+
+    /// Writes what comes behind what is there.
+    fn receive(&self, response: Response<Body>, offer: &Offer) -> Result<(), Failure> {
+        let path = self.entry.part();
+        let cannot = |source| FetchError::Cache { path: path.clone(), source };
+        if offer.start == 0 {
+            self.entry.discard()?;
+        }
+        let mut file = File::options().create(true).append(true).open(&path).map_err(cannot)?;
+        file.seek(SeekFrom::End(0)).map_err(cannot)?;
+        self.entry.begin(&offer.record)?;
+        (self.show)(Event::Begin {
+            name: self.remote.name.clone(),
+            address: offer.record.address.clone(),
+            have: offer.start,
+            total: offer.total.or(self.remote.size),
+        });
+        let most = offer.total.or(self.remote.size);
+        let mut reader = response.into_body().into_reader();
+        let mut buffer = vec![0; BUFFER];
+        let mut have = offer.start;
+        let (mut window, mut window_start, mut reported) = (Instant::now(), have, Instant::now());
+        loop {
+            let read = match reader.read(&mut buffer) {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    let _: io::Result<()> = file.flush();
+                    // What came of a packed answer cannot be gone on with.
+                    if !offer.delimited {
+                        self.entry.discard()?;
+                    }
+                    return Err(passing(format!("after {have} bytes: {error}")));
+                }
+            };
+            if read == 0 {
+                break;
+            }
+            have += read as u64;
+            if let Some(most) = most
+                && have > most
+            {
+                self.entry.discard()?;
+                return Err(for_good(format!("more than the {most} bytes expected came")));
+            }
+            file.write_all(&buffer[..read]).map_err(cannot)?;
+            if reported.elapsed() > REPORT {
+                (self.show)(Event::Bytes(have));
+                reported = Instant::now();
+            }
+            if window.elapsed() >= self.patience.stall {
+                let least = self.patience.slowest as f64 * window.elapsed().as_secs_f64();
+                if ((have - window_start) as f64) < least {
+                    let speed = self.patience.slowest;
+                    return Err(passing(format!("slower than {speed} bytes per second")));
+                }
+                (window, window_start) = (Instant::now(), have);
+            }
+        }
+        (self.show)(Event::Bytes(have));
+        match most {
+            Some(most) if have < most => {
+                Err(passing(format!("the connection ended after {have} of {most} bytes")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts what came under its name, if it is what it should be.
+    fn check(&self, address: &str, is_page: bool, next: Option<String>) -> Result<Record, Failure> {
+        let part = self.entry.part();
+        let (size, sha256) =
+            measure(&part).map_err(|source| FetchError::Cache { path: part.clone(), source })?;
+        let refuse = |failure: Failure| {
+            self.entry.discard()?;
+            Err(failure)
+        };
+        if size == 0 {
+            return refuse(for_good("the file there is empty"));
+        }
+        if is_page && !self.remote.name.ends_with(".html") && begins_as_page(&part) {
+            return refuse(for_good("a web page came instead of the file"));
+        }
+        if let Some(expected) = self.remote.size
+            && size != expected
+        {
+            return refuse(for_good(format!("{size} bytes came, expected {expected}")));
+        }
+        let before = self.entry.record().filter(|_| !self.refresh).map(|record| record.sha256);
+        if let Some(expected) = self.remote.sha256.as_ref() {
+            if !sha256.eq_ignore_ascii_case(expected) {
+                return refuse(for_good(format!("SHA-256 {sha256}, expected {expected}")));
+            }
+        } else if let Some(before) = before
+            && before != sha256
+        {
+            return refuse(Failure::Final {
+                problem: format!("SHA-256 {sha256}, but {before} when first fetched"),
+                hint: Some(
+                    "the file has changed where it comes from; `train fetch --refresh` trusts it \
+                     anew",
+                ),
+            });
+        }
+        let record = Record {
+            key: self.remote.key.clone(),
+            address: address.into(),
+            size,
+            sha256,
+            pinned: self.remote.sha256.is_some(),
+            next,
+        };
+        self.entry.keep(&record)?;
+        Ok(record)
+    }
+}
+
+/// Whom to trust with `https`: the certificates in `SSL_CERT_FILE`, or else Mozilla's.
+fn roots(address: &str) -> Result<RootCerts, Failure> {
+    let named = env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty());
+    let Some(path) = named.filter(|_| address.starts_with("https://")) else {
+        return Ok(RootCerts::WebPki);
+    };
+    let unusable = |problem: String| {
+        let path = Path::new(&path).display();
+        for_good(format!("`SSL_CERT_FILE` names `{path}`: {problem}"))
+    };
+    let pem = fs::read(&path).map_err(|error| unusable(error.to_string()))?;
+    let mut certificates = Vec::new();
+    for item in parse_pem(&pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|e| unusable(e.to_string()))? {
+            certificates.push(certificate);
+        }
+    }
+    if certificates.is_empty() {
+        return Err(unusable("it holds no certificate".into()));
+    }
+    Ok(RootCerts::from(certificates))
+}
+
+/// What a status other than success means.
+fn refusal(status: StatusCode, retry_after: Option<String>, remote: &Remote) -> Failure {
+    let problem = format!("the server answers {status}");
+    let passing = matches!(status.as_u16(), 408 | 425 | 429) || status.is_server_error();
+    if passing {
+        let seconds = retry_after.and_then(|text| text.trim().parse().ok());
+        return Failure::Passing { problem, wait: seconds.map(Duration::from_secs) };
+    }
+    let hint = match status.as_u16() {
+        401 | 403 if remote.token.is_none() => {
+            Some("if this needs an account, put its token into `HF_TOKEN`")
+        }
+        401 | 403 => Some("the token in `HF_TOKEN` does not open this"),
+        _ => None,
+    };
+    Failure::Final { problem, hint }
+}
+
+/// `bytes 100-199/200`: where it starts, and how much there is in all.
+fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
+    let (range, total) = text.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (start, _) = range.split_once('-')?;
+    Some((start.trim().parse().ok()?, total.trim().parse().ok()))
+}
+
+/// The address of `<…>; rel="next"`.
+fn next_page(text: &str) -> Option<String> {
+    text.split(',').find_map(|link| {
+        let (address, relation) = link.split_once('>')?;
+        let next = relation.contains("rel=\"next\"");
+        next.then(|| address.trim().trim_start_matches('<').to_owned())
+    })
+}
+
+fn begins_as_page(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut head));
+    let head = String::from_utf8_lossy(&head).trim_start().to_lowercase();
+    read.is_ok() && (head.starts_with("<!doctype html") || head.starts_with("<html"))
+}

@@ -1,0 +1,190 @@
+//! Which two of several named columns are the two sides.
+
+use super::language::fit;
+
+/// What is known of the sides of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// Name of the column, field or language of the source; or its number, from 1.
+    pub source: Option<String>,
+    /// Name of the column, field or language of the target; or its number, from 1.
+    pub target: Option<String>,
+    /// Language of the source, as a code.
+    pub source_language: Option<String>,
+    /// Language of the target, as a code.
+    pub target_language: Option<String>,
+    /// Whether the first row of a table holds names; told by itself if not given.
+    pub header: Option<bool>,
+}
+
+/// Names in use for a side where no language is named.
+const SOURCE_NAMES: [&str; 3] = ["source", "src", "source_text"];
+const TARGET_NAMES: [&str; 4] = ["target", "tgt", "trg", "target_text"];
+
+impl Columns {
+    /// Finds both sides among `names`, which may be paths such as `translation.en`.
+    ///
+    /// # Errors
+    ///
+    /// With what is not there.
+    pub(super) fn among(&self, names: &[String]) -> Result<(usize, usize), String> {
+        let (source, target) = (self.source_among(names)?, self.target_among(names)?);
+        match (source, target) {
+            (Some(source), Some(target)) if source == target => {
+                Err(format!("source and target are the same column `{}`", names[source]))
+            }
+            (Some(source), Some(target)) => Ok((source, target)),
+            (Some(one), None) if names.len() == 2 => Ok((one, 1 - one)),
+            (None, Some(one)) if names.len() == 2 => Ok((1 - one, one)),
+            (None, None) if names.len() == 2 && !self.named() => Ok((0, 1)),
+            (None, _) => Err(format!("no column for the source{}", self.seen(names))),
+            (_, None) => Err(format!("no column for the target{}", self.seen(names))),
+        }
+    }
+
+    /// Whether `cells` look like the names of columns.
+    pub(super) fn is_header(&self, cells: &[String]) -> bool {
+        let by_name = |asked: &Option<String>| {
+            asked.as_ref().is_some_and(|asked| asked.parse::<usize>().is_err())
+        };
+        let found = |side: Result<Option<usize>, String>| matches!(side, Ok(Some(_)));
+        self.header.unwrap_or_else(|| {
+            by_name(&self.source)
+                || by_name(&self.target)
+                || self.source.is_none()
+                    && self.target.is_none()
+                    && found(self.source_among(cells))
+                    && found(self.target_among(cells))
+        })
+    }
+
+    /// The sides of a table without names: by number, or the first two.
+    ///
+    /// # Errors
+    ///
+    /// When a number is 0.
+    pub(super) fn by_number(&self) -> Result<(usize, usize), String> {
+        let number = |asked: &Option<String>, other: usize| match asked {
+            None => Ok(other),
+            Some(asked) => match asked.parse::<usize>() {
+                Ok(number @ 1..) => Ok(number - 1),
+                _ => Err(format!("there is no column `{asked}`: columns are counted from 1")),
+            },
+        };
+        Ok((number(&self.source, 0)?, number(&self.target, 1)?))
+    }
+
+    /// Whether languages or columns were asked for.
+    fn named(&self) -> bool {
+        self.source.is_some() || self.target.is_some()
+    }
+
+    fn source_among(&self, names: &[String]) -> Result<Option<usize>, String> {
+        side_among(names, &self.source, &self.source_language, &SOURCE_NAMES)
+    }
+
+    fn target_among(&self, names: &[String]) -> Result<Option<usize>, String> {
+        side_among(names, &self.target, &self.target_language, &TARGET_NAMES)
+    }
+
+    fn seen(&self, names: &[String]) -> String {
+        let languages: Vec<&str> = [&self.source_language, &self.target_language]
+            .into_iter()
+            .flatten()
+            .map(|l| l.as_str())
+            .collect();
+        let wanted = if languages.is_empty() {
+            String::new()
+        } else {
+            format!(" (languages {})", languages.join(" and "))
+        };
+        let mut names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        if names.len() > 20 {
+            names.truncate(20);
+            names.push("…".into());
+        }
+        let names = if names.is_empty() { "none".into() } else { names.join(", ") };
+        format!("{wanted}; text columns: {names}")
+    }
+}
+
+fn side_among(
+    names: &[String],
+    asked: &Option<String>,
+    language: &Option<String>,
+    roles: &[&str],
+) -> Result<Option<usize>, String> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().trim().to_owned();
+    if let Some(asked) = asked {
+        let exact = names.iter().position(|name| name == asked);
+        let number = asked.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        return exact
+            .or_else(|| names.iter().position(|name| last(name) == *asked))
+            .or(number.filter(|&number| number < names.len()))
+            .map(Some)
+            .ok_or_else(|| format!("there is no column `{asked}`, but {}", names.join(", ")));
+    }
+    if let Some(language) = language {
+        let fits = names.iter().enumerate().filter_map(|(index, name)| {
+            let nested = name.starts_with("translation.");
+            // The earlier of equals.
+            fit(&last(name), language).map(|fit| (fit, nested, std::cmp::Reverse(index)))
+        });
+        if let Some((_, _, index)) = fits.max() {
+            return Ok(Some(index.0));
+        }
+    }
+    let role = |name: &String| roles.iter().any(|role| last(name).eq_ignore_ascii_case(role));
+    Ok(names.iter().position(role))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn languages(source: &str, target: &str) -> Columns {
+        let some = |code: &str| Some(code.to_owned());
+        Columns {
+            source_language: some(source),
+            target_language: some(target),
+            ..Columns::default()
+        }
+    }
+
+    #[test]
+    fn sides_are_found_by_language_by_role_and_by_position() {
+        let nested = names(&["en", "translation.de", "translation.en"]);
+        assert_eq!(languages("en", "de").among(&nested), Ok((2, 1)));
+        assert_eq!(languages("it", "en").among(&names(&["English", "ita"])), Ok((1, 0)));
+        let roles = names(&["id", "target", "source"]);
+        assert_eq!(Columns::default().among(&roles), Ok((2, 1)));
+        assert_eq!(Columns::default().among(&names(&["a", "b"])), Ok((0, 1)));
+        assert!(Columns::default().among(&names(&["a", "b", "c"])).is_err());
+    }
+
+    #[test]
+    fn a_column_asked_for_must_be_there() {
+        let asked =
+            Columns { source: Some("b".into()), target: Some("1".into()), ..Columns::default() };
+        assert_eq!(asked.among(&names(&["a", "b"])), Ok((1, 0)));
+        let problem = asked.among(&names(&["a", "c"])).unwrap_err();
+        assert_eq!(problem, "there is no column `b`, but a, c");
+        assert!(asked.among(&names(&["b"])).unwrap_err().contains("same column `b`"));
+    }
+
+    #[test]
+    fn a_header_is_told_from_a_pair() {
+        let cells = |cells: &[&str]| names(cells);
+        assert!(languages("en", "fr").is_header(&cells(&["English", "fr", "note"])));
+        assert!(!languages("en", "fr").is_header(&cells(&["Go.", "Va !"])));
+        assert!(Columns::default().is_header(&cells(&["source", "target"])));
+        assert!(
+            !Columns { header: Some(false), ..Columns::default() }
+                .is_header(&cells(&["source", "target"]))
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Hugging Face datasets, read from the files in their repositories.
+//!
+//! The hub is asked for the list of files, with sizes and (for large files) SHA-256. A dataset
+//! without files of a format that tx reads, such as one made by a script, is read from the Parquet
+//! files that the hub makes of it.
+
+use serde_json::Value;
+
+use super::{
+    super::language::fit, Corpus, Endpoints, Files, HUB, Part, Piece, Request, list, title, unknown,
+};
+use crate::fetch::{FetchError, Fetcher, Remote};
+
+/// Most pages of a list of files; a page has 1,000.
+const PAGES: usize = 100;
+
+/// What is read of a dataset.
+const ENDINGS: [&str; 6] = ["parquet", "jsonl", "json", "csv", "tsv", "tmx"];
+
+pub(super) fn find(
+    dataset: &str,
+    request: &Request,
+    fetcher: &Fetcher,
+    endpoints: &Endpoints,
+) -> Result<Corpus, FetchError> {
+    let revision = request.revision.as_deref().unwrap_or("main");
+    if !revision.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c)) {
+        return Err(unknown(format!("`{revision}` is no branch, tag or commit"), None));
+    }
+    let files = files(dataset, revision, fetcher, endpoints)?;
+    let found = if files.is_empty() { converted(dataset, fetcher, endpoints)? } else { files };
+    let chosen = choose(dataset, found, request)?;
+    let mut pieces = Vec::new();
+    let asked = request.split.as_deref().unwrap_or("train");
+    let asked = usual(asked).unwrap_or(asked);
+    for file in chosen {
+        let part = match file.split.as_str() {
+            _ if usual(asked).is_none() && names(&file.path).any(|name| is_split(name, asked)) => {
+                Part::Training
+            }
+            split if split == asked => Part::Training,
+            "validation" if asked == "train" => Part::Validation,
+            "test" if asked == "train" => Part::Test,
+            _ => continue,
+        };
+        pieces.push(Piece { part, files: Files::Both(file.remote, None), columns: None });
+    }
+    if !pieces.iter().any(|piece| piece.part == Part::Training) {
+        let problem = format!("`{dataset}` has no split `{asked}` for this pair");
+        return Err(unknown(problem, Some("`data.split` names the split to train on")));
+    }
+    pieces.sort_by_key(|piece| piece.part);
+    let (licence, citation) = credits(dataset);
+    Ok(Corpus { title: title(request), licence, citation, pieces })
+}
+
+fn credits(dataset: &str) -> (String, String) {
+    if dataset == "Helsinki-NLP/opus_books" {
+        return (
+            "free for personal, educational and research use; no commercial use".into(),
+            "Tiedemann 2012, \"Parallel Data, Tools and Interfaces in OPUS\"; aligned by Andras \
+             Farkas, farkastranslations.com"
+                .into(),
+        );
+    }
+    let page = format!("{HUB}/datasets/{dataset}");
+    (format!("as stated at {page}"), page)
+}
+
+/// A file of a dataset.
+#[derive(Debug, Clone)]
+struct File {
+    /// Its path, or subset and split in the same form.
+    path: String,
+    /// `train`, `validation`, `test` or what the dataset calls it.
+    split: String,
+    remote: Remote,
+}
+
+/// The files of a repository that may hold pairs.
+fn files(
+    dataset: &str,
+    revision: &str,
+    fetcher: &Fetcher,
+    endpoints: &Endpoints,
+) -> Result<Vec<File>, FetchError> {
+    let query = format!("/api/datasets/{dataset}/tree/{revision}?recursive=true");
+    let mut page = Remote {
+        name: "tree.json".into(),
+        addresses: vec![format!("{}{query}", endpoints.hub)],
+        token: endpoints.token.clone(),
+        ..Remote::at(&format!("{HUB}{query}"))
+    };
+    let mut found = Vec::new();
+    for _ in 0..PAGES {
+        let (value, next) = list(&page, fetcher)?;
+        for entry in value.as_array().map(Vec::as_slice).unwrap_or_default() {
+            let Some(path) = entry["path"].as_str().filter(|path| is_data(path)) else { continue };
+            if entry["type"] != "file" {
+                continue;
+            }
+            let place = format!("/datasets/{dataset}/resolve/{revision}/{}", escape(path));
+            let remote = Remote {
+                addresses: vec![format!("{}{place}", endpoints.hub)],
+                size: entry["size"].as_u64(),
+                // Small files that are kept in git itself have no SHA-256.
+                sha256: entry["lfs"]["oid"].as_str().map(str::to_owned),
+                token: endpoints.token.clone(),
+                ..Remote::at(&format!("{HUB}{place}"))
+            };
+            found.push(File { path: path.into(), split: split(path), remote });
+        }
+        match next {
+            // The key stays the real address, also when a mirror answers.
+            Some(next) if next.starts_with(&endpoints.hub) => {
+                page.key = format!("{HUB}{}", &next[endpoints.hub.len()..]);
+                page.addresses = vec![next];
+            }
+            _ => break,
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// The Parquet files that the hub makes of any dataset: subset → split → addresses.
+fn converted(
+    dataset: &str,
+    fetcher: &Fetcher,
+    endpoints: &Endpoints,
+) -> Result<Vec<File>, FetchError> {
+    let query = format!("/api/datasets/{dataset}/parquet");
+    let remote = Remote {
+        name: "parquet.json".into(),
+        addresses: vec![format!("{}{query}", endpoints.hub)],
+        token: endpoints.token.clone(),
+        ..Remote::at(&format!("{HUB}{query}"))
+    };
+    let (value, _) = list(&remote, fetcher)?;
+    let mut found = Vec::new();
+    for (subset, splits) in value.as_object().into_iter().flatten() {
+        for (split, addresses) in splits.as_object().into_iter().flatten() {
+            for address in addresses.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                let path = address.strip_prefix(HUB).or(address.strip_prefix(&endpoints.hub));
+                let Some(path) = path else { continue };
+                let remote = Remote {
+                    addresses: vec![format!("{}{path}", endpoints.hub)],
+                    token: endpoints.token.clone(),
+                    ..Remote::at(&format!("{HUB}{path}"))
+                };
+                let split = usual(split).unwrap_or(split).to_owned();
+                found.push(File { path: format!("{subset}/{split}"), split, remote });
+            }
+        }
+    }
+    if found.is_empty() {
+        let problem = format!("`{dataset}` has no file of a format that is read");
+        return Err(unknown(problem, Some("parquet, jsonl, csv, tsv and tmx are read")));
+    }
+    Ok(found)
+}
+
+/// The files of the subset that is asked for, or that is named by the two languages.
+fn choose(dataset: &str, files: Vec<File>, request: &Request) -> Result<Vec<File>, FetchError> {
+    let of = |wanted: &dyn Fn(&str) -> bool| -> Vec<File> {
+        let below = |file: &&File| names(&file.path).any(wanted);
+        files.iter().filter(below).cloned().collect()
+    };
+    let subsets = || {
+        let mut subsets: Vec<&str> = files
+            .iter()
+            .filter_map(|file| file.path.split_once('/'))
+            .map(|(subset, _)| subset)
+            .filter(|subset| *subset != "data" && usual(subset).is_none())
+            .collect();
+        subsets.dedup();
+        subsets
+    };
+    let listed = || {
+        let mut subsets = subsets();
+        if subsets.len() > 40 {
+            subsets.truncate(40);
+            subsets.push("…");
+        }
+        subsets.join(", ")
+    };
+    if let Some(subset) = &request.subset {
+        let chosen = of(&|name| name.eq_ignore_ascii_case(subset));
+        return if chosen.is_empty() {
+            let problem = format!("`{dataset}` has no subset `{subset}`, but {}", listed());
+            Err(unknown(problem, None))
+        } else {
+            Ok(chosen)
+        };
+    }
+    let chosen = of(&|name| is_pair(name, &request.source, &request.target));
+    if !chosen.is_empty() {
+        return Ok(chosen);
+    }
+    if subsets().len() > 1 {
+        let (source, target) = (&request.source, &request.target);
+        let problem = format!("`{dataset}` has no {source}-{target}; it has {}", listed());
+        return Err(unknown(problem, Some("`data.subset` or `--subset` names one of these")));
+    }
+    Ok(files)
+}
+
+/// The folders of a path, and its file without endings.
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    let stem = |name| str::split(name, '.').next().unwrap_or_default();
+    path.rsplit('/')
+        .enumerate()
+        .map(move |(above, name)| if above == 0 { stem(name) } else { name })
+}
+
+/// `en-it`, `it_en` and so on.
+fn is_pair(name: &str, source: &str, target: &str) -> bool {
+    name.char_indices().filter(|(_, c)| "-_".contains(*c)).any(|(at, _)| {
+        let (first, second) = (&name[..at], &name[at + 1..]);
+        let are = |a: &str, b: &str| fit(first, a).is_some() && fit(second, b).is_some();
+        are(source, target) || are(target, source)
+    })
+}
+
+fn is_data(path: &str) -> bool {
+    let path = path.strip_suffix(".gz").or_else(|| path.strip_suffix(".zst")).unwrap_or(path);
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let hidden = path.split('/').any(|name| name.starts_with('.'));
+    // What describes a dataset is JSON as well.
+    let about = ["dataset_infos.json", "dataset_info.json", "state.json", "config.json"];
+    !hidden && ENDINGS.contains(&ending) && !about.iter().any(|name| path.ends_with(name))
+}
+
+/// The split that a path names, in its file or else in a folder.
+fn split(path: &str) -> String {
+    names(path)
+        .find_map(|name| {
+            let word = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
+            usual(word).or_else(|| usual(name.split(['_', '-']).next_back()?))
+        })
+        .unwrap_or("train")
+        .to_owned()
+}
+
+/// Whether a name is that of a split, or of one of its files: `train_sft-00000-of-00002`.
+fn is_split(name: &str, asked: &str) -> bool {
+    name.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// The usual name of a split.
+fn usual(name: &str) -> Option<&'static str> {
+    match name.to_ascii_lowercase().as_str() {
+        "train" | "training" => Some("train"),
+        "validation" | "valid" | "val" | "dev" => Some("validation"),
+        "test" | "testing" => Some("test"),
+        _ => None,
+    }
+}
+
+/// A path as it stands in an address.
+fn escape(path: &str) -> String {
+    let mut escaped = String::new();
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            escaped.push(byte.into());
+        } else {
+            escaped += &format!("%{byte:02X}");
+        }
+    }
+    escaped
+}

@@ -1,0 +1,456 @@
+//! Corpora by name: where their files are, under which licence, and how they are read.
+//!
+//! | name | corpus |
+//! |---|---|
+//! | `opus_books` | OPUS Books from Hugging Face, any of its language pairs |
+//! | `OWNER/DATASET` | any Hugging Face dataset with a `translation` column or two text columns |
+//! | `opus:CORPUS`, `opus:CORPUS/VERSION` | any corpus of OPUS, in Moses format |
+//! | `manythings` | Tatoeba sentences as prepared by ManyThings.org for Anki, English with another |
+//! | `d2l-fra-eng` | its English–French edition that the course "Dive into Deep Learning" uses |
+//! | `multi30k` | Multi30k, task 1, raw text: English, German, French, Czech |
+//! | `https://…` | a file or archive anywhere, `!MEMBER` behind it |
+//!
+//! Nothing is fetched here that the [`Fetcher`] may not fetch.
+
+mod hub;
+mod opus;
+
+use std::{env, path::PathBuf};
+
+use super::{
+    columns::Columns,
+    input::Input,
+    language::three_letters,
+    read::{self, Pairs, ReadOptions},
+};
+use crate::{
+    error::DataError,
+    fetch::{FetchError, Fetcher, Mode, Remote},
+};
+
+/// A source that is known by name, for lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct About {
+    /// Its name, or the form of its names.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+}
+
+/// All of them.
+pub const KNOWN: &[About] = &[
+    About { name: "opus_books", about: "books, any pair of 16 languages (Hugging Face)" },
+    About { name: "multi30k", about: "image captions, any pair of en, de, fr, cs" },
+    About { name: "manythings", about: "short sentences, English and any of some 80 languages" },
+    About { name: "d2l-fra-eng", about: "the English-French edition of these in the d2l course" },
+    About { name: "opus:CORPUS", about: "any corpus of opus.nlpl.eu; opus:CORPUS/VERSION" },
+    About { name: "OWNER/DATASET", about: "any Hugging Face dataset with two text columns" },
+    About { name: "https://…", about: "a file or archive anywhere; https://….tgz!MEMBER" },
+];
+
+/// What is asked of a named source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Its name.
+    pub name: String,
+    /// Language of the source, as a code.
+    pub source: String,
+    /// Language of the target, as a code.
+    pub target: String,
+    /// The subset of a dataset (Hugging Face says "config"); told by the languages if not given.
+    pub subset: Option<String>,
+    /// The split to train on, `train` if not given.
+    pub split: Option<String>,
+    /// Branch, tag or commit of a dataset, or version of a corpus; the newest if not given.
+    pub revision: Option<String>,
+}
+
+impl Request {
+    /// Whether `name` is the name of a source, as far as can be told without looking for it.
+    pub fn is_name(name: &str) -> bool {
+        KNOWN.iter().any(|known| known.name == name)
+            || is_address(name)
+            || name.strip_prefix("opus:").is_some_and(|rest| !rest.is_empty())
+            || is_dataset(name)
+    }
+}
+
+fn is_address(name: &str) -> bool {
+    ["https://", "http://"].iter().any(|scheme| name.starts_with(scheme))
+}
+
+/// `owner/dataset`, as the hub allows it.
+fn is_dataset(name: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    name.split_once('/').is_some_and(|(owner, dataset)| part(owner) && part(dataset))
+}
+
+/// Where sources are. Each address can be set to a mirror.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints {
+    /// Hugging Face: `HF_ENDPOINT`.
+    pub hub: String,
+    /// Its token: `HF_TOKEN`.
+    pub token: Option<String>,
+    /// ManyThings: `TX_MANYTHINGS_URL`.
+    pub manythings: String,
+    /// The files of "Dive into Deep Learning": `TX_D2L_URL`.
+    pub d2l: String,
+    /// Multi30k and its mirrors: `TX_MULTI30K_URL`.
+    pub multi30k: Vec<String>,
+    /// OPUS: `TX_OPUS_URL`.
+    pub opus: String,
+    /// The list of OPUS: `TX_OPUS_API_URL`.
+    pub opus_api: String,
+}
+
+const HUB: &str = "https://huggingface.co";
+const MANYTHINGS: &str = "https://www.manythings.org/anki";
+const D2L: &str = "https://d2l-data.s3-accelerate.amazonaws.com";
+const MULTI30K: [&str; 3] = [
+    "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw",
+    "https://github.com/multi30k/dataset/raw/master/data/task1/raw",
+    "https://cdn.jsdelivr.net/gh/multi30k/dataset@master/data/task1/raw",
+];
+
+impl Default for Endpoints {
+    fn default() -> Self {
+        Self {
+            hub: HUB.into(),
+            token: None,
+            manythings: MANYTHINGS.into(),
+            d2l: D2L.into(),
+            multi30k: MULTI30K.map(str::to_owned).into(),
+            opus: opus::OBJECTS.into(),
+            opus_api: opus::API.into(),
+        }
+    }
+}
+
+impl Endpoints {
+    /// The real addresses, unless the environment names others.
+    pub fn from_env() -> Self {
+        let set = |name: &str| {
+            let value = env::var(name).ok().map(|value| value.trim_end_matches('/').to_owned());
+            value.filter(|value| !value.is_empty())
+        };
+        let real = Self::default();
+        Self {
+            hub: set("HF_ENDPOINT").unwrap_or(real.hub),
+            token: set("HF_TOKEN"),
+            manythings: set("TX_MANYTHINGS_URL").unwrap_or(real.manythings),
+            d2l: set("TX_D2L_URL").unwrap_or(real.d2l),
+            multi30k: set("TX_MULTI30K_URL").map_or(real.multi30k, |url| vec![url]),
+            opus: set("TX_OPUS_URL").unwrap_or(real.opus),
+            opus_api: set("TX_OPUS_API_URL").unwrap_or(real.opus_api),
+        }
+    }
+}
+
+/// Which part of a corpus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// To learn from.
+    Training,
+    /// To choose a model by.
+    Validation,
+    /// To report.
+    Test,
+}
+
+/// Files to read together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Files {
+    /// One with both sides; or an archive, perhaps with a member.
+    Both(Remote, Option<String>),
+    /// One for each side.
+    Apart(Remote, Remote),
+}
+
+/// Some pairs of a corpus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Which part they belong to.
+    pub part: Part,
+    /// The files.
+    pub files: Files,
+    /// Which columns are the sides, where the source knows.
+    columns: Option<Columns>,
+}
+
+impl Piece {
+    /// The files, source before target.
+    pub fn remotes(&self) -> Vec<&Remote> {
+        match &self.files {
+            Files::Both(remote, _) => vec![remote],
+            Files::Apart(source, target) => vec![source, target],
+        }
+    }
+}
+
+/// A corpus that was found by name: what to fetch, and whom to thank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corpus {
+    /// Its name and languages.
+    pub title: String,
+    /// Its licence, as its publisher states it.
+    pub licence: String,
+    /// What to cite.
+    pub citation: String,
+    /// What to read, in order.
+    pub pieces: Vec<Piece>,
+}
+
+impl Corpus {
+    /// Whether there are pairs of this part.
+    pub fn has(&self, part: Part) -> bool {
+        self.pieces.iter().any(|piece| piece.part == part)
+    }
+
+    /// The files of these parts, each once.
+    pub fn remotes(&self, parts: &[Part]) -> Vec<&Remote> {
+        let mut remotes: Vec<&Remote> = Vec::new();
+        let pieces = self.pieces.iter().filter(|piece| parts.contains(&piece.part));
+        for remote in pieces.flat_map(Piece::remotes) {
+            if !remotes.iter().any(|known| known.key == remote.key) {
+                remotes.push(remote);
+            }
+        }
+        remotes
+    }
+
+    /// Reads the pairs of a part, one file after the other.
+    ///
+    /// # Errors
+    ///
+    /// When a file is neither in the cache nor may be fetched, or cannot be read.
+    pub fn read(
+        &self,
+        part: Part,
+        fetcher: &Fetcher,
+        options: &ReadOptions,
+    ) -> Result<Pairs, DataError> {
+        let mut readers = Vec::new();
+        for piece in self.pieces.iter().filter(|piece| piece.part == part) {
+            let mut options = options.clone();
+            if let Some(columns) = &piece.columns {
+                let asked = options.columns;
+                options.columns = Columns {
+                    source: asked.source.or_else(|| columns.source.clone()),
+                    target: asked.target.or_else(|| columns.target.clone()),
+                    header: asked.header.or(columns.header),
+                    ..asked
+                };
+            }
+            readers.push(match &piece.files {
+                Files::Both(remote, member) => {
+                    let input = Input::open(&fetcher.get(remote)?.path)?;
+                    read::pairs_of(input, member.clone(), &options)?
+                }
+                Files::Apart(source, target) => {
+                    let (source, target) = (fetcher.get(source)?.path, fetcher.get(target)?.path);
+                    read::parallel(&source, &target, &options)?
+                }
+            });
+        }
+        Ok(Box::new(readers.into_iter().flatten()))
+    }
+}
+
+/// Finds a corpus. Lists that must be asked for come from the cache or, if `fetcher` may, from the
+/// network.
+///
+/// # Errors
+///
+/// When there is no such corpus, it does not have the languages, or a list cannot be had.
+pub fn find(
+    request: &Request,
+    fetcher: &Fetcher,
+    endpoints: &Endpoints,
+) -> Result<Corpus, FetchError> {
+    let Request { name, source, target, .. } = request;
+    if source.is_empty() || target.is_empty() {
+        return Err(unknown(
+            format!("`{name}` needs two languages"),
+            Some("`--source en --target it`, or `data.source_language` and `data.target_language`"),
+        ));
+    }
+    if let Some(code) = [source, target].into_iter().find(|code| !is_code(code)) {
+        return Err(unknown(format!("`{code}` is no language code such as `en` or `pt-BR`"), None));
+    }
+    match name.as_str() {
+        "opus_books" => hub::find("Helsinki-NLP/opus_books", request, fetcher, endpoints),
+        "manythings" => manythings(request, endpoints),
+        "d2l-fra-eng" => d2l(request, endpoints),
+        "multi30k" => multi30k(request, endpoints),
+        _ if is_address(name) => Ok(address(request)),
+        _ => match name.strip_prefix("opus:") {
+            Some(corpus) => opus::find(corpus, request, fetcher, endpoints),
+            None if is_dataset(name) => hub::find(name, request, fetcher, endpoints),
+            None => {
+                let known: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+                let known = known.join(", ");
+                Err(unknown(format!("there is no source `{name}`; there are {known}"), None))
+            }
+        },
+    }
+}
+
+fn unknown(problem: String, hint: Option<&'static str>) -> FetchError {
+    FetchError::Unknown { problem, hint }
+}
+
+/// Whether it can stand in an address.
+fn is_code(code: &str) -> bool {
+    (2..=20).contains(&code.len())
+        && code.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+fn title(request: &Request) -> String {
+    format!("{} {}-{}", request.name, request.source, request.target)
+}
+
+/// `!member` behind an address names a member of the archive there.
+fn address(request: &Request) -> Corpus {
+    let (address, member) = match request.name.split_once('!') {
+        Some((address, member)) => (address, Some(member.to_owned())),
+        None => (request.name.as_str(), None),
+    };
+    let files = Files::Both(Remote::at(address), member);
+    Corpus {
+        title: title(request),
+        licence: "as its publisher says".into(),
+        citation: address.into(),
+        pieces: vec![Piece { part: Part::Training, files, columns: None }],
+    }
+}
+
+const TATOEBA: &str = "sentences by the contributors of Tatoeba (tatoeba.org), prepared by \
+                       ManyThings.org (manythings.org/anki)";
+
+fn manythings(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchError> {
+    let three = |code: &str| {
+        three_letters(code)
+            .ok_or_else(|| unknown(format!("ManyThings has no language `{code}`"), None))
+    };
+    let (source, target) = (three(&request.source)?, three(&request.target)?);
+    let other = match (source.as_str(), target.as_str()) {
+        ("eng", other) | (other, "eng") if other != "eng" => other,
+        _ => {
+            return Err(unknown(
+                format!(
+                    "ManyThings has English and another language, not {} and {}",
+                    request.source, request.target
+                ),
+                Some("`opus:Tatoeba` has pairs without English"),
+            ));
+        }
+    };
+    let name = format!("{other}-eng.zip");
+    Ok(tatoeba(request, MANYTHINGS, &endpoints.manythings, &name, source == "eng", None))
+}
+
+fn d2l(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchError> {
+    let codes = [&request.source, &request.target].map(|code| three_letters(code));
+    let english_first = match codes.each_ref().map(Option::as_deref) {
+        [Some("eng"), Some("fra")] => true,
+        [Some("fra"), Some("eng")] => false,
+        _ => return Err(unknown(format!("{} is not there: en and fr are", title(request)), None)),
+    };
+    let member = Some("fra-eng/fra.txt".to_owned());
+    Ok(tatoeba(request, D2L, &endpoints.d2l, "fra-eng.zip", english_first, member))
+}
+
+/// A table of English, the other language, and an attribution.
+fn tatoeba(
+    request: &Request,
+    real: &str,
+    base: &str,
+    name: &str,
+    english_first: bool,
+    member: Option<String>,
+) -> Corpus {
+    let number = |number: &str| Some(number.to_owned());
+    let (source, target) = if english_first { ("1", "2") } else { ("2", "1") };
+    let columns = Columns {
+        source: number(source),
+        target: number(target),
+        header: Some(false),
+        ..Columns::default()
+    };
+    let remote = at(real, &[base.to_owned()], name);
+    Corpus {
+        title: title(request),
+        licence: "CC BY 2.0 FR, attribution to the contributors in the third column".into(),
+        citation: TATOEBA.into(),
+        pieces: vec![Piece {
+            part: Part::Training,
+            files: Files::Both(remote, member),
+            columns: Some(columns),
+        }],
+    }
+}
+
+fn multi30k(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchError> {
+    let languages = ["en", "de", "fr", "cs"];
+    let known = |code: &str| {
+        let found =
+            languages.iter().find(|language| super::language::fit(code, language).is_some());
+        found
+            .copied()
+            .ok_or_else(|| unknown(format!("Multi30k has en, de, fr and cs, not `{code}`"), None))
+    };
+    let (source, target) = (known(&request.source)?, known(&request.target)?);
+    if source == target {
+        return Err(unknown(format!("`{source}` and `{target}` are one language"), None));
+    }
+    let side = |set: &str, language: &str| {
+        at(MULTI30K[0], &endpoints.multi30k, &format!("{set}.{language}.gz"))
+    };
+    let sets =
+        [(Part::Training, "train"), (Part::Validation, "val"), (Part::Test, "test_2016_flickr")];
+    let pieces = sets.map(|(part, set)| Piece {
+        part,
+        files: Files::Apart(side(set, source), side(set, target)),
+        columns: None,
+    });
+    Ok(Corpus {
+        title: title(request),
+        licence: "non-commercial research and education; images and captions of Flickr30k".into(),
+        citation: "Elliott, Frank, Sima'an and Specia 2016, \"Multi30K: Multilingual \
+                   English-German Image Descriptions\"; Elliott et al. 2017 (fr), Barrault et \
+                   al. 2018 (cs); github.com/multi30k/dataset"
+            .into(),
+        pieces: pieces.into(),
+    })
+}
+
+/// A file that is really at `real`, and is got from `bases`.
+fn at(real: &str, bases: &[String], path: &str) -> Remote {
+    let addresses = bases.iter().map(|base| format!("{base}/{path}")).collect();
+    let key = format!("{real}/{path}");
+    Remote { addresses, ..Remote::at(&key) }
+}
+
+/// The content of a list, and its next page.
+fn list(
+    remote: &Remote,
+    fetcher: &Fetcher,
+) -> Result<(serde_json::Value, Option<String>), FetchError> {
+    let cached = fetcher.get(remote)?;
+    let read = |path: &PathBuf| serde_json::from_slice(&std::fs::read(path).ok()?).ok();
+    match read(&cached.path) {
+        Some(value) => Ok((value, cached.record.next)),
+        None => Err(unknown(
+            format!("what {} answers is no list in JSON", cached.record.address),
+            (fetcher.mode() != Mode::Refresh).then_some("`train fetch --refresh` asks again"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! OPUS (opus.nlpl.eu): each corpus and pair of languages is a zip of two text files.
+
+use super::{Corpus, Endpoints, Files, Part, Piece, Request, at, list, title, unknown};
+use crate::fetch::{FetchError, Fetcher, Remote};
+
+/// Where the zips are.
+pub(super) const OBJECTS: &str = "https://object.pouta.csc.fi";
+/// What lists them.
+pub(super) const API: &str = "https://opus.nlpl.eu/opusapi";
+
+/// `CORPUS` or `CORPUS/VERSION`.
+pub(super) fn find(
+    corpus: &str,
+    request: &Request,
+    fetcher: &Fetcher,
+    endpoints: &Endpoints,
+) -> Result<Corpus, FetchError> {
+    let (corpus, version) = match corpus.split_once('/') {
+        Some((corpus, version)) => (corpus, Some(version.to_owned())),
+        None => (corpus, request.revision.clone()),
+    };
+    let plain = |text: &str| {
+        !text.is_empty()
+            && !text.starts_with('.')
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    if !plain(corpus) || !version.as_deref().is_none_or(plain) {
+        let problem = format!("`{}` is no corpus of OPUS such as `opus:Books`", request.name);
+        return Err(unknown(problem, None));
+    }
+    // OPUS names a pair in alphabetical order.
+    let mut codes = [request.source.as_str(), request.target.as_str()];
+    codes.sort_unstable();
+    let [first, second] = codes;
+    let version = match version {
+        Some(version) => version,
+        None => newest(corpus, first, second, fetcher, endpoints)?,
+    };
+    let path = format!("OPUS-{corpus}/{version}/moses/{first}-{second}.txt.zip");
+    let remote = at(OBJECTS, std::slice::from_ref(&endpoints.opus), &path);
+    Ok(Corpus {
+        title: format!("{}, version {version}", title(request)),
+        licence: format!("as stated at opus.nlpl.eu/{corpus}, and in the archive"),
+        citation: "Tiedemann 2012, \"Parallel Data, Tools and Interfaces in OPUS\"; and the \
+                   corpus itself, as its page there says"
+            .into(),
+        pieces: vec![Piece {
+            part: Part::Training,
+            files: Files::Both(remote, None),
+            columns: None,
+        }],
+    })
+}
+
+/// Asks OPUS for the newest version of a corpus that has both languages.
+fn newest(
+    corpus: &str,
+    first: &str,
+    second: &str,
+    fetcher: &Fetcher,
+    endpoints: &Endpoints,
+) -> Result<String, FetchError> {
+    let query = format!(
+        "/?corpus={corpus}&source={first}&target={second}&preprocessing=moses&version=latest"
+    );
+    let remote = Remote {
+        name: format!("{corpus}.{first}-{second}.json"),
+        addresses: vec![format!("{}{query}", endpoints.opus_api)],
+        ..Remote::at(&format!("{API}{query}"))
+    };
+    let (value, _) = list(&remote, fetcher)?;
+    let version = value["corpora"][0]["version"].as_str();
+    version.map(str::to_owned).ok_or_else(|| {
+        unknown(
+            format!("OPUS has no corpus `{corpus}` in {first} and {second}"),
+            Some("opus.nlpl.eu lists them; upper and lower case matter"),
+        )
+    })
+}

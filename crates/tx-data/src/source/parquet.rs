@@ -1,0 +1,269 @@
+//! Pairs from Parquet: a struct column such as `translation { en, it }`, or two text columns.
+//!
+//! Only the two columns that are needed are read, a thousand rows at a time. The library that reads
+//! them may panic on hostile files; a panic here is an error like any other.
+
+use std::{
+    cell::Cell,
+    fs::File,
+    io::{self, BufReader, Read},
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
+    sync::Once,
+};
+
+use bytes::Bytes;
+use parquet::{
+    basic::Type,
+    column::reader::{ColumnReader, ColumnReaderImpl},
+    data_type::{ByteArray, ByteArrayType},
+    errors::ParquetError,
+    file::reader::{ChunkReader, FileReader, Length, SerializedFileReader},
+};
+
+use super::{
+    columns::Columns,
+    error::{Place, SourceError},
+    input::Limits,
+    read::Pairs,
+};
+use crate::{error::DataError, pair::SentencePair};
+
+/// Rows read at once.
+const BATCH_ROWS: usize = 1_024;
+
+/// A header is read at the end of the file so often at most.
+const MOST_ENDS: u8 = 8;
+
+/// Opens a Parquet file.
+pub(super) fn parquet(
+    file: File,
+    place: Place,
+    columns: &Columns,
+    limits: Limits,
+) -> Result<Pairs, DataError> {
+    let mut table = guarded(&place, || Table::open(file, &place, columns, limits))?;
+    Ok(Box::new(std::iter::from_fn(move || {
+        if table.ended {
+            return None;
+        }
+        let place = place.clone();
+        let next = guarded(&place, || table.next(&place));
+        table.ended = !matches!(next, Ok(Some(_)));
+        next.map_err(DataError::from).transpose()
+    })))
+}
+
+thread_local! {
+    /// Whether a panic of this thread will become an error, and so need not be told.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes a panic in `work` an error, and keeps it from standard error.
+fn guarded<T>(
+    place: &Place,
+    work: impl FnOnce() -> Result<T, SourceError>,
+) -> Result<T, SourceError> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(false);
+    result.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(place.clone().malformed(format!("the Parquet library gave up on it: {text}")))
+    })
+}
+
+/// A file of which nobody reads on behind its end.
+///
+/// A damaged page header may say that two thousand million numbers follow; the library passes over
+/// them one by one, and the end of the file does not stop it.
+struct Disk(File);
+
+impl Length for Disk {
+    fn len(&self) -> u64 {
+        Length::len(&self.0)
+    }
+}
+
+impl ChunkReader for Disk {
+    type T = Ending;
+
+    fn get_read(&self, start: u64) -> Result<Ending, ParquetError> {
+        Ok(Ending { inner: self.0.get_read(start)?, ends: 0 })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+/// Ends with an error when it is read again and again at its end.
+struct Ending {
+    inner: BufReader<File>,
+    ends: u8,
+}
+
+impl Read for Ending {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        if read == 0 && !buffer.is_empty() {
+            self.ends += 1;
+            if self.ends > MOST_ENDS {
+                let text = "a page header goes on behind the end of the file";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// The two columns of a file.
+struct Table {
+    reader: SerializedFileReader<Disk>,
+    sides: [usize; 2],
+    row_group: usize,
+    open: Option<[Column; 2]>,
+    /// Rows given so far.
+    row: u64,
+    ended: bool,
+}
+
+impl Table {
+    fn open(
+        file: File,
+        place: &Place,
+        columns: &Columns,
+        limits: Limits,
+    ) -> Result<Self, SourceError> {
+        let reader = SerializedFileReader::new(Disk(file))
+            .map_err(|error| failure(&error, place.clone()))?;
+        let schema = reader.metadata().file_metadata().schema_descr();
+        let usable = schema.columns().iter().enumerate().filter(|(_, column)| {
+            column.physical_type() == Type::BYTE_ARRAY && column.max_rep_level() == 0
+        });
+        let (indices, names): (Vec<usize>, Vec<String>) =
+            usable.map(|(index, column)| (index, column.path().parts().join("."))).unzip();
+        let (source, target) =
+            columns.among(&names).map_err(|problem| place.clone().malformed(problem))?;
+        let sides = [indices[source], indices[target]];
+        for group in reader.metadata().row_groups() {
+            for side in sides {
+                let column = group.columns().get(side);
+                let bytes = column.map_or(0, |column| column.uncompressed_size());
+                if !(0..=limits.expanded_bytes as i64).contains(&bytes) {
+                    let problem = format!("a column says that it expands to {bytes} bytes");
+                    return Err(place.clone().malformed(problem));
+                }
+            }
+        }
+        Ok(Self { reader, sides, row_group: 0, open: None, row: 0, ended: false })
+    }
+
+    fn next(&mut self, place: &Place) -> Result<Option<SentencePair>, SourceError> {
+        let here = |row: u64| place.row(row + 1);
+        loop {
+            if self.open.is_none() {
+                if self.row_group == self.reader.num_row_groups() {
+                    return Ok(None);
+                }
+                let failed = |error: ParquetError| failure(&error, here(self.row));
+                let group = self.reader.get_row_group(self.row_group).map_err(failed)?;
+                let schema = self.reader.metadata().file_metadata().schema_descr();
+                let column = |side: usize| {
+                    let present = schema.column(side).max_def_level();
+                    Column::open(group.get_column_reader(side)?, present)
+                };
+                let [source, target] = self.sides;
+                self.open =
+                    Some([column(source).map_err(failed)?, column(target).map_err(failed)?]);
+                self.row_group += 1;
+            }
+            let Some([source, target]) = &mut self.open else { continue };
+            let row = self.row;
+            let text = |column: &mut Column| {
+                column.next().map_err(|problem| match problem {
+                    Problem::Library(error) => failure(&error, here(row)),
+                    Problem::Utf8 => here(row).malformed("text is not valid UTF-8"),
+                })
+            };
+            match (text(source)?, text(target)?) {
+                (Some(source), Some(target)) => {
+                    self.row += 1;
+                    return Ok(Some(SentencePair { source, target }));
+                }
+                (None, None) => self.open = None,
+                _ => {
+                    return Err(here(row).malformed("source and target differ in length"));
+                }
+            }
+        }
+    }
+}
+
+fn failure(error: &ParquetError, place: Place) -> SourceError {
+    place.malformed(error.to_string())
+}
+
+enum Problem {
+    Library(ParquetError),
+    Utf8,
+}
+
+/// One column of one row group.
+struct Column {
+    reader: ColumnReaderImpl<ByteArrayType>,
+    /// The level of a value that is there; less is null.
+    present: i16,
+    levels: Vec<i16>,
+    values: std::vec::IntoIter<ByteArray>,
+    at: usize,
+}
+
+impl Column {
+    fn open(reader: ColumnReader, present: i16) -> Result<Self, ParquetError> {
+        let ColumnReader::ByteArrayColumnReader(reader) = reader else {
+            return Err(ParquetError::General("a text column is none".into()));
+        };
+        Ok(Self { reader, present, levels: Vec::new(), values: Vec::new().into_iter(), at: 0 })
+    }
+
+    /// The next text; an empty one for null; none at the end.
+    fn next(&mut self) -> Result<Option<String>, Problem> {
+        if self.at == self.levels.len() {
+            self.levels.clear();
+            self.at = 0;
+            let mut values = Vec::new();
+            let levels = (self.present > 0).then_some(&mut self.levels);
+            let (rows, _, _) = self
+                .reader
+                .read_records(BATCH_ROWS, levels, None, &mut values)
+                .map_err(Problem::Library)?;
+            if self.present == 0 {
+                self.levels.resize(rows, 0);
+            }
+            self.values = values.into_iter();
+            if self.levels.is_empty() {
+                return Ok(None);
+            }
+        }
+        let level = self.levels[self.at];
+        self.at += 1;
+        if level < self.present {
+            return Ok(Some(String::new()));
+        }
+        let Some(value) = self.values.next() else {
+            return Err(Problem::Library(ParquetError::General("a column ends too early".into())));
+        };
+        let text = std::str::from_utf8(value.data()).map_err(|_| Problem::Utf8)?;
+        Ok(Some(text.to_owned()))
+    }
+}

@@ -1,0 +1,354 @@
+//! Pairs from files of any format that tx reads, told by content.
+//!
+//! A file holds both sides (TSV, CSV, JSON lines, Parquet, TMX), or each side has one (text, SGM).
+//! Either may be gzip or zstd, or a member of a zip or tar. `-` is standard input.
+//! `archive.zip!path/of/member` names a member, and `archive.zip!path/of/stem` the two members
+//! `stem.SOURCE` and `stem.TARGET`, by their languages.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    archive,
+    columns::Columns,
+    error::SourceError,
+    format::Format,
+    input::{Blob, Input, Limits},
+    json_lines::json_lines,
+    language::fit,
+    local::Lines,
+    parquet, table, tmx,
+};
+use crate::{error::DataError, pair::SentencePair};
+
+/// Pairs, one at a time; nothing comes after an error.
+pub type Pairs = Box<dyn Iterator<Item = Result<SentencePair, DataError>>>;
+
+/// Most members that an error lists.
+const LISTED_MEMBERS: usize = 20;
+
+/// Members that tell about the data and are none.
+const ABOUT: [&str; 7] = ["readme", "license", "licence", "copying", "about", "_about", "citation"];
+
+/// How files are read where they do not tell themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The format; told by content if not given.
+    pub format: Option<Format>,
+    /// Which columns, fields or languages are the sides.
+    pub columns: Columns,
+    /// What a file may ask of the machine.
+    pub limits: Limits,
+}
+
+/// Reads a file that holds both sides.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("pairs.jsonl");
+/// # std::fs::write(&path, r#"{"translation": {"en": "Hello.", "it": "Ciao."}}"#)?;
+/// use tx_data::source::{columns::Columns, read::{ReadOptions, pairs}};
+///
+/// let columns = Columns {
+///     source_language: Some("it".into()),
+///     target_language: Some("en".into()),
+///     ..Columns::default()
+/// };
+/// let options = ReadOptions { columns, ..ReadOptions::default() };
+/// let read = pairs(&path, &options)?.collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(read, [tx_data::SentencePair::new("Ciao.", "Hello.")]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// When the file cannot be read, or it is not clear what is to be read.
+pub fn pairs(path: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
+    let (input, member) = open(path)?;
+    pairs_of(input, member, options)
+}
+
+/// Reads a file that holds both sides; `member` names one of an archive, or the stem of two.
+///
+/// # Errors
+///
+/// As [`pairs`].
+pub(super) fn pairs_of(
+    input: Input,
+    member: Option<String>,
+    options: &ReadOptions,
+) -> Result<Pairs, DataError> {
+    let found = match archive::members(&input, options.limits)? {
+        None => Found::Both(Blob::whole(input.clone(), options.limits)),
+        Some(members) => in_archive(&input, members, member.as_deref(), options)?,
+    };
+    let pairs = match found {
+        Found::Both(blob) => both_sides(blob, options)?,
+        Found::Apart(source, target) => side_by_side(&source, &target, options)?,
+    };
+    Ok(until_error(pairs))
+}
+
+/// Reads two files of which line N of one translates line N of the other.
+///
+/// # Errors
+///
+/// When a file cannot be read, or it is not clear what is to be read.
+pub fn parallel(source: &Path, target: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
+    let side = |path: &Path| {
+        let (input, member) = open(path)?;
+        match archive::members(&input, options.limits)? {
+            None => Ok(Blob::whole(input, options.limits)),
+            Some(members) => one_member(&input, members, member.as_deref()),
+        }
+    };
+    Ok(until_error(side_by_side(&side(source)?, &side(target)?, options)?))
+}
+
+/// Splits `archive!member`, unless a file is really named so.
+fn open(path: &Path) -> Result<(Input, Option<String>), SourceError> {
+    let text = path.to_string_lossy();
+    match text.split_once('!') {
+        Some((archive, member)) if !path.exists() => {
+            Ok((Input::open(&PathBuf::from(archive))?, Some(member.to_owned())))
+        }
+        _ => Ok((Input::open(path)?, None)),
+    }
+}
+
+enum Found {
+    Both(Blob),
+    Apart(Blob, Blob),
+}
+
+fn in_archive(
+    input: &Input,
+    members: Vec<Blob>,
+    asked: Option<&str>,
+    options: &ReadOptions,
+) -> Result<Found, SourceError> {
+    if let Some(asked) = asked {
+        if let Some(member) = named(&members, asked) {
+            return Ok(Found::Both(member));
+        }
+        let stem = |name: &str| name.strip_prefix(asked).is_some_and(|rest| rest.starts_with('.'));
+        let below = members.iter().filter(|member| stem(name(member))).cloned().collect();
+        return by_language(below, options)
+            .ok_or_else(|| which(input, &members, &format!("there is no member `{asked}`")));
+    }
+    let mut data: Vec<Blob> =
+        members.iter().filter(|member| is_data(name(member))).cloned().collect();
+    if let [_] = data.as_slice() {
+        return Ok(Found::Both(data.remove(0)));
+    }
+    by_language(data, options)
+        .ok_or_else(|| which(input, &members, "it is not clear which members hold the pairs"))
+}
+
+fn one_member(input: &Input, members: Vec<Blob>, asked: Option<&str>) -> Result<Blob, DataError> {
+    let found = match asked {
+        Some(asked) => {
+            named(&members, asked).ok_or_else(|| format!("there is no member `{asked}`"))
+        }
+        None => {
+            let mut data = members.iter().filter(|member| is_data(name(member)));
+            match (data.next(), data.next()) {
+                (Some(member), None) => Ok(member.clone()),
+                _ => Err("it is not clear which member is meant".into()),
+            }
+        }
+    };
+    found.map_err(|problem| which(input, &members, &problem).into())
+}
+
+fn name(member: &Blob) -> &str {
+    member.member.as_deref().unwrap_or_default()
+}
+
+fn named(members: &[Blob], asked: &str) -> Option<Blob> {
+    members.iter().find(|member| name(member) == asked).cloned()
+}
+
+/// The two members whose names end in the languages of the two sides, if there are just two such.
+fn by_language(members: Vec<Blob>, options: &ReadOptions) -> Option<Found> {
+    let Columns { source_language, target_language, .. } = &options.columns;
+    let ending = |language: &str| {
+        let mut fitting = members.iter().filter(|member| {
+            let name = name(member);
+            let name =
+                name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+            // The last ending, and with `train.en.txt` the one before.
+            let name = name.strip_suffix(".txt").unwrap_or(name);
+            name.rsplit_once('.').is_some_and(|(_, ending)| fit(ending, language).is_some())
+        });
+        match (fitting.next(), fitting.next()) {
+            (Some(member), None) => Some(member.clone()),
+            _ => None,
+        }
+    };
+    let source = ending(source_language.as_deref()?)?;
+    let target = ending(target_language.as_deref()?)?;
+    Some(Found::Apart(source, target))
+}
+
+fn is_data(name: &str) -> bool {
+    let base = name.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let stem = base.split('.').next().unwrap_or_default();
+    !base.starts_with('.') && !name.starts_with("__MACOSX/") && !ABOUT.contains(&stem)
+}
+
+/// An error that lists what there is.
+fn which(input: &Input, members: &[Blob], problem: &str) -> SourceError {
+    let mut listed: Vec<&str> = members.iter().map(name).take(LISTED_MEMBERS).collect();
+    if members.len() > LISTED_MEMBERS {
+        listed.push("…");
+    }
+    let listed = if listed.is_empty() { "none".into() } else { listed.join(", ") };
+    Blob::whole(input.clone(), Limits::default()).place().malformed_try(
+        format!("{problem}; members: {listed}"),
+        "name one as `archive!member`; with `data.source_language` and `data.target_language`, \
+         `archive!stem` means `stem.SOURCE` and `stem.TARGET`",
+    )
+}
+
+fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
+    let place = blob.place();
+    let head = blob.head()?;
+    refuse_nested(&head, &blob)?;
+    if head.is_empty() {
+        return Err(DataError::Empty { path: place.name().into() });
+    }
+    let format = match options.format {
+        Some(format) => format,
+        None => Format::of_pairs(&head).map_err(|problem| {
+            place.clone().malformed_try(
+                problem,
+                "both sides are read from tsv, csv, jsonl, parquet or tmx; `data.format` says \
+                 which, if it is told wrongly",
+            )
+        })?,
+    };
+    let (columns, longest) = (&options.columns, options.limits.record_bytes);
+    Ok(match format {
+        Format::Tsv => table::tsv(blob.text()?, place, columns),
+        Format::Csv => table::csv(blob.text()?, place, columns, longest)?,
+        Format::Jsonl => json_lines(blob.text()?, place, columns),
+        Format::Parquet => parquet::parquet(blob.seekable()?, place, columns, options.limits)?,
+        Format::Tmx => tmx::tmx(blob.text()?, place, columns, longest)?,
+        Format::Text | Format::Sgm => {
+            return Err(place
+                .malformed_try(
+                    "one side alone is in such a file",
+                    "give a file for each side, with `--source` and `--target`",
+                )
+                .into());
+        }
+    })
+}
+
+fn refuse_nested(head: &[u8], blob: &Blob) -> Result<(), SourceError> {
+    if blob.member.is_some() && archive::is_archive(head) {
+        return Err(blob
+            .place()
+            .malformed_try("this is an archive inside an archive", "unpack the outer one first"));
+    }
+    Ok(())
+}
+
+fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
+    let mut sources = side(source, options)?;
+    let mut targets = side(target, options)?;
+    let paths = [source.place().name(), target.place().name()];
+    let mut count = 0;
+    Ok(Box::new(std::iter::from_fn(move || {
+        let pair = match (sources.next().transpose(), targets.next().transpose()) {
+            (Err(error), _) | (_, Err(error)) => return Some(Err(error)),
+            (Ok(source), Ok(target)) => (source, target),
+        };
+        let (more_sources, more_targets) = match pair {
+            (Some(source), Some(target)) => {
+                count += 1;
+                return Some(Ok(SentencePair { source, target }));
+            }
+            (None, None) if count == 0 => {
+                return Some(Err(DataError::Empty { path: paths[0].clone().into() }));
+            }
+            (None, None) => return None,
+            (Some(_), None) => (1 + sources.by_ref().count(), 0),
+            (None, Some(_)) => (0, 1 + targets.by_ref().count()),
+        };
+        Some(Err(DataError::LineCount {
+            source_path: paths[0].clone().into(),
+            source_lines: count + more_sources,
+            target_path: paths[1].clone().into(),
+            target_lines: count + more_targets,
+        }))
+    })))
+}
+
+/// The sentences of one side.
+type Sentences = Box<dyn Iterator<Item = Result<String, DataError>>>;
+
+fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
+    let place = blob.place();
+    let head = blob.head()?;
+    refuse_nested(&head, blob)?;
+    if head.is_empty() {
+        return Err(DataError::Empty { path: place.name().into() });
+    }
+    let format = match options.format {
+        Some(format) => format,
+        None => Format::of_side(&head).map_err(|problem| {
+            let hint = "a file that holds both sides is given with `--file`";
+            place.clone().malformed_try(problem, hint)
+        })?,
+    };
+    let lines = Lines::new(blob.text()?, place.name());
+    match format {
+        Format::Sgm => Ok(Box::new(lines.filter_map(|line| line.map(|l| segment(&l)).transpose()))),
+        Format::Text if is_tagged(&place.name()) => {
+            Ok(Box::new(lines.filter_map(|line| line.map(untagged).transpose())))
+        }
+        Format::Text => Ok(Box::new(lines)),
+        _ => {
+            let problem = "each side has a file: expected the format `text` or `sgm`";
+            let hint = "a file that holds both sides is given with `--file`";
+            Err(place.malformed_try(problem, hint).into())
+        }
+    }
+}
+
+/// The text of a `<seg id="1"> … </seg>` line of WMT's and IWSLT's test sets.
+fn segment(line: &str) -> Option<String> {
+    let (_, text) = line.split_once("<seg ")?.1.split_once('>')?;
+    Some(unescape(text.split("</seg>").next().unwrap_or_default().trim()))
+}
+
+/// IWSLT's training files tell about their talks in lines with tags.
+fn is_tagged(name: &str) -> bool {
+    name.rsplit(['/', '!']).next().is_some_and(|base| base.starts_with("train.tags."))
+}
+
+fn untagged(line: String) -> Option<String> {
+    let tag = line.trim_start().starts_with('<') && line.trim_end().ends_with('>');
+    (!tag).then(|| line.trim().to_owned())
+}
+
+fn unescape(text: &str) -> String {
+    // The ampersand last: `&amp;lt;` is `&lt;`.
+    [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
+        .into_iter()
+        .fold(text.to_owned(), |text, (entity, character)| text.replace(entity, character))
+}
+
+/// Ends after the first error.
+fn until_error(mut pairs: Pairs) -> Pairs {
+    let mut failed = false;
+    Box::new(std::iter::from_fn(move || {
+        if failed {
+            return None;
+        }
+        let next = pairs.next();
+        failed = matches!(next, Some(Err(_)));
+        next
+    }))
+}

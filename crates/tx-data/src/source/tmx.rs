@@ -1,0 +1,280 @@
+//! Pairs from TMX (Translation Memory eXchange 1.4b): any two of its languages.
+//!
+//! A unit without one of the two languages is passed over. Of the inline elements, codes of the
+//! original document (`bpt`, `ept`, `it`, `ph`, `ut`) and sub-flows (`sub`) are dropped with what
+//! they hold; `hi` is dropped and its text kept. Entities are never expanded from a DTD.
+
+use std::{
+    collections::BTreeSet,
+    io::{self, BufRead, Read},
+};
+
+use quick_xml::{
+    Reader,
+    events::{BytesStart, Event},
+};
+
+use super::{
+    columns::Columns,
+    error::{Place, SourceError},
+    language::fit,
+    read::Pairs,
+};
+use crate::pair::SentencePair;
+
+/// Most languages that an error lists.
+const LISTED_LANGUAGES: usize = 30;
+
+/// Reads the units that have both languages.
+pub(super) fn tmx(
+    text: Box<dyn BufRead>,
+    place: Place,
+    columns: &Columns,
+    record_bytes: usize,
+) -> Result<Pairs, SourceError> {
+    let side = |language: &Option<String>, column: &Option<String>| {
+        language.clone().or_else(|| column.clone())
+    };
+    let source = side(&columns.source, &columns.source_language);
+    let target = side(&columns.target, &columns.target_language);
+    let (Some(source), Some(target)) = (source, target) else {
+        return Err(place.malformed_try(
+            "a TMX file needs the languages of both sides",
+            "set `data.source_language` and `data.target_language`, such as \"en\" and \"it\"",
+        ));
+    };
+    let rationed = Counted { inner: text, left: record_bytes, ration: record_bytes, lines: 0 };
+    let mut reader = Reader::from_reader(rationed);
+    reader.config_mut().expand_empty_elements = true;
+    let mut units = Units {
+        reader,
+        buffer: Vec::new(),
+        place,
+        wanted: [source, target],
+        seen: BTreeSet::new(),
+        found: false,
+        ended: false,
+    };
+    Ok(Box::new(std::iter::from_fn(move || units.next().map(|pair| pair.map_err(Into::into)))))
+}
+
+struct Units {
+    reader: Reader<Counted>,
+    buffer: Vec<u8>,
+    place: Place,
+    wanted: [String; 2],
+    seen: BTreeSet<String>,
+    found: bool,
+    ended: bool,
+}
+
+/// A `<tu>` under way.
+#[derive(Default)]
+struct Unit {
+    /// Each side's text and how well its language fits.
+    sides: [Option<(u8, String)>; 2],
+    /// Which sides the open `<tuv>` may fill.
+    fits: [Option<u8>; 2],
+    /// The text of the open `<seg>`.
+    segment: Option<String>,
+    /// How deep inside dropped elements.
+    dropped: usize,
+}
+
+impl Units {
+    fn next(&mut self) -> Option<Result<SentencePair, SourceError>> {
+        if self.ended {
+            return None;
+        }
+        let next = self.read_unit();
+        self.ended = !matches!(next, Ok(Some(_)));
+        self.found |= !self.ended;
+        match next {
+            Ok(None) if !self.found => Some(Err(self.nothing())),
+            other => other.transpose(),
+        }
+    }
+
+    fn read_unit(&mut self) -> Result<Option<SentencePair>, SourceError> {
+        let mut unit: Option<Unit> = None;
+        loop {
+            self.buffer.clear();
+            let line = self.reader.get_mut().lines + 1;
+            let here = || self.place.line(line);
+            let event =
+                self.reader.read_event_into(&mut self.buffer).map_err(|error| match error {
+                    quick_xml::Error::Io(error) => {
+                        here().unreadable(io::Error::new(error.kind(), error.to_string()))
+                    }
+                    other => here().malformed(other.to_string()),
+                })?;
+            match event {
+                Event::Eof if unit.is_some() => {
+                    return Err(here().malformed("the file ends inside a `<tu>`"));
+                }
+                Event::Eof => return Ok(None),
+                Event::Start(start) => match (start.local_name().as_ref(), &mut unit) {
+                    ("tu", _) => unit = Some(Unit::default()),
+                    ("tuv", Some(unit)) => {
+                        let language = language(&start).unwrap_or_default();
+                        unit.fits = [0, 1].map(|side| fit(&language, &self.wanted[side]));
+                        if self.seen.len() < LISTED_LANGUAGES {
+                            self.seen.insert(language);
+                        }
+                    }
+                    (name, Some(unit)) => unit.start(name),
+                    _ => {}
+                },
+                Event::End(end) => {
+                    let name = end.local_name();
+                    if let Some(open) = &mut unit {
+                        open.end(name.as_ref());
+                    }
+                    if name.as_ref() == "tu" {
+                        self.reader.get_mut().refill();
+                        if let Some(Unit {
+                            sides: [Some((_, source)), Some((_, target))], ..
+                        }) = unit.take()
+                        {
+                            return Ok(Some(SentencePair { source, target }));
+                        }
+                    }
+                }
+                Event::Text(text) => {
+                    if let Some(unit) = &mut unit {
+                        unit.text(&text.xml10_content());
+                    }
+                }
+                Event::CData(text) => {
+                    if let Some(unit) = &mut unit {
+                        unit.text(&text.xml10_content());
+                    }
+                }
+                Event::GeneralRef(reference) => {
+                    if let Some(unit) = &mut unit {
+                        let name = reference.xml10_content();
+                        let character = reference
+                            .resolve_char_ref()
+                            .map_err(|error| here().malformed(error.to_string()))?;
+                        match (character, name.as_ref()) {
+                            (Some(character), _) => unit.text(character.encode_utf8(&mut [0; 4])),
+                            (None, "amp") => unit.text("&"),
+                            (None, "lt") => unit.text("<"),
+                            (None, "gt") => unit.text(">"),
+                            (None, "quot") => unit.text("\""),
+                            (None, "apos") => unit.text("'"),
+                            (None, other) => unit.text(&format!("&{other};")),
+                        }
+                    }
+                }
+                // Before the first unit, and between units, there may be much of these.
+                _ if unit.is_none() => self.reader.get_mut().refill(),
+                _ => {}
+            }
+        }
+    }
+
+    /// Why there is not one pair.
+    fn nothing(&self) -> SourceError {
+        let [source, target] = &self.wanted;
+        let seen: Vec<&str> = self.seen.iter().map(String::as_str).collect();
+        let seen = if seen.is_empty() { "none".into() } else { seen.join(", ") };
+        self.place.clone().malformed_try(
+            format!("no unit has both {source} and {target}; languages found: {seen}"),
+            "set `data.source_language` and `data.target_language` to two of these",
+        )
+    }
+}
+
+impl Unit {
+    fn start(&mut self, name: &str) {
+        match (name, &self.segment) {
+            ("seg", None) => self.segment = Some(String::new()),
+            ("bpt" | "ept" | "it" | "ph" | "ut" | "sub", Some(_)) => self.dropped += 1,
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        match name {
+            "seg" => {
+                self.dropped = 0;
+                let Some(text) = self.segment.take() else { return };
+                for (side, fit) in self.sides.iter_mut().zip(self.fits) {
+                    let better = match (&side, fit) {
+                        (_, None) => false,
+                        (None, Some(_)) => true,
+                        (Some((old, _)), Some(new)) => new > *old,
+                    };
+                    if let (true, Some(fit)) = (better, fit) {
+                        *side = Some((fit, text.clone()));
+                    }
+                }
+            }
+            "bpt" | "ept" | "it" | "ph" | "ut" | "sub" => {
+                self.dropped = self.dropped.saturating_sub(1);
+            }
+            "tuv" => self.fits = [None; 2],
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if let (Some(segment), 0) = (&mut self.segment, self.dropped) {
+            segment.push_str(text);
+        }
+    }
+}
+
+/// `xml:lang`, or `lang` as before TMX 1.4.
+fn language(start: &BytesStart<'_>) -> Option<String> {
+    let mut attributes = start.attributes();
+    let mut attributes = attributes.with_checks(false).filter_map(Result::ok);
+    let language = attributes.find(|attribute| attribute.key.local_name().as_ref() == "lang")?;
+    Some(language.value.trim().to_owned())
+}
+
+/// Counts lines, and ends with an error when one unit takes more than its ration.
+struct Counted {
+    inner: Box<dyn BufRead>,
+    left: usize,
+    ration: usize,
+    lines: u64,
+}
+
+impl Counted {
+    fn refill(&mut self) {
+        self.left = self.ration;
+    }
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let ready = self.fill_buf()?;
+        let count = ready.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&ready[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Counted {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.left == 0 {
+            let text = format!("a unit is longer than {} bytes", self.ration);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        let ready = self.inner.fill_buf()?;
+        Ok(&ready[..ready.len().min(self.left)])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        // What is consumed has been filled, and is still there.
+        if let Ok(ready) = self.inner.fill_buf() {
+            let lines = ready[..amount.min(ready.len())].iter().filter(|&&byte| byte == b'\n');
+            self.lines += lines.count() as u64;
+        }
+        self.left = self.left.saturating_sub(amount);
+        self.inner.consume(amount);
+    }
+}

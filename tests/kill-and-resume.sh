@@ -29,7 +29,7 @@ RANDOM=1
 # What must be the same: all that is written of the updates but their times, the best weights, and the
 # last ones.
 end_of() {
-    sed -E 's/"(seconds|[a-z_]*_per_second|peak_megabytes|validation_seconds)":[^,}]*[,}]//g' \
+    sed -E 's/"(seconds|[a-z_]*_per_second|waiting_for_data|peak_megabytes|validation_seconds)":[^,}]*[,}]//g' \
         "$1/metrics.jsonl" | sha256sum
     sha256sum <"$1/model.safetensors"
     "$train" average "$1" --last 1 --output "$1/last" 2>/dev/null

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use tx_infer::device::DeviceName;
 use tx_train::config::Interval;
 
-use crate::fetch::FetchArgs;
+use crate::{data::DataCommand, fetch::FetchArgs};
 
 /// Train a translation model
 ///
@@ -61,6 +61,12 @@ pub enum Command {
         /// Folders of the runs
         #[arg(value_name = "RUN", required = true, value_hint = ValueHint::DirPath)]
         runs: Vec<PathBuf>,
+    },
+    /// Look at a corpus, or prepare one that is larger than memory
+    Data {
+        /// What to do with it
+        #[command(subcommand)]
+        command: Box<DataCommand>,
     },
     /// Make a bundle of the mean of a run's last or best checkpoints
     Average {
@@ -155,6 +161,11 @@ pub struct RunArgs {
     /// Fetch the corpus that the recipe names, if it is not in the cache (see `train fetch`)
     #[arg(long)]
     pub fetch: bool,
+
+    /// Folder of the data as ids, for a corpus larger than memory: trained from if it exists, made if
+    /// it does not; the same as --set data.prepared=DIR
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub prepared: Option<PathBuf>,
 
     /// Folder for the run, which must not hold one yet [default: runs/RECIPE]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -2,6 +2,7 @@
 
 mod allocator;
 mod args;
+mod data;
 mod fetch;
 mod run;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Some(Command::Compare { runs }) => {
             tx_train::compare(&runs).map_err(Into::into).and_then(|table| print(&table))
         }
+        Some(Command::Data { command }) => data::data(*command),
         Some(Command::Average { run, last, best, output }) => {
             run::average(&run, best.map_or(Which::Last(last), Which::Best), output)
         }

@@ -48,17 +48,7 @@ pub fn train(args: RunArgs) -> anyhow::Result<()> {
             Trainer::resume(run, from, take, device, |layers| lay(&args, layers))?
         }
         None => {
-            let mut layers = match (&args.config, &args.recipe) {
-                (Some(path), _) => Layers::file(path)?,
-                (None, Some(name)) => Layers::recipe(name)?,
-                (None, None)
-                    if [&args.source, &args.tsv, &args.file].into_iter().any(Option::is_some) =>
-                {
-                    Layers::recipe("small")?
-                }
-                (None, None) => Layers::recipe("phrasebook")?,
-            };
-            lay(&args, &mut layers)?;
+            let layers = layers(&args)?;
             let config = layers.finish()?;
             if args.fetch {
                 fetch::fetch_for(&config.data, args.quiet)?;
@@ -110,6 +100,20 @@ fn on_signal(quiet: bool) -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// The configuration that the command line asks for.
+pub fn layers(args: &RunArgs) -> Result<Layers, TrainError> {
+    let mut layers = match (&args.config, &args.recipe) {
+        (Some(path), _) => Layers::file(path)?,
+        (None, Some(name)) => Layers::recipe(name)?,
+        (None, None) if [&args.source, &args.tsv, &args.file].into_iter().any(Option::is_some) => {
+            Layers::recipe("small")?
+        }
+        (None, None) => Layers::recipe("phrasebook")?,
+    };
+    lay(args, &mut layers)?;
+    Ok(layers)
+}
+
 /// Lays what the command line says over the configuration.
 fn lay(args: &RunArgs, layers: &mut Layers) -> Result<(), TrainError> {
     let files = [
@@ -127,6 +131,9 @@ fn lay(args: &RunArgs, layers: &mut Layers) -> Result<(), TrainError> {
             layers.set_value("data.source", "files");
             layers.set_value(key, path.to_string_lossy().into_owned());
         }
+    }
+    if let Some(folder) = &args.prepared {
+        layers.set_value("data.prepared", folder.to_string_lossy().into_owned());
     }
     if let Some(seed) = args.seed {
         layers.set_value("train.seed", seed as i64);

@@ -28,6 +28,8 @@ mod cli {
     mod fetching;
     // From two text files to a bundle that translates.
     mod training;
+    // Corpora: cleaned, looked at, prepared on disk, segmented anew.
+    mod data;
     // A run that was stopped and went on is the run that was not stopped.
     mod resuming;
 }

@@ -31,7 +31,7 @@ pub enum LongPolicy {
 }
 
 /// What became of a corpus on its way to ids.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EncodingReport {
     /// Pairs that came in.
     pub pairs: usize,
@@ -73,8 +73,86 @@ impl fmt::Display for EncodingReport {
     }
 }
 
-/// Encodes a corpus in order. Pairs with an empty side are left out, over-long ones treated by
-/// `policy`; both are counted.
+/// Pairs that are tokenized at a time: what the library says of them takes much more memory than
+/// their ids.
+const AT_A_TIME: usize = 8_192;
+
+/// Encodes a corpus part after part, in order. Pairs with an empty side are left out, over-long
+/// ones treated by the policy; both are counted.
+#[derive(Debug)]
+pub struct Encoder<'a> {
+    tokenizers: &'a Tokenizers,
+    max_len: usize,
+    policy: LongPolicy,
+    report: EncodingReport,
+}
+
+impl<'a> Encoder<'a> {
+    /// Will encode with `tokenizers`, at most `max_len` tokens a side.
+    pub fn new(tokenizers: &'a Tokenizers, max_len: usize, policy: LongPolicy) -> Self {
+        Self { tokenizers, max_len, policy, report: EncodingReport::default() }
+    }
+
+    /// Hands each pair of the next part of the corpus to `take`, in order.
+    ///
+    /// # Errors
+    ///
+    /// When the tokenizer fails, or `take` does.
+    pub fn encode<E: From<DataError>>(
+        &mut self,
+        pairs: &[SentencePair],
+        mut take: impl FnMut(EncodedPair) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Self { tokenizers, max_len, policy, report } = self;
+        for pairs in pairs.chunks(AT_A_TIME) {
+            let sources = encode_side(&tokenizers.source, pairs.iter().map(|pair| &pair.source))?;
+            let targets = encode_side(&tokenizers.target, pairs.iter().map(|pair| &pair.target))?;
+            for ((mut source, mut target), pair) in sources.into_iter().zip(targets).zip(pairs) {
+                report.pairs += 1;
+                if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
+                    report.empty += 1;
+                    report.first_empty.get_or_insert(report.pairs);
+                    continue;
+                }
+                report.longest_source = report.longest_source.max(source.len());
+                report.longest_target = report.longest_target.max(target.len());
+                if source.len() > *max_len || target.len() > *max_len {
+                    report.long += 1;
+                    report.policy = Some(*policy);
+                    match policy {
+                        LongPolicy::Skip => continue,
+                        LongPolicy::Cut => {
+                            cut(&mut source, *max_len);
+                            cut(&mut target, *max_len);
+                        }
+                    }
+                }
+                take(EncodedPair { source, target })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of the corpus.
+    ///
+    /// # Errors
+    ///
+    /// When nothing is left; `what` names the corpus in the message.
+    pub fn finish(self, what: &str) -> Result<EncodingReport, DataError> {
+        let report = self.report;
+        let skipped = if report.policy == Some(LongPolicy::Skip) { report.long } else { 0 };
+        if report.pairs == report.empty + skipped {
+            let reason = format!(
+                "{} pairs, {} with an empty side, {} longer than {} tokens",
+                report.pairs, report.empty, report.long, self.max_len
+            );
+            return Err(DataError::NoPairs { what: what.into(), reason });
+        }
+        Ok(report)
+    }
+}
+
+/// Encodes a corpus in memory, as [`Encoder`] does.
 ///
 /// # Errors
 ///
@@ -86,37 +164,13 @@ pub fn encode_corpus(
     policy: LongPolicy,
     what: &str,
 ) -> Result<(Vec<EncodedPair>, EncodingReport), DataError> {
-    let mut report = EncodingReport { pairs: pairs.len(), ..EncodingReport::default() };
-    let sources = encode_side(&tokenizers.source, pairs.iter().map(|pair| &pair.source))?;
-    let targets = encode_side(&tokenizers.target, pairs.iter().map(|pair| &pair.target))?;
     let mut encoded = Vec::with_capacity(pairs.len());
-    for (index, (mut source, mut target)) in sources.into_iter().zip(targets).enumerate() {
-        let pair = &pairs[index];
-        if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
-            report.empty += 1;
-            report.first_empty.get_or_insert(index + 1);
-            continue;
-        }
-        report.longest_source = report.longest_source.max(source.len());
-        report.longest_target = report.longest_target.max(target.len());
-        if source.len() > max_len || target.len() > max_len {
-            report.long += 1;
-            report.policy = Some(policy);
-            match policy {
-                LongPolicy::Skip => continue,
-                LongPolicy::Cut => [&mut source, &mut target].map(|side| cut(side, max_len)),
-            };
-        }
-        encoded.push(EncodedPair { source, target });
-    }
-    if encoded.is_empty() {
-        let reason = format!(
-            "{} pairs, {} with an empty side, {} longer than {max_len} tokens",
-            report.pairs, report.empty, report.long
-        );
-        return Err(DataError::NoPairs { what: what.into(), reason });
-    }
-    Ok((encoded, report))
+    let mut encoder = Encoder::new(tokenizers, max_len, policy);
+    encoder.encode(pairs, |pair| {
+        encoded.push(pair);
+        Ok::<_, DataError>(())
+    })?;
+    Ok((encoded, encoder.finish(what)?))
 }
 
 /// Shortens a sentence to `max_len` tokens, the last of which is `<eos>`.

@@ -100,6 +100,33 @@ pub enum DataError {
     #[error(transparent)]
     Fetch(#[from] crate::fetch::FetchError),
 
+    /// A file could not be written.
+    #[error("cannot write `{path}`")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// A folder is no prepared corpus, or a damaged one.
+    #[error("`{path}` is not usable as prepared data: {problem}")]
+    Prepared {
+        /// The folder, or the file in it.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// A corpus was prepared from other files or with other settings.
+    #[error("the prepared data in `{path}` is stale: {what}")]
+    StalePrepared {
+        /// The folder.
+        path: PathBuf,
+        /// What has changed, with both values.
+        what: String,
+    },
+
     /// The `tokenizers` library refused a text or a vocabulary.
     #[error("the tokenizer failed")]
     Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -116,11 +143,17 @@ impl DataError {
                 Some("compare with `wc -l`; an empty line on one side needs one on the other")
             }
             Self::Columns { .. } => Some("source and target go in the first two columns"),
-            Self::NoPairs { .. } => Some("raise `data.max_len`, or look at the files"),
             #[cfg(feature = "sources")]
             Self::Source(error) => error.hint(),
             #[cfg(feature = "sources")]
             Self::Fetch(error) => error.hint(),
+            Self::Prepared { .. } => Some("delete the folder to have it prepared anew"),
+            Self::StalePrepared { .. } => {
+                Some("delete the folder, or name another one, to have the data prepared anew")
+            }
+            Self::NoPairs { .. } => {
+                Some("look at the files, raise `data.max_len`, or give validation files")
+            }
             _ => None,
         }
     }

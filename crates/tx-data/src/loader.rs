@@ -1,8 +1,13 @@
 //! Burn's data loader over encoded pairs, in an order that can be repeated.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, sync_channel},
+    },
+    thread,
 };
 
 use burn::{
@@ -18,12 +23,18 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{
     batch::Seq2SeqBatch,
+    bpe_dropout::BpeDropout,
     encode::EncodedPair,
-    sampler::{self, BatchSize, Grouping},
+    sampler::{self, BatchSize, Grouping, Shuffled},
+    store::PairStore,
 };
 
 /// Makes the random numbers of word dropout others than those of the order.
 const WORDS: u64 = 0x5bd1_e995_7f4a_7c15;
+/// And those of BPE dropout others again.
+const MERGES: u64 = 0x94d0_49bb_1331_11eb;
+/// Batches that are got ready before they are asked for, where that takes time.
+const AHEAD: usize = 8;
 
 /// Gives the batches of one epoch each time it is iterated over.
 ///
@@ -33,10 +44,11 @@ const WORDS: u64 = 0x5bd1_e995_7f4a_7c15;
 /// [`to_device`](DataLoader::to_device) share that count.
 #[derive(Debug, Clone)]
 pub struct PairLoader {
-    pairs: Arc<[EncodedPair]>,
+    pairs: PairStore,
     size: BatchSize,
     grouping: Grouping,
     word_dropout: f64,
+    bpe_dropout: Option<Arc<BpeDropout>>,
     /// None keeps the pairs in order of length.
     seed: Option<u64>,
     next_epoch: Arc<AtomicUsize>,
@@ -47,17 +59,23 @@ pub struct PairLoader {
 
 impl PairLoader {
     /// Shuffles anew each epoch.
-    pub fn training(pairs: Vec<EncodedPair>, size: BatchSize, seed: u64, device: Device) -> Self {
+    pub fn training(
+        pairs: impl Into<PairStore>,
+        size: BatchSize,
+        seed: u64,
+        device: Device,
+    ) -> Self {
         Self { seed: Some(seed), ..Self::validation(pairs, size, device) }
     }
 
     /// Gives the same batches, sorted by length, every time.
-    pub fn validation(pairs: Vec<EncodedPair>, size: BatchSize, device: Device) -> Self {
+    pub fn validation(pairs: impl Into<PairStore>, size: BatchSize, device: Device) -> Self {
         Self {
             pairs: pairs.into(),
             size,
             grouping: Grouping::Length,
             word_dropout: 0.0,
+            bpe_dropout: None,
             seed: None,
             next_epoch: Arc::new(AtomicUsize::new(1)),
             left_out: Arc::default(),
@@ -75,6 +93,12 @@ impl PairLoader {
         Self { word_dropout: share, ..self }
     }
 
+    /// Segments words anew each epoch. Batches are planned by the lengths without dropout, so they
+    /// hold more tokens then.
+    pub fn dropping_merges(self, dropout: BpeDropout) -> Self {
+        Self { bpe_dropout: Some(Arc::new(dropout)), ..self }
+    }
+
     /// The next iteration is that of `epoch`, from 1, without its first `batches`; for going on
     /// after a stop.
     pub fn starting_at(self, epoch: usize, batches: usize) -> Self {
@@ -85,7 +109,7 @@ impl PairLoader {
 
     /// Batches in the next epoch.
     pub fn batches(&self) -> usize {
-        self.plan(self.next_epoch.load(Ordering::SeqCst)).len()
+        self.plan(self.next_epoch.load(Ordering::SeqCst)).count()
     }
 
     /// The most source and target tokens in a batch of the next epoch, padding included.
@@ -94,8 +118,8 @@ impl PairLoader {
         for batch in self.plan(self.next_epoch.load(Ordering::SeqCst)) {
             for (side, largest) in largest.iter_mut().enumerate() {
                 let len = |&index: &usize| {
-                    let EncodedPair { source, target } = &self.pairs[index];
-                    [source.len(), target.len().saturating_sub(1)][side]
+                    let [source, target] = self.pairs.lengths(index);
+                    [source, target.saturating_sub(1)][side]
                 };
                 let tokens = batch.len() * batch.iter().map(len).max().unwrap_or(0);
                 *largest = tokens.max(*largest);
@@ -104,10 +128,68 @@ impl PairLoader {
         largest
     }
 
-    fn plan(&self, epoch: usize) -> Vec<Vec<usize>> {
-        match self.seed {
-            Some(seed) => sampler::shuffled(&self.pairs, self.size, self.grouping, seed, epoch),
-            None => sampler::sorted(&self.pairs, self.size),
+    fn plan(&self, epoch: usize) -> Box<dyn Iterator<Item = Vec<usize>> + Send> {
+        let Self { pairs, size, grouping, seed, .. } = self;
+        match *seed {
+            Some(seed) => Box::new(Shuffled::new(pairs.clone(), *size, *grouping, seed, epoch)),
+            None => Box::new(sampler::sorted(pairs, *size).into_iter()),
+        }
+    }
+
+    /// The pairs of the batches of `plan`, of which the first is number `first` of its epoch.
+    fn read(
+        &self,
+        plan: Box<dyn Iterator<Item = Vec<usize>> + Send>,
+        epoch: usize,
+        first: usize,
+    ) -> Batches {
+        let Self { pairs, bpe_dropout, seed, .. } = self;
+        let (pairs, dropout, seed) = (pairs.clone(), bpe_dropout.clone(), seed.unwrap_or_default());
+        // What takes time is done while the batch before is learned from.
+        let ahead = dropout.is_some() || matches!(pairs, PairStore::Mapped { .. });
+        let batches = plan.enumerate().map(move |(number, indices)| {
+            let mut batch: Vec<EncodedPair> =
+                indices.into_iter().map(|index| pairs.pair(index).into_owned()).collect();
+            if let Some(dropout) = &dropout {
+                let mut random = random_of_batch(seed ^ MERGES, epoch, first + number);
+                batch.iter_mut().for_each(|pair| dropout.apply(pair, &mut random));
+            }
+            batch
+        });
+        if !ahead {
+            return Batches::Here(Box::new(batches));
+        }
+        let (sender, receiver) = sync_channel(AHEAD);
+        thread::spawn(move || {
+            // Nobody receives any more when an epoch is broken off.
+            batches.map(|batch| sender.send(batch)).take_while(Result::is_ok).for_each(drop);
+        });
+        Batches::Ahead(receiver)
+    }
+}
+
+/// As for the plan of an epoch, no batch needs the ones before it.
+fn random_of_batch(seed: u64, epoch: usize, number: usize) -> ChaCha8Rng {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream((epoch as u64) << 32 | number as u64);
+    random
+}
+
+/// Batches of ids on their way.
+enum Batches {
+    /// Made when asked for.
+    Here(Box<dyn Iterator<Item = Vec<EncodedPair>> + Send>),
+    /// Made by another thread.
+    Ahead(Receiver<Vec<EncodedPair>>),
+}
+
+impl Iterator for Batches {
+    type Item = Vec<EncodedPair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Here(batches) => batches.next(),
+            Self::Ahead(batches) => batches.recv().ok(),
         }
     }
 }
@@ -115,16 +197,15 @@ impl PairLoader {
 impl DataLoader<Seq2SeqBatch> for PairLoader {
     fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<Seq2SeqBatch> + 'a> {
         let epoch = self.next_epoch.fetch_add(1, Ordering::SeqCst);
-        let mut batches = self.plan(epoch);
-        let left_out = self.left_out.swap(0, Ordering::SeqCst).min(batches.len());
-        let done = batches.drain(..left_out).map(|batch| batch.len()).sum();
-        Box::new(PairIterator {
-            loader: self,
-            epoch,
-            number: left_out,
-            batches: batches.into_iter(),
-            done,
-        })
+        let mut plan = self.plan(epoch);
+        let left_out = self.left_out.swap(0, Ordering::SeqCst);
+        let (mut number, mut done) = (0, 0);
+        for batch in plan.by_ref().take(left_out) {
+            number += 1;
+            done += batch.len();
+        }
+        let batches = self.read(plan, epoch, number);
+        Box::new(PairIterator { loader: self, epoch, number, batches, done, failed: false })
     }
 
     fn num_items(&self) -> usize {
@@ -138,7 +219,7 @@ impl DataLoader<Seq2SeqBatch> for PairLoader {
     fn slice(&self, start: usize, end: usize) -> Arc<dyn DataLoader<Seq2SeqBatch>> {
         let next_epoch = AtomicUsize::new(self.next_epoch.load(Ordering::SeqCst));
         Arc::new(Self {
-            pairs: self.pairs[start..end].into(),
+            pairs: self.pairs.slice(start, end),
             next_epoch: Arc::new(next_epoch),
             ..self.clone()
         })
@@ -151,27 +232,34 @@ struct PairIterator<'a> {
     epoch: usize,
     /// Of the next batch in its epoch.
     number: usize,
-    batches: std::vec::IntoIter<Vec<usize>>,
+    batches: Batches,
     /// Pairs given or left out so far.
     done: usize,
+    /// Whether it ended before its time.
+    failed: bool,
 }
 
 impl Iterator for PairIterator<'_> {
     type Item = Result<Seq2SeqBatch, DatasetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let indices = self.batches.next()?;
-        self.done += indices.len();
-        let pairs: Vec<&EncodedPair> =
-            indices.iter().map(|&index| &self.loader.pairs[index]).collect();
+        let batch = match self.batches.next() {
+            Some(batch) => batch,
+            None if self.done < self.loader.pairs.len() && !self.failed => {
+                self.failed = true;
+                let ended = io::Error::other("reading ahead ended before the epoch did");
+                return Some(Err(DatasetError::new(ended)));
+            }
+            None => return None,
+        };
+        self.done += batch.len();
+        let pairs: Vec<&EncodedPair> = batch.iter().collect();
         let number = self.number;
         self.number += 1;
         let PairLoader { seed, word_dropout, device, .. } = self.loader;
         Some(Ok(match seed {
             Some(seed) if *word_dropout > 0.0 => {
-                // As for the plan of an epoch, no batch needs the ones before it.
-                let mut random = ChaCha8Rng::seed_from_u64(*seed ^ WORDS);
-                random.set_stream((self.epoch as u64) << 32 | number as u64);
+                let mut random = random_of_batch(*seed ^ WORDS, self.epoch, number);
                 Seq2SeqBatch::with_words_dropped(&pairs, *word_dropout, &mut random, device)
             }
             _ => Seq2SeqBatch::new(&pairs, device),
@@ -192,7 +280,7 @@ mod tests {
     fn loader() -> PairLoader {
         let pairs = (0..40)
             .map(|i| EncodedPair { source: vec![i + 4, 2], target: vec![1, i + 4, 2] })
-            .collect();
+            .collect::<Vec<_>>();
         PairLoader::training(pairs, BatchSize::Sentences(8), 1, Device::flex())
     }
 

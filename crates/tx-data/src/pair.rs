@@ -1,7 +1,9 @@
 //! One example of a translation.
 
+use serde::{Deserialize, Serialize};
+
 /// A sentence and its translation, as text.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SentencePair {
     /// What is read.
     pub source: String,

@@ -1,11 +1,13 @@
 //! Setting pairs aside for validation, so that none of them can be known from training.
 
-use std::collections::HashMap;
-
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
-use crate::pair::SentencePair;
+use crate::{
+    near_duplicate::{KEYS, keys},
+    pair::SentencePair,
+};
 
 /// A corpus in two parts that share no sentence, on either side.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,27 +18,32 @@ pub struct Split {
     pub validation: Vec<SentencePair>,
 }
 
-/// Moves about `share` of the pairs to validation, chosen by `seed` and by nothing else.
+/// What decides on which side a pair is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SplitBy {
+    /// The seed: exactly the share that is asked for, other pairs for another seed or corpus.
+    Seed,
+    /// The text of the pair: a pair stays on its side when the corpus grows, whatever the seed.
+    /// The share is met about.
+    Hash,
+}
+
+/// Moves about `share` of the pairs to validation.
 ///
-/// Pairs that share a source or a target sentence (case and spacing aside), directly or through
-/// other pairs, stay on one side: a sentence of the validation part occurs nowhere in training.
-/// Order within each part is the corpus's.
-pub fn split(pairs: Vec<SentencePair>, share: f64, seed: u64) -> Split {
-    let groups = groups(&pairs);
-    let mut order: Vec<usize> = (0..groups.len()).collect();
-    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-
-    let wanted = (pairs.len() as f64 * share).round() as usize;
-    let mut held_out = vec![false; pairs.len()];
-    let mut count = 0;
-    for group in order.into_iter().map(|index| &groups[index]) {
-        // A group too large for what is still wanted goes to training.
-        if count + group.len() <= wanted {
-            count += group.len();
-            group.iter().for_each(|&pair| held_out[pair] = true);
-        }
-    }
-
+/// Pairs of which the sources or the targets are near duplicates
+/// ([`template`](crate::near_duplicate::template)), directly or through other pairs, stay on one
+/// side: a sentence of the validation part occurs nowhere in training, not even with another
+/// number. Order within each part is the corpus's.
+pub fn split(pairs: Vec<SentencePair>, share: f64, by: SplitBy, seed: u64) -> Split {
+    let keys: Vec<[u64; KEYS]> = pairs.iter().map(keys).collect();
+    let mut groups = Groups::new(pairs.len());
+    groups.join_by_key(keys.as_flattened().iter().copied(), |_| true);
+    let least = match by {
+        SplitBy::Hash => groups.least_keys(keys.as_flattened().iter().copied()),
+        SplitBy::Seed => Vec::new(),
+    };
+    let held_out = groups.held_out(share, by, seed, &least);
     let mut split = Split { train: Vec::new(), validation: Vec::new() };
     for (pair, held_out) in pairs.into_iter().zip(held_out) {
         if held_out { &mut split.validation } else { &mut split.train }.push(pair);
@@ -44,37 +51,108 @@ pub fn split(pairs: Vec<SentencePair>, share: f64, seed: u64) -> Split {
     split
 }
 
-/// Indices of pairs joined by a shared sentence, in order of first occurrence.
-fn groups(pairs: &[SentencePair]) -> Vec<Vec<usize>> {
-    let mut parent: Vec<usize> = (0..pairs.len()).collect();
-    let mut seen: HashMap<(bool, String), usize> = HashMap::new();
-    for (index, pair) in pairs.iter().enumerate() {
-        for key in [(true, normal(&pair.source)), (false, normal(&pair.target))] {
-            let other = *seen.entry(key).or_insert(index);
-            let (a, b) = (root(&mut parent, index), root(&mut parent, other));
-            parent[a.max(b)] = a.min(b);
+/// Pairs joined by what they share: four bytes a pair.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    /// For each pair an earlier one of its group, or itself.
+    parent: Vec<u32>,
+}
+
+impl Groups {
+    /// Every pair by itself.
+    ///
+    /// # Panics
+    ///
+    /// When there are more than 4,294,967,295 pairs.
+    pub fn new(pairs: usize) -> Self {
+        assert!(u32::try_from(pairs).is_ok(), "{pairs} pairs are too many for one split");
+        Self { parent: (0..pairs as u32).collect() }
+    }
+
+    /// Joins pairs that share a key. `keys` gives [`KEYS`] for each pair, in order; of these, those that
+    /// `chosen` picks are looked at, so that all can be done in several rounds with little memory.
+    pub fn join_by_key(&mut self, keys: impl Iterator<Item = u64>, chosen: impl Fn(u64) -> bool) {
+        let mut places: Vec<(u64, u32)> = keys
+            .enumerate()
+            .filter(|&(_, key)| chosen(key))
+            .map(|(index, key)| (key, (index / KEYS) as u32))
+            .collect();
+        places.sort_unstable();
+        for pair in places.windows(2) {
+            if pair[0].0 == pair[1].0 {
+                let (a, b) = (self.root(pair[0].1), self.root(pair[1].1));
+                self.parent[a.max(b) as usize] = a.min(b);
+            }
         }
     }
-    let mut groups: Vec<Vec<usize>> = vec![Vec::new(); pairs.len()];
-    for index in 0..pairs.len() {
-        groups[root(&mut parent, index)].push(index);
+
+    /// The first pair of the group that `index` belongs to; shortens the way for the next call.
+    fn root(&mut self, mut index: u32) -> u32 {
+        while self.parent[index as usize] != index {
+            self.parent[index as usize] = self.parent[self.parent[index as usize] as usize];
+            index = self.parent[index as usize];
+        }
+        index
     }
-    groups.retain(|group| !group.is_empty());
-    groups
+
+    /// For the first pair of each group the least key of the group.
+    pub fn least_keys(&mut self, keys: impl Iterator<Item = u64>) -> Vec<u64> {
+        let mut least = vec![u64::MAX; self.parent.len()];
+        for (index, key) in keys.enumerate() {
+            let root = self.root((index / KEYS) as u32) as usize;
+            least[root] = least[root].min(key);
+        }
+        least
+    }
+
+    /// Pairs in each group, at the place of its first pair.
+    fn sizes(&mut self) -> Vec<u32> {
+        let mut sizes = vec![0; self.parent.len()];
+        for index in 0..self.parent.len() {
+            sizes[self.root(index as u32) as usize] += 1;
+        }
+        sizes
+    }
+
+    /// For each pair whether it is set aside; `least` is needed by [`SplitBy::Hash`].
+    pub fn held_out(mut self, share: f64, by: SplitBy, seed: u64, least: &[u64]) -> Vec<bool> {
+        let pairs = self.parent.len();
+        let sizes = self.sizes();
+        let wanted = (pairs as f64 * share).round() as usize;
+        let mut chosen = vec![false; pairs];
+        match by {
+            SplitBy::Seed => {
+                let mut order: Vec<usize> = (0..pairs).filter(|&root| sizes[root] > 0).collect();
+                order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+                let mut count = 0;
+                for root in order {
+                    // A group too large for what is still wanted goes to training.
+                    if count + sizes[root] as usize <= wanted {
+                        count += sizes[root] as usize;
+                        chosen[root] = true;
+                    }
+                }
+            }
+            SplitBy::Hash => {
+                // A large group would make validation much larger or smaller than asked.
+                let largest = wanted.div_ceil(10);
+                for (root, &size) in sizes.iter().enumerate() {
+                    let place = mixed(least.get(root).copied().unwrap_or_default());
+                    chosen[root] = (1..=largest).contains(&(size as usize))
+                        && (place as f64) < share * 2_f64.powi(64);
+                }
+            }
+        }
+        (0..pairs).map(|index| chosen[self.root(index as u32) as usize]).collect()
+    }
 }
 
-/// The first pair of the group that `index` belongs to; shortens the way for the next call.
-fn root(parent: &mut [usize], mut index: usize) -> usize {
-    while parent[index] != index {
-        parent[index] = parent[parent[index]];
-        index = parent[index];
-    }
-    index
-}
-
-/// Sentences that differ in case or spacing only are the same sentence.
-fn normal(sentence: &str) -> String {
-    sentence.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
+/// Spreads a key anew: the least of many keys is small, its mix is anywhere (the last step of
+/// SplitMix64, Steele et al. 2014).
+fn mixed(key: u64) -> u64 {
+    let key = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let key = (key ^ key >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    key ^ key >> 31
 }
 
 #[cfg(test)]
@@ -82,31 +160,62 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::near_duplicate::OverlapFinder;
+
+    fn words(number: usize) -> String {
+        // Numbers would be folded: letters instead.
+        format!("{number}").bytes().map(|digit| (digit + b'a' - b'0') as char).collect()
+    }
 
     fn corpus() -> Vec<SentencePair> {
         // 600 pairs; every third repeats the source of the one before it, in capitals.
         (0..600)
             .map(|i| {
-                let source =
-                    if i % 3 == 2 { format!("SOURCE  {}", i - 1) } else { format!("source {i}") };
-                SentencePair::new(source, format!("target {i}"))
+                let source = if i % 3 == 2 {
+                    format!("SOURCE  {}!", words(i - 1))
+                } else {
+                    format!("source {}", words(i))
+                };
+                SentencePair::new(source, format!("target {}", words(i)))
             })
             .collect()
     }
 
-    #[test]
-    fn no_sentence_stands_on_both_sides() {
-        let Split { train, validation } = split(corpus(), 0.1, 5);
-        assert_eq!(train.len() + validation.len(), 600);
-        assert_eq!(validation.len(), 60);
-        let known: HashSet<String> = train.iter().map(|pair| normal(&pair.source)).collect();
-        assert!(validation.iter().all(|pair| !known.contains(&normal(&pair.source))));
+    fn assert_apart(split: &Split) {
+        let mut finder = OverlapFinder::new(&split.validation);
+        assert!(!split.train.iter().any(|pair| finder.meet(pair)));
     }
 
     #[test]
-    fn the_seed_alone_decides() {
-        assert_eq!(split(corpus(), 0.1, 5), split(corpus(), 0.1, 5));
-        assert_ne!(split(corpus(), 0.1, 5), split(corpus(), 0.1, 6));
+    fn no_sentence_stands_on_both_sides() {
+        let parts = split(corpus(), 0.1, SplitBy::Seed, 5);
+        assert_eq!((parts.train.len(), parts.validation.len()), (540, 60));
+        assert_apart(&parts);
+        let parts = split(corpus(), 0.1, SplitBy::Hash, 5);
+        assert!((30..90).contains(&parts.validation.len()), "{}", parts.validation.len());
+        assert_apart(&parts);
+    }
+
+    #[test]
+    fn the_seed_alone_decides_or_the_text_alone() {
+        let by = |by, seed| split(corpus(), 0.1, by, seed);
+        assert_eq!(by(SplitBy::Seed, 5), by(SplitBy::Seed, 5));
+        assert_ne!(by(SplitBy::Seed, 5), by(SplitBy::Seed, 6));
+        assert_eq!(by(SplitBy::Hash, 5), by(SplitBy::Hash, 6));
+    }
+
+    /// Half the corpus, split by hash, and then all of it: no pair changes sides.
+    #[test]
+    fn by_hash_a_pair_stays_where_it_was_when_the_corpus_grows() {
+        let part = |count: usize| {
+            let pairs = corpus().into_iter().take(count).collect();
+            let validation = split(pairs, 0.1, SplitBy::Hash, 1).validation;
+            validation.into_iter().collect::<HashSet<_>>()
+        };
+        let (half, all) = (part(300), part(600));
+        let known: HashSet<_> = corpus().into_iter().take(300).collect();
+        assert!(!half.is_empty());
+        assert_eq!(half, all.intersection(&known).cloned().collect());
     }
 
     /// a–x, b–x, b–y are one group through x and b; c–z is another.
@@ -114,12 +223,52 @@ mod tests {
     fn groups_join_through_either_side() {
         let pairs = [("a", "x"), ("c", "z"), ("b", "y"), ("b", "x")]
             .map(|(source, target)| SentencePair::new(source, target));
-        assert_eq!(groups(&pairs), [vec![0, 2, 3], vec![1]]);
+        let keys: Vec<u64> = pairs.iter().flat_map(keys).collect();
+        for rounds in [1, 3] {
+            let mut groups = Groups::new(4);
+            for round in 0..rounds {
+                groups.join_by_key(keys.iter().copied(), |key| key % rounds == round);
+            }
+            let roots = [0, 1, 2, 3].map(|index| groups.root(index));
+            assert_eq!(roots, [0, 1, 0, 0]);
+        }
     }
 
     #[test]
     fn a_corpus_of_copies_cannot_be_split() {
-        let pairs = vec![SentencePair::new("a", "b"); 10];
-        assert_eq!(split(pairs, 0.5, 1).validation, []);
+        for by in [SplitBy::Seed, SplitBy::Hash] {
+            let pairs = vec![SentencePair::new("a", "b"); 10];
+            assert_eq!(split(pairs, 0.5, by, 1).validation, []);
+        }
+    }
+
+    /// 300 sentences of each of six templates that differ in numbers and names alone, among 1,000
+    /// others: each template is on one side.
+    #[test]
+    fn templates_stay_together() {
+        let names = ["Tom", "Mary", "Anna", "Karl", "Otto"];
+        let mut pairs: Vec<SentencePair> = (0..1_000)
+            .map(|i| SentencePair::new(format!("word {}", words(i)), format!("Wort {}", words(i))))
+            .collect();
+        for i in 0..300 {
+            let name = names[i % 5];
+            for (source, target) in [
+                (format!("{name} is {i} years old."), format!("{name} ist {i} Jahre alt.")),
+                (format!("See page {i}, {name}!"), format!("Siehe Seite {i}, {name}!")),
+                (format!("{name} called at {i}:15."), format!("{name} rief um {i}:15 an.")),
+                (format!("{i} dogs run"), format!("{i} Hunde laufen")),
+                (format!("WHO IS {}?", name.to_uppercase()), format!("Wer ist {name}?")),
+                (format!("\"{name}\" costs ${i}.50"), format!("„{name}“ kostet {i},50 $")),
+            ] {
+                pairs.push(SentencePair::new(source, target));
+            }
+        }
+        for by in [SplitBy::Seed, SplitBy::Hash] {
+            for seed in 1..=3 {
+                let parts = split(pairs.clone(), 0.2, by, seed);
+                assert!(parts.validation.len() > 100);
+                assert_apart(&parts);
+            }
+        }
     }
 }

@@ -4,41 +4,33 @@
 //! gets the same ids. One thing the format cannot say: here a text that holds `<eos>` holds five
 //! characters, not the special token.
 
-use std::{fs, ops::Range, path::Path};
+mod build;
+mod charsmap;
+mod import;
+mod report;
+mod sentencepiece;
+mod unigram;
+mod wordpiece;
+mod words;
+
+use std::{
+    collections::HashMap,
+    fs,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
-use tokenizers::{
-    AddedToken, NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior, Tokenizer as Inner,
-    decoders::{
-        DecoderWrapper, fuse::Fuse, sequence::Sequence as DecoderSequence, wordpiece::WordPiece,
-    },
-    models::{
-        ModelWrapper, TrainerWrapper,
-        bpe::{BPE, BpeTrainerBuilder},
-        wordlevel::{WordLevel, WordLevelTrainer},
-    },
-    normalizers::{
-        Lowercase, NFC, Sequence as NormalizerSequence, Strip,
-        replace::{Replace, ReplacePattern},
-    },
-    pre_tokenizers::{
-        metaspace::{Metaspace, PrependScheme},
-        punctuation::Punctuation,
-        sequence::Sequence as PreTokenizerSequence,
-        split::{Split, SplitPattern},
-        whitespace::WhitespaceSplit,
-    },
-    processors::template::TemplateProcessing,
-};
+use tokenizers::{ModelWrapper, Tokenizer as Inner, processors::template::TemplateProcessing};
 
 use crate::{
     error::DataError,
     pair::SentencePair,
-    special::{BOS, EOS, PAD, SPECIAL_TOKENS, UNK},
+    special::{BOS, EOS, PAD, SPECIAL_TOKENS},
 };
 
-/// Marks a side of a punctuation token that had no space, as OpenNMT's tokenizer does.
-const JOINER: &str = "\u{ffed}";
+pub use report::VocabularyReport;
 
 /// How text becomes tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,19 +38,30 @@ const JOINER: &str = "\u{ffed}";
 pub struct TokenizerConfig {
     /// What a token is.
     pub kind: TokenizerKind,
-    /// Where words end. Characters need none.
+    /// Where words end. Characters and bytes need none.
     pub split: WordSplit,
     /// Whether all text is lower-cased first; case is then lost.
     pub lowercase: bool,
-    /// Most token ids of a vocabulary, special tokens included. Fewer where the text has fewer.
+    /// Most token ids of a vocabulary, special tokens included. Fewer where the text has fewer;
+    /// bytes have 260 in any case.
     pub vocab_size: usize,
-    /// Tokens seen less often in training become `<unk>` (words and characters), pairs seen less
-    /// often are not merged (BPE).
+    /// Words and characters seen less often in training become `<unk>`; BPE and WordPiece do not
+    /// merge pairs seen less often.
     pub min_frequency: usize,
+    /// BPE and Unigram: whether a character that the vocabulary lacks is written as its bytes,
+    /// which takes 256 of the ids. Nothing is unknown then.
+    pub byte_fallback: bool,
     /// One vocabulary for both sides.
     pub joint: bool,
     /// Whether a source starts with `<bos>`. It always ends with `<eos>`; a target always has both.
     pub source_bos: bool,
+    /// A tokenizer for both sides that is taken instead of learning one: a `tokenizer.json`, or a
+    /// SentencePiece `.model`. Only `source_bos` counts then.
+    pub file: Option<PathBuf>,
+    /// The same for the source alone; goes with `target_file`.
+    pub source_file: Option<PathBuf>,
+    /// The same for the target alone.
+    pub target_file: Option<PathBuf>,
 }
 
 /// What a token is.
@@ -69,8 +72,15 @@ pub enum TokenizerKind {
     Word,
     /// A character (Unicode scalar value), spaces included.
     Character,
+    /// A byte of the text in UTF-8.
+    Byte,
     /// A frequent piece of a word: byte-pair encoding (Sennrich et al. 2016).
     Bpe,
+    /// A piece of a word, chosen so that words are likely (Kudo 2018).
+    Unigram,
+    /// A piece of a word that says whether it continues one, taken from the left, the longest
+    /// first (Schuster and Nakajima 2012; BERT).
+    Wordpiece,
 }
 
 /// Where words end.
@@ -91,8 +101,12 @@ impl Default for TokenizerConfig {
             lowercase: false,
             vocab_size: 10_000,
             min_frequency: 1,
+            byte_fallback: false,
             joint: true,
             source_bos: false,
+            file: None,
+            source_file: None,
+            target_file: None,
         }
     }
 }
@@ -101,9 +115,14 @@ impl TokenizerConfig {
     /// The rules that are broken; empty when all is well.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if self.vocab_size <= SPECIAL_TOKENS.len() {
+        let bytes = if self.byte_fallback { 256 } else { 0 };
+        if self.vocab_size <= SPECIAL_TOKENS.len() + bytes {
+            let beside = match self.byte_fallback {
+                true => " and the 256 bytes of `byte_fallback`",
+                false => "",
+            };
             problems.push(format!(
-                "`vocab_size` = {} leaves no room beside the {} special tokens",
+                "`vocab_size` = {} leaves no room beside the {} special tokens{beside}",
                 self.vocab_size,
                 SPECIAL_TOKENS.len()
             ));
@@ -111,7 +130,32 @@ impl TokenizerConfig {
         if self.min_frequency == 0 {
             problems.push("`min_frequency` must be at least 1".into());
         }
+        if self.byte_fallback && !matches!(self.kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
+            problems.push("`byte_fallback` needs `kind` = \"bpe\" or \"unigram\"".into());
+        }
+        match (&self.file, &self.source_file, &self.target_file) {
+            (Some(_), None, None) | (None, None, None) => {}
+            (None, Some(_), Some(_)) if self.joint => problems.push(
+                "`source_file` and `target_file` are two vocabularies: set `joint` = false, or \
+                 give one as `file`"
+                    .into(),
+            ),
+            (None, Some(_), Some(_)) => {}
+            (Some(_), ..) => problems
+                .push("`file` is for both sides: leave out `source_file` and `target_file`".into()),
+            (None, ..) => problems.push("`source_file` and `target_file` go together".into()),
+        }
         problems
+    }
+
+    /// Whether the tokenizers are read from files and not learned.
+    pub fn is_imported(&self) -> bool {
+        self.file.is_some() || self.source_file.is_some()
+    }
+
+    /// The files that tokenizers are read from.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.file, &self.source_file, &self.target_file].into_iter().flatten().map(|p| &**p)
     }
 }
 
@@ -125,26 +169,94 @@ pub struct Tokenizers {
     pub target: Tokenizer,
 }
 
+/// Which texts a vocabulary is learned from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Source,
+    Target,
+    Both,
+}
+
 impl Tokenizers {
-    /// Learns the vocabularies from `pairs`, which should be the training part alone.
+    /// Learns the vocabularies from `pairs`, which should be the training part alone; or reads
+    /// them, if `config` names files.
     ///
     /// The result depends on the texts and `config` only.
     ///
     /// # Errors
     ///
-    /// When `config` breaks a rule.
+    /// When `config` breaks a rule, or a file cannot be used.
     pub fn train(config: &TokenizerConfig, pairs: &[SentencePair]) -> Result<Self, DataError> {
+        Self::make(config, |side| {
+            let sources = (side != Side::Target).then_some(pairs);
+            let targets = (side != Side::Source).then_some(pairs);
+            let sources = sources.into_iter().flatten().map(|pair| pair.source.as_str());
+            let targets = targets.into_iter().flatten().map(|pair| pair.target.as_str());
+            Ok(sources.chain(targets))
+        })
+    }
+
+    /// [`train`](Self::train) on pairs that come one after the other; `stream` is called once for
+    /// each vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// As [`train`](Self::train), or the first error of the stream.
+    pub fn train_on_stream<I>(
+        config: &TokenizerConfig,
+        stream: impl Fn() -> Result<I, DataError>,
+    ) -> Result<Self, DataError>
+    where
+        I: Iterator<Item = Result<SentencePair, DataError>> + Send,
+    {
+        // The library knows texts only: an error ends them and is kept here.
+        let failed: Arc<Mutex<Option<DataError>>> = Arc::default();
+        let tokenizers = Self::make(config, |side| {
+            let failed = failed.clone();
+            let pairs = stream()?.map_while(move |pair| match pair {
+                Ok(pair) => Some(pair),
+                Err(error) => {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    None
+                }
+            });
+            Ok(pairs.flat_map(move |SentencePair { source, target }| {
+                let source = (side != Side::Target).then_some(source);
+                source.into_iter().chain((side != Side::Source).then_some(target))
+            }))
+        });
+        match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => tokenizers,
+        }
+    }
+
+    fn make<S, I>(
+        config: &TokenizerConfig,
+        texts: impl Fn(Side) -> Result<I, DataError>,
+    ) -> Result<Self, DataError>
+    where
+        S: AsRef<str> + Send,
+        I: Iterator<Item = S> + Send,
+    {
         let problems = config.problems();
         if !problems.is_empty() {
             return Err(DataError::TokenizerConfig { problem: problems.join("; ") });
         }
-        let sources = || pairs.iter().map(|pair| pair.source.as_str());
-        let targets = || pairs.iter().map(|pair| pair.target.as_str());
-        let (source, target) = if config.joint {
-            let both = untrained_then_fed(config, sources().chain(targets()))?;
-            (both.clone(), both)
-        } else {
-            (untrained_then_fed(config, sources())?, untrained_then_fed(config, targets())?)
+        let (source, target) = match (&config.file, &config.source_file, &config.target_file) {
+            (Some(file), ..) => {
+                let both = import::open(file)?;
+                (both.clone(), both)
+            }
+            (None, Some(source), Some(target)) => (import::open(source)?, import::open(target)?),
+            _ if config.joint => {
+                let both = build::learned(config, texts(Side::Both)?)?;
+                (both.clone(), both)
+            }
+            _ => {
+                let source = build::learned(config, texts(Side::Source)?)?;
+                (source, build::learned(config, texts(Side::Target)?)?)
+            }
         };
         let source_template = if config.source_bos { "<bos> $A <eos>" } else { "$A <eos>" };
         Ok(Self {
@@ -161,6 +273,15 @@ pub struct PlacedToken {
     pub id: u32,
     /// Where in the text, in bytes, the word stands that it is part of; special tokens have none.
     pub word: Option<Range<usize>>,
+}
+
+/// What a byte-pair encoding has learned.
+#[derive(Deserialize)]
+pub(crate) struct Merges {
+    /// Ids of the tokens.
+    pub vocab: HashMap<String, u32>,
+    /// Tokens that are merged, in order.
+    pub merges: Vec<(String, String)>,
 }
 
 /// Text to ids and back, for one side.
@@ -321,125 +442,12 @@ impl Tokenizer {
     pub fn vocab_size(&self) -> usize {
         self.inner.get_vocab_size(true)
     }
-}
 
-/// Sets up normaliser, splitter, model and decoder, and learns the vocabulary from `texts`.
-fn untrained_then_fed<'a>(
-    config: &TokenizerConfig,
-    texts: impl Iterator<Item = &'a str> + Send,
-) -> Result<Inner, DataError> {
-    let unknown = SPECIAL_TOKENS[UNK as usize].to_owned();
-    let special = SPECIAL_TOKENS.map(|token| AddedToken::from(token, true)).to_vec();
-    let (model, mut trainer): (ModelWrapper, TrainerWrapper) = match config.kind {
-        TokenizerKind::Word | TokenizerKind::Character => {
-            let model = WordLevel::builder().unk_token(unknown).build();
-            let trainer = WordLevelTrainer::builder()
-                .vocab_size(config.vocab_size)
-                .min_frequency(config.min_frequency as u64)
-                .show_progress(false)
-                .special_tokens(special)
-                .build()
-                .map_err(|error| DataError::Tokenizer(error.into()))?;
-            (model.map_err(DataError::Tokenizer)?.into(), trainer.into())
-        }
-        TokenizerKind::Bpe => {
-            let model = BPE::builder().unk_token(unknown).fuse_unk(true).build();
-            let trainer = BpeTrainerBuilder::new()
-                .vocab_size(config.vocab_size)
-                .min_frequency(config.min_frequency as u64)
-                .show_progress(false)
-                .special_tokens(special)
-                .build();
-            (model.map_err(DataError::Tokenizer)?.into(), trainer.into())
-        }
-    };
-    let mut inner = Inner::new(model);
-    let parts = Parts::new(config).map_err(DataError::Tokenizer)?;
-    inner.with_normalizer(Some(parts.normalizer)).map_err(DataError::Tokenizer)?;
-    inner.with_pre_tokenizer(Some(parts.pre_tokenizer));
-    inner.with_decoder(parts.decoder);
-    inner.train(&mut trainer, texts).map_err(DataError::Tokenizer)?;
-    Ok(inner)
-}
-
-/// What stands around the vocabulary.
-struct Parts {
-    normalizer: NormalizerWrapper,
-    pre_tokenizer: PreTokenizerWrapper,
-    /// None joins tokens with spaces.
-    decoder: Option<DecoderWrapper>,
-}
-
-impl Parts {
-    fn new(config: &TokenizerConfig) -> tokenizers::Result<Self> {
-        let mut normalizers: Vec<NormalizerWrapper> =
-            vec![NFC.into(), replace_regex(r"\s+", " ")?.into(), Strip::new(true, true).into()];
-        if config.lowercase {
-            normalizers.push(Lowercase.into());
-        }
-        let (pre_tokenizer, decoder): (PreTokenizerWrapper, Option<DecoderWrapper>) =
-            match (config.kind, config.split) {
-                (TokenizerKind::Character, _) => {
-                    let any = SplitPattern::Regex(r"[\s\S]".into());
-                    let each = Split::new(any, SplitDelimiterBehavior::Isolated, false)?;
-                    (each.into(), Some(Fuse::new().into()))
-                }
-                (TokenizerKind::Word, WordSplit::Whitespace) => {
-                    // A word of the text must not be taken for a special token. `<unk>` may: it
-                    // is how tokenized corpora write what their makers left out.
-                    normalizers.push(replace_regex("<(?=(pad|bos|eos)>)", "< ")?.into());
-                    (WhitespaceSplit.into(), None)
-                }
-                (TokenizerKind::Word, WordSplit::Punctuation) => {
-                    normalizers.extend(mark_punctuation()?);
-                    (WhitespaceSplit.into(), Some(join_punctuation()?))
-                }
-                (TokenizerKind::Bpe, split) => {
-                    let spaces = Metaspace::new('▁', PrependScheme::Always, true);
-                    let pre_tokenizer = match split {
-                        WordSplit::Whitespace => spaces.clone().into(),
-                        WordSplit::Punctuation => PreTokenizerSequence::new(vec![
-                            spaces.clone().into(),
-                            Punctuation::new(SplitDelimiterBehavior::Isolated).into(),
-                        ])
-                        .into(),
-                    };
-                    (pre_tokenizer, Some(spaces.into()))
-                }
-            };
-        Ok(Self { normalizer: NormalizerSequence::new(normalizers).into(), pre_tokenizer, decoder })
+    /// What was learned; none where the tokenizer is no byte-pair encoding.
+    pub(crate) fn merges(&self) -> Option<Merges> {
+        let ModelWrapper::BPE(model) = self.inner.get_model() else { return None };
+        serde_json::to_value(model).and_then(serde_json::from_value).ok()
     }
-}
-
-/// Sets punctuation off with spaces, and marks where there was none: `l'amico.` becomes
-/// `l ￭'￭ amico ￭.`. Words carry no mark, so that each has one id.
-fn mark_punctuation() -> tokenizers::Result<Vec<NormalizerWrapper>> {
-    Ok(vec![
-        // The mark itself is not kept apart from text.
-        replace(JOINER, "")?.into(),
-        replace_regex(r"(?<=[^\w\s])(?=\w)", &format!("{JOINER} "))?.into(),
-        replace_regex(&format!(r"(?<=\S)(?=[^\w\s{JOINER}])"), &format!(" {JOINER}"))?.into(),
-    ])
-}
-
-/// Undoes [`mark_punctuation`].
-fn join_punctuation() -> tokenizers::Result<DecoderWrapper> {
-    let spaces = WordPiece::new(JOINER.into(), false);
-    Ok(DecoderSequence::new(vec![
-        spaces.into(),
-        Fuse::new().into(),
-        replace(&format!("{JOINER} "), "")?.into(),
-        replace(JOINER, "")?.into(),
-    ])
-    .into())
-}
-
-fn replace(text: &str, by: &str) -> tokenizers::Result<Replace> {
-    Replace::new(ReplacePattern::String(text.into()), by)
-}
-
-fn replace_regex(regex: &str, by: &str) -> tokenizers::Result<Replace> {
-    Replace::new(ReplacePattern::Regex(regex.into()), by)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tx_data::hash::hexadecimal;
 use tx_infer::file::write_whole;
 
 use crate::{config::TrainConfig, error::TrainError, step::Seq2Seq};
@@ -404,10 +405,6 @@ fn hash(path: &Path) -> io::Result<String> {
         file.consume(read);
     }
     Ok(hexadecimal(&hasher.finalize()))
-}
-
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Removes a folder with all that is in it, if it is there.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tx_data::{
-    BatchSize, Grouping, LongPolicy, TokenizerConfig,
+    BatchSize, CleanConfig, Grouping, LongPolicy, SplitBy, TokenizerConfig, TokenizerKind,
     source::{format::Format, named},
 };
 use tx_model::ModelConfig;
@@ -127,6 +127,26 @@ pub struct DataConfig {
     pub max_len: Option<usize>,
     /// What happens to longer pairs in training.
     pub long: LongPolicy,
+    /// What decides which pairs are set aside: the `seed`, or the text of each pair (`hash`), which
+    /// stays where it is when the corpus grows.
+    pub split_by: SplitBy,
+    /// Files: what happens to training pairs that are near duplicates of given validation pairs.
+    pub overlap: OverlapPolicy,
+    /// Folder of the data as ids, for a corpus larger than memory: trained from if it exists, made
+    /// if it does not.
+    pub prepared: Option<PathBuf>,
+    /// Files: how training pairs are cleaned.
+    pub clean: CleanConfig,
+}
+
+/// What happens to training pairs that are near duplicates of given validation pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OverlapPolicy {
+    /// They are counted, and stay.
+    Report,
+    /// They are left out.
+    Drop,
 }
 
 impl Default for DataConfig {
@@ -155,6 +175,10 @@ impl Default for DataConfig {
             valid_share: 0.1,
             max_len: None,
             long: LongPolicy::Skip,
+            split_by: SplitBy::Seed,
+            overlap: OverlapPolicy::Report,
+            prepared: None,
+            clean: CleanConfig::default(),
         }
     }
 }
@@ -214,6 +238,9 @@ pub struct OptimizationConfig {
     pub ema_decay: f64,
     /// Share of the words read by encoder and decoder that are replaced by `<unk>`.
     pub word_dropout: f64,
+    /// `tokenizer.kind = "bpe"`: share of the merges left out when words are segmented, other ones
+    /// each epoch (Provilkov et al. 2020: 0.1).
+    pub bpe_dropout: f64,
     /// Share of probability spread evenly over the vocabulary, `ε_ls` (section 5.4). Paper: 0.1.
     pub label_smoothing: f64,
     /// Longest gradient, as the norm over all weights together; longer ones are scaled down. 0 lets
@@ -256,6 +283,7 @@ impl Default for OptimizationConfig {
             plateau_factor: 0.5,
             ema_decay: 0.0,
             word_dropout: 0.0,
+            bpe_dropout: 0.0,
             label_smoothing: 0.1,
             clip_norm: 1.0,
             on_nonfinite: OnNonFinite::Stop,
@@ -429,11 +457,20 @@ impl TrainConfig {
         section("validation", self.validation.problems());
         section("checkpoint", self.checkpoint.problems());
         section("metrics", self.metrics.problems());
-        if self.model.tying == tx_model::Tying::All && !self.tokenizer.joint {
+        if self.model.tying == tx_model::Tying::All
+            && !(self.tokenizer.joint || self.tokenizer.file.is_some())
+        {
             problems.push(
                 "[model] `tying` = \"all\" needs one vocabulary: set `tokenizer.joint` = true"
                     .into(),
             );
+        }
+        let tokenizer = &self.tokenizer;
+        if self.train.bpe_dropout > 0.0
+            && tokenizer.kind != TokenizerKind::Bpe
+            && !tokenizer.is_imported()
+        {
+            problems.push("[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\"".into());
         }
         problems
     }
@@ -491,8 +528,22 @@ impl DataConfig {
         }
     }
 
+    /// How training pairs are cleaned; generated ones are clean.
+    pub fn cleaning(&self) -> CleanConfig {
+        if self.is_generated() {
+            return CleanConfig::off();
+        }
+        let (source, target) = (&self.source_language, &self.target_language);
+        self.clean.clone().with_languages(source.as_deref(), target.as_deref())
+    }
+
+    /// Whether the pairs are made here, and so clean.
+    pub fn is_generated(&self) -> bool {
+        matches!(self.source, DataSource::Toy | DataSource::Reverse | DataSource::Phrasebook)
+    }
+
     fn problems(&self, model_max_len: usize) -> Vec<String> {
-        let mut problems = Vec::new();
+        let mut problems = self.clean.problems();
         match &self.source {
             DataSource::Files => {
                 problems.extend(sides("train", &self.train_files(), true).into_iter().chain(sides(
@@ -583,6 +634,7 @@ impl OptimizationConfig {
         for (key, share) in [
             ("ema_decay", self.ema_decay),
             ("word_dropout", self.word_dropout),
+            ("bpe_dropout", self.bpe_dropout),
             ("label_smoothing", self.label_smoothing),
         ] {
             rule(

@@ -1,15 +1,16 @@
-//! The pairs of a run: read or generated, and split.
+//! The pairs of a run: read, fetched before or generated; cleaned, and split.
 
 use std::path::PathBuf;
 
 use tx_data::{
-    DataError, SentencePair, Split,
+    Cleaner, CleaningReport, DataError, SentencePair, Split,
     fetch::{FetchError, Fetcher},
+    near_duplicate::{Overlap, OverlapFinder},
     source::{
         columns::Columns,
         format::Format,
         generated,
-        named::{self, Corpus, Endpoints, Part, Request},
+        named::{self, Endpoints, Part, Request},
         phrasebook,
         read::{self, Pairs, ReadOptions},
     },
@@ -17,7 +18,7 @@ use tx_data::{
 };
 
 use crate::{
-    config::{DataConfig, DataSource, TrainConfig},
+    config::{DataConfig, DataSource, OverlapPolicy, TrainConfig},
     error::TrainError,
 };
 
@@ -25,67 +26,124 @@ use crate::{
 const GENERATED_TRAINING: usize = 50_000;
 const GENERATED_VALIDATION: usize = 1_000;
 
-/// Reads or generates the pairs that `config` asks for. The same configuration and files give the
-/// same pairs. The network is not touched: a named corpus comes from the cache.
+/// The pairs of a run, and what was done to them.
+#[derive(Debug, Clone)]
+pub struct Corpus {
+    /// Training and validation pairs.
+    pub parts: Split,
+    /// What cleaning did; none to generated pairs.
+    pub cleaning: Option<CleaningReport>,
+    /// Which of the given validation pairs are in training too.
+    pub overlap: Option<Overlap>,
+    /// Training pairs left out for that.
+    pub overlap_left_out: usize,
+}
+
+/// Reads or generates the pairs that `config` asks for, in memory. The same configuration and files
+/// give the same pairs. The network is not touched: a named corpus comes from the cache.
 ///
 /// # Errors
 ///
 /// When a file cannot be read, the two sides do not fit, or a corpus has not been fetched.
-pub fn load(config: &TrainConfig) -> Result<Split, TrainError> {
+pub fn load(config: &TrainConfig) -> Result<Corpus, TrainError> {
     let data = &config.data;
     let seed = config.train.seed;
     let train_pairs = data.train_pairs.unwrap_or(GENERATED_TRAINING);
     let valid_pairs = data.valid_pairs.unwrap_or(GENERATED_VALIDATION);
-    match &data.source {
-        DataSource::Toy => Ok(by_heart(generated::toy())),
+    let parts = match data.source {
+        DataSource::Toy => by_heart(generated::toy()),
         DataSource::Reverse => {
             // One draw for both parts; what is drawn twice stays in training only.
             let mut pairs = generated::reverse(train_pairs + valid_pairs, seed);
             let validation = pairs.split_off(train_pairs);
             let known: std::collections::HashSet<&SentencePair> = pairs.iter().collect();
             let validation = validation.into_iter().filter(|pair| !known.contains(pair)).collect();
-            Ok(Split { train: pairs, validation })
+            Split { train: pairs, validation }
         }
-        DataSource::Phrasebook => Ok(Split {
+        DataSource::Phrasebook => Split {
             train: phrasebook::training(train_pairs, seed),
             validation: phrasebook::validation(valid_pairs, seed),
-        }),
-        DataSource::Files => from_files(config),
-        DataSource::Named(_) => from_cache(config),
-    }
+        },
+        DataSource::Files | DataSource::Named(_) => return read_all(config),
+    };
+    Ok(Corpus { parts, cleaning: None, overlap: None, overlap_left_out: 0 })
 }
 
-fn from_files(config: &TrainConfig) -> Result<Split, TrainError> {
+/// Reads and cleans the pairs; sets some aside where none are given to check on, neither by the user
+/// nor by the corpus.
+fn read_all(config: &TrainConfig) -> Result<Corpus, TrainError> {
     let data = &config.data;
-    let files = [&data.train_source, &data.train_target, &data.train_tsv, &data.train_file];
-    let Some(pairs) = open(files, data)? else {
-        return Err(TrainError::Problems { problems: config.problems() });
+    let train = open_training(config)?.collect::<Result<Vec<_>, _>>()?;
+    let (mut train, cleaning) = Cleaner::clean_all(data.cleaning(), train);
+    let (mut overlap, mut overlap_left_out) = (None, 0);
+    let mut parts = match open_validation(config)? {
+        Some(validation) => {
+            let validation = validation.collect::<Result<Vec<_>, _>>()?;
+            let mut finder = OverlapFinder::new(&validation);
+            let before = train.len();
+            let drop = data.overlap == OverlapPolicy::Drop;
+            train.retain(|pair| !finder.meet(pair) || !drop);
+            overlap = Some(finder.overlap());
+            overlap_left_out = before - train.len();
+            Split { train, validation }
+        }
+        None if data.valid_share == 0.0 => by_heart(train),
+        None => split(train, data.valid_share, data.split_by, config.train.seed),
     };
-    parts(config, pairs, None)
+    if parts.validation.is_empty() && !parts.train.is_empty() {
+        let (what, pairs) = ("the validation data".into(), parts.train.len());
+        let reason = format!("all {pairs} pairs are too much alike for some to be set aside");
+        return Err(DataError::NoPairs { what, reason }.into());
+    }
+    parts.validation.truncate(data.valid_pairs.unwrap_or(usize::MAX));
+    Ok(Corpus { parts, cleaning: Some(cleaning), overlap, overlap_left_out })
 }
 
-fn from_cache(config: &TrainConfig) -> Result<Split, TrainError> {
-    let (Some(request), fetcher) = (request(&config.data), Fetcher::offline()) else {
-        return Err(TrainError::Problems { problems: config.problems() });
-    };
-    let read = || {
-        let fetcher = fetcher?;
-        let corpus = named::find(&request, &fetcher, &Endpoints::from_env())?;
-        let options = options(&config.data);
-        let pairs = corpus.read(Part::Training, &fetcher, &options)?;
-        let validation = corpus
-            .has(Part::Validation)
-            .then(|| corpus.read(Part::Validation, &fetcher, &options))
-            .transpose()?;
-        Ok::<_, DataError>((pairs, validation))
-    };
-    let (pairs, validation) = read().map_err(|error| match error {
-        DataError::Fetch(source @ FetchError::NotCached { .. }) => {
-            TrainError::NotFetched { request: Box::new(request), source }
-        }
-        other => other.into(),
-    })?;
-    parts(config, pairs, validation)
+/// The training pairs of `config` one after the other, before cleaning; files are read as they are
+/// needed.
+///
+/// # Errors
+///
+/// When a file cannot be opened, or a corpus has not been fetched.
+pub(crate) fn training_stream(config: &TrainConfig) -> Result<Pairs, TrainError> {
+    if config.data.is_generated() {
+        return Ok(Box::new(load(config)?.parts.train.into_iter().map(Ok)));
+    }
+    open_training(config)
+}
+
+/// The validation pairs that are given or generated; none if they are to be set aside.
+///
+/// # Errors
+///
+/// When a file cannot be read, or a corpus has not been fetched.
+pub(crate) fn given_validation(
+    config: &TrainConfig,
+) -> Result<Option<Vec<SentencePair>>, TrainError> {
+    if config.data.is_generated() {
+        return Ok(Some(load(config)?.parts.validation));
+    }
+    let most = config.data.valid_pairs.unwrap_or(usize::MAX);
+    let pairs = open_validation(config)?.map(|pairs| pairs.take(most).collect());
+    Ok(pairs.transpose()?)
+}
+
+/// The files that `data` names, in an order that says which is which; standard input is none.
+pub(crate) fn input_files(data: &DataConfig) -> Vec<PathBuf> {
+    [
+        &data.train_source,
+        &data.train_target,
+        &data.train_tsv,
+        &data.train_file,
+        &data.valid_source,
+        &data.valid_target,
+        &data.valid_tsv,
+        &data.valid_file,
+    ]
+    .into_iter()
+    .flatten()
+    .filter_map(|path| read::file_of(path))
+    .collect()
 }
 
 /// What the named corpus of a configuration is asked for; none when it names none.
@@ -107,7 +165,7 @@ pub fn request(data: &DataConfig) -> Option<Request> {
 /// # Errors
 ///
 /// When the corpus is not known, or a file can be had neither from the cache nor from the network.
-pub fn fetch(data: &DataConfig, fetcher: &Fetcher) -> Result<Option<Corpus>, TrainError> {
+pub fn fetch(data: &DataConfig, fetcher: &Fetcher) -> Result<Option<named::Corpus>, TrainError> {
     let Some(request) = request(data) else { return Ok(None) };
     let corpus = named::find(&request, fetcher, &Endpoints::from_env()).map_err(DataError::from)?;
     for remote in corpus.remotes(&[Part::Training, Part::Validation]) {
@@ -116,26 +174,48 @@ pub fn fetch(data: &DataConfig, fetcher: &Fetcher) -> Result<Option<Corpus>, Tra
     Ok(Some(corpus))
 }
 
-/// Takes as many pairs as are asked for, and sets some aside where none are given to check on:
-/// neither by the user nor by the corpus.
-fn parts(
-    config: &TrainConfig,
-    pairs: Pairs,
-    validation: Option<Pairs>,
-) -> Result<Split, TrainError> {
+/// The training pairs, as many as are asked for.
+fn open_training(config: &TrainConfig) -> Result<Pairs, TrainError> {
     let data = &config.data;
-    let take = |pairs: Pairs, most: Option<usize>| {
-        pairs.take(most.unwrap_or(usize::MAX)).collect::<Result<Vec<_>, _>>()
+    let files = [&data.train_source, &data.train_target, &data.train_tsv, &data.train_file];
+    let pairs = match data.source {
+        DataSource::Named(_) => from_cache(config, Part::Training)?,
+        _ => open(files, data)?,
     };
-    let train = take(pairs, data.train_pairs)?;
+    let Some(pairs) = pairs else {
+        return Err(TrainError::Problems { problems: config.problems() });
+    };
+    Ok(Box::new(pairs.take(data.train_pairs.unwrap_or(usize::MAX))))
+}
+
+/// The validation pairs that the user gives, or else the corpus.
+fn open_validation(config: &TrainConfig) -> Result<Option<Pairs>, TrainError> {
+    let data = &config.data;
     let files = [&data.valid_source, &data.valid_target, &data.valid_tsv, &data.valid_file];
-    let mut parts = match open(files, data)?.or(validation) {
-        Some(pairs) => return Ok(Split { train, validation: take(pairs, data.valid_pairs)? }),
-        None if data.valid_share == 0.0 => by_heart(train),
-        None => split(train, data.valid_share, config.train.seed),
+    match (open(files, data)?, &data.source) {
+        (None, DataSource::Named(_)) => from_cache(config, Part::Validation),
+        (pairs, _) => Ok(pairs),
+    }
+}
+
+/// The pairs of one part of a named corpus; none where it has no such part.
+fn from_cache(config: &TrainConfig, part: Part) -> Result<Option<Pairs>, TrainError> {
+    let Some(request) = request(&config.data) else {
+        return Err(TrainError::Problems { problems: config.problems() });
     };
-    parts.validation.truncate(data.valid_pairs.unwrap_or(usize::MAX));
-    Ok(parts)
+    let read = || {
+        let fetcher = Fetcher::offline()?;
+        let corpus = named::find(&request, &fetcher, &Endpoints::from_env())?;
+        let wanted = part == Part::Training || corpus.has(part);
+        let pairs = wanted.then(|| corpus.read(part, &fetcher, &options(&config.data)));
+        Ok::<_, DataError>(pairs.transpose()?)
+    };
+    read().map_err(|error| match error {
+        DataError::Fetch(source @ FetchError::NotCached { .. }) => {
+            TrainError::NotFetched { request: Box::new(request.clone()), source }
+        }
+        other => other.into(),
+    })
 }
 
 /// Opens the files of one part: of source and target, both as TSV, or both in any format.

@@ -1,7 +1,7 @@
 //! Train Transformers for translation with Burn's Learner.
 //!
 //! The road of a run: a [`recipe`] and settings laid over it give a [`config`]; [`corpus`] reads or
-//! generates the pairs; [`trainer`] puts tokenizers, model and optimizer together and launches the
+//! generates the pairs, [`data`] turns them into ids; [`trainer`] puts tokenizers, model and optimizer together and launches the
 //! loop of `strategy`, which makes each update ([`mod@step`]: [`loss`], gradients, clipping; the
 //! learning rate from [`schedule`]), checks the model ([`validate`]), keeps the best as a bundle and
 //! a [`checkpoint`] to go on from, of which an [`average`](mod@average) can be taken. [`progress`]
@@ -20,7 +20,9 @@
 
 pub mod config;
 pub mod corpus;
+pub mod data;
 pub mod recipe;
+pub mod statistics;
 
 pub mod trainer;
 
@@ -52,6 +54,7 @@ pub use compare::compare;
 pub use config::TrainConfig;
 pub use error::TrainError;
 pub use recipe::{Layers, RECIPES, Recipe};
+pub use statistics::Statistics;
 pub use trainer::{Outcome, ResumeFrom, Take, Trainer};
 pub use tx_data;
 pub use validate::Validation;

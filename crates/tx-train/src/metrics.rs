@@ -42,10 +42,13 @@ pub enum Record {
         learning_rate: f64,
         /// Of the last update, before clipping.
         gradient_norm: f64,
-        /// Without padding; making the batches and validation are not counted.
+        /// Without padding; validation is not counted.
         source_tokens_per_second: f64,
         /// The same of the target.
         target_tokens_per_second: f64,
+        /// Share of the updates' time in which they waited for their batches.
+        #[serde(default)]
+        waiting_for_data: f64,
         /// The most memory that the process has held, in 10⁶ bytes; only where the system tells.
         peak_megabytes: Option<f64>,
     },
@@ -139,6 +142,8 @@ pub struct Metrics {
     sum: StepOutput,
     /// Seconds of the updates in `sum`.
     took: f64,
+    /// Of which they waited for their batches.
+    waited: f64,
 }
 
 /// What an update was made with.
@@ -150,8 +155,10 @@ pub struct Update {
     pub epoch: usize,
     /// Seconds of training and validation so far.
     pub seconds: f64,
-    /// Seconds it took.
+    /// Seconds it took, those for its batches included.
     pub took: f64,
+    /// Seconds it waited for its batches.
+    pub waited: f64,
     /// The learning rate.
     pub learning_rate: f64,
     /// The length of the gradient, before clipping.
@@ -182,7 +189,7 @@ impl Metrics {
         let folder = run.join(EVENTS);
         let events = EventFile::create(&folder, state.step)
             .map_err(|source| TrainError::Write { path: folder, source })?;
-        Ok(Self { path, file, events, every, sum: StepOutput::default(), took: 0.0 })
+        Ok(Self { path, file, events, every, sum: StepOutput::default(), took: 0.0, waited: 0.0 })
     }
 
     /// Notes an update.
@@ -193,10 +200,12 @@ impl Metrics {
     pub fn update(&mut self, output: &StepOutput, update: Update) -> Result<(), TrainError> {
         self.sum.add(output);
         self.took += update.took;
+        self.waited += update.waited;
         if !update.step.is_multiple_of(self.every) {
             return Ok(());
         }
         let (sum, took) = (std::mem::take(&mut self.sum), std::mem::take(&mut self.took));
+        let waited = std::mem::take(&mut self.waited);
         let per_second = |tokens: usize| tokens as f64 / took.max(1e-9);
         self.write(&Record::Training {
             step: update.step,
@@ -209,6 +218,7 @@ impl Metrics {
             gradient_norm: update.gradient_norm,
             source_tokens_per_second: per_second(sum.source_tokens),
             target_tokens_per_second: per_second(sum.target_tokens),
+            waiting_for_data: waited / took.max(1e-9),
             peak_megabytes: peak_megabytes(),
         })
     }
@@ -279,6 +289,7 @@ mod tests {
             epoch: 1,
             seconds: step as f64,
             took: 0.5,
+            waited: 0.125,
             learning_rate: 0.1,
             gradient_norm: 2.0,
         }
@@ -309,6 +320,7 @@ mod tests {
             accuracy,
             source_tokens_per_second,
             target_tokens_per_second,
+            waiting_for_data,
             ..
         } = serde_json::from_str(text.trim_end()).unwrap()
         else {
@@ -316,6 +328,7 @@ mod tests {
         };
         assert_eq!((step, loss, accuracy), (2, 2.0, 0.4));
         assert_eq!((source_tokens_per_second, target_tokens_per_second), (40.0, 20.0));
+        assert_eq!(waiting_for_data, 0.25);
     }
 
     #[test]

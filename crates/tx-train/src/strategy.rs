@@ -87,6 +87,8 @@ impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
             setup: self,
             average: self.average.clone(),
             before: state.seconds,
+            worked: 0.0,
+            waited: 0.0,
             saved: state.clone(),
             state,
             start: Instant::now(),
@@ -96,6 +98,10 @@ impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
         };
         if let Err(error) = running.epochs(&mut learner, &train) {
             *lock(&self.error) = Some(error);
+        }
+        if running.worked > 0.0 {
+            let percent = 100.0 * running.waited / running.worked;
+            running.progress.say(&format!("waiting for data: {percent:.2} % of training time"));
         }
         *lock(&self.held) = running.progress.finish();
         (learner.model(), running.components.event_processor)
@@ -110,6 +116,9 @@ struct Running<'a> {
     start: Instant,
     /// Seconds of the run before this start of the program.
     before: f64,
+    /// Seconds of the updates since this start, and those of them spent waiting for batches.
+    worked: f64,
+    waited: f64,
     /// Where the run stood at the last checkpoint.
     saved: RunState,
     progress: Progress,
@@ -182,7 +191,10 @@ impl Running<'_> {
         let mut began = Instant::now();
         loop {
             let group = batches.by_ref().take(self.setup.config.train.accumulate);
-            let group: Vec<Seq2SeqBatch> = match group.collect() {
+            let waiting = Instant::now();
+            let group: Result<Vec<Seq2SeqBatch>, _> = group.collect();
+            let waited = waiting.elapsed().as_secs_f64();
+            let group = match group {
                 Ok(group) => group,
                 Err(error) => {
                     interrupter.fail(error);
@@ -231,7 +243,10 @@ impl Running<'_> {
             let seconds = self.seconds();
             self.progress.step(output.item, step, seconds, took);
             let learning_rate = self.learning_rate().at(step);
-            let update = Update { step, epoch, seconds, took, learning_rate, gradient_norm: norm };
+            self.waited += waited;
+            self.worked += took;
+            let update =
+                Update { step, epoch, seconds, took, waited, learning_rate, gradient_norm: norm };
             self.metrics.update(&output.item, update)?;
             self.event(LearnerEvent::ProcessedItem(TrainingItem::new(
                 output.item,

@@ -16,19 +16,16 @@ use burn::{
     tensor::Device,
     train::{Learner, SupervisedTraining, TrainingStrategy},
 };
-use sha2::{Digest, Sha256};
-use tx_data::{
-    EncodedPair, PairLoader, SentencePair, Split, TokenizerKind, Tokenizers, encode_corpus,
-};
+use tx_data::{BpeDropout, CleaningReport, PairLoader};
 use tx_infer::{Bundle, bundle::saved_tokenizers, file::write_whole};
-use tx_model::{Transformer, VocabSizes};
+use tx_model::Transformer;
 
 use crate::{
     adam::Adam,
-    checkpoint::{Checkpoints, RunState, hexadecimal},
+    checkpoint::{Checkpoints, RunState},
     config::TrainConfig,
-    corpus,
     dashboard::on_dashboard,
+    data::RunData,
     ema::MovingAverage,
     error::TrainError,
     memory::Memory,
@@ -212,8 +209,16 @@ impl Trainer {
         let mut state = resume.unwrap_or_default();
         // Changed data would give other tokenizers, and ids that the weights do not know.
         let known = if resumes { saved_tokenizers(&run)? } else { None };
-        let Prepared { parts, data, tokenizers, vocab, train, valid } =
-            Prepared::new(&config, known, &say)?;
+        let RunData {
+            training_pairs,
+            validation: valid_pairs,
+            fingerprint: data,
+            cleaning,
+            tokenizers,
+            vocab,
+            train,
+            valid,
+        } = RunData::new(&config, known, &say)?;
         if resumes && state.data != data && take != Some(Take::New) {
             return Err(TrainError::DataChanged { found: data, expected: state.data });
         }
@@ -223,9 +228,13 @@ impl Trainer {
         let plain = device.clone().inner();
         let autodiff = plain.clone().autodiff();
         let (seed, batch) = (config.train.seed, config.train.batch);
-        let train = PairLoader::training(train, batch, seed, autodiff.clone())
+        let mut train = PairLoader::training(train, batch, seed, autodiff.clone())
             .grouped(config.train.grouping)
             .dropping_words(config.train.word_dropout);
+        if config.train.bpe_dropout > 0.0 {
+            let share = config.train.bpe_dropout;
+            train = train.dropping_merges(BpeDropout::new(&tokenizers, share, config.max_len())?);
+        }
         let valid = Arc::new(PairLoader::validation(valid, batch, plain.clone()));
         // Of the first epoch also when resuming: others may differ, and the schedule must not.
         let updates = train.batches().div_ceil(config.train.accumulate);
@@ -253,7 +262,13 @@ impl Trainer {
             model: seq2seq.valid().model,
             config: config.model.clone(),
             tokenizers,
-            provenance: provenance(&config, &state, parts.train.len(), parts.validation.len()),
+            provenance: provenance(
+                &config,
+                &state,
+                training_pairs,
+                valid_pairs.len(),
+                cleaning.as_ref(),
+            ),
         };
         let mut learner =
             Learner::new(seq2seq, Adam::new(&config.train).into(), schedule(&config, budget));
@@ -286,7 +301,7 @@ impl Trainer {
         let strategy = TrainingLoop {
             validator: Validator::new(
                 valid.clone(),
-                &parts.validation,
+                &valid_pairs,
                 &config.validation,
                 config.tokenizer.lowercase,
                 &plain,
@@ -327,7 +342,7 @@ impl Trainer {
             return Err(TrainError::Learner(error));
         }
         report::write(&run)?;
-        let examples = parts.validation.into_iter().take(3).map(|pair| pair.source).collect();
+        let examples = valid_pairs.into_iter().take(3).map(|pair| pair.source).collect();
         let (state, validation) = (lock(&state).clone(), lock(&validation).clone());
         let stopped = stop.load(Ordering::Relaxed);
         Ok(Outcome { run, state, validation, examples, stopped })
@@ -353,55 +368,6 @@ fn resumed(run: &Path, from: ResumeFrom) -> Result<RunState, TrainError> {
         }
     };
     checkpoints.state(step)
-}
-
-/// The pairs of a run on their way from text to ids.
-struct Prepared {
-    parts: Split,
-    /// Tells this data from other data.
-    data: String,
-    tokenizers: Tokenizers,
-    /// Ids of the tokenizers.
-    vocab: VocabSizes,
-    train: Vec<EncodedPair>,
-    valid: Vec<EncodedPair>,
-}
-
-impl Prepared {
-    /// Reads or generates the pairs, learns the tokenizers from the training part where they are not
-    /// known, and applies them; says what came of it.
-    fn new(
-        config: &TrainConfig,
-        known: Option<Tokenizers>,
-        say: &dyn Fn(&str),
-    ) -> Result<Self, TrainError> {
-        let mut parts = corpus::load(config)?;
-        parts.validation.truncate(config.validation.sentences);
-        let tokenizers = match known {
-            Some(tokenizers) => tokenizers,
-            None => Tokenizers::train(&config.tokenizer, &parts.train)?,
-        };
-        let vocab = VocabSizes {
-            source: tokenizers.source.vocab_size(),
-            target: tokenizers.target.vocab_size(),
-        };
-        say(&format!("vocabulary: {} source and {} target tokens", vocab.source, vocab.target));
-        let asked = config.tokenizer.vocab_size;
-        if config.tokenizer.kind == TokenizerKind::Bpe && vocab.source.max(vocab.target) < asked {
-            say(&format!("note: `tokenizer.vocab_size` = {asked} is more than the text gives"));
-        }
-        let encode = |pairs: &[SentencePair], what: &str| {
-            let (max_len, long) = (config.max_len(), config.data.long);
-            let name = format!("the {what} data");
-            let (encoded, report) = encode_corpus(pairs, &tokenizers, max_len, long, &name)?;
-            say(&format!("{what}: {report}"));
-            Ok::<_, TrainError>(encoded)
-        };
-        let train = encode(&parts.train, "training")?;
-        let valid = encode(&parts.validation, "validation")?;
-        let data = fingerprint(&parts);
-        Ok(Self { parts, data, tokenizers, vocab, train, valid })
-    }
 }
 
 fn schedule(config: &TrainConfig, budget: Budget) -> LearningRate {
@@ -435,6 +401,7 @@ fn provenance(
     state: &RunState,
     train_pairs: usize,
     valid_pairs: usize,
+    cleaning: Option<&CleaningReport>,
 ) -> toml::Table {
     let mut table = toml::Table::new();
     let mut put = |key: &str, value: Option<toml::Value>| {
@@ -451,18 +418,6 @@ fn provenance(
     put("validation_pairs", Some((valid_pairs as i64).into()));
     put("data", Some(state.data.clone().into()));
     put("seed", Some((config.train.seed as i64).into()));
+    put("cleaning", cleaning.and_then(|report| toml::Value::try_from(report).ok()));
     table
-}
-
-/// Tells one corpus from another: its size, and the SHA-256 of its text.
-fn fingerprint(parts: &Split) -> String {
-    let mut hasher = Sha256::new();
-    for pair in parts.train.iter().chain(&parts.validation) {
-        for side in [&pair.source, &pair.target] {
-            hasher.update(side);
-            hasher.update([0]);
-        }
-    }
-    let hash = hexadecimal(&hasher.finalize());
-    format!("{} + {} pairs, SHA-256 {hash}", parts.train.len(), parts.validation.len())
 }

@@ -237,7 +237,7 @@ fn assert_same_from(workshop: &Workshop, step: usize, place: &str) {
 /// # Panics
 ///
 /// When bundle, checkpoint or state of two runs differ in anything but the time they took.
-fn assert_same(workshop: &Workshop, first: &str, second: &str) {
+pub fn assert_same(workshop: &Workshop, first: &str, second: &str) {
     let [first, second] = [first, second].map(|run| workshop.path(run));
     let read = |run: &Path, file: &str| fs::read(run.join(file)).unwrap();
     assert!(

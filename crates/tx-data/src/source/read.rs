@@ -104,6 +104,18 @@ pub fn parallel(source: &Path, target: &Path, options: &ReadOptions) -> Result<P
     Ok(until_error(side_by_side(&side(source)?, &side(target)?, options)?))
 }
 
+/// The file that `path` names, without the member of an archive; none for standard input.
+pub fn file_of(path: &Path) -> Option<PathBuf> {
+    if path == Path::new("-") {
+        return None;
+    }
+    let text = path.to_string_lossy();
+    match text.split_once('!') {
+        Some((archive, _)) if !path.exists() => Some(archive.into()),
+        _ => Some(path.into()),
+    }
+}
+
 /// Splits `archive!member`, unless a file is really named so.
 fn open(path: &Path) -> Result<(Input, Option<String>), SourceError> {
     let text = path.to_string_lossy();

@@ -1,4 +1,18 @@
+use std::fs;
+
+use tokenizers::models::wordlevel::WordLevel;
+
 use super::*;
+use crate::special::UNK;
+
+const KINDS: [TokenizerKind; 6] = [
+    TokenizerKind::Word,
+    TokenizerKind::Character,
+    TokenizerKind::Byte,
+    TokenizerKind::Bpe,
+    TokenizerKind::Unigram,
+    TokenizerKind::Wordpiece,
+];
 
 const SENTENCES: [(&str, &str); 4] = [
     ("The cat's toy is 3.5 cm long.", "Il giocattolo del gatto è lungo 3,5 cm."),
@@ -17,7 +31,7 @@ fn config(kind: TokenizerKind, split: WordSplit) -> TokenizerConfig {
 
 #[test]
 fn every_kind_gives_the_text_back() {
-    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+    for kind in KINDS {
         for split in [WordSplit::Whitespace, WordSplit::Punctuation] {
             for joint in [false, true] {
                 let config = TokenizerConfig { joint, ..config(kind, split) };
@@ -31,6 +45,79 @@ fn every_kind_gives_the_text_back() {
             }
         }
     }
+}
+
+fn with_bytes(kind: TokenizerKind, split: WordSplit) -> TokenizerConfig {
+    TokenizerConfig { byte_fallback: true, vocab_size: 420, ..config(kind, split) }
+}
+
+#[test]
+fn nothing_is_unknown_to_bytes() {
+    for kind in [TokenizerKind::Byte, TokenizerKind::Bpe, TokenizerKind::Unigram] {
+        for split in [WordSplit::Whitespace, WordSplit::Punctuation] {
+            let config = match kind {
+                TokenizerKind::Byte => config(kind, split),
+                kind => with_bytes(kind, split),
+            };
+            let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().source;
+            for text in
+                ["日本語 😀 ¿Qué?", "<unk> <0x41> <eos> x", "\u{1}\u{7f}\u{10ffff}", "Ωmega"]
+            {
+                let ids = tokenizer.encode(text).unwrap();
+                assert!(!ids.contains(&UNK), "{config:?}: {text}");
+                assert_eq!(tokenizer.decode(&ids).unwrap(), text, "{config:?}");
+            }
+        }
+    }
+    let bytes = Tokenizers::train(&config(TokenizerKind::Byte, WordSplit::Whitespace), &pairs());
+    assert_eq!(bytes.unwrap().source.vocab_size(), 4 + 256);
+}
+
+/// `é` is two bytes, `a` one.
+#[test]
+fn a_byte_is_a_token() {
+    let config = config(TokenizerKind::Byte, WordSplit::Whitespace);
+    let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().source;
+    assert_eq!(tokenizer.encode("aé ").unwrap(), [4 + 0x61, 4 + 0xc3, 4 + 0xa9, EOS]);
+}
+
+#[test]
+fn a_wordpiece_says_whether_it_continues_a_word() {
+    let config = TokenizerConfig {
+        vocab_size: 4 + 4 + 2,
+        ..config(TokenizerKind::Wordpiece, WordSplit::Whitespace)
+    };
+    // `a`, `b` and `##b`, `##a` are the alphabet; `ab` occurs most.
+    let pairs = vec![SentencePair::new("ab ab ab aba", "b"); 3];
+    let tokenizer = Tokenizers::train(&config, &pairs).unwrap().source;
+    let ids = tokenizer.encode("aba").unwrap();
+    let tokens: Vec<_> = ids.iter().map(|&id| tokenizer.token(id).unwrap()).collect();
+    assert_eq!(tokens, ["aba", "<eos>"]);
+    let ids = tokenizer.encode("abb").unwrap();
+    let tokens: Vec<_> = ids.iter().map(|&id| tokenizer.token(id).unwrap()).collect();
+    assert_eq!(tokens, ["ab", "##b", "<eos>"]);
+    assert_eq!(tokenizer.decode(&ids).unwrap(), "abb");
+}
+
+#[test]
+fn a_stream_teaches_what_a_corpus_in_memory_does() {
+    for kind in KINDS {
+        for joint in [false, true] {
+            let config = TokenizerConfig { joint, ..config(kind, WordSplit::Punctuation) };
+            let at_once = Tokenizers::train(&config, &pairs()).unwrap();
+            let stream = || Ok(pairs().into_iter().map(Ok));
+            let streamed = Tokenizers::train_on_stream(&config, stream).unwrap();
+            let same = |a: &Tokenizer, b: &Tokenizer| a.to_json().unwrap() == b.to_json().unwrap();
+            assert!(same(&at_once.source, &streamed.source), "{config:?}");
+            assert!(same(&at_once.target, &streamed.target), "{config:?}");
+        }
+    }
+    let broken = || {
+        let error = DataError::Empty { path: "x".into() };
+        Ok([Ok(SentencePair::new("a", "b")), Err(error)].into_iter())
+    };
+    let error = Tokenizers::train_on_stream(&TokenizerConfig::default(), broken).unwrap_err();
+    assert!(matches!(error, DataError::Empty { .. }));
 }
 
 #[test]
@@ -74,7 +161,7 @@ fn special_tokens_stand_at_their_ids_and_are_added() {
 
 #[test]
 fn a_text_cannot_forge_special_tokens() {
-    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+    for kind in KINDS {
         let config = config(kind, WordSplit::Whitespace);
         let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().target;
         let ids = tokenizer.encode("go <eos> <pad> go").unwrap();
@@ -115,12 +202,12 @@ fn lower_casing_loses_case_alone() {
 
 #[test]
 fn training_again_gives_the_same_file() {
-    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+    for kind in KINDS {
         let train = || {
             let config = config(kind, WordSplit::Punctuation);
             Tokenizers::train(&config, &pairs()).unwrap().source.to_json().unwrap()
         };
-        assert_eq!(train(), train());
+        assert!(train() == train(), "{kind:?}");
     }
 }
 
@@ -128,7 +215,7 @@ fn training_again_gives_the_same_file() {
 fn a_saved_tokenizer_opens_as_itself() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tokenizer.json");
-    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+    for kind in KINDS {
         let tokenizer =
             Tokenizers::train(&config(kind, WordSplit::Punctuation), &pairs()).unwrap().target;
         fs::write(&path, tokenizer.to_json().unwrap()).unwrap();

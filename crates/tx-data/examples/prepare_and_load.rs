@@ -1,0 +1,50 @@
+//! A corpus that may be larger than memory: prepared on disk, then loaded batch by batch.
+//!
+//! `cargo run --example prepare_and_load -- PAIRS.tsv FOLDER`
+
+use std::{
+    env,
+    error::Error,
+    io::{Write, stderr, stdout},
+    path::Path,
+};
+
+use burn::{data::dataloader::DataLoader, tensor::Device};
+use tx_data::{
+    BatchSize, CleanConfig, LongPolicy, PairLoader, SplitBy, TokenizerConfig,
+    prepared::{Preparation, ValidationPairs, prepare},
+    source::read::{self, ReadOptions},
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let (Some(pairs), Some(folder)) = (arguments.next(), arguments.next()) else {
+        writeln!(stderr(), "give a file of tab-separated pairs and a folder to make")?;
+        return Ok(());
+    };
+    let tokenizer = TokenizerConfig { vocab_size: 8_000, ..TokenizerConfig::default() };
+    let how = Preparation {
+        clean: CleanConfig::default(),
+        validation: ValidationPairs::SetAside { share: 0.001, by: SplitBy::Hash, seed: 1 },
+        drop_overlap: false,
+        tokenizer: &tokenizer,
+        max_len: 128,
+        long: LongPolicy::Skip,
+        inputs: vec![pairs.clone().into()],
+        settings: serde_json::to_value(&tokenizer)?,
+    };
+    let say = |line: &str| drop(writeln!(stderr(), "{line}"));
+    let corpus = prepare(
+        read::pairs(Path::new(&pairs), &ReadOptions::default())?,
+        &how,
+        Path::new(&folder),
+        &say,
+    )?;
+
+    let loader =
+        PairLoader::training(corpus.training()?, BatchSize::Tokens(4_096), 1, Device::flex());
+    let tokens: usize =
+        loader.iter().take(100).map(|batch| batch.map_or(0, |batch| batch.target_tokens)).sum();
+    writeln!(stdout(), "{}; {tokens} target tokens in 100 batches", corpus.record.encoding)?;
+    Ok(())
+}

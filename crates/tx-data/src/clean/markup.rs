@@ -1,0 +1,101 @@
+//! Tags and entities of HTML and XML, as crawled text has them.
+
+/// Longest tag and longest entity that is looked for: text with a stray `<` stays text.
+const LONGEST_TAG: usize = 200;
+const LONGEST_ENTITY: usize = 10;
+
+/// Whether there is a tag or an entity.
+pub(super) fn has_markup(text: &str) -> bool {
+    text.char_indices().any(|(at, c)| match c {
+        '<' => tag(&text[at..]).is_some(),
+        '&' => entity(&text[at..]).is_some(),
+        _ => false,
+    })
+}
+
+/// The text without tags, each of which becomes a space, and with its entities resolved.
+pub(super) fn strip(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['<', '&']) {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (found, length) = match (tag(rest), entity(rest)) {
+            (Some(length), _) => (' ', length),
+            (None, Some((c, length))) => (c, length),
+            // Both characters are one byte long.
+            (None, None) => (if rest.starts_with('<') { '<' } else { '&' }, 1),
+        };
+        plain.push(found);
+        rest = &rest[length..];
+    }
+    plain + rest
+}
+
+/// Bytes of the tag that `text` starts with: `<b>`, `</b>`, `<br/>`, `<a href="…">`, `<!-- … -->`.
+/// `a < b` and `<3` are none.
+fn tag(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix('<')?;
+    let name = inside.strip_prefix('/').unwrap_or(inside);
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?') {
+        return None;
+    }
+    let end = inside.bytes().take(LONGEST_TAG).position(|b| b == b'>' || b == b'<')?;
+    (inside.as_bytes().get(end) == Some(&b'>')).then_some(end + 2)
+}
+
+/// The character that `text` starts with as an entity, and the entity's length in bytes.
+fn entity(text: &str) -> Option<(char, usize)> {
+    let inside = text.strip_prefix('&')?;
+    let end = inside.bytes().take(LONGEST_ENTITY).position(|b| b == b';')?;
+    let name = inside.get(..end)?;
+    let c = match name.strip_prefix('#') {
+        Some(number) => {
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+                None => number.parse().ok()?,
+            };
+            char::from_u32(code)?
+        }
+        None => match name {
+            "amp" => '&',
+            "lt" => '<',
+            "gt" => '>',
+            "quot" => '"',
+            "apos" => '\'',
+            "nbsp" => ' ',
+            "ndash" => '–',
+            "mdash" => '—',
+            "hellip" => '…',
+            "laquo" => '«',
+            "raquo" => '»',
+            "shy" => '\u{ad}',
+            _ => return None,
+        },
+    };
+    Some((c, end + 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_and_entities_are_told_from_text() {
+        for (text, plain) in [
+            ("<b>bold</b> text", " bold  text"),
+            ("a<br/>b", "a b"),
+            ("<a href=\"x\">link</a>", " link "),
+            ("<!-- note -->x", " x"),
+            ("R&amp;D &lt;3 &#233;&#xE9;", "R&D <3 éé"),
+        ] {
+            assert!(has_markup(text), "{text}");
+            assert_eq!(strip(text), plain);
+        }
+        for text in ["a < b > c", "I <3 you", "AT&T; no", "< b >", "x &unknown; y", "&", "<", "<é>"]
+        {
+            assert!(!has_markup(text), "{text}");
+            assert_eq!(strip(text), text);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What cleaning did, for people and for the bundle.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{CleanConfig, KeepOrDrop, Markup, NormalForm, Step};
+
+/// What a step does to the pairs that it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Their text is changed.
+    Changed,
+    /// They are left out.
+    LeftOut,
+    /// They stay as they are.
+    Kept,
+    /// The step is off: it finds none.
+    Off,
+}
+
+/// One step and how many pairs it found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepCount {
+    /// The key of the step in `[data.clean]`.
+    pub step: String,
+    /// What it looks for, in words.
+    pub what: String,
+    /// What happens to such pairs.
+    pub outcome: Outcome,
+    /// How many there were.
+    pub pairs: usize,
+    /// The first of them, from 1; a line number, if the pairs are lines.
+    pub first: Option<usize>,
+}
+
+/// What cleaning did to a corpus, step by step.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CleaningReport {
+    /// Pairs that came in.
+    pub pairs: usize,
+    /// Pairs that went on.
+    pub(super) kept: usize,
+    /// The steps in the order that they were done.
+    pub steps: Vec<StepCount>,
+}
+
+impl CleaningReport {
+    pub(super) fn new(config: &CleanConfig) -> Self {
+        let form = match config.unicode {
+            NormalForm::None => "unicode normal form".into(),
+            NormalForm::Nfc => "not in unicode NFC".into(),
+            NormalForm::Nfkc => "not in unicode NFKC".into(),
+        };
+        let found = |what| match what {
+            KeepOrDrop::Keep => Outcome::Kept,
+            KeepOrDrop::Drop => Outcome::LeftOut,
+        };
+        let on = |on: bool, outcome| if on { outcome } else { Outcome::Off };
+        let scripts = [&config.source_scripts, &config.target_scripts];
+        let script_on =
+            config.min_script_share > 0.0 && scripts.iter().any(|scripts| !scripts.is_empty());
+        let steps: [(&str, String, Outcome); 9] = [
+            ("unicode", form, on(config.unicode != NormalForm::None, Outcome::Changed)),
+            (
+                "markup",
+                "tags or entities".into(),
+                match config.markup {
+                    Markup::Keep => Outcome::Off,
+                    Markup::Strip => Outcome::Changed,
+                    Markup::Drop => Outcome::LeftOut,
+                },
+            ),
+            ("spaces", "odd spaces".into(), on(config.spaces, Outcome::Changed)),
+            ("empty", "an empty side".into(), Outcome::LeftOut),
+            (
+                "max_chars",
+                format!("a side over {} characters", config.max_chars),
+                on(config.max_chars > 0, Outcome::LeftOut),
+            ),
+            (
+                "max_ratio",
+                format!("lengths more than {} to 1", config.max_ratio),
+                on(config.max_ratio > 0.0, Outcome::LeftOut),
+            ),
+            (
+                "min_script_share",
+                format!(
+                    "letters less than {} % of the right script",
+                    (config.min_script_share * 1e4).round() / 1e2
+                ),
+                on(script_on, Outcome::LeftOut),
+            ),
+            ("identical", "the same text on both sides".into(), found(config.identical)),
+            ("duplicates", "an earlier pair again".into(), found(config.duplicates)),
+        ];
+        let steps = steps
+            .into_iter()
+            .map(|(step, what, outcome)| StepCount {
+                step: step.into(),
+                what,
+                outcome,
+                pairs: 0,
+                first: None,
+            })
+            .collect();
+        Self { pairs: 0, kept: 0, steps }
+    }
+
+    pub(super) fn count(&mut self, step: Step, found: bool, number: usize) {
+        if let Some(count) = self.steps.get_mut(step as usize).filter(|_| found) {
+            count.pairs += 1;
+            count.first.get_or_insert(number);
+        }
+    }
+
+    /// Pairs that went on.
+    pub fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// How often `step` found something.
+    pub fn count_of(&self, step: &str) -> usize {
+        self.steps.iter().find(|count| count.step == step).map_or(0, |count| count.pairs)
+    }
+}
+
+impl fmt::Display for CleaningReport {
+    /// A table, with a line for each step that is on.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cleaning: {} pairs in, {} out", self.pairs, self.kept)?;
+        let steps = || self.steps.iter().filter(|step| step.outcome != Outcome::Off);
+        let width = steps().map(|step| step.what.len()).max().unwrap_or(0);
+        for step in steps() {
+            let outcome = match step.outcome {
+                Outcome::Changed => "changed",
+                Outcome::LeftOut => "left out",
+                Outcome::Kept | Outcome::Off => "kept",
+            };
+            write!(f, "\n  {:width$}  {:>9} {outcome}", step.what, step.pairs)?;
+            if let Some(first) = step.first {
+                write!(f, " (first: pair {first})")?;
+            }
+        }
+        let off: Vec<&str> = self
+            .steps
+            .iter()
+            .filter(|step| step.outcome == Outcome::Off)
+            .map(|step| step.step.as_str())
+            .collect();
+        if off.is_empty() { Ok(()) } else { write!(f, "\n  off: {}", off.join(", ")) }
+    }
+}

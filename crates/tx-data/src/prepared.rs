@@ -1,0 +1,301 @@
+//! A corpus on disk, cleaned, split and tokenized: what is larger than memory is trained from it.
+//!
+//! A folder with these files; `corpus.json` is written last, and the folder is made under another
+//! name and renamed, so that it is whole or not there:
+//!
+//! | file | what |
+//! |---|---|
+//! | `train.ids` | ids of the training pairs one after the other, source and target in turn; 16 bits each, or 32 if the vocabulary needs them, the low byte first |
+//! | `train.index` | for each pair where it starts in `train.ids`, counted in ids (64 bits), and the ids of its source (32 bits); an entry for the end |
+//! | `validation.jsonl` | validation pairs as text, a JSON object a line |
+//! | `source.tokenizer.json`, `target.tokenizer.json` | the tokenizers |
+//! | `corpus.json` | format, settings, hashes of what was read and of what was written, counts |
+
+mod mapped;
+mod prepare;
+mod spool;
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    clean::CleaningReport,
+    encode::EncodingReport,
+    error::DataError,
+    hash::hexadecimal,
+    near_duplicate::Overlap,
+    pair::SentencePair,
+    tokenizer::{Tokenizer, Tokenizers},
+};
+
+pub use mapped::MappedPairs;
+pub use prepare::{Preparation, ValidationPairs, prepare};
+
+/// The format that this build writes and reads.
+pub const FORMAT: u32 = 1;
+
+const CORPUS: &str = "corpus.json";
+const IDS: &str = "train.ids";
+const INDEX: &str = "train.index";
+const VALIDATION: &str = "validation.jsonl";
+const SOURCE_TOKENIZER: &str = "source.tokenizer.json";
+const TARGET_TOKENIZER: &str = "target.tokenizer.json";
+
+/// `corpus.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CorpusRecord {
+    /// The format of the folder.
+    pub format: u32,
+    /// The version of tx that wrote it.
+    pub tx_version: String,
+    /// Everything that decided what is in it, besides the files that were read.
+    pub settings: Value,
+    /// The files that were read.
+    pub inputs: Vec<InputFile>,
+    /// Training pairs in the folder.
+    pub training_pairs: usize,
+    /// Their ids, special tokens included.
+    pub training_ids: u64,
+    /// Bytes of an id.
+    pub id_bytes: usize,
+    /// Validation pairs in the folder.
+    pub validation_pairs: usize,
+    /// What cleaning did.
+    pub cleaning: CleaningReport,
+    /// What became of the training pairs when they were tokenized.
+    pub encoding: EncodingReport,
+    /// Given validation pairs in training.
+    pub overlap: Option<Overlap>,
+    /// Training pairs left out for their likeness to given validation pairs.
+    pub overlap_left_out: usize,
+    /// Bytes and SHA-256 of the files of the folder.
+    pub files: BTreeMap<String, FileHash>,
+}
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// Where it was.
+    pub path: PathBuf,
+    /// When it was changed last, in nanoseconds since 1970, where the system tells.
+    pub modified: Option<u64>,
+    /// What was in it.
+    #[serde(flatten)]
+    pub hash: FileHash,
+}
+
+/// What tells the content of one file from that of another.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileHash {
+    /// Its length.
+    pub bytes: u64,
+    /// SHA-256 in hexadecimal.
+    pub sha256: String,
+}
+
+/// A prepared corpus, opened.
+#[derive(Debug)]
+pub struct PreparedCorpus {
+    folder: PathBuf,
+    /// What is known of it.
+    pub record: CorpusRecord,
+    /// Text to ids and back.
+    pub tokenizers: Tokenizers,
+}
+
+impl PreparedCorpus {
+    /// Whether there is a prepared corpus, or something that should be one.
+    pub fn exists(folder: &Path) -> bool {
+        folder.join(CORPUS).exists()
+    }
+
+    /// Opens a folder and reads all of it once, to see that it is as it was written.
+    ///
+    /// # Errors
+    ///
+    /// When it is no prepared corpus, of another format, or damaged; the message names the file.
+    pub fn open(folder: &Path) -> Result<Self, DataError> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let problem = |problem| DataError::Prepared { path: folder.into(), problem };
+        let path = folder.join(CORPUS);
+        let text = fs::read(&path).map_err(|source| DataError::Read { path, source })?;
+        let not_json = |error: serde_json::Error| problem(format!("`{CORPUS}`: {error}"));
+        // The format first: another one may have other keys.
+        let Format { format } = serde_json::from_slice(&text).map_err(not_json)?;
+        if format != FORMAT {
+            let newer = format!("it has format {format}; this build reads format {FORMAT}");
+            return Err(problem(newer));
+        }
+        let record: CorpusRecord = serde_json::from_slice(&text).map_err(not_json)?;
+        for name in [IDS, INDEX, VALIDATION, SOURCE_TOKENIZER, TARGET_TOKENIZER] {
+            let expected = record.files.get(name);
+            let expected =
+                expected.ok_or_else(|| problem(format!("`{CORPUS}` says nothing of `{name}`")))?;
+            let path = folder.join(name);
+            let read = |source| DataError::Read { path: path.clone(), source };
+            let bytes = fs::metadata(&path).map_err(read)?.len();
+            if bytes != expected.bytes {
+                return Err(problem(format!(
+                    "`{name}` is damaged: it has {bytes} bytes, expected {}",
+                    expected.bytes
+                )));
+            }
+            let found = FileHash::of(&path).map_err(read)?;
+            if found != *expected {
+                return Err(problem(format!(
+                    "`{name}` is damaged: its SHA-256 is {}, expected {}",
+                    found.sha256, expected.sha256
+                )));
+            }
+        }
+        let tokenizers = Tokenizers {
+            source: Tokenizer::open(&folder.join(SOURCE_TOKENIZER))?,
+            target: Tokenizer::open(&folder.join(TARGET_TOKENIZER))?,
+        };
+        Ok(Self { folder: folder.into(), record, tokenizers })
+    }
+
+    /// Refuses a corpus that was prepared with other settings or from other files.
+    ///
+    /// A file that is not there any more is taken for unchanged: the folder holds all that is
+    /// needed. One whose length and time are as they were is taken for unchanged, too; of others
+    /// the content decides.
+    ///
+    /// # Errors
+    ///
+    /// When it is stale; the message says what has changed, with both values.
+    pub fn check(&self, settings: &Value, inputs: &[PathBuf]) -> Result<(), DataError> {
+        let stale = |what| DataError::StalePrepared { path: self.folder.clone(), what };
+        if let Some(what) = difference("", &self.record.settings, settings) {
+            return Err(stale(what));
+        }
+        if self.record.inputs.len() != inputs.len() {
+            let (was, is) = (self.record.inputs.len(), inputs.len());
+            return Err(stale(format!("it was made from {was} files, now there are {is}")));
+        }
+        for (known, path) in self.record.inputs.iter().zip(inputs) {
+            if !path.exists() {
+                continue;
+            }
+            let read = |source| DataError::Read { path: path.clone(), source };
+            let now = InputFile::at(path, FileHash::default()).map_err(read)?;
+            let (bytes, modified) = (now.hash.bytes, now.modified);
+            if bytes == known.hash.bytes && modified.is_some() && modified == known.modified {
+                continue;
+            }
+            let same = bytes == known.hash.bytes
+                && FileHash::of(path).map_err(read)?.sha256 == known.hash.sha256;
+            if !same {
+                let name = path.display();
+                return Err(stale(format!(
+                    "`{name}` is another file now: {bytes} bytes, was {} bytes with SHA-256 {}",
+                    known.hash.bytes, known.hash.sha256
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The training pairs.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be opened, or they do not fit together.
+    pub fn training(&self) -> Result<MappedPairs, DataError> {
+        let CorpusRecord { training_pairs, training_ids, id_bytes, .. } = self.record;
+        let (ids, index) = (self.folder.join(IDS), self.folder.join(INDEX));
+        MappedPairs::open(&ids, &index, id_bytes, training_pairs, training_ids)
+    }
+
+    /// The first `most` validation pairs.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub fn validation(&self, most: usize) -> Result<Vec<SentencePair>, DataError> {
+        let path = self.folder.join(VALIDATION);
+        let read = |source| DataError::Read { path: path.clone(), source };
+        let file = File::open(&path).map_err(read)?;
+        BufReader::new(file)
+            .lines()
+            .take(most)
+            .map(|line| Ok(serde_json::from_str(&line?)?))
+            .collect::<Result<_, io::Error>>()
+            .map_err(read)
+    }
+
+    /// In a line: what it is.
+    pub fn fingerprint(&self) -> String {
+        let mut hasher = Sha256::new();
+        for (name, hash) in &self.record.files {
+            hasher.update(format!("{name} {}\n", hash.sha256));
+        }
+        format!(
+            "{} + {} pairs, prepared, SHA-256 {}",
+            self.record.training_pairs,
+            self.record.validation_pairs,
+            hexadecimal(&hasher.finalize())
+        )
+    }
+}
+
+impl InputFile {
+    fn at(path: &Path, hash: FileHash) -> io::Result<Self> {
+        let about = fs::metadata(path)?;
+        let since = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified = since.and_then(|time| u64::try_from(time.as_nanos()).ok());
+        Ok(Self { path: path.into(), modified, hash: FileHash { bytes: about.len(), ..hash } })
+    }
+}
+
+impl FileHash {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// When that fails.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 1 << 18];
+        let mut bytes = 0;
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                count => {
+                    hasher.update(&buffer[..count]);
+                    bytes += count as u64;
+                }
+            }
+        }
+        Ok(Self { bytes, sha256: hexadecimal(&hasher.finalize()) })
+    }
+}
+
+/// The first setting of `is` that is other than in `was`, with both values.
+fn difference(key: &str, was: &Value, is: &Value) -> Option<String> {
+    let (Value::Object(old), Value::Object(new)) = (was, is) else {
+        return (was != is).then(|| format!("`{key}` is {is} now, was {was}"));
+    };
+    let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    keys.into_iter().find_map(|name| {
+        let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+        let get = |table: &serde_json::Map<String, Value>| table.get(name).cloned();
+        difference(&key, &get(old).unwrap_or_default(), &get(new).unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests;

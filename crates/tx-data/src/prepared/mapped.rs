@@ -1,0 +1,105 @@
+//! Training pairs in files that the system reads as they are needed.
+
+use std::{fs::File, path::Path};
+
+use memmap2::Mmap;
+
+use crate::{encode::EncodedPair, error::DataError};
+
+/// Bytes of an entry of the index.
+pub(super) const ENTRY: usize = 12;
+
+/// Encoded pairs in two files, `train.ids` and `train.index`.
+///
+/// The system keeps in memory what was read lately and drops it when memory is short. The files must
+/// stay as they are while they are open.
+#[derive(Debug)]
+pub struct MappedPairs {
+    ids: Mmap,
+    index: Mmap,
+    id_bytes: usize,
+    pairs: usize,
+}
+
+impl MappedPairs {
+    pub(super) fn open(
+        ids: &Path,
+        index: &Path,
+        id_bytes: usize,
+        pairs: usize,
+        total: u64,
+    ) -> Result<Self, DataError> {
+        let problem = |path: &Path, problem| DataError::Prepared { path: path.into(), problem };
+        if !matches!(id_bytes, 2 | 4) {
+            return Err(problem(ids, format!("ids of {id_bytes} bytes, expected 2 or 4")));
+        }
+        let mapped = Self { ids: map(ids)?, index: map(index)?, id_bytes, pairs };
+        let expected = (pairs as u64).checked_add(1).and_then(|n| n.checked_mul(ENTRY as u64));
+        if expected != Some(mapped.index.len() as u64) {
+            let bytes = mapped.index.len();
+            return Err(problem(index, format!("{bytes} bytes do not fit {pairs} pairs")));
+        }
+        if total.checked_mul(id_bytes as u64) != Some(mapped.ids.len() as u64) {
+            let bytes = mapped.ids.len();
+            return Err(problem(ids, format!("{bytes} bytes do not fit {total} ids")));
+        }
+        Ok(mapped)
+    }
+
+    /// Number of pairs.
+    pub fn len(&self) -> usize {
+        self.pairs
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pairs == 0
+    }
+
+    /// Start of a pair, counted in ids, and ids of its source.
+    fn entry(&self, index: usize) -> (u64, usize) {
+        let entry = &self.index[index * ENTRY..(index + 1) * ENTRY];
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
+        (number(&entry[..8]), number(&entry[8..]) as usize)
+    }
+
+    /// Tokens of source and target.
+    ///
+    /// # Panics
+    ///
+    /// When there is no pair of that number.
+    pub fn lengths(&self, index: usize) -> [usize; 2] {
+        assert!(index < self.pairs, "pair {index} of {}", self.pairs);
+        let (start, source) = self.entry(index);
+        let (end, _) = self.entry(index + 1);
+        let both = end.saturating_sub(start) as usize;
+        [source.min(both), both.saturating_sub(source)]
+    }
+
+    /// A pair.
+    ///
+    /// # Panics
+    ///
+    /// When there is no pair of that number.
+    pub fn pair(&self, index: usize) -> EncodedPair {
+        let [source, target] = self.lengths(index);
+        let start = self.entry(index).0 as usize;
+        let read = |from: usize, count: usize| {
+            let bytes = from * self.id_bytes..(from + count) * self.id_bytes;
+            let bytes = self.ids.get(bytes).unwrap_or_default();
+            let number = |id: &[u8]| id.iter().rev().fold(0, |n, &byte| n << 8 | u32::from(byte));
+            bytes.chunks_exact(self.id_bytes).map(number).collect()
+        };
+        EncodedPair { source: read(start, source), target: read(start + source, target) }
+    }
+}
+
+#[allow(unsafe_code)]
+fn map(path: &Path) -> Result<Mmap, DataError> {
+    let read = |source| DataError::Read { path: path.into(), source };
+    let file = File::open(path).map_err(read)?;
+    // SAFETY: the bytes are only ever read as numbers, of which any value is allowed, and every
+    // access is within the length that the file has here. The documentation asks that nobody
+    // changes or cuts the files meanwhile, as nobody may with a library that a program has loaded.
+    unsafe { Mmap::map(&file) }.map_err(read)
+}

@@ -1,0 +1,243 @@
+use std::collections::HashMap;
+
+use burn::{data::dataloader::DataLoader, tensor::Device};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    clean::{CleanConfig, Cleaner, KeepOrDrop},
+    encode::{LongPolicy, encode_corpus},
+    loader::PairLoader,
+    sampler::BatchSize,
+    split::{Split, SplitBy, split},
+    store::PairStore,
+    tokenizer::{TokenizerConfig, TokenizerKind},
+};
+
+/// 400 pairs of letters, some with odd spaces, every tenth a duplicate.
+fn corpus() -> Vec<SentencePair> {
+    (0..400)
+        .map(|i| {
+            let i = if i % 10 == 9 { i - 1 } else { i };
+            let word: String =
+                format!("{i}").bytes().map(|digit| (digit + b'a' - b'0') as char).collect();
+            SentencePair::new(format!("the {word}\u{a0}runs "), format!("{word} läuft {word}"))
+        })
+        .collect()
+}
+
+fn tokenizer() -> TokenizerConfig {
+    TokenizerConfig { kind: TokenizerKind::Bpe, vocab_size: 60, ..TokenizerConfig::default() }
+}
+
+fn cleaning() -> CleanConfig {
+    CleanConfig { duplicates: KeepOrDrop::Drop, ..CleanConfig::default() }
+}
+
+fn preparation(tokenizer: &TokenizerConfig, by: SplitBy) -> Preparation<'_> {
+    Preparation {
+        clean: cleaning(),
+        validation: ValidationPairs::SetAside { share: 0.1, by, seed: 3 },
+        drop_overlap: false,
+        tokenizer,
+        max_len: 12,
+        long: LongPolicy::Skip,
+        inputs: Vec::new(),
+        settings: serde_json::json!({ "tokenizer": { "vocab_size": 60 }, "seed": 3 }),
+    }
+}
+
+fn prepared(folder: &Path, by: SplitBy) -> PreparedCorpus {
+    let pairs = corpus().into_iter().map(Ok);
+    prepare(pairs, &preparation(&tokenizer(), by), folder, &|_| {}).unwrap()
+}
+
+#[test]
+fn what_is_prepared_is_what_is_made_in_memory() {
+    for by in [SplitBy::Seed, SplitBy::Hash] {
+        let folder = tempfile::tempdir().unwrap();
+        let corpus_on_disk = prepared(&folder.path().join("prepared"), by);
+        let (pairs, cleaning) = Cleaner::clean_all(cleaning(), corpus());
+        let Split { train, validation } = split(pairs, 0.1, by, 3);
+        let tokenizers = Tokenizers::train(&tokenizer(), &train).unwrap();
+        let (encoded, report) =
+            encode_corpus(&train, &tokenizers, 12, LongPolicy::Skip, "x").unwrap();
+
+        let CorpusRecord { training_pairs, validation_pairs, .. } = corpus_on_disk.record;
+        assert_eq!((training_pairs, validation_pairs), (encoded.len(), validation.len()));
+        assert_eq!(corpus_on_disk.record.cleaning, cleaning);
+        assert_eq!(corpus_on_disk.record.encoding, report);
+        assert_eq!(cleaning.count_of("duplicates"), 40);
+        assert_eq!(corpus_on_disk.validation(usize::MAX).unwrap(), validation);
+        assert_eq!(corpus_on_disk.validation(5).unwrap(), validation[..5]);
+        assert_eq!(
+            corpus_on_disk.tokenizers.source.to_json().unwrap(),
+            tokenizers.source.to_json().unwrap()
+        );
+        let mapped: PairStore = corpus_on_disk.training().unwrap().into();
+        assert_eq!(mapped.len(), encoded.len());
+        for (index, pair) in encoded.iter().enumerate() {
+            assert_eq!(*mapped.pair(index), *pair);
+            assert_eq!(mapped.lengths(index), [pair.source.len(), pair.target.len()]);
+        }
+        assert_eq!(*mapped.slice(10, 20).pair(3), encoded[13]);
+
+        // The same batches in the same order, also after a stop.
+        let batches = |store: PairStore, left_out| {
+            let size = BatchSize::Tokens(60);
+            let loader = PairLoader::training(store, size, 7, Device::flex());
+            let loader = loader.dropping_words(0.2).starting_at(2, left_out);
+            let ids = |batch: crate::Seq2SeqBatch| batch.source.into_data().iter::<u32>().collect();
+            let batches: Vec<Vec<u32>> = loader.iter().map(|batch| ids(batch.unwrap())).collect();
+            batches
+        };
+        let all = batches(encoded.into(), 0);
+        assert_eq!(batches(mapped.clone(), 0), all);
+        assert_eq!(batches(mapped, 4), all[4..]);
+    }
+}
+
+#[test]
+fn given_validation_pairs_stay_and_their_likes_can_go() {
+    let given = vec![corpus()[7].clone(), SentencePair::new("something else", "etwas anderes")];
+    for drop_overlap in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let tokenizer = tokenizer();
+        let how = Preparation {
+            validation: ValidationPairs::Given(given.clone()),
+            drop_overlap,
+            max_len: 50,
+            ..preparation(&tokenizer, SplitBy::Seed)
+        };
+        let path = folder.path().join("prepared");
+        let record = prepare(corpus().into_iter().map(Ok), &how, &path, &|_| {}).unwrap().record;
+        // 400 pairs, 40 of them duplicates.
+        assert_eq!(record.training_pairs, if drop_overlap { 359 } else { 360 });
+        assert_eq!(record.overlap_left_out, usize::from(drop_overlap));
+        assert_eq!(record.overlap.unwrap().near, 1);
+        assert_eq!(record.validation_pairs, 2);
+    }
+}
+
+#[test]
+fn what_has_changed_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("corpus.txt");
+    fs::write(&input, "one").unwrap();
+    let tokenizer = tokenizer();
+    let how = Preparation { inputs: vec![input.clone()], ..preparation(&tokenizer, SplitBy::Seed) };
+    let path = folder.path().join("prepared");
+    let corpus = prepare(corpus().into_iter().map(Ok), &how, &path, &|_| {}).unwrap();
+    let inputs = [input.clone()];
+    let check = |settings: &Value| corpus.check(settings, &inputs).map_err(|e| e.to_string());
+    assert_eq!(check(&how.settings), Ok(()));
+
+    let mut other = how.settings.clone();
+    other["tokenizer"]["vocab_size"] = 70.into();
+    let message = check(&other).unwrap_err();
+    let expected = "is stale: `tokenizer.vocab_size` is 70 now, was 60";
+    assert!(message.ends_with(expected), "{message}");
+
+    // The same content at another time, in another place, or not there at all.
+    fs::write(&input, "one").unwrap();
+    assert_eq!(check(&how.settings), Ok(()));
+    fs::write(&input, "two").unwrap();
+    let message = check(&how.settings).unwrap_err();
+    assert!(message.contains("corpus.txt` is another file now: 3 bytes, was 3 bytes"), "{message}");
+    fs::remove_file(&input).unwrap();
+    assert_eq!(check(&how.settings), Ok(()));
+}
+
+#[test]
+fn nothing_stays_of_what_failed_and_nothing_is_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prepared");
+    let tokenizer = tokenizer();
+    let how = preparation(&tokenizer, SplitBy::Seed);
+    let broken = corpus().into_iter().map(Ok).chain([Err(DataError::Empty { path: "x".into() })]);
+    let error = prepare(broken, &how, &path, &|_| {}).unwrap_err();
+    assert!(matches!(error, DataError::Empty { .. }));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+
+    let copies = vec![SentencePair::new("a", "b"); 10].into_iter().map(Ok);
+    assert!(matches!(prepare(copies, &how, &path, &|_| {}), Err(DataError::NoPairs { .. })));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+
+    fs::create_dir(&path).unwrap();
+    let error = prepare(corpus().into_iter().map(Ok), &how, &path, &|_| {}).unwrap_err();
+    assert!(error.to_string().ends_with("it exists and is no prepared corpus"));
+}
+
+#[test]
+fn a_newer_format_is_refused_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(CORPUS), r#"{ "format": 2, "more": true }"#).unwrap();
+    let error = PreparedCorpus::open(folder.path()).unwrap_err().to_string();
+    assert!(error.ends_with("it has format 2; this build reads format 1"), "{error}");
+}
+
+/// A folder made once, as bytes by name.
+fn files() -> &'static HashMap<String, Vec<u8>> {
+    static FILES: std::sync::OnceLock<HashMap<String, Vec<u8>>> = std::sync::OnceLock::new();
+    FILES.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prepared");
+        prepared(&path, SplitBy::Seed);
+        let entries = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap());
+        entries
+            .map(|entry| {
+                (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// One file changed in one place, cut, lengthened or gone: an error that names the folder, and
+    /// never a corpus that is another.
+    #[test]
+    fn a_damaged_folder_is_refused(file in 0_usize..6, at in 0.0..1.0_f64, how in 0..4, byte: u8) {
+        let mut names: Vec<&String> = files().keys().collect();
+        names.sort();
+        let folder = tempfile::tempdir().unwrap();
+        let mut changed = false;
+        for (index, name) in names.into_iter().enumerate() {
+            let mut bytes = files()[name].clone();
+            if index == file {
+                let place = (at * bytes.len() as f64) as usize;
+                match how {
+                    0 => {
+                        changed = bytes[place] != byte;
+                        bytes[place] = byte;
+                    }
+                    1 => {
+                        bytes.truncate(place);
+                        changed = true;
+                    }
+                    2 => {
+                        bytes.insert(place, byte);
+                        changed = true;
+                    }
+                    _ => continue,
+                }
+            }
+            fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        match PreparedCorpus::open(folder.path()) {
+            Err(error) => prop_assert!(
+                error.to_string().contains(&*folder.path().to_string_lossy()), "{}", error
+            ),
+            // Something may change in what people read of `corpus.json`, and then nothing else.
+            Ok(corpus) => {
+                prop_assert!(!changed || file == 0);
+                let whole = &files()[IDS];
+                prop_assert_eq!(corpus.record.files[IDS].bytes, whole.len() as u64);
+                if let Ok(pairs) = corpus.training() {
+                    (0..pairs.len()).for_each(|index| drop(pairs.pair(index)));
+                }
+            }
+        }
+    }
+}

@@ -24,6 +24,7 @@ use crate::{
     adam::Adam,
     checkpoint::{Checkpoints, RunState},
     config::TrainConfig,
+    corpus,
     dashboard::on_dashboard,
     data::RunData,
     ema::MovingAverage,

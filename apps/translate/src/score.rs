@@ -124,7 +124,11 @@ fn translate(
     sources: &[String],
 ) -> anyhow::Result<Vec<String>> {
     let (_, device) = args.device.open()?;
-    let options = SearchOptions { beam: args.beam.into(), ..SearchOptions::default() };
+    let options = SearchOptions {
+        beam: args.beam.into(),
+        length_penalty: args.length_penalty,
+        ..SearchOptions::default()
+    };
     let mut translator = Translator::open(model, &device)?.with_options(options)?;
     if let Some(threads) = args.threads {
         translator = translator.with_threads(threads.get());

@@ -203,12 +203,11 @@ fn from_cache(config: &TrainConfig, part: Part) -> Result<Option<Pairs>, TrainEr
     let Some(request) = request(&config.data) else {
         return Err(TrainError::Problems { problems: config.problems() });
     };
-    let read = || {
+    let read = || -> Result<_, DataError> {
         let fetcher = Fetcher::offline()?;
         let corpus = named::find(&request, &fetcher, &Endpoints::from_env())?;
         let wanted = part == Part::Training || corpus.has(part);
-        let pairs = wanted.then(|| corpus.read(part, &fetcher, &options(&config.data)));
-        Ok::<_, DataError>(pairs.transpose()?)
+        wanted.then(|| corpus.read(part, &fetcher, &options(&config.data))).transpose()
     };
     read().map_err(|error| match error {
         DataError::Fetch(source @ FetchError::NotCached { .. }) => {

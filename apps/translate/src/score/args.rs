@@ -86,6 +86,10 @@ pub struct TranslateArgs {
     #[arg(long, value_name = "N", default_value_t = 4, requires = "model", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub beam: u16,
 
+    /// Exponent of the length that log-probabilities are divided by
+    #[arg(long, value_name = "ALPHA", default_value_t = 1.0, requires = "model", allow_negative_numbers = true)]
+    pub length_penalty: f32,
+
     /// Threads on the device cpu [default: all cores]
     #[arg(long, value_name = "N", requires = "model")]
     pub threads: Option<NonZero<usize>>,

@@ -87,7 +87,13 @@ pub struct TranslateArgs {
     pub beam: u16,
 
     /// Exponent of the length that log-probabilities are divided by
-    #[arg(long, value_name = "ALPHA", default_value_t = 1.0, requires = "model", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "ALPHA",
+        default_value_t = 1.0,
+        requires = "model",
+        allow_negative_numbers = true
+    )]
     pub length_penalty: f32,
 
     /// Threads on the device cpu [default: all cores]

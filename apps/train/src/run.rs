@@ -12,6 +12,7 @@ use std::{
 
 use burn::tensor::Device;
 use clap::{CommandFactory, error::ErrorKind};
+use tx_infer::device::{Adapter, DeviceError, DeviceName};
 use tx_train::{Layers, Outcome, ResumeFrom, Take, TrainError, Trainer, Which, progress::Show};
 
 use crate::{
@@ -28,15 +29,8 @@ pub fn train(args: RunArgs) -> anyhow::Result<()> {
             Cli::command().error(ErrorKind::MissingRequiredArgument, problem).exit();
         }
     }
-    let mut opened = Vec::new();
-    for name in &args.device {
-        opened.push(name.open()?);
-    }
-    let kinds: Vec<&str> = opened.iter().map(|(kind, _)| kind.name()).collect();
-    let mut devices = opened.iter().map(|(_, device)| device.clone());
-    // The command line has a default, so there is one.
-    let device = devices.next().unwrap_or_default();
-    let others = devices.collect();
+    let (names, mut others) = open(&args.device)?;
+    let device = others.remove(0);
     let trainer = match &args.resume {
         Some(run) => {
             let from = args.from.map_or(ResumeFrom::Last, ResumeFrom::Step);
@@ -59,7 +53,7 @@ pub fn train(args: RunArgs) -> anyhow::Result<()> {
         }
     };
     if !args.quiet {
-        writeln!(stderr(), "device: {}", kinds.join(", "))?;
+        writeln!(stderr(), "device: {names}")?;
     }
     let show = match (args.tui, args.quiet) {
         (true, _) => Show::Dashboard,
@@ -72,6 +66,20 @@ pub fn train(args: RunArgs) -> anyhow::Result<()> {
         write!(stderr(), "{}", farewell(&outcome))?;
     }
     Ok(())
+}
+
+/// Opens devices, of which the command line has one at least, and says what they are.
+pub fn open(names: &[DeviceName]) -> Result<(String, Vec<Device>), DeviceError> {
+    let (mut about, mut devices) = (Vec::new(), Vec::new());
+    for name in names {
+        let (kind, device) = name.open()?;
+        about.push(match Adapter::of(&device) {
+            Some(adapter) => format!("{} ({})", kind.name(), adapter.name),
+            None => kind.name().to_owned(),
+        });
+        devices.push(device);
+    }
+    Ok((about.join(", "), devices))
 }
 
 /// Writes a bundle with the mean of some checkpoints, and says how it came about.
@@ -128,7 +136,10 @@ fn lay(args: &RunArgs, layers: &mut Layers) -> Result<(), TrainError> {
     ];
     for (key, path) in files {
         if let Some(path) = path {
-            layers.set_value("data.source", "files");
+            // Validation pairs may come from files where training pairs do not.
+            if key.starts_with("data.train") {
+                layers.set_value("data.source", "files");
+            }
             layers.set_value(key, path.to_string_lossy().into_owned());
         }
     }

@@ -197,6 +197,18 @@ fn the_recipe_fra_eng_runs_from_a_server() {
     world.train(&recipe).trained().says(&["CC BY 2.0", "noted when first fetched", "bundle: run"]);
 }
 
+#[test]
+fn validation_pairs_may_come_from_a_file_beside_a_named_corpus() {
+    let world = World::new();
+    let table: String = (0..40).map(|n| format!("Go {n}.\tVa {n} !\tCC-BY\n")).collect();
+    world.server.file("/fra-eng.zip", tar_gz("fra-eng/fra.txt", table.as_bytes()));
+    world.workshop.write("valid.tsv", "Stop!\tArrête !\nWait!\tAttends !\nRun!\tCours !\n");
+    let settings = set(&[&SMALL[..], &["data.valid_share=0"]].concat());
+    let recipe = ["--recipe", "fra-eng", "--fetch", "--run", "run", "--valid-tsv", "valid.tsv"];
+    let run = world.train(&[&recipe[..], &settings].concat());
+    run.trained().says(&["training: 40 pairs", "validation: 3 pairs"]);
+}
+
 /// A tar of one file, by hand: 512 bytes of header, the file, two empty blocks.
 fn tar_gz(name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut header = [0_u8; 512];

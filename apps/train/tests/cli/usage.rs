@@ -73,6 +73,14 @@ fn devices_that_do_not_exist_or_are_not_built_in_are_refused() {
 }
 
 #[test]
+fn generated_pairs_and_files_do_not_go_together() {
+    let workshop = Workshop::new();
+    workshop.write("valid.tsv", "a\tb\n");
+    let words = ["`valid_…` names files, but `source` = \"toy\" makes its own pairs"];
+    workshop.train(&["--recipe", "toy", "--valid-tsv", "valid.tsv"]).failed(2, &words);
+}
+
+#[test]
 fn arguments_that_contradict_each_other_are_refused() {
     let workshop = Workshop::new();
     for arguments in [

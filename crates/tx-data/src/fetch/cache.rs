@@ -215,10 +215,10 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Size and SHA-256 of a file.
-pub(super) fn measure(path: &Path) -> io::Result<(u64, String)> {
+/// Size and digest of a file.
+pub(super) fn measure<D: Digest>(path: &Path) -> io::Result<(u64, String)> {
     let mut file = File::open(path)?;
-    let mut hasher = Sha256::new();
+    let mut hasher = D::new();
     let mut buffer = vec![0; 256 << 10];
     let mut size = 0;
     loop {

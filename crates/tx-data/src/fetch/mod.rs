@@ -3,19 +3,22 @@
 //! A [`Fetcher`] brings a [`Remote`] into the [`Cache`]. It follows redirects and proxies
 //! (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), goes on where an interrupted transfer
 //! ended, waits and tries again when a server is busy, goes to a mirror when it is gone, and checks
-//! size and SHA-256: against what is known of the file, or else against what it was when it was
+//! size and digest: against what is known of the file, or else against what it was when it was
 //! first seen. [`Mode::Offline`] touches no network at all.
 
 mod cache;
 mod error;
+mod published;
 mod transfer;
 
 use std::time::Duration;
 
 pub use cache::{Cache, Record};
 pub use error::FetchError;
+pub use published::Published;
 
 use cache::{Entry, measure};
+use sha2::Sha256;
 use transfer::{Failure, Transfer};
 
 /// A file to fetch.
@@ -31,6 +34,8 @@ pub struct Remote {
     pub size: Option<u64>,
     /// Its SHA-256 in hexadecimal, where known.
     pub sha256: Option<String>,
+    /// Another digest, where that is all that is known.
+    pub published: Option<Published>,
     /// What to send as `Authorization: Bearer`; never sent on to another host.
     pub token: Option<String>,
 }
@@ -46,6 +51,7 @@ impl Remote {
             addresses: vec![address.into()],
             size: None,
             sha256: None,
+            published: None,
             token: None,
         }
     }
@@ -314,7 +320,7 @@ impl Fetcher {
 fn cached(entry: &Entry, remote: &Remote) -> Result<Option<Cached>, FetchError> {
     let path = entry.data();
     let Some(record) = entry.record() else { return Ok(None) };
-    let (size, sha256) = match measure(&path) {
+    let (size, sha256) = match measure::<Sha256>(&path) {
         Ok(measured) => measured,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(FetchError::Cache { path, source }),

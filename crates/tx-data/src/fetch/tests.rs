@@ -310,10 +310,12 @@ fn a_file_of_the_wrong_length_or_hash_is_refused() {
     bench.refused(&longer, "the file there has 100000 bytes, expected 100001");
     let wrong = Remote { sha256: Some("00".repeat(32)), ..remote.clone() };
     bench.refused(&wrong, &format!("SHA-256 {}, expected 0000", sha256(&body())));
+    let published = Some(Published::Md5("0123"));
+    bench.refused(&Remote { published, ..remote.clone() }, ", expected 0123");
     let right = Remote { size: Some(100_000), sha256: Some(sha256(&body())), ..remote };
     let cached = bench.fetcher(Mode::Online).get(&right).unwrap();
     assert!(cached.record.pinned && cached.fetched);
-    assert_eq!(bench.requests(), 3);
+    assert_eq!(bench.requests(), 4);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use sha2::Sha256;
 use ureq::{
     Agent, Body,
     config::RedirectAuthHeaders,
@@ -262,8 +263,8 @@ impl Transfer<'_> {
     /// Puts what came under its name, if it is what it should be.
     fn check(&self, address: &str, is_page: bool, next: Option<String>) -> Result<Record, Failure> {
         let part = self.entry.part();
-        let (size, sha256) =
-            measure(&part).map_err(|source| FetchError::Cache { path: part.clone(), source })?;
+        let (size, sha256) = measure::<Sha256>(&part)
+            .map_err(|source| FetchError::Cache { path: part.clone(), source })?;
         let refuse = |failure: Failure| {
             self.entry.discard()?;
             Err(failure)
@@ -278,6 +279,13 @@ impl Transfer<'_> {
             && size != expected
         {
             return refuse(for_good(format!("{size} bytes came, expected {expected}")));
+        }
+        if let Some(published) = self.remote.published {
+            let problem = published.problem(&part);
+            let problem = problem.map_err(|source| FetchError::Cache { path: part, source })?;
+            if let Some(problem) = problem {
+                return refuse(for_good(problem));
+            }
         }
         let before = self.entry.record().filter(|_| !self.refresh).map(|record| record.sha256);
         if let Some(expected) = self.remote.sha256.as_ref() {
@@ -300,7 +308,7 @@ impl Transfer<'_> {
             address: address.into(),
             size,
             sha256,
-            pinned: self.remote.sha256.is_some(),
+            pinned: self.remote.sha256.is_some() || self.remote.published.is_some(),
             next,
         };
         self.entry.keep(&record)?;

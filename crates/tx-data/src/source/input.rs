@@ -40,7 +40,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Most bytes that `packed` bytes may expand to.
-    fn expanded(&self, packed: u64) -> u64 {
+    pub(super) fn expanded(&self, packed: u64) -> u64 {
         self.expanded_bytes.min(HARMLESS_BYTES.max(packed.saturating_mul(self.ratio)))
     }
 }

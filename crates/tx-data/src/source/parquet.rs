@@ -1,7 +1,10 @@
 //! Pairs from Parquet: a struct column such as `translation { en, it }`, or two text columns.
 //!
 //! Only the two columns that are needed are read, a thousand rows at a time. The library that reads
-//! them may panic on hostile files; a panic here is an error like any other.
+//! them may panic on hostile files; a panic here is an error like any other. What pages claim to
+//! hold is checked first.
+
+mod page_header;
 
 use std::{
     cell::Cell,
@@ -17,8 +20,13 @@ use parquet::{
     column::reader::{ColumnReader, ColumnReaderImpl},
     data_type::{ByteArray, ByteArrayType},
     errors::ParquetError,
-    file::reader::{ChunkReader, FileReader, Length, SerializedFileReader},
+    file::{
+        FOOTER_SIZE,
+        reader::{ChunkReader, FileReader, Length, SerializedFileReader},
+    },
 };
+
+use page_header::PageHeader;
 
 use super::{
     columns::Columns,
@@ -30,6 +38,9 @@ use crate::{error::DataError, pair::SentencePair};
 
 /// Rows read at once.
 const BATCH_ROWS: usize = 1_024;
+
+/// More than the fields of a page header that are checked take.
+const HEADER_BYTES: usize = 64;
 
 /// A header is read at the end of the file so often at most.
 const MOST_ENDS: u8 = 8;
@@ -82,27 +93,49 @@ fn guarded<T>(
     })
 }
 
-/// A file of which nobody reads on behind its end.
+/// A file of which nobody reads on behind its end, and whose pages claim nothing absurd.
 ///
 /// A damaged page header may say that two thousand million numbers follow; the library passes over
 /// them one by one, and the end of the file does not stop it.
-struct Disk(File);
+struct Disk {
+    file: File,
+    limits: Limits,
+}
+
+impl Disk {
+    /// Checks the header of the page at `start`.
+    fn check_page(&self, start: u64) -> Result<(), ParquetError> {
+        let mut head = Vec::with_capacity(HEADER_BYTES);
+        self.file.get_read(start)?.take(HEADER_BYTES as u64).read_to_end(&mut head)?;
+        let header = PageHeader::read(&head)
+            .ok_or_else(|| ParquetError::General("a page without the usual header".into()))?;
+        let left = Length::len(&self.file).saturating_sub(start);
+        Ok(header.check(left, &self.limits)?)
+    }
+}
 
 impl Length for Disk {
     fn len(&self) -> u64 {
-        Length::len(&self.0)
+        Length::len(&self.file)
     }
 }
 
 impl ChunkReader for Disk {
     type T = Ending;
 
+    /// Reads the header of a page, or the last bytes of the file.
     fn get_read(&self, start: u64) -> Result<Ending, ParquetError> {
-        Ok(Ending { inner: self.0.get_read(start)?, ends: 0 })
+        if start + FOOTER_SIZE as u64 != self.len() {
+            self.check_page(start)?;
+        }
+        Ok(Ending { inner: self.file.get_read(start)?, ends: 0 })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        self.0.get_bytes(start, length)
+        if start.saturating_add(length as u64) > self.len() {
+            return Err(ParquetError::EOF("a page goes on behind the end of the file".into()));
+        }
+        self.file.get_bytes(start, length)
     }
 }
 
@@ -144,7 +177,7 @@ impl Table {
         columns: &Columns,
         limits: Limits,
     ) -> Result<Self, SourceError> {
-        let reader = SerializedFileReader::new(Disk(file))
+        let reader = SerializedFileReader::new(Disk { file, limits })
             .map_err(|error| failure(&error, place.clone()))?;
         let schema = reader.metadata().file_metadata().schema_descr();
         let usable = schema.columns().iter().enumerate().filter(|(_, column)| {

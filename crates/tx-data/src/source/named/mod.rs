@@ -15,7 +15,7 @@
 mod hub;
 mod opus;
 
-use std::{env, path::PathBuf};
+use std::{env, path::PathBuf, slice};
 
 use super::{
     columns::Columns,
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     error::DataError,
-    fetch::{FetchError, Fetcher, Mode, Remote},
+    fetch::{FetchError, Fetcher, Mode, Published, Remote},
 };
 
 /// A source that is known by name, for lists.
@@ -115,6 +115,22 @@ const MULTI30K: [&str; 3] = [
     "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw",
     "https://github.com/multi30k/dataset/raw/master/data/task1/raw",
     "https://cdn.jsdelivr.net/gh/multi30k/dataset@master/data/task1/raw",
+];
+
+/// MD5 of the files at [`MULTI30K`], as torchtext 0.9.0 prints them.
+const MULTI30K_MD5: [(&str, &str); 12] = [
+    ("train.cs.gz", "d9a5fc268917725a2b0efce3a0cc8607"),
+    ("train.de.gz", "81ff90b99829c0cd4b1b587d394afd39"),
+    ("train.en.gz", "0065d13af80720a55ca8153d126e6627"),
+    ("train.fr.gz", "6cb767741dcad3931f966fefbc05203f"),
+    ("val.cs.gz", "83cdc082f646b769095615384cf5c0ca"),
+    ("val.de.gz", "6e0e229eb049e3fc99a1ef02fb2d5f91"),
+    ("val.en.gz", "2b69aa9253948ac9f67e94917272dd40"),
+    ("val.fr.gz", "93fc564584b7e5ba410c761ea5a1c682"),
+    ("test_2016_flickr.cs.gz", "3104872229daa1bef3b401d44dd2220b"),
+    ("test_2016_flickr.de.gz", "efd67d314d98489b716b145475101932"),
+    ("test_2016_flickr.en.gz", "ff2c0fcb4893a13bd73414306bc250ae"),
+    ("test_2016_flickr.fr.gz", "08dc7cd4a662f31718412de95ca9bfe3"),
 ];
 
 impl Default for Endpoints {
@@ -351,7 +367,8 @@ fn manythings(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchE
         }
     };
     let name = format!("{other}-eng.zip");
-    Ok(tatoeba(request, MANYTHINGS, &endpoints.manythings, &name, source == "eng", None))
+    let remote = at(MANYTHINGS, slice::from_ref(&endpoints.manythings), &name);
+    Ok(tatoeba(request, remote, source == "eng", None))
 }
 
 fn d2l(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchError> {
@@ -361,16 +378,18 @@ fn d2l(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchError> {
         [Some("fra"), Some("eng")] => false,
         _ => return Err(unknown(format!("{} is not there: en and fr are", title(request)), None)),
     };
+    let mut remote = at(D2L, slice::from_ref(&endpoints.d2l), "fra-eng.zip");
+    // From the course itself; elsewhere there may be another edition.
+    let published = Published::Sha1("94646ad1522d915e7b0f9296181140edcf86a4f5");
+    remote.published = (endpoints.d2l == D2L).then_some(published);
     let member = Some("fra-eng/fra.txt".to_owned());
-    Ok(tatoeba(request, D2L, &endpoints.d2l, "fra-eng.zip", english_first, member))
+    Ok(tatoeba(request, remote, english_first, member))
 }
 
 /// A table of English, the other language, and an attribution.
 fn tatoeba(
     request: &Request,
-    real: &str,
-    base: &str,
-    name: &str,
+    remote: Remote,
     english_first: bool,
     member: Option<String>,
 ) -> Corpus {
@@ -382,7 +401,6 @@ fn tatoeba(
         header: Some(false),
         ..Columns::default()
     };
-    let remote = at(real, &[base.to_owned()], name);
     Corpus {
         title: title(request),
         licence: "CC BY 2.0 FR, attribution to the contributors in the third column".into(),
@@ -409,7 +427,11 @@ fn multi30k(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchErr
         return Err(unknown(format!("`{source}` and `{target}` are one language"), None));
     }
     let side = |set: &str, language: &str| {
-        at(MULTI30K[0], &endpoints.multi30k, &format!("{set}.{language}.gz"))
+        let name = format!("{set}.{language}.gz");
+        let md5 = MULTI30K_MD5.iter().find(|(of, _)| *of == name).map(|(_, md5)| *md5);
+        let mut remote = at(MULTI30K[0], &endpoints.multi30k, &name);
+        remote.published = md5.filter(|_| endpoints.multi30k == MULTI30K).map(Published::Md5);
+        remote
     };
     let sets =
         [(Part::Training, "train"), (Part::Validation, "val"), (Part::Test, "test_2016_flickr")];

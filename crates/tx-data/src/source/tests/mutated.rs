@@ -13,10 +13,9 @@ use super::*;
 /// No file of a few kilobytes may take longer.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Most memory that the program may come to hold, in KiB, above what it held before. A page of a
-/// Parquet file says how large it is, and the library takes its word, up to 4 GiB: one damaged
-/// file in some 300,000 takes 1 GiB for a moment. All else stays below 20 MiB.
-const MOST_KIB: u64 = 5 << 20;
+/// Most memory that the program may come to hold, in KiB, above what it held before: a page of a
+/// Parquet file that says it expands to 64 MiB is believed.
+const MOST_KIB: u64 = 128 << 10;
 
 /// A change to a file.
 #[derive(Debug, Clone)]

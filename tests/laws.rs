@@ -21,6 +21,9 @@ mod forward;
 // The same scores without tensors.
 mod packed;
 
+// The same on another device.
+mod conformance;
+
 // Gradients: finite, where they should be, right, and good for learning.
 mod backward;
 

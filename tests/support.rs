@@ -26,6 +26,13 @@ pub fn with_weights<M: Module>(module: M, values: impl FnMut(&str, &[usize]) -> 
     module.map(&mut Replace { path: Vec::new(), values })
 }
 
+/// Every weight of `module`.
+pub fn weights(module: &impl Module) -> Named {
+    let mut visitor = CollectWeights { path: Vec::new(), found: Named::new() };
+    module.visit(&mut visitor);
+    visitor.found
+}
+
 /// The gradient of every weight of `module`.
 ///
 /// # Panics
@@ -66,6 +73,25 @@ impl<F: FnMut(&str, &[usize]) -> TensorData> ModuleMapper for Replace<F> {
             let new = (self.values)(&self.path.join("."), &old.dims());
             Tensor::from_data(new, &old.device()).set_require_grad(old.is_require_grad())
         })
+    }
+}
+
+struct CollectWeights {
+    path: Vec<String>,
+    found: Named,
+}
+
+impl ModuleVisitor for CollectWeights {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.found.insert(self.path.join("."), param.val().into_data());
     }
 }
 

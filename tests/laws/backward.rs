@@ -11,7 +11,7 @@ use super::{Subject, answers, ids, input, noise, pattern, sources, subjects, tar
 use crate::support::{self, Named, largest, values, with_weights};
 
 /// The summed loss of `answers`, with the paper's smoothing, and all gradients.
-fn loss_and_gradients(
+pub(super) fn loss_and_gradients(
     model: &Transformer,
     input: TransformerInput,
     answers: &[Vec<u32>],
@@ -30,7 +30,7 @@ fn loss(model: &Transformer, input: TransformerInput) -> f64 {
 }
 
 /// The largest absolute value of all of a model's gradients.
-fn largest_of_all(gradients: &Named) -> f64 {
+pub(super) fn largest_of_all(gradients: &Named) -> f64 {
     gradients.values().map(|gradient| largest(&values(gradient))).fold(0.0, f64::max)
 }
 

@@ -65,18 +65,18 @@ fn a_later_token_changes_nothing_before_it() {
 }
 
 /// Starts decoding of `input`'s sources.
-fn start(model: &Transformer, input: &TransformerInput) -> DecoderCache {
+pub(super) fn start(model: &Transformer, input: &TransformerInput) -> DecoderCache {
     let memory = model.encode(input.source.clone(), input.source_blocked.clone());
     model.start_decoding(memory, input.source_blocked.clone())
 }
 
 /// The ids at one place of every row: `[B]`.
-fn column(ids: &Tensor<2, Int>, place: usize) -> Tensor<1, Int> {
+pub(super) fn column(ids: &Tensor<2, Int>, place: usize) -> Tensor<1, Int> {
     ids.clone().narrow(1, place, 1).squeeze_dim(1)
 }
 
 /// The scores after one place: `[B, V]`.
-fn scores_at(logits: &Tensor<3>, place: usize) -> TensorData {
+pub(super) fn scores_at(logits: &Tensor<3>, place: usize) -> TensorData {
     logits.clone().narrow(1, place, 1).squeeze_dim::<2>(1).into_data()
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use tx_infer::device::DeviceName;
 use tx_train::config::Interval;
 
-use crate::{data::DataCommand, fetch::FetchArgs};
+use crate::{bench::BenchArgs, data::DataCommand, fetch::FetchArgs};
 
 /// Train a translation model
 ///
@@ -48,6 +48,7 @@ pub enum Command {
         recipe: String,
     },
     Fetch(FetchArgs),
+    Bench(BenchArgs),
     /// List the devices that this program can train on
     Devices,
     /// Write the page of a run, report.html, anew from what the run has noted

@@ -2,7 +2,9 @@
 
 mod allocator;
 mod args;
+mod bench;
 mod data;
+mod devices;
 mod fetch;
 mod run;
 
@@ -13,7 +15,7 @@ use std::{
 
 use args::{Cli, Command};
 use clap::Parser;
-use tx_infer::device::{DeviceError, Kind};
+use tx_infer::device::DeviceError;
 use tx_train::{RECIPES, Recipe, TrainError, Which};
 
 fn main() -> ExitCode {
@@ -26,7 +28,8 @@ fn main() -> ExitCode {
             Recipe::find(&recipe).map_err(Into::into).and_then(|recipe| print(recipe.toml))
         }
         Some(Command::Fetch(args)) => fetch::fetch(args).and_then(|output| print(&output)),
-        Some(Command::Devices) => print(&devices()),
+        Some(Command::Bench(args)) => bench::bench(&args),
+        Some(Command::Devices) => print(&devices::devices()),
         Some(Command::Report { run }) => tx_train::report::write(&run)
             .map_err(Into::into)
             .and_then(|path| print(&format!("{}\n", path.display()))),
@@ -55,19 +58,6 @@ fn print(text: &str) -> anyhow::Result<()> {
 
 fn recipes() -> String {
     RECIPES.iter().map(|recipe| format!("{:<16}{}\n", recipe.name, recipe.about)).collect()
-}
-
-fn devices() -> String {
-    Kind::ALL
-        .into_iter()
-        .map(|kind| {
-            let count = match kind.devices() {
-                Some(devices) => format!("{} found", devices.len()),
-                None => format!("not built in (--features {})", kind.name()),
-            };
-            format!("{:<9}{:<48}{count}\n", kind.name(), kind.about())
-        })
-        .collect()
 }
 
 /// Prints the chain of causes and what to try; wrong usage is 2, all else 1.

@@ -8,6 +8,7 @@ use tx_infer::{device::DeviceName, tx_data::source::local};
 use crate::{
     align::{AlignArgs, AlignmentFormat, AlignmentFrom},
     attention::AttentionArgs,
+    bench::BenchArgs,
     check::CheckArgs,
     force::ForceArgs,
     inspect::InspectArgs,
@@ -64,6 +65,8 @@ pub enum Command {
 
     /// Try on this device whether a model obeys the laws that every model must obey
     Check(CheckArgs),
+
+    Bench(BenchArgs),
 }
 
 /// What to translate and how.

@@ -11,6 +11,7 @@ mod search_args;
 
 mod align;
 mod attention;
+mod bench;
 mod check;
 mod force;
 mod inspect;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Some(Command::Attention(args)) => attention::attention(args),
         Some(Command::Inspect(args)) => inspect::inspect(args),
         Some(Command::Check(args)) => check::check(args),
+        Some(Command::Bench(args)) => bench::bench(&args),
     };
     match result {
         Err(error) if !is_broken_pipe(&error) => report(&error),

@@ -14,20 +14,19 @@
 use std::{
     env,
     error::Error,
-    fs,
     io::{Write, stderr, stdout},
     num::NonZero,
     path::PathBuf,
     process::{Command, ExitCode},
-    sync::atomic::{AtomicUsize, Ordering},
     thread,
-    time::Instant,
 };
 
 use burn::tensor::Device;
-use rayon::ThreadPoolBuilder;
 use serde_json::{Value, json};
-use tx_infer::{Bundle, Engine, SearchOptions};
+use tx_infer::{
+    Bundle, Engine,
+    bench::{Searching, peak_megabytes},
+};
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
 
 #[path = "../../../apps/translate/src/allocator.rs"]
@@ -35,6 +34,8 @@ mod allocator;
 
 const MODELS: [&str; 3] = ["tiny", "small", "base"];
 const SOURCE_TOKENS: usize = 20;
+/// Of all three models.
+const LEAST_VOCABULARY: usize = 10_000;
 
 /// What the command line asks for: every combination is measured.
 struct Arguments {
@@ -189,52 +190,16 @@ fn measure(
     [batch, beam, target, threads]: [usize; 4],
     &Arguments { one_by_one, rounds, .. }: &Arguments,
 ) -> Result<Value, Box<dyn Error>> {
-    let options = SearchOptions {
+    let searching = Searching {
+        sentences: if batch == 1 { 16 } else { (2 * batch).max(batch * threads) },
+        batch,
         beam,
-        max_len_ratio: 0.0,
-        max_len_extra: target,
-        min_len: target,
-        ..SearchOptions::default()
+        source_len: SOURCE_TOKENS,
+        target_len: target,
+        threads,
+        one_by_one,
     };
-    let count = if batch == 1 { 16 } else { (2 * batch).max(batch * threads) };
-    let sources: Vec<Vec<u32>> = (0..count)
-        .map(|sentence| {
-            // As in `decode.py`; words start after the special tokens.
-            let id = |place| 4 + (sentence * 37 + place * 11) % 9_000;
-            (0..SOURCE_TOKENS).map(|place| id(place) as u32).chain([2]).collect()
-        })
-        .collect();
-    let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
-    let batches: Vec<&[&[u32]]> = sources.chunks(batch).collect();
-    let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let round = |batches: &[&[&[u32]]]| {
-        let (next, tokens) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let work = || {
-            while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let found = engine.search(batch, config.max_len, &options);
-                let found = found.iter().map(|found| found[0].ids.len()).sum();
-                tokens.fetch_add(found, Ordering::Relaxed);
-            }
-        };
-        if one_by_one {
-            pool.install(work);
-        } else {
-            thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-        }
-        tokens.into_inner()
-    };
-    round(&batches[..threads.min(batches.len())]);
-    let mut seconds = Vec::with_capacity(rounds);
-    for _ in 0..rounds {
-        let start = Instant::now();
-        let tokens = round(&batches);
-        seconds.push(start.elapsed().as_secs_f64());
-        if tokens != count * target {
-            return Err(format!("{tokens} tokens instead of {count} times {target}").into());
-        }
-    }
-    seconds.sort_by(f64::total_cmp);
-    let median = seconds[rounds / 2];
+    let timing = searching.measure(engine, config, LEAST_VOCABULARY, rounds)?;
     Ok(json!({
         "program": "tx",
         "model": model,
@@ -243,18 +208,9 @@ fn measure(
         "target": target,
         "threads": threads,
         "one_by_one": one_by_one,
-        "tokens_per_second": (count * target) as f64 / median,
-        "seconds": seconds,
-        "rss_mb": peak_megabytes()?,
+        "tokens_per_second": timing.tokens_per_second(),
+        "seconds": timing.seconds,
+        "rss_mb": peak_megabytes(),
         "version": env!("CARGO_PKG_VERSION"),
     }))
-}
-
-/// The most memory this process has held, in units of 10^6 bytes; null where the system does not
-/// tell as Linux does.
-fn peak_megabytes() -> Result<Option<f64>, Box<dyn Error>> {
-    let Ok(status) = fs::read_to_string("/proc/self/status") else { return Ok(None) };
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kibibytes = peak.map(|rest| rest.trim().trim_end_matches(" kB").parse::<f64>());
-    Ok(kibibytes.transpose()?.map(|kibibytes| kibibytes * 1024.0 / 1e6))
 }

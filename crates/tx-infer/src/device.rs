@@ -2,9 +2,13 @@
 //!
 //! Which kinds a program has is decided when it is built, by the features of this crate.
 
+mod adapter;
+
 use std::str::FromStr;
 
 use burn::tensor::Device;
+
+pub use adapter::Adapter;
 
 /// A kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +25,8 @@ pub enum Kind {
     Ndarray,
 }
 
-/// A device as the user names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A device as the user names it; `auto` by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceName {
     /// The kind; none for `auto`.
     kind: Option<Kind>,
@@ -53,7 +57,7 @@ pub enum DeviceError {
     },
 
     /// There are fewer devices of this kind.
-    #[error("there is no device `{kind}:{index}`: {count} found")]
+    #[error("there is no device `{kind}:{index}`: {count} found; there are {}", present.join(", "))]
     Absent {
         /// The kind asked for.
         kind: &'static str,
@@ -61,6 +65,8 @@ pub enum DeviceError {
         index: usize,
         /// Devices of this kind that were found.
         count: usize,
+        /// All devices there are.
+        present: Vec<String>,
     },
 }
 
@@ -100,6 +106,11 @@ impl Kind {
         }
     }
 
+    /// The devices of this kind, each with its kind.
+    fn each(self) -> impl Iterator<Item = (Self, Device)> {
+        self.devices().into_iter().flatten().map(move |device| (self, device))
+    }
+
     /// The devices of this kind; none if the program was built without it.
     pub fn devices(self) -> Option<Vec<Device>> {
         match self {
@@ -132,7 +143,8 @@ fn ndarray() -> Device {
 }
 
 impl DeviceName {
-    /// Finds the device; `auto` is the first present of CUDA, Vulkan, WGPU and the processor.
+    /// Finds the device; `auto` is the first present of CUDA, Vulkan, WGPU and the processor, where
+    /// a graphics driver that only computes on the processor itself is none.
     ///
     /// # Errors
     ///
@@ -140,10 +152,12 @@ impl DeviceName {
     pub fn open(self) -> Result<(Kind, Device), DeviceError> {
         let Self { kind, index } = self;
         let Some(kind) = kind else {
-            return Kind::ALL
-                .into_iter()
-                .find_map(|kind| Some((kind, kind.devices()?.into_iter().next()?)))
-                .ok_or(DeviceError::Absent { kind: "auto", index, count: 0 });
+            let all = || Kind::ALL.into_iter().flat_map(Kind::each);
+            let is_real = |(_, device): &(Kind, Device)| {
+                Adapter::of(device).is_none_or(|adapter| adapter.is_card)
+            };
+            let absent = || DeviceError::Absent { kind: "auto", index, count: 0, present: names() };
+            return all().find(is_real).or_else(|| all().next()).ok_or_else(absent);
         };
         let Some(devices) = kind.devices() else {
             let present = Kind::ALL.into_iter().filter(|kind| kind.devices().is_some());
@@ -153,9 +167,17 @@ impl DeviceName {
         let count = devices.len();
         match devices.into_iter().nth(index) {
             Some(device) => Ok((kind, device)),
-            None => Err(DeviceError::Absent { kind: kind.name(), index, count }),
+            None => Err(DeviceError::Absent { kind: kind.name(), index, count, present: names() }),
         }
     }
+}
+
+/// The names of all devices there are.
+fn names() -> Vec<String> {
+    let of = |kind: Kind| {
+        kind.each().enumerate().map(move |(index, _)| format!("{}:{index}", kind.name()))
+    };
+    Kind::ALL.into_iter().flat_map(of).collect()
 }
 
 impl FromStr for DeviceName {

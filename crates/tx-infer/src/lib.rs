@@ -28,6 +28,7 @@ pub mod attention_page;
 pub mod figure;
 pub mod tokens;
 
+pub mod bench;
 pub mod check;
 
 pub mod device;

@@ -12,22 +12,15 @@
 use std::{
     env,
     error::Error,
-    fs,
     io::{Write, stderr, stdout},
     process::{Command, ExitCode},
-    time::Instant,
 };
 
-use burn::{tensor::Device, train::Learner};
+use burn::tensor::Device;
 use serde_json::{Value, json};
-use tx_data::{EncodedPair, Seq2SeqBatch};
-use tx_model::{DropoutConfig, ModelConfig, NormPlacement, Transformer, Tying, VocabSizes};
-use tx_train::{
-    adam::Adam,
-    config::OptimizationConfig,
-    schedule::{LearningRate, Schedule},
-    step::Seq2Seq,
-};
+use tx_infer::bench::peak_megabytes;
+use tx_model::{DropoutConfig, ModelConfig, NormPlacement, Tying, VocabSizes};
+use tx_train::{bench::Updates, config::OptimizationConfig};
 
 #[path = "../../../apps/train/src/allocator.rs"]
 mod allocator;
@@ -96,9 +89,6 @@ const SHAPES: [Shape; 4] = [
     },
 ];
 
-/// Steps before those measured: memory is asked for, threads are started.
-const WARM_UP: usize = 2;
-
 /// What the command line asks for.
 struct Arguments {
     shapes: Vec<&'static Shape>,
@@ -159,14 +149,11 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         return Ok(());
     };
     let steps = arguments.steps.unwrap_or(shape.steps).max(1);
-    let line =
-        rayon::scope(|_| measure(shape, steps, &arguments.dropout).map_err(|e| e.to_string()))?;
+    let line = measure(shape, steps, &arguments.dropout)?;
     Ok(writeln!(stdout(), "{line}")?)
 }
 
 fn measure(shape: &Shape, steps: usize, dropout: &str) -> Result<Value, Box<dyn Error>> {
-    let device = Device::flex().autodiff();
-    device.seed(1);
     let config = ModelConfig {
         d_model: shape.d_model,
         n_heads: shape.n_heads,
@@ -185,83 +172,20 @@ fn measure(shape: &Shape, steps: usize, dropout: &str) -> Result<Value, Box<dyn 
         },
         ..ModelConfig::default()
     };
+    let train = OptimizationConfig { clip_norm: 0.0, ..Default::default() };
     let vocab = VocabSizes { source: shape.vocabulary, target: shape.vocabulary };
-    let model = Seq2Seq::new(Transformer::new(&config, vocab, &device)?, 0.1, 0.0);
-    let rate = LearningRate {
-        schedule: Schedule::Constant,
-        peak: 1e-4,
-        warmup_steps: 0,
-        total_steps: WARM_UP + steps,
-        d_model: shape.d_model,
-        step: 0,
-        reduction: 1.0,
-    };
-    let adam = Adam::new(&OptimizationConfig { beta2: 0.98, epsilon: 1e-9, ..Default::default() });
-    let mut learner = Learner::new(model, adam.into(), rate);
-
-    let mut seconds = Vec::with_capacity(WARM_UP + steps);
-    let mut loss = 0.0;
-    for step in 0..WARM_UP + steps {
-        let batch = batch(shape, step, &device);
-        device.seed(step as u64);
-        let start = Instant::now();
-        let model = learner.model();
-        let mut output = model.gradients(vec![batch], &[]);
-        model.clip(&mut output.grads);
-        drop(model);
-        learner.lr_step();
-        learner.optimizer_step(output.grads);
-        seconds.push(start.elapsed().as_secs_f64());
-        loss = output.item.loss();
-    }
-    let first = seconds[0];
-    let seconds = &seconds[WARM_UP..];
-    let median = median(seconds);
+    let updates = Updates { vocab, pairs: shape.batch, len: shape.len };
+    let (timing, loss) = updates.measure(&config, &train, &[Device::flex()], steps)?;
     Ok(json!({
         "program": "tx",
         "name": shape.name,
         "dropout": dropout,
-        "median_s": median,
-        "first_s": first,
-        "seconds": seconds,
-        "tokens_per_second": (shape.batch * shape.len) as f64 / median,
-        "rss_mb": peak_megabytes()?,
+        "median_s": timing.quantile(0.5),
+        "first_s": timing.first,
+        "seconds": timing.seconds,
+        "tokens_per_second": timing.tokens_per_second(),
+        "rss_mb": peak_megabytes(),
         "loss": loss,
         "version": env!("CARGO_PKG_VERSION"),
     }))
-}
-
-/// Ids that differ from step to step; none is padding, but the masks are made and used all the
-/// same. `train_step.py` has the same rule.
-fn batch(shape: &Shape, step: usize, device: &Device) -> Seq2SeqBatch {
-    let side = |seed: usize, len: usize| {
-        (0..shape.batch).map(move |row| {
-            let id = |column| {
-                1 + ((row * len + column) * 7_919 + seed * 104_729) % (shape.vocabulary - 1)
-            };
-            (0..len).map(|column| id(column) as u32).collect::<Vec<_>>()
-        })
-    };
-    // The target is one longer: the decoder reads all but the last and says all but the first.
-    let pairs: Vec<EncodedPair> = side(2 * step, shape.len)
-        .zip(side(2 * step + 1, shape.len + 1))
-        .map(|(source, target)| EncodedPair { source, target })
-        .collect();
-    Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), device)
-}
-
-fn median(seconds: &[f64]) -> f64 {
-    let mut sorted = seconds.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { (sorted[half - 1] + sorted[half]) / 2.0 }
-}
-
-/// The most memory this process has held, in units of 10^6 bytes; null where the system does not
-/// tell as Linux does.
-fn peak_megabytes() -> Result<Option<f64>, Box<dyn Error>> {
-    let Ok(status) = fs::read_to_string("/proc/self/status") else { return Ok(None) };
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kibibytes = peak.map(|rest| rest.trim().trim_end_matches(" kB").parse::<f64>());
-    Ok(kibibytes.transpose()?.map(|kibibytes| kibibytes * 1024.0 / 1e6))
 }

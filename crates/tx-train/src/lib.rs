@@ -33,6 +33,7 @@ pub mod step;
 mod strategy;
 
 pub mod average;
+pub mod bench;
 pub mod checkpoint;
 mod compare;
 mod dashboard;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tx_infer::file::write_whole;
+use tx_infer::{bench::peak_megabytes, file::write_whole};
 
 use crate::{
     checkpoint::RunState, error::TrainError, sample::Sample, step::StepOutput,
@@ -268,15 +268,6 @@ fn lines_until(file: File, state: &RunState) -> io::Result<String> {
         }
     }
     Ok(kept)
-}
-
-/// The most memory this process has held, in units of 10^6 bytes; none where the system does not
-/// tell as Linux does.
-fn peak_megabytes() -> Option<f64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: f64 = peak.trim().trim_end_matches(" kB").parse().ok()?;
-    Some(kibibytes * 1024.0 / 1e6)
 }
 
 #[cfg(test)]

@@ -49,9 +49,34 @@ fn devices_are_listed_with_those_that_are_not_built_in() {
     let run = Workshop::new().train(&["devices"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     let line = |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap();
-    assert!(line("cpu").ends_with("1 found"), "{}", run.stdout);
-    assert!(line("ndarray").ends_with("1 found"), "{}", run.stdout);
-    assert_eq!(run.stdout.lines().count(), 5, "{}", run.stdout);
+    assert!(line("cpu:0").contains("processor, all cores, "), "{}", run.stdout);
+    assert!(line("ndarray:0").contains("cores"), "{}", run.stdout);
+    assert_eq!(run.stdout.matches(" (auto)").count(), 1, "{}", run.stdout);
+    if !cfg!(feature = "cuda") {
+        assert!(line("cuda").ends_with("not built in (--features cuda)"), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn updates_are_measured_without_data() {
+    let settings = ["model.d_model=16", "model.d_ff=16", "train.batch={ sentences = 2 }"];
+    let bench =
+        [&["bench", "--device", "cpu", "--len", "5", "--updates", "3"], &set(&settings)[..]];
+    let run = Workshop::new().train(&[&bench.concat()[..], &["--recipe", "base"]].concat());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let mut lines = run.stdout.lines();
+    assert!(lines.next().unwrap().starts_with("| model | device | work | tokens/s |"));
+    let row = lines.nth(1).unwrap();
+    assert!(row.starts_with("| base | cpu | update of 2 × 5 tokens | "), "{row}");
+    let two = ["--recipe", "small", "--recipe", "reverse", "--json", "--set", "model.n_heads=2"];
+    let run = Workshop::new().train(&[&bench.concat()[..], &two].concat());
+    let reports: Vec<serde_json::Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(reports.len(), 2, "{}", run.stderr);
+    assert_eq!(reports[1]["timing"]["seconds"].as_array().unwrap().len(), 3);
+    Workshop::new()
+        .train(&["bench", "--recipe", "toy", "--set", "model.n_heads=7"])
+        .failed(2, &["`n_heads` = 7 must divide"]);
 }
 
 /// As in `train config base | true`.

@@ -42,6 +42,22 @@ fn sizes_are_those_counted_by_hand() {
 }
 
 #[test]
+fn searching_is_measured_for_sentences_of_one_length() {
+    let lengths = ["--source-len", "5", "--target-len", "6", "--rounds", "2", "--sentences", "4"];
+    let measured = with_model("bench", &[&lengths[..], &["--device", "ndarray"]].concat());
+    assert_eq!(measured.code, Some(0), "{}", measured.stderr);
+    let rows: Vec<&str> = measured.stdout.lines().skip(2).collect();
+    assert_eq!(rows.len(), 2, "{}", measured.stdout);
+    let work = "ndarray | 4 sentences of 5 to 6 tokens, 32 together, beam 5, 1 thread |";
+    assert!(rows[1].contains(work), "{}", rows[1]);
+    let measured = with_model("bench", &[&lengths[..], &["--beam", "2", "--json"]].concat());
+    let report: Value = serde_json::from_str(&measured.stdout).unwrap();
+    assert_eq!(report["timing"]["tokens"], 24);
+    let too_long = with_model("bench", &["--target-len", "1000"]);
+    too_long.failed(2, &["sentences of 20 to 1000 tokens"]);
+}
+
+#[test]
 fn people_see_parts_shape_vocabulary_memory_and_files() {
     let text = with_model("inspect", &["--weights"]).said();
     for word in [

@@ -1,0 +1,262 @@
+//! How fast a device works: repetitions of one piece of work, and searching as such a piece.
+
+use std::{
+    fmt, fs,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::Instant,
+};
+
+use burn::tensor::Device;
+use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
+use serde::Serialize;
+use tx_data::special;
+use tx_model::ModelConfig;
+
+use crate::search::{Engine, SearchOptions};
+
+/// Repetitions of the same work.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timing {
+    /// Target tokens of a repetition.
+    pub tokens: usize,
+    /// Seconds of the first, which does not count: memory is asked for, kernels are compiled.
+    pub first: f64,
+    /// Seconds of each that counts; at least one.
+    pub seconds: Vec<f64>,
+}
+
+impl Timing {
+    /// Does `work` for `tokens` target tokens so many times, and before that, without counting,
+    /// once and `warm_up` times more. The clock runs while it works on what `prepare` gives for the
+    /// number of the repetition; it must not return before the device is done.
+    pub fn of<T>(
+        tokens: usize,
+        warm_up: usize,
+        repetitions: usize,
+        mut prepare: impl FnMut(usize) -> T,
+        mut work: impl FnMut(T),
+    ) -> Self {
+        let mut seconds = Vec::with_capacity(1 + warm_up + repetitions);
+        for repetition in 0..=warm_up + repetitions.max(1) {
+            let prepared = prepare(repetition);
+            let start = Instant::now();
+            work(prepared);
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        let first = seconds[0];
+        seconds.drain(..=warm_up);
+        Self { tokens, first, seconds }
+    }
+
+    /// The time that a share of all repetitions do not exceed, linear between two of them: 0.5 is
+    /// the median.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let mut sorted = self.seconds.clone();
+        sorted.sort_by(f64::total_cmp);
+        let place = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
+        let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+        below + (above - below) * place.fract()
+    }
+
+    /// Target tokens a second, by the median.
+    pub fn tokens_per_second(&self) -> f64 {
+        self.tokens as f64 / self.quantile(0.5)
+    }
+}
+
+/// What was measured, as a row of a table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// What worked.
+    pub model: String,
+    /// Where it worked: the device, and its name if it has one.
+    pub device: String,
+    /// What a repetition is.
+    pub work: String,
+    /// How long it took.
+    pub timing: Timing,
+    /// Target tokens a second.
+    pub tokens_per_second: f64,
+    /// The most memory that the process has held, in units of 10⁶ bytes, where the system tells.
+    pub peak_megabytes: Option<f64>,
+    /// What the device has set aside, in units of 10⁶ bytes, where it tells.
+    pub device_megabytes: Option<f64>,
+}
+
+impl Report {
+    /// Of a measurement that has just been made on `device`, which is called `name`.
+    pub fn new(model: &str, name: &str, device: &Device, work: String, timing: Timing) -> Self {
+        let held = device.memory_pool_usage();
+        Self {
+            model: model.into(),
+            device: name.into(),
+            work,
+            tokens_per_second: timing.tokens_per_second(),
+            timing,
+            peak_megabytes: peak_megabytes(),
+            device_megabytes: held.map(|held| held.bytes_reserved as f64 / 1e6),
+        }
+    }
+
+    /// The heading of the table whose rows `Display` writes.
+    pub const HEADING: &'static str = "\
+| model | device | work | tokens/s | median ms | 10 % | 90 % | first ms | process MB | device MB |
+|---|---|---|---|---|---|---|---|---|---|
+";
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { model, device, work, timing, tokens_per_second, .. } = self;
+        let milliseconds = |share| 1e3 * timing.quantile(share);
+        write!(f, "| {model} | {device} | {work} | {tokens_per_second:.0} |")?;
+        write!(f, " {:.1} | {:.1} |", milliseconds(0.5), milliseconds(0.1))?;
+        write!(f, " {:.1} | {:.0} |", milliseconds(0.9), 1e3 * timing.first)?;
+        for megabytes in [self.peak_megabytes, self.device_megabytes] {
+            match megabytes {
+                Some(megabytes) => write!(f, " {megabytes:.0} |")?,
+                None => write!(f, " – |")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Searching for targets of one length, for made-up sources of one length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Searching {
+    /// Sentences of a repetition.
+    pub sentences: usize,
+    /// Of which so many are searched together.
+    pub batch: usize,
+    /// Hypotheses kept; 1 is greedy.
+    pub beam: usize,
+    /// Tokens of a source, `<eos>` not counted.
+    pub source_len: usize,
+    /// Tokens of a target.
+    pub target_len: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Whether all threads work on one batch, instead of one each.
+    pub one_by_one: bool,
+}
+
+impl Searching {
+    /// Measures it on `engine`, whose model has the shape `config` and so many source ids.
+    ///
+    /// # Errors
+    ///
+    /// When threads cannot be started.
+    ///
+    /// # Panics
+    ///
+    /// When a target has another length: an error of the search.
+    pub fn measure(
+        &self,
+        engine: &Engine,
+        config: &ModelConfig,
+        vocabulary: usize,
+        repetitions: usize,
+    ) -> Result<Timing, ThreadPoolBuildError> {
+        let options = SearchOptions {
+            beam: self.beam,
+            max_len_ratio: 0.0,
+            max_len_extra: self.target_len,
+            min_len: self.target_len,
+            ..SearchOptions::default()
+        };
+        let sources = self.sources(vocabulary);
+        let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
+        let batches: Vec<&[&[u32]]> = sources.chunks(self.batch.max(1)).collect();
+        let pool = ThreadPoolBuilder::new().num_threads(self.threads).build()?;
+        let expected = self.sentences * self.target_len;
+        let round = |()| {
+            let (next, tokens) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let work = || {
+                while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = engine.search(batch, config.max_len, &options);
+                    let found = found.iter().map(|found| found[0].ids.len()).sum();
+                    tokens.fetch_add(found, Ordering::Relaxed);
+                }
+            };
+            if self.one_by_one {
+                pool.install(work);
+            } else {
+                thread::scope(|scope| {
+                    (0..self.threads.max(1)).for_each(|_| drop(scope.spawn(work)))
+                });
+            }
+            assert_eq!(tokens.into_inner(), expected, "all targets have the length asked for");
+        };
+        Ok(Timing::of(expected, 0, repetitions, |_| (), round))
+    }
+
+    /// As in `benches/compare/decode.py`, where the vocabulary is large enough.
+    fn sources(&self, vocabulary: usize) -> Vec<Vec<u32>> {
+        let words = vocabulary.saturating_sub(4).clamp(1, 9_000);
+        let id = |sentence: usize, place: usize| 4 + ((sentence * 37 + place * 11) % words) as u32;
+        (0..self.sentences)
+            .map(|sentence| {
+                (0..self.source_len)
+                    .map(|place| id(sentence, place))
+                    .chain([special::EOS])
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+impl fmt::Display for Searching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sentences, batch, beam, source_len, target_len, threads, .. } = self;
+        write!(f, "{sentences} sentences of {source_len} to {target_len} tokens, ")?;
+        write!(f, "{batch} together, beam {beam}, {threads} thread")?;
+        if *threads == 1 { Ok(()) } else { write!(f, "s") }
+    }
+}
+
+/// The most memory this process has held, in units of 10⁶ bytes; none where the system does not
+/// tell as Linux does.
+pub fn peak_megabytes() -> Option<f64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: f64 = peak.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(kibibytes * 1024.0 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_repetitions() {
+        let timing = Timing { tokens: 30, first: 9.0, seconds: vec![4.0, 1.0, 3.0, 2.0] };
+        assert_eq!([0.0, 0.5, 1.0].map(|share| timing.quantile(share)), [1.0, 2.5, 4.0]);
+        assert!((timing.quantile(0.9) - 3.7).abs() < 1e-12);
+        assert_eq!(timing.tokens_per_second(), 12.0);
+        let one = Timing { seconds: vec![2.0], ..timing };
+        assert_eq!([0.1, 0.9].map(|share| one.quantile(share)), [2.0, 2.0]);
+    }
+
+    #[test]
+    fn what_comes_first_does_not_count() {
+        let mut seen = Vec::new();
+        let timing =
+            Timing::of(1, 2, 3, |repetition| repetition, |repetition| seen.push(repetition));
+        assert_eq!(timing.seconds.len(), 3);
+        assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_report_is_a_row_of_its_table() {
+        let timing = Timing { tokens: 100, first: 1.0, seconds: vec![0.5] };
+        let device = Device::flex();
+        let report = Report::new("runs/a", "cpu", &device, "an update".into(), timing);
+        let report = Report { peak_megabytes: Some(12.4), ..report };
+        let row = "| runs/a | cpu | an update | 200 | 500.0 | 500.0 | 500.0 | 1000 | 12 | – |";
+        assert_eq!(report.to_string(), row);
+        let bars = |line: &str| line.matches('|').count();
+        assert!(Report::HEADING.lines().all(|line| bars(line) == bars(row)));
+    }
+}

@@ -1,0 +1,289 @@
+//! Another device gives what `cpu` gives: scores, attention, gradients, an update, decoding,
+//! searching, and fifty updates in a row.
+//!
+//! `ndarray` is always checked, and the device that `TX_TEST_DEVICE` names, if there is one:
+//!
+//! ```sh
+//! TX_TEST_DEVICE=wgpu cargo test --workspace --features wgpu --test tx_tests conformance -- --nocapture
+//! ```
+
+use std::env;
+
+use burn::{
+    optim::{GradientsParams, ModuleOptimizer},
+    tensor::{Device, TensorData},
+    train::Learner,
+};
+use tx_data::{EncodedPair, Seq2SeqBatch};
+use tx_infer::{
+    device::{DeviceError, DeviceName},
+    search::{SearchOptions, search},
+};
+use tx_model::{Activation, NormPlacement, Positions, Tying};
+use tx_train::{
+    adam::Adam,
+    config::OptimizationConfig,
+    loss::smoothed_cross_entropy,
+    schedule::{LearningRate, Schedule},
+    step::Seq2Seq,
+};
+
+use super::{
+    Subject, answers,
+    backward::{largest_of_all, loss_and_gradients},
+    difference,
+    forward::{column, scores_at, start},
+    ids, sources, targets, variants,
+};
+use crate::support::{Named, devices, values, weights};
+
+/// Largest difference of scores, attention and log-probabilities. The processor's own roads differ
+/// by less than 1e-5; a GPU has its own `exp` and adds up in another order.
+const SCORES: f64 = 1e-4;
+
+/// Largest difference of a gradient, as a share of the largest of all gradients.
+const GRADIENTS: f64 = 1e-4;
+
+/// Largest difference of the loss, at any of fifty updates.
+const LOSSES: f64 = 1e-3;
+
+/// A model on the device that is checked, and the same on the processor.
+struct Pair {
+    found: Subject,
+    expected: Subject,
+}
+
+impl Pair {
+    fn name(&self) -> &str {
+        &self.found.name
+    }
+
+    /// # Panics
+    ///
+    /// When the two differ by more than `limit`; gives back by how much they do.
+    fn assert_close(
+        &self,
+        what: &str,
+        found: &TensorData,
+        expected: &TensorData,
+        limit: f64,
+    ) -> f64 {
+        assert_eq!(found.shape(), expected.shape(), "{}: {what}", self.name());
+        let difference = difference(&values(found), &values(expected));
+        assert!(difference <= limit, "{}: {what} differs by {difference:.1e}", self.name());
+        difference
+    }
+}
+
+/// The devices to check.
+fn checked() -> Vec<(String, Device)> {
+    let mut checked: Vec<(String, Device)> =
+        devices().into_iter().skip(1).map(|(name, device)| (name.to_owned(), device)).collect();
+    match env::var("TX_TEST_DEVICE") {
+        Ok(name) => match name.parse().and_then(DeviceName::open) {
+            Ok((_, device)) => checked.push((name, device)),
+            Err(error @ DeviceError::Absent { .. }) => {
+                println!("SKIPPED, nothing is checked on `{name}`: {error}");
+            }
+            Err(error) => panic!("TX_TEST_DEVICE: {error}"),
+        },
+        Err(_) => println!("TX_TEST_DEVICE is not set: no GPU is checked"),
+    }
+    checked
+}
+
+/// Every variant on every device to check.
+fn pairs() -> impl Iterator<Item = Pair> {
+    checked().into_iter().flat_map(|(device_name, device)| {
+        variants().into_iter().map(move |(variant, config)| {
+            let subject = |device: Device| Subject {
+                name: format!("{device_name}, {variant}"),
+                config: config.clone(),
+                device,
+            };
+            Pair { found: subject(device.clone()), expected: subject(Device::flex()) }
+        })
+    })
+}
+
+/// One for each placement of the norm, each with other positions and tying.
+fn few_pairs() -> impl Iterator<Item = Pair> {
+    let few = [
+        (NormPlacement::Pre, Positions::Sinusoidal, Tying::All),
+        (NormPlacement::Post, Positions::Rotary, Tying::None),
+        (NormPlacement::SublayerOutput, Positions::Relative, Tying::Decoder),
+    ];
+    pairs().filter(move |pair| {
+        let config = &pair.found.config;
+        config.activation == Activation::Gelu
+            && few.contains(&(config.norm, config.positions, config.tying))
+    })
+}
+
+#[test]
+fn scores_and_attention() {
+    let mut worst = 0.0_f64;
+    for pair in pairs() {
+        let scores = |subject: &Subject| {
+            let (scores, maps) = subject.model().forward_with_attention(subject.input());
+            let mut all = vec![scores.into_data()];
+            all.push(subject.model().forward(subject.input()).into_data());
+            let maps = maps.encoder.into_iter().chain(maps.decoder.own).chain(maps.decoder.cross);
+            all.extend(maps.map(|map| map.into_data()));
+            all
+        };
+        for (found, expected) in scores(&pair.found).iter().zip(&scores(&pair.expected)) {
+            worst = worst.max(pair.assert_close("a score or weight", found, expected, SCORES));
+        }
+    }
+    println!("scores and attention: {worst:.1e}");
+}
+
+#[test]
+fn gradients() {
+    let mut worst = 0.0_f64;
+    for pair in pairs() {
+        let of = |subject: &Subject| {
+            loss_and_gradients(&subject.trainable(), subject.input(), &answers())
+        };
+        let ((found_loss, found), (expected_loss, expected)) =
+            (of(&pair.found), of(&pair.expected));
+        let gap = (found_loss - expected_loss).abs() / expected_loss;
+        assert!(gap <= SCORES, "{}: the loss differs by {gap:.1e}", pair.name());
+        worst = worst.max(assert_same_weights(&pair, &found, &expected));
+    }
+    println!("gradients: {worst:.1e}");
+}
+
+/// # Panics
+///
+/// When two weights or gradients of a name differ by more than [`GRADIENTS`] of the largest of all.
+fn assert_same_weights(pair: &Pair, found: &Named, expected: &Named) -> f64 {
+    let scale = largest_of_all(expected);
+    let mut worst = 0.0_f64;
+    assert!(found.keys().eq(expected.keys()), "{}", pair.name());
+    for (path, expected) in expected {
+        let found = values(&found[path]);
+        let gap = found.iter().zip(values(expected)).map(|(found, expected)| {
+            let gap = f64::from(found - expected).abs();
+            if gap.is_nan() { f64::INFINITY } else { gap }
+        });
+        let gap = gap.fold(0.0, f64::max) / scale;
+        assert!(gap <= GRADIENTS, "{}: `{path}` differs by {gap:.1e}", pair.name());
+        worst = worst.max(gap);
+    }
+    worst
+}
+
+/// One update. The guard ε is as large as a small gradient, so that the sign of a gradient that is
+/// zero but for rounding does not decide about a whole step.
+#[test]
+fn an_update_of_adam() {
+    let mut worst = 0.0_f64;
+    let config = OptimizationConfig { epsilon: 1e-2, ..Default::default() };
+    for pair in pairs() {
+        let updated = |subject: &Subject| {
+            let model = subject.trainable();
+            let target = ids(&answers(), 0, &subject.device);
+            let logits = model.forward(subject.input());
+            let loss = smoothed_cross_entropy(logits, target, 0.1).sum;
+            let gradients = GradientsParams::from_grads(loss.backward(), &model);
+            let mut adam: ModuleOptimizer = Adam::new(&config).into();
+            weights(&adam.step(1e-2, model, gradients))
+        };
+        let (found, expected) = (updated(&pair.found), updated(&pair.expected));
+        worst = worst.max(assert_same_weights(&pair, &found, &expected));
+    }
+    println!("an update: {worst:.1e}");
+}
+
+/// Decoding step by step on the device against all at once on the processor.
+#[test]
+fn decoding_with_the_cache() {
+    let mut worst = 0.0_f64;
+    for pair in pairs() {
+        let (model, input) = (pair.found.model(), pair.found.input());
+        let full = pair.expected.model().forward(pair.expected.input());
+        let mut cache = start(&model, &input);
+        for place in 0..full.dims()[1] {
+            let scores = model.decode_step(column(&input.target, place), &mut cache).into_data();
+            let expected = scores_at(&full, place);
+            worst = worst.max(pair.assert_close("a step", &scores, &expected, SCORES));
+        }
+    }
+    println!("decoding: {worst:.1e}");
+}
+
+#[test]
+fn greedy_and_beam_search() {
+    for pair in few_pairs() {
+        for beam in [1, 4] {
+            let options = SearchOptions { beam, n_best: beam, ..SearchOptions::default() };
+            let sources = sources();
+            let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
+            let search = |subject: &Subject| {
+                search(&subject.model(), &sources, 16, &options, &subject.device)
+            };
+            let (found, expected) = (search(&pair.found), search(&pair.expected));
+            for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+                let what = format!("{}: {found:?} and {expected:?}", pair.name());
+                assert_eq!(found.ids, expected.ids, "{what}");
+                let gap = (found.log_probability - expected.log_probability).abs();
+                assert!(f64::from(gap) <= SCORES * 10.0, "{what}");
+            }
+        }
+    }
+}
+
+/// What Burn's Learner does, with clipping, from the same weights.
+#[test]
+fn fifty_updates() {
+    let mut worst = 0.0_f64;
+    for pair in few_pairs() {
+        let (found, expected) = (losses(&pair.found), losses(&pair.expected));
+        assert!(expected[49] < 0.5 * expected[0], "it does not learn: {expected:?}");
+        for (step, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            let gap = (found - expected).abs() / expected;
+            assert!(gap <= LOSSES, "{}: update {step}: {found}, {expected}", pair.name());
+            worst = worst.max(gap);
+        }
+    }
+    println!("losses: {worst:.1e}");
+}
+
+/// The loss before each of fifty updates.
+fn losses(subject: &Subject) -> Vec<f64> {
+    let device = subject.device.clone().autodiff();
+    let model = Seq2Seq::new(subject.trainable(), 0.1, 1.0);
+    let config = OptimizationConfig { epsilon: 1e-6, ..Default::default() };
+    let rate = LearningRate {
+        schedule: Schedule::Constant,
+        peak: 3e-3,
+        warmup_steps: 10,
+        total_steps: 50,
+        d_model: subject.config.d_model,
+        step: 0,
+        reduction: 1.0,
+    };
+    let mut learner = Learner::new(model, Adam::new(&config).into(), rate);
+    let pairs: Vec<EncodedPair> = sources()
+        .into_iter()
+        .zip(targets().into_iter().zip(answers()))
+        .map(|(source, (target, answer))| {
+            let target = [&target[..1], &answer].concat();
+            EncodedPair { source, target }
+        })
+        .collect();
+    let pairs: Vec<&EncodedPair> = pairs.iter().collect();
+    (0..50)
+        .map(|_| {
+            let model = learner.model();
+            let mut output = model.gradients(vec![Seq2SeqBatch::new(&pairs, &device)], &[]);
+            model.clip(&mut output.grads);
+            drop(model);
+            learner.lr_step();
+            learner.optimizer_step(output.grads);
+            output.item.loss()
+        })
+        .collect()
+}

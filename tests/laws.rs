@@ -24,6 +24,9 @@ mod packed;
 // The same on another device.
 mod conformance;
 
+// In half precision.
+mod precision;
+
 // Gradients: finite, where they should be, right, and good for learning.
 mod backward;
 

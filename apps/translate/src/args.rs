@@ -3,7 +3,7 @@
 use std::{num::NonZero, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use tx_infer::{device::DeviceName, tx_data::source::local};
+use tx_infer::{Precision, device::DeviceName, tx_data::source::local};
 
 use crate::{
     align::{AlignArgs, AlignmentFormat, AlignmentFrom},
@@ -135,6 +135,11 @@ pub struct TranslateArgs {
     /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: DeviceName,
+
+    /// Numbers to compute in: f32, or f16 or bf16 where the device has them; for GPUs, as a processor
+    /// is slower with them
+    #[arg(long, value_name = "NUMBERS", default_value_t)]
+    pub precision: Precision,
 
     /// Print nothing but translations and errors
     #[arg(short, long)]

@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 use tx_infer::{
-    Bundle, Engine,
+    Bundle, Engine, Precision,
     bench::{Report, Searching},
     device::{Adapter, DeviceName},
 };
@@ -59,6 +59,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZero<usize>>,
 
+    /// Numbers to compute in: f32, or f16 or bf16 where the device has them
+    #[arg(long, value_name = "NUMBERS", default_value_t)]
+    pub precision: Precision,
+
     /// Print a JSON object a line instead, with the time of every repetition
     #[arg(long)]
     pub json: bool,
@@ -71,7 +75,8 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         Some(adapter) => format!("{} ({})", kind.name(), adapter.name),
         None => kind.name().to_owned(),
     };
-    let Bundle { model, config, tokenizers, .. } = Bundle::open(&args.model, &device)?;
+    let bundle = Bundle::open(&args.model, &device)?.in_precision(args.precision, &device)?;
+    let Bundle { model, config, tokenizers, .. } = bundle;
     let vocabulary = tokenizers.source.vocab_size();
     let (source_len, target_len) = (args.source_len.get(), args.target_len.get());
     if source_len.max(target_len) >= config.max_len {
@@ -101,7 +106,8 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         };
         let timing = searching.measure(&engine, &config, vocabulary, args.rounds.get())?;
         let model = args.model.display().to_string();
-        let report = Report::new(&model, &name, &device, searching.to_string(), timing);
+        let work = format!("{searching}, {}", args.precision);
+        let report = Report::new(&model, &name, &device, work, timing);
         if args.json {
             writeln!(stdout(), "{}", serde_json::to_string(&report)?)?;
         } else {

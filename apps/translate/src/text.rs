@@ -35,8 +35,11 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     // The translator lets the weights go as it packs them; who looks inside keeps them.
     let kept = wants_alignment.then(|| bundle.clone());
     let mut others = args.search.ensemble.iter();
-    let translator = others.try_fold(Translator::new(bundle, &device), |all, other| {
-        all.joined_by(&model, other, &device)
+    let translator = |bundle: Bundle| {
+        Ok::<_, InferError>(Translator::new(bundle.in_precision(args.precision, &device)?, &device))
+    };
+    let translator = others.try_fold(translator(bundle)?, |all, path| {
+        all.joined_by(&model, path, translator(Bundle::open(path, &device)?)?)
     })?;
     let mut translator = args.search.apply(translator)?.with_batch_tokens(args.batch_tokens);
     if let Some(threads) = args.threads {

@@ -72,6 +72,15 @@ pub enum InferError {
         problem: String,
     },
 
+    /// The device has no such numbers.
+    #[error("this device does not compute in {precision}, but in {}", known.join(", "))]
+    Precision {
+        /// The numbers asked for.
+        precision: &'static str,
+        /// Those it has.
+        known: Vec<&'static str>,
+    },
+
     /// A tokenizer is not the one that the model was trained with.
     #[error(
         "`{path}` is another tokenizer than the model was trained with: SHA-256 {found}, expected {expected}"

@@ -34,11 +34,13 @@ pub mod check;
 pub mod device;
 pub mod error;
 pub mod file;
+pub mod precision;
 
 pub use alignment::{Aligner, Alignment, AlignmentOptions};
 pub use attention::{Attention, AttentionKind};
 pub use bundle::{Bundle, BundleInfo};
 pub use error::InferError;
+pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
 pub use tokens::Tokens;
 // The public API speaks in its types.

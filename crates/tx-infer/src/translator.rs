@@ -111,22 +111,19 @@ impl Translator {
             return Err(InferError::Search { problems: vec!["no bundle to open".into()] });
         };
         let alone = Self::open(first, device)?;
-        others.iter().try_fold(alone, |all, other| all.joined_by(first, other, device))
+        others
+            .iter()
+            .try_fold(alone, |all, path| all.joined_by(first, path, Self::open(path, device)?))
     }
 
-    /// With the bundle in `other` besides, as [`open_ensemble`](Self::open_ensemble); `first` is
-    /// where this one comes from.
+    /// With `other` besides, as [`open_ensemble`](Self::open_ensemble); `first` is where this one
+    /// comes from, `path` where the other does.
     ///
     /// # Errors
     ///
     /// As [`open_ensemble`](Self::open_ensemble).
-    pub fn joined_by(
-        mut self,
-        first: &Path,
-        other: &Path,
-        device: &Device,
-    ) -> Result<Self, InferError> {
-        let Self { config, tokenizers, engine, .. } = Self::open(other, device)?;
+    pub fn joined_by(mut self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
+        let Self { config, tokenizers, engine, .. } = other;
         let (ours, theirs) = (&self.tokenizers, &tokenizers);
         for (side, ours, theirs) in
             [("source", &ours.source, &theirs.source), ("target", &ours.target, &theirs.target)]
@@ -134,7 +131,7 @@ impl Translator {
             if let Some(problem) = difference(ours, theirs) {
                 return Err(InferError::OtherVocabulary {
                     first: first.into(),
-                    other: other.into(),
+                    other: path.into(),
                     side,
                     first_ids: ours.vocab_size(),
                     other_ids: theirs.vocab_size(),

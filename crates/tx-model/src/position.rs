@@ -105,10 +105,10 @@ pub(crate) fn rotate(x_bhld: Tensor<4>, offset: usize) -> Tensor<4> {
     let angles: Vec<f64> = (offset..offset + len)
         .flat_map(|place| (0..half).map(move |pair| angle(place, pair, d_head)))
         .collect();
-    let device = x_bhld.device().inner();
+    let options = (&x_bhld.device().inner(), x_bhld.dtype());
     let table = |f: fn(f64) -> f64| {
         let values: Vec<f32> = angles.iter().map(|&angle| f(angle) as f32).collect();
-        Tensor::<4>::from_data(TensorData::new(values, [1, 1, len, half]), &device)
+        Tensor::<4>::from_data(TensorData::new(values, [1, 1, len, half]), options)
     };
     let (cos, sin) = (table(f64::cos), table(f64::sin));
     let first = x_bhld.clone().narrow(3, 0, half);

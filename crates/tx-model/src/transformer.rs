@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use burn::{
-    module::{Module, ModuleVisitor, Param},
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
     nn::Embedding,
-    tensor::{Bool, Device, Int, Tensor},
+    tensor::{Bool, DType, Device, FloatDType, Int, Tensor},
 };
 
 #[cfg(feature = "cpu")]
@@ -77,7 +77,26 @@ pub struct AttentionMaps {
     pub decoder: DecoderAttention,
 }
 
+/// Makes every weight another kind of number.
+struct Cast(FloatDType);
+
+impl ModuleMapper for Cast {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|weight| weight.cast(self.0))
+    }
+}
+
 impl Transformer {
+    /// The same weights as numbers of another kind, in which it then computes.
+    pub fn cast(self, numbers: FloatDType) -> Self {
+        self.map(&mut Cast(numbers))
+    }
+
+    /// The kind of numbers that the weights are.
+    pub fn dtype(&self) -> DType {
+        self.source_embedding.weight.val().dtype()
+    }
+
     /// Draws the weights on `device`, in a fixed order from the device's generator.
     ///
     /// # Errors

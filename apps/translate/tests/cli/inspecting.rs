@@ -48,7 +48,7 @@ fn searching_is_measured_for_sentences_of_one_length() {
     assert_eq!(measured.code, Some(0), "{}", measured.stderr);
     let rows: Vec<&str> = measured.stdout.lines().skip(2).collect();
     assert_eq!(rows.len(), 2, "{}", measured.stdout);
-    let work = "ndarray | 4 sentences of 5 to 6 tokens, 32 together, beam 5, 1 thread |";
+    let work = "ndarray | 4 sentences of 5 to 6 tokens, 32 together, beam 5, 1 thread, f32 |";
     assert!(rows[1].contains(work), "{}", rows[1]);
     let measured = with_model("bench", &[&lengths[..], &["--beam", "2", "--json"]].concat());
     let report: Value = serde_json::from_str(&measured.stdout).unwrap();

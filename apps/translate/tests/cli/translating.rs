@@ -36,6 +36,25 @@ fn line_ends_and_a_byte_order_mark_change_nothing() {
     assert_eq!(translate(&[], format!("\u{feff}{}", LINES.join("\n"))).said(), plain);
 }
 
+/// Rounding by 2⁻¹¹ or 2⁻⁸ moves a log-probability a little.
+#[test]
+fn half_precision_rounds() {
+    let say = |precision: &str| {
+        let arguments = ["--precision", precision, "--device", "cpu", "--json"];
+        let line = translate(&arguments, "one two three\n").said();
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let found = &line["translations"][0];
+        (found["log_probability"].as_f64().unwrap(), found["ids"].clone())
+    };
+    let exact = say("f32");
+    for (precision, limit) in [("f16", 1e-2), ("bf16", 1e-1)] {
+        let found = say(precision);
+        assert_eq!(found.1, exact.1, "{precision}");
+        let gap = (found.0 - exact.0).abs();
+        assert!(gap > 0.0 && gap < limit, "{precision}: {found:?}, {exact:?}");
+    }
+}
+
 #[test]
 fn nothing_gives_nothing() {
     assert_eq!(translate(&[], "").said(), "");

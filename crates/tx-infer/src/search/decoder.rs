@@ -1,6 +1,6 @@
 //! The two ways to decode a batch a token at a time: on tensors, and on packed weights.
 
-use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_softmax};
 use tx_data::{batch::padded, mask};
 #[cfg(feature = "cpu")]
 use tx_model::packed::Decoding;
@@ -84,15 +84,17 @@ impl<'a> TensorDecoder<'a> {
         Self { model, device, cache, sources, lengths, watched, weights: Vec::new() }
     }
 
-    /// One step: the logits `[R, V]`.
+    /// One step: the logits `[R, V]`, in single precision whatever the model computes in.
     fn advance(&mut self, tokens: &[u32]) -> Option<Tensor<2>> {
         let tokens = self.indices(tokens.iter().map(|&token| token as usize));
         let cache = self.cache.as_mut()?;
-        let Some(layer) = self.watched else { return Some(self.model.decode_step(tokens, cache)) };
+        let Some(layer) = self.watched else {
+            return Some(self.model.decode_step(tokens, cache).cast(DType::F32));
+        };
         let (logits, mut maps) = self.model.decode_step_with_attention(tokens, cache);
         // [R, H, 1, S] to [R, 1, 1, S]
         self.weights = maps.cross.swap_remove(layer).mean_dim(1).into_data().iter().collect();
-        Some(logits)
+        Some(logits.cast(DType::F32))
     }
 
     /// `[len]` on the device.

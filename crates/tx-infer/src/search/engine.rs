@@ -1,5 +1,7 @@
 //! A model made ready for searching on its device.
 
+#[cfg(feature = "cpu")]
+use burn::tensor::DType;
 use burn::tensor::Device;
 use tx_model::Transformer;
 #[cfg(feature = "cpu")]
@@ -15,8 +17,8 @@ use super::{
 
 /// A model made ready for searching, or several that search as one.
 ///
-/// On the processor (`Device::flex()`, with the feature `cpu`) its weights are packed for decoding
-/// without tensors; on every other device it stays the model it is. Clones share the weights.
+/// On the processor (`Device::flex()`, with the feature `cpu`) weights in single precision are packed
+/// for decoding without tensors; on every other device it stays the model it is. Clones share the weights.
 #[derive(Debug, Clone)]
 pub struct Engine {
     /// At least one.
@@ -34,7 +36,7 @@ impl Engine {
     /// Makes `model` ready, which is on `device`.
     pub fn new(model: Transformer, device: &Device) -> Self {
         #[cfg(feature = "cpu")]
-        if *device == Device::flex() {
+        if *device == Device::flex() && model.dtype() == DType::F32 {
             let packed = PackedTransformer::new(model);
             return Self { members: vec![Weights::Packed(packed.into())] };
         }

@@ -104,6 +104,7 @@ pub fn embedding(
         x = x * scale;
     }
     if let Some(positions) = positions {
+        let positions = positions.cast(x.dtype());
         x = x + positions.unsqueeze();
     }
     dropout(x, draw)

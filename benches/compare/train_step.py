@@ -1,6 +1,7 @@
 """Seconds a training step takes in PyTorch, whole: forward, smoothed loss, backward, Adam.
 
     python train_step.py [SHAPE ...] [--steps N] [--dropout everywhere] [--variant V]
+    python train_step.py --device cuda [--tf32] [--compile] [SHAPE ...]
 
 The other half of `cargo bench --workspace --bench train_step`: same models, same batches, same
 JSON, one line a shape. A model is a pre-norm Transformer with sinusoids; label smoothing is 0.1,
@@ -18,6 +19,10 @@ of its own, and the best of each kept:
 
 `--variant layers=own,adam=fused,threads=2,memory=keep` skips that. Not tried: torch.compile, which
 is not eager, and other allocators, which are other software.
+
+With `--device cuda` layers are `own` and Adam is fused, products are in full single precision unless
+`--tf32` is given, and `--compile` compiles the model; the shapes that `docs/results/gpu.sh` measures
+are added.
 """
 
 import argparse
@@ -36,6 +41,12 @@ SHAPES = {
     "small": (10_000, 256, 1_024, 4, 3, 128, 16, 12),
     "base": (20_000, 512, 2_048, 8, 6, 8, 350, 5),
 }
+# What the recipes of these names have on 20 tokens (fra-eng: 10), but all pre-norm and untied.
+GPU_SHAPES = {
+    "multi30k-tiny": (10_000, 128, 256, 4, 4, 204, 20, 50),
+    "fra-eng": (10_000, 32, 64, 4, 2, 64, 10, 50),
+    "paper-base": (37_000, 512, 2_048, 8, 6, 1_250, 20, 20),
+}
 WARM_UP = 2
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 CHOICES = {
@@ -48,7 +59,7 @@ CHOICES = {
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_TOP_PAD_": "67108864"}
 
 
-def measure(shape, steps, dropout, variant):
+def measure(shape, steps, dropout, variant, device="cpu", tf32=False, compiled=False):
     """Runs the steps in this process."""
     import torch
     import torch.nn.functional as F
@@ -59,18 +70,21 @@ def measure(shape, steps, dropout, variant):
     imported = peak_megabytes()
     torch.manual_seed(1)
     torch.set_num_threads(int(variant["threads"]))
-    vocabulary, d_model, d_ff, n_heads, layers, batch, length, _ = SHAPES[shape]
+    vocabulary, d_model, d_ff, n_heads, layers, batch, length, _ = (SHAPES | GPU_SHAPES)[shape]
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     inside = {"everywhere": 0.1, "paper": 0.0}[dropout]
     config = Config(vocabulary, d_model, d_ff, n_heads, layers,
                     dropout_attention=inside, dropout_activation=inside)
-    model = {"own": Transformer, "built-in": BuiltIn}[variant["layers"]](config).train()
+    model = {"own": Transformer, "built-in": BuiltIn}[variant["layers"]](config).train().to(device)
     how = {"fused": dict(fused=True), "foreach": dict(foreach=True), "loop": dict(foreach=False)}
     adam = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9,
                             **how[variant["adam"]])
 
+    forward = torch.compile(model) if compiled else model
+
     def side(seed, length):
         ids = (torch.arange(batch * length) * 7_919 + seed * 104_729) % (vocabulary - 1) + 1
-        return ids.view(batch, length)
+        return ids.view(batch, length).to(device)
 
     seconds = []
     for step in range(WARM_UP + steps):
@@ -78,7 +92,7 @@ def measure(shape, steps, dropout, variant):
         target_in, target_out = target[:, :-1].contiguous(), target[:, 1:].contiguous()
         start = time.perf_counter()
         adam.zero_grad()
-        logits = model(source, target_in)
+        logits = forward(source, target_in)
         loss = F.cross_entropy(logits.flatten(0, 1), target_out.flatten(),
                                ignore_index=PAD, label_smoothing=0.1)
         loss.backward()
@@ -86,7 +100,11 @@ def measure(shape, steps, dropout, variant):
         last = loss.item()
         seconds.append(time.perf_counter() - start)
     median = statistics.median(seconds[WARM_UP:])
-    return dict(program="pytorch", name=shape, dropout=dropout, median_s=median,
+    on_gpu = {}
+    if device != "cpu":
+        on_gpu = dict(device=torch.cuda.get_device_name(), tf32=tf32, compiled=compiled,
+                      device_mb=torch.cuda.max_memory_reserved() / 1e6)
+    return dict(**on_gpu, program="pytorch", name=shape, dropout=dropout, median_s=median,
                 first_s=seconds[0], seconds=seconds[WARM_UP:],
                 tokens_per_second=batch * length / median, rss_mb=peak_megabytes(), rss_imported_mb=imported,
                 loss=last, variant=spell(variant), version=torch.__version__)
@@ -129,8 +147,17 @@ def main():
     parser.add_argument("--steps", type=int, help="steps measured [default: by shape]")
     parser.add_argument("--dropout", choices=["everywhere", "paper"], default="everywhere")
     parser.add_argument("--variant", help="do not look for the fastest, take this")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--tf32", action="store_true", help="products in TF32, on cuda")
+    parser.add_argument("--compile", action="store_true", help="torch.compile, on cuda")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.device != "cpu":
+        for shape in args.shapes or GPU_SHAPES:
+            steps = args.steps or (SHAPES | GPU_SHAPES)[shape][-1]
+            emit(measure(shape, steps, args.dropout, read("layers=own,adam=fused"),
+                         args.device, args.tf32, args.compile))
+        return
     for shape in args.shapes or SHAPES:
         if shape not in SHAPES:
             parser.error(f"no shape {shape}: {', '.join(SHAPES)}")

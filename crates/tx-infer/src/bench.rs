@@ -87,7 +87,6 @@ pub struct Report {
 impl Report {
     /// Of a measurement that has just been made on `device`, which is called `name`.
     pub fn new(model: &str, name: &str, device: &Device, work: String, timing: Timing) -> Self {
-        let held = device.memory_pool_usage();
         Self {
             model: model.into(),
             device: name.into(),
@@ -95,7 +94,7 @@ impl Report {
             tokens_per_second: timing.tokens_per_second(),
             timing,
             peak_megabytes: peak_megabytes(),
-            device_megabytes: held.map(|held| held.bytes_reserved as f64 / 1e6),
+            device_megabytes: device_megabytes(device),
         }
     }
 
@@ -214,6 +213,11 @@ impl fmt::Display for Searching {
         write!(f, "{batch} together, beam {beam}, {threads} thread")?;
         if *threads == 1 { Ok(()) } else { write!(f, "s") }
     }
+}
+
+/// What `device` has set aside, in units of 10⁶ bytes; none where it does not tell.
+pub fn device_megabytes(device: &Device) -> Option<f64> {
+    device.memory_pool_usage().map(|held| held.bytes_reserved as f64 / 1e6)
 }
 
 /// The most memory this process has held, in units of 10⁶ bytes; none where the system does not

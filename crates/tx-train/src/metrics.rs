@@ -7,8 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use tx_infer::{bench::peak_megabytes, file::write_whole};
+use tx_infer::{
+    bench::{device_megabytes, peak_megabytes},
+    file::write_whole,
+};
 
 use crate::{
     checkpoint::RunState, error::TrainError, sample::Sample, step::StepOutput,
@@ -51,6 +55,10 @@ pub enum Record {
         waiting_for_data: f64,
         /// The most memory that the process has held, in 10⁶ bytes; only where the system tells.
         peak_megabytes: Option<f64>,
+        /// What the device holds for the run after these updates, in 10⁶ bytes; only where it tells, as
+        /// GPUs do.
+        #[serde(default)]
+        device_megabytes: Option<f64>,
     },
     /// What a validation found.
     Validation {
@@ -137,6 +145,7 @@ pub struct Metrics {
     path: PathBuf,
     file: File,
     events: EventFile,
+    device: Device,
     /// Updates from one line to the next.
     every: usize,
     sum: StepOutput,
@@ -167,12 +176,17 @@ pub struct Update {
 
 impl Metrics {
     /// Goes on with the file of the run in `run`, which stands at `state`; lines of what comes later,
-    /// and is done again, are dropped. A line for each `every` updates.
+    /// and is done again, are dropped. A line for each `every` updates on `device`.
     ///
     /// # Errors
     ///
     /// When the file cannot be read or written.
-    pub fn open(run: &Path, state: &RunState, every: usize) -> Result<Self, TrainError> {
+    pub fn open(
+        run: &Path,
+        state: &RunState,
+        every: usize,
+        device: Device,
+    ) -> Result<Self, TrainError> {
         let path = run.join(FILE);
         let kept = match File::open(&path) {
             Ok(file) => lines_until(file, state)
@@ -189,7 +203,8 @@ impl Metrics {
         let folder = run.join(EVENTS);
         let events = EventFile::create(&folder, state.step)
             .map_err(|source| TrainError::Write { path: folder, source })?;
-        Ok(Self { path, file, events, every, sum: StepOutput::default(), took: 0.0, waited: 0.0 })
+        let sum = StepOutput::default();
+        Ok(Self { path, file, events, device, every, sum, took: 0.0, waited: 0.0 })
     }
 
     /// Notes an update.
@@ -220,6 +235,7 @@ impl Metrics {
             target_tokens_per_second: per_second(sum.target_tokens),
             waiting_for_data: waited / took.max(1e-9),
             peak_megabytes: peak_megabytes(),
+            device_megabytes: device_megabytes(&self.device),
         })
     }
 
@@ -290,6 +306,10 @@ mod tests {
         RunState { step, validated, ..RunState::default() }
     }
 
+    fn open(run: &tempfile::TempDir, state: &RunState, every: usize) -> Metrics {
+        Metrics::open(run.path(), state, every, Device::flex()).unwrap()
+    }
+
     fn steps(run: &Path) -> Vec<usize> {
         let text = fs::read_to_string(run.join(FILE)).unwrap();
         text.lines().map(|line| serde_json::from_str::<Record>(line).unwrap().step()).collect()
@@ -299,7 +319,7 @@ mod tests {
     #[test]
     fn a_line_is_the_mean_of_its_updates() {
         let run = tempfile::tempdir().unwrap();
-        let mut metrics = Metrics::open(run.path(), &RunState::default(), 2).unwrap();
+        let mut metrics = open(&run, &RunState::default(), 2);
         for (step, loss_sum) in [(1, 10.0), (2, 30.0), (3, 99.0)] {
             let output = StepOutput { loss_sum, correct: 4, target_tokens: 10, source_tokens: 20 };
             metrics.update(&output, update(step)).unwrap();
@@ -326,7 +346,7 @@ mod tests {
     fn what_is_done_again_is_noted_once() {
         let run = tempfile::tempdir().unwrap();
         let output = StepOutput { target_tokens: 1, ..StepOutput::default() };
-        let mut metrics = Metrics::open(run.path(), &RunState::default(), 1).unwrap();
+        let mut metrics = open(&run, &RunState::default(), 1);
         (1..=5).for_each(|step| metrics.update(&output, update(step)).unwrap());
         let found = Record::Validation {
             step: 3,
@@ -345,14 +365,14 @@ mod tests {
             },
             perplexity: 1.0,
         };
-        let mut metrics = Metrics::open(run.path(), &at(3, None), 1).unwrap();
+        let mut metrics = open(&run, &at(3, None), 1);
         metrics.write(&found).unwrap();
         // Killed within a line.
         metrics.file.write_all(b"{\"kind\":\"training\",\"st").unwrap();
         // The checkpoint is of after that validation, or of before it.
-        drop(Metrics::open(run.path(), &at(3, Some(3)), 1).unwrap());
+        drop(open(&run, &at(3, Some(3)), 1));
         assert_eq!(steps(run.path()), [1, 2, 3, 3]);
-        let mut metrics = Metrics::open(run.path(), &at(3, None), 1).unwrap();
+        let mut metrics = open(&run, &at(3, None), 1);
         assert_eq!(steps(run.path()), [1, 2, 3]);
         (4..=6).for_each(|step| metrics.update(&output, update(step)).unwrap());
         assert_eq!(steps(run.path()), [1, 2, 3, 4, 5, 6]);

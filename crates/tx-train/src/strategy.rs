@@ -76,7 +76,7 @@ impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
     ) -> (Seq2Seq, SupervisedTrainingEventProcessor<Seq2Seq>) {
         let state = lock(&self.state).clone();
         let every = self.config.metrics.every_steps;
-        let metrics = match Metrics::open(&self.run, &state, every) {
+        let metrics = match Metrics::open(&self.run, &state, every, self.devices[0].clone()) {
             Ok(metrics) => metrics,
             Err(error) => {
                 *lock(&self.error) = Some(error);

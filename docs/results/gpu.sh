@@ -31,7 +31,7 @@ build() {
 
 # The same work in tx as in train_step.py: norm before, nothing tied, dropout everywhere, no clipping.
 updates() { # PROGRAM KIND
-    local alike=(--set model.norm=pre --set model.tying=none --set train.clip_norm=0
+    local alike=(--set train.accumulate=1 --set model.norm=pre --set model.tying=none --set train.clip_norm=0
         --set train.label_smoothing=0.1 --set "model.dropout={ embedding = 0.1, residual = 0.1, attention = 0.1, activation = 0.1 }"
         --set model.attention_bias=true --set model.output_bias=true --device "$2" --json --updates 50)
     "$1" bench --recipe multi30k-tiny "${alike[@]}"

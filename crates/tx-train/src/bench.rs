@@ -59,52 +59,45 @@ impl Updates {
         repetitions: usize,
     ) -> Result<(Timing, f64), ConfigError> {
         // As a run does: see `Trainer::run`.
-        rayon::scope(|_| self.measure_here(model, train, devices, repetitions))
-    }
-
-    fn measure_here(
-        &self,
-        model: &ModelConfig,
-        train: &OptimizationConfig,
-        devices: &[Device],
-        repetitions: usize,
-    ) -> Result<(Timing, f64), ConfigError> {
-        let devices: Vec<Device> = devices.iter().map(|device| device.clone().autodiff()).collect();
-        let device = devices.first().cloned().unwrap_or_default();
-        device.seed(train.seed);
-        let rate = LearningRate {
-            schedule: Schedule::Constant,
-            peak: 1e-4,
-            warmup_steps: 0,
-            total_steps: 1 + WARM_UP + repetitions,
-            d_model: model.d_model,
-            step: 0,
-            reduction: 1.0,
-        };
-        let model = Transformer::new(model, self.vocab, &device)?;
-        let model = Seq2Seq::new(model, train.label_smoothing, train.clip_norm);
-        let mut learner = Learner::new(model, Adam::new(train).into(), rate);
-        let batches = train.accumulate.max(1);
-        let mut loss = 0.0;
-        let prepare = |step: usize| {
-            device.seed(step as u64);
-            (0..batches).map(|part| self.batch(step * batches + part, &device)).collect()
-        };
-        let update = |batches: Vec<Seq2SeqBatch>| {
-            let model = learner.model();
-            let mut output = model.gradients(batches, &devices);
-            model.clip(&mut output.grads);
-            drop(model);
-            learner.lr_step();
-            learner.optimizer_step(output.grads);
-            loss = output.item.loss();
-            // Everything has been asked for; now it must be there. A device that failed has said so
-            // when the loss was read.
-            drop(device.sync());
-        };
-        let tokens = batches * self.pairs * self.len;
-        let timing = Timing::of(tokens, WARM_UP, repetitions, prepare, update);
-        Ok((timing, loss))
+        rayon::scope(|_| {
+            let devices: Vec<Device> =
+                devices.iter().map(|device| device.clone().autodiff()).collect();
+            let device = devices.first().cloned().unwrap_or_default();
+            device.seed(train.seed);
+            let rate = LearningRate {
+                schedule: Schedule::Constant,
+                peak: 1e-4,
+                warmup_steps: 0,
+                total_steps: 1 + WARM_UP + repetitions,
+                d_model: model.d_model,
+                step: 0,
+                reduction: 1.0,
+            };
+            let model = Transformer::new(model, self.vocab, &device)?;
+            let model = Seq2Seq::new(model, train.label_smoothing, train.clip_norm);
+            let mut learner = Learner::new(model, Adam::new(train).into(), rate);
+            let batches = train.accumulate.max(1);
+            let mut loss = 0.0;
+            let prepare = |step: usize| {
+                device.seed(step as u64);
+                (0..batches).map(|part| self.batch(step * batches + part, &device)).collect()
+            };
+            let update = |batches: Vec<Seq2SeqBatch>| {
+                let model = learner.model();
+                let mut output = model.gradients(batches, &devices);
+                model.clip(&mut output.grads);
+                drop(model);
+                learner.lr_step();
+                learner.optimizer_step(output.grads);
+                loss = output.item.loss();
+                // Everything has been asked for; now it must be there. A device that failed has said so
+                // when the loss was read.
+                drop(device.sync());
+            };
+            let tokens = batches * self.pairs * self.len;
+            let timing = Timing::of(tokens, WARM_UP, repetitions, prepare, update);
+            Ok((timing, loss))
+        })
     }
 
     /// Ids that differ from step to step; none is padding, but the masks are made and used all the

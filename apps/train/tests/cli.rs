@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
     reason = "clippy takes only the test functions for tests, not what they call"
 )]
 
@@ -32,6 +33,8 @@ mod cli {
     mod data;
     // A run that was stopped and went on is the run that was not stopped.
     mod resuming;
+    // The same on a GPU.
+    mod device;
 }
 
 #[allow(dead_code, reason = "the fetcher's own tests need more of it")]

@@ -12,7 +12,7 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     sync::LazyLock,
     thread,
 };
@@ -43,6 +43,8 @@ mod cli {
     mod conversing;
     // What is in a bundle, and whether it is sound.
     mod inspecting;
+    // The same on a GPU.
+    mod device;
 }
 
 /// Longest sentence of the test bundle in tokens, `<eos>` included.
@@ -117,6 +119,17 @@ fn translate(arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
 
 /// Runs the program with `arguments` and `input` on standard input.
 fn run(arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
+    let output = output_of(arguments, input);
+    let run = Run {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    };
+    assert!(!run.stderr.contains("panicked"), "{arguments:?}\n{}", run.stderr);
+    run
+}
+
+fn output_of(arguments: &[&str], input: impl AsRef<[u8]>) -> Output {
     let mut child = start(arguments);
     let mut stdin = child.stdin.take().unwrap();
     let input = input.as_ref().to_vec();
@@ -125,13 +138,7 @@ fn run(arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
     let writer = thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
-    let run = Run {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    };
-    assert!(!run.stderr.contains("panicked"), "{arguments:?}\n{}", run.stderr);
-    run
+    output
 }
 
 fn start(arguments: &[&str]) -> Child {

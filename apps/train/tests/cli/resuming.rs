@@ -13,7 +13,7 @@ use burn_pack::Reader;
 use crate::{Workshop, set};
 
 /// Dropout everywhere, and a moving average of the weights.
-const NOISY: [&str; 6] = [
+pub const NOISY: [&str; 6] = [
     "--set",
     "model.dropout={ embedding = 0.2, residual = 0.2, attention = 0.1, activation = 0.1 }",
     "--set",

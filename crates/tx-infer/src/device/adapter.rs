@@ -37,10 +37,12 @@ impl Adapter {
         let properties = client.properties();
         let (memory, hardware) = (&properties.memory, &properties.hardware);
         let name = properties.identity.name.clone();
+        let kernels = client.name();
         Some(Self {
-            driver: driver(&name),
+            // CUDA has none; a graphics adapter of the same name is the same card by another way.
+            driver: if kernels.starts_with("wgpu") { driver(&name) } else { None },
             name,
-            kernels: client.name().into(),
+            kernels: kernels.into(),
             is_card: properties.identity.physical.is_some(),
             memory: memory.max_memory(),
             largest_allocation: memory.max_page_size,

@@ -68,6 +68,17 @@ pub enum DeviceError {
         /// All devices there are.
         present: Vec<String>,
     },
+
+    /// Its results would be wrong: [`Adapter::is_miscompiled`].
+    #[error(
+        "`{device}` ({name}) gives wrong products of matrices: its driver has no VK_KHR_workgroup_memory_explicit_layout, and the kernels of the feature `vulkan` are wrong without it"
+    )]
+    Miscompiled {
+        /// Kind and number.
+        device: String,
+        /// The adapter's name.
+        name: String,
+    },
 }
 
 impl DeviceError {
@@ -75,6 +86,9 @@ impl DeviceError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotCompiled { kind, .. } => Some(format!("build it with `--features {kind}`")),
+            Self::Miscompiled { .. } => {
+                Some("build it with `--features wgpu` and without `vulkan`".into())
+            }
             _ => None,
         }
     }
@@ -148,16 +162,23 @@ impl DeviceName {
     ///
     /// # Errors
     ///
-    /// When the program was built without it, or there are fewer of its kind.
+    /// When the program was built without it, there are fewer of its kind, or it is known to give
+    /// wrong results.
     pub fn open(self) -> Result<(Kind, Device), DeviceError> {
         let Self { kind, index } = self;
         let Some(kind) = kind else {
-            let all = || Kind::ALL.into_iter().flat_map(Kind::each);
-            let is_real = |(_, device): &(Kind, Device)| {
-                Adapter::of(device).is_none_or(|adapter| adapter.is_card)
+            let find = |suits: fn(&Adapter) -> bool| {
+                let mut all = Kind::ALL.into_iter().flat_map(Kind::each);
+                all.find(|(_, device)| Adapter::of(device).as_ref().is_none_or(suits))
             };
-            let absent = || DeviceError::Absent { kind: "auto", index, count: 0, present: names() };
-            return all().find(is_real).or_else(|| all().next()).ok_or_else(absent);
+            return find(|adapter| adapter.is_card && !adapter.is_miscompiled)
+                .or_else(|| find(|adapter| !adapter.is_miscompiled))
+                .ok_or_else(|| DeviceError::Absent {
+                    kind: "auto",
+                    index,
+                    count: 0,
+                    present: names(),
+                });
         };
         let Some(devices) = kind.devices() else {
             let present = Kind::ALL.into_iter().filter(|kind| kind.devices().is_some());
@@ -165,9 +186,14 @@ impl DeviceName {
             return Err(DeviceError::NotCompiled { kind: kind.name(), present });
         };
         let count = devices.len();
-        match devices.into_iter().nth(index) {
-            Some(device) => Ok((kind, device)),
-            None => Err(DeviceError::Absent { kind: kind.name(), index, count, present: names() }),
+        let Some(device) = devices.into_iter().nth(index) else {
+            return Err(DeviceError::Absent { kind: kind.name(), index, count, present: names() });
+        };
+        match Adapter::of(&device) {
+            Some(Adapter { is_miscompiled: true, name, .. }) => {
+                Err(DeviceError::Miscompiled { device: format!("{}:{index}", kind.name()), name })
+            }
+            _ => Ok((kind, device)),
         }
     }
 }

@@ -129,6 +129,14 @@ fn page(name: &str, records: &[Record], config: &str) -> String {
             }),
             none(),
         ),
+        (
+            "What the GPU holds, MB",
+            training("training", |record| match record {
+                Record::Training { device_megabytes, .. } => *device_megabytes,
+                _ => None,
+            }),
+            none(),
+        ),
     ];
     let charts: String =
         charts.iter().map(|(title, first, second)| chart(title, first, second)).collect();

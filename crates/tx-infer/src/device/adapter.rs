@@ -23,6 +23,10 @@ pub struct Adapter {
     pub shared_memory: u64,
     /// Threads of a group.
     pub group_threads: u32,
+    /// Whether its products of matrices are wrong: its kernels are compiled to SPIR-V, and its driver
+    /// has no `VK_KHR_workgroup_memory_explicit_layout`. CubeCL then declares the memory that a group
+    /// shares as a pointer to a pointer (cubecl-spirv 0.11.3, `lower_shared_implicit`).
+    pub is_miscompiled: bool,
 }
 
 impl Adapter {
@@ -38,9 +42,12 @@ impl Adapter {
         let (memory, hardware) = (&properties.memory, &properties.hardware);
         let name = properties.identity.name.clone();
         let kernels = client.name();
+        // CUDA has none; a graphics adapter of the same name is the same card by another way.
+        let graphics = if kernels.starts_with("wgpu") { Graphics::of(&name) } else { None };
+        let lays_out = graphics.as_ref().is_none_or(|graphics| graphics.lays_out_shared_memory);
         Some(Self {
-            // CUDA has none; a graphics adapter of the same name is the same card by another way.
-            driver: if kernels.starts_with("wgpu") { driver(&name) } else { None },
+            is_miscompiled: kernels == "wgpu<spirv>" && !lays_out,
+            driver: graphics.map(|graphics| graphics.driver),
             name,
             kernels: kernels.into(),
             is_card: properties.identity.physical.is_some(),
@@ -58,22 +65,56 @@ impl Adapter {
     }
 }
 
-/// Interface and driver of the first graphics adapter of that name: Burn keeps them to itself.
-#[cfg(feature = "wgpu")]
-fn driver(name: &str) -> Option<String> {
-    use burn::backend::wgpu::wgpu::{Backends, Instance, InstanceDescriptor};
-
-    let instance = Instance::new(InstanceDescriptor::new_without_display_handle());
-    let adapters = futures_lite::future::block_on(instance.enumerate_adapters(Backends::all()));
-    let info = adapters.iter().map(|adapter| adapter.get_info()).find(|info| info.name == name)?;
-    let about = [info.backend.to_string(), info.driver, info.driver_info];
-    let about: Vec<String> = about.into_iter().filter(|part| !part.is_empty()).collect();
-    Some(about.join(" "))
+/// What Burn keeps to itself of a graphics adapter.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+struct Graphics {
+    /// Interface and driver.
+    driver: String,
+    /// Whether a kernel may say where in the memory that a group shares its variables lie.
+    lays_out_shared_memory: bool,
 }
 
-#[cfg(all(feature = "cuda", not(feature = "wgpu")))]
-fn driver(_name: &str) -> Option<String> {
-    None
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl Graphics {
+    /// Of the first adapter of that name.
+    #[cfg(feature = "wgpu")]
+    fn of(name: &str) -> Option<Self> {
+        use burn::backend::wgpu::wgpu::{Backends, Instance, InstanceDescriptor};
+
+        let instance = Instance::new(InstanceDescriptor::new_without_display_handle());
+        let adapters = futures_lite::future::block_on(instance.enumerate_adapters(Backends::all()));
+        let adapter = adapters.iter().find(|adapter| adapter.get_info().name == name)?;
+        let info = adapter.get_info();
+        let about = [info.backend.to_string(), info.driver, info.driver_info];
+        let about: Vec<String> = about.into_iter().filter(|part| !part.is_empty()).collect();
+        Some(Self {
+            driver: about.join(" "),
+            lays_out_shared_memory: lays_out_shared_memory(adapter),
+        })
+    }
+
+    #[cfg(not(feature = "wgpu"))]
+    fn of(_name: &str) -> Option<Self> {
+        None
+    }
+}
+
+#[cfg(feature = "vulkan")]
+fn lays_out_shared_memory(adapter: &burn::backend::wgpu::wgpu::Adapter) -> bool {
+    use burn::backend::wgpu::wgpu::hal::api::Vulkan;
+
+    const EXTENSION: &std::ffi::CStr = c"VK_KHR_workgroup_memory_explicit_layout";
+    // SAFETY: it is asked for what it has; nothing of it is kept or destroyed.
+    #[allow(unsafe_code)]
+    let vulkan = unsafe { adapter.as_hal::<Vulkan>() };
+    vulkan
+        .is_some_and(|adapter| adapter.physical_device_capabilities().supports_extension(EXTENSION))
+}
+
+/// Asked for SPIR-V kernels alone.
+#[cfg(all(feature = "wgpu", not(feature = "vulkan")))]
+fn lays_out_shared_memory(_adapter: &burn::backend::wgpu::wgpu::Adapter) -> bool {
+    false
 }
 
 impl fmt::Display for Adapter {
@@ -91,7 +132,8 @@ impl fmt::Display for Adapter {
         }
         write!(f, ", allocations of up to {:.1} GiB", gib(self.largest_allocation))?;
         let kib = self.shared_memory / 1024;
-        write!(f, ", groups of {} threads and {kib} KiB; {}", self.group_threads, self.kernels)
+        write!(f, ", groups of {} threads and {kib} KiB; {}", self.group_threads, self.kernels)?;
+        if self.is_miscompiled { write!(f, ", which are wrong on this driver") } else { Ok(()) }
     }
 }
 
@@ -110,9 +152,10 @@ mod tests {
             largest_allocation: 1 << 30,
             shared_memory: 48 << 10,
             group_threads: 1_024,
+            is_miscompiled: true,
         };
         let line = "Card, vulkan Mesa 1.0, on the processor, 1.5 GiB, allocations of up to 1.0 GiB, \
-                    groups of 1024 threads and 48 KiB; wgpu<spirv>";
+                    groups of 1024 threads and 48 KiB; wgpu<spirv>, which are wrong on this driver";
         assert_eq!(adapter.to_string(), line);
         assert_eq!(Adapter::of(&Device::flex()), None);
     }

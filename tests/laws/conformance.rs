@@ -1,5 +1,5 @@
-//! Another device gives what `cpu` gives: operations, scores, attention, gradients, an update, decoding,
-//! searching, and fifty updates in a row.
+//! Another device gives what `cpu` gives: operations, scores, attention, gradients, an update,
+//! decoding, searching, and fifty updates in a row.
 //!
 //! `ndarray` is always checked, and the device that `TX_TEST_DEVICE` names, if there is one:
 //!

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufReader, stdin, stdout},
+    io::{BufReader, Write, stderr, stdin, stdout},
     path::Path,
 };
 
@@ -134,6 +134,14 @@ fn translate(
         translator = translator.with_threads(threads.get());
     }
     let translations = translator.translate_batch(sources)?;
+    for (index, _) in translations.iter().enumerate().filter(|(_, found)| found.truncated) {
+        let (line, max_len) = (index + 1, translator.config().max_len);
+        writeln!(
+            stderr(),
+            "warning: line {line} of the source was truncated to the {max_len} tokens that this \
+             model can read"
+        )?;
+    }
     let lines: Vec<String> = translations.into_iter().map(|translation| translation.text).collect();
     if let Some(path) = &args.output {
         let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();

@@ -22,6 +22,7 @@ const LONGEST_HEADER: u64 = 100_000_000;
 
 /// What is in a bundle.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct BundleInfo {
     /// The files that make it.
     pub files: Vec<FileInfo>,

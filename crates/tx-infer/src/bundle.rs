@@ -18,7 +18,7 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tx_data::{Tokenizer, Tokenizers};
+use tx_data::{Tokenizer, Tokenizers, hash::hexadecimal};
 use tx_model::{ModelConfig, Transformer, VocabSizes};
 
 use crate::{error::InferError, file::write_whole};
@@ -277,7 +277,7 @@ fn save_weights(
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&Sha256::digest(bytes))
 }
 
 #[cfg(test)]

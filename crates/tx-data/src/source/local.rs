@@ -9,8 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use flate2::bufread::MultiGzDecoder;
-
+use super::limits::{Gunzip, Limits};
 use crate::{error::DataError, pair::SentencePair};
 
 /// The first two bytes of every gzip file (RFC 1952, section 2.3.1).
@@ -78,7 +77,7 @@ pub fn lines(path: &Path) -> Result<Vec<String>, DataError> {
 
 /// The lines of a text, one at a time, without their ends.
 pub struct Lines {
-    reader: Box<dyn BufRead>,
+    reader: Box<dyn BufRead + Send>,
     /// For messages.
     path: PathBuf,
     number: usize,
@@ -108,7 +107,7 @@ impl Lines {
     }
 
     /// Reads from anything; `name` stands in messages where a path would.
-    pub fn new(reader: Box<dyn BufRead>, name: impl Into<PathBuf>) -> Self {
+    pub fn new(reader: Box<dyn BufRead + Send>, name: impl Into<PathBuf>) -> Self {
         Self {
             reader,
             path: name.into(),
@@ -161,11 +160,13 @@ impl Iterator for Lines {
     }
 }
 
-fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     let mut file = BufReader::new(File::open(path)?);
-    // Several gzip members one after the other are one file, as `cat a.gz b.gz` makes them.
-    let gzip = file.fill_buf()?.starts_with(&GZIP_MAGIC);
-    Ok(if gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
+    let is_gzip = file.fill_buf()?.starts_with(&GZIP_MAGIC);
+    Ok(match is_gzip {
+        true => Box::new(BufReader::new(Gunzip::new(file, Limits::default()))),
+        false => Box::new(file),
+    })
 }
 
 #[cfg(test)]

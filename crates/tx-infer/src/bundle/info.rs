@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use tx_data::Tokenizers;
+use tx_data::{Tokenizers, hash::hexadecimal};
 use tx_model::{ModelConfig, Tying, VocabSizes};
 
 use super::{
@@ -213,7 +213,7 @@ fn file_info(folder: &Path, name: &'static str) -> Result<FileInfo, InferError> 
                 count => hash.update(&chunk[..count]),
             }
         }
-        let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hexadecimal(&hash.finalize());
         Ok::<_, io::Error>(FileInfo { name, bytes, sha256 })
     };
     hash().map_err(|source| InferError::Read { path: path.clone(), source })

@@ -76,6 +76,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     let mut first = 0;
     loop {
         let Window { lines, end } = input.window(window);
+        output.progress.read(input.bytes_read(), lines.iter().map(String::as_str));
         translate_window(&output, &lines, &mut prefixes, first)?;
         first += lines.len() as u64;
         if let Some(end) = end {
@@ -107,7 +108,7 @@ fn translate_window(
         let mut out = BufWriter::new(stdout());
         output.write(&mut out, these, &ready)?;
         out.flush()?;
-        output.progress.advance(ready.len());
+        output.progress.advance(these.iter().map(|line| line.text));
         Ok::<_, Stop>(())
     };
     output.translator.translate_lines(&lines, sink).map_err(|stop| match stop {

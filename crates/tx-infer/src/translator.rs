@@ -27,14 +27,11 @@ use crate::{
     bundle::Bundle,
     error::InferError,
     search::{Engine, Hypothesis, Request, SearchOptions},
+    tokens::readable,
 };
 
 pub use forced::Forced;
 use in_order::InOrder;
-
-/// Of a line with more bytes than this for each token that the model can read, only so many are
-/// tokenized: a line of many megabytes costs no more than a long one.
-const BYTES_PER_TOKEN: usize = 256;
 
 /// Translates text with a bundle.
 ///
@@ -310,8 +307,7 @@ impl Translator {
 
     /// As much of a text as is tokenized.
     fn readable<'a>(&self, text: &'a str) -> &'a str {
-        let bytes = self.config.max_len.saturating_mul(BYTES_PER_TOKEN);
-        &text[..text.floor_char_boundary(bytes)]
+        readable(text, self.config.max_len)
     }
 
     /// Ids of what a translation begins with.

@@ -28,6 +28,9 @@ const BLOCKED_SCORE: f32 = -1.0e4;
 /// section 3.2, call it `k`).
 const MAX_RELATIVE_DISTANCE: usize = 16;
 
+/// Rows of the table of relative biases: one for each clipped distance.
+pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;
+
 /// How much each query takes from each key: `softmax(q · kᵀ / √D + bias)` (equation 1).
 ///
 /// # Shapes
@@ -114,7 +117,7 @@ impl MultiHeadAttention {
         let linear =
             || init::linear(config, config.d_model, config.d_model, config.attention_bias, device);
         let relative = (own && config.positions == Positions::Relative).then(|| {
-            Initializer::Zeros.init([2 * MAX_RELATIVE_DISTANCE + 1, config.n_heads], device)
+            Initializer::Zeros.init([RELATIVE_DISTANCES, config.n_heads], device)
         });
         Self {
             query: linear(),
@@ -303,9 +306,9 @@ mod tests {
         };
         let mut attention =
             MultiHeadAttention::new(&config, AttentionKind::SelfAttention, &device());
-        let mut bias = vec![0.0_f32; 2 * MAX_RELATIVE_DISTANCE + 1];
+        let mut bias = vec![0.0_f32; RELATIVE_DISTANCES];
         bias[MAX_RELATIVE_DISTANCE - 1] = 3.0_f32.ln();
-        let bias = TensorData::new(bias, [2 * MAX_RELATIVE_DISTANCE + 1, 1]);
+        let bias = TensorData::new(bias, [RELATIVE_DISTANCES, 1]);
         attention.relative = Some(Param::from_data(bias, &device()));
 
         let x = Tensor::<3>::zeros([1, 3, 2], &device());

@@ -7,6 +7,10 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use flate2::bufread::MultiGzDecoder;
@@ -18,6 +22,13 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Longest line in bytes: what is longer is no sentence, and must not fill the memory.
 const LONGEST_LINE: u64 = 16 << 20;
+
+/// Below this, no gzip file is a decompression bomb.
+const HARMLESS_BYTES: u64 = 64 << 20;
+
+/// Most bytes out for each byte in, once more than [`HARMLESS_BYTES`] came out. Text reaches some 30;
+/// bombs 1,000 and more.
+const LARGEST_RATIO: u64 = 250;
 
 /// Reads two files of which line N translates line N.
 ///
@@ -84,6 +95,10 @@ pub struct Lines {
     number: usize,
     bytes: Vec<u8>,
     invalid: Invalid,
+    /// Whether a byte order mark is part of the first line.
+    keeps_mark: bool,
+    /// Bytes of the file that have been read.
+    bytes_read: Arc<AtomicU64>,
 }
 
 /// What becomes of bytes that are not UTF-8.
@@ -102,70 +117,52 @@ impl Lines {
     /// # Errors
     ///
     /// When the file cannot be read.
-    pub fn open(path: &Path) -> Result<Self, DataError> {
-        let reader = open(path).map_err(|source| DataError::Read { path: path.into(), source })?;
-        Ok(Self::new(reader, path))
-    }
-
-    /// Reads from anything; `name` stands in messages where a path would.
-    pub fn new(reader: Box<dyn BufRead>, name: impl Into<PathBuf>) -> Self {
-        Self {
-            reader,
-            path: name.into(),
-            number: 0,
-            bytes: Vec::new(),
-            invalid: Invalid::default(),
-        }
-    }
-
-    /// Does that to bytes that are not UTF-8; by default their line is refused.
-    pub fn with_invalid(self, invalid: Invalid) -> Self {
-        Self { invalid, ..self }
-    }
-
-    /// The next line; none at the end of the text.
-    fn read(&mut self) -> Result<Option<String>, DataError> {
-        self.bytes.clear();
-        self.number += 1;
-        let read = (&mut self.reader).take(LONGEST_LINE + 1).read_until(b'\n', &mut self.bytes);
-        let failed = |source| DataError::Read { path: self.path.clone(), source };
-        match read.map_err(failed)? as u64 {
-            0 => return Ok(None),
-            1..=LONGEST_LINE => {}
-            _ => {
-                let text = format!("line {} is longer than {LONGEST_LINE} bytes", self.number);
-                return Err(failed(io::Error::new(io::ErrorKind::InvalidData, text)));
-            }
-        }
-        let line = match self.invalid {
-            Invalid::Replace => String::from_utf8_lossy(&self.bytes),
-            Invalid::Refuse => std::str::from_utf8(&self.bytes)
-                .map_err(|error| DataError::Utf8 {
-                    path: self.path.clone(),
-                    line: self.number,
-                    byte: error.valid_up_to() + 1,
-                })?
-                .into(),
-        };
-        let line = if self.number == 1 { line.trim_start_matches('\u{feff}') } else { &line };
-        let line = line.strip_suffix('\n').unwrap_or(line);
-        Ok(Some(line.strip_suffix('\r').unwrap_or(line).to_owned()))
-    }
-}
-
-impl Iterator for Lines {
-    type Item = Result<String, DataError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.read().transpose()
-    }
-}
-
-fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    let mut file = BufReader::new(File::open(path)?);
+    pub fn open(path: &Path, bytes_read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
+    let file = Counted { inner: File::open(path)?, count: bytes_read.clone() };
+    let mut file = BufReader::new(file);
     // Several gzip members one after the other are one file, as `cat a.gz b.gz` makes them.
-    let gzip = file.fill_buf()?.starts_with(&GZIP_MAGIC);
-    Ok(if gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
+    if !file.fill_buf()?.starts_with(&GZIP_MAGIC) {
+        return Ok(Box::new(file));
+    }
+    let text = MultiGzDecoder::new(file);
+    Ok(Box::new(BufReader::new(Guard { inner: text, packed: bytes_read.clone(), unpacked: 0 })))
+}
+
+/// Counts the bytes that are read.
+struct Counted<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// Refuses to expand without end.
+struct Guard<R> {
+    inner: R,
+    packed: Arc<AtomicU64>,
+    unpacked: u64,
+}
+
+impl<R: Read> Read for Guard<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.unpacked += read as u64;
+        let most = self.packed.load(Ordering::Relaxed).saturating_mul(LARGEST_RATIO);
+        if self.unpacked > most.max(HARMLESS_BYTES) {
+            let text = format!(
+                "it expands to more than {LARGEST_RATIO} times its size: this may be a \
+                 decompression bomb"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        Ok(read)
+    }
 }
 
 #[cfg(test)]
@@ -202,6 +199,36 @@ mod tests {
     fn odd_line_ends_and_marks_are_dropped() {
         let text = "\u{feff}a\r\n\r\nb\u{85}c\u{2028}d".as_bytes();
         assert_eq!(lines(file(text).path()).unwrap(), ["a", "", "b\u{85}c\u{2028}d"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_kept_if_asked_for() {
+        let file = file("\u{feff}a\n\u{feff}b".as_bytes());
+        let lines = Lines::open(file.path()).unwrap().keeping_mark();
+        let found = lines.collect::<Result<Vec<_>, _>>().unwrap();
+        assert_eq!(found, ["\u{feff}a", "\u{feff}b"]);
+    }
+
+    #[test]
+    fn the_bytes_of_the_file_are_counted() {
+        let text = b"one two three\n".repeat(10_000);
+        for content in [text.clone(), gzip(&text)] {
+            let file = file(&content);
+            let mut lines = Lines::open(file.path()).unwrap();
+            assert!(lines.next().is_some() && lines.bytes_read() > 0);
+            assert_eq!(lines.by_ref().count(), 9_999);
+            assert_eq!(lines.bytes_read(), content.len() as u64);
+        }
+    }
+
+    /// Zeros shrink to a thousandth.
+    #[test]
+    fn a_decompression_bomb_is_refused() {
+        let line = [&[b'0'; 99_999][..], b"\n"].concat();
+        let bomb = file(&gzip(&line.repeat(700)));
+        let error = lines(bomb.path()).unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(cause.contains("decompression bomb"), "{cause}");
     }
 
     #[test]

@@ -33,7 +33,8 @@ const TOKENIZERS: [&str; 2] = ["source.tokenizer.json", "target.tokenizer.json"]
 const PROVENANCE: &str = "provenance.toml";
 
 /// What is translated: known words, unknown ones, several scripts, none, and marks of many kinds.
-const TEXTS: [&str; 4] = ["the cat sleeps .", "", "ﬁ １ 日本 😀 \u{feff} e\u{301}", "<eos>▁▁ #\0\n"];
+const TEXTS: [&str; 4] =
+    ["the cat sleeps .", "", "ﬁ １ 日本 😀 \u{feff} e\u{301}", "<eos>▁▁ #\0\n"];
 
 const PAIRS: [(&str, &str); 2] = [
     ("the cat sleeps . the dog reads", "il gatto dorme . il cane legge"),
@@ -274,7 +275,9 @@ fn finite_weights_of_any_size_end_in_a_translation_or_an_error() {
         let path = folder.path().join(WEIGHTS);
         let mut bytes = fs::read(&path).unwrap();
         let start = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
-        bytes[start..].chunks_exact_mut(4).for_each(|old| old.copy_from_slice(&value.to_le_bytes()));
+        bytes[start..]
+            .chunks_exact_mut(4)
+            .for_each(|old| old.copy_from_slice(&value.to_le_bytes()));
         fs::write(&path, bytes).unwrap();
         // Whichever it is.
         let _ = without_a_hang(&format!("all weights are {value}"), || open(folder.path()));

@@ -28,13 +28,24 @@ const FILES: usize = 5;
 
 /// What is put in the place of a number.
 const NUMBERS: [&str; 14] = [
-    "0", "1", "-1", "3", "7", "65536", "2147483647", "4294967295", "4294967296",
-    "9223372036854775807", "18446744073709551615", "1e308", "1e999", "nan",
+    "0",
+    "1",
+    "-1",
+    "3",
+    "7",
+    "65536",
+    "2147483647",
+    "4294967295",
+    "4294967296",
+    "9223372036854775807",
+    "18446744073709551615",
+    "1e308",
+    "1e999",
+    "nan",
 ];
 
 /// What is put in the place of a weight.
-const VALUES: [f32; 8] =
-    [0.0, -0.0, 1e-45, 1e20, f32::MAX, f32::MIN, f32::INFINITY, f32::NAN];
+const VALUES: [f32; 8] = [0.0, -0.0, 1e-45, 1e20, f32::MAX, f32::MIN, f32::INFINITY, f32::NAN];
 
 /// A change. Places are shares of a file, which is the first of [`FILES`] at 0.
 #[derive(Debug, Clone)]
@@ -89,7 +100,8 @@ impl Files {
         let weights = read(WEIGHTS);
         let len = u64::from_le_bytes(*weights.first_chunk().unwrap()) as usize;
         let header = weights[8..8 + len].to_vec();
-        let texts = [read(CONFIG), read(TOKENIZERS[0]), read(TOKENIZERS[1]), header, read(PROVENANCE)];
+        let texts =
+            [read(CONFIG), read(TOKENIZERS[0]), read(TOKENIZERS[1]), header, read(PROVENANCE)];
         Self { texts, data: weights[8 + len..].to_vec() }
     }
 

@@ -146,7 +146,8 @@ impl<'a> Pairs<'a> {
             }
             (None, None) => Ok(None),
             (source, target) => {
-                let mut counts = [source, target].map(|line| self.count + usize::from(line.is_some()));
+                let mut counts =
+                    [source, target].map(|line| self.count + usize::from(line.is_some()));
                 for (count, lines) in counts.iter_mut().zip(&mut self.lines) {
                     for line in lines {
                         line?;

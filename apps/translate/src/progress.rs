@@ -31,9 +31,8 @@ impl Progress {
             ProgressBar::hidden()
         } else {
             let bar = match file.and_then(size) {
-                Some(size) => {
-                    ProgressBar::new(size).with_style(style("{wide_bar} {percent} %, {msg}, {left}"))
-                }
+                Some(size) => ProgressBar::new(size)
+                    .with_style(style("{wide_bar} {percent} %, {msg}, {left}")),
                 None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}, {elapsed}")),
             };
             bar.enable_steady_tick(Duration::from_millis(200));

@@ -101,7 +101,10 @@ fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
     }
     if args.hypothesis.is_empty() {
         let lines = Lines::new(Box::new(BufReader::new(stdin())), "standard input");
-        return Ok(vec![System { name: "standard input".to_owned(), lines: standard_input(lines)? }]);
+        return Ok(vec![System {
+            name: "standard input".to_owned(),
+            lines: standard_input(lines)?,
+        }]);
     }
     args.hypothesis
         .iter()

@@ -46,7 +46,8 @@ impl Alignment {
         }
         let mut weights = vec![vec![0.0; source.words.len()]; target.words.len()];
         for (row, word) in map.rows().zip(&target.word_of) {
-            let Some((word, pieces)) = word.and_then(|word| weights.get_mut(word).zip(pieces.get(word)))
+            let Some((word, pieces)) =
+                word.and_then(|word| weights.get_mut(word).zip(pieces.get(word)))
             else {
                 continue;
             };

@@ -116,8 +116,7 @@ impl Tokens {
             .map(|(id, span)| {
                 // The first word that ends behind the start of the token.
                 let word = words.partition_point(|word| word.end <= span.start);
-                let word =
-                    words.get(word).filter(|word| share_bytes(word, &span)).and(Some(word));
+                let word = words.get(word).filter(|word| share_bytes(word, &span)).and(Some(word));
                 (id, word.filter(|_| !is_space(tokenizer, id)))
             })
             .unzip();

@@ -116,9 +116,8 @@ impl MultiHeadAttention {
         let own = kind == AttentionKind::SelfAttention;
         let linear =
             || init::linear(config, config.d_model, config.d_model, config.attention_bias, device);
-        let relative = (own && config.positions == Positions::Relative).then(|| {
-            Initializer::Zeros.init([RELATIVE_DISTANCES, config.n_heads], device)
-        });
+        let relative = (own && config.positions == Positions::Relative)
+            .then(|| Initializer::Zeros.init([RELATIVE_DISTANCES, config.n_heads], device));
         Self {
             query: linear(),
             key: linear(),

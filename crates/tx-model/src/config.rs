@@ -310,10 +310,8 @@ impl ModelConfig {
                 self.max_len
             ));
         } else if self.max_len > LONGEST_SEQUENCE {
-            problems.push(format!(
-                "`max_len` = {} must be at most {LONGEST_SEQUENCE}",
-                self.max_len
-            ));
+            problems
+                .push(format!("`max_len` = {} must be at most {LONGEST_SEQUENCE}", self.max_len));
         } else if self.positions == Positions::Sinusoidal
             && self.max_len.saturating_mul(self.d_model) > MOST_SINUSOIDS
         {

@@ -73,8 +73,7 @@ fn a_pipe_as_input_shows_progress_and_loses_no_line() {
     let Ok(made) = Command::new("mkfifo").arg(&pipe).status() else { return };
     assert!(made.success());
     let output = folder.path().join("output.txt");
-    let arguments =
-        ["--beam 1 --input", pipe.to_str().unwrap(), ">", output.to_str().unwrap()];
+    let arguments = ["--beam 1 --input", pipe.to_str().unwrap(), ">", output.to_str().unwrap()];
     let Some(mut child) = at_a_terminal(&arguments.map(str::to_owned), "xterm", Path::new(""))
     else {
         return;

@@ -79,12 +79,11 @@ fn a_line_of_ten_megabytes_is_aligned() {
     assert_eq!(lines[1]["source"].as_array().unwrap().len(), MAX_LEN);
 
     let folder = tempfile::tempdir().unwrap();
-    let [source, target] = ["source", "target"].map(|name| file(&folder, name, format!("{long}\n")));
+    let [source, target] =
+        ["source", "target"].map(|name| file(&folder, name, format!("{long}\n")));
     let model = BUNDLE.path().to_str().unwrap();
-    let found = crate::run(
-        &["align", "--model", model, "--source", &source, "--target", &target],
-        "",
-    );
+    let found =
+        crate::run(&["align", "--model", model, "--source", &source, "--target", &target], "");
     assert_eq!(found.said().lines().count(), 1);
     let picture = folder.path().join("attention.json");
     // An argument has at most 128 KiB on Linux.

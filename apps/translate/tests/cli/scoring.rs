@@ -37,10 +37,8 @@ fn all_metrics_are_printed_in_the_order_asked_for() {
 /// ends of lines, and a missing last line end, in files and on standard input.
 #[test]
 fn odd_line_ends_and_marks_are_scored_as_by_the_sacrebleu_program() {
-    let text = fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/fixtures/scores.json"
-    ));
+    let text =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scores.json"));
     let cases: Vec<(String, bool, String, String, Option<HashMap<String, f64>>)> =
         serde_json::from_str(&text.unwrap()).unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -117,7 +117,82 @@ impl Lines {
     /// # Errors
     ///
     /// When the file cannot be read.
-    pub fn open(path: &Path, bytes_read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        let bytes_read = Arc::default();
+        let reader = open(path, &bytes_read)
+            .map_err(|source| DataError::Read { path: path.into(), source })?;
+        Ok(Self { bytes_read, ..Self::new(reader, path) })
+    }
+
+    /// Reads from anything; `name` stands in messages where a path would.
+    pub fn new(reader: Box<dyn BufRead>, name: impl Into<PathBuf>) -> Self {
+        Self {
+            reader,
+            path: name.into(),
+            number: 0,
+            bytes: Vec::new(),
+            invalid: Invalid::default(),
+            keeps_mark: false,
+            bytes_read: Arc::default(),
+        }
+    }
+
+    /// Does that to bytes that are not UTF-8; by default their line is refused.
+    pub fn with_invalid(self, invalid: Invalid) -> Self {
+        Self { invalid, ..self }
+    }
+
+    /// Leaves a byte order mark in the first line, as programs do that take it for a character.
+    pub fn keeping_mark(self) -> Self {
+        Self { keeps_mark: true, ..self }
+    }
+
+    /// Bytes of the file that have been read so far, compressed where the file is; 0 if this reads no
+    /// [opened](Self::open) file.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    /// The next line; none at the end of the text.
+    fn read(&mut self) -> Result<Option<String>, DataError> {
+        self.bytes.clear();
+        self.number += 1;
+        let read = (&mut self.reader).take(LONGEST_LINE + 1).read_until(b'\n', &mut self.bytes);
+        let failed = |source| DataError::Read { path: self.path.clone(), source };
+        match read.map_err(failed)? as u64 {
+            0 => return Ok(None),
+            1..=LONGEST_LINE => {}
+            _ => {
+                let text = format!("line {} is longer than {LONGEST_LINE} bytes", self.number);
+                return Err(failed(io::Error::new(io::ErrorKind::InvalidData, text)));
+            }
+        }
+        let line = match self.invalid {
+            Invalid::Replace => String::from_utf8_lossy(&self.bytes),
+            Invalid::Refuse => std::str::from_utf8(&self.bytes)
+                .map_err(|error| DataError::Utf8 {
+                    path: self.path.clone(),
+                    line: self.number,
+                    byte: error.valid_up_to() + 1,
+                })?
+                .into(),
+        };
+        let drops_mark = self.number == 1 && !self.keeps_mark;
+        let line = if drops_mark { line.trim_start_matches('\u{feff}') } else { &line };
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        Ok(Some(line.strip_suffix('\r').unwrap_or(line).to_owned()))
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<String, DataError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+fn open(path: &Path, bytes_read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead>> {
     let file = Counted { inner: File::open(path)?, count: bytes_read.clone() };
     let mut file = BufReader::new(file);
     // Several gzip members one after the other are one file, as `cat a.gz b.gz` makes them.

@@ -64,8 +64,8 @@ impl Header {
         }
         let mut text = Vec::new();
         file.take(len).read_to_end(&mut text).map_err(read_error)?;
-        let metadata: Metadata =
-            serde_json::from_slice(&text).map_err(|error| problem(format!("its header: {error}")))?;
+        let metadata: Metadata = serde_json::from_slice(&text)
+            .map_err(|error| problem(format!("its header: {error}")))?;
         let expected = metadata.data_len() as u64;
         let found = rest - len;
         if found != expected {
@@ -222,7 +222,9 @@ mod tests {
             // 2⁶³ · 2 values are none in 64 bits.
             (
                 file(
-                    &weight("\"dtype\":\"F32\",\"shape\":[9223372036854775808,2],\"data_offsets\":[0,0]"),
+                    &weight(
+                        "\"dtype\":\"F32\",\"shape\":[9223372036854775808,2],\"data_offsets\":[0,0]",
+                    ),
                     0,
                 ),
                 "overflow",

@@ -248,7 +248,7 @@ fn sizes_that_the_files_do_not_have_are_refused_before_memory_is_taken() {
     let folder = saved();
     let size = format!("source = {}", BundleInfo::read(folder.path()).unwrap().vocabulary.source);
     change(&folder, CONFIG, &size, "source = 18446744073709551615");
-    refused(&folder, &[CONFIG]);
+    refused(&folder, &["the source vocabulary has 18446744073709551615 ids"]);
 }
 
 #[test]

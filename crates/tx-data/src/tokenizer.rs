@@ -21,7 +21,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::{Deserialize, Serialize};
 use tokenizers::{ModelWrapper, Tokenizer as Inner, processors::template::TemplateProcessing};
 
 use crate::{
@@ -319,11 +319,10 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// When it is no tokenizer, has other special tokens or ids than [`special`](crate::special), ids
-    /// that are not `0..n`, a damaged normalization table, or truncation or padding.
+    /// When it is no tokenizer, or has other special tokens or ids than
+    /// [`special`](crate::special).
     pub fn from_json(json: &[u8], path: &Path) -> Result<Self, DataError> {
         let problem = |problem| DataError::TokenizerFile { path: path.into(), problem };
-        check_before_reading(json).map_err(problem)?;
         let mut inner =
             Inner::from_bytes(json).map_err(|error| problem(format!("not readable: {error}")))?;
         for (id, token) in SPECIAL_TOKENS.iter().enumerate() {
@@ -333,19 +332,8 @@ impl Tokenizer {
                 return Err(problem(format!("`{token}` must have id {id}, found {found}")));
             }
         }
-        // Every id is a row of an embedding: as many tokens as ids, and a token for each.
-        let count = inner.get_vocab_size(true) as u32;
-        if let Some(hole) = (0..count).find(|&id| inner.id_to_token(id).is_none()) {
-            let found = format!("its {count} tokens must have the ids 0 to {}", count - 1);
-            return Err(problem(format!("{found}, but no token has the id {hole}")));
-        }
         // A text that says `<eos>` means the five characters, not the end.
         inner.set_encode_special_tokens(true);
-        // What the post-processor adds to every text has ids of its own.
-        let added = inner.encode_fast("", true).map_err(|error| problem(error.to_string()))?;
-        if let Some(id) = added.get_ids().iter().find(|&&id| id >= count) {
-            return Err(problem(format!("it adds the id {id}, but has {count} tokens")));
-        }
         Ok(Self { inner })
     }
 
@@ -460,23 +448,6 @@ impl Tokenizer {
         let ModelWrapper::BPE(model) = self.inner.get_model() else { return None };
         serde_json::to_value(model).and_then(serde_json::from_value).ok()
     }
-}
-
-/// Refuses what the library would not survive reading: it follows the links of a normalization table
-/// without a check, and fills up texts to any length that padding asks for.
-fn check_before_reading(json: &[u8]) -> Result<(), String> {
-    #[derive(Deserialize)]
-    struct Parts {
-        normalizer: Option<serde_json::Value>,
-        truncation: Option<IgnoredAny>,
-        padding: Option<IgnoredAny>,
-    }
-    let parts: Parts =
-        serde_json::from_slice(json).map_err(|error| format!("not readable: {error}"))?;
-    if parts.truncation.is_some() || parts.padding.is_some() {
-        return Err("it truncates or pads texts, which is done elsewhere".into());
-    }
-    parts.normalizer.as_ref().map_or(Ok(()), import::check_tables)
 }
 
 #[cfg(test)]

@@ -70,8 +70,8 @@ fn readable(json: &Value) -> Result<Inner, String> {
     Inner::from_bytes(text.as_bytes()).map_err(|error| format!("not readable: {error}"))
 }
 
-/// Refuses damaged normalization tables, wherever they stand.
-pub(super) fn check_tables(json: &Value) -> Result<(), String> {
+/// Refuses damaged normalisation tables, wherever they stand.
+fn check_tables(json: &Value) -> Result<(), String> {
     match json {
         Value::Object(object) => {
             if let Some(Value::String(table)) = object.get("precompiled_charsmap") {

@@ -31,6 +31,8 @@ pub mod clean;
 pub mod fetch;
 pub mod near_duplicate;
 pub mod pair;
+#[cfg(feature = "sources")]
+pub mod remedy;
 pub mod source;
 pub mod split;
 

@@ -1,7 +1,7 @@
 //! Which word came from which.
 
 use std::{
-    io::{Write, stdout},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -13,7 +13,10 @@ use tx_infer::{
     tx_data::{DataError, Tokenizers, source::local::Lines},
 };
 
-use crate::usage::{Usage, numbered};
+use crate::{
+    terminal::stdout,
+    usage::{Usage, numbered},
+};
 
 /// Most pairs aligned together.
 const CHUNK: usize = 1_000;
@@ -108,7 +111,7 @@ pub fn align(args: AlignArgs) -> anyhow::Result<()> {
         if tokens.is_empty() {
             return Ok(());
         }
-        let mut output = stdout().lock();
+        let mut output = stdout();
         for alignment in texts.aligner.align(&tokens) {
             match args.format {
                 AlignmentFormat::Pharaoh => writeln!(output, "{}", alignment.pharaoh())?,

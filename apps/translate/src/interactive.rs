@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    io::{IsTerminal, Write, stderr, stdin, stdout},
+    io::{IsTerminal, Write, stdin},
     path::PathBuf,
 };
 
@@ -12,7 +12,12 @@ use tx_infer::{
     Attention, AttentionKind, Bundle, SearchOptions, Translation, Translator, figure::FigureOptions,
 };
 
-use crate::{align::TextAligner, attention::write_as_named, usage::Usage};
+use crate::{
+    align::TextAligner,
+    attention::write_as_named,
+    terminal::{stderr, stdout},
+    usage::Usage,
+};
 
 const HELP: &str = "\
 Write a sentence to translate it. A line that starts with a colon is a command:
@@ -174,7 +179,7 @@ impl Session {
             let max_len = self.bundle.config.max_len;
             writeln!(stderr(), "warning: cut to the {max_len} tokens that this model can read")?;
         }
-        let mut output = stdout().lock();
+        let mut output = stdout();
         if self.translator.options().n_best == 1 {
             writeln!(output, "{}", translation.text)?;
         } else {

@@ -1,10 +1,10 @@
 //! Progress of a long file, shown at a terminal.
 
 use std::{
-    cell::Cell,
     fmt, fs,
     io::{IsTerminal, stderr, stdout},
     path::Path,
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -14,61 +14,63 @@ use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressState, ProgressS
 /// terminal and standard output is none: on a terminal the translations themselves are the progress.
 pub struct Progress {
     bar: ProgressBar,
-    /// Bytes of the input file read so far, compressed where the file is.
-    file: Cell<u64>,
+    counts: Mutex<Counts>,
+}
+
+/// What has been read and done so far.
+#[derive(Default)]
+struct Counts {
+    /// Bytes of the input file that have been read, compressed where the file is.
+    file: u64,
     /// Bytes of text that they gave.
-    read: Cell<u64>,
+    read: u64,
     /// Bytes of that text that are done.
-    done: Cell<u64>,
-    lines: Cell<u64>,
+    done: u64,
+    lines: u64,
+}
+
+impl Counts {
+    /// Bytes of the file that are done: compression is taken as even.
+    fn position(&self) -> u64 {
+        let share = self.done as f64 / self.read.max(1) as f64;
+        (self.file as f64 * share) as u64
+    }
 }
 
 impl Progress {
     /// For the lines of `file`, or of an input of unknown length. Nothing is read: a pipe can be read
     /// only once.
     pub fn new(file: Option<&Path>, quiet: bool) -> Self {
-        let bar = if quiet || !stderr().is_terminal() || stdout().is_terminal() {
-            ProgressBar::hidden()
-        } else {
-            let bar = match file.and_then(size) {
-                Some(size) => ProgressBar::new(size)
-                    .with_style(style("{wide_bar} {percent} %, {msg}, {left}")),
-                None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}, {elapsed}")),
-            };
-            bar.enable_steady_tick(Duration::from_millis(200));
-            bar
+        if quiet || !stderr().is_terminal() || stdout().is_terminal() {
+            return Self { bar: ProgressBar::hidden(), counts: Mutex::default() };
+        }
+        let bar = match file.and_then(size) {
+            Some(size) => {
+                ProgressBar::new(size).with_style(style("{wide_bar} {percent} %, {msg}, {left}"))
+            }
+            None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}, {elapsed}")),
         };
-        let progress = Self {
-            bar,
-            file: Cell::default(),
-            read: Cell::default(),
-            done: Cell::default(),
-            lines: Cell::default(),
-        };
-        progress.advance(std::iter::empty());
-        progress
+        bar.set_message("0 lines");
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, counts: Mutex::default() }
     }
 
     /// Lines have been read, up to so many bytes of the file.
     pub fn read<'a>(&self, file: u64, lines: impl IntoIterator<Item = &'a str>) {
-        self.file.set(file);
-        self.read.set(self.read.get() + lines.into_iter().map(bytes).sum::<u64>());
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.file = file;
+        counts.read += lines.into_iter().map(bytes).sum::<u64>();
     }
 
     /// More lines are done.
     pub fn advance<'a>(&self, lines: impl IntoIterator<Item = &'a str>) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         for line in lines {
-            self.done.set(self.done.get() + bytes(line));
-            self.lines.set(self.lines.get() + 1);
+            counts.done += bytes(line);
+            counts.lines += 1;
         }
-        self.bar.set_position(self.position());
-        self.bar.set_message(format!("{} lines", HumanCount(self.lines.get())));
-    }
-
-    /// Bytes of the file that are done: its share of text is taken as even.
-    fn position(&self) -> u64 {
-        let share = self.done.get() as f64 / self.read.get().max(1) as f64;
-        (self.file.get() as f64 * share) as u64
+        self.bar.set_position(counts.position());
+        self.bar.set_message(format!("{} lines", HumanCount(counts.lines)));
     }
 
     /// Writes to standard error without breaking the line.
@@ -115,12 +117,13 @@ mod tests {
     #[test]
     fn the_position_is_the_share_of_the_text_that_is_done() {
         let progress = Progress::new(None, true);
-        assert_eq!(progress.position(), 0);
+        let position = || progress.counts.lock().unwrap().position();
+        assert_eq!(position(), 0);
         let line = "x".repeat(19);
         progress.read(20, [&*line; 4]);
         progress.advance([&*line]);
-        assert_eq!(progress.position(), 5);
+        assert_eq!(position(), 5);
         progress.advance([&*line; 3]);
-        assert_eq!(progress.position(), 20);
+        assert_eq!(position(), 20);
     }
 }

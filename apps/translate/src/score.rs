@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufReader, stdin, stdout},
+    io::{BufReader, stdin},
     path::Path,
 };
 
@@ -20,6 +20,8 @@ use tx_infer::{
         source::local::{Lines, lines},
     },
 };
+
+use crate::terminal::stdout;
 
 mod args;
 mod report;
@@ -50,7 +52,7 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
 
     let found = metrics.iter().zip(&statistics);
     let digits = Digits(args.width);
-    let mut output = stdout().lock();
+    let mut output = stdout();
     if args.sentence_level {
         let columns: Vec<_> =
             found.map(|(metric, systems)| line_scores(&**metric, &systems[0])).collect();

@@ -1,7 +1,7 @@
 //! Lines in, translations out.
 
 use std::{
-    io::{self, BufWriter, Write, stdout},
+    io::{self, BufWriter, Write},
     path::Path,
 };
 
@@ -18,6 +18,7 @@ use crate::{
     interactive::{Session, interactive},
     output::{Format, Output},
     progress::Progress,
+    terminal::stdout,
     usage::Usage,
 };
 

@@ -237,7 +237,6 @@ impl Metric for Chrf {
             sum.chunks_exact(3).map(|order| [order[0], order[1], order[2]].map(Single::Float));
         Some(SingleScore(self.value(orders)))
     }
-
 }
 
 /// Corpus chrF. `Display` is sacreBLEU's line, with two digits or the precision given.

@@ -101,7 +101,8 @@ mod tests {
                 table[i][j] = match (i, j) {
                     (0, distance) | (distance, 0) => distance,
                     _ => {
-                        let substituted = table[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+                        let substituted =
+                            table[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
                         substituted.min(table[i - 1][j] + 1).min(table[i][j - 1] + 1)
                     }
                 };
@@ -118,8 +119,8 @@ mod tests {
         for units in [1, 2, 4, 300] {
             for from in lengths {
                 for to in lengths {
-                    let [from, to] =
-                        [from, to].map(|len| (0..len).map(|_| random.below(units)).collect::<Vec<_>>());
+                    let [from, to] = [from, to]
+                        .map(|len| (0..len).map(|_| random.below(units)).collect::<Vec<_>>());
                     assert_eq!(levenshtein(&from, &to), by_table(&from, &to), "{from:?} {to:?}");
                 }
             }

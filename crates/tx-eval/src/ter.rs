@@ -166,7 +166,6 @@ impl Metric for Ter {
     fn single(&self, sum: &[f32]) -> Option<SingleScore> {
         Some(SingleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])])))
     }
-
 }
 
 /// Corpus TER with what it was computed from.

@@ -213,11 +213,50 @@ fn file_info(folder: &Path, name: &'static str) -> Result<FileInfo, InferError> 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use burn::tensor::Device;
+    use tempfile::TempDir;
+    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
+    use tx_model::{Activation, NormPlacement, Positions, Transformer};
 
-    /// The fixture of `tests/`: d 8, 2 heads, d_ff 12, gated, 1 encoder and 2 decoder layers,
-    /// learned positions up to 24, 48 source and 46 target ids, target tables tied, no attention
-    /// biases. By hand:
+    use super::*;
+    use crate::bundle::Bundle;
+
+    /// A bundle of random weights; and its ids.
+    fn saved() -> (TempDir, VocabSizes) {
+        let pairs = [SentencePair::new("one two three", "uno due")];
+        let tokenizer = TokenizerConfig {
+            kind: TokenizerKind::Word,
+            joint: false,
+            ..TokenizerConfig::default()
+        };
+        let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();
+        let config = ModelConfig {
+            d_model: 8,
+            n_heads: 2,
+            d_ff: 12,
+            encoder_layers: 1,
+            decoder_layers: 2,
+            max_len: 24,
+            norm: NormPlacement::Pre,
+            positions: Positions::Learned,
+            activation: Activation::Gated,
+            tying: Tying::Decoder,
+            attention_bias: false,
+            ..ModelConfig::default()
+        };
+        let vocab = VocabSizes {
+            source: tokenizers.source.vocab_size(),
+            target: tokenizers.target.vocab_size(),
+        };
+        let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();
+        let bundle = Bundle { model, config, tokenizers, provenance: toml::Table::new() };
+        let folder = tempfile::tempdir().unwrap();
+        bundle.save(folder.path()).unwrap();
+        (folder, vocab)
+    }
+
+    /// d 8, 2 heads, d_ff 12, gated, 1 encoder and 2 decoder layers, learned positions up to 24, target
+    /// tables tied, no attention biases. By hand:
     ///
     /// ```text
     /// attention       4 · 8²                             = 256
@@ -226,13 +265,13 @@ mod tests {
     /// ```
     #[test]
     fn a_bundle_is_counted_as_by_hand() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/bundle-v1");
-        let info = BundleInfo::read(folder.as_ref()).unwrap();
+        let (folder, VocabSizes { source, target }) = saved();
+        let info = BundleInfo::read(folder.path()).unwrap();
         assert_eq!(
             info.parts(),
             [
-                ("source embedding", 48 * 8),
-                ("target embedding", 46 * 8),
+                ("source embedding", source * 8),
+                ("target embedding", target * 8),
                 ("positions", 2 * 24 * 8),
                 ("encoder self-attention", 256),
                 ("encoder feed-forward", 320),
@@ -241,24 +280,24 @@ mod tests {
                 ("decoder cross-attention", 2 * 256),
                 ("decoder feed-forward", 2 * 320),
                 ("decoder norms", 7 * 16),
-                ("projection", 46),
+                ("projection", target),
             ]
         );
         // Two layers of keys and values of 8 numbers of 4 bytes; the table of the target twice.
         let memory = info.memory(100);
         assert_eq!((memory.token, memory.batch), (128, 38_400));
-        assert_eq!(memory.weights, 4 * (info.parameters() + 46 * 8));
+        assert_eq!(memory.weights, 4 * (info.parameters() + target * 8));
         let json = info.to_json(100);
         assert_eq!(json["parameters"]["parts"]["encoder_self_attention"], 256);
         // The hash of the tokenizer stands in the configuration too.
-        let hash = std::fs::read_to_string(Path::new(folder).join(CONFIG)).unwrap();
-        assert!(hash.contains(json["files"][2]["sha256"].as_str().unwrap()));
+        let config = std::fs::read_to_string(folder.path().join(CONFIG)).unwrap();
+        assert!(config.contains(json["files"][2]["sha256"].as_str().unwrap()));
     }
 
     #[test]
     fn sizes_that_no_machine_could_hold_do_not_overflow() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/bundle-v1");
-        let mut info = BundleInfo::read(folder.as_ref()).unwrap();
+        let (folder, _) = saved();
+        let mut info = BundleInfo::read(folder.path()).unwrap();
         let huge = WeightInfo {
             name: "encoder.huge".into(),
             dtype: "F32".into(),

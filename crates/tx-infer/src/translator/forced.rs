@@ -46,7 +46,7 @@ impl Translator {
     ) -> Result<Vec<Forced>, InferError> {
         let texts: Vec<&str> = pairs.iter().map(|(source, _)| source.as_ref().trim()).collect();
         let (sources, was_cut) = self.read_sources(&texts)?;
-        let targets = pairs.iter().map(|(_, target)| target.as_ref()).collect();
+        let targets: Vec<&str> = pairs.iter().map(|(_, target)| target.as_ref()).collect();
         let mut targets = self.tokenizers.target.encode_batch(targets)?;
         let most = self.config.max_len;
         for (target, line) in targets.iter_mut().zip(first + 1..) {

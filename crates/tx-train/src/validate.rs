@@ -9,7 +9,7 @@ use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use serde::{Deserialize, Serialize};
 use tx_data::{SentencePair, Seq2SeqBatch};
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Bundle, SearchOptions, Tokens, Translator, translator::Line};
+use tx_infer::{Bundle, Cancellation, SearchOptions, Tokens, Translator, translator::Line};
 
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
@@ -141,7 +141,7 @@ impl Validator {
         let lines: Vec<Line<'_>> =
             lines.map(|(text, number)| Line { text, prefix: "", number }).collect();
         let mut translations = Vec::with_capacity(lines.len());
-        translator.translate_lines(&lines, |ready| {
+        translator.translate_lines(&lines, translator.options(), &Cancellation::new(), |ready| {
             check(stop)?;
             translations.extend(ready);
             Ok::<_, TrainError>(())

@@ -16,7 +16,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tx_data::{SentencePair, TokenizerConfig, tokenizer::Lowercase, Tokenizers};
+use tx_data::{Lowercase, SentencePair, TokenizerConfig, Tokenizers};
 use tx_infer::{Bundle, SearchOptions, Translation, Translator, bundle::FORMAT};
 use tx_model::{
     Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,

@@ -21,7 +21,7 @@ use tx_infer::{
     },
 };
 
-use crate::terminal::stdout;
+use crate::terminal::{stderr, stdout};
 
 mod args;
 mod report;

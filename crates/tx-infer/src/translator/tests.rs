@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
+use tx_data::{Lowercase, SentencePair, TokenizerConfig, TokenizerKind};
 use tx_model::{DropoutConfig, Transformer, Tying};
 
 use super::*;
@@ -192,7 +192,7 @@ fn an_ensemble_needs_the_same_tokenizers() {
     let pairs = [SentencePair::new("one two", "one two")];
     let config = TokenizerConfig {
         kind: TokenizerKind::Word,
-        lowercase: true,
+        lowercase: Lowercase::Both,
         ..TokenizerConfig::default()
     };
     theirs.tokenizers = Tokenizers::train(&config, &pairs).unwrap();

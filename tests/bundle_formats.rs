@@ -16,7 +16,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tx_data::{SentencePair, TokenizerConfig, Tokenizers};
+use tx_data::{SentencePair, TokenizerConfig, tokenizer::Lowercase, Tokenizers};
 use tx_infer::{Bundle, SearchOptions, Translation, Translator, bundle::FORMAT};
 use tx_model::{
     Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
@@ -151,7 +151,7 @@ fn random_bundle(seed: u32) -> Bundle {
         vocab_size: 48,
         joint: false,
         source_bos: true,
-        lowercase: true,
+        lowercase: Lowercase::Both,
         ..TokenizerConfig::default()
     };
     let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();

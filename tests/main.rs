@@ -29,5 +29,8 @@ mod concurrency;
 // A bundle of every format ever released still opens, and says the same.
 mod bundle_formats;
 
+// Bundles that were made or damaged to do harm are refused.
+mod hostile_bundles;
+
 // The arrows between the crates, and what stands in one place only.
 mod dependency_direction;

@@ -1,7 +1,7 @@
 //! The probability that a model gives to translations.
 
 use std::{
-    io::{self, BufWriter, Write, stderr, stdout},
+    io::{self, BufWriter, Write},
     num::NonZero,
     path::PathBuf,
 };
@@ -13,6 +13,8 @@ use tx_infer::{
     device::DeviceName,
     tx_data::{DataError, source::local::Lines},
 };
+
+use crate::terminal::{stderr, stdout};
 
 /// Lines scored together.
 const WINDOW: usize = 1_000;

@@ -26,8 +26,10 @@ type Line = Result<String, DataError>;
 
 /// Where lines come from.
 pub enum Input {
-    /// A text, or a file, which is read as fast as wanted.
-    Ready(Box<dyn Iterator<Item = Line>>),
+    /// One text, until it has been read.
+    Text(Option<String>),
+    /// A file, which is read as fast as wanted.
+    File(Box<Lines>),
     /// Somebody who may take their time between two lines.
     Live(Receiver<Line>),
 }
@@ -42,12 +44,12 @@ pub struct Window {
 impl Input {
     /// One text.
     pub fn text(text: String) -> Self {
-        Self::Ready(Box::new(std::iter::once(Ok(text))))
+        Self::Text(Some(text))
     }
 
     /// A file, plain or gzip.
     pub fn file(path: &Path, invalid: Invalid) -> Result<Self, DataError> {
-        Ok(Self::Ready(Box::new(Lines::open(path)?.with_invalid(invalid))))
+        Ok(Self::File(Box::new(Lines::open(path)?.with_invalid(invalid))))
     }
 
     /// Standard input, of which at most `ahead` lines are read ahead, and at most [`MOST_AHEAD`].
@@ -65,13 +67,22 @@ impl Input {
         Self::Live(receiver)
     }
 
+    /// Bytes of the file that have been read; 0 where there is none.
+    pub fn bytes_read(&self) -> u64 {
+        match self {
+            Self::File(lines) => lines.bytes_read(),
+            Self::Text(_) | Self::Live(_) => 0,
+        }
+    }
+
     /// The next lines, at least one unless there is none, at most `most`: those that are there.
     pub fn window(&mut self, most: usize) -> Window {
         let mut window = Window { lines: Vec::new(), end: None };
         let mut until = None;
         while window.lines.len() < most {
             let line = match self {
-                Self::Ready(lines) => lines.next(),
+                Self::Text(text) => text.take().map(Ok),
+                Self::File(lines) => lines.next(),
                 Self::Live(lines) => match until {
                     None => lines.recv().ok(),
                     Some(until) => match lines.recv_timeout(left(until)) {

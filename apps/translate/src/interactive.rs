@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    io::{IsTerminal, Write, stderr, stdin, stdout},
+    io::{IsTerminal, Write, stdin},
     path::PathBuf,
 };
 
@@ -13,7 +13,11 @@ use tx_infer::{
 };
 
 use crate::{
-    align::TextAligner, attention::write_as_named, unknown_words::UnknownWords, usage::Usage,
+    align::TextAligner,
+    attention::write_as_named,
+    terminal::{stderr, stdout},
+    unknown_words::UnknownWords,
+    usage::Usage,
 };
 
 const HELP: &str = "\
@@ -185,7 +189,7 @@ impl Session {
                 "warning: unknown words, which the model cannot translate: {words}"
             )?;
         }
-        let mut output = stdout().lock();
+        let mut output = stdout();
         if self.translator.options().n_best == 1 {
             writeln!(output, "{}", translation.text)?;
         } else {

@@ -21,15 +21,17 @@ mod score;
 
 mod png;
 mod progress;
+mod terminal;
 mod usage;
 
 use std::{
-    io::{self, Write, stderr},
+    io::{self, Write},
     process::ExitCode,
 };
 
 use args::{Cli, Command};
 use clap::Parser;
+use terminal::stderr;
 use tx_infer::{InferError, device::DeviceError, tx_data::DataError};
 use usage::Usage;
 

@@ -1,6 +1,6 @@
 //! Translations as lines: plain text, n-best lists, JSON.
 
-use std::io::{self, Write, stderr};
+use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use tx_infer::{Line, Scored, Translation, Translator};
@@ -8,6 +8,7 @@ use tx_infer::{Line, Scored, Translation, Translator};
 use crate::{
     align::{self, AlignmentFormat, TextAligner},
     progress::Progress,
+    terminal::stderr,
     text::Stop,
     unknown_words::UnknownWords,
 };

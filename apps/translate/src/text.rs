@@ -1,7 +1,7 @@
 //! Lines in, translations out.
 
 use std::{
-    io::{self, BufWriter, Write, stdout},
+    io::{self, BufWriter, Write},
     path::Path,
 };
 
@@ -18,6 +18,7 @@ use crate::{
     interactive::{Session, interactive},
     output::{Format, Output},
     progress::Progress,
+    terminal::stdout,
     unknown_words::UnknownWords,
     usage::Usage,
 };
@@ -83,6 +84,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     let mut first = 0;
     loop {
         let Window { lines, end } = input.window(window);
+        output.progress.read(input.bytes_read(), lines.iter().map(String::as_str));
         translate_window(&mut output, &lines, &mut prefixes, first)?;
         first += lines.len() as u64;
         if let Some(end) = end {
@@ -116,7 +118,7 @@ fn translate_window(
         let mut out = BufWriter::new(stdout());
         output.write(&mut out, these, &ready)?;
         out.flush()?;
-        output.progress.advance(ready.len());
+        output.progress.advance(these.iter().map(|line| line.text));
         Ok::<_, Stop>(())
     };
     let never = Cancellation::new();

@@ -52,6 +52,7 @@ const TARGET_TOKENIZER: &str = "target.tokenizer.json";
 
 /// `corpus.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CorpusRecord {
     /// The format of the folder.
     pub format: u32,
@@ -83,6 +84,7 @@ pub struct CorpusRecord {
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct InputFile {
     /// Where it was.
     pub path: PathBuf,
@@ -95,6 +97,7 @@ pub struct InputFile {
 
 /// What tells the content of one file from that of another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FileHash {
     /// Its length.
     pub bytes: u64,
@@ -216,7 +219,9 @@ impl PreparedCorpus {
     pub fn training(&self) -> Result<MappedPairs, DataError> {
         let CorpusRecord { training_pairs, training_ids, id_bytes, .. } = self.record;
         let (ids, index) = (self.folder.join(IDS), self.folder.join(INDEX));
-        MappedPairs::open(&ids, &index, id_bytes, training_pairs, training_ids)
+        let vocabularies = [&self.tokenizers.source, &self.tokenizers.target];
+        let vocabularies = vocabularies.map(Tokenizer::vocab_size);
+        MappedPairs::open(&ids, &index, id_bytes, training_pairs, training_ids, vocabularies)
     }
 
     /// The first `most` validation pairs.
@@ -236,18 +241,32 @@ impl PreparedCorpus {
             .map_err(read)
     }
 
-    /// In a line: what it is.
+    /// Fingerprint of the whole corpus: counts, and a hash of all files.
     pub fn fingerprint(&self) -> String {
+        let CorpusRecord { training_pairs, validation_pairs, .. } = self.record;
+        let hash = self.hash(|_| true);
+        format!("{training_pairs} + {validation_pairs} pairs, prepared, SHA-256 {hash}")
+    }
+
+    /// Fingerprint of the training pairs as ids, and of the tokenizers.
+    pub fn training_fingerprint(&self) -> String {
+        let hash = self.hash(|name| name != VALIDATION);
+        format!("{} pairs, prepared, SHA-256 {hash}", self.record.training_pairs)
+    }
+
+    /// Fingerprint of the validation pairs.
+    pub fn validation_fingerprint(&self) -> String {
+        let hash = self.hash(|name| name == VALIDATION);
+        format!("{} pairs, prepared, SHA-256 {hash}", self.record.validation_pairs)
+    }
+
+    /// SHA-256 of the names and hashes of some of the files.
+    fn hash(&self, is_hashed: impl Fn(&str) -> bool) -> String {
         let mut hasher = Sha256::new();
-        for (name, hash) in &self.record.files {
+        for (name, hash) in self.record.files.iter().filter(|(name, _)| is_hashed(name)) {
             hasher.update(format!("{name} {}\n", hash.sha256));
         }
-        format!(
-            "{} + {} pairs, prepared, SHA-256 {}",
-            self.record.training_pairs,
-            self.record.validation_pairs,
-            hexadecimal(&hasher.finalize())
-        )
+        hexadecimal(&hasher.finalize())
     }
 }
 

@@ -30,6 +30,17 @@ pub enum InferError {
         source: io::Error,
     },
 
+    /// A file of the bundle is larger than any bundle needs.
+    #[error("`{path}` has {bytes} bytes; such a file has at most {most}")]
+    LargeFile {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The largest size that is read.
+        most: u64,
+    },
+
     /// A file of the bundle could not be written.
     #[error("cannot write `{path}`")]
     Write {

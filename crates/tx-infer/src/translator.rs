@@ -22,16 +22,13 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     search::{Engine, Hypothesis, SearchOptions},
+    tokens::readable,
 };
 use batches::Limits;
 pub use forced::Forced;
 use in_order::InOrder;
 use scheduler::Scheduler;
 use sentences::Sentences;
-
-/// Of a text with more bytes than this for each token of `max_len`, only so many are tokenized: a
-/// line of many megabytes costs no more than a long one.
-const BYTES_PER_TOKEN: usize = 256;
 
 /// Translates text with a bundle.
 ///
@@ -356,8 +353,7 @@ impl Model {
 
     /// The part of a text that is tokenized.
     fn readable<'a>(&self, text: &'a str) -> &'a str {
-        let bytes = self.config.max_len.saturating_mul(BYTES_PER_TOKEN);
-        &text[..text.floor_char_boundary(bytes)]
+        readable(text, self.config.max_len)
     }
 }
 

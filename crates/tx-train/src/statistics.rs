@@ -1,6 +1,6 @@
 //! What a corpus looks like before it is trained on: sizes, lengths, vocabulary, overlap.
 
-use std::fmt;
+use std::{fmt, sync::atomic::AtomicBool};
 
 use serde::Serialize;
 use tx_data::{
@@ -107,7 +107,8 @@ impl Statistics {
     ///
     /// When the data cannot be read or tokenized.
     pub fn of(config: &TrainConfig) -> Result<Self, TrainError> {
-        let Corpus { parts, cleaning, overlap_left_out, .. } = corpus::load(config)?;
+        let Corpus { parts, cleaning, overlap_left_out, .. } =
+            corpus::load(config, &AtomicBool::new(false))?;
         let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
         let mut finder = OverlapFinder::new(&parts.validation);
         for pair in &parts.train {
@@ -155,7 +156,7 @@ fn side(
     let vocabulary = VocabularyReport::new(tokenizer, texts.iter().copied())?;
     let mut lengths = Vec::with_capacity(texts.len());
     for part in texts.chunks(8_192) {
-        lengths.extend(tokenizer.encode_batch(part.to_vec())?.iter().map(Vec::len));
+        lengths.extend(tokenizer.par_encode_batch(part)?.iter().map(Vec::len));
     }
     let of_side = SideStatistics { vocabulary, lengths: Lengths::of(lengths.clone()) };
     Ok((of_side, lengths))
@@ -222,7 +223,7 @@ impl fmt::Display for Statistics {
             writeln!(f, "longest {side} tokens: {}", longest.join("  "))?;
             writeln!(f, "rarest {side} tokens: {}", rarest.join("  "))?;
         }
-        let Overlap { validation, pairs, sources, targets, near, first_near } = self.overlap;
+        let Overlap { validation, pairs, sources, targets, near, first_near, .. } = self.overlap;
         writeln!(
             f,
             "\nvalidation pairs that are in training: {pairs} of {validation}; their sources: \

@@ -8,6 +8,7 @@ use std::{
     io::{BufWriter, Write},
     path::{Path, PathBuf},
     process,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use serde_json::Value;
@@ -51,6 +52,14 @@ pub struct Preparation<'a> {
     pub inputs: Vec<PathBuf>,
     /// All settings that decide the result, to know later whether they have changed.
     pub settings: Value,
+    /// Ends the work with [`DataError::Interrupted`] once it is set.
+    pub stop: &'a AtomicBool,
+}
+
+impl Preparation<'_> {
+    fn check_stop(&self) -> Result<(), DataError> {
+        if self.stop.load(Ordering::Relaxed) { Err(DataError::Interrupted) } else { Ok(()) }
+    }
 }
 
 /// Where validation pairs come from.
@@ -75,7 +84,8 @@ pub enum ValidationPairs {
 ///
 /// # Errors
 ///
-/// When the stream does, nothing is left of it, or a file cannot be written; nothing stays then.
+/// When the stream does, nothing is left of it, the work is interrupted, or a file cannot be written;
+/// nothing stays then.
 pub fn prepare(
     pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
     how: &Preparation<'_>,
@@ -95,8 +105,19 @@ pub fn prepare(
     };
     fs::create_dir_all(&partial.0).map_err(write(&partial.0))?;
     Writer { how, folder: &partial.0, say }.run(pairs)?;
+    sync_folder(&partial.0).map_err(write(&partial.0))?;
     fs::rename(&partial.0, folder).map_err(write(folder))?;
+    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
+    sync_folder(above.unwrap_or(Path::new("."))).map_err(write(folder))?;
     PreparedCorpus::open(folder)
+}
+
+/// Brings the names in a folder to disk. Only Unix opens folders as files.
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    match cfg!(unix) {
+        true => File::open(folder)?.sync_all(),
+        false => Ok(()),
+    }
 }
 
 /// A folder under way: deleted if it does not get its name.
@@ -129,6 +150,7 @@ impl Writer<'_> {
         let mut overlap_left_out = 0;
         let mut spool = SpoolWriter::create(self.folder)?;
         for pair in pairs {
+            how.check_stop()?;
             if let Some(pair) = cleaner.clean(pair?) {
                 let near = finder.as_mut().is_some_and(|finder| finder.meet(&pair));
                 if near && how.drop_overlap {
@@ -146,6 +168,7 @@ impl Writer<'_> {
         drop(cleaner);
         say(&cleaning.to_string());
 
+        how.check_stop()?;
         let held_out = self.held_out(&spool)?;
         let is_held_out = |index: usize| held_out.get(index).copied().unwrap_or(false);
         say("learning the vocabulary");
@@ -154,16 +177,15 @@ impl Writer<'_> {
             let held_out = held_out.clone();
             Ok(training
                 .filter(move |(index, _)| !held_out.get(*index).copied().unwrap_or(false))
-                .map(|(_, pair)| pair))
+                .map(move |(_, pair)| how.check_stop().and(pair)))
         })?;
+        how.check_stop()?;
         let sizes = [tokenizers.source.vocab_size(), tokenizers.target.vocab_size()];
         let id_bytes = if sizes[0].max(sizes[1]) <= 1 << 16 { 2 } else { 4 };
         for (name, tokenizer) in
             [(SOURCE_TOKENIZER, &tokenizers.source), (TARGET_TOKENIZER, &tokenizers.target)]
         {
-            let path = self.folder.join(name);
-            fs::write(&path, tokenizer.to_json()?)
-                .map_err(|source| DataError::Write { path, source })?;
+            Output::whole(self.folder.join(name), Ok(tokenizer.to_json()?.into_bytes()))?;
         }
 
         let mut validation = Output::create(self.folder.join(VALIDATION))?;
@@ -195,6 +217,7 @@ impl Writer<'_> {
             }
             part.push(pair);
             if part.len() == AT_A_TIME {
+                how.check_stop()?;
                 encoder.encode(&part, |pair| training.push(&pair))?;
                 if (done + AT_A_TIME) / PROGRESS > done / PROGRESS {
                     say(&format!("tokenized {} of {} pairs", done + AT_A_TIME, spool.pairs));
@@ -259,11 +282,8 @@ impl Writer<'_> {
             let hash = FileHash::of(&path).map_err(|source| DataError::Read { path, source })?;
             record.files.insert(name.into(), hash);
         }
-        let path = self.folder.join(CORPUS);
-        serde_json::to_vec_pretty(&record)
-            .map_err(std::io::Error::other)
-            .and_then(|json| fs::write(&path, json))
-            .map_err(|source| DataError::Write { path, source })
+        let json = serde_json::to_vec_pretty(&record).map_err(std::io::Error::other);
+        Output::whole(self.folder.join(CORPUS), json)
     }
 }
 
@@ -319,6 +339,13 @@ impl Output {
             Ok(file) => Ok(Self { path, file: BufWriter::with_capacity(1 << 18, file) }),
             Err(source) => Err(DataError::Write { path, source }),
         }
+    }
+
+    /// Writes a file at once.
+    fn whole(path: PathBuf, bytes: std::io::Result<Vec<u8>>) -> Result<(), DataError> {
+        let mut output = Self::create(path)?;
+        output.write(bytes)?;
+        output.finish()
     }
 
     fn write(&mut self, bytes: std::io::Result<Vec<u8>>) -> Result<(), DataError> {

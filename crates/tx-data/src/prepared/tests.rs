@@ -1,4 +1,7 @@
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use proptest::prelude::*;
@@ -13,6 +16,8 @@ use crate::{
     store::PairStore,
     tokenizer::{TokenizerConfig, TokenizerKind},
 };
+
+static GO: AtomicBool = AtomicBool::new(false);
 
 /// 400 pairs of letters, some with odd spaces, every tenth a duplicate.
 fn corpus() -> Vec<SentencePair> {
@@ -44,6 +49,7 @@ fn preparation(tokenizer: &TokenizerConfig, by: SplitBy) -> Preparation<'_> {
         long: LongPolicy::Skip,
         inputs: Vec::new(),
         settings: serde_json::json!({ "tokenizer": { "vocab_size": 60 }, "seed": 3 }),
+        stop: &GO,
     }
 }
 
@@ -119,6 +125,35 @@ fn given_validation_pairs_stay_and_their_likes_can_go() {
     }
 }
 
+/// Interrupted after each of the first lines of progress: whatever stage is under way ends, and nothing
+/// is left behind.
+#[test]
+fn an_interrupted_preparation_leaves_nothing() {
+    for lines in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        let (stop, said) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let tokenizer = tokenizer();
+        let how = Preparation { stop: &stop, ..preparation(&tokenizer, SplitBy::Seed) };
+        let say = |_: &str| {
+            if said.fetch_add(1, Ordering::Relaxed) == lines {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let path = folder.path().join("prepared");
+        let error = prepare(corpus().into_iter().map(Ok), &how, &path, &say).unwrap_err();
+        assert!(matches!(error, DataError::Interrupted), "{error}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        // Nothing but an interruption was in the way.
+        prepare(
+            corpus().into_iter().map(Ok),
+            &preparation(&tokenizer, SplitBy::Seed),
+            &path,
+            &|_| {},
+        )
+        .unwrap();
+    }
+}
+
 #[test]
 fn what_has_changed_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,6 +209,46 @@ fn a_newer_format_is_refused_as_such() {
     fs::write(folder.path().join(CORPUS), r#"{ "format": 2, "more": true }"#).unwrap();
     let error = PreparedCorpus::open(folder.path()).unwrap_err().to_string();
     assert!(error.ends_with("it has format 2; this build reads format 1"), "{error}");
+}
+
+/// A folder whose hashes are right, but whose index or ids are not those of any corpus.
+#[test]
+fn a_crafted_index_or_id_is_refused() {
+    let entry =
+        |start: u64, source: u32| [&start.to_le_bytes()[..], &source.to_le_bytes()].concat();
+    let crafted = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record: CorpusRecord = serde_json::from_slice(&files()[CORPUS]).unwrap();
+        for (file, bytes) in files() {
+            let mut bytes = bytes.clone();
+            if file == name {
+                change(&mut bytes);
+            }
+            fs::write(folder.path().join(file), bytes).unwrap();
+        }
+        let hash = FileHash::of(&folder.path().join(name)).unwrap();
+        record.files.insert(name.into(), hash);
+        fs::write(folder.path().join(CORPUS), serde_json::to_vec(&record).unwrap()).unwrap();
+        let corpus = PreparedCorpus::open(folder.path()).unwrap();
+        corpus.training().map(|pairs| pairs.len()).map_err(|error| error.to_string())
+    };
+    assert!(crafted(INDEX, &|_| {}).unwrap() > 300);
+    for (place, start, source) in
+        [(0, 1, 0), (5, u64::MAX, 1), (5, u64::MAX / 2, u32::MAX), (5, 0, 0), (6, 60, u32::MAX)]
+    {
+        let error = crafted(INDEX, &|index| {
+            index[place * 12..][..12].copy_from_slice(&entry(start, source));
+        });
+        let error = error.unwrap_err();
+        assert!(error.contains("train.index") && error.contains(" source ids in "), "{error}");
+    }
+    let error = crafted(INDEX, &|index| {
+        let end = index.len() - 12;
+        index[end..].copy_from_slice(&entry(1 << 40, 0));
+    });
+    assert!(error.unwrap_err().contains("ids, expected"));
+    let error = crafted(IDS, &|ids| ids[7] = 0xff).unwrap_err();
+    assert!(error.contains("train.ids") && error.contains(" of a vocabulary of "), "{error}");
 }
 
 /// A folder made once, as bytes by name.

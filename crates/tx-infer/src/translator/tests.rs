@@ -4,7 +4,7 @@ use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
 use tx_model::{DropoutConfig, Transformer, Tying};
 
 use super::*;
-use crate::search::Sampling;
+use crate::{search::Sampling, tokens::BYTES_PER_TOKEN};
 
 const MAX_LEN: usize = 24;
 

@@ -405,23 +405,28 @@ mod tests {
         }
     }
 
-    /// However many rows and threads there are; the last panel is not full.
+    /// Any number of rows and threads; most sizes have a last panel that is not full. With 8,192
+    /// inputs, a single panel already holds as many weights as are worth sharing.
     #[test]
     fn a_shared_product_is_the_same_to_the_bit() {
-        let (inputs, outputs) = (300, 4 * SHARED / 300 + 5);
-        let weight = noise(3, inputs * outputs);
-        let bias = noise(4, outputs);
-        let matrix = PackedMatrix::new(&weight, inputs, Some(&bias));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        for rows in [1, 2, FEW, FEW + 1] {
-            let x = noise(5, rows * inputs);
-            let (mut alone, mut shared) = (noise(6, rows * outputs), noise(6, rows * outputs));
-            matrix.add_product(&x, &mut alone);
-            pool.install(|| matrix.add_product(&x, &mut shared));
-            assert_eq!(alone, shared, "{rows} rows, added");
-            matrix.product(&x, &mut alone);
-            pool.install(|| matrix.product(&x, &mut shared));
-            assert_eq!(alone, shared, "{rows} rows");
+        for (inputs, outputs) in
+            [(300, 4 * SHARED / 300 + 5), (8_192, 32), (8_192, 33), (16_384, 65)]
+        {
+            let weight = noise(3, inputs * outputs);
+            let bias = noise(4, outputs);
+            let matrix = PackedMatrix::new(&weight, inputs, Some(&bias));
+            for rows in [1, 2, FEW, FEW + 1] {
+                let what = format!("{rows} rows of {inputs} by {outputs}");
+                let x = noise(5, rows * inputs);
+                let (mut alone, mut shared) = (noise(6, rows * outputs), noise(6, rows * outputs));
+                matrix.add_product(&x, &mut alone);
+                pool.install(|| matrix.add_product(&x, &mut shared));
+                assert_eq!(alone, shared, "{what}, added");
+                matrix.product(&x, &mut alone);
+                pool.install(|| matrix.product(&x, &mut shared));
+                assert_eq!(alone, shared, "{what}");
+            }
         }
     }
 

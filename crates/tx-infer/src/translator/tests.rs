@@ -192,7 +192,7 @@ fn an_ensemble_needs_the_same_tokenizers() {
     let pairs = [SentencePair::new("one two", "one two")];
     let config = TokenizerConfig {
         kind: TokenizerKind::Word,
-        lowercase: true,
+        lowercase: tx_data::tokenizer::Lowercase::Both,
         ..TokenizerConfig::default()
     };
     theirs.tokenizers = Tokenizers::train(&config, &pairs).unwrap();

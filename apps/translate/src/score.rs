@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufReader, Write, stdin},
+    io::{BufReader, Write, stderr, stdin},
     path::Path,
 };
 

@@ -16,7 +16,7 @@ use tx_model::{AttentionMaps, Transformer, TransformerInput};
 use crate::{
     bundle::Bundle,
     error::InferError,
-    search::{Engine, SearchOptions},
+    search::{Engine, Hypothesis, SearchOptions},
 };
 
 mod tokenizers;
@@ -73,6 +73,13 @@ pub fn check(bundle: &Bundle, device: &Device, limit: f64) -> Vec<Verdict> {
             &bundle.tokenizers.target,
         ),
     ]
+}
+
+/// A source with its translation.
+struct Found {
+    source: Vec<u32>,
+    ids: Vec<u32>,
+    log_probability: f32,
 }
 
 /// A model with something to read and write.
@@ -181,7 +188,7 @@ impl<'a> Subject<'a> {
         let mut worst = 0.0_f64;
         let options = SearchOptions { max_repeats: 0, ..SearchOptions::greedy() };
         let Ok(found) = self.search(&options) else { return f64::INFINITY };
-        for (source, ids, _) in found {
+        for Found { source, ids, .. } in found {
             let scores = self.forced(&source, &ids);
             let rows = scores.chunks_exact(scores.len() / ids.len());
             for (row, &id) in rows.zip(&ids) {
@@ -199,7 +206,7 @@ impl<'a> Subject<'a> {
         let mut worst = 0.0_f64;
         let options = SearchOptions { beam: 4, n_best: 4, ..SearchOptions::default() };
         let Ok(found) = self.search(&options) else { return f64::INFINITY };
-        for (source, ids, log_probability) in found {
+        for Found { source, ids, log_probability } in found {
             let scores = self.forced(&source, &ids);
             let rows = scores.chunks_exact(scores.len() / ids.len());
             let expected: f32 = rows.zip(&ids).map(|(row, &id)| row[id as usize]).sum();
@@ -248,11 +255,8 @@ impl<'a> Subject<'a> {
         each.fold(0.0, f64::max)
     }
 
-    /// Sources with their translations, those that are not empty, and their log-probabilities.
-    fn search(
-        &self,
-        options: &SearchOptions,
-    ) -> Result<Vec<(Vec<u32>, Vec<u32>, f32)>, InferError> {
+    /// The translations that are not empty.
+    fn search(&self, options: &SearchOptions) -> Result<Vec<Found>, InferError> {
         let [.., width] = self.model.forward(self.input(&self.pairs[..1], 0)).dims();
         let engine = Engine::new(self.model.clone(), self.device)
             .with_padding(self.target_ids as u32..width as u32);
@@ -261,7 +265,8 @@ impl<'a> Subject<'a> {
         let mut all = Vec::new();
         for (source, hypotheses) in sources.into_iter().zip(found) {
             for found in hypotheses.into_iter().filter(|found| !found.ids.is_empty()) {
-                all.push((source.to_vec(), found.ids, found.log_probability));
+                let Hypothesis { ids, log_probability, .. } = found;
+                all.push(Found { source: source.to_vec(), ids, log_probability });
             }
         }
         Ok(all)

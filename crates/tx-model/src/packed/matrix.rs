@@ -166,7 +166,8 @@ impl Columns<'_> {
     fn multiply(self, x: &[f32], y: &mut [f32], add: bool) {
         let rows = self.rows(x);
         assert_eq!((x.len(), y.len()), (rows * self.inputs, rows * self.count), "x and y");
-        let shared = rows <= FEW && self.panels.len() >= SHARED;
+        // A single panel has no second half, however many weights it holds.
+        let shared = rows <= FEW && self.panels.len() >= SHARED && self.bias.len() > PANEL;
         if shared && rayon::current_thread_index().is_some() {
             self.multiply_halves(x, y, add);
         } else {
@@ -198,7 +199,8 @@ impl Columns<'_> {
         }
     }
 
-    /// Cuts the columns at a panel, about in the middle.
+    /// Splits the columns at a panel boundary near the middle. Both halves have columns if there is
+    /// more than one panel.
     fn halves(self) -> (Self, Self) {
         let left = self.bias.len() / PANEL / 2 * PANEL;
         let (panels, other_panels) = self.panels.split_at(left * self.inputs);
@@ -391,23 +393,28 @@ mod tests {
         }
     }
 
-    /// However many rows and threads there are; the last panel is not full.
+    /// Any number of rows and threads; most sizes have a last panel that is not full. With 8,192
+    /// inputs, a single panel already holds as many weights as are worth sharing.
     #[test]
     fn a_shared_product_is_the_same_to_the_bit() {
-        let (inputs, outputs) = (300, 4 * SHARED / 300 + 5);
-        let weight = noise(3, inputs * outputs);
-        let bias = noise(4, outputs);
-        let matrix = PackedMatrix::new(&weight, inputs, Some(&bias));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        for rows in [1, 2, FEW, FEW + 1] {
-            let x = noise(5, rows * inputs);
-            let (mut alone, mut shared) = (noise(6, rows * outputs), noise(6, rows * outputs));
-            matrix.add_product(&x, &mut alone);
-            pool.install(|| matrix.add_product(&x, &mut shared));
-            assert_eq!(alone, shared, "{rows} rows, added");
-            matrix.product(&x, &mut alone);
-            pool.install(|| matrix.product(&x, &mut shared));
-            assert_eq!(alone, shared, "{rows} rows");
+        for (inputs, outputs) in
+            [(300, 4 * SHARED / 300 + 5), (8_192, 32), (8_192, 33), (16_384, 65)]
+        {
+            let weight = noise(3, inputs * outputs);
+            let bias = noise(4, outputs);
+            let matrix = PackedMatrix::new(&weight, inputs, Some(&bias));
+            for rows in [1, 2, FEW, FEW + 1] {
+                let what = format!("{rows} rows of {inputs} by {outputs}");
+                let x = noise(5, rows * inputs);
+                let (mut alone, mut shared) = (noise(6, rows * outputs), noise(6, rows * outputs));
+                matrix.add_product(&x, &mut alone);
+                pool.install(|| matrix.add_product(&x, &mut shared));
+                assert_eq!(alone, shared, "{what}, added");
+                matrix.product(&x, &mut alone);
+                pool.install(|| matrix.product(&x, &mut shared));
+                assert_eq!(alone, shared, "{what}");
+            }
         }
     }
 

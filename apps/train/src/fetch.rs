@@ -176,6 +176,10 @@ fn show(event: Event, bar: &mut Option<ProgressBar>) -> io::Result<()> {
         Event::Waiting { name } => {
             writeln!(stderr(), "waiting: another process is fetching `{name}`")
         }
+        Event::Unprotected { address } => writeln!(
+            stderr(),
+            "warning: {address} is not encrypted: the file may be replaced on its way"
+        ),
         Event::Begin { name, address, have, total } => {
             let size = total.map_or_else(String::new, |total| format!(", {}", HumanBytes(total)));
             let on = if have > 0 { format!(", from byte {have} on") } else { String::new() };

@@ -53,8 +53,8 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
         let start = Instant::now();
         tokens = 0;
         for part in lines.chunks(AT_A_TIME) {
-            let part = part.iter().map(String::as_str).collect();
-            tokens += tokenizer.encode_batch(part)?.iter().map(Vec::len).sum::<usize>();
+            let part: Vec<&str> = part.iter().map(String::as_str).collect();
+            tokens += tokenizer.par_encode_batch(&part)?.iter().map(Vec::len).sum::<usize>();
         }
         seconds.push(start.elapsed().as_secs_f64());
     }

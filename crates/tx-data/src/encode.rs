@@ -32,6 +32,7 @@ pub enum LongPolicy {
 
 /// What became of a corpus on its way to ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EncodingReport {
     /// Pairs that came in.
     pub pairs: usize,
@@ -187,7 +188,7 @@ fn encode_side<'a>(
     tokenizer: &Tokenizer,
     texts: impl Iterator<Item = &'a String>,
 ) -> Result<Vec<Vec<u32>>, DataError> {
-    tokenizer.encode_batch(texts.map(String::as_str).collect())
+    tokenizer.par_encode_batch(&texts.map(String::as_str).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -136,27 +136,35 @@ pub enum DataError {
     Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Against text that is not UTF-8.
+pub(crate) const CONVERT: &str =
+    "convert the file first, for example with `iconv -f latin1 -t utf-8`";
+
 impl DataError {
+    /// The next thing to try that a program can say in terms of its own options, if one is known.
+    #[cfg(feature = "sources")]
+    pub fn remedy(&self) -> Option<crate::remedy::Remedy> {
+        match self {
+            Self::Source(error) => error.remedy(),
+            Self::Fetch(error) => error.remedy(),
+            _ => None,
+        }
+    }
+
     /// The next thing to try, if one is known; an app prints it on its own line as `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Utf8 { .. } => {
-                Some("convert the file first, for example with `iconv -f latin1 -t utf-8`")
-            }
+            Self::Utf8 { .. } => Some(CONVERT),
             Self::LineCount { .. } => {
                 Some("compare with `wc -l`; an empty line on one side needs one on the other")
             }
             Self::Columns { .. } => Some("source and target go in the first two columns"),
-            #[cfg(feature = "sources")]
-            Self::Source(error) => error.hint(),
-            #[cfg(feature = "sources")]
-            Self::Fetch(error) => error.hint(),
             Self::Prepared { .. } => Some("delete the folder to have it prepared anew"),
             Self::StalePrepared { .. } => {
                 Some("delete the folder, or name another one, to have the data prepared anew")
             }
             Self::NoPairs { .. } => {
-                Some("look at the files, raise `data.max_len`, or give validation files")
+                Some("look at the files, allow longer sentences, or give validation files")
             }
             _ => None,
         }

@@ -13,9 +13,9 @@ pub fn hash64(parts: &[&[u8]]) -> u64 {
     hash.iter().take(8).fold(0, |bits, &byte| bits << 8 | u64::from(byte))
 }
 
-/// A SHA-256 in hexadecimal, as `sha256sum` prints it.
+/// A digest in hexadecimal, as `sha256sum` prints it.
 pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    data_encoding::HEXLOWER.encode(bytes)
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ pub mod clean;
 pub mod fetch;
 pub mod near_duplicate;
 pub mod pair;
+#[cfg(feature = "sources")]
+pub mod remedy;
 pub mod source;
 pub mod split;
 
@@ -61,5 +63,5 @@ pub use sampler::{BatchSize, Grouping};
 pub use split::{Split, SplitBy};
 pub use store::PairStore;
 pub use tokenizer::{
-    Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, VocabularyReport, WordSplit,
+    Lowercase, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, VocabularyReport, WordSplit,
 };

@@ -101,6 +101,7 @@ pub fn keys(pair: &SentencePair) -> [u64; KEYS] {
 
 /// How many validation pairs are known from training, in which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct Overlap {
     /// Validation pairs looked for.
     pub validation: usize,

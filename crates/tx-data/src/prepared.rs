@@ -52,6 +52,7 @@ const TARGET_TOKENIZER: &str = "target.tokenizer.json";
 
 /// `corpus.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CorpusRecord {
     /// The format of the folder.
     pub format: u32,
@@ -83,6 +84,7 @@ pub struct CorpusRecord {
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct InputFile {
     /// Where it was.
     pub path: PathBuf,
@@ -95,6 +97,7 @@ pub struct InputFile {
 
 /// What tells the content of one file from that of another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FileHash {
     /// Its length.
     pub bytes: u64,
@@ -216,7 +219,9 @@ impl PreparedCorpus {
     pub fn training(&self) -> Result<MappedPairs, DataError> {
         let CorpusRecord { training_pairs, training_ids, id_bytes, .. } = self.record;
         let (ids, index) = (self.folder.join(IDS), self.folder.join(INDEX));
-        MappedPairs::open(&ids, &index, id_bytes, training_pairs, training_ids)
+        let vocabularies = [&self.tokenizers.source, &self.tokenizers.target];
+        let vocabularies = vocabularies.map(Tokenizer::vocab_size);
+        MappedPairs::open(&ids, &index, id_bytes, training_pairs, training_ids, vocabularies)
     }
 
     /// The first `most` validation pairs.

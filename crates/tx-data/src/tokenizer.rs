@@ -6,6 +6,7 @@
 
 mod build;
 mod charsmap;
+mod check;
 mod import;
 mod report;
 mod sentencepiece;
@@ -15,12 +16,12 @@ mod words;
 
 use std::{
     collections::HashMap,
-    fs,
     ops::Range,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokenizers::{ModelWrapper, Tokenizer as Inner, processors::template::TemplateProcessing};
 
@@ -40,8 +41,8 @@ pub struct TokenizerConfig {
     pub kind: TokenizerKind,
     /// Where words end. Characters and bytes need none.
     pub split: WordSplit,
-    /// Whether all text is lower-cased first; case is then lost.
-    pub lowercase: bool,
+    /// Which text is lowercased first. A lowercased target has lost its case.
+    pub lowercase: Lowercase,
     /// Most token ids of a vocabulary, special tokens included. Fewer where the text has fewer;
     /// bytes have 260 in any case.
     pub vocab_size: usize,
@@ -67,6 +68,7 @@ pub struct TokenizerConfig {
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum TokenizerKind {
     /// A word.
     Word,
@@ -93,12 +95,24 @@ pub enum WordSplit {
     Punctuation,
 }
 
+/// Which text is lowercased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lowercase {
+    /// Neither side.
+    None,
+    /// The source: `HELLO` and `Hello` are translated as `hello`.
+    Source,
+    /// Both sides.
+    Both,
+}
+
 impl Default for TokenizerConfig {
     fn default() -> Self {
         Self {
             kind: TokenizerKind::Bpe,
             split: WordSplit::Punctuation,
-            lowercase: false,
+            lowercase: Lowercase::None,
             vocab_size: 10_000,
             min_frequency: 1,
             byte_fallback: false,
@@ -129,6 +143,9 @@ impl TokenizerConfig {
         }
         if self.min_frequency == 0 {
             problems.push("`min_frequency` must be at least 1".into());
+        }
+        if self.lowercase == Lowercase::Source && self.joint {
+            problems.push("`lowercase` = \"source\" needs `joint` = false".into());
         }
         if self.byte_fallback && !matches!(self.kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
             problems.push("`byte_fallback` needs `kind` = \"bpe\" or \"unigram\"".into());
@@ -243,6 +260,11 @@ impl Tokenizers {
         if !problems.is_empty() {
             return Err(DataError::TokenizerConfig { problem: problems.join("; ") });
         }
+        let lower = |side| match config.lowercase {
+            Lowercase::None => false,
+            Lowercase::Source => side == Side::Source,
+            Lowercase::Both => true,
+        };
         let (source, target) = match (&config.file, &config.source_file, &config.target_file) {
             (Some(file), ..) => {
                 let both = import::open(file)?;
@@ -250,24 +272,25 @@ impl Tokenizers {
             }
             (None, Some(source), Some(target)) => (import::open(source)?, import::open(target)?),
             _ if config.joint => {
-                let both = build::learned(config, texts(Side::Both)?)?;
+                let both = build::learned(config, lower(Side::Both), texts(Side::Both)?)?;
                 (both.clone(), both)
             }
             _ => {
-                let source = build::learned(config, texts(Side::Source)?)?;
-                (source, build::learned(config, texts(Side::Target)?)?)
+                let source = build::learned(config, lower(Side::Source), texts(Side::Source)?)?;
+                let target = build::learned(config, lower(Side::Target), texts(Side::Target)?)?;
+                (source, target)
             }
         };
-        let source_template = if config.source_bos { "<bos> $A <eos>" } else { "$A <eos>" };
         Ok(Self {
-            source: Tokenizer::finish(source, source_template)?,
-            target: Tokenizer::finish(target, "<bos> $A <eos>")?,
+            source: Tokenizer::finish(source, config.source_bos)?,
+            target: Tokenizer::finish(target, true)?,
         })
     }
 }
 
 /// A token of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PlacedToken {
     /// Its id.
     pub id: u32,
@@ -284,14 +307,17 @@ pub(crate) struct Merges {
     pub merges: Vec<(String, String)>,
 }
 
-/// Text to ids and back, for one side.
+/// Text to ids and back, for one side. Clones share the vocabulary.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
-    inner: Inner,
+    inner: Arc<Inner>,
+    vocab_size: usize,
 }
 
 impl Tokenizer {
-    fn finish(mut inner: Inner, template: &str) -> Result<Self, DataError> {
+    /// Puts `<eos>` behind every text and, if so asked, `<bos>` before it.
+    fn finish(mut inner: Inner, adds_bos: bool) -> Result<Self, DataError> {
+        let template = if adds_bos { "<bos> $A <eos>" } else { "$A <eos>" };
         let special = [("<bos>", BOS), ("<eos>", EOS)].map(|(token, id)| (token.to_owned(), id));
         let template = TemplateProcessing::builder()
             .try_single(template)
@@ -300,8 +326,10 @@ impl Tokenizer {
             .build()
             .map_err(|error| DataError::Tokenizer(error.into()))?;
         inner.with_post_processor(Some(template));
+        // A text that says `<eos>` means the five characters, not the end.
         inner.set_encode_special_tokens(true);
-        Ok(Self { inner })
+        let vocab_size = inner.get_vocab_size(true);
+        Ok(Self { inner: Arc::new(inner), vocab_size })
     }
 
     /// Opens a `tokenizer.json`.
@@ -311,20 +339,22 @@ impl Tokenizer {
     /// When the file cannot be read, or as [`from_json`](Self::from_json).
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let json =
-            fs::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+            check::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
         Self::from_json(&json, path)
     }
 
-    /// Reads the content of a `tokenizer.json`; `path` is for messages.
+    /// Reads the content of a `tokenizer.json` that tx wrote; `path` is for messages.
+    ///
+    /// The file may come from a stranger: whatever it holds, it is refused or can be used without a
+    /// panic, and memory and time stay in proportion to file and text.
     ///
     /// # Errors
     ///
-    /// When it is no tokenizer, or has other special tokens or ids than
-    /// [`special`](crate::special).
+    /// When it is no tokenizer, has other special tokens or ids than [`special`](crate::special),
+    /// ids other than 0 to n − 1, or parts that the library does not handle safely.
     pub fn from_json(json: &[u8], path: &Path) -> Result<Self, DataError> {
         let problem = |problem| DataError::TokenizerFile { path: path.into(), problem };
-        let mut inner =
-            Inner::from_bytes(json).map_err(|error| problem(format!("not readable: {error}")))?;
+        let inner = check::open(json).map_err(problem)?;
         for (id, token) in SPECIAL_TOKENS.iter().enumerate() {
             let found = inner.token_to_id(token);
             if found != Some(id as u32) {
@@ -332,9 +362,9 @@ impl Tokenizer {
                 return Err(problem(format!("`{token}` must have id {id}, found {found}")));
             }
         }
-        // A text that says `<eos>` means the five characters, not the end.
-        inner.set_encode_special_tokens(true);
-        Ok(Self { inner })
+        check::ids(&inner).map_err(problem)?;
+        let adds_bos = check::adds_bos(&inner).map_err(problem)?;
+        Self::finish(inner, adds_bos)
     }
 
     /// The content of a `tokenizer.json`; the same for the same tokenizer.
@@ -356,14 +386,25 @@ impl Tokenizer {
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// [`encode`](Self::encode) for many texts, on all cores.
+    /// [`encode`](Self::encode) for many texts, one after the other on the calling thread.
     ///
     /// # Errors
     ///
     /// As [`encode`](Self::encode).
-    pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, DataError> {
-        let encodings = self.inner.encode_batch_fast(texts, true).map_err(DataError::Tokenizer)?;
-        Ok(encodings.iter().map(|encoding| encoding.get_ids().to_vec()).collect())
+    pub fn encode_batch<'a>(
+        &self,
+        texts: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<Vec<u32>>, DataError> {
+        texts.into_iter().map(|text| self.encode(text)).collect()
+    }
+
+    /// [`encode_batch`](Self::encode_batch) on all threads of the current Rayon pool.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub fn par_encode_batch(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, DataError> {
+        texts.par_iter().map(|text| self.encode(text)).collect()
     }
 
     /// Tokens of a text, as [`encode`](Self::encode), each with the place of the word that it is
@@ -413,7 +454,7 @@ impl Tokenizer {
     }
 
     /// Readable text of token ids. Padding, start and end are left out; an unknown token shows as
-    /// `<unk>`.
+    /// `<unk>`, and an id that no token has is left out.
     ///
     /// For text without unknown tokens, `decode(encode(text))` is `text` with its spaces made
     /// single, its Unicode composed (NFC) and, if so configured, its case lost. Whitespace
@@ -423,8 +464,12 @@ impl Tokenizer {
     ///
     /// When the library refuses the ids; no ids are known that it refuses.
     pub fn decode(&self, ids: &[u32]) -> Result<String, DataError> {
-        let ids: Vec<u32> =
-            ids.iter().copied().filter(|id| ![PAD, BOS, EOS].contains(id)).collect();
+        let is_shown = |id: &u32| ![PAD, BOS, EOS].contains(id) && (*id as usize) < self.vocab_size;
+        let ids: Vec<u32> = ids.iter().copied().filter(is_shown).collect();
+        // Some of the library's decoders need a token.
+        if ids.is_empty() {
+            return Ok(String::new());
+        }
         self.inner.decode(&ids, false).map_err(DataError::Tokenizer)
     }
 
@@ -440,7 +485,7 @@ impl Tokenizer {
 
     /// Number of ids, special tokens included.
     pub fn vocab_size(&self) -> usize {
-        self.inner.get_vocab_size(true)
+        self.vocab_size
     }
 
     /// What was learned; none where the tokenizer is no byte-pair encoding.

@@ -10,6 +10,7 @@ use std::{env, fs, io::Read, path::Path};
 
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
+use serde_json::{Value, json};
 use tx_data::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};
 
 /// Texts or files of each kind; `TX_CASES` asks for more.
@@ -94,6 +95,216 @@ fn tokenizers() -> &'static [(TokenizerKind, WordSplit, bool, Tokenizer)] {
             .map(|(kind, split, bytes)| (kind, split, bytes, learned(kind, split, bytes)))
             .collect()
     })
+}
+
+/// Files that tx wrote: learned tokenizers and imported models, one of them with a table.
+fn files() -> &'static [Value] {
+    static FILES: std::sync::OnceLock<Vec<Value>> = std::sync::OnceLock::new();
+    FILES.get_or_init(|| {
+        let imported = ["unigram", "bpe-bytes"].map(|name| import(&model(name)).unwrap().source);
+        let learned = tokenizers().iter().map(|(.., tokenizer)| tokenizer);
+        let all = learned.chain(&imported);
+        all.map(|tokenizer| serde_json::from_str(&tokenizer.to_json().unwrap()).unwrap()).collect()
+    })
+}
+
+/// Opens a file as that of a bundle. What opens gives ids below its number of ids, and texts again.
+fn open_and_use(json: &[u8]) -> Result<(), String> {
+    let tokenizer =
+        Tokenizer::from_json(json, Path::new("file")).map_err(|error| error.to_string())?;
+    let size = tokenizer.vocab_size() as u32;
+    for text in TEXTS {
+        let Ok(ids) = tokenizer.encode(text) else { continue };
+        assert!(ids.iter().all(|&id| id < size), "{ids:?} of {size}");
+        drop(tokenizer.decode(&ids));
+        drop(tokenizer.encode_with_words(text));
+    }
+    for id in [0, size - 1, size, u32::MAX] {
+        drop(tokenizer.decode(&[id]));
+    }
+    Ok(())
+}
+
+/// A table with a root that points beyond its one unit: looking up a text would leave it.
+const LOST_TABLE: &str = "BAAAAAAEAAA=";
+
+/// What a stranger may write into a file that tx wrote, and why it is refused.
+#[test]
+fn hostile_files_are_refused_in_words() {
+    let nested = (0..9).fold(
+        json!({ "type": "NFC" }),
+        |inner, _| json!({ "type": "Sequence", "normalizers": [inner] }),
+    );
+    let doubled = json!({ "type": "Replace", "pattern": { "String": "a" }, "content": "aa" });
+    let replace = |regex: &str| json!({ "pattern": { "Regex": regex }, "content": "" });
+    let step = |kind: &str, mut fields: Value| {
+        fields["type"] = kind.into();
+        fields
+    };
+    let vocab = files()[6]["model"]["vocab"].as_object().unwrap();
+    let longest = vocab.keys().max_by_key(|token| token.len()).unwrap();
+    let cases = [
+        ("/model/vocab/NEW", 4_000_000_000_u32.into(), "has 4000000000 where"),
+        ("/model/vocab/NEW", 9.into(), "has 9 where 10 is expected"),
+        ("/model/vocab/NEW", u64::MAX.into(), "not readable"),
+        ("/model/continuing_subword_prefix", "é".into(), "gives no token"),
+        ("/model/continuing_subword_prefix", "x".repeat(65).into(), "more than 64 bytes"),
+        ("/model/merges", json!([[longest, "o"]]), "gives no token"),
+        ("/model/dropout", 0.5.into(), "drops merges at random"),
+        ("/normalizer", nested, "nests sequences more than 8 deep"),
+        (
+            "/normalizer",
+            json!({ "type": "Sequence", "normalizers": vec![doubled; 20] }),
+            "8388608 times",
+        ),
+        (
+            "/normalizer",
+            json!({ "type": "Sequence", "normalizers": vec![json!({ "type": "NFC" }); 65] }),
+            "more than 64 steps",
+        ),
+        ("/normalizer", step("Precompiled", json!({})), "has no `precompiled_charsmap`"),
+        ("/normalizer", step("Precompiled", json!({ "precompiled_charsmap": 1 })), "has no `pre"),
+        (
+            "/normalizer",
+            step("Precompiled", json!({ "precompiled_charsmap": LOST_TABLE })),
+            "is damaged: its trie leads nowhere",
+        ),
+        ("/normalizer", json!({ "precompiled_charsmap": LOST_TABLE }), "has no type"),
+        ("/normalizer", step("Replace", replace(&"a".repeat(4_097))), "more than 4096 bytes"),
+        ("/normalizer", step("Prepend", json!({ "prepend": "x".repeat(20_000) })), "160008 times"),
+        ("/pre_tokenizer", step("FixedLength", json!({ "length": 0 })), "has length 0"),
+        ("/decoder", step("Strip", json!({ "content": "a", "start": 0, "stop": 1 })), "cuts off"),
+        ("/decoder", step("CTC", json!({ "pad_token": "a" })), "is not known"),
+        (
+            "/truncation",
+            json!({ "max_length": 1, "stride": 0, "strategy": "LongestFirst" }),
+            "trunc",
+        ),
+        (
+            "/post_processor/single/2/SpecialToken/id",
+            "<bos>".into(),
+            "it must add `<eos>` behind a text",
+        ),
+        ("/post_processor", Value::Null, "it must add `<eos>` behind a text"),
+    ];
+    for (place, value, words) in cases {
+        let mut file = files()[6].clone();
+        assert_eq!(file["model"]["type"], "BPE");
+        let (parent, key) = place.rsplit_once('/').unwrap();
+        match file.pointer_mut(place) {
+            Some(old) => *old = value,
+            None => file.pointer_mut(parent).unwrap()[key] = value,
+        }
+        let error = open_and_use(file.to_string().as_bytes()).expect_err(place);
+        assert!(error.contains(words), "{place}: no `{words}` in: {error}");
+    }
+}
+
+/// A tree of pieces as deep as a piece is long; the second of two parts, which the library reads too.
+#[test]
+fn long_pieces_and_doubled_parts_are_refused() {
+    let mut file = files()[16].clone();
+    assert_eq!(file["model"]["type"], "Unigram");
+    let text = file.to_string();
+    let pieces = file["model"]["vocab"].as_array_mut().unwrap();
+    pieces.push(json!(["x".repeat(1_000_000), -1.0]));
+    let error = open_and_use(file.to_string().as_bytes()).unwrap_err();
+    assert!(error.contains("its pieces have more than 1024 bytes"), "{error}");
+
+    let table = format!(r#"{{"type": "Precompiled", "precompiled_charsmap": "{LOST_TABLE}"}}"#);
+    let doubled = format!(r#"{{"normalizer": {table}, {}"#, &text[1..]);
+    let error = open_and_use(doubled.as_bytes()).unwrap_err();
+    assert!(error.contains("duplicate field `normalizer`"), "{error}");
+    open_and_use(text.as_bytes()).unwrap();
+}
+
+/// An added token that the model lacks is numbered by the library, after the model's own.
+#[test]
+fn added_tokens_between_others_are_imported() {
+    let mut file = files()[6].clone();
+    let vocab = file["model"]["vocab"].as_object_mut().unwrap();
+    let last = vocab.values().filter_map(Value::as_u64).max().unwrap();
+    for id in vocab.values_mut().filter(|id| **id == last) {
+        *id = (last + 1).into();
+    }
+    file["added_tokens"].as_array_mut().unwrap().push(json!({
+        "id": last, "content": "@@", "single_word": false, "lstrip": false, "rstrip": false,
+        "normalized": false, "special": false,
+    }));
+    let imported = import(file.to_string().as_bytes()).unwrap().target;
+    assert_eq!(imported.id("@@"), Some(last as u32 + 1));
+    open_and_use(imported.to_json().unwrap().as_bytes()).unwrap();
+}
+
+/// Replaces the scalar, list or object that stands at `place` when all are counted, as deep as they
+/// are.
+fn replace(value: &mut Value, place: &mut usize, by: &Value) -> bool {
+    if *place == 0 {
+        *value = by.clone();
+        return true;
+    }
+    *place -= 1;
+    match value {
+        Value::Array(values) => values.iter_mut().any(|value| replace(value, place, by)),
+        Value::Object(values) => values.values_mut().any(|value| replace(value, place, by)),
+        _ => false,
+    }
+}
+
+/// Parts of a file in which values are replaced; the large ones stand by themselves.
+const PARTS: [&str; 19] = [
+    "/normalizer",
+    "/pre_tokenizer",
+    "/post_processor",
+    "/decoder",
+    "/added_tokens",
+    "/truncation",
+    "/padding",
+    "/version",
+    "/model",
+    "/model/type",
+    "/model/vocab",
+    "/model/merges",
+    "/model/unk_token",
+    "/model/unk_id",
+    "/model/byte_fallback",
+    "/model/continuing_subword_prefix",
+    "/model/end_of_word_suffix",
+    "/model/max_input_chars_per_word",
+    "/model/dropout",
+];
+
+fn hostile_values() -> impl Strategy<Value = Value> {
+    prop::sample::select(vec![
+        Value::Null,
+        true.into(),
+        0.into(),
+        1.into(),
+        (-1).into(),
+        4_000_000_000_u32.into(),
+        u64::MAX.into(),
+        1e300.into(),
+        "".into(),
+        "a".into(),
+        " ".into(),
+        "é".into(),
+        "(a*)*".into(),
+        "<eos>".into(),
+        "Precompiled".into(),
+        "Sequence".into(),
+        "Replace".into(),
+        "Strip".into(),
+        "FixedLength".into(),
+        "Unigram".into(),
+        "WordPiece".into(),
+        LOST_TABLE.into(),
+        "long ".repeat(1_000).into(),
+        json!([]),
+        json!({}),
+        json!([["a", "b"]]),
+        json!({ "Regex": "" }),
+        json!({ "String": "" }),
+    ])
 }
 
 proptest! {
@@ -198,5 +409,41 @@ proptest! {
         if let Some(tokenizers) = import(&json) {
             use_it(&tokenizers);
         }
+    }
+
+    /// A file that tx wrote with one or two of its values replaced: refused, or usable.
+    #[test]
+    fn a_file_with_other_values_is_refused_or_works(
+        which in 0_usize..18,
+        changes in prop::collection::vec(
+            (prop::sample::select(PARTS.to_vec()), 0_usize..40, hostile_values()),
+            1..3,
+        ),
+    ) {
+        let mut file = files()[which].clone();
+        for (part, mut place, value) in changes {
+            if let Some(part) = file.pointer_mut(part) {
+                replace(part, &mut place, &value);
+            }
+        }
+        drop(open_and_use(file.to_string().as_bytes()));
+    }
+
+    /// A file that tx wrote with bytes changed or cut: refused, or usable.
+    #[test]
+    fn a_file_with_other_bytes_is_refused_or_works(
+        which in 0_usize..18,
+        changes in prop::collection::vec((0.0..1.0_f64, any::<u8>()), 0..3),
+        cut in prop::option::weighted(0.2, 0.0..1.0_f64),
+    ) {
+        let mut json = files()[which].to_string().into_bytes();
+        for (at, byte) in changes {
+            let place = (at * json.len() as f64) as usize;
+            json[place] = byte;
+        }
+        if let Some(cut) = cut {
+            json.truncate((cut * json.len() as f64) as usize);
+        }
+        drop(open_and_use(&json));
     }
 }

@@ -1,23 +1,59 @@
 //! Replacing a file whole.
 
 use std::{
-    fs::{self, File},
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 /// Replaces the file at `path` by one with `content`, or leaves it as it was: the content is
-/// written aside, brought to disk, and renamed.
+/// written to a temporary file beside it, brought to disk, and renamed.
 ///
 /// # Errors
 ///
-/// When the file cannot be written. A `<path>.partial` may be left then; it is safe to delete.
+/// When the file cannot be written.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let mut file = File::create(&partial)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".").suffix(".partial");
+    // As other new files: what is written here is to be shared.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
     file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&partial, path)
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, thread};
+
+    use super::*;
+
+    /// Writers do not share a temporary file: one of the contents is there in the end, whole.
+    #[test]
+    fn writers_do_not_mix() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let contents = [vec![b'a'; 300_000], vec![b'b'; 200_000]];
+        thread::scope(|scope| {
+            for content in &contents {
+                scope.spawn(|| (0..20).for_each(|_| write_whole(&path, content).unwrap()));
+            }
+        });
+        assert!(contents.contains(&fs::read(&path).unwrap()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    /// The permissions are those of any new file, not those of a private temporary one.
+    #[test]
+    fn permissions_are_the_usual_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, usual) = (folder.path().join("ours"), folder.path().join("usual"));
+        write_whole(&ours, b"").unwrap();
+        fs::write(&usual, b"").unwrap();
+        let permissions = |path| fs::metadata(path).unwrap().permissions();
+        assert_eq!(permissions(&ours), permissions(&usual));
+    }
 }

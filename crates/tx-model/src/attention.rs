@@ -24,6 +24,9 @@ use crate::{
 /// Score given to a blocked position: far below any real score, yet finite, also in half precision.
 const BLOCKED_SCORE: f32 = -1.0e4;
 
+/// Rows of the table of relative biases: one for each clipped distance.
+pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;
+
 /// How much each query takes from each key: `softmax(q · kᵀ / √D + bias)` (equation 1).
 ///
 /// # Shapes
@@ -109,9 +112,8 @@ impl MultiHeadAttention {
         let own = kind == AttentionKind::SelfAttention;
         let linear =
             || init::linear(config, config.d_model, config.d_model, config.attention_bias, device);
-        let relative = (own && config.positions == Positions::Relative).then(|| {
-            Initializer::Zeros.init([2 * MAX_RELATIVE_DISTANCE + 1, config.n_heads], device)
-        });
+        let relative = (own && config.positions == Positions::Relative)
+            .then(|| Initializer::Zeros.init([RELATIVE_DISTANCES, config.n_heads], device));
         Self {
             query: linear(),
             key: linear(),
@@ -281,9 +283,9 @@ mod tests {
         };
         let mut attention =
             MultiHeadAttention::new(&config, AttentionKind::SelfAttention, &device());
-        let mut bias = vec![0.0_f32; 2 * MAX_RELATIVE_DISTANCE + 1];
+        let mut bias = vec![0.0_f32; RELATIVE_DISTANCES];
         bias[MAX_RELATIVE_DISTANCE - 1] = 3.0_f32.ln();
-        let bias = TensorData::new(bias, [2 * MAX_RELATIVE_DISTANCE + 1, 1]);
+        let bias = TensorData::new(bias, [RELATIVE_DISTANCES, 1]);
         attention.relative = Some(Param::from_data(bias, &device()));
 
         let x = Tensor::<3>::zeros([1, 3, 2], &device());

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use tx_data::{DataError, fetch::FetchError, source::named::Request};
+use tx_data::{DataError, fetch::FetchError, remedy::Remedy, source::named::Request};
 use tx_infer::InferError;
 use tx_model::ConfigError;
 
@@ -244,9 +244,57 @@ impl TrainError {
             Self::TooManySkipped { .. } => {
                 fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")
             }
-            Self::Data(error) => error.hint().map(str::to_owned),
+            Self::Data(error) => {
+                error.hint().or_else(|| error.remedy().and_then(in_options)).map(str::to_owned)
+            }
             Self::Bundle(error) => error.hint().map(str::to_owned),
             _ => None,
         }
     }
+}
+
+/// A remedy in terms of the configuration and the options of `train`.
+fn in_options(remedy: Remedy) -> Option<&'static str> {
+    Some(match remedy {
+        Remedy::Fetch => {
+            "`train fetch` fetches it, with the same name and languages; so does `train --fetch`"
+        }
+        Remedy::FetchAgain => "`train fetch` fetches it again",
+        Remedy::TrustAnew => {
+            "the file has changed at its source; `train fetch --refresh` trusts it anew"
+        }
+        Remedy::AskAgain => "`train fetch --refresh` asks again",
+        Remedy::TryLater => {
+            "what has come is kept and continued next time; `HTTPS_PROXY` names a proxy, and a file \
+             fetched by other means can be read with `--file`"
+        }
+        Remedy::GiveToken => "if this needs an account, put its token into `HF_TOKEN`",
+        Remedy::OtherToken => "the token in `HF_TOKEN` does not open this",
+        Remedy::EncryptOrDropToken => {
+            "give `HF_ENDPOINT` an address with `https://`, or unset `HF_TOKEN`"
+        }
+        Remedy::OtherCache => "`TX_CACHE` names another folder for the cache",
+        Remedy::NameLanguages => {
+            "name them with `--source en --target it` for `train fetch`, or with \
+             `data.source_language` and `data.target_language`"
+        }
+        Remedy::NameSubset => "`data.subset` or `--subset` names one of these",
+        Remedy::NameSplit => "`data.split` names the split to train on",
+        Remedy::NameMember => {
+            "name one as `archive!member`; with `data.source_language` and `data.target_language`, \
+             `archive!stem` means `stem.SOURCE` and `stem.TARGET`"
+        }
+        Remedy::NameFormat => {
+            "both sides are read from tsv, csv, jsonl, parquet or tmx; `data.format` says which, if \
+             it is told wrongly"
+        }
+        Remedy::NameColumns => {
+            "source and target are the first two columns unless `data.source_column` and \
+             `data.target_column` say otherwise"
+        }
+        Remedy::GiveFilePerSide => "give a file for each side, with `--source` and `--target`",
+        Remedy::GiveFileOfBothSides => "a file that holds both sides is given with `--file`",
+        Remedy::Advice(text) => text,
+        _ => return None,
+    })
 }

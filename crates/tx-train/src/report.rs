@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tx_infer::file::write_whole;
+use tx_infer::{figure::escape, file::write_whole};
 
 use self::{
     attention::picture,
@@ -252,11 +252,6 @@ fn samples(records: &[Record]) -> String {
         text += &picture(attention);
     }
     text
-}
-
-/// Text as text.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -156,7 +156,7 @@ fn side(
     let vocabulary = VocabularyReport::new(tokenizer, texts.iter().copied())?;
     let mut lengths = Vec::with_capacity(texts.len());
     for part in texts.chunks(8_192) {
-        lengths.extend(tokenizer.encode_batch(part.to_vec())?.iter().map(Vec::len));
+        lengths.extend(tokenizer.par_encode_batch(part)?.iter().map(Vec::len));
     }
     let of_side = SideStatistics { vocabulary, lengths: Lengths::of(lengths.clone()) };
     Ok((of_side, lengths))
@@ -223,7 +223,7 @@ impl fmt::Display for Statistics {
             writeln!(f, "longest {side} tokens: {}", longest.join("  "))?;
             writeln!(f, "rarest {side} tokens: {}", rarest.join("  "))?;
         }
-        let Overlap { validation, pairs, sources, targets, near, first_near } = self.overlap;
+        let Overlap { validation, pairs, sources, targets, near, first_near, .. } = self.overlap;
         writeln!(
             f,
             "\nvalidation pairs that are in training: {pairs} of {validation}; their sources: \

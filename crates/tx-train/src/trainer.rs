@@ -322,7 +322,7 @@ impl Trainer {
                 valid.clone(),
                 &valid_pairs,
                 &config.validation,
-                config.tokenizer.lowercase,
+                config.tokenizer.lowercase == tx_data::Lowercase::Both,
                 &plain,
             )
             .with_batch_tokens(largest[0]),

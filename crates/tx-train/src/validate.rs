@@ -9,7 +9,7 @@ use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use serde::{Deserialize, Serialize};
 use tx_data::{SentencePair, Seq2SeqBatch};
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Bundle, SearchOptions, Tokens, Translator, translator::Line};
+use tx_infer::{Bundle, Cancellation, SearchOptions, Tokens, Translator, translator::Line};
 
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
@@ -141,11 +141,16 @@ impl Validator {
         let lines: Vec<Line<'_>> =
             lines.map(|(text, number)| Line { text, prefix: "", number }).collect();
         let mut translations = Vec::with_capacity(lines.len());
-        translator.translate_lines(&lines, |ready| {
-            check(stop)?;
-            translations.extend(ready);
-            Ok::<_, TrainError>(())
-        })?;
+        translator.translate_lines(
+            &lines,
+            translator.options(),
+            &Cancellation::new(),
+            |ready| {
+                check(stop)?;
+                translations.extend(ready);
+                Ok::<_, TrainError>(())
+            },
+        )?;
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
             let source = Tokens::of_source(&tokenizers.source, &self.sources[index], max_len)?;

@@ -39,7 +39,7 @@ fn two_files_become_a_bundle_that_translates_on_either_processor_backend() {
         assert!(!run.stderr.contains("too long left out"), "{}", run.stderr);
 
         let translator = Translator::open(&workshop.path("run"), &Device::flex()).unwrap();
-        assert_eq!(translator.translate("three four").unwrap(), "tre quattro", "{device}");
+        assert_eq!(translator.translate("three four").unwrap().text, "tre quattro", "{device}");
     }
 }
 

@@ -9,6 +9,7 @@ use super::{CleanConfig, KeepOrDrop, Markup, NormalForm, Step};
 /// What a step does to the pairs that it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Outcome {
     /// Their text is changed.
     Changed,
@@ -22,6 +23,7 @@ pub enum Outcome {
 
 /// One step and how many pairs it found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StepCount {
     /// The key of the step in `[data.clean]`.
     pub step: String,
@@ -37,6 +39,7 @@ pub struct StepCount {
 
 /// What cleaning did to a corpus, step by step.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CleaningReport {
     /// Pairs that came in.
     pub pairs: usize,

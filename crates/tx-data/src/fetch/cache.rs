@@ -17,18 +17,21 @@ use std::{
     fs::{self, File},
     io::{self, Read, Write},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 use super::{FetchError, Remote};
+use crate::hash::hexadecimal;
 
 /// Longest name of a cached file.
 const LONGEST_NAME: usize = 100;
 
 /// What a file was when it was fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Record {
     /// The address that names the file, whichever mirror it came from.
     pub key: String,
@@ -51,15 +54,42 @@ pub(super) struct PartRecord {
     pub address: String,
     pub etag: Option<String>,
     pub last_modified: Option<String>,
+    /// When the server answered, by its own clock.
+    #[serde(default)]
+    pub date: Option<String>,
     pub total: Option<u64>,
     pub next: Option<String>,
 }
 
 impl PartRecord {
-    /// What tells the server whether the rest belongs to this part.
+    /// What tells the server whether the rest belongs to this part: a strong validator (RFC 9110,
+    /// section 8.8). A modification time is one if the file had been as it is for a second.
     pub fn validator(&self) -> Option<&str> {
-        let strong = self.etag.as_deref().filter(|etag| !etag.starts_with("W/"));
-        strong.or(self.last_modified.as_deref())
+        let time = |text: &Option<String>| httpdate::parse_http_date(text.as_deref()?).ok();
+        let is_older = || {
+            let age = time(&self.date)?.duration_since(time(&self.last_modified)?);
+            Some(age.ok()? >= Duration::from_secs(1))
+        };
+        let modified = || self.last_modified.as_deref().filter(|_| is_older() == Some(true));
+        self.strong_etag().or_else(modified)
+    }
+
+    fn strong_etag(&self) -> Option<&str> {
+        self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))
+    }
+
+    /// How the file that a later part belongs to differs from this one; nothing if it is the same.
+    ///
+    /// A part must repeat an entity tag that the file had (RFC 9110, section 15.3.7), but not the
+    /// modification time.
+    pub fn change(&self, etag: Option<&str>, last_modified: Option<&str>) -> Option<String> {
+        let shown = |value: Option<&str>| value.unwrap_or("missing").to_owned();
+        let (known_etag, known_time) = (self.etag.as_deref(), self.last_modified.as_deref());
+        if etag != known_etag && (etag.is_some() || self.strong_etag().is_some()) {
+            return Some(format!("ETag {}, was {}", shown(etag), shown(known_etag)));
+        }
+        let time = last_modified.filter(|&now| known_time.is_some_and(|known| known != now));
+        time.map(|time| format!("Last-Modified {time}, was {}", shown(known_time)))
     }
 }
 
@@ -99,7 +129,7 @@ impl Cache {
     }
 
     pub(super) fn entry(&self, remote: &Remote) -> Entry {
-        let hash = hex(&Sha256::digest(&remote.key));
+        let hash = hexadecimal(&Sha256::digest(&remote.key));
         let host = remote.key.split("://").nth(1).and_then(|rest| rest.split('/').next());
         let folder = self.root.join(plain(host.unwrap_or("files"))).join(&hash[..16]);
         Entry { folder, name: plain(&remote.name) }
@@ -223,15 +253,11 @@ pub(super) fn measure<D: Digest>(path: &Path) -> io::Result<(u64, String)> {
     let mut size = 0;
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok((size, hex(&hasher.finalize()))),
+            0 => return Ok((size, hexadecimal(&hasher.finalize()))),
             read => {
                 hasher.update(&buffer[..read]);
                 size += read as u64;
             }
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

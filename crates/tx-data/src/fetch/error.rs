@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::remedy::Remedy;
+
 /// Why a file could not be fetched, or found in the cache.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -28,7 +30,7 @@ pub enum FetchError {
         /// Address and reason of each.
         problems: Vec<String>,
         /// What to try.
-        hint: Option<&'static str>,
+        remedy: Option<Remedy>,
     },
 
     /// A cached file is not what was fetched.
@@ -61,7 +63,7 @@ pub enum FetchError {
         /// What is asked for, and what there is.
         problem: String,
         /// What to try.
-        hint: Option<&'static str>,
+        remedy: Option<Remedy>,
     },
 }
 
@@ -71,15 +73,12 @@ fn from(address: &Option<String>) -> String {
 
 impl FetchError {
     /// The next thing to try, if one is known.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::NotCached { .. } => Some(
-                "`train fetch` brings it, with the same name and languages; so does `train \
-                 --fetch`",
-            ),
-            Self::Failed { hint, .. } | Self::Unknown { hint, .. } => *hint,
-            Self::Damaged { .. } => Some("`train fetch` brings it again"),
-            Self::Cache { .. } => Some("`TX_CACHE` names another folder for the cache"),
+            Self::NotCached { .. } => Some(Remedy::Fetch),
+            Self::Failed { remedy, .. } | Self::Unknown { remedy, .. } => *remedy,
+            Self::Damaged { .. } => Some(Remedy::FetchAgain),
+            Self::Cache { .. } => Some(Remedy::OtherCache),
             Self::NoCache => None,
         }
     }

@@ -6,6 +6,7 @@
 //! size and digest: against what is known of the file, or else against what it was when it was
 //! first seen. [`Mode::Offline`] touches no network at all.
 
+mod address;
 mod cache;
 mod error;
 mod published;
@@ -17,9 +18,13 @@ pub use cache::{Cache, Record};
 pub use error::FetchError;
 pub use published::Published;
 
+pub(crate) use address::{below, without_login};
+
 use cache::{Entry, measure};
 use sha2::Sha256;
 use transfer::{Failure, Transfer};
+
+use crate::{remedy::Remedy, source::limits::Limits};
 
 /// A file to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,14 +46,16 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// A file at an address of which nothing else is known.
+    /// A file at an address of which nothing else is known. User name and password in the address
+    /// are left out: they are neither sent nor stored.
     pub fn at(address: &str) -> Self {
+        let address = without_login(address);
         let path = address.split(['?', '#']).next().unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or_default();
         Self {
             name: if name.is_empty() { "file".into() } else { name.into() },
-            key: address.into(),
-            addresses: vec![address.into()],
+            key: address.clone(),
+            addresses: vec![address],
             size: None,
             sha256: None,
             published: None,
@@ -59,6 +66,7 @@ impl Remote {
 
 /// A file in the cache, just checked.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Cached {
     /// Where it is.
     pub path: std::path::PathBuf,
@@ -118,6 +126,12 @@ pub enum Event {
         /// The file.
         name: String,
     },
+    /// The connection is not encrypted and nothing is known of the file: it may be replaced on its
+    /// way.
+    Unprotected {
+        /// Where it comes from.
+        address: String,
+    },
     /// A transfer begins, or goes on.
     Begin {
         /// The file.
@@ -161,20 +175,18 @@ pub struct Fetcher {
     cache: Cache,
     mode: Mode,
     patience: Patience,
+    limits: Limits,
     show: Box<dyn Fn(Event) + Send + Sync>,
 }
 
 /// An attempt that brought at least so many bytes does not count as failed.
 const PROGRESS: u64 = 1 << 20;
 
-/// What to do about trouble that may pass.
-const LATER: &str = "what has come is kept, and gone on with next time; `HTTPS_PROXY` names a \
-                     proxy, and a file fetched by other means can be read with `--file`";
-
 impl Fetcher {
     /// A fetcher that says nothing.
     pub fn new(cache: Cache, mode: Mode) -> Self {
-        Self { cache, mode, patience: Patience::default(), show: Box::new(|_| {}) }
+        let (patience, limits) = (Patience::default(), Limits::default());
+        Self { cache, mode, patience, limits, show: Box::new(|_| {}) }
     }
 
     /// A fetcher that touches no network, over the user's cache.
@@ -189,6 +201,11 @@ impl Fetcher {
     /// The same with other waiting times.
     pub fn patience(self, patience: Patience) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The same with other limits for the size of a file.
+    pub fn limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The same, telling `show` what happens.
@@ -252,12 +269,18 @@ impl Fetcher {
             remote,
             entry,
             patience: &self.patience,
+            limits: self.limits,
             show: &*self.show,
             refresh: self.mode == Mode::Refresh,
         };
         let mut problems = Vec::new();
-        let mut hint = None;
-        for address in &remote.addresses {
+        let mut remedy = None;
+        let is_known = remote.sha256.is_some() || remote.published.is_some();
+        let addresses: Vec<String> = remote.addresses.iter().map(|a| without_login(a)).collect();
+        for address in &addresses {
+            if !is_known && !address::is_private(address) {
+                (self.show)(Event::Unprotected { address: address.clone() });
+            }
             match self.insist(&transfer, address) {
                 Ok(record) => {
                     let name = remote.name.clone();
@@ -267,15 +290,15 @@ impl Fetcher {
                 Err(Failure::Here(error)) => return Err(error),
                 Err(Failure::Passing { problem, .. }) => {
                     problems.push((address, problem));
-                    hint = hint.or(Some(LATER));
+                    remedy = remedy.or(Some(Remedy::TryLater));
                 }
-                Err(Failure::Final { problem, hint: try_this }) => {
+                Err(Failure::Final { problem, remedy: try_this }) => {
                     problems.push((address, problem));
-                    hint = try_this.or(hint);
+                    remedy = try_this.or(remedy);
                 }
             }
             if let Some((address, problem)) = problems.last()
-                && problems.len() < remote.addresses.len()
+                && problems.len() < addresses.len()
             {
                 let (address, problem) = ((*address).clone(), problem.clone());
                 (self.show)(Event::Mirror { address, problem });
@@ -285,7 +308,7 @@ impl Fetcher {
             .into_iter()
             .map(|(address, problem)| format!("{address}: {problem}"))
             .collect();
-        Err(FetchError::Failed { name: remote.name.clone(), problems, hint })
+        Err(FetchError::Failed { name: remote.name.clone(), problems, remedy })
     }
 
     /// Tries one address until it works, fails for good, or patience is at its end.

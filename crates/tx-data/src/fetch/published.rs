@@ -11,6 +11,7 @@ use super::cache::measure;
 /// transfers gone wrong and files that have changed, but not a forgery that was prepared together
 /// with the file it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Published {
     /// MD5 in hexadecimal.
     Md5(&'static str),

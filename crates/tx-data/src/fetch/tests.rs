@@ -85,7 +85,7 @@ fn body() -> Vec<u8> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::hash::hexadecimal(&Sha256::digest(bytes))
 }
 
 #[test]
@@ -161,6 +161,90 @@ fn a_file_that_changed_meanwhile_is_fetched_from_the_start() {
     assert_eq!(bench.get("/a").unwrap(), expected);
 }
 
+/// The rest of another file, of the same length, that a server sends in spite of `If-Range`.
+fn rest_of(other: &[u8], headers: &str) -> Vec<Act> {
+    let headers =
+        format!("{headers}Content-Range: bytes 40000-99999/100000\r\nContent-Length: 60000\r\n");
+    let mut acts = head("206 Partial Content", &headers);
+    acts.push(Act::Send(other[40_000..].to_vec()));
+    acts
+}
+
+const OLD: &str = "Last-Modified: Mon, 02 Jan 2023 10:00:00 GMT\r\n";
+const NEW: &str = "Last-Modified: Mon, 02 Jan 2023 11:00:00 GMT\r\n";
+const LATER: &str = "Date: Tue, 03 Jan 2023 10:00:00 GMT\r\n";
+
+#[test]
+fn parts_of_two_files_are_not_put_together() {
+    let newer: Vec<u8> = body().iter().map(|byte| byte ^ 1).collect();
+    for (first, second, header) in [
+        ("ETag: \"v1\"\r\n".to_owned(), "ETag: \"v2\"\r\n", "ETag"),
+        ("ETag: \"v1\"\r\n".to_owned(), "", "ETag"),
+        (format!("ETag: \"v1\"\r\n{OLD}"), "ETag: \"v2\"\r\n", "ETag"),
+        (format!("{OLD}{LATER}"), NEW, "Last-Modified"),
+        (format!("{OLD}{LATER}"), "ETag: \"v2\"\r\n", "ETag"),
+    ] {
+        let bench = Bench::new();
+        let (expected, newer) = (newer.clone(), newer.clone());
+        let is_tag = first.starts_with("ETag");
+        bench.server.on("/a", move |_, nth| match nth {
+            0 => {
+                let mut acts = head("200 OK", &format!("{first}Content-Length: 100000\r\n"));
+                acts.push(Act::Send(body()[..40_000].to_vec()));
+                acts
+            }
+            1 => rest_of(&newer, second),
+            _ => good(&server::Seen::default(), &newer, "\"v2\""),
+        });
+        assert_eq!(bench.get("/a").unwrap(), expected, "{second}");
+        let seen = bench.server.seen();
+        let validator =
+            if is_tag { "\"v1\"" } else { &OLD["Last-Modified: ".len()..OLD.len() - 2] };
+        assert_eq!(seen[1].header("if-range"), Some(validator));
+        assert_eq!((seen.len(), seen[2].header("range")), (3, None), "{second}");
+        let events = bench.events.lock().unwrap();
+        let told = events.iter().any(|event| {
+            matches!(event, Event::Retry { problem, .. } if problem.contains("has changed")
+                && problem.contains(header))
+        });
+        assert!(told, "{second}: {events:?}");
+    }
+}
+
+/// A server need not repeat the modification time with a part.
+#[test]
+fn a_modification_time_is_enough_to_go_on() {
+    for repeated in [OLD, ""] {
+        let bench = Bench::new();
+        bench.server.on("/a", move |_, nth| match nth {
+            0 => {
+                let mut acts = head("200 OK", &format!("{OLD}{LATER}Content-Length: 100000\r\n"));
+                acts.push(Act::Send(body()[..40_000].to_vec()));
+                acts
+            }
+            _ => rest_of(&body(), repeated),
+        });
+        assert_eq!(bench.get("/a").unwrap(), body());
+        assert_eq!(bench.requests(), 2);
+    }
+}
+
+/// A file may change twice within the second of its modification time; a weak tag tells even less.
+#[test]
+fn a_weak_validator_is_not_gone_on_with() {
+    let now = OLD.replace("Last-Modified", "Date");
+    for weak in [format!("{OLD}{now}"), OLD.to_owned(), "ETag: W/\"v1\"\r\n".to_owned()] {
+        let bench = Bench::new();
+        bench.server.on("/a", move |_, nth| {
+            let mut acts = head("200 OK", &format!("{weak}Content-Length: 100000\r\n"));
+            acts.push(Act::Send(if nth == 0 { body()[..40_000].to_vec() } else { body() }));
+            acts
+        });
+        assert_eq!(bench.get("/a").unwrap(), body());
+        assert_eq!(bench.server.seen()[1].header("range"), None);
+    }
+}
+
 #[test]
 fn a_part_without_anything_to_tell_it_by_is_not_gone_on_with() {
     let bench = Bench::new();
@@ -176,7 +260,14 @@ fn a_part_without_anything_to_tell_it_by_is_not_gone_on_with() {
 
 #[test]
 fn another_range_than_the_one_asked_for_is_refused() {
-    for range in ["bytes 39999-99999/100000", "bytes 40000-99999/100001", "bytes oh dear", ""] {
+    for range in [
+        "bytes 39999-99999/100000",
+        "bytes 40000-99999/100001",
+        "bytes 40000-99998/100000",
+        "bytes 40000-18446744073709551615/*",
+        "bytes oh dear",
+        "",
+    ] {
         let bench = Bench::new();
         bench.server.on("/a", move |seen, nth| match nth {
             0 => truncated(&body(), 40_000, "\"v1\""),
@@ -332,6 +423,64 @@ fn more_than_was_announced_is_not_taken() {
 }
 
 #[test]
+fn a_file_above_the_limit_is_refused() {
+    let limits = Limits { download_bytes: 50_000, unannounced_bytes: 15, ..Limits::default() };
+    let bench = Bench::new();
+    let get = |path: &str| {
+        let error = bench.fetcher(Mode::Online).limits(limits).get(&bench.remote(path));
+        error.unwrap_err().to_string()
+    };
+    bench.server.file("/large", body());
+    assert!(get("/large").contains("the file there has 100000 bytes, 50000 are allowed"));
+    bench.server.on("/endless", |_, _| {
+        let mut acts = head("200 OK", "Transfer-Encoding: chunked\r\n");
+        acts.extend(vec![Act::Send(b"A\r\n0123456789\r\n".to_vec()); 1_000]);
+        acts
+    });
+    assert!(get("/endless").contains("more than the 15 bytes allowed came"));
+    let entry = Cache::at(bench.folder.path().join("cache")).entry(&bench.remote("/endless"));
+    assert!(!entry.part().exists());
+    // More than fits into 64 bits, together with what has come.
+    bench.server.on("/absurd", |_, nth| match nth {
+        0 => truncated(&body(), 40_000, "\"v1\""),
+        _ => {
+            let range = "ETag: \"v1\"\r\nContent-Range: bytes 40000-99999/*\r\n";
+            head("206 Partial Content", &format!("{range}Content-Length: {}\r\n", u64::MAX))
+        }
+    });
+    let error = bench.fetcher(Mode::Online).get(&bench.remote("/absurd")).unwrap_err();
+    assert!(error.to_string().contains("after 4 attempts"), "{error}");
+}
+
+#[test]
+fn a_token_is_not_sent_unencrypted() {
+    let bench = Bench::new();
+    let remote = Remote {
+        token: Some("secret".into()),
+        addresses: vec!["http://mirror.example/file".into()],
+        ..bench.remote("/a")
+    };
+    let error = bench.refused(&remote, "a token is not sent over an unencrypted connection");
+    assert_eq!(error.remedy(), Some(Remedy::EncryptOrDropToken));
+}
+
+#[test]
+fn unknown_files_over_http_are_warned_about() {
+    for (sha256, warned) in [(None, true), (Some("00".repeat(32)), false)] {
+        let bench = Bench::new();
+        let address = "http://me:secret@no-such-host.invalid/file";
+        let remote = Remote { sha256, ..Remote::at(address) };
+        let patience = Patience { retries: 0, ..HASTE };
+        let fetched = bench.fetcher(Mode::Online).patience(patience).get(&remote);
+        let error = fetched.unwrap_err().to_string();
+        let events = bench.events.lock().unwrap();
+        let warning = Event::Unprotected { address: "http://no-such-host.invalid/file".into() };
+        assert_eq!(events.contains(&warning), warned);
+        assert!(!format!("{error} {events:?} {remote:?}").contains("secret"));
+    }
+}
+
+#[test]
 fn what_is_not_there_is_not_asked_for_again_but_looked_for_elsewhere() {
     let bench = Bench::new();
     bench.server.file("/mirror", body());
@@ -396,7 +545,7 @@ fn errors_that_stay_are_reported_with_their_status() {
         let error = bench.refused(&bench.remote("/a"), words);
         assert_eq!(bench.requests(), requests, "{answer}");
         // What is gone, or makes no sense, needs no advice.
-        assert_eq!(error.hint().is_none(), ["410", "204"].contains(&words), "{answer}");
+        assert_eq!(error.remedy().is_none(), ["410", "204"].contains(&words), "{answer}");
     }
 }
 
@@ -495,7 +644,7 @@ fn what_was_trusted_once_must_stay_the_same() {
     fs::remove_file(&path).unwrap();
     bench.server.file("/a", "other");
     let error = bench.refused(&remote, "when first fetched");
-    assert!(error.hint().unwrap().contains("--refresh"));
+    assert_eq!(error.remedy(), Some(Remedy::TrustAnew));
     assert_eq!(bench.get_as(&remote, Mode::Refresh).unwrap(), b"other");
     assert_eq!(bench.get_as(&remote, Mode::Offline).unwrap(), b"other");
     // A known file is fetched anew only when asked to.
@@ -561,7 +710,7 @@ fn a_cache_that_cannot_be_written_is_named() {
     fs::write(bench.folder.path().join("cache"), "in the way").unwrap();
     let error = bench.get("/a").unwrap_err();
     assert!(matches!(error, FetchError::Cache { .. }), "{error}");
-    assert!(error.hint().unwrap().contains("TX_CACHE"));
+    assert_eq!(error.remedy(), Some(Remedy::OtherCache));
 }
 
 #[test]

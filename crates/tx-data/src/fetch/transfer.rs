@@ -5,7 +5,7 @@ use std::{
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom, Write},
     path::Path,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use sha2::Sha256;
@@ -17,9 +17,10 @@ use ureq::{
 };
 
 use super::{
-    Event, FetchError, Patience, Record, Remote,
+    Event, FetchError, Patience, Record, Remote, address,
     cache::{Entry, PartRecord, measure},
 };
+use crate::{remedy::Remedy, source::limits::Limits};
 
 /// Bytes read at once.
 const BUFFER: usize = 64 << 10;
@@ -36,7 +37,7 @@ pub(super) enum Failure {
         wait: Option<Duration>,
     },
     /// This address will not do.
-    Final { problem: String, hint: Option<&'static str> },
+    Final { problem: String, remedy: Option<Remedy> },
     /// No address will: the trouble is on this machine.
     Here(FetchError),
 }
@@ -52,7 +53,7 @@ fn passing(problem: impl Into<String>) -> Failure {
 }
 
 fn for_good(problem: impl Into<String>) -> Failure {
-    Failure::Final { problem: problem.into(), hint: None }
+    Failure::Final { problem: problem.into(), remedy: None }
 }
 
 /// What an attempt needs.
@@ -60,6 +61,7 @@ pub(super) struct Transfer<'a> {
     pub remote: &'a Remote,
     pub entry: &'a Entry,
     pub patience: &'a Patience,
+    pub limits: Limits,
     pub show: &'a (dyn Fn(Event) + Send + Sync),
     /// Whether another file than the one recorded is welcome.
     pub refresh: bool,
@@ -79,6 +81,12 @@ struct Offer {
 impl Transfer<'_> {
     /// Gets the file, or what is missing of it, checks it and puts it under its name.
     pub fn attempt(&self, address: &str) -> Result<Record, Failure> {
+        if self.remote.token.is_some() && !address::is_private(address) {
+            return Err(Failure::Final {
+                problem: "a token is not sent over an unencrypted connection".into(),
+                remedy: Some(Remedy::EncryptOrDropToken),
+            });
+        }
         let (begun, mut have) = self.entry.begun();
         let same = begun.address == address && begun.validator().is_some();
         if have > 0 && !same || begun.total.is_some_and(|total| have > total) {
@@ -109,7 +117,7 @@ impl Transfer<'_> {
             .accept_encoding("identity")
             .http_status_as_error(false)
             // Once safe, always safe.
-            .https_only(address.starts_with("https://"))
+            .https_only(is_https(address))
             .redirect_auth_headers(RedirectAuthHeaders::SameHost)
             .timeout_connect(Some(patience.connect))
             .timeout_recv_response(Some(patience.stall))
@@ -149,20 +157,31 @@ impl Transfer<'_> {
         };
         let length = response.body().content_length();
         let status = response.status();
+        let (etag, last_modified) = (text(header::ETAG), text(header::LAST_MODIFIED));
         let (start, total) = match status {
             StatusCode::OK => (0, length),
             StatusCode::PARTIAL_CONTENT => {
                 let range = text(header::CONTENT_RANGE);
-                let (start, total) = range.as_deref().and_then(content_range).unwrap_or((0, None));
-                let other = total.is_some() && begun.total.is_some() && total != begun.total;
-                if start != have || have == 0 || other {
+                let sent = range.as_deref().and_then(ContentRange::parse);
+                let sent = sent.filter(|sent| {
+                    have > 0
+                        && sent.start == have
+                        && length.is_none_or(|length| length == sent.length)
+                        && sent.total.zip(begun.total).is_none_or(|(now, then)| now == then)
+                });
+                let Some(sent) = sent else {
                     self.entry.discard()?;
                     let range = range.unwrap_or_else(|| "nothing".into());
                     return Err(passing(format!(
                         "the server sends `{range}`, asked for what follows byte {have}"
                     )));
+                };
+                // `If-Range` should have made the server send the whole new file.
+                if let Some(change) = begun.change(etag.as_deref(), last_modified.as_deref()) {
+                    self.entry.discard()?;
+                    return Err(passing(format!("the file has changed meanwhile: {change}")));
                 }
-                (start, total.or(length.map(|length| have + length)))
+                (have, sent.total.or(have.checked_add(sent.length)))
             }
             StatusCode::RANGE_NOT_SATISFIABLE => {
                 self.entry.discard()?;
@@ -175,6 +194,10 @@ impl Transfer<'_> {
         {
             return Err(for_good(format!("the file there has {total} bytes, expected {size}")));
         }
+        let most = self.most(total);
+        if let Some(total) = total.filter(|&total| total > most) {
+            return Err(for_good(format!("the file there has {total} bytes, {most} are allowed")));
+        }
         let delimited = length.is_some() || text(header::TRANSFER_ENCODING).is_some();
         let known = self.remote.size.is_some() || self.remote.sha256.is_some();
         if !delimited && !known {
@@ -185,12 +208,23 @@ impl Transfer<'_> {
         let is_page = text(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/html"));
         let record = PartRecord {
             address: address.into(),
-            etag: text(header::ETAG),
-            last_modified: text(header::LAST_MODIFIED),
+            etag,
+            last_modified,
+            date: text(header::DATE),
             total,
             next: text(header::LINK).as_deref().and_then(next_page),
         };
+        // A later part need not repeat what the first one said of the file.
+        let record = if start > 0 { PartRecord { total, ..begun.clone() } } else { record };
         Ok(Offer { start, total, delimited, record, is_page })
+    }
+
+    /// Most bytes to take of a file of which the server announces `total`.
+    fn most(&self, total: Option<u64>) -> u64 {
+        match total.or(self.remote.size) {
+            Some(_) => self.limits.download_bytes,
+            None => self.limits.download_bytes.min(self.limits.unannounced_bytes),
+        }
     }
 
     /// Writes what comes behind what is there.
@@ -209,7 +243,8 @@ impl Transfer<'_> {
             have: offer.start,
             total: offer.total.or(self.remote.size),
         });
-        let most = offer.total.or(self.remote.size);
+        let announced = offer.total.or(self.remote.size);
+        let most = announced.unwrap_or_else(|| self.most(None));
         let mut reader = response.into_body().into_reader();
         let mut buffer = vec![0; BUFFER];
         let mut have = offer.start;
@@ -231,11 +266,10 @@ impl Transfer<'_> {
                 break;
             }
             have += read as u64;
-            if let Some(most) = most
-                && have > most
-            {
+            if have > most {
                 self.entry.discard()?;
-                return Err(for_good(format!("more than the {most} bytes expected came")));
+                let limit = if announced.is_some() { "expected" } else { "allowed" };
+                return Err(for_good(format!("more than the {most} bytes {limit} came")));
             }
             file.write_all(&buffer[..read]).map_err(cannot)?;
             if reported.elapsed() > REPORT {
@@ -252,9 +286,9 @@ impl Transfer<'_> {
             }
         }
         (self.show)(Event::Bytes(have));
-        match most {
-            Some(most) if have < most => {
-                Err(passing(format!("the connection ended after {have} of {most} bytes")))
+        match announced {
+            Some(all) if have < all => {
+                Err(passing(format!("the connection ended after {have} of {all} bytes")))
             }
             _ => Ok(()),
         }
@@ -297,10 +331,7 @@ impl Transfer<'_> {
         {
             return refuse(Failure::Final {
                 problem: format!("SHA-256 {sha256}, but {before} when first fetched"),
-                hint: Some(
-                    "the file has changed where it comes from; `train fetch --refresh` trusts it \
-                     anew",
-                ),
+                remedy: Some(Remedy::TrustAnew),
             });
         }
         let record = Record {
@@ -316,10 +347,15 @@ impl Transfer<'_> {
     }
 }
 
+/// Whether an address asks for an encrypted connection; schemes have no case.
+fn is_https(address: &str) -> bool {
+    address.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+}
+
 /// Whom to trust with `https`: the certificates in `SSL_CERT_FILE`, or else Mozilla's.
 fn roots(address: &str) -> Result<RootCerts, Failure> {
     let named = env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty());
-    let Some(path) = named.filter(|_| address.starts_with("https://")) else {
+    let Some(path) = named.filter(|_| is_https(address)) else {
         return Ok(RootCerts::WebPki);
     };
     let unusable = |problem: String| {
@@ -344,24 +380,44 @@ fn refusal(status: StatusCode, retry_after: Option<String>, remote: &Remote) -> 
     let problem = format!("the server answers {status}");
     let passing = matches!(status.as_u16(), 408 | 425 | 429) || status.is_server_error();
     if passing {
-        let seconds = retry_after.and_then(|text| text.trim().parse().ok());
-        return Failure::Passing { problem, wait: seconds.map(Duration::from_secs) };
+        let wait = retry_after.and_then(|text| wait_of(text.trim(), SystemTime::now()));
+        return Failure::Passing { problem, wait };
     }
-    let hint = match status.as_u16() {
-        401 | 403 if remote.token.is_none() => {
-            Some("if this needs an account, put its token into `HF_TOKEN`")
-        }
-        401 | 403 => Some("the token in `HF_TOKEN` does not open this"),
+    let remedy = match status.as_u16() {
+        401 | 403 if remote.token.is_none() => Some(Remedy::GiveToken),
+        401 | 403 => Some(Remedy::OtherToken),
         _ => None,
     };
-    Failure::Final { problem, hint }
+    Failure::Final { problem, remedy }
 }
 
-/// `bytes 100-199/200`: where it starts, and how much there is in all.
-fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
-    let (range, total) = text.trim().strip_prefix("bytes ")?.split_once('/')?;
-    let (start, _) = range.split_once('-')?;
-    Some((start.trim().parse().ok()?, total.trim().parse().ok()))
+/// `Retry-After`: seconds, or a date.
+fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
+    let until = || httpdate::parse_http_date(text).ok();
+    let seconds = text.parse().ok().map(Duration::from_secs);
+    seconds.or_else(|| until().map(|date| date.duration_since(now).unwrap_or_default()))
+}
+
+/// `bytes 100-199/200`: a part of a file.
+#[derive(Debug, PartialEq, Eq)]
+struct ContentRange {
+    start: u64,
+    length: u64,
+    /// Bytes of the whole file, if the server says.
+    total: Option<u64>,
+}
+
+impl ContentRange {
+    fn parse(text: &str) -> Option<Self> {
+        let (range, total) = text.trim().strip_prefix("bytes ")?.split_once('/')?;
+        let (start, last) = range.split_once('-')?;
+        let (start, last): (u64, u64) = (start.trim().parse().ok()?, last.trim().parse().ok()?);
+        let total = match total.trim() {
+            "*" => None,
+            total => Some(total.parse().ok().filter(|&total| last < total)?),
+        };
+        Some(Self { start, length: last.checked_sub(start)?.checked_add(1)?, total })
+    }
 }
 
 /// The address of `<…>; rel="next"`.
@@ -378,4 +434,29 @@ fn begins_as_page(path: &Path) -> bool {
     let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut head));
     let head = String::from_utf8_lossy(&head).trim_start().to_lowercase();
     read.is_ok() && (head.starts_with("<!doctype html") || head.starts_with("<html"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of RFC 9110, sections 14.4 and 10.2.3.
+    #[test]
+    fn ranges_and_waits_are_read() {
+        let part = |start, length, total| Some(ContentRange { start, length, total });
+        assert_eq!(ContentRange::parse("bytes 42-1233/1234"), part(42, 1_192, Some(1_234)));
+        assert_eq!(ContentRange::parse("bytes 42-1233/*"), part(42, 1_192, None));
+        for none in
+            ["bytes */1234", "bytes 5-4/10", "bytes 5-10/10", "bytes 0-18446744073709551615/*"]
+        {
+            assert_eq!(ContentRange::parse(none), None, "{none}");
+        }
+
+        let date = "Fri, 31 Dec 1999 23:59:59 GMT";
+        let now = httpdate::parse_http_date("Fri, 31 Dec 1999 23:58:00 GMT").unwrap();
+        assert_eq!(wait_of("120", now), Some(Duration::from_secs(120)));
+        assert_eq!(wait_of(date, now), Some(Duration::from_secs(119)));
+        assert_eq!(wait_of(date, now + Duration::from_secs(300)), Some(Duration::ZERO));
+        assert_eq!(wait_of("soon", now), None);
+    }
 }

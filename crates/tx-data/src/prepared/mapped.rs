@@ -28,6 +28,7 @@ impl MappedPairs {
         id_bytes: usize,
         pairs: usize,
         total: u64,
+        vocabularies: [usize; 2],
     ) -> Result<Self, DataError> {
         let problem = |path: &Path, problem| DataError::Prepared { path: path.into(), problem };
         if !matches!(id_bytes, 2 | 4) {
@@ -43,7 +44,48 @@ impl MappedPairs {
             let bytes = mapped.ids.len();
             return Err(problem(ids, format!("{bytes} bytes do not fit {total} ids")));
         }
+        mapped.check_index(total).map_err(|text| problem(index, text))?;
+        mapped.check_ids(vocabularies).map_err(|text| problem(ids, text))?;
         Ok(mapped)
+    }
+
+    /// Refuses an index in which pairs overlap, leave ids out or end elsewhere than the ids.
+    fn check_index(&self, total: u64) -> Result<(), String> {
+        let mut end_before = 0;
+        for pair in 0..self.pairs {
+            let (start, source) = self.entry(pair);
+            let (end, _) = self.entry(pair + 1);
+            if start != end_before || start.checked_add(source as u64).is_none_or(|s| s > end) {
+                return Err(format!("pair {pair} has {source} source ids in {start}..{end}"));
+            }
+            end_before = end;
+        }
+        match end_before == total {
+            true => Ok(()),
+            false => Err(format!("the pairs have {end_before} ids, expected {total}")),
+        }
+    }
+
+    /// Refuses ids that a vocabulary does not have.
+    fn check_ids(&self, vocabularies: [usize; 2]) -> Result<(), String> {
+        let largest = match self.id_bytes {
+            2 => self.ids.as_chunks().0.iter().map(|&id| u16::from_le_bytes(id).into()).max(),
+            _ => self.ids.as_chunks().0.iter().map(|&id| u32::from_le_bytes(id)).max(),
+        };
+        let fits = |id: u32, size: usize| (id as usize) < size;
+        if largest.is_none_or(|id| vocabularies.iter().all(|&size| fits(id, size))) {
+            return Ok(());
+        }
+        // What is too large for one side may be of the other.
+        for index in 0..self.pairs {
+            let EncodedPair { source, target } = self.pair(index);
+            for (ids, size) in [source, target].iter().zip(vocabularies) {
+                if let Some(id) = ids.iter().find(|&&id| !fits(id, size)) {
+                    return Err(format!("pair {index} has id {id} of a vocabulary of {size}"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Number of pairs.
@@ -85,12 +127,17 @@ impl MappedPairs {
         let [source, target] = self.lengths(index);
         let start = self.entry(index).0 as usize;
         let read = |from: usize, count: usize| {
-            let bytes = from * self.id_bytes..(from + count) * self.id_bytes;
+            // Nothing, instead of a panic, if the files have changed since they were checked.
+            let byte = |id: usize| id.saturating_mul(self.id_bytes);
+            let bytes = byte(from)..byte(from.saturating_add(count));
             let bytes = self.ids.get(bytes).unwrap_or_default();
             let number = |id: &[u8]| id.iter().rev().fold(0, |n, &byte| n << 8 | u32::from(byte));
             bytes.chunks_exact(self.id_bytes).map(number).collect()
         };
-        EncodedPair { source: read(start, source), target: read(start + source, target) }
+        EncodedPair {
+            source: read(start, source),
+            target: read(start.saturating_add(source), target),
+        }
     }
 }
 

@@ -105,8 +105,19 @@ pub fn prepare(
     };
     fs::create_dir_all(&partial.0).map_err(write(&partial.0))?;
     Writer { how, folder: &partial.0, say }.run(pairs)?;
+    sync_folder(&partial.0).map_err(write(&partial.0))?;
     fs::rename(&partial.0, folder).map_err(write(folder))?;
+    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
+    sync_folder(above.unwrap_or(Path::new("."))).map_err(write(folder))?;
     PreparedCorpus::open(folder)
+}
+
+/// Brings the names in a folder to disk. Only Unix opens folders as files.
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    match cfg!(unix) {
+        true => File::open(folder)?.sync_all(),
+        false => Ok(()),
+    }
 }
 
 /// A folder under way: deleted if it does not get its name.
@@ -174,9 +185,7 @@ impl Writer<'_> {
         for (name, tokenizer) in
             [(SOURCE_TOKENIZER, &tokenizers.source), (TARGET_TOKENIZER, &tokenizers.target)]
         {
-            let path = self.folder.join(name);
-            fs::write(&path, tokenizer.to_json()?)
-                .map_err(|source| DataError::Write { path, source })?;
+            Output::whole(self.folder.join(name), Ok(tokenizer.to_json()?.into_bytes()))?;
         }
 
         let mut validation = Output::create(self.folder.join(VALIDATION))?;
@@ -273,11 +282,8 @@ impl Writer<'_> {
             let hash = FileHash::of(&path).map_err(|source| DataError::Read { path, source })?;
             record.files.insert(name.into(), hash);
         }
-        let path = self.folder.join(CORPUS);
-        serde_json::to_vec_pretty(&record)
-            .map_err(std::io::Error::other)
-            .and_then(|json| fs::write(&path, json))
-            .map_err(|source| DataError::Write { path, source })
+        let json = serde_json::to_vec_pretty(&record).map_err(std::io::Error::other);
+        Output::whole(self.folder.join(CORPUS), json)
     }
 }
 
@@ -333,6 +339,13 @@ impl Output {
             Ok(file) => Ok(Self { path, file: BufWriter::with_capacity(1 << 18, file) }),
             Err(source) => Err(DataError::Write { path, source }),
         }
+    }
+
+    /// Writes a file at once.
+    fn whole(path: PathBuf, bytes: std::io::Result<Vec<u8>>) -> Result<(), DataError> {
+        let mut output = Self::create(path)?;
+        output.write(bytes)?;
+        output.finish()
     }
 
     fn write(&mut self, bytes: std::io::Result<Vec<u8>>) -> Result<(), DataError> {

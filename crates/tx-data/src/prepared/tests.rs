@@ -211,6 +211,46 @@ fn a_newer_format_is_refused_as_such() {
     assert!(error.ends_with("it has format 2; this build reads format 1"), "{error}");
 }
 
+/// A folder whose hashes are right, but whose index or ids are not those of any corpus.
+#[test]
+fn a_crafted_index_or_id_is_refused() {
+    let entry =
+        |start: u64, source: u32| [&start.to_le_bytes()[..], &source.to_le_bytes()].concat();
+    let crafted = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut record: CorpusRecord = serde_json::from_slice(&files()[CORPUS]).unwrap();
+        for (file, bytes) in files() {
+            let mut bytes = bytes.clone();
+            if file == name {
+                change(&mut bytes);
+            }
+            fs::write(folder.path().join(file), bytes).unwrap();
+        }
+        let hash = FileHash::of(&folder.path().join(name)).unwrap();
+        record.files.insert(name.into(), hash);
+        fs::write(folder.path().join(CORPUS), serde_json::to_vec(&record).unwrap()).unwrap();
+        let corpus = PreparedCorpus::open(folder.path()).unwrap();
+        corpus.training().map(|pairs| pairs.len()).map_err(|error| error.to_string())
+    };
+    assert!(crafted(INDEX, &|_| {}).unwrap() > 300);
+    for (place, start, source) in
+        [(0, 1, 0), (5, u64::MAX, 1), (5, u64::MAX / 2, u32::MAX), (5, 0, 0), (6, 60, u32::MAX)]
+    {
+        let error = crafted(INDEX, &|index| {
+            index[place * 12..][..12].copy_from_slice(&entry(start, source));
+        });
+        let error = error.unwrap_err();
+        assert!(error.contains("train.index") && error.contains(" source ids in "), "{error}");
+    }
+    let error = crafted(INDEX, &|index| {
+        let end = index.len() - 12;
+        index[end..].copy_from_slice(&entry(1 << 40, 0));
+    });
+    assert!(error.unwrap_err().contains("ids, expected"));
+    let error = crafted(IDS, &|ids| ids[7] = 0xff).unwrap_err();
+    assert!(error.contains("train.ids") && error.contains(" of a vocabulary of "), "{error}");
+}
+
 /// A folder made once, as bytes by name.
 fn files() -> &'static HashMap<String, Vec<u8>> {
     static FILES: std::sync::OnceLock<HashMap<String, Vec<u8>>> = std::sync::OnceLock::new();

@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use crate::remedy::Remedy;
+
 /// Where in a file something was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -26,12 +28,12 @@ impl Place {
 
     /// An error here.
     pub fn malformed(self, problem: impl Into<String>) -> SourceError {
-        SourceError::Malformed { place: self, problem: problem.into(), hint: None }
+        SourceError::Malformed { place: self, problem: problem.into(), remedy: None }
     }
 
     /// An error here, and what to try.
-    pub fn malformed_try(self, problem: impl Into<String>, hint: &'static str) -> SourceError {
-        SourceError::Malformed { place: self, problem: problem.into(), hint: Some(hint) }
+    pub fn malformed_try(self, problem: impl Into<String>, remedy: Remedy) -> SourceError {
+        SourceError::Malformed { place: self, problem: problem.into(), remedy: Some(remedy) }
     }
 
     /// What the system, or a decoder, said when this was read.
@@ -82,15 +84,15 @@ pub enum SourceError {
         /// What was found and what was expected.
         problem: String,
         /// What to try.
-        hint: Option<&'static str>,
+        remedy: Option<Remedy>,
     },
 }
 
 impl SourceError {
     /// The next thing to try, if one is known.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Malformed { hint, .. } => *hint,
+            Self::Malformed { remedy, .. } => *remedy,
             Self::Read { .. } => None,
         }
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How pairs, or sentences, are written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Format {
     /// A sentence a line; each side has a file.
     Text,

@@ -10,40 +10,15 @@ use std::{
 use flate2::{Crc, read::DeflateDecoder, read::MultiGzDecoder};
 use tempfile::TempPath;
 
-use super::error::{Place, SourceError};
+pub use super::limits::Limits;
+
+use super::{
+    error::{Place, SourceError},
+    limits::bomb,
+};
 
 /// How much of a file is looked at to tell what it is.
 const HEAD_BYTES: usize = 64 << 10;
-
-/// Below this, nothing is a bomb.
-const HARMLESS_BYTES: u64 = 64 << 20;
-
-/// What a file may ask of the machine. Real text stays far below; hostile files do not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Most bytes that a compressed file or member may expand to.
-    pub expanded_bytes: u64,
-    /// Most bytes out for each byte in, once more than 64 MiB came out. Text reaches some 30;
-    /// bombs 1,000 and more.
-    pub ratio: u64,
-    /// Most members of an archive.
-    pub members: usize,
-    /// Longest line, row or translation unit in bytes.
-    pub record_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { expanded_bytes: 256 << 30, ratio: 250, members: 100_000, record_bytes: 16 << 20 }
-    }
-}
-
-impl Limits {
-    /// Most bytes that `packed` bytes may expand to.
-    pub(super) fn expanded(&self, packed: u64) -> u64 {
-        self.expanded_bytes.min(HARMLESS_BYTES.max(packed.saturating_mul(self.ratio)))
-    }
-}
 
 /// A file that can be read from the start as often as needed.
 ///
@@ -136,7 +111,7 @@ impl Blob {
     }
 
     /// All bytes, unpacked.
-    pub fn open(&self) -> Result<Box<dyn Read>, SourceError> {
+    pub fn open(&self) -> Result<Box<dyn Read + Send>, SourceError> {
         self.unpacked().map_err(|error| self.place().unreadable(error))
     }
 
@@ -147,10 +122,10 @@ impl Blob {
     }
 
     /// Lines of UTF-8; a byte order mark is dropped, and UTF-16 with one is converted.
-    pub fn text(&self) -> Result<Box<dyn BufRead>, SourceError> {
+    pub fn text(&self) -> Result<Box<dyn BufRead + Send>, SourceError> {
         let open = || {
             let (head, reader) = peek(self.unpacked()?, 3)?;
-            let reader: Box<dyn Read> = match head.as_slice() {
+            let reader: Box<dyn Read + Send> = match head.as_slice() {
                 [0xef, 0xbb, 0xbf] => {
                     let mut reader = reader;
                     reader.read_exact(&mut [0; 3])?;
@@ -160,7 +135,7 @@ impl Blob {
                 [0xfe, 0xff, ..] => Box::new(Utf16::new(reader, u16::from_be_bytes)),
                 _ => Box::new(reader),
             };
-            Ok(Box::new(BufReader::with_capacity(HEAD_BYTES, reader)) as Box<dyn BufRead>)
+            Ok(Box::new(BufReader::with_capacity(HEAD_BYTES, reader)) as Box<dyn BufRead + Send>)
         };
         open().map_err(|error| self.place().unreadable(error))
     }
@@ -181,16 +156,16 @@ impl Blob {
         open().map_err(|error| self.place().unreadable(error))
     }
 
-    fn unpacked(&self) -> io::Result<Box<dyn Read>> {
+    fn unpacked(&self) -> io::Result<Box<dyn Read + Send>> {
         let mut file = self.input.file()?;
-        let (raw, packed): (Box<dyn Read>, u64) = match self.part {
+        let (raw, packed): (Box<dyn Read + Send>, u64) = match self.part {
             Part::Whole => {
                 let packed = file.metadata()?.len();
                 (Box::new(file), packed)
             }
             Part::Tar { start, len } => {
                 let packed = file.metadata()?.len();
-                let whole: Box<dyn Read> = if packing(&peek(&mut file, 8)?.0)?.is_some() {
+                let whole: Box<dyn Read + Send> = if packing(&peek(&mut file, 8)?.0)?.is_some() {
                     file.rewind()?;
                     let mut whole = unpack(Box::new(file), packed, &self.limits)?;
                     skip(&mut whole, start)?;
@@ -204,7 +179,7 @@ impl Blob {
             Part::Zip { start, packed, len, crc, method } => {
                 file.seek(SeekFrom::Start(start))?;
                 let raw = BufReader::new(file.take(packed));
-                let reader: Box<dyn Read> = match method {
+                let reader: Box<dyn Read + Send> = match method {
                     Method::Stored => Box::new(raw),
                     Method::Deflated => Box::new(DeflateDecoder::new(raw)),
                     Method::Zstd => Box::new(zstd::Decoder::with_buffer(raw)?),
@@ -221,9 +196,13 @@ impl Blob {
 }
 
 /// Opens a gzip or zstd stream, if it is one.
-fn unpack(raw: Box<dyn Read>, packed: u64, limits: &Limits) -> io::Result<Box<dyn Read>> {
+fn unpack(
+    raw: Box<dyn Read + Send>,
+    packed: u64,
+    limits: &Limits,
+) -> io::Result<Box<dyn Read + Send>> {
     let (head, reader) = peek(raw, 8)?;
-    let reader: Box<dyn Read> = match packing(&head)? {
+    let reader: Box<dyn Read + Send> = match packing(&head)? {
         None => return Ok(Box::new(reader)),
         // Several gzip members one after the other are one file, as `cat a.gz b.gz` makes them.
         Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(reader)),
@@ -266,11 +245,6 @@ fn peek<R: Read>(mut reader: R, len: usize) -> io::Result<(Vec<u8>, impl Read + 
 fn skip(reader: &mut dyn Read, len: u64) -> io::Result<()> {
     let skipped = io::copy(&mut reader.take(len), &mut io::sink())?;
     if skipped < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
-}
-
-fn bomb(limit: u64) -> io::Error {
-    let text = format!("it expands to more than {limit} bytes: this may be a decompression bomb");
-    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// Refuses to expand without end.

@@ -8,7 +8,7 @@ use super::{columns::Columns, error::Place, local::Lines, read::Pairs};
 use crate::{error::DataError, pair::SentencePair};
 
 /// Reads a JSON object a line; empty lines are passed over.
-pub(super) fn json_lines(text: Box<dyn BufRead>, place: Place, columns: &Columns) -> Pairs {
+pub(super) fn json_lines(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns) -> Pairs {
     let columns = columns.clone();
     let mut sides: Option<[String; 2]> = None;
     let mut number = 0;

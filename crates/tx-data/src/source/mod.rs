@@ -4,6 +4,7 @@
 //! `sources`, `read` reads any format, packed or not, and `named` knows corpora by name.
 
 pub mod generated;
+pub mod limits;
 pub mod local;
 pub mod phrasebook;
 

@@ -1,17 +1,16 @@
 //! Pairs from Parquet: a struct column such as `translation { en, it }`, or two text columns.
 //!
-//! Only the two columns that are needed are read, a thousand rows at a time. The library that reads
-//! them may panic on hostile files; a panic here is an error like any other. What pages claim to
-//! hold is checked first.
+//! Only the two columns that are needed are read, a thousand rows at a time. What pages claim to hold
+//! is checked first. The library that reads them may still panic on hostile files. Such a panic
+//! becomes an error here; the panic hook of the process reports it before that. In a program built
+//! with `panic = "abort"` it ends the program.
 
 mod page_header;
 
 use std::{
-    cell::Cell,
     fs::File,
     io::{self, BufReader, Read},
-    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
-    sync::Once,
+    panic::{AssertUnwindSafe, catch_unwind},
 };
 
 use bytes::Bytes;
@@ -64,28 +63,12 @@ pub(super) fn parquet(
     })))
 }
 
-thread_local! {
-    /// Whether a panic of this thread will become an error, and so need not be told.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Makes a panic in `work` an error, and keeps it from standard error.
+/// Makes a panic in `work` an error.
 fn guarded<T>(
     place: &Place,
     work: impl FnOnce() -> Result<T, SourceError>,
 ) -> Result<T, SourceError> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let others = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
-                others(panic);
-            }
-        }));
-    });
-    GUARDED.set(true);
     let result = catch_unwind(AssertUnwindSafe(work));
-    GUARDED.set(false);
     result.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();

@@ -18,10 +18,10 @@ use super::{
     local::Lines,
     parquet, table, tmx,
 };
-use crate::{error::DataError, pair::SentencePair};
+use crate::{error::DataError, pair::SentencePair, remedy::Remedy};
 
 /// Pairs, one at a time; nothing comes after an error.
-pub type Pairs = Box<dyn Iterator<Item = Result<SentencePair, DataError>>>;
+pub type Pairs = Box<dyn Iterator<Item = Result<SentencePair, DataError>> + Send>;
 
 /// Most members that an error lists.
 const LISTED_MEMBERS: usize = 20;
@@ -215,11 +215,9 @@ fn which(input: &Input, members: &[Blob], problem: &str) -> SourceError {
         listed.push("…");
     }
     let listed = if listed.is_empty() { "none".into() } else { listed.join(", ") };
-    Blob::whole(input.clone(), Limits::default()).place().malformed_try(
-        format!("{problem}; members: {listed}"),
-        "name one as `archive!member`; with `data.source_language` and `data.target_language`, \
-         `archive!stem` means `stem.SOURCE` and `stem.TARGET`",
-    )
+    Blob::whole(input.clone(), Limits::default())
+        .place()
+        .malformed_try(format!("{problem}; members: {listed}"), Remedy::NameMember)
 }
 
 fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
@@ -231,13 +229,8 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
     }
     let format = match options.format {
         Some(format) => format,
-        None => Format::of_pairs(&head).map_err(|problem| {
-            place.clone().malformed_try(
-                problem,
-                "both sides are read from tsv, csv, jsonl, parquet or tmx; `data.format` says \
-                 which, if it is told wrongly",
-            )
-        })?,
+        None => Format::of_pairs(&head)
+            .map_err(|problem| place.clone().malformed_try(problem, Remedy::NameFormat))?,
     };
     let (columns, longest) = (&options.columns, options.limits.record_bytes);
     Ok(match format {
@@ -248,10 +241,7 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
         Format::Tmx => tmx::tmx(blob.text()?, place, columns, longest)?,
         Format::Text | Format::Sgm => {
             return Err(place
-                .malformed_try(
-                    "one side alone is in such a file",
-                    "give a file for each side, with `--source` and `--target`",
-                )
+                .malformed_try("one side alone is in such a file", Remedy::GiveFilePerSide)
                 .into());
         }
     })
@@ -259,9 +249,8 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
 
 fn refuse_nested(head: &[u8], blob: &Blob) -> Result<(), SourceError> {
     if blob.member.is_some() && archive::is_archive(head) {
-        return Err(blob
-            .place()
-            .malformed_try("this is an archive inside an archive", "unpack the outer one first"));
+        let remedy = Remedy::Advice("unpack the outer one first");
+        return Err(blob.place().malformed_try("this is an archive inside an archive", remedy));
     }
     Ok(())
 }
@@ -298,7 +287,7 @@ fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<P
 }
 
 /// The sentences of one side.
-type Sentences = Box<dyn Iterator<Item = Result<String, DataError>>>;
+type Sentences = Box<dyn Iterator<Item = Result<String, DataError>> + Send>;
 
 fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
     let place = blob.place();
@@ -309,10 +298,8 @@ fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
     }
     let format = match options.format {
         Some(format) => format,
-        None => Format::of_side(&head).map_err(|problem| {
-            let hint = "a file that holds both sides is given with `--file`";
-            place.clone().malformed_try(problem, hint)
-        })?,
+        None => Format::of_side(&head)
+            .map_err(|problem| place.clone().malformed_try(problem, Remedy::GiveFileOfBothSides))?,
     };
     let lines = Lines::new(blob.text()?, place.name());
     match format {
@@ -323,8 +310,7 @@ fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
         Format::Text => Ok(Box::new(lines)),
         _ => {
             let problem = "each side has a file: expected the format `text` or `sgm`";
-            let hint = "a file that holds both sides is given with `--file`";
-            Err(place.malformed_try(problem, hint).into())
+            Err(place.malformed_try(problem, Remedy::GiveFileOfBothSides).into())
         }
     }
 }

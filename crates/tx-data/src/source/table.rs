@@ -10,10 +10,14 @@ use super::{
     local::Lines,
     read::Pairs,
 };
-use crate::{error::DataError, pair::SentencePair};
+use crate::{
+    error::{CONVERT, DataError},
+    pair::SentencePair,
+    remedy::Remedy,
+};
 
 /// Reads tab-separated columns. Quotes mean themselves; further columns are left alone.
-pub(super) fn tsv(text: Box<dyn BufRead>, place: Place, columns: &Columns) -> Pairs {
+pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns) -> Pairs {
     let columns = columns.clone();
     let mut sides = None;
     let mut number = 0;
@@ -30,7 +34,7 @@ pub(super) fn tsv(text: Box<dyn BufRead>, place: Place, columns: &Columns) -> Pa
 
 /// Reads the columns of a CSV file; the separator is told by the first line.
 pub(super) fn csv(
-    text: Box<dyn BufRead>,
+    text: Box<dyn BufRead + Send>,
     place: Place,
     columns: &Columns,
     record_bytes: usize,
@@ -86,7 +90,7 @@ fn failure(error: csv::Error, here: Place) -> SourceError {
             let here = pos.map_or(here.clone(), |pos| here.line(record_line(pos.line())));
             here.malformed_try(
                 format!("column {} is not valid UTF-8", err.field() + 1),
-                "convert the file first, for example with `iconv -f latin1 -t utf-8`",
+                Remedy::Advice(CONVERT),
             )
         }
         other => here.malformed(format!("{other:?}")),
@@ -122,9 +126,7 @@ fn pair(
         _ => {
             let (found, expected) = (cells.len(), source.max(target) + 1);
             let problem = format!("{found} {unit}, expected at least {expected}");
-            let hint = "source and target are the first two columns unless \
-                        `data.source_column` and `data.target_column` say otherwise";
-            Err(here().malformed_try(problem, hint).into())
+            Err(here().malformed_try(problem, Remedy::NameColumns).into())
         }
     })
 }

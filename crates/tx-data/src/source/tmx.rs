@@ -20,14 +20,14 @@ use super::{
     language::fit,
     read::Pairs,
 };
-use crate::pair::SentencePair;
+use crate::{pair::SentencePair, remedy::Remedy};
 
 /// Most languages that an error lists.
 const LISTED_LANGUAGES: usize = 30;
 
 /// Reads the units that have both languages.
 pub(super) fn tmx(
-    text: Box<dyn BufRead>,
+    text: Box<dyn BufRead + Send>,
     place: Place,
     columns: &Columns,
     record_bytes: usize,
@@ -38,10 +38,8 @@ pub(super) fn tmx(
     let source = side(&columns.source, &columns.source_language);
     let target = side(&columns.target, &columns.target_language);
     let (Some(source), Some(target)) = (source, target) else {
-        return Err(place.malformed_try(
-            "a TMX file needs the languages of both sides",
-            "set `data.source_language` and `data.target_language`, such as \"en\" and \"it\"",
-        ));
+        let problem = "a TMX file needs the languages of both sides";
+        return Err(place.malformed_try(problem, Remedy::NameLanguages));
     };
     let rationed = Counted { inner: text, left: record_bytes, ration: record_bytes, lines: 0 };
     let mut reader = Reader::from_reader(rationed);
@@ -181,7 +179,7 @@ impl Units {
         let seen = if seen.is_empty() { "none".into() } else { seen.join(", ") };
         self.place.clone().malformed_try(
             format!("no unit has both {source} and {target}; languages found: {seen}"),
-            "set `data.source_language` and `data.target_language` to two of these",
+            Remedy::NameLanguages,
         )
     }
 }
@@ -236,7 +234,7 @@ fn language(start: &BytesStart<'_>) -> Option<String> {
 
 /// Counts lines, and ends with an error when one unit takes more than its ration.
 struct Counted {
-    inner: Box<dyn BufRead>,
+    inner: Box<dyn BufRead + Send>,
     left: usize,
     ration: usize,
     lines: u64,

@@ -5,12 +5,15 @@
 //! anew: the special tokens first, all others after them in their order. What text becomes which
 //! pieces stays as it is.
 
-use std::{collections::HashSet, fs, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
 
 use serde_json::{Map, Value, json};
 use tokenizers::Tokenizer as Inner;
 
-use super::{build::apart, charsmap, sentencepiece};
+use super::{build::apart, check, sentencepiece};
 use crate::{
     error::DataError,
     special::{SPECIAL_TOKENS, UNK},
@@ -34,7 +37,8 @@ const PROBES: [&str; 4] = ["a", "Hello, world! 123", "¿Qué? Привет, 東�
 ///
 /// When the file cannot be read, or holds no tokenizer that tx can use.
 pub(super) fn open(path: &Path) -> Result<Inner, DataError> {
-    let bytes = fs::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+    let bytes =
+        check::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
     imported(&bytes).map_err(|problem| DataError::TokenizerFile { path: path.into(), problem })
 }
 
@@ -42,16 +46,14 @@ fn imported(bytes: &[u8]) -> Result<Inner, String> {
     let is_json = bytes.trim_ascii_start().starts_with(b"{");
     let json = match is_json {
         true => {
-            let json: Value =
-                serde_json::from_slice(bytes).map_err(|error| format!("not readable: {error}"))?;
             // In one form, whatever version wrote it.
-            let inner = readable(&json)?;
-            let text = inner.to_string(false).map_err(|error| error.to_string())?;
+            let text = check::open(bytes)?.to_string(false).map_err(|error| error.to_string())?;
             serde_json::from_str(&text).map_err(|error| error.to_string())?
         }
         false => sentencepiece::to_json(bytes)?,
     };
-    let inner = readable(&with_our_ids(json)?)?;
+    let inner = check::open(with_our_ids(json)?.to_string().as_bytes())?;
+    check::ids(&inner)?;
     for text in PROBES {
         let ids = inner
             .encode_fast(text, false)
@@ -61,53 +63,6 @@ fn imported(bytes: &[u8]) -> Result<Inner, String> {
             .map_err(|error| format!("it cannot put `{text}` together again: {error}"))?;
     }
     Ok(inner)
-}
-
-/// What the library makes of it, after a look at what it would not look at.
-fn readable(json: &Value) -> Result<Inner, String> {
-    check_tables(json)?;
-    let text = json.to_string();
-    Inner::from_bytes(text.as_bytes()).map_err(|error| format!("not readable: {error}"))
-}
-
-/// Refuses damaged normalisation tables, wherever they stand.
-fn check_tables(json: &Value) -> Result<(), String> {
-    match json {
-        Value::Object(object) => {
-            if let Some(Value::String(table)) = object.get("precompiled_charsmap") {
-                let table = base64_decoded(table).ok_or("a normalisation table is not base64")?;
-                if let Some(problem) = charsmap::problem(&table) {
-                    return Err(format!("its normalisation table is damaged: {problem}"));
-                }
-            }
-            object.values().try_for_each(check_tables)
-        }
-        Value::Array(values) => values.iter().try_for_each(check_tables),
-        _ => Ok(()),
-    }
-}
-
-fn base64_decoded(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut count) = (0_u32, 0);
-    for digit in text.trim_end_matches('=').bytes() {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    Some(bytes)
 }
 
 /// The same tokenizer with the special tokens of tx at their ids.
@@ -120,18 +75,22 @@ fn with_our_ids(mut json: Value) -> Result<Value, String> {
     let model = root.get_mut("model").and_then(Value::as_object_mut).ok_or("it has no model")?;
     let kind = model.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
 
-    // Tokens in the order of their ids, wherever they stand.
+    // Tokens in the order of their ids. Those that only `added_tokens` has come last: the library
+    // numbers them itself, after the model's own.
     let mut tokens: Vec<(u64, String)> = vocabulary(&kind, model)?;
+    tokens.sort();
     let known: HashSet<String> = tokens.iter().map(|(_, token)| token.clone()).collect();
+    let mut only_added = Vec::new();
     for token in &added {
         let (Some(id), Some(content)) = (token["id"].as_u64(), token["content"].as_str()) else {
             return Err("an added token has no id or no content".into());
         };
         if !known.contains(content) {
-            tokens.push((id, content.to_owned()));
+            only_added.push((id, content.to_owned()));
         }
     }
-    tokens.sort();
+    only_added.sort();
+    tokens.append(&mut only_added);
 
     let unknown = unknown_token(&kind, model);
     let ours = SPECIAL_TOKENS.iter().enumerate().map(|(id, _)| {
@@ -182,9 +141,11 @@ fn with_our_ids(mut json: Value) -> Result<Value, String> {
     }
 
     added.retain(|token| token["content"].as_str().is_some_and(|content| !is_ours(content)));
+    let ids: HashMap<&str, usize> =
+        order.iter().enumerate().map(|(id, token)| (*token, id)).collect();
     for token in &mut added {
-        let id = order.iter().position(|known| token["content"] == **known);
-        token["id"] = id.into();
+        token["id"] =
+            token["content"].as_str().and_then(|content| ids.get(content)).copied().into();
     }
     let special = SPECIAL_TOKENS.iter().enumerate().map(|(id, token)| {
         json!({
@@ -249,7 +210,7 @@ fn scores(kind: &str, model: &Map<String, Value>) -> impl Fn(&str) -> f64 + use<
         Some(Value::Array(vocab)) if kind == "Unigram" => vocab.as_slice(),
         _ => &[],
     };
-    let scores: std::collections::HashMap<String, f64> = vocab
+    let scores: HashMap<String, f64> = vocab
         .iter()
         .filter_map(|entry| Some((entry.get(0)?.as_str()?.to_owned(), entry.get(1)?.as_f64()?)))
         .collect();

@@ -15,6 +15,7 @@ const AT_A_TIME: usize = 8_192;
 
 /// A vocabulary on a text: how much of the text it knows, and how much of it the text uses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct VocabularyReport {
     /// Ids of the vocabulary, special tokens included.
     pub size: usize,
@@ -54,7 +55,7 @@ impl VocabularyReport {
             }
             words += part.iter().map(|text| text.split_whitespace().count()).sum::<usize>();
             characters += part.iter().map(|text| text.chars().count()).sum::<usize>();
-            for id in tokenizer.encode_batch(part)?.into_iter().flatten() {
+            for id in tokenizer.par_encode_batch(&part)?.into_iter().flatten() {
                 let id = id as usize;
                 if counts.len() <= id {
                     counts.resize(id + 1, 0);

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 use super::charsmap;
@@ -49,10 +50,9 @@ pub(super) fn to_json(bytes: &[u8]) -> Result<Value, String> {
     if model.space_is_suffix {
         return Err("it puts spaces after words (`treat_whitespace_as_suffix`)".into());
     }
-    if !model.charsmap.is_empty()
-        && let Some(problem) = charsmap::problem(&model.charsmap)
-    {
-        return Err(format!("its normalisation table is damaged: {problem}"));
+    if !model.charsmap.is_empty() {
+        charsmap::check(&model.charsmap)
+            .map_err(|problem| format!("its normalization table is damaged: {problem}"))?;
     }
     let unknown = model.pieces.iter().position(|piece| piece.kind == UNKNOWN);
     let unknown = unknown.ok_or("it has no unknown token")?;
@@ -132,7 +132,7 @@ impl Model {
     fn normalizers(&self) -> Vec<Value> {
         let mut steps = Vec::new();
         if !self.charsmap.is_empty() {
-            let table = base64(&self.charsmap);
+            let table = BASE64.encode(&self.charsmap);
             steps.push(json!({ "type": "Precompiled", "precompiled_charsmap": table }));
         }
         if self.trims {
@@ -309,40 +309,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// As RFC 4648, section 4, has it.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte))
-            << (8 * (3 - group.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63] as char;
-            text.push(if place <= group.len() { digit } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The examples of RFC 4648, section 10.
-    #[test]
-    fn base64_as_in_its_standard() {
-        for (plain, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(base64(plain.as_bytes()), text);
-        }
-    }
 
     /// Field 1 with the number 150 is 08 96 01: the example of the encoding's description.
     #[test]

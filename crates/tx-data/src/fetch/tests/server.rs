@@ -10,7 +10,7 @@ use std::{
 };
 
 /// A request as it came.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// Path and query.
     pub path: String,

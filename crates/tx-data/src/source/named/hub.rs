@@ -4,15 +4,23 @@
 //! without files of a format that tx reads, such as one made by a script, is read from the Parquet
 //! files that the hub makes of it.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::{
     super::language::fit, Corpus, Endpoints, Files, HUB, Part, Piece, Request, list, title, unknown,
 };
-use crate::fetch::{FetchError, Fetcher, Remote};
+use crate::{
+    fetch::{FetchError, Fetcher, Remote, below},
+    remedy::Remedy,
+};
 
 /// Most pages of a list of files; a page has 1,000.
 const PAGES: usize = 100;
+
+/// What is escaped in a path: all but what RFC 3986, section 2.3, leaves as it is, and `/`.
+const IN_PATH: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// What is read of a dataset.
 const ENDINGS: [&str; 6] = ["parquet", "jsonl", "json", "csv", "tsv", "tmx"];
@@ -47,7 +55,7 @@ pub(super) fn find(
     }
     if !pieces.iter().any(|piece| piece.part == Part::Training) {
         let problem = format!("`{dataset}` has no split `{asked}` for this pair");
-        return Err(unknown(problem, Some("`data.split` names the split to train on")));
+        return Err(unknown(problem, Some(Remedy::NameSplit)));
     }
     pieces.sort_by_key(|piece| piece.part);
     let (licence, citation) = credits(dataset);
@@ -99,7 +107,10 @@ fn files(
             if entry["type"] != "file" {
                 continue;
             }
-            let place = format!("/datasets/{dataset}/resolve/{revision}/{}", escape(path));
+            let place = format!(
+                "/datasets/{dataset}/resolve/{revision}/{}",
+                utf8_percent_encode(path, IN_PATH)
+            );
             let remote = Remote {
                 addresses: vec![format!("{}{place}", endpoints.hub)],
                 size: entry["size"].as_u64(),
@@ -112,11 +123,12 @@ fn files(
         }
         match next {
             // The key stays the real address, also when a mirror answers.
-            Some(next) if next.starts_with(&endpoints.hub) => {
-                page.key = format!("{HUB}{}", &next[endpoints.hub.len()..]);
-                page.addresses = vec![next];
+            Some(next) => {
+                let Some(place) = on_hub(&next, endpoints) else { break };
+                page.key = format!("{HUB}{place}");
+                page.addresses = vec![format!("{}{place}", endpoints.hub)];
             }
-            _ => break,
+            None => break,
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -141,8 +153,7 @@ fn converted(
     for (subset, splits) in value.as_object().into_iter().flatten() {
         for (split, addresses) in splits.as_object().into_iter().flatten() {
             for address in addresses.as_array().into_iter().flatten().filter_map(Value::as_str) {
-                let path = address.strip_prefix(HUB).or(address.strip_prefix(&endpoints.hub));
-                let Some(path) = path else { continue };
+                let Some(path) = on_hub(address, endpoints) else { continue };
                 let remote = Remote {
                     addresses: vec![format!("{}{path}", endpoints.hub)],
                     token: endpoints.token.clone(),
@@ -155,9 +166,15 @@ fn converted(
     }
     if found.is_empty() {
         let problem = format!("`{dataset}` has no file of a format that is read");
-        return Err(unknown(problem, Some("parquet, jsonl, csv, tsv and tmx are read")));
+        let remedy = Remedy::Advice("parquet, jsonl, csv, tsv and tmx are read");
+        return Err(unknown(problem, Some(remedy)));
     }
     Ok(found)
+}
+
+/// Path and query of an address on the hub or its mirror. A token goes to no other host.
+fn on_hub(address: &str, endpoints: &Endpoints) -> Option<String> {
+    below(address, &endpoints.hub).or_else(|| below(address, HUB))
 }
 
 /// The files of the subset that is asked for, or that is named by the two languages.
@@ -200,7 +217,7 @@ fn choose(dataset: &str, files: Vec<File>, request: &Request) -> Result<Vec<File
     if subsets().len() > 1 {
         let (source, target) = (&request.source, &request.target);
         let problem = format!("`{dataset}` has no {source}-{target}; it has {}", listed());
-        return Err(unknown(problem, Some("`data.subset` or `--subset` names one of these")));
+        return Err(unknown(problem, Some(Remedy::NameSubset)));
     }
     Ok(files)
 }
@@ -255,17 +272,4 @@ fn usual(name: &str) -> Option<&'static str> {
         "test" | "testing" => Some("test"),
         _ => None,
     }
-}
-
-/// A path as it stands in an address.
-fn escape(path: &str) -> String {
-    let mut escaped = String::new();
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            escaped.push(byte.into());
-        } else {
-            escaped += &format!("%{byte:02X}");
-        }
-    }
-    escaped
 }

@@ -25,11 +25,13 @@ use super::{
 };
 use crate::{
     error::DataError,
-    fetch::{FetchError, Fetcher, Mode, Published, Remote},
+    fetch::{FetchError, Fetcher, Mode, Published, Remote, without_login},
+    remedy::Remedy,
 };
 
 /// A source that is known by name, for lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct About {
     /// Its name, or the form of its names.
     pub name: &'static str,
@@ -151,7 +153,7 @@ impl Endpoints {
     /// The real addresses, unless the environment names others.
     pub fn from_env() -> Self {
         let set = |name: &str| {
-            let value = env::var(name).ok().map(|value| value.trim_end_matches('/').to_owned());
+            let value = env::var(name).ok().map(|value| without_login(value.trim_end_matches('/')));
             value.filter(|value| !value.is_empty())
         };
         let real = Self::default();
@@ -210,6 +212,7 @@ impl Piece {
 
 /// A corpus that was found by name: what to fetch, and whom to thank.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Corpus {
     /// Its name and languages.
     pub title: String,
@@ -290,10 +293,7 @@ pub fn find(
 ) -> Result<Corpus, FetchError> {
     let Request { name, source, target, .. } = request;
     if source.is_empty() || target.is_empty() {
-        return Err(unknown(
-            format!("`{name}` needs two languages"),
-            Some("`--source en --target it`, or `data.source_language` and `data.target_language`"),
-        ));
+        return Err(unknown(format!("`{name}` needs two languages"), Some(Remedy::NameLanguages)));
     }
     if let Some(code) = [source, target].into_iter().find(|code| !is_code(code)) {
         return Err(unknown(format!("`{code}` is no language code such as `en` or `pt-BR`"), None));
@@ -316,8 +316,8 @@ pub fn find(
     }
 }
 
-fn unknown(problem: String, hint: Option<&'static str>) -> FetchError {
-    FetchError::Unknown { problem, hint }
+fn unknown(problem: String, remedy: Option<Remedy>) -> FetchError {
+    FetchError::Unknown { problem, remedy }
 }
 
 /// Whether it can stand in an address.
@@ -327,7 +327,7 @@ fn is_code(code: &str) -> bool {
 }
 
 fn title(request: &Request) -> String {
-    format!("{} {}-{}", request.name, request.source, request.target)
+    format!("{} {}-{}", without_login(&request.name), request.source, request.target)
 }
 
 /// `!member` behind an address names a member of the archive there.
@@ -337,10 +337,11 @@ fn address(request: &Request) -> Corpus {
         None => (request.name.as_str(), None),
     };
     let files = Files::Both(Remote::at(address), member);
+    let address = without_login(address);
     Corpus {
         title: title(request),
         licence: "as its publisher says".into(),
-        citation: address.into(),
+        citation: address,
         pieces: vec![Piece { part: Part::Training, files, columns: None }],
     }
 }
@@ -362,7 +363,7 @@ fn manythings(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchE
                     "ManyThings has English and another language, not {} and {}",
                     request.source, request.target
                 ),
-                Some("`opus:Tatoeba` has pairs without English"),
+                Some(Remedy::Advice("`opus:Tatoeba` has pairs without English")),
             ));
         }
     };
@@ -469,7 +470,7 @@ fn list(
         Some(value) => Ok((value, cached.record.next)),
         None => Err(unknown(
             format!("what {} answers is no list in JSON", cached.record.address),
-            (fetcher.mode() != Mode::Refresh).then_some("`train fetch --refresh` asks again"),
+            (fetcher.mode() != Mode::Refresh).then_some(Remedy::AskAgain),
         )),
     }
 }

@@ -1,7 +1,10 @@
 //! OPUS (opus.nlpl.eu): each corpus and pair of languages is a zip of two text files.
 
 use super::{Corpus, Endpoints, Files, Part, Piece, Request, at, list, title, unknown};
-use crate::fetch::{FetchError, Fetcher, Remote};
+use crate::{
+    fetch::{FetchError, Fetcher, Remote},
+    remedy::Remedy,
+};
 
 /// Where the zips are.
 pub(super) const OBJECTS: &str = "https://object.pouta.csc.fi";
@@ -73,7 +76,7 @@ fn newest(
     version.map(str::to_owned).ok_or_else(|| {
         unknown(
             format!("OPUS has no corpus `{corpus}` in {first} and {second}"),
-            Some("opus.nlpl.eu lists them; upper and lower case matter"),
+            Some(Remedy::Advice("opus.nlpl.eu lists them; upper and lower case matter")),
         )
     })
 }

@@ -95,7 +95,7 @@ impl World {
 
 fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest;
-    sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::hash::hexadecimal(&sha2::Sha256::digest(bytes))
 }
 
 fn request(name: &str, source: &str, target: &str) -> Request {
@@ -237,6 +237,28 @@ fn a_dataset_made_by_a_script_is_read_from_the_hubs_parquet_files() {
     assert_eq!(world.read(&request("me/script", "it", "en"), Part::Training).len(), 6);
 }
 
+/// An address that begins as that of the hub and leads elsewhere: the next page of a list, and a file.
+#[test]
+fn the_token_goes_to_no_address_that_only_begins_as_the_hub() {
+    let world = World::new();
+    let other = Server::new();
+    let port = other.url.rsplit(':').next().unwrap().to_owned();
+    let elsewhere = format!("{}@localhost:{port}", world.server.url);
+    let link = format!("Link: <{elsewhere}/next>; rel=\"next\"\r\nContent-Length: 2\r\n");
+    world.server.on("/api/datasets/me/data/tree/main?recursive=true", move |_, _| {
+        let mut acts = head("200 OK", &link);
+        acts.push(Act::Send(b"[]".to_vec()));
+        acts
+    });
+    let list = serde_json::json!({ "en-it": { "train": [format!("{elsewhere}/0.parquet")] } });
+    world.server.file("/api/datasets/me/data/parquet", list.to_string());
+    let endpoints = Endpoints { token: Some("key".into()), ..world.endpoints() };
+    let asked = request("me/data", "en", "it");
+    let error = find(&asked, &world.fetcher(Mode::Online), &endpoints).unwrap_err();
+    assert!(error.to_string().contains("no file of a format that is read"), "{error}");
+    assert!(other.seen().is_empty(), "{:?}", other.seen());
+}
+
 #[test]
 fn the_token_goes_to_the_hub_and_what_is_closed_is_explained() {
     let world = World::new();
@@ -248,7 +270,7 @@ fn the_token_goes_to_the_hub_and_what_is_closed_is_explained() {
     });
     let asked = request("me/secret", "en", "it");
     let error = world.find(&asked).unwrap_err();
-    assert!(error.hint().unwrap().contains("HF_TOKEN"), "{error}");
+    assert_eq!(error.remedy(), Some(Remedy::GiveToken), "{error}");
     let endpoints = Endpoints { token: Some("key".into()), ..world.endpoints() };
     let error = find(&asked, &world.fetcher(Mode::Online), &endpoints).unwrap_err();
     assert!(error.to_string().contains("404"), "{error}");
@@ -346,7 +368,7 @@ fn names_that_are_none_are_refused() {
         assert!(matches!(error, FetchError::Unknown { .. }), "{name}: {error}");
     }
     assert!(world.find(&request("opus_books", "en", "../it")).is_err());
-    assert!(world.find(&request("opus_books", "", "it")).unwrap_err().hint().is_some());
+    assert!(world.find(&request("opus_books", "", "it")).unwrap_err().remedy().is_some());
     assert_eq!(world.server.seen().len(), 0);
 }
 

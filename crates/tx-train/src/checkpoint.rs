@@ -451,7 +451,9 @@ mod tests {
         lr_scheduler::LrScheduler,
         optim::{GradientsParams, ModuleOptimizer},
         tensor::Device,
+        train::TrainStep,
     };
+    use tx_data::{EncodedPair, Seq2SeqBatch};
     use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
 
     use super::*;
@@ -477,8 +479,8 @@ mod tests {
     }
 
     fn gradients(model: &Seq2Seq, device: &Device) -> GradientsParams {
-        let pair = tx_data::EncodedPair { source: vec![4, 5, 2], target: vec![1, 6, 7, 2] };
-        model.gradients(vec![tx_data::Seq2SeqBatch::new(&[&pair], device)], &[]).grads
+        let pair = EncodedPair { source: vec![4, 5, 2], target: vec![1, 6, 7, 2] };
+        TrainStep::step(model, Seq2SeqBatch::new(&[&pair], device)).grads
     }
 
     fn weights(model: Seq2Seq) -> Vec<u8> {

@@ -187,13 +187,17 @@ impl Progress {
         )
     }
 
-    /// Validation is over.
-    pub fn validated(&mut self, step: usize, seconds: f64, found: &Validation, best: bool) {
+    /// A model was validated: that of update `step` in `epoch`, after `seconds` of the run.
+    pub fn validated(
+        &mut self,
+        (epoch, step, seconds): (usize, usize, f64),
+        found: &Validation,
+        best: bool,
+    ) {
         self.validation_seconds = found.seconds;
         self.say(&format!(
-            "epoch {}  step {step}  {}  validation: loss {:.4}  perplexity {:.3}  accuracy {:.2} %  \
+            "epoch {epoch}  step {step}  {}  validation: loss {:.4}  perplexity {:.3}  accuracy {:.2} %  \
              BLEU {:.2}  chrF {:.2}  exact {:.2} %{}",
-            self.epoch,
             clock(seconds),
             found.loss,
             found.perplexity(),

@@ -364,7 +364,7 @@ impl Running<'_> {
         self.state.validated = Some(self.state.step);
         self.reduce_learning_rate(learner);
         let (step, seconds) = (self.state.step, self.seconds());
-        self.progress.validated(step, seconds, &found, is_best);
+        self.progress.validated((epoch, step, seconds), &found, is_best);
         let perplexity = found.perplexity();
         let record = Record::Validation {
             step,

@@ -218,6 +218,9 @@ impl TrainError {
                     option("revision", &request.revision),
                 ))
             }
+            Self::Data(DataError::NoPairs { .. }) => {
+                fixed("look at the files, raise `data.max_len`, or give validation files")
+            }
             Self::Data(error) => {
                 error.hint().or_else(|| error.remedy().and_then(in_options)).map(str::to_owned)
             }

@@ -15,6 +15,7 @@ mod wordpiece;
 mod words;
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     ops::Range,
     path::{Path, PathBuf},
@@ -186,6 +187,9 @@ pub struct Tokenizers {
     pub target: Tokenizer,
 }
 
+/// Texts to learn from: of one type, so that the library's trainers are compiled once.
+type Texts<'a> = Box<dyn Iterator<Item = Cow<'a, str>> + Send + 'a>;
+
 /// Which texts a vocabulary is learned from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -204,12 +208,12 @@ impl Tokenizers {
     ///
     /// When `config` breaks a rule, or a file cannot be used.
     pub fn train(config: &TokenizerConfig, pairs: &[SentencePair]) -> Result<Self, DataError> {
-        Self::make(config, |side| {
+        Self::make(config, &|side| {
             let sources = (side != Side::Target).then_some(pairs);
             let targets = (side != Side::Source).then_some(pairs);
             let sources = sources.into_iter().flatten().map(|pair| pair.source.as_str());
             let targets = targets.into_iter().flatten().map(|pair| pair.target.as_str());
-            Ok(sources.chain(targets))
+            Ok(Box::new(sources.chain(targets).map(Cow::Borrowed)))
         })
     }
 
@@ -219,16 +223,16 @@ impl Tokenizers {
     /// # Errors
     ///
     /// As [`train`](Self::train), or the first error of the stream.
-    pub fn train_on_stream<I>(
+    pub fn train_on_stream<'a, I>(
         config: &TokenizerConfig,
         stream: impl Fn() -> Result<I, DataError>,
     ) -> Result<Self, DataError>
     where
-        I: Iterator<Item = Result<SentencePair, DataError>> + Send,
+        I: Iterator<Item = Result<SentencePair, DataError>> + Send + 'a,
     {
         // The library knows texts only: an error ends them and is kept here.
         let failed: Arc<Mutex<Option<DataError>>> = Arc::default();
-        let tokenizers = Self::make(config, |side| {
+        let tokenizers = Self::make(config, &|side| {
             let failed = failed.clone();
             let pairs = stream()?.map_while(move |pair| match pair {
                 Ok(pair) => Some(pair),
@@ -237,10 +241,11 @@ impl Tokenizers {
                     None
                 }
             });
-            Ok(pairs.flat_map(move |SentencePair { source, target }| {
+            let texts = pairs.flat_map(move |SentencePair { source, target }| {
                 let source = (side != Side::Target).then_some(source);
                 source.into_iter().chain((side != Side::Source).then_some(target))
-            }))
+            });
+            Ok(Box::new(texts.map(Cow::Owned)))
         });
         match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error),
@@ -248,14 +253,10 @@ impl Tokenizers {
         }
     }
 
-    fn make<S, I>(
+    fn make<'a>(
         config: &TokenizerConfig,
-        texts: impl Fn(Side) -> Result<I, DataError>,
-    ) -> Result<Self, DataError>
-    where
-        S: AsRef<str> + Send,
-        I: Iterator<Item = S> + Send,
-    {
+        texts: &dyn Fn(Side) -> Result<Texts<'a>, DataError>,
+    ) -> Result<Self, DataError> {
         let problems = config.problems();
         if !problems.is_empty() {
             return Err(DataError::TokenizerConfig { problem: problems.join("; ") });
@@ -391,10 +392,7 @@ impl Tokenizer {
     /// # Errors
     ///
     /// As [`encode`](Self::encode).
-    pub fn encode_batch<'a>(
-        &self,
-        texts: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Vec<Vec<u32>>, DataError> {
+    pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, DataError> {
         texts.into_iter().map(|text| self.encode(text)).collect()
     }
 

@@ -244,6 +244,9 @@ impl TrainError {
             Self::TooManySkipped { .. } => {
                 fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")
             }
+            Self::Data(DataError::NoPairs { .. }) => {
+                fixed("look at the files, raise `data.max_len`, or give validation files")
+            }
             Self::Data(error) => {
                 error.hint().or_else(|| error.remedy().and_then(in_options)).map(str::to_owned)
             }

@@ -28,7 +28,8 @@ use tokenizers::{
 };
 
 use super::{
-    TokenizerConfig, TokenizerKind, WordSplit, unigram::UnigramLearner, wordpiece::WordPieceLearner,
+    Texts, TokenizerConfig, TokenizerKind, WordSplit, unigram::UnigramLearner,
+    wordpiece::WordPieceLearner,
 };
 use crate::{
     error::DataError,
@@ -45,10 +46,10 @@ pub(super) const FORGERIES: &str = "<(?=(pad|bos|eos|unk|0x[0-9A-F]{2})>)";
 
 /// Sets up normaliser, splitter, model and decoder, and learns the vocabulary from `texts`, which
 /// are lowercased where `lowercase` holds.
-pub(super) fn learned<S: AsRef<str> + Send>(
+pub(super) fn learned(
     config: &TokenizerConfig,
     lowercase: bool,
-    texts: impl Iterator<Item = S> + Send,
+    texts: Texts<'_>,
 ) -> Result<Inner, DataError> {
     let failed = DataError::Tokenizer;
     let mut inner = Inner::new(BPE::default());
@@ -107,10 +108,10 @@ pub(super) fn learned<S: AsRef<str> + Send>(
     Ok(inner)
 }
 
-fn train<S: AsRef<str> + Send>(
+fn train(
     inner: &mut Inner,
     mut trainer: tokenizers::models::TrainerWrapper,
-    texts: impl Iterator<Item = S> + Send,
+    texts: Texts<'_>,
 ) -> Result<(), DataError> {
     inner.train(&mut trainer, texts).map_err(DataError::Tokenizer)?;
     Ok(())
@@ -136,7 +137,7 @@ fn with_bytes(model: &ModelWrapper) -> tokenizers::Result<BPE> {
     }
     json["byte_fallback"] = true.into();
     // Through text: the library reads nothing else here.
-    Ok(serde_json::from_str(&json.to_string())?)
+    Ok(serde_json::from_slice(json.to_string().as_bytes())?)
 }
 
 /// The special tokens and every byte, as the character that [`ByteLevel`] writes for it: itself where

@@ -292,3 +292,15 @@ fn tokens_know_their_words() {
         assert_eq!(found.last(), Some(&PlacedToken { id: EOS, word: None }));
     }
 }
+
+/// A clone copies no vocabulary, and many texts become the same ids as one by one.
+#[test]
+fn clones_share_and_batches_agree() {
+    let tokenizers = Tokenizers::train(&TokenizerConfig::default(), &pairs()).unwrap();
+    let source = tokenizers.clone().source;
+    assert!(Arc::ptr_eq(&source.inner, &tokenizers.source.inner));
+    let texts: Vec<&str> = SENTENCES.iter().map(|(source, _)| *source).collect();
+    let expected: Vec<Vec<u32>> = texts.iter().map(|text| source.encode(text).unwrap()).collect();
+    assert_eq!(source.par_encode_batch(&texts).unwrap(), expected);
+    assert_eq!(source.encode_batch(texts).unwrap(), expected);
+}

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufReader, Write, stderr, stdin},
+    io::{BufReader, Write, stdin},
     path::Path,
 };
 

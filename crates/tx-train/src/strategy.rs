@@ -32,7 +32,7 @@ use crate::{
     progress::{Budget, Progress, Show},
     report,
     schedule::{LearningRate, Schedule},
-    step::{Seq2Seq, StepOutput},
+    step::{Seq2Seq, StepOutput, UpdateGradients},
     validate::{Validation, Validator},
 };
 
@@ -226,10 +226,10 @@ impl Running<'_> {
             }
 
             let model = learner.model();
-            let mut output = model.gradients(group, &self.setup.devices);
-            let norm = model.clip(&mut output.grads);
+            let UpdateGradients { gradients, output, norm } =
+                model.gradients(group, &self.setup.devices);
             drop(model);
-            let not_finite = [("loss", output.item.loss_sum), ("gradient norm", norm)]
+            let not_finite = [("loss", output.loss_sum), ("gradient norm", norm)]
                 .into_iter()
                 .find(|(_, value)| !value.is_finite());
             if let Some((what, value)) = not_finite {
@@ -244,7 +244,7 @@ impl Running<'_> {
             }
             self.skipped = 0;
             learner.lr_step();
-            learner.optimizer_step(output.grads);
+            learner.optimizer_step(gradients);
             if let Some(average) = &mut self.average {
                 average.update(&learner.model().valid(), step);
             }
@@ -253,15 +253,15 @@ impl Running<'_> {
             self.state.batch += count;
             let took = began.elapsed().as_secs_f64();
             let seconds = self.seconds();
-            self.progress.step(output.item, step, seconds, took);
+            self.progress.step(output, step, seconds, took);
             let learning_rate = self.learning_rate().at(step);
             self.waited += waited;
             self.worked += took;
             let update =
                 Update { step, epoch, seconds, took, waited, learning_rate, gradient_norm: norm };
-            self.metrics.update(&output.item, update)?;
+            self.metrics.update(&output, update)?;
             self.event(LearnerEvent::ProcessedItem(TrainingItem::new(
-                output.item,
+                output,
                 batches.progress(),
                 Some(step),
                 Some(learner.lr_current()),

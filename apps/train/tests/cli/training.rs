@@ -1,9 +1,16 @@
-use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use burn::tensor::Device;
 use tx_infer::Translator;
 
-use crate::{Workshop, corpus, set};
+use crate::{Workshop, corpus, set, tiny};
 
 /// Learns all 36 pairs by heart, and is checked on them.
 const BY_HEART: [&str; 6] = [
@@ -160,8 +167,8 @@ fn a_rate_falls_and_a_run_ends_when_nothing_gets_better() {
     assert!(falls >= 2);
 }
 
-/// On the same device twice, as a stand-in for two; without dropout, whose numbers are drawn in
-/// the order in which devices come.
+/// On the same device twice, in place of two; without dropout, whose random numbers depend on the
+/// number of devices.
 #[test]
 fn two_devices_learn_what_one_does() {
     let workshop = Workshop::new();
@@ -194,6 +201,50 @@ fn two_devices_learn_what_one_does() {
     }
     let run = workshop.train_tiny("odd", &["--device", "cpu,cpu"]);
     run.failed(2, &["`accumulate` = 1 batches an update cannot be shared evenly by 2 devices"]);
+}
+
+/// The products are large enough to be shared among threads. A pool of one thread must not wait for
+/// itself, and dropout must not depend on which device comes first.
+#[test]
+fn two_devices_need_one_thread_and_no_luck() {
+    let workshop = Workshop::new();
+    let weights = |run: &str, threads: &str| {
+        let arguments = [
+            "--quiet",
+            "--device",
+            "cpu,cpu",
+            "--set",
+            "train.accumulate=2",
+            "--set",
+            "train.max_steps=2",
+            "--set",
+            "model.d_ff=2048",
+        ];
+        let files = ["--source", "source.txt", "--target", "target.txt.gz"];
+        let mut child = workshop
+            .command(&tiny(&files, run, &arguments))
+            .env("RAYON_NUM_THREADS", threads)
+            .spawn()
+            .unwrap();
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if start.elapsed() > Duration::from_secs(300) {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("a run of 2 updates hangs with {threads} threads");
+            }
+            sleep(Duration::from_millis(20));
+        };
+        assert!(status.success(), "{status}");
+        fs::read(workshop.path(run).join("model.safetensors")).unwrap()
+    };
+    let one = weights("one", "1");
+    for run in ["two", "again"] {
+        assert!(weights(run, "2") == one, "{run}: other weights");
+    }
 }
 
 #[test]

@@ -262,18 +262,20 @@ impl Product<'_> {
             while row < self.rows {
                 let rows = height.min(self.rows - row);
                 let at = (row, index);
+                // Heights beyond `MOST` are not compiled: with narrow vectors, each would be
+                // thousands of instructions.
                 match rows {
-                    1 => self.tile::<S, V, 1>(simd, panel, at),
-                    2 => self.tile::<S, V, 2>(simd, panel, at),
-                    3 => self.tile::<S, V, 3>(simd, panel, at),
-                    4 => self.tile::<S, V, 4>(simd, panel, at),
-                    5 => self.tile::<S, V, 5>(simd, panel, at),
-                    6 => self.tile::<S, V, 6>(simd, panel, at),
-                    7 => self.tile::<S, V, 7>(simd, panel, at),
-                    8 => self.tile::<S, V, 8>(simd, panel, at),
-                    9 => self.tile::<S, V, 9>(simd, panel, at),
-                    10 => self.tile::<S, V, 10>(simd, panel, at),
-                    _ => self.tile::<S, V, 11>(simd, panel, at),
+                    1 if const { MOST > 1 } => self.tile::<S, V, 1>(simd, panel, at),
+                    2 if const { MOST > 2 } => self.tile::<S, V, 2>(simd, panel, at),
+                    3 if const { MOST > 3 } => self.tile::<S, V, 3>(simd, panel, at),
+                    4 if const { MOST > 4 } => self.tile::<S, V, 4>(simd, panel, at),
+                    5 if const { MOST > 5 } => self.tile::<S, V, 5>(simd, panel, at),
+                    6 if const { MOST > 6 } => self.tile::<S, V, 6>(simd, panel, at),
+                    7 if const { MOST > 7 } => self.tile::<S, V, 7>(simd, panel, at),
+                    8 if const { MOST > 8 } => self.tile::<S, V, 8>(simd, panel, at),
+                    9 if const { MOST > 9 } => self.tile::<S, V, 9>(simd, panel, at),
+                    10 if const { MOST > 10 } => self.tile::<S, V, 10>(simd, panel, at),
+                    _ => self.tile::<S, V, MOST>(simd, panel, at),
                 }
                 row += rows;
             }

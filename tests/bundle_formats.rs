@@ -67,7 +67,7 @@ fn bundles_of_every_format_say_what_they_said() {
 #[test]
 fn a_bundle_keeps_where_it_comes_from() {
     let (_, device) = &devices()[0];
-    let bundle = Bundle::open(&fixture(1), device).unwrap();
+    let bundle = Bundle::open(fixture(1), device).unwrap();
     assert_eq!(bundle.provenance["recipe"].as_str(), Some("none"));
     assert_eq!(bundle.provenance["seed"].as_integer(), Some(1));
     assert_eq!(bundle.config, config());
@@ -118,7 +118,7 @@ fn write_fixture() {
     };
     // Untrained weights mostly say one word for ever; these are the first that do not.
     let bundle = (0..10_000).map(random_bundle).find(talkative).unwrap();
-    bundle.save(&fixture(FORMAT)).unwrap();
+    bundle.save(fixture(FORMAT)).unwrap();
     let said: Vec<Value> = said(Translator::new(bundle, &devices()[0].1))
         .iter()
         .zip(SOURCES)

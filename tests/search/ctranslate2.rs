@@ -42,7 +42,7 @@ fn ids(value: &Value) -> Vec<u32> {
 fn engines() -> Vec<(String, Engine)> {
     let mut engines = Vec::new();
     for (name, device) in devices() {
-        let model = Bundle::open(&folder().join("bundle-v1"), &device).unwrap().model;
+        let model = Bundle::open(folder().join("bundle-v1"), &device).unwrap().model;
         let engine = Engine::new(model.clone(), &device);
         if engine.gains_from_threads() {
             engines.push((format!("{name}, tensors"), Engine::on_tensors(model, &device)));

@@ -150,7 +150,7 @@ fn engine(name: &str, arguments: &Arguments) -> Result<(Engine, ModelConfig), Bo
     let device = Device::flex();
     let (model, config) = match &arguments.bundles {
         Some(bundles) => {
-            let bundle = Bundle::open(&bundles.join(name), &device)?;
+            let bundle = Bundle::open(bundles.join(name), &device)?;
             (bundle.model, bundle.config)
         }
         None => random(name, &device)?,

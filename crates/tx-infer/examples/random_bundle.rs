@@ -8,7 +8,6 @@
 use std::{
     env,
     io::{self, Write},
-    path::Path,
 };
 
 use tx_infer::{
@@ -60,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let model = Transformer::new(&config, vocab, &device)?;
     let bundle = Bundle { model, config, tokenizers, provenance: Default::default() };
-    bundle.save(Path::new(folder))?;
+    bundle.save(folder)?;
     writeln!(io::stdout(), "{folder}: {shape}, {} ids", vocab.source)?;
     Ok(())
 }

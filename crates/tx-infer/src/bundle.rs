@@ -117,7 +117,8 @@ impl Bundle {
     ///
     /// When a file is missing or damaged, or the files do not belong together; the message names
     /// the file, what was found and what was expected.
-    pub fn open(folder: &Path, device: &Device) -> Result<Self, InferError> {
+    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
+        let folder = folder.as_ref();
         let (config, header) = read_headers(folder)?;
         let provenance = read_toml(&folder.join(PROVENANCE))?;
         let model = || {
@@ -143,7 +144,8 @@ impl Bundle {
     /// # Errors
     ///
     /// When a file cannot be written. A bundle of the same run that was there stays usable.
-    pub fn save(&self, folder: &Path) -> Result<(), InferError> {
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), InferError> {
+        let folder = folder.as_ref();
         let write_error = |path: &Path| {
             let path = path.to_owned();
             move |source| InferError::Write { path, source }

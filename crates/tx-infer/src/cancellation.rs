@@ -1,8 +1,11 @@
 //! Cancellation of a translation in progress.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// Cancellation flag of one or more calls. Clones share the flag.
@@ -18,11 +21,24 @@ use std::sync::{
 /// other_thread.cancel();
 /// assert!(cancellation.is_cancelled());
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Cancellation {
-    flag: Arc<AtomicBool>,
+    flag: Arc<Flag>,
     /// Flag of the caller, where this one belongs to a part of the caller's work.
-    parent: Option<Arc<AtomicBool>>,
+    parent: Option<Arc<Flag>>,
+}
+
+#[derive(Default)]
+struct Flag {
+    is_set: AtomicBool,
+    listeners: Mutex<Listeners>,
+}
+
+#[derive(Default)]
+struct Listeners {
+    next: u64,
+    /// With the number of each.
+    all: Vec<(u64, Box<dyn Fn() + Send>)>,
 }
 
 impl Cancellation {
@@ -33,18 +49,61 @@ impl Cancellation {
 
     /// Sets the flag, for good.
     pub fn cancel(&self) {
-        self.flag.store(true, Ordering::Relaxed);
+        self.flag.is_set.store(true, Ordering::SeqCst);
+        self.flag.listeners().all.iter().for_each(|(_, listener)| listener());
     }
 
     /// Whether the flag is set.
     pub fn is_cancelled(&self) -> bool {
-        self.flag.load(Ordering::Relaxed)
-            || self.parent.as_ref().is_some_and(|parent| parent.load(Ordering::Relaxed))
+        let parent = self.parent.as_ref();
+        self.flag.is_set() || parent.is_some_and(|parent| parent.is_set())
     }
 
     /// Returns a flag that is set together with this one, or alone.
     pub(crate) fn child(&self) -> Self {
         Self { flag: Arc::default(), parent: Some(self.flag.clone()) }
+    }
+
+    /// Calls `listener` when the flag is set, or at once if it is, until the result is dropped. The
+    /// listener must not block.
+    pub(crate) fn listen(&self, listener: impl Fn() + Send + 'static) -> Listening {
+        let mut listeners = self.flag.listeners();
+        let number = listeners.next;
+        listeners.next += 1;
+        if self.flag.is_set() {
+            listener();
+        } else {
+            listeners.all.push((number, Box::new(listener)));
+        }
+        Listening { flag: self.flag.clone(), number }
+    }
+}
+
+impl fmt::Debug for Cancellation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cancellation").field(&self.is_cancelled()).finish()
+    }
+}
+
+impl Flag {
+    fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::SeqCst)
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes a listener when dropped.
+pub(crate) struct Listening {
+    flag: Arc<Flag>,
+    number: u64,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.flag.listeners().all.retain(|(number, _)| *number != self.number);
     }
 }
 
@@ -60,5 +119,21 @@ mod tests {
         assert_eq!([&parent, &one, &other].map(Cancellation::is_cancelled), [false, true, false]);
         parent.clone().cancel();
         assert_eq!([&parent, &one, &other].map(Cancellation::is_cancelled), [true, true, true]);
+    }
+
+    #[test]
+    fn listeners_hear_of_it_once_or_at_once_and_not_after_they_left() {
+        let cancellation = Cancellation::new();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let listen = |name: &'static str| {
+            let sender = sender.clone();
+            cancellation.listen(move || sender.send(name).unwrap())
+        };
+        let (_stays, leaves) = (listen("stays"), listen("leaves"));
+        drop(leaves);
+        assert!(receiver.try_recv().is_err());
+        cancellation.clone().cancel();
+        let _late = listen("late");
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), ["stays", "late"]);
     }
 }

@@ -107,7 +107,7 @@ impl Translator {
     ///
     /// As [`Bundle::open`].
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Ok(Self::new(Bundle::open(folder.as_ref(), device)?, device))
+        Ok(Self::new(Bundle::open(folder, device)?, device))
     }
 
     /// Opens several bundles that translate as one: the probability of a token is the mean of the

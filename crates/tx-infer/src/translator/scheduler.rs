@@ -20,18 +20,13 @@ use std::{
     panic::{self, AssertUnwindSafe},
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
-        mpsc::{self, RecvTimeoutError, Sender},
+        mpsc::{self, Sender},
     },
-    time::Duration,
 };
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::{cancellation::Cancellation, error::InferError};
-
-/// Longest time until a waiting caller notices its cancellation. Threads that work for it notice at
-/// their next step.
-const POLL: Duration = Duration::from_millis(10);
 
 thread_local! {
     /// Whether this thread is working on a batch.
@@ -129,16 +124,20 @@ impl Scheduler {
         }
         let stop = StopOnDrop(cancellation.child());
         let (sender, receiver) = mpsc::channel();
+        let own = sender.clone();
+        // Nobody is left to hear of it if the call has returned.
+        let _listening = cancellation.listen(move || {
+            drop(own.send(Outcome::Failed(InferError::Cancelled)));
+        });
         self.push(Arc::new(Running { task, sender, stop: stop.0.clone() }));
         while left > 0 {
-            match receiver.recv_timeout(POLL) {
+            match receiver.recv() {
                 Ok(Outcome::Ready(results)) => {
                     left = left.saturating_sub(results.len());
                     receive(results)?;
                 }
                 Ok(Outcome::Failed(error)) => return Err(error.into()),
                 Ok(Outcome::Panicked(payload)) => panic::resume_unwind(payload),
-                Err(RecvTimeoutError::Timeout) if !cancellation.is_cancelled() => {}
                 // A call leaves the queue with results missing only if it is canceled.
                 Err(_) => return Err(InferError::Cancelled.into()),
             }

@@ -193,7 +193,7 @@ pub enum TrainError {
 
     /// The bundle could not be written or read.
     #[error(transparent)]
-    Bundle(InferError),
+    Bundle(Box<InferError>),
 }
 
 impl From<DataError> for TrainError {
@@ -209,7 +209,7 @@ impl From<InferError> for TrainError {
     fn from(error: InferError) -> Self {
         match error {
             InferError::Cancelled => Self::Interrupted,
-            error => Self::Bundle(error),
+            error => Self::Bundle(Box::new(error)),
         }
     }
 }

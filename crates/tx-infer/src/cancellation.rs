@@ -107,9 +107,25 @@ impl Drop for Listening {
     }
 }
 
+impl From<Arc<AtomicBool>> for Cancellation {
+    /// A flag that other code sets, such as a signal handler.
+    fn from(flag: Arc<AtomicBool>) -> Self {
+        Self { flag, parent: None }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flag_set_elsewhere_cancels() {
+        let flag = Arc::new(AtomicBool::new(false));
+        let cancellation = Cancellation::from(flag.clone());
+        assert!(!cancellation.is_cancelled());
+        flag.store(true, Ordering::Relaxed);
+        assert!(cancellation.is_cancelled() && cancellation.child().is_cancelled());
+    }
 
     #[test]
     fn a_child_is_cancelled_with_its_parent_or_alone() {

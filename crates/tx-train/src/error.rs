@@ -193,7 +193,7 @@ pub enum TrainError {
 
     /// The bundle could not be written or read.
     #[error(transparent)]
-    Bundle(#[from] InferError),
+    Bundle(Box<InferError>),
 }
 
 impl From<DataError> for TrainError {
@@ -201,6 +201,15 @@ impl From<DataError> for TrainError {
         match error {
             DataError::Interrupted => Self::Interrupted,
             error => Self::Data(error),
+        }
+    }
+}
+
+impl From<InferError> for TrainError {
+    fn from(error: InferError) -> Self {
+        match error {
+            InferError::Cancelled => Self::Interrupted,
+            error => Self::Bundle(Box::new(error)),
         }
     }
 }

@@ -144,9 +144,9 @@ impl Layers {
             return Err(config_error("configuration", &error));
         }
         let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
-        let sections = path.split('.').filter(|section| !section.is_empty());
+        let mut sections = path.split('.').filter(|section| !section.is_empty());
         let table = sections
-            .fold(Some(&mut self.table), |table, section| table?.get_mut(section)?.as_table_mut());
+            .try_fold(&mut self.table, |table, section| table.get_mut(section)?.as_table_mut());
         if let Some(table) = table {
             table.remove(last);
         }

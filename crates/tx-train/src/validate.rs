@@ -9,7 +9,7 @@ use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use serde::{Deserialize, Serialize};
 use tx_data::{SentencePair, Seq2SeqBatch};
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Bundle, Cancellation, SearchOptions, Tokens, Translator, translator::Line};
+use tx_infer::{Bundle, Cancellation, SearchOptions, Tokens, Translator};
 
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
@@ -112,8 +112,8 @@ impl Validator {
     }
 
     /// Checks `model`, which must be in validation form; `bundle` holds the same weights. Also gives
-    /// what all batches gave together. `stop` ends it between two batches, with
-    /// [`TrainError::Interrupted`].
+    /// what all batches gave together. `stop` ends it between two batches or
+    /// decoding steps, with [`TrainError::Interrupted`].
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl Validator {
         &self,
         model: &Seq2Seq,
         bundle: Bundle,
-        stop: &AtomicBool,
+        stop: &Arc<AtomicBool>,
     ) -> Result<(Validation, StepOutput), TrainError> {
         let start = Instant::now();
         let mut total = StepOutput::default();
@@ -137,20 +137,9 @@ impl Validator {
         let translator = Translator::new(bundle, &self.device)
             .with_options(search)?
             .with_batch_tokens(self.batch_tokens);
-        let lines = self.sources.iter().zip(0..);
-        let lines: Vec<Line<'_>> =
-            lines.map(|(text, number)| Line { text, prefix: "", number }).collect();
-        let mut translations = Vec::with_capacity(lines.len());
-        translator.translate_lines(
-            &lines,
-            translator.options(),
-            &Cancellation::new(),
-            |ready| {
-                check(stop)?;
-                translations.extend(ready);
-                Ok::<_, TrainError>(())
-            },
-        )?;
+        let cancellation = Cancellation::from(stop.clone());
+        let translations =
+            translator.translate_batch_with(&self.sources, translator.options(), &cancellation)?;
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
             let source = Tokens::of_source(&tokenizers.source, &self.sources[index], max_len)?;

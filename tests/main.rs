@@ -23,8 +23,14 @@ mod learns_to_reverse;
 // What must hold for any search: against teacher forcing, and against trying everything.
 mod search;
 
+// Many threads with one translator.
+mod concurrency;
+
 // A bundle of every format ever released still opens, and says the same.
 mod bundle_formats;
+
+// Bundles that were made or damaged to do harm are refused.
+mod hostile_bundles;
 
 // The arrows between the crates, and what stands in one place only.
 mod dependency_direction;

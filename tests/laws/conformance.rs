@@ -224,7 +224,7 @@ fn greedy_and_beam_search() {
             let sources = sources();
             let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
             let search = |subject: &Subject| {
-                search(&subject.model(), &sources, 16, &options, &subject.device)
+                search(&subject.model(), &sources, 16, &options, &subject.device).unwrap()
             };
             let (found, expected) = (search(&pair.found), search(&pair.expected));
             for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {

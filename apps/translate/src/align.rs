@@ -1,8 +1,8 @@
 //! Which word came from which.
 
 use std::{
-    io::{Write, stdout},
-    path::PathBuf,
+    io::Write,
+    path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueEnum, ValueHint};
@@ -10,13 +10,19 @@ use serde_json::json;
 use tx_infer::{
     Aligner, Alignment, AlignmentOptions, Bundle, InferError, Tokens, Translation,
     device::DeviceName,
-    tx_data::{Tokenizers, source::local::parallel_text},
+    tx_data::{DataError, Tokenizers, source::local::Lines},
 };
 
-use crate::usage::{Usage, numbered};
+use crate::{
+    terminal::stdout,
+    usage::{Usage, numbered},
+};
 
-/// Pairs aligned together.
+/// Most pairs aligned together.
 const CHUNK: usize = 1_000;
+
+/// No more pairs are aligned together once they have so many weights between their words: 64 MiB.
+const CHUNK_WEIGHTS: usize = 1 << 24;
 
 /// What to align and how.
 #[derive(Debug, Args)]
@@ -92,13 +98,20 @@ pub fn align(args: AlignArgs) -> anyhow::Result<()> {
     let bundle = Bundle::open(&args.model, &device)?;
     let options = args.from.options(&bundle)?;
     let texts = TextAligner::new(&bundle, Aligner::new(bundle.model.clone(), &device, options));
-    let pairs = parallel_text(&args.source, &args.target)?;
-    for chunk in pairs.chunks(CHUNK) {
-        let tokens = chunk
-            .iter()
-            .map(|pair| texts.pair(&pair.source, &pair.target))
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut output = stdout().lock();
+    let mut pairs = Pairs::open(&args)?;
+    loop {
+        let mut tokens = Vec::new();
+        let mut weights = 0;
+        while tokens.len() < CHUNK && weights < CHUNK_WEIGHTS {
+            let Some((source, target)) = pairs.next()? else { break };
+            let pair = texts.pair(&source, &target)?;
+            weights += pair.0.words.len() * pair.1.words.len();
+            tokens.push(pair);
+        }
+        if tokens.is_empty() {
+            return Ok(());
+        }
+        let mut output = stdout();
         for alignment in texts.aligner.align(&tokens) {
             match args.format {
                 AlignmentFormat::Pharaoh => writeln!(output, "{}", alignment.pharaoh())?,
@@ -107,7 +120,49 @@ pub fn align(args: AlignArgs) -> anyhow::Result<()> {
         }
         output.flush()?;
     }
-    Ok(())
+}
+
+/// The lines of two files side by side.
+struct Pairs<'a> {
+    paths: [&'a Path; 2],
+    lines: [Lines; 2],
+    count: usize,
+}
+
+impl<'a> Pairs<'a> {
+    fn open(args: &'a AlignArgs) -> Result<Self, DataError> {
+        let paths = [&*args.source, &*args.target];
+        let [source, target] = paths.map(Lines::open);
+        Ok(Self { paths, lines: [source?, target?], count: 0 })
+    }
+
+    /// The next pair; none after the last.
+    fn next(&mut self) -> Result<Option<(String, String)>, DataError> {
+        let [source, target] = &mut self.lines;
+        match (source.next().transpose()?, target.next().transpose()?) {
+            (Some(source), Some(target)) => {
+                self.count += 1;
+                Ok(Some((source, target)))
+            }
+            (None, None) if self.count == 0 => {
+                Err(DataError::Empty { path: self.paths[0].to_owned() })
+            }
+            (None, None) => Ok(None),
+            (source, target) => {
+                let mut counts =
+                    [source, target].map(|line| self.count + usize::from(line.is_some()));
+                for (count, lines) in counts.iter_mut().zip(&mut self.lines) {
+                    for line in lines {
+                        line?;
+                        *count += 1;
+                    }
+                }
+                let [source_path, target_path] = self.paths.map(Path::to_owned);
+                let [source_lines, target_lines] = counts;
+                Err(DataError::LineCount { source_path, source_lines, target_path, target_lines })
+            }
+        }
+    }
 }
 
 /// Aligns texts: an [`Aligner`] with what makes tokens of text.

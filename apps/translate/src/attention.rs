@@ -1,7 +1,7 @@
 //! Where a model looks, as a page, a picture or JSON.
 
 use std::{
-    io::{Write, stderr},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +17,7 @@ use tx_infer::{
 
 use crate::{
     png,
+    terminal::stderr,
     usage::{Usage, numbered},
 };
 

@@ -1,11 +1,6 @@
 //! `translate bench`: how fast a device searches.
 
-use std::{
-    io::{Write, stderr, stdout},
-    num::NonZero,
-    path::PathBuf,
-    thread,
-};
+use std::{io::Write, num::NonZero, path::PathBuf, thread};
 
 use clap::{Args, ValueHint};
 use tx_infer::{
@@ -14,7 +9,10 @@ use tx_infer::{
     device::{Adapter, DeviceName},
 };
 
-use crate::usage::Usage;
+use crate::{
+    terminal::{stderr, stdout},
+    usage::Usage,
+};
 
 /// Measure how fast a device searches with a model, for made-up sentences
 ///

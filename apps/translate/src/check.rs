@@ -1,9 +1,6 @@
 //! The laws of a model, tried on the user's own device.
 
-use std::{
-    io::{Write, stdout},
-    path::PathBuf,
-};
+use std::{io::Write, path::PathBuf};
 
 use anyhow::bail;
 use clap::{Args, ValueHint};
@@ -14,7 +11,7 @@ use tx_infer::{
     device::DeviceName,
 };
 
-use crate::usage::Usage;
+use crate::{terminal::stdout, usage::Usage};
 
 /// What to try and where.
 #[derive(Debug, Args)]
@@ -44,7 +41,7 @@ pub fn check(args: CheckArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
     let bundle = Bundle::open(&args.model, &device)?;
     let verdicts = check::check(&bundle, &device, args.limit);
-    let mut output = stdout().lock();
+    let mut output = stdout();
     if args.json {
         let list: Vec<Value> = verdicts.iter().map(to_json).collect();
         writeln!(output, "{:#}", Value::Array(list))?;

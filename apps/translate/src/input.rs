@@ -16,6 +16,9 @@ use tx_infer::tx_data::{
 /// How long to wait for more lines once there is one: what is written at once comes at once.
 const PATIENCE: Duration = Duration::from_millis(5);
 
+/// Most lines of standard input that are read ahead: the channel allocates room for all of them.
+const MOST_AHEAD: usize = 10_000;
+
 /// The name of standard input in messages.
 pub const STANDARD_INPUT: &str = "standard input";
 
@@ -23,8 +26,10 @@ type Line = Result<String, DataError>;
 
 /// Where lines come from.
 pub enum Input {
-    /// A text, or a file, which is read as fast as wanted.
-    Ready(Box<dyn Iterator<Item = Line>>),
+    /// One text, until it has been read.
+    Text(Option<String>),
+    /// A file, which is read as fast as wanted.
+    File(Box<Lines>),
     /// Somebody who may take their time between two lines.
     Live(Receiver<Line>),
 }
@@ -39,17 +44,17 @@ pub struct Window {
 impl Input {
     /// One text.
     pub fn text(text: String) -> Self {
-        Self::Ready(Box::new(std::iter::once(Ok(text))))
+        Self::Text(Some(text))
     }
 
     /// A file, plain or gzip.
     pub fn file(path: &Path, invalid: Invalid) -> Result<Self, DataError> {
-        Ok(Self::Ready(Box::new(Lines::open(path)?.with_invalid(invalid))))
+        Ok(Self::File(Box::new(Lines::open(path)?.with_invalid(invalid))))
     }
 
-    /// Standard input, of which at most `ahead` lines are read ahead.
+    /// Standard input, of which at most `ahead` lines are read ahead, and at most [`MOST_AHEAD`].
     pub fn standard(invalid: Invalid, ahead: usize) -> Self {
-        let (sender, receiver) = sync_channel(ahead);
+        let (sender, receiver) = sync_channel(ahead.min(MOST_AHEAD));
         thread::spawn(move || {
             let reader = Box::new(BufReader::new(stdin()));
             for line in Lines::new(reader, STANDARD_INPUT).with_invalid(invalid) {
@@ -62,13 +67,22 @@ impl Input {
         Self::Live(receiver)
     }
 
+    /// Bytes of the file that have been read; 0 where there is none.
+    pub fn bytes_read(&self) -> u64 {
+        match self {
+            Self::File(lines) => lines.bytes_read(),
+            Self::Text(_) | Self::Live(_) => 0,
+        }
+    }
+
     /// The next lines, at least one unless there is none, at most `most`: those that are there.
     pub fn window(&mut self, most: usize) -> Window {
         let mut window = Window { lines: Vec::new(), end: None };
         let mut until = None;
         while window.lines.len() < most {
             let line = match self {
-                Self::Ready(lines) => lines.next(),
+                Self::Text(text) => text.take().map(Ok),
+                Self::File(lines) => lines.next(),
                 Self::Live(lines) => match until {
                     None => lines.recv().ok(),
                     Some(until) => match lines.recv_timeout(left(until)) {

@@ -1,15 +1,14 @@
 //! What is in a bundle, for people and programs.
 
-use std::{
-    io::{Write, stdout},
-    path::PathBuf,
-};
+use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueHint};
 use tx_infer::{
     BundleInfo,
     tx_data::{Tokenizer, special::SPECIAL_TOKENS},
 };
+
+use crate::terminal::{printable, stdout};
 
 /// What to look into.
 #[derive(Debug, Args)]
@@ -38,7 +37,7 @@ pub struct InspectArgs {
 /// Prints what is in the bundle that `args` name.
 pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
     let info = BundleInfo::read(&args.model)?;
-    let mut output = stdout().lock();
+    let mut output = stdout();
     if args.json {
         writeln!(output, "{:#}", info.to_json(args.batch_tokens))?;
         return Ok(());
@@ -93,7 +92,8 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
     if args.weights {
         writeln!(output, "\nweights")?;
         for weight in &info.weights {
-            writeln!(output, "  {:<60} {} {:?}", weight.name, weight.dtype, weight.shape)?;
+            let name = printable(&weight.name);
+            writeln!(output, "  {name:<60} {} {:?}", weight.dtype, weight.shape)?;
         }
     }
     Ok(())
@@ -105,8 +105,8 @@ fn flat(key: &str, value: &serde_json::Value) -> Vec<(String, String)> {
         serde_json::Value::Object(table) => {
             table.iter().flat_map(|(inner, value)| flat(&format!("{key}.{inner}"), value)).collect()
         }
-        serde_json::Value::String(text) => vec![(key.to_owned(), printable(text))],
-        other => vec![(key.to_owned(), other.to_string())],
+        serde_json::Value::String(text) => vec![(printable(key), printable(text))],
+        other => vec![(printable(key), printable(&other.to_string()))],
     }
 }
 
@@ -125,17 +125,6 @@ fn samples(tokenizer: &Tokenizer, count: usize) -> String {
     let common = names(first, first + count.div_ceil(2)).collect::<Vec<_>>();
     let rare = names(last - count / 2, last).collect::<Vec<_>>();
     format!("{} … {}", common.join(" "), rare.join(" "))
-}
-
-/// What would move the cursor or turn the writing shows as an escape.
-fn printable(text: &str) -> String {
-    let hidden = |letter: char| letter.is_control() || ('\u{202a}'..='\u{202e}').contains(&letter);
-    text.chars()
-        .flat_map(|letter| match letter {
-            letter if hidden(letter) => letter.escape_unicode().collect(),
-            letter => vec![letter],
-        })
-        .collect()
 }
 
 /// `1,234,567`
@@ -168,9 +157,11 @@ mod tests {
         let numbers = [0, 12, 999, 1_000, 12_345, 1_234_567].map(grouped);
         assert_eq!(numbers, ["0", "12", "999", "1,000", "12,345", "1,234,567"]);
         assert_eq!([999, 1_500, 2_000_000].map(bytes), ["999 B", "1.5 kB", "2.0 MB"]);
-        assert_eq!(printable("a\u{1b}\u{202e} é"), "a\\u{1b}\\u{202e} é");
         let table = serde_json::json!({ "a": { "b": 1 }, "c": "d" });
         let expected = [("x.a.b", "1"), ("x.c", "d")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        assert_eq!(flat("x", &table), expected);
+        let table = serde_json::json!({ "a\u{1b}": ["\u{202e}"] });
+        let expected = [("x.a\\u{1b}".to_owned(), "[\"\\u{202e}\"]".to_owned())];
         assert_eq!(flat("x", &table), expected);
     }
 }

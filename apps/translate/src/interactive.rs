@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    io::{IsTerminal, Write, stderr, stdin, stdout},
+    io::{IsTerminal, Write, stdin},
     path::PathBuf,
 };
 
@@ -12,7 +12,13 @@ use tx_infer::{
     Attention, AttentionKind, Bundle, SearchOptions, Translation, Translator, figure::FigureOptions,
 };
 
-use crate::{align::TextAligner, attention::write_as_named, usage::Usage};
+use crate::{
+    align::TextAligner,
+    attention::write_as_named,
+    terminal::{stderr, stdout},
+    unknown_words::UnknownWords,
+    usage::Usage,
+};
 
 const HELP: &str = "\
 Write a sentence to translate it. A line that starts with a colon is a command:
@@ -170,11 +176,20 @@ impl Session {
         let found = self.translator.translate_batch(&texts)?;
         let [text] = &texts;
         let Some(translation) = found.first() else { return Ok(()) };
-        if translation.cut {
+        if translation.truncated {
             let max_len = self.bundle.config.max_len;
-            writeln!(stderr(), "warning: cut to the {max_len} tokens that this model can read")?;
+            writeln!(
+                stderr(),
+                "warning: truncated to the {max_len} tokens that this model can read"
+            )?;
         }
-        let mut output = stdout().lock();
+        if let Some(words) = UnknownWords::default().add(&translation.unknown) {
+            writeln!(
+                stderr(),
+                "warning: unknown words, which the model cannot translate: {words}"
+            )?;
+        }
+        let mut output = stdout();
         if self.translator.options().n_best == 1 {
             writeln!(output, "{}", translation.text)?;
         } else {

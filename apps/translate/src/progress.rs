@@ -1,49 +1,93 @@
-//! How far a long file is, where someone watches.
+//! Progress of a long file, shown at a terminal.
 
 use std::{
-    fmt,
+    fmt, fs,
     io::{IsTerminal, stderr, stdout},
     path::Path,
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
-use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
-use tx_infer::tx_data::source::local::Lines;
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
-/// A line on standard error that counts lines. It shows only where standard error is a terminal and
-/// standard output is none: on a terminal the translations themselves are the progress.
+/// A line on standard error with the number of lines done. It shows only where standard error is a
+/// terminal and standard output is none: on a terminal the translations themselves are the progress.
 pub struct Progress {
     bar: ProgressBar,
+    counts: Mutex<Counts>,
+}
+
+/// What has been read and done so far.
+#[derive(Default)]
+struct Counts {
+    /// Bytes of the input file that have been read, compressed where the file is.
+    file: u64,
+    /// Bytes of text that they gave.
+    read: u64,
+    /// Bytes of that text that are done.
+    done: u64,
+    lines: u64,
+}
+
+impl Counts {
+    /// Bytes of the file that are done: compression is taken as even.
+    fn position(&self) -> u64 {
+        let share = self.done as f64 / self.read.max(1) as f64;
+        (self.file as f64 * share) as u64
+    }
 }
 
 impl Progress {
-    /// For the lines of `file`, which are counted first, or of who knows how many.
+    /// For the lines of `file`, or of an input of unknown length. Nothing is read: a pipe can be read
+    /// only once.
     pub fn new(file: Option<&Path>, quiet: bool) -> Self {
         if quiet || !stderr().is_terminal() || stdout().is_terminal() {
-            return Self { bar: ProgressBar::hidden() };
+            return Self { bar: ProgressBar::hidden(), counts: Mutex::default() };
         }
-        // What cannot be read is reported when it is translated.
-        let count = file.and_then(|path| Lines::open(path).ok()).map(|lines| lines.count() as u64);
-        let bar = match count {
-            Some(count) => ProgressBar::new(count).with_style(style(
-                "{wide_bar} {human_pos} of {human_len} lines, {per_sec}, {left}",
-            )),
-            None => ProgressBar::new_spinner()
-                .with_style(style("{spinner} {human_pos} lines, {per_sec}, {elapsed}")),
+        let bar = match file.and_then(size) {
+            Some(size) => {
+                ProgressBar::new(size).with_style(style("{wide_bar} {percent} %, {msg}, {left}"))
+            }
+            None => ProgressBar::new_spinner().with_style(style("{spinner} {msg}, {elapsed}")),
         };
+        bar.set_message("0 lines");
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar }
+        Self { bar, counts: Mutex::default() }
     }
 
-    /// So many more lines are done.
-    pub fn advance(&self, lines: usize) {
-        self.bar.inc(lines as u64);
+    /// Lines have been read, up to so many bytes of the file.
+    pub fn read<'a>(&self, file: u64, lines: impl IntoIterator<Item = &'a str>) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.file = file;
+        counts.read += lines.into_iter().map(bytes).sum::<u64>();
     }
 
-    /// Says something on standard error without breaking the line.
-    pub fn suspend<T>(&self, say: impl FnOnce() -> T) -> T {
-        self.bar.suspend(say)
+    /// More lines are done.
+    pub fn advance<'a>(&self, lines: impl IntoIterator<Item = &'a str>) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in lines {
+            counts.done += bytes(line);
+            counts.lines += 1;
+        }
+        self.bar.set_position(counts.position());
+        self.bar.set_message(format!("{} lines", HumanCount(counts.lines)));
     }
+
+    /// Writes to standard error without breaking the line.
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
+    }
+}
+
+/// Bytes of a line with its end.
+fn bytes(line: &str) -> u64 {
+    line.len() as u64 + 1
+}
+
+/// The size of a regular file; none of a pipe, or of what cannot be read, which is reported later.
+fn size(path: &Path) -> Option<u64> {
+    let metadata = fs::metadata(path).ok()?;
+    metadata.is_file().then(|| metadata.len())
 }
 
 impl Drop for Progress {
@@ -63,4 +107,23 @@ fn style(template: &str) -> ProgressStyle {
         };
     };
     style.unwrap_or_else(|_| ProgressStyle::default_bar()).with_key("left", left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 20 bytes of a compressed file, which gave 80 bytes of text, a quarter is done, then all.
+    #[test]
+    fn the_position_is_the_share_of_the_text_that_is_done() {
+        let progress = Progress::new(None, true);
+        let position = || progress.counts.lock().unwrap().position();
+        assert_eq!(position(), 0);
+        let line = "x".repeat(19);
+        progress.read(20, [&*line; 4]);
+        progress.advance([&*line]);
+        assert_eq!(position(), 5);
+        progress.advance([&*line; 3]);
+        assert_eq!(position(), 20);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufReader, stdin, stdout},
+    io::{BufReader, Write, stdin},
     path::Path,
 };
 
@@ -15,8 +15,13 @@ use tx_eval::{
 };
 use tx_infer::{
     SearchOptions, Translator,
-    tx_data::source::local::{Lines, lines},
+    tx_data::{
+        DataError,
+        source::local::{Lines, lines},
+    },
 };
+
+use crate::terminal::{stderr, stdout};
 
 mod args;
 mod report;
@@ -47,7 +52,7 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
 
     let found = metrics.iter().zip(&statistics);
     let digits = Digits(args.width);
-    let mut output = stdout().lock();
+    let mut output = stdout();
     if args.sentence_level {
         let columns: Vec<_> =
             found.map(|(metric, systems)| line_scores(&**metric, &systems[0])).collect();
@@ -98,8 +103,10 @@ fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
     }
     if args.hypothesis.is_empty() {
         let lines = Lines::new(Box::new(BufReader::new(stdin())), "standard input");
-        let lines = lines.map(|line| Ok(trim_end(line?))).collect::<anyhow::Result<_>>()?;
-        return Ok(vec![System { name: "standard input".to_owned(), lines }]);
+        return Ok(vec![System {
+            name: "standard input".to_owned(),
+            lines: standard_input(lines)?,
+        }]);
     }
     args.hypothesis
         .iter()
@@ -107,12 +114,28 @@ fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
         .collect()
 }
 
-/// The lines of a file without white space at their ends, as sacreBLEU reads them.
+/// The lines of a file as the sacreBLEU program reads them: they end at line feeds only, white space
+/// at their ends is dropped, and a byte order mark is a character of the first line.
 fn read(path: &Path) -> anyhow::Result<Vec<String>> {
-    Ok(lines(path)?.into_iter().map(trim_end).collect())
+    let lines = Lines::open(path)?.keeping_mark();
+    let lines = lines.map(|line| Ok(trim_end(&line?))).collect::<anyhow::Result<Vec<_>>>()?;
+    if lines.is_empty() {
+        return Err(DataError::Empty { path: path.into() }.into());
+    }
+    Ok(lines)
 }
 
-fn trim_end(line: String) -> String {
+/// The lines of standard input as the sacreBLEU program reads them: as those of a file, but a carriage
+/// return ends a line too.
+fn standard_input(lines: Lines) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for line in lines.keeping_mark() {
+        found.extend(line?.split('\r').map(trim_end));
+    }
+    Ok(found)
+}
+
+fn trim_end(line: &str) -> String {
     // What Python takes for white space: Unicode's, and four separators of ASCII.
     let end = line.trim_end_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c));
     end.to_owned()
@@ -134,6 +157,14 @@ fn translate(
         translator = translator.with_threads(threads.get());
     }
     let translations = translator.translate_batch(sources)?;
+    for (index, _) in translations.iter().enumerate().filter(|(_, found)| found.truncated) {
+        let (line, max_len) = (index + 1, translator.config().max_len);
+        writeln!(
+            stderr(),
+            "warning: line {line} of the source was truncated to the {max_len} tokens that this \
+             model can read"
+        )?;
+    }
     let lines: Vec<String> = translations.into_iter().map(|translation| translation.text).collect();
     if let Some(path) = &args.output {
         let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();

@@ -42,8 +42,8 @@ pub struct TokenizerConfig {
     pub kind: TokenizerKind,
     /// Where words end. Characters and bytes need none.
     pub split: WordSplit,
-    /// Whether all text is lower-cased first; case is then lost.
-    pub lowercase: bool,
+    /// Which text is lowercased first. A lowercased target has lost its case.
+    pub lowercase: Lowercase,
     /// Most token ids of a vocabulary, special tokens included. Fewer where the text has fewer;
     /// bytes have 260 in any case.
     pub vocab_size: usize,
@@ -96,12 +96,24 @@ pub enum WordSplit {
     Punctuation,
 }
 
+/// Which text is lowercased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lowercase {
+    /// Neither side.
+    None,
+    /// The source: `HELLO` and `Hello` are translated as `hello`.
+    Source,
+    /// Both sides.
+    Both,
+}
+
 impl Default for TokenizerConfig {
     fn default() -> Self {
         Self {
             kind: TokenizerKind::Bpe,
             split: WordSplit::Punctuation,
-            lowercase: false,
+            lowercase: Lowercase::None,
             vocab_size: 10_000,
             min_frequency: 1,
             byte_fallback: false,
@@ -132,6 +144,9 @@ impl TokenizerConfig {
         }
         if self.min_frequency == 0 {
             problems.push("`min_frequency` must be at least 1".into());
+        }
+        if self.lowercase == Lowercase::Source && self.joint {
+            problems.push("`lowercase` = \"source\" needs `joint` = false".into());
         }
         if self.byte_fallback && !matches!(self.kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
             problems.push("`byte_fallback` needs `kind` = \"bpe\" or \"unigram\"".into());
@@ -246,6 +261,11 @@ impl Tokenizers {
         if !problems.is_empty() {
             return Err(DataError::TokenizerConfig { problem: problems.join("; ") });
         }
+        let lower = |side| match config.lowercase {
+            Lowercase::None => false,
+            Lowercase::Source => side == Side::Source,
+            Lowercase::Both => true,
+        };
         let (source, target) = match (&config.file, &config.source_file, &config.target_file) {
             (Some(file), ..) => {
                 let both = import::open(file)?;
@@ -253,12 +273,13 @@ impl Tokenizers {
             }
             (None, Some(source), Some(target)) => (import::open(source)?, import::open(target)?),
             _ if config.joint => {
-                let both = build::learned(config, texts(Side::Both)?)?;
+                let both = build::learned(config, lower(Side::Both), texts(Side::Both)?)?;
                 (both.clone(), both)
             }
             _ => {
-                let source = build::learned(config, texts(Side::Source)?)?;
-                (source, build::learned(config, texts(Side::Target)?)?)
+                let source = build::learned(config, lower(Side::Source), texts(Side::Source)?)?;
+                let target = build::learned(config, lower(Side::Target), texts(Side::Target)?)?;
+                (source, target)
             }
         };
         Ok(Self {

@@ -13,7 +13,7 @@ use std::fmt;
 
 use crate::{
     Corpus, Metric, ReferenceLine, Score, ScoreError, Signature, Statistics, Tokenizer,
-    metric::{Formula, SACREBLEU_VERSION, SingleScore, singles},
+    metric::{SACREBLEU_VERSION, SingleScore, singles},
     ngram::{Counts, MAX_ORDER, Ngram, Vocabulary, ngrams},
     real::{Real, Single},
 };
@@ -255,15 +255,13 @@ impl Metric for Bleu {
             row.copy_from_slice(&counter.count(&hypothesis, &references));
         }))
     }
-}
 
-impl Formula for Bleu {
-    fn double(&self, sum: &[f64]) -> f64 {
+    fn formula(&self, sum: &[f64]) -> f64 {
         self.value(&Sum::from(std::array::from_fn(|column| sum[column])))
     }
 
-    fn single(&self, sum: &[f32]) -> SingleScore {
-        SingleScore(Single::Literal(self.value(&Sum::from(singles(sum)))))
+    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
+        Some(SingleScore(Single::Literal(self.value(&Sum::from(singles(sum))))))
     }
 
     fn verbose(&self, sum: &[f64]) -> String {

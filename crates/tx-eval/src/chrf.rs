@@ -14,7 +14,7 @@ use std::{collections::hash_map::Entry, fmt};
 
 use crate::{
     Corpus, Metric, ReferenceLine, Score, ScoreError, Signature, Statistics,
-    metric::{Formula, SACREBLEU_VERSION, SingleScore},
+    metric::{SACREBLEU_VERSION, SingleScore},
     ngram::{Counts, Vocabulary},
     real::{Real, Single},
     tokenizer::{is_space, words},
@@ -112,7 +112,7 @@ impl Chrf {
         let statistics = self.statistics(&Corpus::new(hypotheses, references)?)?;
         Ok(ChrfScore {
             name: self.name(),
-            score: self.double(&statistics.sum()),
+            score: self.formula(&statistics.sum()),
             signature: self.signature(statistics.n_references()),
         })
     }
@@ -218,7 +218,7 @@ impl Metric for Chrf {
                 for (hypothesis, reference, order) in orders {
                     scratch.matcher.count(hypothesis, reference, order, &mut found);
                 }
-                let score = self.double(&found);
+                let score = self.formula(&found);
                 if score > best {
                     best = score;
                     row.copy_from_slice(&found);
@@ -227,21 +227,15 @@ impl Metric for Chrf {
             scratch.vocabulary.clear();
         }))
     }
-}
 
-impl Formula for Chrf {
-    fn double(&self, sum: &[f64]) -> f64 {
+    fn formula(&self, sum: &[f64]) -> f64 {
         self.value(sum.chunks_exact(3).map(|order| [order[0], order[1], order[2]]))
     }
 
-    fn single(&self, sum: &[f32]) -> SingleScore {
+    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
         let orders =
             sum.chunks_exact(3).map(|order| [order[0], order[1], order[2]].map(Single::Float));
-        SingleScore(self.value(orders))
-    }
-
-    fn verbose(&self, _sum: &[f64]) -> String {
-        String::new()
+        Some(SingleScore(self.value(orders)))
     }
 }
 

@@ -19,7 +19,7 @@
 //! # Ok::<(), tx_eval::ScoreError>(())
 //! ```
 
-use std::fmt;
+use std::{fmt, ops::AddAssign};
 
 use crate::{
     Metric, ScoreError, Signature, Statistics,
@@ -104,6 +104,21 @@ pub(crate) struct Scores {
     single: bool,
 }
 
+/// The sum of as many rows of `columns` numbers as there are, drawn with repetition.
+fn drawn_sum<N: Copy + Default + AddAssign>(
+    rows: &[N],
+    columns: usize,
+    random: &mut Pcg64,
+) -> Vec<N> {
+    let count = rows.len() / columns;
+    let mut sum = vec![N::default(); columns];
+    for _ in 0..count {
+        let row = random.below(count as u32) as usize * columns;
+        sum.iter_mut().zip(&rows[row..]).for_each(|(total, &value)| *total += value);
+    }
+    sum
+}
+
 /// How the mean of an array of 32-bit floats is rounded.
 #[derive(Clone, Copy)]
 pub(crate) enum Mean {
@@ -121,20 +136,21 @@ impl Scores {
         samples: usize,
         random: &mut Pcg64,
     ) -> Self {
-        let lines: Vec<f32> = statistics.lines().flatten().map(|&value| value as f32).collect();
-        let n_lines = statistics.len();
-        let columns = lines.len() / n_lines;
-        let mut sum = vec![0.0_f32; columns];
+        let columns = statistics.sum().len();
+        let doubles: Vec<f64> = statistics.lines().flatten().copied().collect();
+        let singles: Vec<f32> = doubles.iter().map(|&value| value as f32).collect();
         let values = (0..samples)
             .map(|_| {
-                sum.fill(0.0);
-                for _ in 0..n_lines {
-                    let line = random.below(n_lines as u32) as usize;
-                    for (total, value) in sum.iter_mut().zip(&lines[line * columns..]) {
-                        *total += value;
+                // As sacreBLEU where it has the metric.
+                let mut before = random.clone();
+                let sum = drawn_sum(&singles, columns, random);
+                match metric.single(&sum) {
+                    Some(score) => score.0,
+                    None => {
+                        let sum = drawn_sum(&doubles, columns, &mut before);
+                        Single::Literal(metric.formula(&sum))
                     }
                 }
-                metric.single(&sum).0
             })
             .collect();
         Self::new(values)

@@ -112,6 +112,11 @@ impl<'a> Corpus<'a> {
         self.n_references
     }
 
+    /// The hypothesis of each line and its references, of which there is at least one.
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = (&'a str, &[&'a str])> {
+        self.hypotheses.iter().copied().zip(self.references.iter().map(Vec::as_slice))
+    }
+
     /// Calls `count` for each line, with its hypothesis, its references and the `columns` numbers
     /// that it has to fill in. Lines are shared among threads, each of which has its own `scratch`.
     pub(crate) fn statistics<S>(
@@ -159,6 +164,35 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Numbers that a metric found for each line of `corpus`, as many for one as for another.
+    ///
+    /// # Errors
+    ///
+    /// When there are more or fewer rows than lines, or a row has more or fewer numbers than the first,
+    /// or none.
+    pub fn new(
+        corpus: &Corpus<'_>,
+        rows: impl IntoIterator<Item = Vec<f64>>,
+    ) -> Result<Self, ScoreError> {
+        let (mut values, mut columns, mut lines) = (Vec::new(), 0, 0);
+        for row in rows {
+            columns = if lines == 0 { row.len() } else { columns };
+            lines += 1;
+            if row.is_empty() || row.len() != columns {
+                return Err(ScoreError::StatisticsOfLine {
+                    line: lines,
+                    found: row.len(),
+                    expected: columns.max(1),
+                });
+            }
+            values.extend(row);
+        }
+        if lines != corpus.len() {
+            return Err(ScoreError::StatisticsCount { found: lines, expected: corpus.len() });
+        }
+        Ok(Self { columns, values, n_references: corpus.n_references })
+    }
+
     /// Lines.
     #[expect(clippy::len_without_is_empty, reason = "a corpus is never empty")]
     pub fn len(&self) -> usize {
@@ -232,6 +266,23 @@ mod tests {
         let error = Corpus::new(&["x", "y"], &[[Some("a"), None]]).unwrap_err();
         assert_eq!(error, ScoreError::NoReferenceForLine { line: 2 });
         assert_eq!(error.to_string(), "line 2 has no reference");
+    }
+
+    #[test]
+    fn statistics_of_other_metrics_must_fit_the_corpus() {
+        let corpus = Corpus::new(&["x", "y"], &[["a", "b"]]).unwrap();
+        let found = Statistics::new(&corpus, [vec![1.0, 2.0], vec![3.0, 4.0]]).unwrap();
+        assert_eq!((found.len(), found.sum()), (2, vec![4.0, 6.0]));
+        for (rows, message) in [
+            (vec![vec![1.0], vec![]], "line 2 has 0 statistics, expected 1"),
+            (vec![vec![]], "line 1 has 0 statistics, expected 1"),
+            (vec![vec![1.0, 2.0], vec![1.0]], "line 2 has 1 statistics, expected 2"),
+            (vec![vec![1.0]], "there are statistics of 1 lines, but the corpus has 2"),
+        ] {
+            assert_eq!(Statistics::new(&corpus, rows).unwrap_err().to_string(), message);
+        }
+        let lines: Vec<_> = corpus.lines().collect();
+        assert_eq!(lines, [("x", &["a"][..]), ("y", &["b"])]);
     }
 
     /// More lines than one thread takes: the length of each line, in order.

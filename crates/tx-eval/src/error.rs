@@ -64,6 +64,26 @@ pub enum ScoreError {
         system: usize,
     },
 
+    /// A metric gave a line another number of statistics than the first line.
+    #[error("line {line} has {found} statistics, expected {expected}")]
+    StatisticsOfLine {
+        /// The line, counted from 1.
+        line: usize,
+        /// Numbers of this line.
+        found: usize,
+        /// Numbers of the first line, which needs at least one.
+        expected: usize,
+    },
+
+    /// A metric gave statistics of more or fewer lines than there are.
+    #[error("there are statistics of {found} lines, but the corpus has {expected}")]
+    StatisticsCount {
+        /// Lines with statistics.
+        found: usize,
+        /// Lines of the corpus.
+        expected: usize,
+    },
+
     /// Resampling was asked for with too few samples.
     #[error("resampling needs at least 1 sample, not 0")]
     NoSamples,

@@ -15,7 +15,8 @@ use regex::Regex;
 
 use crate::{
     Corpus, Metric, Score, ScoreError, Signature, Statistics,
-    metric::{Formula, SingleScore, TX_VERSION},
+    levenshtein::levenshtein,
+    metric::{SingleScore, TX_VERSION},
     real::{Real, Single},
     tokenizer::{is_space, words},
 };
@@ -64,7 +65,7 @@ impl EditRate {
         let sum = self.statistics(&Corpus::new(hypotheses, &[reference])?)?.sum();
         Ok(ErrorRate {
             unit: self.unit,
-            score: self.double(&sum),
+            score: self.formula(&sum),
             edits: sum[0] as usize,
             reference_len: sum[1] as usize,
             signature: Metric::signature(self, Some(1)),
@@ -143,15 +144,13 @@ impl Metric for EditRate {
             },
         ))
     }
-}
 
-impl Formula for EditRate {
-    fn double(&self, sum: &[f64]) -> f64 {
+    fn formula(&self, sum: &[f64]) -> f64 {
         self.value([sum[0], sum[1]])
     }
 
-    fn single(&self, sum: &[f32]) -> SingleScore {
-        SingleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])]))
+    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
+        Some(SingleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])])))
     }
 
     fn verbose(&self, sum: &[f64]) -> String {
@@ -225,7 +224,7 @@ where
     let statistics = Exact.statistics(&Corpus::new(hypotheses, &[references])?)?;
     let sum = statistics.sum();
     Ok(ExactMatch {
-        score: Exact.double(&sum),
+        score: Exact.formula(&sum),
         matches: sum[0] as usize,
         lines: sum[1] as usize,
         signature: Exact.signature(Some(1)),
@@ -261,15 +260,13 @@ impl Metric for Exact {
             },
         ))
     }
-}
 
-impl Formula for Exact {
-    fn double(&self, sum: &[f64]) -> f64 {
+    fn formula(&self, sum: &[f64]) -> f64 {
         100.0 * sum[0] / sum[1]
     }
 
-    fn single(&self, sum: &[f32]) -> SingleScore {
-        SingleScore(Single::Float(100.0 * sum[0] / sum[1]))
+    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
+        Some(SingleScore(Single::Float(100.0 * sum[0] / sum[1])))
     }
 
     fn verbose(&self, sum: &[f64]) -> String {
@@ -357,40 +354,9 @@ impl fmt::Display for ExactMatch {
     }
 }
 
-/// The fewest insertions, deletions and substitutions that turn one sequence into the other, in
-/// time proportional to the product of the lengths and space to the second.
-fn levenshtein<T: PartialEq>(from: &[T], to: &[T]) -> usize {
-    // Row i holds, at column j, the distance between the first i of `from` and the first j of `to`.
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let substituted = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn distance(from: &str, to: &str) -> usize {
-        levenshtein(&from.chars().collect::<Vec<_>>(), &to.chars().collect::<Vec<_>>())
-    }
-
-    /// kitten → sitten → sittin → sitting.
-    #[test]
-    fn edits_are_as_few_as_possible() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", ""), 3);
-        assert_eq!(distance("abc", "abc"), 0);
-        assert_eq!(distance("ab", "ba"), 2);
-    }
 
     /// Lines are 4 and 1 long with 1 and 1 edits: 2/5 of the corpus, not the mean of 1/4 and 1/1.
     #[test]

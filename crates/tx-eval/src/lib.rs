@@ -56,6 +56,7 @@ mod tokenizer_13a;
 mod tokenizer_intl;
 mod tokenizer_zh;
 
+mod levenshtein;
 mod ngram;
 mod numpy_random;
 mod real;

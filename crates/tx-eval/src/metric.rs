@@ -23,8 +23,52 @@ pub(crate) const TX_VERSION: &str = concat!("tx-", env!("CARGO_PKG_VERSION"));
 /// # Ok::<(), tx_eval::ScoreError>(())
 /// ```
 ///
-/// No other crate can implement it.
-pub trait Metric: Formula + Send + Sync {
+/// Any crate can add a metric, and gets intervals and significance tests for it. It needs statistics of
+/// each line that add up, and a formula over their sum:
+///
+/// ```
+/// use tx_eval::{
+///     Corpus, Metric, ScoreError, Signature, Statistics,
+///     confidence::{self, Resampling},
+/// };
+///
+/// /// Characters of the hypotheses in percent of those of the first reference.
+/// struct Length;
+///
+/// impl Metric for Length {
+///     fn name(&self) -> String {
+///         "length".into()
+///     }
+///
+///     fn higher_is_better(&self) -> bool {
+///         true
+///     }
+///
+///     fn signature(&self, n_references: Option<usize>) -> Signature {
+///         Signature::new(n_references, vec![("unit", "character".into())], "1.0")
+///     }
+///
+///     fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+///         let len = |line: &str| line.chars().count() as f64;
+///         Statistics::new(corpus, corpus.lines().map(|(hypothesis, references)| {
+///             vec![len(hypothesis), len(references[0])]
+///         }))
+///     }
+///
+///     fn formula(&self, sum: &[f64]) -> f64 {
+///         100.0 * sum[0] / sum[1]
+///     }
+/// }
+///
+/// let corpus = Corpus::new(&["ab", "abcd"], &[["abcd", "abcd"]])?;
+/// assert_eq!(Length.evaluate(&corpus)?.value, 75.0);
+/// let statistics = Length.statistics(&corpus)?;
+/// assert_eq!(Length.line_scores(&statistics), [50.0, 100.0]);
+/// let found = confidence::estimate(&Length, &statistics, Resampling::BOOTSTRAP)?;
+/// assert!((found.interval.mean - 75.0).abs() < 2.0);
+/// # Ok::<(), ScoreError>(())
+/// ```
+pub trait Metric: Send + Sync {
     /// The metric's name in the field, such as `BLEU` or `chrF2++`.
     fn name(&self) -> String;
 
@@ -42,12 +86,27 @@ pub trait Metric: Formula + Send + Sync {
     /// When a setting of the metric is out of range.
     fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError>;
 
+    /// The score in percent, from statistics summed over lines.
+    fn formula(&self, sum: &[f64]) -> f64;
+
+    /// What the score was computed from, in words and numbers; may be empty.
+    fn verbose(&self, _sum: &[f64]) -> String {
+        String::new()
+    }
+
+    /// The score of a resample as numpy finds it for a sum in single precision; none for a metric that
+    /// sacreBLEU does not have and whose resamples are scored in double precision.
+    #[doc(hidden)]
+    fn single(&self, _sum: &[f32]) -> Option<SingleScore> {
+        None
+    }
+
     /// The score of a whole corpus.
     fn score(&self, statistics: &Statistics) -> Score {
         let sum = statistics.sum();
         Score {
             name: self.name(),
-            value: self.double(&sum),
+            value: self.formula(&sum),
             verbose: self.verbose(&sum),
             signature: self.signature(statistics.n_references()),
         }
@@ -56,7 +115,7 @@ pub trait Metric: Formula + Send + Sync {
     /// The score of each line by itself. BLEU should have
     /// [`effective_order`](crate::Bleu::effective_order) then.
     fn line_scores(&self, statistics: &Statistics) -> Vec<f64> {
-        statistics.lines().map(|line| self.double(line)).collect()
+        statistics.lines().map(|line| self.formula(line)).collect()
     }
 
     /// Statistics and score in one.
@@ -67,18 +126,6 @@ pub trait Metric: Formula + Send + Sync {
     fn evaluate(&self, corpus: &Corpus<'_>) -> Result<Score, ScoreError> {
         Ok(self.score(&self.statistics(corpus)?))
     }
-}
-
-/// The formula of a metric over summed statistics.
-pub trait Formula {
-    /// The score in percent.
-    fn double(&self, sum: &[f64]) -> f64;
-
-    /// The score in percent as numpy finds it for a sum in single precision.
-    fn single(&self, sum: &[f32]) -> SingleScore;
-
-    /// What the score was computed from, in words and numbers; may be empty.
-    fn verbose(&self, sum: &[f64]) -> String;
 }
 
 /// A score of a resample, in single precision if its formula has no logarithm.

@@ -3,6 +3,7 @@
 //! Random Number Generation") seeded through numpy's `SeedSequence`.
 
 /// PCG-64 of type XSL-RR: 128 bits of state, 64 bits a step.
+#[derive(Clone)]
 pub(crate) struct Pcg64 {
     state: u128,
     increment: u128,

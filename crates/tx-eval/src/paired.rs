@@ -65,7 +65,7 @@ pub fn bootstrap(
     let draw = |statistics| {
         Scores::draw(metric, statistics, resampling.samples, &mut Pcg64::new(resampling.seed))
     };
-    let value = |statistics: &Statistics| metric.double(&statistics.sum());
+    let value = |statistics: &Statistics| metric.formula(&statistics.sum());
 
     let (baseline_score, baseline_samples) = (value(baseline), draw(baseline));
     let mut compared = vec![Compared {
@@ -111,7 +111,7 @@ pub fn randomization(
     }
     let baseline = check_systems(systems)?;
     let baseline_sum = baseline.sum();
-    let baseline_score = metric.double(&baseline_sum);
+    let baseline_score = metric.formula(&baseline_sum);
     let interval = |statistics, random: &mut Pcg64| {
         interval_samples.map(|samples| {
             Scores::draw(metric, statistics, samples, random).interval(Mean::Pairwise)
@@ -126,7 +126,7 @@ pub fn randomization(
     for system in &systems[1..] {
         let mut random = Pcg64::new(trials.seed);
         let sum = system.sum();
-        let score = metric.double(&sum);
+        let score = metric.formula(&sum);
         let difference = (baseline_score - score).abs();
         // What a line adds to the system's sum, and takes from the baseline's, when it is swapped.
         let swaps: Vec<Vec<f64>> = baseline
@@ -151,7 +151,7 @@ pub fn randomization(
                 *other = baseline_sum[index] + (sum[index] - mixed[index]);
             }
             above +=
-                usize::from((metric.double(&mixed) - metric.double(&other)).abs() > difference);
+                usize::from((metric.formula(&mixed) - metric.formula(&other)).abs() > difference);
         }
         drop(toss);
         compared.push(Compared {

@@ -16,7 +16,7 @@ pub struct Signature {
 
 impl Signature {
     /// `nrefs`, `pairs` and `version`; the number of references may differ from line to line.
-    pub(crate) fn new(
+    pub fn new(
         n_references: Option<usize>,
         pairs: Vec<(&'static str, String)>,
         version: &'static str,

@@ -13,7 +13,7 @@ use std::fmt;
 
 use crate::{
     Corpus, Metric, ReferenceLine, Score, ScoreError, Signature, Statistics,
-    metric::{Formula, SACREBLEU_VERSION, SingleScore},
+    metric::{SACREBLEU_VERSION, SingleScore},
     ngram::Vocabulary,
     real::{Real, Single},
     tokenizer::{is_space, words},
@@ -72,7 +72,7 @@ impl Ter {
         let statistics = self.statistics(&Corpus::new(hypotheses, references)?)?;
         let sum = statistics.sum();
         Ok(TerScore {
-            score: self.double(&sum),
+            score: self.formula(&sum),
             edits: sum[0] as usize,
             reference_len: sum[1],
             signature: self.signature(statistics.n_references()),
@@ -158,19 +158,13 @@ impl Metric for Ter {
             });
         Ok(statistics)
     }
-}
 
-impl Formula for Ter {
-    fn double(&self, sum: &[f64]) -> f64 {
+    fn formula(&self, sum: &[f64]) -> f64 {
         self.value([sum[0], sum[1]])
     }
 
-    fn single(&self, sum: &[f32]) -> SingleScore {
-        SingleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])]))
-    }
-
-    fn verbose(&self, _sum: &[f64]) -> String {
-        String::new()
+    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
+        Some(SingleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])])))
     }
 }
 

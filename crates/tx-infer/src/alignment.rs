@@ -40,13 +40,20 @@ pub struct Alignment {
 impl Alignment {
     /// From the cross-attention of a pair: `map` is `[target tokens, source tokens]`.
     pub fn new(source: &Tokens, target: &Tokens, map: &AttentionMap) -> Self {
+        let mut pieces = vec![0_usize; target.words.len()];
+        for word in target.word_of.iter().flatten() {
+            pieces.get_mut(*word).into_iter().for_each(|count| *count += 1);
+        }
         let mut weights = vec![vec![0.0; source.words.len()]; target.words.len()];
         for (row, word) in map.rows().zip(&target.word_of) {
-            let Some(word) = *word else { continue };
-            let pieces = target.word_of.iter().filter(|other| **other == Some(word)).count();
+            let Some((word, pieces)) =
+                word.and_then(|word| weights.get_mut(word).zip(pieces.get(word)))
+            else {
+                continue;
+            };
             for (weight, column) in row.iter().zip(&source.word_of) {
-                if let Some(column) = *column {
-                    weights[word][column] += weight / pieces as f32;
+                if let Some(sum) = column.and_then(|column| word.get_mut(column)) {
+                    *sum += weight / *pieces as f32;
                 }
             }
         }
@@ -202,6 +209,16 @@ mod tests {
             assert!((found - expected).abs() < 1e-6, "{alignment:?}");
         }
         assert_eq!((alignment.links(), alignment.pharaoh().as_str()), (vec![(1, 0)], "1-0"));
+    }
+
+    /// A token that names a word which does not exist adds nothing.
+    #[test]
+    fn tokens_of_no_word_align_nothing() {
+        let (mut source, mut target) = (tokens(&[4, 5, 2]), tokens(&[4, 5, 2]));
+        (source.word_of[1], target.word_of[1]) = (Some(7), Some(9));
+        let map = AttentionMap { columns: 3, weights: vec![0.5, 0.3, 0.2].repeat(3) };
+        let alignment = Alignment::new(&source, &target, &map);
+        assert_eq!(alignment.weights, [[0.5]]);
     }
 
     #[test]

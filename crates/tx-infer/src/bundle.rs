@@ -10,12 +10,15 @@
 //! A folder with `model.safetensors` is a whole bundle: that file is written last, and each file
 //! is written aside and renamed.
 
-use std::{fs, io, panic::resume_unwind, path::Path, thread};
-
-use burn::{
-    store::{ModuleSnapshot, SafetensorsStore},
-    tensor::Device,
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    panic::resume_unwind,
+    path::Path,
+    thread,
 };
+
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tx_data::{Tokenizer, Tokenizers, hash::hexadecimal};
@@ -24,17 +27,26 @@ use tx_model::{ModelConfig, Transformer, VocabSizes};
 use crate::{error::InferError, file::write_whole};
 
 pub mod info;
+mod weights;
 
 pub use info::BundleInfo;
+use weights::Header;
 
 /// The bundle format that this build writes and reads.
 pub const FORMAT: u32 = 1;
 
-const WEIGHTS: &str = "model.safetensors";
+/// The file with the weights; a folder without it holds no bundle.
+pub const WEIGHTS: &str = "model.safetensors";
 const CONFIG: &str = "config.toml";
 const SOURCE_TOKENIZER: &str = "source.tokenizer.json";
 const TARGET_TOKENIZER: &str = "target.tokenizer.json";
 const PROVENANCE: &str = "provenance.toml";
+
+/// Largest `config.toml` and `provenance.toml` in bytes.
+const MOST_TEXT: u64 = 1 << 20;
+
+/// Largest tokenizer in bytes. The tokenizer of NLLB, with 256,000 tokens, has 17 MB.
+const MOST_TOKENIZER: u64 = 256 << 20;
 
 /// A model with all that is needed to translate text.
 #[derive(Debug, Clone)]
@@ -81,6 +93,23 @@ pub fn saved_tokenizers(folder: &Path) -> Result<Option<Tokenizers>, InferError>
     Ok(Some(Tokenizers { source: source?, target: target? }))
 }
 
+/// Writes tokenizers into `folder`, where [`saved_tokenizers`] finds them: before there is a model to
+/// make a bundle of.
+///
+/// # Errors
+///
+/// When one cannot be written.
+pub fn save_tokenizers(folder: &Path, tokenizers: &Tokenizers) -> Result<(), InferError> {
+    for (name, tokenizer) in
+        [(SOURCE_TOKENIZER, &tokenizers.source), (TARGET_TOKENIZER, &tokenizers.target)]
+    {
+        let path = folder.join(name);
+        write_whole(&path, tokenizer.to_json()?.as_bytes())
+            .map_err(|source| InferError::Write { path, source })?;
+    }
+    Ok(())
+}
+
 impl Bundle {
     /// Opens a bundle and puts its weights on `device`.
     ///
@@ -89,37 +118,24 @@ impl Bundle {
     /// When a file is missing or damaged, or the files do not belong together; the message names
     /// the file, what was found and what was expected.
     pub fn open(folder: &Path, device: &Device) -> Result<Self, InferError> {
-        for missing in [WEIGHTS, CONFIG] {
-            if !folder.join(missing).is_file() {
-                return Err(InferError::NotABundle { path: folder.into(), missing });
-            }
-        }
-        let config = read_config(&folder.join(CONFIG))?;
-        let tokenizers = || {
-            let (hashes, vocab) = (&config.tokenizers, config.vocabulary);
-            let read = |name, hash, size| read_tokenizer(&folder.join(name), hash, size);
-            let source = read(SOURCE_TOKENIZER, &hashes.source_sha256, vocab.source)?;
-            let target = read(TARGET_TOKENIZER, &hashes.target_sha256, vocab.target)?;
-            Ok::<_, InferError>(Tokenizers { source, target })
-        };
+        let (config, header) = read_headers(folder)?;
+        let provenance = read_toml(&folder.join(PROVENANCE))?;
         let model = || {
             let vocab = config.model.padded(config.vocabulary);
             let mut model = Transformer::to_be_loaded(&config.model, vocab, device)?;
-            load_weights(&mut model, &folder.join(WEIGHTS))?;
+            weights::load(&mut model, &folder.join(WEIGHTS))?;
             Ok::<_, InferError>(model)
         };
         // The tokenizers take as long to read as the weights of a small model: side by side.
-        let (tokenizers, model) = thread::scope(|scope| {
-            let tokenizers = scope.spawn(tokenizers);
+        let (tokenizers, values, model) = thread::scope(|scope| {
+            let tokenizers = scope.spawn(|| read_tokenizers(folder, &config));
+            let values = scope.spawn(|| header.check_values());
             let model = model();
-            (tokenizers.join().unwrap_or_else(|panic| resume_unwind(panic)), model)
+            let tokenizers = tokenizers.join().unwrap_or_else(|panic| resume_unwind(panic));
+            (tokenizers, values.join().unwrap_or_else(|panic| resume_unwind(panic)), model)
         });
-        Ok(Self {
-            tokenizers: tokenizers?,
-            model: model?,
-            config: config.model,
-            provenance: read_toml(&folder.join(PROVENANCE))?,
-        })
+        values?;
+        Ok(Self { tokenizers: tokenizers?, model: model?, config: config.model, provenance })
     }
 
     /// Writes the bundle into `folder`, which is made if need be; a bundle there is replaced.
@@ -166,7 +182,7 @@ impl Bundle {
         }
         let path = folder.join(PROVENANCE);
         write_whole(&path, self.provenance.to_string().as_bytes()).map_err(write_error(&path))?;
-        save_weights(&self.model, &weights)
+        weights::save(&self.model, &weights, &folder.join(CONFIG))
             .map_err(|error| write_error(&weights)(io::Error::other(error)))
     }
 
@@ -177,6 +193,21 @@ impl Bundle {
             target: self.tokenizers.target.vocab_size(),
         }
     }
+}
+
+/// The configuration and the header of the weights, which fit each other. Nothing whose size only a
+/// number in a file says has been allocated yet.
+fn read_headers(folder: &Path) -> Result<(BundleConfig, Header), InferError> {
+    for missing in [WEIGHTS, CONFIG] {
+        if !folder.join(missing).is_file() {
+            return Err(InferError::NotABundle { path: folder.into(), missing });
+        }
+    }
+    let config = read_config(&folder.join(CONFIG))?;
+    config.model.check(config.vocabulary)?;
+    let header = Header::read(folder)?;
+    header.check(&config.model, config.model.padded(config.vocabulary))?;
+    Ok((config, header))
 }
 
 fn read_config(path: &Path) -> Result<BundleConfig, InferError> {
@@ -206,11 +237,23 @@ fn read_toml(path: &Path) -> Result<toml::Table, InferError> {
 }
 
 fn read_text(path: &Path) -> Result<String, InferError> {
-    fs::read_to_string(path).map_err(|source| InferError::Read { path: path.into(), source })
+    String::from_utf8(read_bytes(path, MOST_TEXT)?).map_err(|error| InferError::Read {
+        path: path.into(),
+        source: io::Error::new(io::ErrorKind::InvalidData, error),
+    })
+}
+
+fn read_tokenizers(folder: &Path, config: &BundleConfig) -> Result<Tokenizers, InferError> {
+    let (hashes, vocab) = (&config.tokenizers, config.vocabulary);
+    let read = |name, hash, size| read_tokenizer(&folder.join(name), hash, size);
+    Ok(Tokenizers {
+        source: read(SOURCE_TOKENIZER, &hashes.source_sha256, vocab.source)?,
+        target: read(TARGET_TOKENIZER, &hashes.target_sha256, vocab.target)?,
+    })
 }
 
 fn read_tokenizer(path: &Path, hash: &str, vocabulary: usize) -> Result<Tokenizer, InferError> {
-    let json = fs::read(path).map_err(|source| InferError::Read { path: path.into(), source })?;
+    let json = read_bytes(path, MOST_TOKENIZER)?;
     let found = sha256(&json);
     if found != hash {
         let expected = hash.to_owned();
@@ -227,35 +270,27 @@ fn read_tokenizer(path: &Path, hash: &str, vocabulary: usize) -> Result<Tokenize
     Ok(tokenizer)
 }
 
-fn load_weights(model: &mut Transformer, path: &Path) -> Result<(), InferError> {
-    let problem = |problem| InferError::Weights { path: path.into(), problem };
-    // Validation is ours, so that the message is ours too.
-    let mut store = SafetensorsStore::from_file(path).validate(false).allow_partial(true);
-    let result = model.load_from(&mut store).map_err(|error| problem(error.to_string()))?;
-    if let Some(error) = result.errors.first() {
-        return Err(problem(error.to_string()));
+/// The content of a regular file of at most `most` bytes.
+fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, InferError> {
+    let size = regular_file(path)?;
+    if size > most {
+        return Err(InferError::LargeFile { path: path.into(), bytes: size, most });
     }
-    if let Some((name, _)) = result.missing.first() {
-        return Err(problem(format!("weight `{name}` is missing")));
-    }
-    match result.unused.first() {
-        Some(name) => Err(problem(format!("weight `{name}` is not part of the model"))),
-        None => Ok(()),
-    }
+    let mut bytes = Vec::new();
+    let mut read = || File::open(path)?.take(most).read_to_end(&mut bytes);
+    read().map_err(|source| InferError::Read { path: path.into(), source })?;
+    Ok(bytes)
 }
 
-fn save_weights(
-    model: &Transformer,
-    path: &Path,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    // One entry, for the library writes several in any order: the same weights, the same file.
-    let store = SafetensorsStore::from_file(path).clear_metadata().metadata("producer", "tx");
-    let mut store = store.overwrite(true);
-    model.save_into(&mut store).map_err(|error| error.to_string())?;
-    // The library makes files for nobody else to read; these are to be shared as the others are.
-    let folder = path.parent().unwrap_or(path);
-    fs::set_permissions(path, fs::metadata(folder.join(CONFIG))?.permissions())?;
-    Ok(())
+/// The size of a file, which must be a regular one: opening a pipe would wait for whoever writes to it.
+fn regular_file(path: &Path) -> Result<u64, InferError> {
+    let read_error = |source| InferError::Read { path: path.into(), source };
+    let metadata = fs::metadata(path).map_err(read_error)?;
+    if !metadata.is_file() {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        return Err(read_error(error));
+    }
+    Ok(metadata.len())
 }
 
 fn sha256(bytes: &[u8]) -> String {

@@ -355,8 +355,8 @@ fn shortened(label: &str) -> String {
     label.chars().take(LABEL - 1).chain(['…']).collect()
 }
 
-/// Text as text in SVG and HTML. What XML cannot hold at all, as most control characters, becomes
-/// the sign for what cannot be shown.
+/// Text as text in SVG and HTML, also in attributes. Control characters that XML does not allow become
+/// U+FFFD; line feeds and tabs stay.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -366,7 +366,8 @@ pub fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '\t' | '\n' | '\r' => escaped.push(' '),
+            '\t' | '\n' => escaped.push(letter),
+            '\r' => escaped.push(' '),
             '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => {
                 escaped.push('\u{fffd}')
             }

@@ -13,6 +13,15 @@ use tx_data::{
 
 use crate::error::InferError;
 
+/// Of a text with more bytes than this for each token that a model can read, only so many are
+/// tokenized: a line of many megabytes costs no more than a long one.
+pub(crate) const BYTES_PER_TOKEN: usize = 256;
+
+/// The beginning of `text` that is tokenized for a model that reads `max_len` tokens.
+pub(crate) fn readable(text: &str, max_len: usize) -> &str {
+    &text[..text.floor_char_boundary(max_len.saturating_mul(BYTES_PER_TOKEN))]
+}
+
 /// A text as token ids, `<eos>` included, with the words that the tokens belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tokens {
@@ -22,12 +31,12 @@ pub struct Tokens {
     pub tokens: Vec<String>,
     /// For each token the word it is part of; none for special tokens and white space.
     pub word_of: Vec<Option<usize>>,
-    /// The words of the text.
+    /// The words of the text, at most as many as a model can read tokens.
     pub words: Vec<String>,
 }
 
 impl Tokens {
-    /// A text to be read, cut to `max_len` tokens.
+    /// A text to be read, truncated to `max_len` tokens.
     ///
     /// # Errors
     ///
@@ -37,10 +46,11 @@ impl Tokens {
         text: &str,
         max_len: usize,
     ) -> Result<Self, InferError> {
+        let text = readable(text, max_len);
         Self::of_spans(tokenizer, text, tokenizer.encode_with_spans(text)?, max_len)
     }
 
-    /// A text that is to have been written, cut to `max_len` tokens.
+    /// A target text, truncated to `max_len` tokens.
     ///
     /// # Errors
     ///
@@ -50,6 +60,7 @@ impl Tokens {
         text: &str,
         max_len: usize,
     ) -> Result<Self, InferError> {
+        let text = readable(text, max_len);
         let mut spans = tokenizer.encode_with_spans(text)?;
         if spans.first().is_some_and(|(id, _)| *id == BOS) {
             spans.remove(0);
@@ -81,7 +92,9 @@ impl Tokens {
             word_of.push(last.filter(|_| grew));
             before = text;
         }
-        let words = before.split_whitespace().map(str::to_owned).collect();
+        let words: Vec<String> = before.split_whitespace().map(str::to_owned).collect();
+        // A later token can join two words: bytes that are no character by themselves separate.
+        word_of.iter_mut().for_each(|word| *word = word.filter(|&word| word < words.len()));
         Ok(Self { tokens: names(tokenizer, &ids), ids, word_of, words })
     }
 
@@ -96,11 +109,14 @@ impl Tokens {
         spans: Vec<(u32, Range<usize>)>,
         max_len: usize,
     ) -> Result<Self, InferError> {
-        let words = word_spans(text);
+        // Words beyond these cannot all have a token that is read.
+        let words = word_spans(text, max_len);
         let (mut ids, mut word_of): (Vec<u32>, Vec<_>) = spans
             .into_iter()
             .map(|(id, span)| {
-                let word = words.iter().position(|word| share_bytes(word, &span));
+                // The first word that ends behind the start of the token.
+                let word = words.partition_point(|word| word.end <= span.start);
+                let word = words.get(word).filter(|word| share_bytes(word, &span)).and(Some(word));
                 (id, word.filter(|_| !is_space(tokenizer, id)))
             })
             .unzip();
@@ -125,10 +141,11 @@ fn is_space(tokenizer: &Tokenizer, id: u32) -> bool {
     tokenizer.token(id).is_some_and(|token| token.trim_matches('▁').trim().is_empty())
 }
 
-/// Where the words of `text` are, in bytes.
-fn word_spans(text: &str) -> Vec<Range<usize>> {
+/// Where the first words of `text` are, in bytes; at most `most`.
+fn word_spans(text: &str, most: usize) -> Vec<Range<usize>> {
     let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
-    text.split_whitespace().map(|word| start(word)..start(word) + word.len()).collect()
+    let words = text.split_whitespace().take(most);
+    words.map(|word| start(word)..start(word) + word.len()).collect()
 }
 
 fn share_bytes(a: &Range<usize>, b: &Range<usize>) -> bool {
@@ -190,8 +207,36 @@ mod tests {
         let read = Tokens::of_source(&tokenizer, "amico 日本語 \u{1f600} amico è", 4).unwrap();
         assert_eq!(read.tokens, ["<bos>", "amico", "<unk>", "<eos>"]);
         assert_eq!(read.word_of, [None, Some(0), Some(1), None]);
-        assert_eq!(read.words.len(), 5);
+        // The third word has no token any more; a fifth could not have one.
+        assert_eq!(read.words, ["amico", "日本語", "\u{1f600}", "amico"]);
         let nothing = Tokens::of_source(&tokenizer, " \t ", 4).unwrap();
         assert!(nothing.is_empty() && nothing.ids == [BOS, EOS]);
+    }
+
+    /// Time and memory follow from what the model can read, not from the text.
+    #[test]
+    fn a_text_of_megabytes_has_as_many_words_as_can_be_read() {
+        let tokenizer = tokenizer(TokenizerKind::Word);
+        for text in ["amico è ", "a", "\u{1f600} ", "\u{ad} "] {
+            let text = text.repeat(2_000_000);
+            for read in [Tokens::of_source, Tokens::of_target] {
+                let tokens = read(&tokenizer, &text, 8).unwrap();
+                assert!(tokens.ids.len() <= 8 && tokens.words.len() <= 8, "{tokens:?}");
+                assert!(tokens.words.iter().all(|word| word.len() <= 8 * BYTES_PER_TOKEN));
+            }
+        }
+        assert_eq!(readable("äöü", 0), "");
+    }
+
+    /// In bytes, U+00A0 is white space and its first byte alone is not: `c2` makes a second word, which
+    /// `a0` takes away.
+    #[test]
+    fn a_token_that_joins_two_words_leaves_no_word_that_is_none() {
+        let tokenizer = tokenizer(TokenizerKind::Byte);
+        // The four special tokens come before the 256 bytes.
+        let ids = [b'a', b' ', 0xc2, 0xa0].map(|byte| 4 + u32::from(byte));
+        let found = Tokens::of_hypothesis(&tokenizer, &ids, 99).unwrap();
+        assert_eq!(found.words, ["a"]);
+        assert!(found.word_of.iter().flatten().all(|&word| word < 1), "{found:?}");
     }
 }

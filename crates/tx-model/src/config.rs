@@ -2,6 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Largest `d_model`.
+const MOST_FEATURES: usize = 1 << 16;
+/// Largest `d_ff`.
+const MOST_INNER_FEATURES: usize = 1 << 20;
+/// Most layers of the encoder, and of the decoder.
+const MOST_LAYERS: usize = 1_000;
+/// Largest `max_len`.
+const LONGEST_SEQUENCE: usize = 1 << 16;
+/// Most numbers of a table of sinusoids, `max_len` · `d_model`: 64 MiB for each side. No file holds
+/// that table, so a few bytes of a configuration must not make it large.
+const MOST_SINUSOIDS: usize = 1 << 24;
+/// Largest `vocab_multiple`.
+const LARGEST_VOCAB_MULTIPLE: usize = 1 << 16;
+/// Most ids of one side.
+const MOST_IDS: usize = 1 << 28;
+
 /// Sizes and variants of a Transformer, with the paper's letters.
 ///
 /// The paper is "Attention Is All You Need" (Vaswani et al. 2017). The fields are public because
@@ -215,9 +231,11 @@ impl ModelConfig {
     }
 
     /// Ids a model needs for tokenizers of these sizes: each rounded up to
-    /// [`vocab_multiple`](Self::vocab_multiple).
+    /// [`vocab_multiple`](Self::vocab_multiple). Sizes that [`check`](Self::check) refuses do not
+    /// overflow, but may not be rounded.
     pub fn padded(&self, vocab: VocabSizes) -> VocabSizes {
-        let pad = |size: usize| size.next_multiple_of(self.vocab_multiple.max(1));
+        let multiple = self.vocab_multiple.max(1);
+        let pad = |size: usize| size.checked_next_multiple_of(multiple).unwrap_or(size);
         VocabSizes { source: pad(vocab.source), target: pad(vocab.target) }
     }
 
@@ -231,6 +249,9 @@ impl ModelConfig {
         for (side, size) in [("source", vocab.source), ("target", vocab.target)] {
             if size == 0 {
                 problems.push(format!("the {side} vocabulary is empty"));
+            } else if size > MOST_IDS {
+                problems
+                    .push(format!("the {side} vocabulary has {size} ids, more than {MOST_IDS}"));
             }
         }
         if self.tying == Tying::All && vocab.source != vocab.target {
@@ -246,16 +267,18 @@ impl ModelConfig {
     /// The rules that hold whatever the vocabularies are; empty when all is well.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        for (key, value) in [
-            ("d_model", self.d_model),
-            ("n_heads", self.n_heads),
-            ("d_ff", self.d_ff),
-            ("encoder_layers", self.encoder_layers),
-            ("decoder_layers", self.decoder_layers),
-            ("vocab_multiple", self.vocab_multiple),
+        for (key, value, most) in [
+            ("d_model", self.d_model, MOST_FEATURES),
+            ("n_heads", self.n_heads, MOST_FEATURES),
+            ("d_ff", self.d_ff, MOST_INNER_FEATURES),
+            ("encoder_layers", self.encoder_layers, MOST_LAYERS),
+            ("decoder_layers", self.decoder_layers, MOST_LAYERS),
+            ("vocab_multiple", self.vocab_multiple, LARGEST_VOCAB_MULTIPLE),
         ] {
             if value == 0 {
                 problems.push(format!("`{key}` must be at least 1"));
+            } else if value > most {
+                problems.push(format!("`{key}` = {value} must be at most {most}"));
             }
         }
         if self.n_heads != 0 && !self.d_model.is_multiple_of(self.n_heads) {
@@ -285,6 +308,17 @@ impl ModelConfig {
             problems.push(format!(
                 "`max_len` = {} leaves no room between `<bos>` and `<eos>`",
                 self.max_len
+            ));
+        } else if self.max_len > LONGEST_SEQUENCE {
+            problems
+                .push(format!("`max_len` = {} must be at most {LONGEST_SEQUENCE}", self.max_len));
+        } else if self.positions == Positions::Sinusoidal
+            && self.max_len.saturating_mul(self.d_model) > MOST_SINUSOIDS
+        {
+            problems.push(format!(
+                "`max_len` = {} times `d_model` = {} must be at most {MOST_SINUSOIDS} with \
+                 `positions` = \"sinusoidal\"",
+                self.max_len, self.d_model
             ));
         }
         for (key, share) in [
@@ -357,6 +391,36 @@ mod tests {
                 "`tying` = \"all\" needs one vocabulary for both sides, found 7 source and 0 target ids",
             ]
         );
+    }
+
+    #[test]
+    fn sizes_that_no_machine_could_hold_are_refused() {
+        let vocab = VocabSizes { source: usize::MAX, target: usize::MAX };
+        let config = ModelConfig {
+            d_model: 1 << 40,
+            n_heads: 1 << 40,
+            d_ff: usize::MAX,
+            encoder_layers: usize::MAX,
+            decoder_layers: 1_001,
+            max_len: 1_000_000_000,
+            vocab_multiple: usize::MAX,
+            ..ModelConfig::default()
+        };
+        let problems = config.check(vocab).unwrap_err().problems;
+        assert_eq!(problems.len(), 9, "{problems:?}");
+        assert!(problems.contains(&"`max_len` = 1000000000 must be at most 65536".to_owned()));
+
+        // 32,768 · 512 is the limit of the table.
+        let long = ModelConfig { max_len: 32_768, ..ModelConfig::default() };
+        assert_eq!(long.check(VOCAB), Ok(()));
+        let wide = ModelConfig { d_model: 1_024, ..long };
+        assert_eq!(
+            wide.problems(),
+            ["`max_len` = 32768 times `d_model` = 1024 must be at most 16777216 with \
+              `positions` = \"sinusoidal\""]
+        );
+        let rotary = ModelConfig { positions: Positions::Rotary, ..wide };
+        assert_eq!(rotary.problems(), [""; 0]);
     }
 
     #[test]

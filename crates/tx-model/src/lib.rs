@@ -43,6 +43,7 @@
 //! ```
 
 pub mod config;
+pub mod weights;
 
 pub mod embedding;
 pub mod position;
@@ -75,3 +76,4 @@ pub use config::{
 };
 pub use language_model::LanguageModel;
 pub use transformer::{AttentionMaps, Transformer, TransformerInput};
+pub use weights::WeightShape;

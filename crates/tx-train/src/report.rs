@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tx_infer::file::write_whole;
+use tx_infer::{figure::escape, file::write_whole};
 
 use self::{
     attention::picture,
@@ -204,7 +204,7 @@ fn validations(records: &[Record]) -> String {
         let cells = [
             step.to_string(),
             epoch.to_string(),
-            clock(*seconds),
+            clock(*seconds).to_string(),
             format!("{:.4}", found.loss),
             format!("{perplexity:.3}"),
             format!("{:.2} %", 100.0 * found.accuracy),
@@ -254,11 +254,6 @@ fn samples(records: &[Record]) -> String {
     text
 }
 
-/// Text as text.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,6 +293,6 @@ mod tests {
             assert!(!page.contains(text), "{text}");
         }
         assert!(page.contains("a &amp; b") && page.contains("&lt;script&gt;"));
-        assert!(page.contains("3 updates, epoch 1, 01:01. Best model: update 3"));
+        assert!(page.contains("3 updates, epoch 1, 00:01:01. Best model: update 3"));
     }
 }

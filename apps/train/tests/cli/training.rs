@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, fs, path::Path, time::Instant};
+use std::{collections::BTreeMap, fs, path::Path, process::Command, time::Instant};
 
 use burn::tensor::Device;
 use tx_infer::Translator;
@@ -22,12 +22,24 @@ fn two_files_become_a_bundle_that_translates_on_either_processor_backend() {
         let run = workshop.train_tiny("run", &[&["--device", device], &BY_HEART[..]].concat());
         let run = run.trained();
         run.says(&[&format!("device: {device}\n"), "bundle: run (best of epoch "]);
-        run.says(&["try it:\n  translate --model run --text 'one one'\n"]);
+        let command = run.command_after("try it:");
+        let program = command.strip_suffix(" --model run --text 'one one'").unwrap();
+        // `translate` may have been built beside `train`, or not.
+        let built = Path::new(env!("CARGO_BIN_EXE_train")).with_file_name("translate");
+        assert!(
+            Path::new(program) == built || program.ends_with(" --bin translate --"),
+            "{command}"
+        );
+        if cfg!(unix) && Path::new(program) == built {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &command]).current_dir(workshop.path(""));
+            assert_eq!(shell.output().unwrap().stdout, b"uno uno\n");
+        }
         run.says(&["training: 36 pairs, longest source 3 and target 4 tokens\n"]);
         assert!(!run.stderr.contains("too long left out"), "{}", run.stderr);
 
         let translator = Translator::open(&workshop.path("run"), &Device::flex()).unwrap();
-        assert_eq!(translator.translate("three four").unwrap(), "tre quattro", "{device}");
+        assert_eq!(translator.translate("three four").unwrap().text, "tre quattro", "{device}");
     }
 }
 
@@ -52,6 +64,39 @@ fn a_loss_that_is_no_number_stops_before_the_update_or_leaves_batches_out() {
     let run = workshop.train_tiny("skipped", &skip).trained();
     let warnings = run.stderr.lines().filter(|line| line.starts_with("warning: the ")).count();
     assert_eq!(warnings, 7, "{}", run.stderr);
+    let metrics = fs::read_to_string(workshop.path("skipped/metrics.jsonl")).unwrap();
+    assert!(metrics.lines().any(|line| line.contains("\"skipped\":")), "{metrics}");
+
+    // 40 batches, of which all but the first are skipped.
+    let run = workshop.train_tiny("endless", &[&skip[..], &["--set", "train.epochs=10"]].concat());
+    run.failed(1, &["20 batches in a row were skipped; the last: the ", "hint: lower"]);
+    let warnings = run.stderr.lines().filter(|line| line.starts_with("warning: the ")).count();
+    assert_eq!(warnings, 19, "{}", run.stderr);
+}
+
+/// Four pairs are set aside.
+#[test]
+fn a_part_of_the_validation_pairs_is_named_as_such() {
+    let workshop = Workshop::new();
+    let run = workshop.train_tiny("part", &["--set", "validation.sentences=3"]).trained();
+    run.says(&["validation: only the first 3 of 4 pairs are used (`validation.sentences` = 3)\n"]);
+    let run = workshop.train_tiny("whole", &["--set", "validation.sentences=4"]).trained();
+    assert!(!run.stderr.contains("only the first"), "{}", run.stderr);
+}
+
+/// 20 updates, fewer than from one line of metrics to the next.
+#[test]
+fn a_short_run_has_a_curve() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &["--set", "train.epochs=5"]).trained();
+    let metrics = fs::read_to_string(workshop.path("run/metrics.jsonl")).unwrap();
+    let lines = metrics.lines().filter(|line| line.contains("\"training\""));
+    let steps: Vec<u64> = lines
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["step"].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(steps, [20]);
 }
 
 #[test]
@@ -272,7 +317,8 @@ fn every_epoch_is_whole_however_many_batches_it_has() {
 #[test]
 fn checkpoints_are_averaged() {
     let workshop = Workshop::new();
-    workshop.train_tiny("run", &["--set", "checkpoint.keep_last=3"]).trained();
+    let often = ["--set", "checkpoint.keep_last=3", "--checkpoint-every", "1 epoch"];
+    workshop.train_tiny("run", &often).trained();
     let average = |last: &str, output: &str| {
         workshop.train(&["average", "run", "--last", last, "--output", output]).trained()
     };

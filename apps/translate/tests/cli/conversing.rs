@@ -57,11 +57,46 @@ fn a_long_file_shows_how_far_it_is_at_a_terminal_only() {
         let ended = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&ended.stdout);
         assert_eq!(ended.status.code(), Some(0), "{said}");
-        assert_eq!(said.contains("of 2,100 lines"), !quiet, "{said}");
+        assert_eq!(said.contains(" lines, "), !quiet, "{said}");
+        assert_eq!(said.contains('%'), !quiet, "{said}");
         assert_eq!(fs::read_to_string(&output).unwrap().lines().count(), 2_100);
     }
     let plain = run(&["--model", BUNDLE.path().to_str().unwrap(), "--input", &input], "");
     assert_eq!(plain.stderr, "");
+}
+
+/// Its lines can be read once only: nobody may count them before.
+#[test]
+fn a_pipe_as_input_shows_progress_and_loses_no_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let Ok(made) = Command::new("mkfifo").arg(&pipe).status() else { return };
+    assert!(made.success());
+    let output = folder.path().join("output.txt");
+    let arguments = ["--beam 1 --input", pipe.to_str().unwrap(), ">", output.to_str().unwrap()];
+    let Some(mut child) = at_a_terminal(&arguments.map(str::to_owned), "xterm", Path::new(""))
+    else {
+        return;
+    };
+    let lines = "one two three\nfour\n";
+    // Waits until somebody reads.
+    thread::spawn(move || fs::write(pipe, lines).unwrap());
+    let mut waited = 0;
+    let ended = loop {
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+        waited += 1;
+        if waited > 1_200 {
+            child.kill().unwrap();
+            panic!("it waits for a pipe that nobody writes to");
+        }
+        thread::sleep(Duration::from_millis(100));
+    };
+    assert!(ended.success());
+    let model = BUNDLE.path().to_str().unwrap();
+    let expected = run(&["--model", model, "--beam", "1"], lines).said();
+    assert_eq!(fs::read_to_string(&output).unwrap(), expected);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{BUNDLE, start, translate};
+use serde_json::Value;
+
+use crate::{BUNDLE, MAX_LEN, file, start, translate};
 
 /// Whatever is in a line, it gives one line, and others do not care.
 #[test]
@@ -56,9 +58,38 @@ fn a_line_of_ten_megabytes_is_cut_with_a_warning() {
         assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 3));
         let lines: Vec<&str> = run.stdout.lines().collect();
         assert_eq!(lines[0], lines[2]);
-        assert_eq!(run.stderr.contains("warning: line 2 was cut to the 12 tokens"), cut);
+        assert_eq!(run.stderr.contains("warning: line 2 was truncated to the 12 tokens"), cut);
         assert_eq!(lines[1].is_empty(), !cut);
     }
+}
+
+/// The same where tokens are matched with words, of which there are millions.
+#[test]
+fn a_line_of_ten_megabytes_is_aligned() {
+    let long = "one two ".repeat(1_250_000);
+    let run = translate(
+        &["--beam", "1", "--alignment", "json", "--quiet"],
+        format!("seven\n{long}\nseven\n"),
+    );
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0], lines[2]);
+    assert_eq!(lines[1]["source"].as_array().unwrap().len(), MAX_LEN);
+
+    let folder = tempfile::tempdir().unwrap();
+    let [source, target] =
+        ["source", "target"].map(|name| file(&folder, name, format!("{long}\n")));
+    let model = BUNDLE.path().to_str().unwrap();
+    let found =
+        crate::run(&["align", "--model", model, "--source", &source, "--target", &target], "");
+    assert_eq!(found.said().lines().count(), 1);
+    let picture = folder.path().join("attention.json");
+    // An argument has at most 128 KiB on Linux.
+    let arguments = ["attention", "--model", model, "--text", &long[..100_000], "--out"];
+    let found = crate::run(&[&arguments[..], &[picture.to_str().unwrap()]].concat(), "");
+    assert_eq!(found.code, Some(0), "{}", found.stderr);
 }
 
 #[test]

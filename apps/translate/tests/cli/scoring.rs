@@ -1,4 +1,4 @@
-use std::ops::Range;
+use std::{collections::HashMap, fs, ops::Range};
 
 use serde_json::Value;
 
@@ -31,6 +31,39 @@ fn all_metrics_are_printed_in_the_order_asked_for() {
     // Values stand below each other.
     let places: Vec<_> = found.lines().map(|line| line.find(" = ")).collect();
     assert!(places.iter().all(|place| *place == places[0]), "{found}");
+}
+
+/// What `fixtures/generate_scores.py` recorded: byte order marks, carriage returns, white space at the
+/// ends of lines, and a missing last line end, in files and on standard input.
+#[test]
+fn odd_line_ends_and_marks_are_scored_as_by_the_sacrebleu_program() {
+    let text =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scores.json"));
+    let cases: Vec<(String, bool, String, String, Option<HashMap<String, f64>>)> =
+        serde_json::from_str(&text.unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, standard_input, hypotheses, references, expected) in cases {
+        let reference = file(&folder, "references", references);
+        let hypothesis = file(&folder, "hypotheses", &hypotheses);
+        let mut arguments = vec!["score", "--reference", &reference];
+        arguments.extend(["--metrics", "bleu,chrf,ter", "--width", "6", "--json"]);
+        if !standard_input {
+            arguments.extend(["--hypothesis", &hypothesis]);
+        }
+        let found = run(&arguments, if standard_input { hypotheses.as_str() } else { "" });
+        let what = format!("{name}, standard input: {standard_input}");
+        // Refused there, refused here: the numbers of lines differ.
+        let Some(expected) = expected else {
+            found.failed(1, &["the hypotheses have"]);
+            continue;
+        };
+        let found: Value = serde_json::from_str(&found.said()).unwrap();
+        for score in found.as_array().unwrap() {
+            let metric = score["name"].as_str().unwrap();
+            assert_eq!(score["score"].as_f64(), Some(expected[metric]), "{what}: {metric}");
+        }
+        assert_eq!(found.as_array().unwrap().len(), expected.len(), "{what}");
+    }
 }
 
 #[test]

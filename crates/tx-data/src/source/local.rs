@@ -7,6 +7,10 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use super::limits::{Gunzip, Limits};
@@ -83,6 +87,10 @@ pub struct Lines {
     number: usize,
     bytes: Vec<u8>,
     invalid: Invalid,
+    /// Whether a byte order mark is part of the first line.
+    keeps_mark: bool,
+    /// Bytes of the file that have been read.
+    bytes_read: Arc<AtomicU64>,
 }
 
 /// What becomes of bytes that are not UTF-8.
@@ -102,8 +110,10 @@ impl Lines {
     ///
     /// When the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, DataError> {
-        let reader = open(path).map_err(|source| DataError::Read { path: path.into(), source })?;
-        Ok(Self::new(reader, path))
+        let bytes_read = Arc::default();
+        let reader = open(path, &bytes_read)
+            .map_err(|source| DataError::Read { path: path.into(), source })?;
+        Ok(Self { bytes_read, ..Self::new(reader, path) })
     }
 
     /// Reads from anything; `name` stands in messages where a path would.
@@ -114,12 +124,25 @@ impl Lines {
             number: 0,
             bytes: Vec::new(),
             invalid: Invalid::default(),
+            keeps_mark: false,
+            bytes_read: Arc::default(),
         }
     }
 
     /// Does that to bytes that are not UTF-8; by default their line is refused.
     pub fn with_invalid(self, invalid: Invalid) -> Self {
         Self { invalid, ..self }
+    }
+
+    /// Leaves a byte order mark in the first line, as programs do that take it for a character.
+    pub fn keeping_mark(self) -> Self {
+        Self { keeps_mark: true, ..self }
+    }
+
+    /// Bytes of the file that have been read so far, compressed where the file is; 0 if this reads no
+    /// [opened](Self::open) file.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
     }
 
     /// The next line; none at the end of the text.
@@ -146,7 +169,8 @@ impl Lines {
                 })?
                 .into(),
         };
-        let line = if self.number == 1 { line.trim_start_matches('\u{feff}') } else { &line };
+        let drops_mark = self.number == 1 && !self.keeps_mark;
+        let line = if drops_mark { line.trim_start_matches('\u{feff}') } else { &line };
         let line = line.strip_suffix('\n').unwrap_or(line);
         Ok(Some(line.strip_suffix('\r').unwrap_or(line).to_owned()))
     }
@@ -160,13 +184,28 @@ impl Iterator for Lines {
     }
 }
 
-fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
-    let mut file = BufReader::new(File::open(path)?);
+fn open(path: &Path, bytes_read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead + Send>> {
+    let file = Counted { inner: File::open(path)?, count: bytes_read.clone() };
+    let mut file = BufReader::new(file);
     let is_gzip = file.fill_buf()?.starts_with(&GZIP_MAGIC);
     Ok(match is_gzip {
         true => Box::new(BufReader::new(Gunzip::new(file, Limits::default()))),
         false => Box::new(file),
     })
+}
+
+/// Counts the bytes that are read.
+struct Counted<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
 }
 
 #[cfg(test)]
@@ -203,6 +242,26 @@ mod tests {
     fn odd_line_ends_and_marks_are_dropped() {
         let text = "\u{feff}a\r\n\r\nb\u{85}c\u{2028}d".as_bytes();
         assert_eq!(lines(file(text).path()).unwrap(), ["a", "", "b\u{85}c\u{2028}d"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_kept_if_asked_for() {
+        let file = file("\u{feff}a\n\u{feff}b".as_bytes());
+        let lines = Lines::open(file.path()).unwrap().keeping_mark();
+        let found = lines.collect::<Result<Vec<_>, _>>().unwrap();
+        assert_eq!(found, ["\u{feff}a", "\u{feff}b"]);
+    }
+
+    #[test]
+    fn the_bytes_of_the_file_are_counted() {
+        let text = b"one two three\n".repeat(10_000);
+        for content in [text.clone(), gzip(&text)] {
+            let file = file(&content);
+            let mut lines = Lines::open(file.path()).unwrap();
+            assert!(lines.next().is_some() && lines.bytes_read() > 0);
+            assert_eq!(lines.by_ref().count(), 9_999);
+            assert_eq!(lines.bytes_read(), content.len() as u64);
+        }
     }
 
     #[test]

@@ -44,11 +44,16 @@ const CONTINUING: &str = "##";
 /// word becomes two tokens.
 pub(super) const FORGERIES: &str = "<(?=(pad|bos|eos|unk|0x[0-9A-F]{2})>)";
 
-/// Sets up normaliser, splitter, model and decoder, and learns the vocabulary from `texts`.
-pub(super) fn learned(config: &TokenizerConfig, texts: Texts<'_>) -> Result<Inner, DataError> {
+/// Sets up normalizer, splitter, model and decoder, and learns the vocabulary from `texts`, which
+/// are lowercased where `lowercase` holds.
+pub(super) fn learned(
+    config: &TokenizerConfig,
+    lowercase: bool,
+    texts: Texts<'_>,
+) -> Result<Inner, DataError> {
     let failed = DataError::Tokenizer;
     let mut inner = Inner::new(BPE::default());
-    let parts = Parts::new(config).map_err(failed)?;
+    let parts = Parts::new(config, lowercase).map_err(failed)?;
     inner.with_normalizer(Some(parts.normalizer)).map_err(failed)?;
     inner.with_pre_tokenizer(Some(parts.pre_tokenizer));
     inner.with_decoder(parts.decoder);
@@ -161,10 +166,10 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(config: &TokenizerConfig) -> tokenizers::Result<Self> {
+    fn new(config: &TokenizerConfig, lowercase: bool) -> tokenizers::Result<Self> {
         let mut normalizers: Vec<NormalizerWrapper> =
             vec![NFC.into(), replace_regex(r"\s+", " ")?.into(), Strip::new(true, true).into()];
-        if config.lowercase {
+        if lowercase {
             normalizers.push(Lowercase.into());
         }
         let (pre_tokenizer, decoder): (PreTokenizerWrapper, Option<DecoderWrapper>) =

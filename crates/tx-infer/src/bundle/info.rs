@@ -1,7 +1,7 @@
 //! What is in a bundle, without putting a weight on a device.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Read},
     path::Path,
 };
@@ -12,16 +12,14 @@ use tx_data::{Tokenizers, hash::hexadecimal};
 use tx_model::{ModelConfig, Tying, VocabSizes};
 
 use super::{
-    CONFIG, FORMAT, PROVENANCE, SOURCE_TOKENIZER, TARGET_TOKENIZER, WEIGHTS, read_config,
-    read_tokenizer, read_toml,
+    CONFIG, FORMAT, PROVENANCE, SOURCE_TOKENIZER, TARGET_TOKENIZER, WEIGHTS, read_headers,
+    read_tokenizers, read_toml, regular_file,
 };
 use crate::error::InferError;
 
-/// Longest header of a weights file that is read: the format's own limit.
-const LONGEST_HEADER: u64 = 100_000_000;
-
 /// What is in a bundle.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct BundleInfo {
     /// The files that make it.
     pub files: Vec<FileInfo>,
@@ -60,9 +58,9 @@ pub struct WeightInfo {
 }
 
 impl WeightInfo {
-    /// Numbers in it.
+    /// Number of values; `usize::MAX` where it is larger.
     pub fn count(&self) -> usize {
-        self.shape.iter().product()
+        self.shape.iter().fold(1, |count, &size| count.saturating_mul(size))
     }
 
     /// The part of the model that it belongs to, as people name it.
@@ -102,39 +100,32 @@ impl BundleInfo {
     ///
     /// # Errors
     ///
-    /// As [`Bundle::open`](super::Bundle::open), but weights of a wrong name or shape are only
-    /// found there.
+    /// As [`Bundle::open`](super::Bundle::open), but values of weights are not read.
     pub fn read(folder: &Path) -> Result<Self, InferError> {
-        for missing in [WEIGHTS, CONFIG] {
-            if !folder.join(missing).is_file() {
-                return Err(InferError::NotABundle { path: folder.into(), missing });
-            }
-        }
-        let config = read_config(&folder.join(CONFIG))?;
-        config.model.check(config.vocabulary)?;
-        let (hashes, vocabulary) = (&config.tokenizers, config.vocabulary);
-        let tokenizer = |name, hash, size| read_tokenizer(&folder.join(name), hash, size);
-        let tokenizers = Tokenizers {
-            source: tokenizer(SOURCE_TOKENIZER, &hashes.source_sha256, vocabulary.source)?,
-            target: tokenizer(TARGET_TOKENIZER, &hashes.target_sha256, vocabulary.target)?,
-        };
+        let (config, header) = read_headers(folder)?;
+        let tokenizers = read_tokenizers(folder, &config)?;
         let files = [WEIGHTS, CONFIG, SOURCE_TOKENIZER, TARGET_TOKENIZER, PROVENANCE]
             .into_iter()
             .map(|name| file_info(folder, name))
             .collect::<Result<_, _>>()?;
+        let weights = header.weights().map(|(name, info)| WeightInfo {
+            name,
+            dtype: format!("{:?}", info.dtype),
+            shape: info.shape.clone(),
+        });
         Ok(Self {
             files,
-            weights: weights(&folder.join(WEIGHTS))?,
+            weights: weights.collect(),
             provenance: read_toml(&folder.join(PROVENANCE))?,
             config: config.model,
-            vocabulary,
+            vocabulary: config.vocabulary,
             tokenizers,
         })
     }
 
     /// Numbers that were learned.
     pub fn parameters(&self) -> usize {
-        self.weights.iter().map(WeightInfo::count).sum()
+        sum(self.weights.iter())
     }
 
     /// Numbers by part of the model, in the order of the road through it.
@@ -153,10 +144,7 @@ impl BundleInfo {
             "projection",
             "other",
         ];
-        let count = |part| {
-            let own = self.weights.iter().filter(|weight| weight.part() == part);
-            own.map(WeightInfo::count).sum()
-        };
+        let count = |part| sum(self.weights.iter().filter(|weight| weight.part() == part));
         ORDER.map(|part| (part, count(part))).into_iter().filter(|(_, n)| *n > 0).collect()
     }
 
@@ -165,12 +153,13 @@ impl BundleInfo {
     pub fn memory(&self, batch_tokens: usize) -> Memory {
         const SINGLE: usize = 4;
         let ModelConfig { d_model, decoder_layers, tying, .. } = self.config;
-        let shared = if tying == Tying::None { 0 } else { self.vocabulary.target * d_model };
-        let token = 2 * decoder_layers * d_model * SINGLE;
+        let shared =
+            if tying == Tying::None { 0 } else { self.vocabulary.target.saturating_mul(d_model) };
+        let token = (2 * SINGLE).saturating_mul(decoder_layers).saturating_mul(d_model);
         Memory {
-            weights: (self.parameters() + shared) * SINGLE,
+            weights: self.parameters().saturating_add(shared).saturating_mul(SINGLE),
             token,
-            batch: 3 * batch_tokens.saturating_mul(token),
+            batch: batch_tokens.saturating_mul(3).saturating_mul(token),
         }
     }
 
@@ -200,11 +189,16 @@ impl BundleInfo {
     }
 }
 
+/// Number of values of several weights; `usize::MAX` where it is larger.
+fn sum<'a>(weights: impl Iterator<Item = &'a WeightInfo>) -> usize {
+    weights.map(WeightInfo::count).fold(0, usize::saturating_add)
+}
+
 fn file_info(folder: &Path, name: &'static str) -> Result<FileInfo, InferError> {
     let path = folder.join(name);
+    let bytes = regular_file(&path)?;
     let hash = || {
         let (mut file, mut hash) = (File::open(&path)?, Sha256::new());
-        let bytes = fs::metadata(&path)?.len();
         let mut chunk = vec![0; 1 << 16];
         loop {
             match file.read(&mut chunk)? {
@@ -218,42 +212,52 @@ fn file_info(folder: &Path, name: &'static str) -> Result<FileInfo, InferError> 
     hash().map_err(|source| InferError::Read { path: path.clone(), source })
 }
 
-/// The header of a safetensors file: its length in eight bytes, then JSON.
-fn weights(path: &Path) -> Result<Vec<WeightInfo>, InferError> {
-    let problem = |problem: String| InferError::Weights { path: path.into(), problem };
-    let read_error = |source| InferError::Read { path: path.into(), source };
-    let mut file = File::open(path).map_err(read_error)?;
-    let mut len = [0; 8];
-    file.read_exact(&mut len).map_err(|_| problem("it ends before its header".into()))?;
-    let len = u64::from_le_bytes(len);
-    if len > LONGEST_HEADER {
-        return Err(problem(format!("its header says to be {len} bytes long")));
-    }
-    let mut header = Vec::new();
-    (&mut file).take(len).read_to_end(&mut header).map_err(read_error)?;
-    let header: Map<String, Value> =
-        serde_json::from_slice(&header).map_err(|error| problem(format!("its header: {error}")))?;
-    let mut weights = Vec::new();
-    for (name, value) in header.into_iter().filter(|(name, _)| name != "__metadata__") {
-        let dtype = value["dtype"].as_str();
-        let shape = value["shape"].as_array().and_then(|shape| {
-            shape.iter().map(|size| size.as_u64().map(|size| size as usize)).collect()
-        });
-        match dtype.zip(shape) {
-            Some((dtype, shape)) => weights.push(WeightInfo { name, dtype: dtype.into(), shape }),
-            None => return Err(problem(format!("weight `{name}` has no type or shape"))),
-        }
-    }
-    Ok(weights)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use burn::tensor::Device;
+    use tempfile::TempDir;
+    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
+    use tx_model::{Activation, NormPlacement, Positions, Transformer};
 
-    /// The fixture of `tests/`: d 8, 2 heads, d_ff 12, gated, 1 encoder and 2 decoder layers,
-    /// learned positions up to 24, 48 source and 46 target ids, target tables tied, no attention
-    /// biases. By hand:
+    use super::*;
+    use crate::bundle::Bundle;
+
+    /// A bundle of random weights; and its ids.
+    fn saved() -> (TempDir, VocabSizes) {
+        let pairs = [SentencePair::new("one two three", "uno due")];
+        let tokenizer = TokenizerConfig {
+            kind: TokenizerKind::Word,
+            joint: false,
+            ..TokenizerConfig::default()
+        };
+        let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();
+        let config = ModelConfig {
+            d_model: 8,
+            n_heads: 2,
+            d_ff: 12,
+            encoder_layers: 1,
+            decoder_layers: 2,
+            max_len: 24,
+            norm: NormPlacement::Pre,
+            positions: Positions::Learned,
+            activation: Activation::Gated,
+            tying: Tying::Decoder,
+            attention_bias: false,
+            ..ModelConfig::default()
+        };
+        let vocab = VocabSizes {
+            source: tokenizers.source.vocab_size(),
+            target: tokenizers.target.vocab_size(),
+        };
+        let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();
+        let bundle = Bundle { model, config, tokenizers, provenance: toml::Table::new() };
+        let folder = tempfile::tempdir().unwrap();
+        bundle.save(folder.path()).unwrap();
+        (folder, vocab)
+    }
+
+    /// d 8, 2 heads, d_ff 12, gated, 1 encoder and 2 decoder layers, learned positions up to 24, target
+    /// tables tied, no attention biases. By hand:
     ///
     /// ```text
     /// attention       4 · 8²                             = 256
@@ -262,13 +266,13 @@ mod tests {
     /// ```
     #[test]
     fn a_bundle_is_counted_as_by_hand() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/bundle-v1");
-        let info = BundleInfo::read(folder.as_ref()).unwrap();
+        let (folder, VocabSizes { source, target }) = saved();
+        let info = BundleInfo::read(folder.path()).unwrap();
         assert_eq!(
             info.parts(),
             [
-                ("source embedding", 48 * 8),
-                ("target embedding", 46 * 8),
+                ("source embedding", source * 8),
+                ("target embedding", target * 8),
                 ("positions", 2 * 24 * 8),
                 ("encoder self-attention", 256),
                 ("encoder feed-forward", 320),
@@ -277,31 +281,34 @@ mod tests {
                 ("decoder cross-attention", 2 * 256),
                 ("decoder feed-forward", 2 * 320),
                 ("decoder norms", 7 * 16),
-                ("projection", 46),
+                ("projection", target),
             ]
         );
         // Two layers of keys and values of 8 numbers of 4 bytes; the table of the target twice.
         let memory = info.memory(100);
         assert_eq!((memory.token, memory.batch), (128, 38_400));
-        assert_eq!(memory.weights, 4 * (info.parameters() + 46 * 8));
+        assert_eq!(memory.weights, 4 * (info.parameters() + target * 8));
         let json = info.to_json(100);
         assert_eq!(json["parameters"]["parts"]["encoder_self_attention"], 256);
         // The hash of the tokenizer stands in the configuration too.
-        let hash = fs::read_to_string(Path::new(folder).join(CONFIG)).unwrap();
-        assert!(hash.contains(json["files"][2]["sha256"].as_str().unwrap()));
+        let config = std::fs::read_to_string(folder.path().join(CONFIG)).unwrap();
+        assert!(config.contains(json["files"][2]["sha256"].as_str().unwrap()));
     }
 
     #[test]
-    fn a_damaged_header_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(WEIGHTS);
-        for damage in [&b""[..], b"abc", &[255; 40], &[3, 0, 0, 0, 0, 0, 0, 0, b'{', b'}', b'x']] {
-            fs::write(&path, damage).unwrap();
-            let error = weights(&path).unwrap_err();
-            assert!(error.to_string().contains(WEIGHTS), "{error}");
-        }
-        let text = b"{\"a\":{\"dtype\":\"F32\"}}";
-        fs::write(&path, [&(text.len() as u64).to_le_bytes()[..], text].concat()).unwrap();
-        assert!(weights(&path).unwrap_err().to_string().contains("weight `a` has no type"));
+    fn sizes_that_no_machine_could_hold_do_not_overflow() {
+        let (folder, _) = saved();
+        let mut info = BundleInfo::read(folder.path()).unwrap();
+        let huge = WeightInfo {
+            name: "encoder.huge".into(),
+            dtype: "F32".into(),
+            shape: vec![usize::MAX, 2, 3],
+        };
+        info.weights.extend([huge.clone(), huge]);
+        info.config.d_model = usize::MAX / 4;
+        info.config.decoder_layers = usize::MAX / 4;
+        assert_eq!(info.parameters(), usize::MAX);
+        assert_eq!(info.memory(usize::MAX).batch, usize::MAX);
+        assert!(info.to_json(usize::MAX).is_object());
     }
 }

@@ -81,8 +81,8 @@ fn a_layer_or_head_that_is_not_there_draws_nothing_and_breaks_nothing() {
 #[test]
 fn nothing_in_a_text_is_markup() {
     assert_eq!(
-        escape("</svg>&\u{0}\u{ffff}\n'\""),
-        "&lt;/svg&gt;&amp;\u{fffd}\u{fffd} &#39;&quot;"
+        escape("</svg>&\u{0}\u{ffff}\n\r\t'\""),
+        "&lt;/svg&gt;&amp;\u{fffd}\u{fffd}\n \t&#39;&quot;"
     );
     assert_eq!(shortened(&"é".repeat(30)), format!("{}…", "é".repeat(17)));
     assert_eq!((short_number(0.834), short_number(0.999)), (".83".into(), "1".into()));

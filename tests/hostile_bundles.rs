@@ -1,0 +1,327 @@
+//! Bundles are untrusted input: whatever is in their files, they open and translate or are refused by
+//! an error. Nothing panics, hangs, or takes memory that the files do not have.
+//!
+//! `mutated.rs` changes whole bundles at random; here is what was found by hand.
+
+mod mutated;
+
+use std::{
+    fs,
+    path::Path,
+    process::abort,
+    sync::mpsc::{RecvTimeoutError, channel},
+    thread,
+    time::Duration,
+};
+
+use burn::tensor::Device;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+use tx_infer::{
+    Aligner, AlignmentOptions, Bundle, BundleInfo, InferError, SearchOptions, Tokens, Translator,
+};
+use tx_model::{
+    Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer, Tying,
+    VocabSizes,
+};
+
+const CONFIG: &str = "config.toml";
+const WEIGHTS: &str = "model.safetensors";
+const TOKENIZERS: [&str; 2] = ["source.tokenizer.json", "target.tokenizer.json"];
+const PROVENANCE: &str = "provenance.toml";
+
+/// What is translated: known words, unknown ones, several scripts, none, and marks of many kinds.
+const TEXTS: [&str; 4] =
+    ["the cat sleeps .", "", "ﬁ １ 日本 😀 \u{feff} e\u{301}", "<eos>▁▁ #\0\n"];
+
+const PAIRS: [(&str, &str); 2] = [
+    ("the cat sleeps . the dog reads", "il gatto dorme . il cane legge"),
+    ("a house, a car and a tree", "una casa, una macchina e un albero"),
+];
+
+/// The smallest model of a kind.
+fn bundle(kind: TokenizerKind, positions: Positions, norm: NormPlacement, tying: Tying) -> Bundle {
+    let device = Device::flex();
+    let pairs = PAIRS.map(|(source, target)| SentencePair::new(source, target));
+    let tokenizers = Tokenizers::train(
+        &TokenizerConfig { kind, vocab_size: 70, ..TokenizerConfig::default() },
+        &pairs,
+    );
+    let tokenizers = tokenizers.unwrap();
+    let config = ModelConfig {
+        d_model: 4,
+        n_heads: 2,
+        d_ff: 4,
+        encoder_layers: 1,
+        decoder_layers: 1,
+        max_len: 12,
+        norm,
+        positions,
+        activation: Activation::Gated,
+        tying,
+        dropout: DropoutConfig::none(),
+        ..ModelConfig::default()
+    };
+    let vocab = VocabSizes {
+        source: tokenizers.source.vocab_size(),
+        target: tokenizers.target.vocab_size(),
+    };
+    device.seed(7);
+    let model = Transformer::new(&config, vocab, &device).unwrap();
+    let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
+    Bundle { model, config, tokenizers, provenance }
+}
+
+fn saved() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    bundle(TokenizerKind::Word, Positions::Sinusoidal, NormPlacement::Post, Tying::None)
+        .save(folder.path())
+        .unwrap();
+    folder
+}
+
+/// Opens a bundle every way there is, and translates a little with it.
+fn open(folder: &Path) -> Result<(), InferError> {
+    let device = Device::flex();
+    let info = BundleInfo::read(folder);
+    if let Ok(info) = &info {
+        drop(info.to_json(4_096));
+    }
+    let bundle = Bundle::open(folder, &device)?;
+    info?;
+    let Bundle { config, tokenizers, model, .. } = bundle.clone();
+    let search = SearchOptions { beam: 2, max_len: Some(3), ..SearchOptions::default() };
+    let translator = Translator::new(bundle, &device).with_threads(1).with_options(search)?;
+    let translations = translator.translate_batch(&TEXTS)?;
+    let ids = translations.iter().filter_map(|found| found.hypotheses.first());
+    let pairs = TEXTS.iter().zip(ids).map(|(text, found)| {
+        let source = Tokens::of_source(&tokenizers.source, text, config.max_len)?;
+        let ids = &found.hypothesis.ids;
+        Ok((source, Tokens::of_hypothesis(&tokenizers.target, ids, config.max_len)?))
+    });
+    let pairs = pairs.collect::<Result<Vec<_>, InferError>>()?;
+    Aligner::new(model, &device, AlignmentOptions::default()).align(&pairs);
+    Ok(())
+}
+
+/// Does `work`, and ends the whole process if that takes longer than any bundle of this size can: a
+/// hang cannot be caught in another way.
+fn without_a_hang<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let (done, wait) = channel::<()>();
+    let what = what.to_owned();
+    let guard = thread::spawn(move || {
+        if wait.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+            println!("hangs: {what}");
+            abort();
+        }
+    });
+    let result = work();
+    drop(done);
+    guard.join().unwrap();
+    result
+}
+
+/// # Panics
+///
+/// When the bundle opens, or its error does not name `words`.
+fn refused(folder: &TempDir, words: &[&str]) {
+    let error = without_a_hang(&format!("{words:?}"), || open(folder.path())).unwrap_err();
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        message += &format!(": {error}");
+        cause = error.source();
+    }
+    for word in words {
+        assert!(message.contains(word), "no `{word}` in: {message}");
+    }
+}
+
+fn change(folder: &TempDir, name: &str, from: &str, to: &str) {
+    let path = folder.path().join(name);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "no `{from}` in {text}");
+    fs::write(path, text.replace(from, to)).unwrap();
+}
+
+/// Changes the source tokenizer, with the hash that goes with it.
+fn change_tokenizer(folder: &TempDir, change: impl FnOnce(&mut Value)) {
+    let path = folder.path().join(TOKENIZERS[0]);
+    let old = fs::read(&path).unwrap();
+    let mut json = serde_json::from_slice(&old).unwrap();
+    change(&mut json);
+    let new = json.to_string();
+    fs::write(path, &new).unwrap();
+    let config = folder.path().join(CONFIG);
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(config, text.replace(&sha256(&old), &sha256(new.as_bytes()))).unwrap();
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    tx_data::hash::hexadecimal(&Sha256::digest(bytes))
+}
+
+#[test]
+fn a_sound_bundle_translates() {
+    open(saved().path()).unwrap();
+}
+
+#[test]
+fn a_vocabulary_with_a_hole_is_refused() {
+    for id in [4_000_000_000_u32, 5_000] {
+        let folder = saved();
+        change_tokenizer(&folder, |json| json["model"]["vocab"]["cat"] = id.into());
+        refused(&folder, &[TOKENIZERS[0], "must have the ids 0 to", &format!("`cat` has {id}")]);
+    }
+}
+
+#[test]
+fn an_id_for_two_tokens_is_refused() {
+    let folder = saved();
+    change_tokenizer(&folder, |json| {
+        json["model"]["vocab"]["cat"] = json["model"]["vocab"]["dog"].clone();
+    });
+    refused(&folder, &[TOKENIZERS[0], "must have the ids 0 to"]);
+}
+
+/// Which ids are added is known, whatever the file has.
+#[test]
+fn an_id_that_is_added_to_every_text_is_one_of_the_vocabulary() {
+    let folder = saved();
+    change_tokenizer(&folder, |json| {
+        json["post_processor"]["special_tokens"]["<eos>"]["ids"] = json!([4_000_000_000_u32]);
+    });
+    open(folder.path()).unwrap();
+    change_tokenizer(&folder, |json| {
+        let end = json!({ "SpecialToken": { "id": "cat", "type_id": 0 } });
+        json["post_processor"]["single"].as_array_mut().unwrap().push(end);
+    });
+    refused(&folder, &[TOKENIZERS[0], "it must add `<eos>` behind a text"]);
+}
+
+/// The table has one unit; its root leads to 244 others.
+#[test]
+fn a_damaged_normalization_table_is_refused() {
+    // Four bytes of length, and so many bytes of a trie of zeros.
+    for (table, problem) in [
+        ("BAAAAAAAAAA=", "its trie leads nowhere"),
+        ("/P//fwAAAAA=", "its trie is cut off"),
+        ("#", "is not base64"),
+    ] {
+        let folder = saved();
+        change_tokenizer(&folder, |json| {
+            let table = json!({ "type": "Precompiled", "precompiled_charsmap": table });
+            json["normalizer"] = json!({ "type": "Sequence", "normalizers": [table] });
+        });
+        refused(&folder, &[TOKENIZERS[0], problem]);
+    }
+}
+
+#[test]
+fn padding_to_any_length_is_refused() {
+    let folder = saved();
+    change_tokenizer(&folder, |json| {
+        json["padding"] = json!({
+            "strategy": { "Fixed": 1_000_000_000_000_u64 }, "direction": "Right",
+            "pad_to_multiple_of": null, "pad_id": 0, "pad_type_id": 0, "pad_token": "<pad>",
+        });
+    });
+    refused(&folder, &[TOKENIZERS[0], "truncates or pads"]);
+}
+
+#[test]
+fn sizes_that_the_files_do_not_have_are_refused_before_memory_is_taken() {
+    for (from, to, words) in [
+        ("max_len = 12", "max_len = 1000000000", &["`max_len` = 1000000000 must be at most"][..]),
+        ("max_len = 12", "max_len = 9223372036854775807", &["`max_len` = 9223372036854775807"]),
+        ("encoder_layers = 1", "encoder_layers = 1000000000000", &["`encoder_layers`", "at most"]),
+        ("decoder_layers = 1", "decoder_layers = 999", &[WEIGHTS, "decoder.layers.1", "missing"]),
+        ("d_ff = 4", "d_ff = 1000000", &[WEIGHTS, "feed_forward.inner.weight", "[4, 1000000]"]),
+        ("d_model = 4", "d_model = 65536", &[WEIGHTS, "source_embedding", "65536]"]),
+        (
+            "vocab_multiple = 1",
+            "vocab_multiple = 65536",
+            &[WEIGHTS, "source_embedding.weight", "[65536, 4]"],
+        ),
+        ("vocab_multiple = 1", "vocab_multiple = 9223372036854775807", &["`vocab_multiple`"]),
+    ] {
+        let folder = saved();
+        change(&folder, CONFIG, from, to);
+        refused(&folder, words);
+    }
+    let folder = saved();
+    let size = format!("source = {}", BundleInfo::read(folder.path()).unwrap().vocabulary.source);
+    change(&folder, CONFIG, &size, "source = 18446744073709551615");
+    refused(&folder, &["the source vocabulary has 18446744073709551615 ids"]);
+}
+
+#[test]
+fn weights_that_are_not_finite_are_refused_by_name() {
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let folder = saved();
+        let path = folder.path().join(WEIGHTS);
+        let mut bytes = fs::read(&path).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let name = "encoder.layers.0.feed_forward.inner.weight";
+        let data = file.tensor(name).unwrap().data();
+        let start = data.as_ptr() as usize - bytes.as_ptr() as usize;
+        bytes[start + 8..start + 12].copy_from_slice(&value.to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        refused(&folder, &[WEIGHTS, name, "not finite at value 2"]);
+    }
+}
+
+/// Values so large that every sum overflows.
+#[test]
+fn finite_weights_of_any_size_end_in_a_translation_or_an_error() {
+    for value in [f32::MAX, f32::MIN, 1e20, -1e20, f32::MIN_POSITIVE, 0.0] {
+        let folder = saved();
+        let path = folder.path().join(WEIGHTS);
+        let mut bytes = fs::read(&path).unwrap();
+        let start = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
+        bytes[start..]
+            .chunks_exact_mut(4)
+            .for_each(|old| old.copy_from_slice(&value.to_le_bytes()));
+        fs::write(&path, bytes).unwrap();
+        // Whichever it is.
+        let _ = without_a_hang(&format!("all weights are {value}"), || open(folder.path()));
+    }
+}
+
+#[test]
+fn weights_of_another_dtype_are_refused_by_name() {
+    let folder = saved();
+    let path = folder.path().join(WEIGHTS);
+    let mut text = fs::read(&path).unwrap();
+    // As many bytes for a value, so that nothing but the dtype is wrong.
+    let place = text.windows(5).position(|five| five == b"\"F32\"").unwrap();
+    text[place..place + 5].copy_from_slice(b"\"I32\"");
+    fs::write(&path, text).unwrap();
+    refused(&folder, &[WEIGHTS, "has the dtype I32"]);
+}
+
+#[test]
+fn files_larger_than_any_bundle_needs_are_not_read() {
+    for (name, size) in [(CONFIG, 2 << 20), (PROVENANCE, 2 << 20), (TOKENIZERS[1], 257 << 20)] {
+        let folder = saved();
+        let file = fs::OpenOptions::new().write(true).open(folder.path().join(name)).unwrap();
+        file.set_len(size).unwrap();
+        refused(&folder, &[name, &format!("has {size} bytes; such a file has at most")]);
+    }
+}
+
+/// Nobody writes to the pipe: reading it would wait for ever.
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_no_regular_file_is_refused() {
+    for name in [CONFIG, PROVENANCE, TOKENIZERS[0], WEIGHTS] {
+        let folder = saved();
+        let path = folder.path().join(name);
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        refused(&folder, &[name]);
+    }
+}

@@ -1,0 +1,301 @@
+//! Whole bundles, changed at random: bits, bytes, numbers, lines, weights. The hashes are computed
+//! anew after each change, for they would refuse most of them.
+
+use std::{
+    env,
+    fmt::Debug,
+    fs,
+    io::{BufRead, BufReader},
+    ops::Range,
+    sync::LazyLock,
+};
+
+use proptest::prelude::*;
+use serde_json::json;
+use tempfile::TempDir;
+use tx_data::TokenizerKind;
+use tx_model::{NormPlacement, Positions, Tying};
+
+use super::{CONFIG, PROVENANCE, TOKENIZERS, WEIGHTS, bundle, open, sha256, without_a_hang};
+
+/// Bundles; `TX_CASES` asks for more.
+fn cases() -> u32 {
+    env::var("TX_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100)
+}
+
+/// Number of files of a bundle.
+const FILES: usize = 5;
+
+/// What is put in the place of a number.
+const NUMBERS: [&str; 14] = [
+    "0",
+    "1",
+    "-1",
+    "3",
+    "7",
+    "65536",
+    "2147483647",
+    "4294967295",
+    "4294967296",
+    "9223372036854775807",
+    "18446744073709551615",
+    "1e308",
+    "1e999",
+    "nan",
+];
+
+/// What is put in the place of a weight.
+const VALUES: [f32; 8] = [0.0, -0.0, 1e-45, 1e20, f32::MAX, f32::MIN, f32::INFINITY, f32::NAN];
+
+/// A change. Places are shares of a file, which is the first of [`FILES`] at 0.
+#[derive(Debug, Clone)]
+enum Mutation {
+    /// One bit becomes the other.
+    Flip { file: usize, at: f64, bit: u8 },
+    /// The file ends there.
+    Truncate { file: usize, at: f64 },
+    /// Bytes from anywhere in any file are put in the place of as many.
+    Splice { file: usize, at: f64, from: usize, from_at: f64, len: usize },
+    /// One of the numbers in a text becomes another.
+    Number { file: usize, which: f64, number: usize },
+    /// A line is left out.
+    Drop { file: usize, at: f64 },
+    /// A line comes again somewhere.
+    Repeat { file: usize, at: f64, to: f64 },
+    /// Two quoted strings, which may be keys, change places.
+    Swap { file: usize, a: f64, b: f64 },
+    /// A weight gets an extreme value.
+    Weight { at: f64, value: usize },
+}
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    let file = || 0..FILES;
+    let at = || 0.0..1.0_f64;
+    prop_oneof![
+        1 => (file(), at(), 0_u8..8).prop_map(|(file, at, bit)| Mutation::Flip { file, at, bit }),
+        1 => (file(), at()).prop_map(|(file, at)| Mutation::Truncate { file, at }),
+        1 => (file(), at(), file(), at(), 1_usize..200).prop_map(|(file, at, from, from_at, len)| {
+            Mutation::Splice { file, at, from, from_at, len }
+        }),
+        4 => (file(), at(), 0..NUMBERS.len())
+            .prop_map(|(file, which, number)| Mutation::Number { file, which, number }),
+        2 => (file(), at()).prop_map(|(file, at)| Mutation::Drop { file, at }),
+        1 => (file(), at(), at()).prop_map(|(file, at, to)| Mutation::Repeat { file, at, to }),
+        2 => (file(), at(), at()).prop_map(|(file, a, b)| Mutation::Swap { file, a, b }),
+        2 => (at(), 0..VALUES.len()).prop_map(|(at, value)| Mutation::Weight { at, value }),
+    ]
+}
+
+/// The files of a bundle. The weights are two of them: header and data.
+#[derive(Debug, Clone)]
+struct Files {
+    /// Configuration, source tokenizer, target tokenizer, header of the weights, provenance.
+    texts: [Vec<u8>; FILES],
+    data: Vec<u8>,
+}
+
+impl Files {
+    fn read(folder: &TempDir) -> Self {
+        let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+        let weights = read(WEIGHTS);
+        let len = u64::from_le_bytes(*weights.first_chunk().unwrap()) as usize;
+        let header = weights[8..8 + len].to_vec();
+        let texts =
+            [read(CONFIG), read(TOKENIZERS[0]), read(TOKENIZERS[1]), header, read(PROVENANCE)];
+        Self { texts, data: weights[8 + len..].to_vec() }
+    }
+
+    /// `old_len`: whether the header keeps the length that it had.
+    fn write(&self, original: &Self, old_len: bool, folder: &TempDir) {
+        let [config, source, target, header, provenance] = &self.texts;
+        let mut config = config.clone();
+        for index in [1, 2] {
+            let [old, new] = [&original.texts[index], &self.texts[index]].map(|text| sha256(text));
+            config = replaced(&config, old.as_bytes(), new.as_bytes());
+        }
+        let len = if old_len { original.texts[3].len() } else { header.len() };
+        let weights = [&(len as u64).to_le_bytes()[..], header, &self.data].concat();
+        for (name, content) in [
+            (CONFIG, &config),
+            (TOKENIZERS[0], source),
+            (TOKENIZERS[1], target),
+            (WEIGHTS, &weights),
+            (PROVENANCE, provenance),
+        ] {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+    }
+
+    fn apply(&mut self, mutation: &Mutation) {
+        match *mutation {
+            Mutation::Flip { file, at, bit } => {
+                let text = &mut self.texts[file];
+                let at = place(at, text.len());
+                text.get_mut(at).into_iter().for_each(|byte| *byte ^= 1 << bit);
+            }
+            Mutation::Truncate { file, at } => {
+                let text = &mut self.texts[file];
+                text.truncate(place(at, text.len()));
+            }
+            Mutation::Splice { file, at, from, from_at, len } => {
+                let from = &self.texts[from];
+                let start = place(from_at, from.len());
+                let bytes = from[start..from.len().min(start + len)].to_vec();
+                let text = &mut self.texts[file];
+                let at = place(at, text.len());
+                text.splice(at..text.len().min(at + bytes.len()), bytes);
+            }
+            Mutation::Number { file, which, number } => {
+                let text = &mut self.texts[file];
+                let numbers = numbers(text);
+                if let Some(range) = numbers.get(place(which, numbers.len())) {
+                    text.splice(range.clone(), NUMBERS[number].bytes());
+                }
+            }
+            Mutation::Drop { file, at } => {
+                let mut parts = parts(&self.texts[file]);
+                let at = place(at, parts.len());
+                if at < parts.len() {
+                    parts.remove(at);
+                }
+                self.texts[file] = parts.concat();
+            }
+            Mutation::Repeat { file, at, to } => {
+                let mut parts = parts(&self.texts[file]);
+                if let Some(part) = parts.get(place(at, parts.len())).cloned() {
+                    parts.insert(place(to, parts.len()), part);
+                }
+                self.texts[file] = parts.concat();
+            }
+            Mutation::Swap { file, a, b } => {
+                let text = &mut self.texts[file];
+                let strings = strings(text);
+                let [a, b] = [a, b].map(|at| strings.get(place(at, strings.len())).cloned());
+                if let Some((a, b)) = a.zip(b).filter(|(a, b)| a.end <= b.start) {
+                    let (first, second) = (text[a.clone()].to_vec(), text[b.clone()].to_vec());
+                    text.splice(b, first);
+                    text.splice(a, second);
+                }
+            }
+            Mutation::Weight { at, value } => {
+                let at = place(at, self.data.len() / 4) * 4;
+                if let Some(bytes) = self.data.get_mut(at..at + 4) {
+                    bytes.copy_from_slice(&VALUES[value].to_le_bytes());
+                }
+            }
+        }
+    }
+}
+
+fn place(share: f64, len: usize) -> usize {
+    (share * len as f64) as usize
+}
+
+fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    match text.windows(old.len()).position(|window| window == old) {
+        Some(at) => [&text[..at], new, &text[at + old.len()..]].concat(),
+        None => text.to_vec(),
+    }
+}
+
+/// Where the runs of digits are.
+fn numbers(text: &[u8]) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (at, _) in text.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()) {
+        match found.last_mut() {
+            Some(last) if last.end == at => last.end += 1,
+            _ => found.push(at..at + 1),
+        }
+    }
+    found
+}
+
+/// Where the quoted strings are, without their quotes.
+fn strings(text: &[u8]) -> Vec<Range<usize>> {
+    let quotes: Vec<usize> =
+        text.iter().enumerate().filter(|(_, byte)| **byte == b'"').map(|(at, _)| at).collect();
+    quotes.chunks_exact(2).map(|pair| pair[0] + 1..pair[1]).collect()
+}
+
+/// Lines; or, where a text has one line only, what commas end.
+fn parts(text: &[u8]) -> Vec<Vec<u8>> {
+    let end = if text.contains(&b'\n') { b'\n' } else { b',' };
+    let mut reader = BufReader::new(text);
+    let mut parts = Vec::new();
+    loop {
+        let mut part = Vec::new();
+        if reader.read_until(end, &mut part).unwrap() == 0 {
+            return parts;
+        }
+        parts.push(part);
+    }
+}
+
+/// Bundles of every kind of tokenizer, with every kind of position.
+static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
+    use TokenizerKind::{Bpe, Byte, Character, Unigram, Word, Wordpiece};
+    [
+        (Word, Positions::Sinusoidal, NormPlacement::Post, Tying::All),
+        (Character, Positions::Learned, NormPlacement::Pre, Tying::Decoder),
+        (Byte, Positions::Relative, NormPlacement::SublayerOutput, Tying::None),
+        (Bpe, Positions::Rotary, NormPlacement::Pre, Tying::All),
+        (Unigram, Positions::None, NormPlacement::Post, Tying::Decoder),
+        (Wordpiece, Positions::Sinusoidal, NormPlacement::Pre, Tying::None),
+    ]
+    .into_iter()
+    .map(|(kind, positions, norm, tying)| {
+        let mut bundle = bundle(kind, positions, norm, tying);
+        if kind == Unigram {
+            // A normalization table that changes nothing: 256 units of zeros.
+            let table = format!("AAQA{}AAA=", "AAAA".repeat(341));
+            let table = json!({ "type": "Precompiled", "precompiled_charsmap": table });
+            let json = bundle.tokenizers.source.to_json().unwrap();
+            let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
+            let theirs = json["normalizer"].take();
+            let all: Vec<_> = [theirs, table].into_iter().filter(|part| !part.is_null()).collect();
+            json["normalizer"] = json!({ "type": "Sequence", "normalizers": all });
+            let json = serde_json::to_vec_pretty(&json).unwrap();
+            bundle.tokenizers.source =
+                tx_data::Tokenizer::from_json(&json, "table".as_ref()).unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        bundle.save(folder.path()).unwrap();
+        open(folder.path()).unwrap();
+        Files::read(&folder)
+    })
+    .collect()
+});
+
+/// Largest virtual memory of this process so far, in KiB, where the system counts it.
+fn peak() -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+fn run(which: usize, mutations: &[Mutation], old_len: bool) {
+    let original = &BUNDLES[which];
+    let mut files = original.clone();
+    mutations.iter().for_each(|mutation| files.apply(mutation));
+    let folder = tempfile::tempdir().unwrap();
+    files.write(original, old_len, &folder);
+    let before = peak();
+    // An error or a translation, whichever it is.
+    let _ = without_a_hang(&format!("{which} {mutations:?}"), || open(folder.path()));
+    if let Some((before, after)) = before.zip(peak()) {
+        assert!(after < before + (2 << 20), "{} KiB more", after - before);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_changed_bundle_is_refused_or_works(
+        which in 0..6_usize,
+        mutations in prop::collection::vec(mutation(), 1..4),
+        old_len in prop::bool::weighted(0.1),
+    ) {
+        run(which, &mutations, old_len);
+    }
+}

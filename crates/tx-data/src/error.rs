@@ -136,10 +136,6 @@ pub enum DataError {
     Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Against text that is not UTF-8.
-pub(crate) const CONVERT: &str =
-    "convert the file first, for example with `iconv -f latin1 -t utf-8`";
-
 impl DataError {
     /// The next thing to try that a program can say in terms of its own options, if one is known.
     #[cfg(feature = "sources")]
@@ -154,7 +150,9 @@ impl DataError {
     /// The next thing to try, if one is known; an app prints it on its own line as `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Utf8 { .. } => Some(CONVERT),
+            Self::Utf8 { .. } => {
+                Some("convert the file first, for example with `iconv -f latin1 -t utf-8`")
+            }
             Self::LineCount { .. } => {
                 Some("compare with `wc -l`; an empty line on one side needs one on the other")
             }

@@ -41,6 +41,14 @@ pub enum Remedy {
     GiveFilePerSide,
     /// Give the file as one that holds both sides.
     GiveFileOfBothSides,
-    /// Something that concerns the files alone.
-    Advice(&'static str),
+    /// Convert the file to UTF-8.
+    ConvertText,
+    /// Unpack the outer one of two nested archives.
+    UnpackOuter,
+    /// Choose a dataset with files of a format that is read.
+    ChooseReadable,
+    /// Choose `opus:Tatoeba`, which has pairs without English.
+    ChooseTatoeba,
+    /// Look at the list of OPUS, with attention to upper and lower case.
+    SeeOpus,
 }

@@ -306,7 +306,13 @@ fn in_options(remedy: Remedy) -> Option<&'static str> {
         }
         Remedy::GiveFilePerSide => "give a file for each side, with `--source` and `--target`",
         Remedy::GiveFileOfBothSides => "a file that holds both sides is given with `--file`",
-        Remedy::Advice(text) => text,
+        Remedy::ConvertText => {
+            "convert the file first, for example with `iconv -f latin1 -t utf-8`"
+        }
+        Remedy::UnpackOuter => "unpack the outer one first",
+        Remedy::ChooseReadable => "parquet, jsonl, csv, tsv and tmx are read",
+        Remedy::ChooseTatoeba => "`opus:Tatoeba` has pairs without English",
+        Remedy::SeeOpus => "opus.nlpl.eu lists them; upper and lower case matter",
         _ => return None,
     })
 }

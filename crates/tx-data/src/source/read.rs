@@ -249,8 +249,8 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
 
 fn refuse_nested(head: &[u8], blob: &Blob) -> Result<(), SourceError> {
     if blob.member.is_some() && archive::is_archive(head) {
-        let remedy = Remedy::Advice("unpack the outer one first");
-        return Err(blob.place().malformed_try("this is an archive inside an archive", remedy));
+        let problem = "this is an archive inside an archive";
+        return Err(blob.place().malformed_try(problem, Remedy::UnpackOuter));
     }
     Ok(())
 }

@@ -10,11 +10,7 @@ use super::{
     local::Lines,
     read::Pairs,
 };
-use crate::{
-    error::{CONVERT, DataError},
-    pair::SentencePair,
-    remedy::Remedy,
-};
+use crate::{error::DataError, pair::SentencePair, remedy::Remedy};
 
 /// Reads tab-separated columns. Quotes mean themselves; further columns are left alone.
 pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns) -> Pairs {
@@ -90,7 +86,7 @@ fn failure(error: csv::Error, here: Place) -> SourceError {
             let here = pos.map_or(here.clone(), |pos| here.line(record_line(pos.line())));
             here.malformed_try(
                 format!("column {} is not valid UTF-8", err.field() + 1),
-                Remedy::Advice(CONVERT),
+                Remedy::ConvertText,
             )
         }
         other => here.malformed(format!("{other:?}")),

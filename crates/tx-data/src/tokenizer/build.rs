@@ -44,7 +44,7 @@ const CONTINUING: &str = "##";
 /// word becomes two tokens.
 pub(super) const FORGERIES: &str = "<(?=(pad|bos|eos|unk|0x[0-9A-F]{2})>)";
 
-/// Sets up normaliser, splitter, model and decoder, and learns the vocabulary from `texts`, which
+/// Sets up normalizer, splitter, model and decoder, and learns the vocabulary from `texts`, which
 /// are lowercased where `lowercase` holds.
 pub(super) fn learned(
     config: &TokenizerConfig,

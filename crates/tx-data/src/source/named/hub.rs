@@ -166,8 +166,7 @@ fn converted(
     }
     if found.is_empty() {
         let problem = format!("`{dataset}` has no file of a format that is read");
-        let remedy = Remedy::Advice("parquet, jsonl, csv, tsv and tmx are read");
-        return Err(unknown(problem, Some(remedy)));
+        return Err(unknown(problem, Some(Remedy::ChooseReadable)));
     }
     Ok(found)
 }

@@ -363,7 +363,7 @@ fn manythings(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchE
                     "ManyThings has English and another language, not {} and {}",
                     request.source, request.target
                 ),
-                Some(Remedy::Advice("`opus:Tatoeba` has pairs without English")),
+                Some(Remedy::ChooseTatoeba),
             ));
         }
     };

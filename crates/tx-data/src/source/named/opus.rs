@@ -76,7 +76,7 @@ fn newest(
     version.map(str::to_owned).ok_or_else(|| {
         unknown(
             format!("OPUS has no corpus `{corpus}` in {first} and {second}"),
-            Some(Remedy::Advice("opus.nlpl.eu lists them; upper and lower case matter")),
+            Some(Remedy::SeeOpus),
         )
     })
 }

@@ -154,12 +154,11 @@ impl PairLoader {
         let stream = StreamId::current();
         thread::spawn(move || {
             stream.executes(|| {
+                let mut batches = plan
+                    .enumerate()
+                    .map(|(number, indices)| loader.batch(&indices, epoch, first + number));
                 // Nobody receives any more when an epoch is broken off.
-                plan.enumerate()
-                    .map(|(number, indices)| loader.batch(&indices, epoch, first + number))
-                    .map(|batch| sender.send(batch))
-                    .take_while(Result::is_ok)
-                    .for_each(drop);
+                while batches.next().is_some_and(|batch| sender.send(batch).is_ok()) {}
             });
         });
         receiver

@@ -103,13 +103,8 @@ pub(crate) const MAX_RELATIVE_DISTANCE: usize = 16;
 pub enum PositionTables {
     /// Nothing: cross-attention, and positions that the embedding carries.
     None,
-    /// Cosines and sines of the angles, `[1, 1, L, D / 2]` each.
-    Rotary {
-        /// Cosines.
-        cos: Tensor<4>,
-        /// Sines.
-        sin: Tensor<4>,
-    },
+    /// Cosines of the angles, then sines: `[2, 1, L, D / 2]`.
+    Rotary(Tensor<4>),
     /// The row of the bias table for each query `0..L` and each key `0..K`: `[L · K]`.
     Relative(Tensor<1, Int>),
 }
@@ -131,12 +126,10 @@ impl PositionTables {
                 let angles: Vec<f64> = (offset..offset + len)
                     .flat_map(|place| (0..half).map(move |pair| angle(place, pair, d_head)))
                     .collect();
-                let table = |f: fn(f64) -> f64| {
-                    let values: Vec<f32> = angles.iter().map(|&angle| f(angle) as f32).collect();
-                    let values = TensorData::new(values, [1, 1, len, half]);
-                    Tensor::from_data(values, (&x.device().inner(), x.dtype()))
-                };
-                Self::Rotary { cos: table(f64::cos), sin: table(f64::sin) }
+                let cosines = angles.iter().map(|angle| angle.cos() as f32);
+                let sines = angles.iter().map(|angle| angle.sin() as f32);
+                let table = TensorData::new(cosines.chain(sines).collect(), [2, 1, len, half]);
+                Self::Rotary(Tensor::from_data(table, (&x.device().inner(), x.dtype())))
             }
             Positions::Relative => {
                 let k = MAX_RELATIVE_DISTANCE as i64;
@@ -159,14 +152,15 @@ impl PositionTables {
     ///
     /// - `x_bhld`: `[B, H, L, D]`, D even
     pub(crate) fn rotate(&self, x_bhld: Tensor<4>) -> Tensor<4> {
-        let Self::Rotary { cos, sin } = self else { return x_bhld };
+        let Self::Rotary(table) = self else { return x_bhld };
+        let [cos, sin] = [0, 1].map(|function| table.clone().narrow(0, function, 1));
         let [_, _, _, half] = cos.dims();
         let first = x_bhld.clone().narrow(3, 0, half);
         let second = x_bhld.narrow(3, half, half);
         Tensor::cat(
             vec![
                 first.clone() * cos.clone() - second.clone() * sin.clone(),
-                first * sin.clone() + second * cos.clone(),
+                first * sin + second * cos,
             ],
             3,
         )

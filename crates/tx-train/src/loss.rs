@@ -23,7 +23,7 @@ impl BatchLoss {
     }
 
     /// The same figures on another device.
-    pub(crate) fn to_device(self, device: &Device) -> Self {
+    pub(crate) fn moved_to(self, device: &Device) -> Self {
         Self { sum: self.sum.to_device(device), correct: self.correct.to_device(device) }
     }
 }

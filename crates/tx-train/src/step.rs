@@ -133,7 +133,7 @@ impl Seq2Seq {
             sum.accumulate(self, if index == 0 { part } else { part.to_device(&devices[0], self) });
         }
         let losses = (losses.into_iter())
-            .map(|(index, loss)| if index == 0 { loss } else { loss.to_device(&devices[0]) })
+            .map(|(index, loss)| if index == 0 { loss } else { loss.moved_to(&devices[0]) })
             .collect();
         let gradients = sum.grads();
         let squares = self.sum_of_squares(&gradients);

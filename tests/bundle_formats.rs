@@ -16,7 +16,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tx_data::{SentencePair, TokenizerConfig, Tokenizers};
+use tx_data::{Lowercase, SentencePair, TokenizerConfig, Tokenizers};
 use tx_infer::{Bundle, SearchOptions, Translation, Translator, bundle::FORMAT};
 use tx_model::{
     Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
@@ -83,7 +83,8 @@ fn record(format: u32) -> PathBuf {
 
 /// Two hypotheses for each of [`SOURCES`].
 fn said(translator: Translator) -> Vec<Translation> {
-    let options = SearchOptions { beam: 3, n_best: 2, ..SearchOptions::default() };
+    // As when the first record was made.
+    let options = SearchOptions { beam: 3, n_best: 2, max_repeats: 0, ..SearchOptions::default() };
     translator.with_options(options).unwrap().translate_batch(&SOURCES).unwrap()
 }
 
@@ -150,7 +151,7 @@ fn random_bundle(seed: u32) -> Bundle {
         vocab_size: 48,
         joint: false,
         source_bos: true,
-        lowercase: true,
+        lowercase: Lowercase::Both,
         ..TokenizerConfig::default()
     };
     let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();

@@ -103,6 +103,23 @@ fn models_open_no_file_and_print_nothing() {
     }
 }
 
+/// A GPU stands still while the program waits for it. An update reads once, by a transaction in
+/// `step.rs`; see also `laws/conformance/synchronization.rs`.
+#[test]
+fn an_update_waits_for_no_device_elsewhere() {
+    let update = ["step", "loss", "adam", "ema"].map(|file| format!("tx-train/src/{file}.rs"));
+    let update = update.iter().map(|file| root().join("crates").join(file));
+    for path in sources("crates/tx-model/src").into_iter().chain(update) {
+        // Reads on processors alone.
+        if path.ends_with("tx-model/src/dropout.rs") || path.ends_with("packed/mod.rs") {
+            continue;
+        }
+        for waits in ["into_data", "to_data", "into_scalar", "memory_pool_usage", ".sync()"] {
+            assert!(!code(&path).contains(waits), "{}: `{waits}`", path.display());
+        }
+    }
+}
+
 #[test]
 fn special_ids_are_decided_in_one_place() {
     for path in ["crates", "apps"].into_iter().flat_map(sources) {

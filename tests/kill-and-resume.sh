@@ -55,9 +55,8 @@ for trial in $(seq "$trials"); do
         at=$(ls run/checkpoints | grep -o 'step-[0-9]*$' | sort -V | tail -n 1)
         "$train" --resume run --quiet
     else
-        # There is nothing to go on from before the first checkpoint.
+        # Before the first checkpoint, the same command starts the run over.
         at=nothing
-        rm -rf run
         "$train" "${arguments[@]}" --run run
     fi
     if end_of run | cmp -s whole.end -; then

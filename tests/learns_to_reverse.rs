@@ -67,7 +67,7 @@ fn words_never_seen_are_reversed() {
     let translator = Translator::open(&run, &device).unwrap();
     let source = &outcome.examples[0];
     let reversed: String = source.chars().rev().collect();
-    assert_eq!(translator.translate(source).unwrap(), reversed);
+    assert_eq!(translator.translate(source).unwrap().text, reversed);
 
     reads_backwards(&Bundle::open(&run, &device).unwrap(), &device);
 }

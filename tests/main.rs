@@ -23,6 +23,9 @@ mod learns_to_reverse;
 // What must hold for any search: against teacher forcing, and against trying everything.
 mod search;
 
+// Many threads with one translator.
+mod concurrency;
+
 // A bundle of every format ever released still opens, and says the same.
 mod bundle_formats;
 

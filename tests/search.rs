@@ -8,7 +8,7 @@ use tx_data::{
     special::{BOS, EOS, PAD},
 };
 use tx_infer::{
-    Translator,
+    Cancellation, Request, Translator,
     search::{Engine, Hypothesis, SearchOptions, search},
 };
 use tx_model::{
@@ -60,7 +60,7 @@ struct Subject {
 impl Subject {
     fn search(&self, sources: &[&[u32]], options: &SearchOptions) -> Vec<Vec<Hypothesis>> {
         assert_eq!(options.problems(), [""; 0]);
-        let found = search(&self.model, sources, MAX_LEN, options, &self.device);
+        let found = search(&self.model, sources, MAX_LEN, options, &self.device).unwrap();
         assert_eq!(found.len(), sources.len(), "{}", self.name);
         found
     }
@@ -155,6 +155,15 @@ fn subjects(vocabulary: usize) -> Vec<Subject> {
         }
     }
     subjects
+}
+
+/// What `engine` finds for requests that are in order.
+fn search_requests(
+    engine: &Engine,
+    requests: &[Request<'_>],
+    options: &SearchOptions,
+) -> Vec<Vec<Hypothesis>> {
+    engine.search_requests(requests, MAX_LEN, options, &Cancellation::new()).unwrap()
 }
 
 /// # Panics
@@ -349,8 +358,8 @@ fn packed_weights_and_tensors_find_the_same() {
             for min_len in [0, 6] {
                 let options =
                     SearchOptions { beam, n_best: beam, min_len, ..SearchOptions::default() };
-                let expected = tensors.search(&SOURCES, MAX_LEN, &options);
-                let found = packed.search(&SOURCES, MAX_LEN, &options);
+                let expected = tensors.search(&SOURCES, MAX_LEN, &options).unwrap();
+                let found = packed.search(&SOURCES, MAX_LEN, &options).unwrap();
                 assert_eq!(found.len(), expected.len());
                 for (found, expected) in found.iter().zip(&expected) {
                     assert_same(&format!("{}, beam {beam}", subject.name), found, expected);
@@ -369,7 +378,7 @@ fn any_number_of_threads_translates_the_same_in_the_same_order() {
     for beam in [1, 4] {
         let options = SearchOptions { beam, n_best: beam, ..SearchOptions::default() };
         let translate = |threads| {
-            let translator = Translator::open(folder.as_ref(), &Device::flex()).unwrap();
+            let translator = Translator::open(folder, &Device::flex()).unwrap();
             let translator =
                 translator.with_options(options.clone()).unwrap().with_threads(threads);
             translator.translate_batch(&texts).unwrap()

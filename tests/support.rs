@@ -7,12 +7,17 @@ use burn::{
     tensor::{Device, Gradients, Tensor, TensorData},
 };
 
-/// The devices every machine has, by name.
-pub fn devices() -> [(&'static str, Device); 2] {
-    [("flex", Device::flex()), ("ndarray", ndarray())]
+/// CPU devices by name; `flex` is the first.
+pub fn devices() -> Vec<(&'static str, Device)> {
+    vec![
+        ("flex", Device::flex()),
+        #[cfg(feature = "ndarray")]
+        ("ndarray", ndarray()),
+    ]
 }
 
-/// Deprecated in Burn 0.22, and supported by tx all the same.
+/// Deprecated in Burn 0.22; tx still supports it.
+#[cfg(feature = "ndarray")]
 #[expect(deprecated, reason = "tx supports it as long as Burn has it")]
 fn ndarray() -> Device {
     Device::ndarray()

@@ -39,6 +39,8 @@ use crate::support::{Named, devices, values, weights};
 
 mod operations;
 
+mod synchronization;
+
 /// Largest difference of scores, attention and log-probabilities. The processor's own roads differ
 /// by less than 1e-5; a GPU has its own `exp` and adds up in another order.
 const SCORES: f64 = 1e-4;
@@ -224,7 +226,7 @@ fn greedy_and_beam_search() {
             let sources = sources();
             let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
             let search = |subject: &Subject| {
-                search(&subject.model(), &sources, 16, &options, &subject.device)
+                search(&subject.model(), &sources, 16, &options, &subject.device).unwrap()
             };
             let (found, expected) = (search(&pair.found), search(&pair.expected));
             for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
@@ -268,6 +270,20 @@ fn losses(subject: &Subject) -> Vec<f64> {
         reduction: 1.0,
     };
     let mut learner = Learner::new(model, Adam::new(&config).into(), rate);
+    (0..50)
+        .map(|_| {
+            let model = learner.model();
+            let update = model.gradients(vec![batch(&device)], &[]);
+            drop(model);
+            learner.lr_step();
+            learner.optimizer_step(update.gradients);
+            update.output.loss()
+        })
+        .collect()
+}
+
+/// [`sources`] with [`answers`], to train on.
+fn batch(device: &Device) -> Seq2SeqBatch {
     let pairs: Vec<EncodedPair> = sources()
         .into_iter()
         .zip(targets().into_iter().zip(answers()))
@@ -276,16 +292,5 @@ fn losses(subject: &Subject) -> Vec<f64> {
             EncodedPair { source, target }
         })
         .collect();
-    let pairs: Vec<&EncodedPair> = pairs.iter().collect();
-    (0..50)
-        .map(|_| {
-            let model = learner.model();
-            let mut output = model.gradients(vec![Seq2SeqBatch::new(&pairs, &device)], &[]);
-            model.clip(&mut output.grads);
-            drop(model);
-            learner.lr_step();
-            learner.optimizer_step(output.grads);
-            output.item.loss()
-        })
-        .collect()
+    Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), device)
 }

@@ -62,6 +62,7 @@ fn searches_find_what_ctranslate2_finds() {
             let mut options: SearchOptions =
                 serde_json::from_value(search["options"].clone()).unwrap();
             options.max_len_ratio = 0.0;
+            options.max_repeats = 0;
             options.max_len_extra = limit;
             if search["options"].get("beam").is_none() {
                 options.beam = 5;
@@ -70,7 +71,7 @@ fn searches_find_what_ctranslate2_finds() {
             assert_eq!(options.problems(), [""; 0]);
             for (source, expected) in sources.iter().zip(list(&search["found"])) {
                 let Some(expected) = expected.as_array() else { continue };
-                let found = engine.search(&[source], 24, &options).remove(0);
+                let found = engine.search(&[source], 24, &options).unwrap().remove(0);
                 let what = format!("{name}, {}, {source:?}", search["name"]);
                 assert_eq!(found.len(), expected.len(), "{what}");
                 for (found, expected) in found.iter().zip(expected) {
@@ -91,7 +92,10 @@ fn given_targets_are_as_likely_as_ctranslate2_finds_them() {
     for (name, engine) in engines() {
         for (source, forced) in sources.iter().zip(list(&record["forced"])) {
             let target = ids(&forced["ids"]);
-            let found = engine.log_probabilities(&[(source, &target)]).remove(0);
+            let found = engine
+                .log_probabilities(&[(source, &target)], &Cancellation::new())
+                .unwrap()
+                .remove(0);
             let expected = list(&forced["log_probabilities"]);
             assert_eq!(found.len(), expected.len(), "{name}");
             for (found, expected) in found.iter().zip(expected) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tx_infer::{Request, Sampling};
+use tx_infer::Sampling;
 
 use super::*;
 
@@ -66,10 +66,10 @@ fn what_is_drawn_depends_on_seed_and_number_alone() {
             let options = drawn(Sampling { samples: 3, seed: 1, ..Sampling::default() });
             let requests: Vec<Request<'_>> =
                 SOURCES.iter().zip(70..).map(|(source, n)| Request::new(source, n)).collect();
-            let together = engine.search_requests(&requests, MAX_LEN, &options);
+            let together = search_requests(&engine, &requests, &options);
             let mut turned: Vec<_> = requests.iter().rev().copied().collect();
             turned.truncate(4);
-            let others = engine.search_requests(&turned, MAX_LEN, &options);
+            let others = search_requests(&engine, &turned, &options);
             for (index, others) in others.iter().enumerate() {
                 let own = &together[requests.len() - 1 - index];
                 assert_eq!(own.len(), 3);
@@ -82,10 +82,10 @@ fn what_is_drawn_depends_on_seed_and_number_alone() {
             let samples = &together[2];
             assert!(samples[0] != samples[1] || samples[1] != samples[2], "{}", subject.name);
             for other in [
-                engine.search(&SOURCES, MAX_LEN, &options),
-                engine.search_requests(
+                engine.search(&SOURCES, MAX_LEN, &options).unwrap(),
+                search_requests(
+                    &engine,
                     &requests,
-                    MAX_LEN,
                     &drawn(Sampling { samples: 3, seed: 2, ..Sampling::default() }),
                 ),
             ] {
@@ -149,7 +149,7 @@ fn the_probability_of_a_given_target_is_that_of_reading_it_at_once() {
     let pairs: Vec<(&[u32], &[u32])> = SOURCES.into_iter().zip(targets).collect();
     for subject in subjects(7) {
         for engine in subject.engines() {
-            let found = engine.log_probabilities(&pairs);
+            let found = engine.log_probabilities(&pairs, &Cancellation::new()).unwrap();
             assert_eq!(found.len(), pairs.len());
             for ((source, target), found) in pairs.iter().zip(&found) {
                 let starts: Vec<Vec<u32>> =
@@ -162,7 +162,10 @@ fn the_probability_of_a_given_target_is_that_of_reading_it_at_once() {
                     assert!((sum - expected).abs() <= LIMIT, "{}, {target:?}", subject.name);
                 }
             }
-            assert_eq!(engine.log_probabilities(&[]), Vec::<Vec<f32>>::new());
+            assert_eq!(
+                engine.log_probabilities(&[], &Cancellation::new()).unwrap(),
+                Vec::<Vec<f32>>::new()
+            );
         }
     }
 }
@@ -175,7 +178,7 @@ fn drawn_translations_are_the_same_whatever_the_threads_and_batches() {
         ["the cat sleeps .", "", "dog", "the dog eats"].into_iter().cycle().take(17).collect();
     let options = drawn(Sampling { samples: 2, seed: 3, ..Sampling::default() });
     let translate = |threads, batch_tokens| {
-        let translator = Translator::open(folder.as_ref(), &Device::flex()).unwrap();
+        let translator = Translator::open(folder, &Device::flex()).unwrap();
         let translator = translator.with_options(options.clone()).unwrap();
         let translator = translator.with_threads(threads).with_batch_tokens(batch_tokens);
         translator.translate_batch(&texts).unwrap()

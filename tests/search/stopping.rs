@@ -26,9 +26,18 @@ fn never_stopping_early_loses_nothing_that_waiting_finds() {
             (LengthNorm::Power, -0.5),
             (LengthNorm::Wu, 1.0),
         ] {
-            for (beam, n_best, coverage_penalty) in [(2, 1, 0.0), (3, 3, 0.0), (3, 2, 0.3)] {
+            for (beam, groups, n_best, coverage_penalty) in [
+                (2, 1, 1, 0.0),
+                (3, 1, 3, 0.0),
+                (3, 1, 2, 0.3),
+                (2, 2, 1, 0.0),
+                (4, 2, 1, 0.0),
+                (6, 2, 3, 0.3),
+                (6, 3, 4, 0.0),
+            ] {
                 let base = SearchOptions {
                     beam,
+                    groups,
                     n_best,
                     length_norm,
                     length_penalty,
@@ -39,7 +48,7 @@ fn never_stopping_early_loses_nothing_that_waiting_finds() {
                 let never = SearchOptions { early_stopping: EarlyStopping::Never, ..base.clone() };
                 let [base, forever, never] =
                     [&base, &forever, &never].map(|options| subject.search(&SOURCES, options));
-                let what = format!("{}, {length_norm:?} {length_penalty}", subject.name);
+                let what = format!("{}, {groups} groups, {length_norm:?}", subject.name);
                 assert!(same(&never, &forever), "{what}: {never:?} {forever:?}");
                 differs += usize::from(!same(&base, &never));
             }
@@ -103,10 +112,11 @@ fn groups_of_one_are_greedy_searches_that_avoid_each_other() {
                     n_best: 4,
                     groups: 4,
                     diversity,
+                    max_repeats: 0,
                     ..SearchOptions::default()
                 };
                 for source in SOURCES {
-                    let found = engine.search(&[source], MAX_LEN, &options).remove(0);
+                    let found = engine.search(&[source], MAX_LEN, &options).unwrap().remove(0);
                     let expected = greedy_and_apart(&subject, source, 4, diversity);
                     let what = format!("{}, {source:?}, λ {diversity}", subject.name);
                     let mut distinct = expected.clone();

@@ -25,7 +25,11 @@ Examples:
   train --source a.de.gz --target a.en.gz --valid-source v.de.gz --valid-target v.en.gz
   train --file pairs.tmx --set data.source_language=en --set data.target_language=it
   train --recipe opus-books --fetch
-  train --resume runs/phrasebook --set train.epochs=10"
+  train --resume runs/phrasebook --set train.epochs=10
+
+Exit codes: 0 trained, 1 failed, 2 wrong usage or configuration; 130, 143 or 129 interrupted by
+Ctrl-C (SIGINT), SIGTERM or SIGHUP, with a checkpoint to resume from. A second signal ends the
+program at once. Under nohup SIGHUP is ignored."
 )]
 pub struct Cli {
     /// What to do instead of training
@@ -51,7 +55,7 @@ pub enum Command {
     Bench(BenchArgs),
     /// List the devices that this program can train on
     Devices,
-    /// Write the page of a run, report.html, anew from what the run has noted
+    /// Write the page of a run, report.html, again from its metrics
     Report {
         /// Folder of the run
         #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
@@ -86,29 +90,16 @@ pub enum Command {
     },
 }
 
-/// What to train, where and on what.
+/// Configuration and data, of a run or of `train data`.
 #[derive(Debug, Args)]
-pub struct RunArgs {
-    /// Recipe to train [default: phrasebook, or small when files are given]
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["config", "resume"])]
+pub struct DataArgs {
+    /// Recipe to start from [default: phrasebook, or small when files are given]
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
     pub recipe: Option<String>,
 
-    /// TOML file to train from; it may name a recipe to start from
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "resume")]
+    /// TOML file to start from; it may name a recipe to lay itself over
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-
-    /// Folder of an interrupted run to go on with, from its last checkpoint
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "run")]
-    pub resume: Option<PathBuf>,
-
-    /// With --resume: the update whose checkpoint to go on from, instead of the last
-    #[arg(long, value_name = "STEP")]
-    pub from: Option<usize>,
-
-    /// With --resume: what counts where train.toml or the data have changed since the checkpoint:
-    /// the configuration as it was, or both as they are now
-    #[arg(long, value_name = "WHICH", value_parser = ["old", "new"])]
-    pub take: Option<String>,
 
     /// Text file with the source side of the training pairs; plain, gzip, zstd, or in an archive
     /// as ARCHIVE!MEMBER
@@ -163,12 +154,51 @@ pub struct RunArgs {
     #[arg(long)]
     pub fetch: bool,
 
+    /// Seed of weights, data order and dropout; the same as --set train.seed=N [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: Option<u64>,
+
+    /// Change one value of the configuration, or reset it to its default with an empty VALUE; may be
+    /// given often
+    #[arg(long, value_name = "SECTION.KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// A training run: what to train, where and on what.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Configuration and data
+    #[command(flatten)]
+    pub data: DataArgs,
+
+    /// Folder of an interrupted run to resume from its last checkpoint
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["run", "recipe", "config"]
+    )]
+    pub resume: Option<PathBuf>,
+
+    /// With --resume: the update whose checkpoint to resume from, instead of the last
+    #[arg(long, value_name = "STEP")]
+    pub from: Option<usize>,
+
+    /// With --resume: what counts where train.toml or the data have changed since the checkpoint:
+    /// the configuration as it was, or both as they are now
+    #[arg(long, value_name = "WHICH", value_parser = ["old", "new"])]
+    pub take: Option<String>,
+
     /// Folder of the data as ids, for a corpus larger than memory: trained from if it exists, made if
     /// it does not; the same as --set data.prepared=DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub prepared: Option<PathBuf>,
 
-    /// Folder for the run, which must not hold one yet [default: runs/RECIPE]
+    /// Folder for the run, which must not hold a checkpoint or a bundle yet [default: runs/RECIPE]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub run: Option<PathBuf>,
 
@@ -177,12 +207,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_delimiter = ',')]
     pub device: Vec<DeviceName>,
 
-    /// Seed of weights, data order and dropout; the same as --set train.seed=N [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    pub seed: Option<u64>,
-
-    /// From one checkpoint to the next, as "500 steps", "1 epoch" or "10 min"; the same as
-    /// --set checkpoint.every=... [default: 1 epoch]
+    /// Interval between checkpoints, as "500 steps", "1 epoch" or "10 min"; the same as
+    /// --set checkpoint.every=... [default: 10 minutes]
     #[arg(long, value_name = "INTERVAL")]
     pub checkpoint_every: Option<Interval>,
 
@@ -191,17 +217,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHAT", value_parser = ["stop", "skip"])]
     pub on_nonfinite: Option<String>,
 
-    /// Change one value of the configuration; may be given often
-    #[arg(long, value_name = "SECTION.KEY=VALUE")]
-    pub set: Vec<String>,
-
     /// Show bars and curves in the terminal; press q to stop with a checkpoint
     #[arg(long, conflicts_with = "quiet")]
     pub tui: bool,
-
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 use std::{
     io::{Write, stderr, stdout},
     path::PathBuf,
+    process::ExitCode,
 };
 
 use clap::{Args, Subcommand, ValueHint};
-use tx_train::{Statistics, data};
+use tx_train::{Statistics, TrainConfig, TrainError, data};
 
-use crate::{args::RunArgs, run};
+use crate::{args::DataArgs, fetch, run, signals::Signals};
 
 /// What to do with a corpus.
 #[derive(Debug, Subcommand)]
@@ -27,7 +28,7 @@ pub struct StatsArgs {
     json: bool,
 
     #[command(flatten)]
-    run: RunArgs,
+    data: DataArgs,
 }
 
 /// What to prepare: the arguments that choose data are those of training.
@@ -38,29 +39,36 @@ pub struct PrepareArgs {
     output: PathBuf,
 
     #[command(flatten)]
-    run: RunArgs,
+    data: DataArgs,
 }
 
-/// Does it.
-pub fn data(command: DataCommand) -> anyhow::Result<()> {
+/// Runs a command of `train data`.
+pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
     match command {
-        DataCommand::Stats(StatsArgs { json, run }) => {
-            let found = Statistics::of(&run::layers(&run)?.finish()?)?;
+        DataCommand::Stats(StatsArgs { json, data }) => {
+            let found = Statistics::of(&config(&data)?)?;
             let text = match json {
                 true => found.to_json()?,
                 false => found.to_string(),
             };
-            Ok(stdout().write_all(text.as_bytes())?)
+            stdout().write_all(text.as_bytes())?;
         }
-        DataCommand::Prepare(PrepareArgs { output, run }) => {
-            let config = run::layers(&run)?.finish()?;
+        DataCommand::Prepare(PrepareArgs { output, data }) => {
+            let config = config(&data)?;
             let say = |line: &str| {
-                if !run.quiet {
+                if !data.quiet {
                     // Nobody to tell that nobody listens.
                     drop(writeln!(stderr(), "{line}"));
                 }
             };
-            let corpus = data::prepared(&config, &output, &say)?;
+            let signals = Signals::listen(false)?;
+            let corpus = match data::prepared(&config, &output, &signals.stop(), &say) {
+                Err(TrainError::Interrupted) => {
+                    say("interrupted: nothing was written");
+                    return Ok(ExitCode::from(signals.exit_code()));
+                }
+                corpus => corpus?,
+            };
             let record = corpus.record;
             let bytes: u64 = record.files.values().map(|file| file.bytes).sum();
             say(&format!(
@@ -70,7 +78,18 @@ pub fn data(command: DataCommand) -> anyhow::Result<()> {
                 record.training_ids,
                 bytes as f64 / 1e6
             ));
-            Ok(())
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration that the arguments ask for, its corpus fetched if they say so.
+fn config(args: &DataArgs) -> anyhow::Result<TrainConfig> {
+    let mut layers = run::layers(args)?;
+    run::lay_settings(args, &mut layers)?;
+    let config = layers.finish()?;
+    if args.fetch {
+        fetch::fetch_for(&config.data, args.quiet)?;
+    }
+    Ok(config)
 }

@@ -4,6 +4,8 @@ use std::{num::NonZero, thread};
 
 use tx_infer::device::{Adapter, DeviceName, Kind};
 
+use crate::gpu;
+
 /// A line for each device, and for each kind that there is none of.
 pub fn devices() -> String {
     let auto = DeviceName::default().open().ok();
@@ -30,6 +32,9 @@ pub fn devices() -> String {
                 }
             }
         }
+    }
+    if let Some(note) = gpu::unused() {
+        lines += &format!("{note}\n");
     }
     lines
 }

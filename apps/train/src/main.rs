@@ -3,10 +3,13 @@
 mod allocator;
 mod args;
 mod bench;
+mod command;
 mod data;
 mod devices;
 mod fetch;
+mod gpu;
 mod run;
+mod signals;
 
 use std::{
     io::{self, Write, stderr, stdout},
@@ -15,36 +18,43 @@ use std::{
 
 use args::{Cli, Command};
 use clap::Parser;
+use command::{command, quoted};
 use tx_infer::device::DeviceError;
-use tx_train::{RECIPES, Recipe, TrainError, Which};
+use tx_train::tx_data::source::named::Request;
+use tx_train::{RECIPES, Recipe, RunLock, TrainError, Which};
 
 fn main() -> ExitCode {
     allocator::keep_freed_pages();
     let cli = Cli::parse();
     let result = match cli.command {
         None => run::train(cli.run),
-        Some(Command::Recipes) => print(&recipes()),
-        Some(Command::Config { recipe }) => {
-            Recipe::find(&recipe).map_err(Into::into).and_then(|recipe| print(recipe.toml))
-        }
-        Some(Command::Fetch(args)) => fetch::fetch(args).and_then(|output| print(&output)),
-        Some(Command::Bench(args)) => bench::bench(&args),
-        Some(Command::Devices) => print(&devices::devices()),
-        Some(Command::Report { run }) => tx_train::report::write(&run)
-            .map_err(Into::into)
-            .and_then(|path| print(&format!("{}\n", path.display()))),
-        Some(Command::Compare { runs }) => {
-            tx_train::compare(&runs).map_err(Into::into).and_then(|table| print(&table))
-        }
-        Some(Command::Data { command }) => data::data(*command),
-        Some(Command::Average { run, last, best, output }) => {
-            run::average(&run, best.map_or(Which::Last(last), Which::Best), output)
-        }
+        Some(command) => other(command),
     };
     match result {
-        Err(error) if !is_broken_pipe(&error) => report(&error),
-        _ => ExitCode::SUCCESS,
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => report(&error),
     }
+}
+
+fn other(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Recipes => print(&recipes()),
+        Command::Config { recipe } => print(Recipe::find(&recipe)?.toml),
+        Command::Fetch(args) => print(&fetch::fetch(args)?),
+        Command::Bench(args) => bench::bench(&args),
+        Command::Devices => print(&devices::devices()),
+        Command::Report { run } => {
+            let _lock = RunLock::take(&run)?;
+            print(&format!("{}\n", tx_train::report::write(&run)?.display()))
+        }
+        Command::Compare { runs } => print(&tx_train::compare(&runs)?),
+        Command::Average { run, last, best, output } => {
+            run::average(&run, best.map_or(Which::Last(last), Which::Best), output)
+        }
+        Command::Data { command } => return data::data(*command),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Whoever read the output has had enough, as `head` does.
@@ -64,7 +74,7 @@ fn recipes() -> String {
 fn report(error: &anyhow::Error) -> ExitCode {
     let train = error.downcast_ref::<TrainError>();
     let device = error.downcast_ref::<DeviceError>();
-    let hint = train.and_then(TrainError::hint).or_else(|| device.and_then(DeviceError::hint));
+    let hint = train.and_then(hint).or_else(|| device.and_then(DeviceError::hint));
     // Nobody to tell that nobody listens.
     drop(writeln!(stderr(), "error: {error:#}"));
     if let Some(hint) = hint {
@@ -80,4 +90,35 @@ fn report(error: &anyhow::Error) -> ExitCode {
         )
     ) || device.is_some();
     ExitCode::from(if usage { 2 } else { 1 })
+}
+
+/// The next thing to try, as a command where there is one.
+fn hint(error: &TrainError) -> Option<String> {
+    match error {
+        TrainError::RunExists { path, resumable: true } => Some(format!(
+            "resume it with `{} --resume {}`, or choose another folder with `--run`",
+            command("train"),
+            quoted(&path.to_string_lossy())
+        )),
+        TrainError::RunExists { resumable: false, .. } => {
+            Some("choose another folder with `--run`".into())
+        }
+        TrainError::NotFetched { request, .. } => {
+            let mut fetch = format!("{} fetch {}", command("train"), quoted(&request.name));
+            let Request { source, target, subset, split, revision, .. } = &**request;
+            for (name, value) in [
+                ("source", Some(source)),
+                ("target", Some(target)),
+                ("subset", subset.as_ref()),
+                ("split", split.as_ref()),
+                ("revision", revision.as_ref()),
+            ] {
+                if let Some(value) = value {
+                    fetch += &format!(" --{name} {}", quoted(value));
+                }
+            }
+            Some(format!("fetch it with `{fetch}`, or add `--fetch`"))
+        }
+        error => error.hint(),
+    }
 }

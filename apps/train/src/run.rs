@@ -3,25 +3,25 @@
 use std::{
     io::{Write, stderr},
     path::{Path, PathBuf},
-    process,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    process::ExitCode,
 };
 
 use burn::tensor::Device;
 use clap::{CommandFactory, error::ErrorKind};
 use tx_infer::device::{Adapter, DeviceError, DeviceName};
-use tx_train::{Layers, Outcome, ResumeFrom, Take, TrainError, Trainer, Which, progress::Show};
-
-use crate::{
-    args::{Cli, RunArgs},
-    fetch,
+use tx_train::{
+    Layers, Outcome, ResumeFrom, RunLock, Take, TrainError, Trainer, Which, progress::Show,
 };
 
-/// Trains, and says what to do with the result.
-pub fn train(args: RunArgs) -> anyhow::Result<()> {
+use crate::{
+    args::{Cli, DataArgs, RunArgs},
+    command::{command, quoted},
+    fetch, gpu,
+    signals::Signals,
+};
+
+/// Trains, and prints what to do with the result. The exit code tells an interrupted run.
+pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
     // Clap does not ask for what would contradict `--run`.
     for (name, given) in [("from", args.from.is_some()), ("take", args.take.is_some())] {
         if given && args.resume.is_none() {
@@ -39,33 +39,48 @@ pub fn train(args: RunArgs) -> anyhow::Result<()> {
                 Some(_) => Some(Take::New),
                 None => None,
             };
-            Trainer::resume(run, from, take, device, |layers| lay(&args, layers))?
+            Trainer::resume(run, from, take, device, |layers| {
+                lay_data(&args.data, layers);
+                lay_run(&args, layers);
+                lay_settings(&args.data, layers)
+            })?
         }
         None => {
-            let layers = layers(&args)?;
+            let mut layers = layers(&args.data)?;
+            lay_run(&args, &mut layers);
+            lay_settings(&args.data, &mut layers)?;
             let config = layers.finish()?;
-            if args.fetch {
-                fetch::fetch_for(&config.data, args.quiet)?;
-            }
             let name = config.recipe.clone().unwrap_or_else(|| "custom".into());
             let run = args.run.clone().unwrap_or_else(|| PathBuf::from("runs").join(name));
             Trainer::new(config, run, device)
         }
     };
-    if !args.quiet {
-        writeln!(stderr(), "device: {names}")?;
+    let quiet = args.data.quiet;
+    if args.data.fetch {
+        fetch::fetch_for(&trainer.config().data, quiet)?;
     }
-    let show = match (args.tui, args.quiet) {
+    let show = match (args.tui, quiet) {
         (true, _) => Show::Dashboard,
         (_, true) => Show::Nothing,
         _ => Show::Lines,
     };
-    let trainer = trainer.share_with(others).show(show);
-    let outcome = trainer.stop_when(on_signal(show != Show::Lines)?).run()?;
-    if !args.quiet {
-        write!(stderr(), "{}", farewell(&outcome))?;
+    let signals = Signals::listen(show == Show::Lines)?;
+    if !quiet {
+        tell(&format!("device: {names}\n"));
+        if let Some(note) = gpu::unused() {
+            tell(&format!("{note}\n"));
+        }
     }
-    Ok(())
+    let outcome = trainer.share_with(others).show(show).stop_when(signals.stop()).run()?;
+    if !quiet {
+        tell(&farewell(&outcome));
+    }
+    Ok(if outcome.stopped { ExitCode::from(signals.exit_code()) } else { ExitCode::SUCCESS })
+}
+
+/// Prints to standard error. A terminal that has hung up does not fail a run that went well.
+fn tell(text: &str) {
+    drop(stderr().write_all(text.as_bytes()));
 }
 
 /// Opens devices, of which the command line has one at least, and says what they are.
@@ -84,32 +99,18 @@ pub fn open(names: &[DeviceName]) -> Result<(String, Vec<Device>), DeviceError> 
 
 /// Writes a bundle with the mean of some checkpoints, and says how it came about.
 pub fn average(run: &Path, which: Which, output: Option<PathBuf>) -> anyhow::Result<()> {
-    let (bundle, steps) = tx_train::average(run, which, &Device::flex())?;
     let output = output.unwrap_or_else(|| run.join("average"));
+    let _lock = output.starts_with(run).then(|| RunLock::take(run)).transpose()?;
+    let (bundle, steps) = tx_train::average(run, which, &Device::flex())?;
     bundle.save(&output)?;
     let steps: Vec<String> = steps.iter().map(usize::to_string).collect();
     writeln!(stderr(), "bundle: {} (mean of updates {})", output.display(), steps.join(", "))?;
     Ok(())
 }
 
-/// What the first Ctrl-C or SIGTERM sets; the second ends the program at once.
-fn on_signal(quiet: bool) -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            process::exit(130);
-        }
-        if !quiet {
-            // Nobody to tell that nobody listens.
-            drop(writeln!(stderr(), "stopping after this update; once more to stop at once"));
-        }
-    })?;
-    Ok(stop)
-}
-
-/// The configuration that the command line asks for.
-pub fn layers(args: &RunArgs) -> Result<Layers, TrainError> {
+/// The configuration that the command line starts from, with the data that it names; `--set` comes
+/// last, by [`lay_settings`].
+pub fn layers(args: &DataArgs) -> Result<Layers, TrainError> {
     let mut layers = match (&args.config, &args.recipe) {
         (Some(path), _) => Layers::file(path)?,
         (None, Some(name)) => Layers::recipe(name)?,
@@ -118,12 +119,12 @@ pub fn layers(args: &RunArgs) -> Result<Layers, TrainError> {
         }
         (None, None) => Layers::recipe("phrasebook")?,
     };
-    lay(args, &mut layers)?;
+    lay_data(args, &mut layers);
     Ok(layers)
 }
 
-/// Lays what the command line says over the configuration.
-fn lay(args: &RunArgs, layers: &mut Layers) -> Result<(), TrainError> {
+/// Lays files and seed over the configuration.
+fn lay_data(args: &DataArgs, layers: &mut Layers) {
     let files = [
         ("data.train_source", &args.source),
         ("data.train_target", &args.target),
@@ -143,11 +144,15 @@ fn lay(args: &RunArgs, layers: &mut Layers) -> Result<(), TrainError> {
             layers.set_value(key, path.to_string_lossy().into_owned());
         }
     }
-    if let Some(folder) = &args.prepared {
-        layers.set_value("data.prepared", folder.to_string_lossy().into_owned());
-    }
     if let Some(seed) = args.seed {
         layers.set_value("train.seed", seed as i64);
+    }
+}
+
+/// Lays over the configuration what only training asks for.
+fn lay_run(args: &RunArgs, layers: &mut Layers) {
+    if let Some(folder) = &args.prepared {
+        layers.set_value("data.prepared", folder.to_string_lossy().into_owned());
     }
     if let Some(every) = args.checkpoint_every {
         layers.set_value("checkpoint.every", String::from(every));
@@ -155,21 +160,27 @@ fn lay(args: &RunArgs, layers: &mut Layers) -> Result<(), TrainError> {
     if let Some(what) = &args.on_nonfinite {
         layers.set_value("train.on_nonfinite", what.clone());
     }
+}
+
+/// Lays each `--set` over the configuration.
+pub fn lay_settings(args: &DataArgs, layers: &mut Layers) -> Result<(), TrainError> {
     args.set.iter().try_for_each(|setting| layers.set(setting))
 }
 
-/// The best model, and a command to try it with.
+/// The best model, and a command to try it with; how to resume, if the run was interrupted.
 fn farewell(outcome: &Outcome) -> String {
-    let run = outcome.run.display();
-    // Cargo tells its children where it is.
-    let program = |name: &str| match std::env::var_os("CARGO") {
-        Some(_) => format!("cargo run --release --bin {name} --"),
-        None => name.to_owned(),
-    };
+    let run = quoted(&outcome.run.to_string_lossy());
     let mut text = String::new();
-    if outcome.stopped {
-        let (step, train) = (outcome.state.step, program("train"));
-        text += &format!("stopped after update {step}; go on with:\n  {train} --resume {run}\n");
+    match (outcome.stopped, outcome.checkpoint) {
+        (true, Some(step)) => {
+            let train = command("train");
+            text += &format!("interrupted after update {step}; resume with:\n");
+            text += &format!("  {train} --resume {run}\n");
+        }
+        (true, None) => {
+            text += "interrupted before the first update; the same command starts the run over\n";
+        }
+        (false, _) => {}
     }
     let Some(best) = &outcome.state.best else {
         if !outcome.stopped {
@@ -177,11 +188,10 @@ fn farewell(outcome: &Outcome) -> String {
         }
         return text;
     };
-    text += &format!("bundle: {run} (best of epoch {})\n", best.epoch);
-    let translate = program("translate");
+    text += &format!("bundle: {} (best of epoch {})\n", outcome.run.display(), best.epoch);
     if let Some(example) = outcome.examples.first() {
-        let example = example.replace('\'', "'\\''");
-        text += &format!("try it:\n  {translate} --model {run} --text '{example}'\n");
+        let (translate, example) = (command("translate"), quoted(example));
+        text += &format!("try it:\n  {translate} --model {run} --text {example}\n");
     }
     text
 }

@@ -31,8 +31,13 @@ mod cli {
     mod training;
     // Corpora: cleaned, looked at, prepared on disk, segmented anew.
     mod data;
-    // A run that was stopped and went on is the run that was not stopped.
+    // A resumed run equals one that was never interrupted.
     mod resuming;
+    // What may change when a run resumes, and what is refused.
+    mod changing;
+    // Signals, exit codes, and what can be done afterwards.
+    #[cfg(unix)]
+    mod interrupting;
     // The same on a GPU.
     mod device;
 }
@@ -109,8 +114,6 @@ impl Workshop {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
         command.args(arguments).current_dir(self.folder.path());
-        // Set by cargo for its tests, and changes what `train` advises.
-        command.env_remove("CARGO");
         command
     }
 
@@ -156,6 +159,17 @@ impl Run {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         assert_eq!(self.stdout, "", "standard output is for data");
         self.says(words);
+    }
+
+    /// The command printed on the line after the one that ends with `before`.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    fn command_after(&self, before: &str) -> String {
+        let mut lines = self.stderr.lines().skip_while(|line| !line.ends_with(before));
+        let command = lines.nth(1).and_then(|line| line.strip_prefix("  "));
+        command.unwrap_or_else(|| panic!("no command after `{before}` in:\n{}", self.stderr)).into()
     }
 
     /// # Panics

@@ -90,12 +90,12 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
         }
         for (index, forced) in found.iter().enumerate() {
             let line = first + index + 1;
-            if forced.cut && !args.quiet {
+            if forced.truncated && !args.quiet {
                 let max_len = translator.config().max_len;
                 writeln!(
                     stderr(),
-                    "warning: line {line} of the source was cut to the {max_len} tokens that this \
-                     model can read"
+                    "warning: line {line} of the source was truncated to the {max_len} tokens that \
+                     this model can read"
                 )?;
             }
             tokens += forced.ids.len();

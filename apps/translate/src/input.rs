@@ -16,6 +16,9 @@ use tx_infer::tx_data::{
 /// How long to wait for more lines once there is one: what is written at once comes at once.
 const PATIENCE: Duration = Duration::from_millis(5);
 
+/// Most lines of standard input that are read ahead: the channel allocates room for all of them.
+const MOST_AHEAD: usize = 10_000;
+
 /// The name of standard input in messages.
 pub const STANDARD_INPUT: &str = "standard input";
 
@@ -49,9 +52,9 @@ impl Input {
         Ok(Self::File(Box::new(Lines::open(path)?.with_invalid(invalid))))
     }
 
-    /// Standard input, of which at most `ahead` lines are read ahead.
+    /// Standard input, of which at most `ahead` lines are read ahead, and at most [`MOST_AHEAD`].
     pub fn standard(invalid: Invalid, ahead: usize) -> Self {
-        let (sender, receiver) = sync_channel(ahead);
+        let (sender, receiver) = sync_channel(ahead.min(MOST_AHEAD));
         thread::spawn(move || {
             let reader = Box::new(BufReader::new(stdin()));
             for line in Lines::new(reader, STANDARD_INPUT).with_invalid(invalid) {

@@ -16,6 +16,7 @@ use crate::{
     align::TextAligner,
     attention::write_as_named,
     terminal::{stderr, stdout},
+    unknown_words::UnknownWords,
     usage::Usage,
 };
 
@@ -175,9 +176,18 @@ impl Session {
         let found = self.translator.translate_batch(&texts)?;
         let [text] = &texts;
         let Some(translation) = found.first() else { return Ok(()) };
-        if translation.cut {
+        if translation.truncated {
             let max_len = self.bundle.config.max_len;
-            writeln!(stderr(), "warning: cut to the {max_len} tokens that this model can read")?;
+            writeln!(
+                stderr(),
+                "warning: truncated to the {max_len} tokens that this model can read"
+            )?;
+        }
+        if let Some(words) = UnknownWords::default().add(&translation.unknown) {
+            writeln!(
+                stderr(),
+                "warning: unknown words, which the model cannot translate: {words}"
+            )?;
         }
         let mut output = stdout();
         if self.translator.options().n_best == 1 {

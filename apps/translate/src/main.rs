@@ -8,6 +8,7 @@ mod text;
 mod input;
 mod output;
 mod search_args;
+mod unknown_words;
 
 mod align;
 mod attention;
@@ -58,6 +59,22 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
+/// What to try, by the names of the programs.
+fn hint(error: &InferError) -> Option<&'static str> {
+    match error {
+        InferError::NotABundle { .. } => {
+            Some("pass the folder that `train` named, once its first epoch is done")
+        }
+        InferError::Format { found, newest, .. } if found > newest => {
+            Some("the bundle is newer than this build: update `translate`")
+        }
+        InferError::NotFinite { .. } => {
+            Some("with `--precision f16`, try f32; otherwise `translate check` tests the bundle")
+        }
+        _ => error.hint(),
+    }
+}
+
 /// Prints the chain of causes and what to try; wrong usage is 2, all else 1.
 fn report(error: &anyhow::Error) -> ExitCode {
     let infer = error.downcast_ref::<InferError>();
@@ -65,7 +82,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
     let data = error.downcast_ref::<DataError>();
     let usage = error.downcast_ref::<Usage>();
     let hint = infer
-        .and_then(InferError::hint)
+        .and_then(hint)
         .or_else(|| data.and_then(DataError::hint))
         .or_else(|| usage.and_then(Usage::hint))
         .map(str::to_owned)

@@ -10,6 +10,7 @@ use crate::{
     progress::Progress,
     terminal::stderr,
     text::Stop,
+    unknown_words::UnknownWords,
 };
 
 /// How translations are written.
@@ -28,9 +29,10 @@ pub enum Format {
 pub struct Output<'a> {
     pub format: Format,
     pub translator: &'a Translator,
-    /// Whether only errors are told.
+    /// Whether to print no warnings.
     pub quiet: bool,
     pub progress: Progress,
+    pub unknown: UnknownWords,
 }
 
 impl Output<'_> {
@@ -61,30 +63,42 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Warns of lines that were too long for the model.
-    pub fn say_what_was_cut(
-        &self,
-        lines: &[Line<'_>],
-        translations: &[Translation],
-    ) -> io::Result<()> {
+    /// Warns of lines that were too long for the model, and of words that it does not know.
+    pub fn warn(&mut self, lines: &[Line<'_>], translations: &[Translation]) -> io::Result<()> {
         if self.quiet {
             return Ok(());
         }
         let max_len = self.translator.config().max_len;
-        for (line, _) in lines.iter().zip(translations).filter(|(_, found)| found.cut) {
+        for (line, found) in lines.iter().zip(translations) {
             let number = line.number + 1;
-            self.progress.suspend(|| {
-                writeln!(
-                    stderr(),
-                    "warning: line {number} was cut to the {max_len} tokens that this model can read"
+            let truncated = found.truncated.then(|| {
+                format!(
+                    "line {number} was truncated to the {max_len} tokens that this model can read"
                 )
-            })?;
+            });
+            let unknown = self.unknown.add(&found.unknown).map(|words| {
+                format!("unknown words in line {number}, which the model cannot translate: {words}")
+            });
+            for warning in truncated.into_iter().chain(unknown) {
+                self.progress.suspend(|| writeln!(stderr(), "warning: {warning}"))?;
+            }
         }
         Ok(())
     }
 
+    /// Prints how many unknown words there were, if not all of them were listed.
+    pub fn count_unknown_words(&self) -> io::Result<()> {
+        match self.unknown.summary().filter(|_| !self.quiet) {
+            Some(summary) => {
+                self.progress.suspend(|| writeln!(stderr(), "warning: unknown words: {summary}"))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn json(&self, number: u64, source: &str, translation: &Translation) -> Value {
-        let hypotheses = translation.hypotheses.iter().map(|Scored { text, hypothesis }| {
+        let hypotheses = translation.hypotheses.iter().map(|scored| {
+            let Scored { text, hypothesis, .. } = scored;
             let vocabulary = &self.translator.tokenizers().target;
             let tokens: Vec<Option<String>> =
                 hypothesis.ids.iter().map(|&id| vocabulary.token(id)).collect();
@@ -100,7 +114,8 @@ impl Output<'_> {
             "line": number + 1,
             "source": source,
             "text": translation.text,
-            "cut": translation.cut,
+            "truncated": translation.truncated,
+            "unknown": translation.unknown,
             "translations": hypotheses.collect::<Vec<_>>(),
         })
     }
@@ -112,7 +127,7 @@ fn n_best(out: &mut impl Write, number: u64, hypotheses: &[Scored]) -> io::Resul
     if hypotheses.is_empty() {
         return writeln!(out, "{number} |||  ||| logprob= 0 ||| 0");
     }
-    for Scored { text, hypothesis } in hypotheses {
+    for Scored { text, hypothesis, .. } in hypotheses {
         let (log_probability, score) = (hypothesis.log_probability, hypothesis.score);
         writeln!(out, "{number} ||| {text} ||| logprob= {log_probability:.6} ||| {score:.6}")?;
     }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufReader, stdin},
+    io::{BufReader, Write, stdin},
     path::Path,
 };
 
@@ -21,7 +21,7 @@ use tx_infer::{
     },
 };
 
-use crate::terminal::stdout;
+use crate::terminal::{stderr, stdout};
 
 mod args;
 mod report;
@@ -157,6 +157,14 @@ fn translate(
         translator = translator.with_threads(threads.get());
     }
     let translations = translator.translate_batch(sources)?;
+    for (index, _) in translations.iter().enumerate().filter(|(_, found)| found.truncated) {
+        let (line, max_len) = (index + 1, translator.config().max_len);
+        writeln!(
+            stderr(),
+            "warning: line {line} of the source was truncated to the {max_len} tokens that this \
+             model can read"
+        )?;
+    }
     let lines: Vec<String> = translations.into_iter().map(|translation| translation.text).collect();
     if let Some(path) = &args.output {
         let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();

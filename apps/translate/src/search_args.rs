@@ -79,6 +79,11 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub no_repeat_ngram: usize,
 
+    /// The same sequence of tokens comes at most N times in a row, or as often as the source repeats
+    /// one; 0 allows all [default: 4]
+    #[arg(long, value_name = "N")]
+    pub max_repeats: Option<usize>,
+
     /// Token that is never said, as it stands in the vocabulary; may be given often
     #[arg(long, value_name = "TOKEN")]
     pub suppress: Vec<String>,
@@ -212,6 +217,7 @@ impl SearchArgs {
             min_len_ratio: self.min_len_ratio,
             repetition_penalty: self.repetition_penalty,
             no_repeat_ngram: self.no_repeat_ngram,
+            max_repeats: self.max_repeats.unwrap_or(default.max_repeats),
             suppress: Vec::new(),
             renormalize: self.renormalize,
             replace_unknown: self.replace_unk,

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use tx_infer::{
-    Aligner, Bundle, InferError, Line, Translation, Translator,
+    Aligner, Bundle, Cancellation, InferError, Line, Translation, Translator,
     tx_data::source::local::{Invalid, Lines},
 };
 
@@ -19,6 +19,7 @@ use crate::{
     output::{Format, Output},
     progress::Progress,
     terminal::stdout,
+    unknown_words::UnknownWords,
     usage::Usage,
 };
 
@@ -73,14 +74,21 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
         (None, None) => Input::standard(invalid, window),
     };
     let mut prefixes = Prefixes::new(args.prefix, args.prefix_file.as_deref(), invalid)?;
-    let output = Output { format, translator: &translator, quiet: args.quiet, progress };
+    let mut output = Output {
+        format,
+        translator: &translator,
+        quiet: args.quiet,
+        progress,
+        unknown: UnknownWords::default(),
+    };
     let mut first = 0;
     loop {
         let Window { lines, end } = input.window(window);
         output.progress.read(input.bytes_read(), lines.iter().map(String::as_str));
-        translate_window(&output, &lines, &mut prefixes, first)?;
+        translate_window(&mut output, &lines, &mut prefixes, first)?;
         first += lines.len() as u64;
         if let Some(end) = end {
+            output.count_unknown_words()?;
             end?;
             return prefixes.finish(first);
         }
@@ -89,7 +97,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
 
 /// Translates lines from number `first`; those that are done are written at once.
 fn translate_window(
-    output: &Output<'_>,
+    output: &mut Output<'_>,
     texts: &[String],
     prefixes: &mut Prefixes,
     first: u64,
@@ -101,21 +109,25 @@ fn translate_window(
         .zip(first..)
         .map(|((text, prefix), number)| Line { text, prefix, number })
         .collect();
+    let translator = output.translator;
     let mut written = 0;
     let sink = |ready: Vec<Translation>| {
         let these = &lines[written..written + ready.len()];
         written += ready.len();
-        output.say_what_was_cut(these, &ready)?;
+        output.warn(these, &ready)?;
         let mut out = BufWriter::new(stdout());
         output.write(&mut out, these, &ready)?;
         out.flush()?;
         output.progress.advance(these.iter().map(|line| line.text));
         Ok::<_, Stop>(())
     };
-    output.translator.translate_lines(&lines, sink).map_err(|stop| match stop {
-        Stop::Infer(error) => error.into(),
-        Stop::Write(error) => error.into(),
-    })
+    let never = Cancellation::new();
+    translator.translate_lines(&lines, translator.options(), &never, sink).map_err(
+        |stop| match stop {
+            Stop::Infer(error) => error.into(),
+            Stop::Write(error) => error.into(),
+        },
+    )
 }
 
 /// Why translating stops.

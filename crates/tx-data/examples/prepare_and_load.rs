@@ -7,6 +7,7 @@ use std::{
     error::Error,
     io::{Write, stderr, stdout},
     path::Path,
+    sync::atomic::AtomicBool,
 };
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
@@ -32,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         long: LongPolicy::Skip,
         inputs: vec![pairs.clone().into()],
         settings: serde_json::to_value(&tokenizer)?,
+        stop: &AtomicBool::new(false),
     };
     let say = |line: &str| drop(writeln!(stderr(), "{line}"));
     let corpus = prepare(

@@ -81,12 +81,12 @@ impl Seq2SeqBatch {
             .iter()
             .map(|pair| pair.target.split_first().map_or(&[][..], |(_, rest)| rest))
             .collect();
-        let source = padded(sources, device);
+        let (source, source_shape) = ids(sources);
         let target_in = padded(inputs, device);
         let [_, target_len] = target_in.dims();
         Self {
-            source_blocked: mask::padding(&source),
-            source,
+            source_blocked: mask::padding_of(&source, source_shape, device),
+            source: Tensor::from_data(TensorData::new(source, source_shape), device),
             target_in,
             target_blocked: mask::causal(target_len, device),
             target_out: padded(&outputs, device),
@@ -108,6 +108,12 @@ fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {
 
 /// Rows of ids, filled up to the longest with padding: `[B, L]`.
 pub fn padded(rows: &[&[u32]], device: &Device) -> Tensor<2, Int> {
+    let (ids, shape) = ids(rows);
+    Tensor::from_data(TensorData::new(ids, shape), device)
+}
+
+/// What [`padded`] sends to the device, row by row.
+fn ids(rows: &[&[u32]]) -> (Vec<i32>, [usize; 2]) {
     let len = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let mut ids = vec![PAD as i32; rows.len() * len];
     for (index, row) in rows.iter().enumerate() {
@@ -115,7 +121,7 @@ pub fn padded(rows: &[&[u32]], device: &Device) -> Tensor<2, Int> {
             *slot = id as i32;
         }
     }
-    Tensor::from_data(TensorData::new(ids, [rows.len(), len]), device)
+    (ids, [rows.len(), len])
 }
 
 #[cfg(test)]

@@ -9,6 +9,10 @@ use std::{io, path::PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
+    /// The caller asked for the work to end.
+    #[error("interrupted")]
+    Interrupted,
+
     /// A file is missing, unreadable, or not what its name says (a broken `.gz`, say).
     #[error("cannot read `{path}`")]
     Read {

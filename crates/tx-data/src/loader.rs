@@ -15,7 +15,7 @@ use burn::{
         dataloader::{DataLoader, DataLoaderIterator, Progress},
         dataset::DatasetError,
     },
-    tensor::Device,
+    tensor::{Device, StreamId},
 };
 
 use rand::SeedableRng;
@@ -33,8 +33,8 @@ use crate::{
 const WORDS: u64 = 0x5bd1_e995_7f4a_7c15;
 /// And those of BPE dropout others again.
 const MERGES: u64 = 0x94d0_49bb_1331_11eb;
-/// Batches that are got ready before they are asked for, where that takes time.
-const AHEAD: usize = 8;
+/// Batches that are on the device before they are asked for, beside the one being made.
+const AHEAD: usize = 2;
 
 /// Gives the batches of one epoch each time it is iterated over.
 ///
@@ -136,35 +136,53 @@ impl PairLoader {
         }
     }
 
-    /// The pairs of the batches of `plan`, of which the first is number `first` of its epoch.
+    /// The batches of `plan`, of which the first is number `first` of its epoch; made by a thread of
+    /// their own while the batch before is learned from.
+    ///
+    /// That thread only fills vectors and sends them to the device. It must run no operation that
+    /// needs the thread pool: with a pool of one thread, that thread may be the one waiting here.
     fn read(
         &self,
         plan: Box<dyn Iterator<Item = Vec<usize>> + Send>,
         epoch: usize,
         first: usize,
-    ) -> Batches {
-        let Self { pairs, bpe_dropout, seed, .. } = self;
-        let (pairs, dropout, seed) = (pairs.clone(), bpe_dropout.clone(), seed.unwrap_or_default());
-        // What takes time is done while the batch before is learned from.
-        let ahead = dropout.is_some() || matches!(pairs, PairStore::Mapped { .. });
-        let batches = plan.enumerate().map(move |(number, indices)| {
-            let mut batch: Vec<EncodedPair> =
-                indices.into_iter().map(|index| pairs.pair(index).into_owned()).collect();
-            if let Some(dropout) = &dropout {
-                let mut random = random_of_batch(seed ^ MERGES, epoch, first + number);
-                batch.iter_mut().for_each(|pair| dropout.apply(pair, &mut random));
-            }
-            batch
-        });
-        if !ahead {
-            return Batches::Here(Box::new(batches));
-        }
+    ) -> Receiver<Batch> {
         let (sender, receiver) = sync_channel(AHEAD);
+        let loader = self.clone();
+        // The stream of the thread that trains: a stream of its own for each epoch would keep memory
+        // pools on a GPU, and each use of its tensors would have to be synchronized.
+        let stream = StreamId::current();
         thread::spawn(move || {
-            // Nobody receives any more when an epoch is broken off.
-            batches.map(|batch| sender.send(batch)).take_while(Result::is_ok).for_each(drop);
+            stream.executes(|| {
+                // Nobody receives any more when an epoch is broken off.
+                plan.enumerate()
+                    .map(|(number, indices)| loader.batch(&indices, epoch, first + number))
+                    .map(|batch| sender.send(batch))
+                    .take_while(Result::is_ok)
+                    .for_each(drop);
+            });
         });
-        Batches::Ahead(receiver)
+        receiver
+    }
+
+    /// The pairs at `indices` as batch `number` of `epoch`.
+    fn batch(&self, indices: &[usize], epoch: usize, number: usize) -> Batch {
+        let Self { pairs, word_dropout, bpe_dropout, seed, device, .. } = self;
+        let mut pairs: Vec<EncodedPair> =
+            indices.iter().map(|&index| pairs.pair(index).into_owned()).collect();
+        if let Some(dropout) = bpe_dropout {
+            let mut random = random_of_batch(seed.unwrap_or_default() ^ MERGES, epoch, number);
+            pairs.iter_mut().for_each(|pair| dropout.apply(pair, &mut random));
+        }
+        let pairs: Vec<&EncodedPair> = pairs.iter().collect();
+        let batch = match *seed {
+            Some(seed) if *word_dropout > 0.0 => {
+                let mut random = random_of_batch(seed ^ WORDS, epoch, number);
+                Seq2SeqBatch::with_words_dropped(&pairs, *word_dropout, &mut random, device)
+            }
+            _ => Seq2SeqBatch::new(&pairs, device),
+        };
+        Batch { batch, pairs: indices.len() }
     }
 }
 
@@ -175,23 +193,10 @@ fn random_of_batch(seed: u64, epoch: usize, number: usize) -> ChaCha8Rng {
     random
 }
 
-/// Batches of ids on their way.
-enum Batches {
-    /// Made when asked for.
-    Here(Box<dyn Iterator<Item = Vec<EncodedPair>> + Send>),
-    /// Made by another thread.
-    Ahead(Receiver<Vec<EncodedPair>>),
-}
-
-impl Iterator for Batches {
-    type Item = Vec<EncodedPair>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::Here(batches) => batches.next(),
-            Self::Ahead(batches) => batches.recv().ok(),
-        }
-    }
+/// A batch with the number of its pairs.
+struct Batch {
+    batch: Seq2SeqBatch,
+    pairs: usize,
 }
 
 impl DataLoader<Seq2SeqBatch> for PairLoader {
@@ -205,7 +210,7 @@ impl DataLoader<Seq2SeqBatch> for PairLoader {
             done += batch.len();
         }
         let batches = self.read(plan, epoch, number);
-        Box::new(PairIterator { loader: self, epoch, number, batches, done, failed: false })
+        Box::new(PairIterator { total: self.pairs.len(), batches, done, failed: false })
     }
 
     fn num_items(&self) -> usize {
@@ -227,49 +232,38 @@ impl DataLoader<Seq2SeqBatch> for PairLoader {
 }
 
 /// One epoch on its way.
-struct PairIterator<'a> {
-    loader: &'a PairLoader,
-    epoch: usize,
-    /// Of the next batch in its epoch.
-    number: usize,
-    batches: Batches,
+struct PairIterator {
+    /// Pairs of the epoch.
+    total: usize,
+    batches: Receiver<Batch>,
     /// Pairs given or left out so far.
     done: usize,
     /// Whether it ended before its time.
     failed: bool,
 }
 
-impl Iterator for PairIterator<'_> {
+impl Iterator for PairIterator {
     type Item = Result<Seq2SeqBatch, DatasetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = match self.batches.next() {
-            Some(batch) => batch,
-            None if self.done < self.loader.pairs.len() && !self.failed => {
+        match self.batches.recv() {
+            Ok(Batch { batch, pairs }) => {
+                self.done += pairs;
+                Some(Ok(batch))
+            }
+            Err(_) if self.done < self.total && !self.failed => {
                 self.failed = true;
                 let ended = io::Error::other("reading ahead ended before the epoch did");
-                return Some(Err(DatasetError::new(ended)));
+                Some(Err(DatasetError::new(ended)))
             }
-            None => return None,
-        };
-        self.done += batch.len();
-        let pairs: Vec<&EncodedPair> = batch.iter().collect();
-        let number = self.number;
-        self.number += 1;
-        let PairLoader { seed, word_dropout, device, .. } = self.loader;
-        Some(Ok(match seed {
-            Some(seed) if *word_dropout > 0.0 => {
-                let mut random = random_of_batch(*seed ^ WORDS, self.epoch, number);
-                Seq2SeqBatch::with_words_dropped(&pairs, *word_dropout, &mut random, device)
-            }
-            _ => Seq2SeqBatch::new(&pairs, device),
-        }))
+            Err(_) => None,
+        }
     }
 }
 
-impl DataLoaderIterator<Seq2SeqBatch> for PairIterator<'_> {
+impl DataLoaderIterator<Seq2SeqBatch> for PairIterator {
     fn progress(&self) -> Progress {
-        Progress::new(self.done, self.loader.pairs.len(), Some("pairs".into()))
+        Progress::new(self.done, self.total, Some("pairs".into()))
     }
 }
 

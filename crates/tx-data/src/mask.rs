@@ -1,6 +1,6 @@
 //! What must not be seen. Mask polarity is decided here and nowhere else: `true` = blocked.
 
-use burn::tensor::{Bool, Device, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use crate::special::PAD;
 
@@ -14,6 +14,21 @@ pub fn padding(ids: &Tensor<2, Int>) -> Tensor<4, Bool> {
     ids.clone().equal_elem(PAD).unsqueeze_dims(&[1, 1])
 }
 
+/// [`padding`] of ids that are not on a device yet.
+///
+/// # Shapes
+///
+/// - `ids`: `[B, L]`, row by row
+/// - returns `[B, 1, 1, L]`
+pub(crate) fn padding_of(
+    ids: &[i32],
+    [batch, len]: [usize; 2],
+    device: &Device,
+) -> Tensor<4, Bool> {
+    let blocked: Vec<bool> = ids.iter().map(|&id| id == PAD as i32).collect();
+    Tensor::from_data(TensorData::new(blocked, [batch, 1, 1, len]), device)
+}
+
 /// Blocks the future: position `q` may look at `0..=q`.
 ///
 /// Targets are padded on the right, so this blocks their padding for every real position too.
@@ -22,12 +37,10 @@ pub fn padding(ids: &Tensor<2, Int>) -> Tensor<4, Bool> {
 ///
 /// - returns `[1, 1, len, len]`, which broadcasts over batch and heads
 pub fn causal(len: usize, device: &Device) -> Tensor<4, Bool> {
-    if len == 0 {
-        // Burn 0.22.1's `tril_mask` reshapes to the sizes given, where 0 means "as it was", and
-        // panics.
-        return Tensor::empty([1, 1, 0, 0], device);
-    }
-    Tensor::<2, Bool>::tril_mask([len, len], 0, device).unsqueeze()
+    // Made here and sent to the device as a whole, so that no operation of the device's backend runs
+    // in the thread that prepares batches.
+    let blocked = (0..len).flat_map(|query| (0..len).map(move |key| key > query)).collect();
+    Tensor::from_data(TensorData::new::<bool, _>(blocked, [1, 1, len, len]), device)
 }
 
 #[cfg(test)]
@@ -38,12 +51,14 @@ mod tests {
     #[test]
     fn padding_is_blocked_and_nothing_else() {
         let ids = Tensor::<2, Int>::from_data([[5, 2, 0], [7, 8, 2]], &Device::flex());
-        let mask = padding(&ids);
-        assert_eq!(mask.dims(), [2, 1, 1, 3]);
-        mask.into_data().assert_eq(
-            &TensorData::from([[[[false, false, true]]], [[[false, false, false]]]]),
-            true,
-        );
+        let of_host = padding_of(&[5, 2, 0, 7, 8, 2], [2, 3], &Device::flex());
+        for mask in [padding(&ids), of_host] {
+            assert_eq!(mask.dims(), [2, 1, 1, 3]);
+            mask.into_data().assert_eq(
+                &TensorData::from([[[[false, false, true]]], [[[false, false, false]]]]),
+                true,
+            );
+        }
     }
 
     #[test]

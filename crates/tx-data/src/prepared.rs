@@ -241,18 +241,32 @@ impl PreparedCorpus {
             .map_err(read)
     }
 
-    /// In a line: what it is.
+    /// Fingerprint of the whole corpus: counts, and a hash of all files.
     pub fn fingerprint(&self) -> String {
+        let CorpusRecord { training_pairs, validation_pairs, .. } = self.record;
+        let hash = self.hash(|_| true);
+        format!("{training_pairs} + {validation_pairs} pairs, prepared, SHA-256 {hash}")
+    }
+
+    /// Fingerprint of the training pairs as ids, and of the tokenizers.
+    pub fn training_fingerprint(&self) -> String {
+        let hash = self.hash(|name| name != VALIDATION);
+        format!("{} pairs, prepared, SHA-256 {hash}", self.record.training_pairs)
+    }
+
+    /// Fingerprint of the validation pairs.
+    pub fn validation_fingerprint(&self) -> String {
+        let hash = self.hash(|name| name == VALIDATION);
+        format!("{} pairs, prepared, SHA-256 {hash}", self.record.validation_pairs)
+    }
+
+    /// SHA-256 of the names and hashes of some of the files.
+    fn hash(&self, is_hashed: impl Fn(&str) -> bool) -> String {
         let mut hasher = Sha256::new();
-        for (name, hash) in &self.record.files {
+        for (name, hash) in self.record.files.iter().filter(|(name, _)| is_hashed(name)) {
             hasher.update(format!("{name} {}\n", hash.sha256));
         }
-        format!(
-            "{} + {} pairs, prepared, SHA-256 {}",
-            self.record.training_pairs,
-            self.record.validation_pairs,
-            hexadecimal(&hasher.finalize())
-        )
+        hexadecimal(&hasher.finalize())
     }
 }
 

@@ -15,6 +15,7 @@ mod wordpiece;
 mod words;
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     ops::Range,
     path::{Path, PathBuf},
@@ -41,8 +42,8 @@ pub struct TokenizerConfig {
     pub kind: TokenizerKind,
     /// Where words end. Characters and bytes need none.
     pub split: WordSplit,
-    /// Whether all text is lower-cased first; case is then lost.
-    pub lowercase: bool,
+    /// Which text is lowercased first. A lowercased target has lost its case.
+    pub lowercase: Lowercase,
     /// Most token ids of a vocabulary, special tokens included. Fewer where the text has fewer;
     /// bytes have 260 in any case.
     pub vocab_size: usize,
@@ -95,12 +96,24 @@ pub enum WordSplit {
     Punctuation,
 }
 
+/// Which text is lowercased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lowercase {
+    /// Neither side.
+    None,
+    /// The source: `HELLO` and `Hello` are translated as `hello`.
+    Source,
+    /// Both sides.
+    Both,
+}
+
 impl Default for TokenizerConfig {
     fn default() -> Self {
         Self {
             kind: TokenizerKind::Bpe,
             split: WordSplit::Punctuation,
-            lowercase: false,
+            lowercase: Lowercase::None,
             vocab_size: 10_000,
             min_frequency: 1,
             byte_fallback: false,
@@ -131,6 +144,9 @@ impl TokenizerConfig {
         }
         if self.min_frequency == 0 {
             problems.push("`min_frequency` must be at least 1".into());
+        }
+        if self.lowercase == Lowercase::Source && self.joint {
+            problems.push("`lowercase` = \"source\" needs `joint` = false".into());
         }
         if self.byte_fallback && !matches!(self.kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
             problems.push("`byte_fallback` needs `kind` = \"bpe\" or \"unigram\"".into());
@@ -171,6 +187,9 @@ pub struct Tokenizers {
     pub target: Tokenizer,
 }
 
+/// Texts to learn from: of one type, so that the library's trainers are compiled once.
+type Texts<'a> = Box<dyn Iterator<Item = Cow<'a, str>> + Send + 'a>;
+
 /// Which texts a vocabulary is learned from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
@@ -189,12 +208,12 @@ impl Tokenizers {
     ///
     /// When `config` breaks a rule, or a file cannot be used.
     pub fn train(config: &TokenizerConfig, pairs: &[SentencePair]) -> Result<Self, DataError> {
-        Self::make(config, |side| {
+        Self::make(config, &|side| {
             let sources = (side != Side::Target).then_some(pairs);
             let targets = (side != Side::Source).then_some(pairs);
             let sources = sources.into_iter().flatten().map(|pair| pair.source.as_str());
             let targets = targets.into_iter().flatten().map(|pair| pair.target.as_str());
-            Ok(sources.chain(targets))
+            Ok(Box::new(sources.chain(targets).map(Cow::Borrowed)))
         })
     }
 
@@ -204,16 +223,16 @@ impl Tokenizers {
     /// # Errors
     ///
     /// As [`train`](Self::train), or the first error of the stream.
-    pub fn train_on_stream<I>(
+    pub fn train_on_stream<'a, I>(
         config: &TokenizerConfig,
         stream: impl Fn() -> Result<I, DataError>,
     ) -> Result<Self, DataError>
     where
-        I: Iterator<Item = Result<SentencePair, DataError>> + Send,
+        I: Iterator<Item = Result<SentencePair, DataError>> + Send + 'a,
     {
         // The library knows texts only: an error ends them and is kept here.
         let failed: Arc<Mutex<Option<DataError>>> = Arc::default();
-        let tokenizers = Self::make(config, |side| {
+        let tokenizers = Self::make(config, &|side| {
             let failed = failed.clone();
             let pairs = stream()?.map_while(move |pair| match pair {
                 Ok(pair) => Some(pair),
@@ -222,10 +241,11 @@ impl Tokenizers {
                     None
                 }
             });
-            Ok(pairs.flat_map(move |SentencePair { source, target }| {
+            let texts = pairs.flat_map(move |SentencePair { source, target }| {
                 let source = (side != Side::Target).then_some(source);
                 source.into_iter().chain((side != Side::Source).then_some(target))
-            }))
+            });
+            Ok(Box::new(texts.map(Cow::Owned)))
         });
         match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error),
@@ -233,18 +253,19 @@ impl Tokenizers {
         }
     }
 
-    fn make<S, I>(
+    fn make<'a>(
         config: &TokenizerConfig,
-        texts: impl Fn(Side) -> Result<I, DataError>,
-    ) -> Result<Self, DataError>
-    where
-        S: AsRef<str> + Send,
-        I: Iterator<Item = S> + Send,
-    {
+        texts: &dyn Fn(Side) -> Result<Texts<'a>, DataError>,
+    ) -> Result<Self, DataError> {
         let problems = config.problems();
         if !problems.is_empty() {
             return Err(DataError::TokenizerConfig { problem: problems.join("; ") });
         }
+        let lower = |side| match config.lowercase {
+            Lowercase::None => false,
+            Lowercase::Source => side == Side::Source,
+            Lowercase::Both => true,
+        };
         let (source, target) = match (&config.file, &config.source_file, &config.target_file) {
             (Some(file), ..) => {
                 let both = import::open(file)?;
@@ -252,12 +273,13 @@ impl Tokenizers {
             }
             (None, Some(source), Some(target)) => (import::open(source)?, import::open(target)?),
             _ if config.joint => {
-                let both = build::learned(config, texts(Side::Both)?)?;
+                let both = build::learned(config, lower(Side::Both), texts(Side::Both)?)?;
                 (both.clone(), both)
             }
             _ => {
-                let source = build::learned(config, texts(Side::Source)?)?;
-                (source, build::learned(config, texts(Side::Target)?)?)
+                let source = build::learned(config, lower(Side::Source), texts(Side::Source)?)?;
+                let target = build::learned(config, lower(Side::Target), texts(Side::Target)?)?;
+                (source, target)
             }
         };
         Ok(Self {
@@ -370,10 +392,7 @@ impl Tokenizer {
     /// # Errors
     ///
     /// As [`encode`](Self::encode).
-    pub fn encode_batch<'a>(
-        &self,
-        texts: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Vec<Vec<u32>>, DataError> {
+    pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, DataError> {
         texts.into_iter().map(|text| self.encode(text)).collect()
     }
 

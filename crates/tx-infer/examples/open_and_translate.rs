@@ -8,12 +8,10 @@
 use std::{
     env,
     io::{self, Write},
-    path::Path,
 };
 
-use burn::tensor::Device;
 use tx_infer::{
-    Bundle, SearchOptions, Translator,
+    Bundle, Device, SearchOptions, Translator,
     tx_data::{SentencePair, TokenizerConfig, Tokenizers},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};
@@ -26,8 +24,8 @@ fn main() -> Result<()> {
     let mut out = io::stdout().lock();
     match &arguments[..] {
         [folder, text] => {
-            let translator = Translator::open(Path::new(folder), &device)?;
-            writeln!(out, "{}", translator.translate(text)?)?;
+            let translator = Translator::open(folder, &device)?;
+            writeln!(out, "{}", translator.translate(text)?.text)?;
         }
         _ => {
             let folder = tempfile::tempdir()?;

@@ -11,9 +11,8 @@ use std::{
     path::Path,
 };
 
-use burn::tensor::Device;
 use tx_infer::{
-    Bundle,
+    Bundle, Device,
     tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit, special},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};

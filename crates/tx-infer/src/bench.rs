@@ -1,19 +1,25 @@
 //! How fast a device works: repetitions of one piece of work, and searching as such a piece.
 
 use std::{
-    fmt, fs,
-    sync::atomic::{AtomicUsize, Ordering},
+    fmt, fs, io,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Instant,
 };
 
 use burn::tensor::Device;
-use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
+use rayon::ThreadPoolBuilder;
 use serde::Serialize;
 use tx_data::special;
 use tx_model::ModelConfig;
 
-use crate::search::{Engine, SearchOptions};
+use crate::{
+    error::InferError,
+    search::{Engine, SearchOptions},
+};
 
 /// Repetitions of the same work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -146,37 +152,49 @@ impl Searching {
     ///
     /// # Errors
     ///
-    /// When threads cannot be started.
+    /// If threads cannot be started, or as [`Engine::search`].
     ///
     /// # Panics
     ///
-    /// When a target has another length: an error of the search.
+    /// If a target has another length: an error of the search.
     pub fn measure(
         &self,
         engine: &Engine,
         config: &ModelConfig,
         vocabulary: usize,
         repetitions: usize,
-    ) -> Result<Timing, ThreadPoolBuildError> {
+    ) -> Result<Timing, InferError> {
         let options = SearchOptions {
             beam: self.beam,
             max_len_ratio: 0.0,
             max_len_extra: self.target_len,
             min_len: self.target_len,
+            // A model with random weights has nothing else to say.
+            max_repeats: 0,
             ..SearchOptions::default()
         };
         let sources = self.sources(vocabulary);
         let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
         let batches: Vec<&[&[u32]]> = sources.chunks(self.batch.max(1)).collect();
-        let pool = ThreadPoolBuilder::new().num_threads(self.threads).build()?;
+        let pool = ThreadPoolBuilder::new().num_threads(self.threads).build();
+        let pool = pool.map_err(|error| InferError::Threads {
+            threads: self.threads,
+            source: io::Error::other(error),
+        })?;
+        let failed = OnceLock::new();
         let expected = self.sentences * self.target_len;
         let round = |()| {
             let (next, tokens) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
                 while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let found = engine.search(batch, config.max_len, &options);
-                    let found = found.iter().map(|found| found[0].ids.len()).sum();
-                    tokens.fetch_add(found, Ordering::Relaxed);
+                    match engine.search(batch, config.max_len, &options) {
+                        Ok(found) => {
+                            let found = found.iter().map(|found| found[0].ids.len()).sum();
+                            tokens.fetch_add(found, Ordering::Relaxed);
+                        }
+                        // The first is enough.
+                        Err(error) => drop(failed.set(error)),
+                    }
                 }
             };
             if self.one_by_one {
@@ -186,9 +204,12 @@ impl Searching {
                     (0..self.threads.max(1)).for_each(|_| drop(scope.spawn(work)))
                 });
             }
-            assert_eq!(tokens.into_inner(), expected, "all targets have the length asked for");
+            if failed.get().is_none() {
+                assert_eq!(tokens.into_inner(), expected, "all targets have the length asked for");
+            }
         };
-        Ok(Timing::of(expected, 0, repetitions, |_| (), round))
+        let timing = Timing::of(expected, 0, repetitions, |_| (), round);
+        failed.into_inner().map_or(Ok(timing), Err)
     }
 
     /// As in `benches/compare/decode.py`, where the vocabulary is large enough.

@@ -35,7 +35,8 @@ use weights::Header;
 /// The bundle format that this build writes and reads.
 pub const FORMAT: u32 = 1;
 
-const WEIGHTS: &str = "model.safetensors";
+/// The file with the weights; a folder without it holds no bundle.
+pub const WEIGHTS: &str = "model.safetensors";
 const CONFIG: &str = "config.toml";
 const SOURCE_TOKENIZER: &str = "source.tokenizer.json";
 const TARGET_TOKENIZER: &str = "target.tokenizer.json";
@@ -90,6 +91,23 @@ pub fn saved_tokenizers(folder: &Path) -> Result<Option<Tokenizers>, InferError>
     }
     let [source, target] = paths.map(|path| Tokenizer::open(&path));
     Ok(Some(Tokenizers { source: source?, target: target? }))
+}
+
+/// Writes tokenizers into `folder`, where [`saved_tokenizers`] finds them: before there is a model to
+/// make a bundle of.
+///
+/// # Errors
+///
+/// When one cannot be written.
+pub fn save_tokenizers(folder: &Path, tokenizers: &Tokenizers) -> Result<(), InferError> {
+    for (name, tokenizer) in
+        [(SOURCE_TOKENIZER, &tokenizers.source), (TARGET_TOKENIZER, &tokenizers.target)]
+    {
+        let path = folder.join(name);
+        write_whole(&path, tokenizer.to_json()?.as_bytes())
+            .map_err(|source| InferError::Write { path, source })?;
+    }
+    Ok(())
 }
 
 impl Bundle {

@@ -15,7 +15,8 @@ use tx_model::{AttentionMaps, Transformer, TransformerInput};
 
 use crate::{
     bundle::Bundle,
-    search::{Engine, SearchOptions},
+    error::InferError,
+    search::{Engine, Hypothesis, SearchOptions},
 };
 
 mod tokenizers;
@@ -26,6 +27,7 @@ pub const LIMIT: f64 = 1e-3;
 
 /// What a law found.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Verdict {
     /// What should hold, in a few words.
     pub law: &'static str,
@@ -73,11 +75,20 @@ pub fn check(bundle: &Bundle, device: &Device, limit: f64) -> Vec<Verdict> {
     ]
 }
 
+/// A source with its translation.
+struct Found {
+    source: Vec<u32>,
+    ids: Vec<u32>,
+    log_probability: f32,
+}
+
 /// A model with something to read and write.
 struct Subject<'a> {
     model: &'a Transformer,
     device: &'a Device,
     max_len: usize,
+    /// Ids of the target's tokens.
+    target_ids: usize,
     /// Sentences of different lengths; the first is the longest.
     pairs: Vec<EncodedPair>,
 }
@@ -97,7 +108,8 @@ impl<'a> Subject<'a> {
                 target: [&[BOS], &words(target, vocabulary.target)[..], &[EOS]].concat(),
             })
             .collect();
-        Self { model: &bundle.model, device, max_len, pairs }
+        let target_ids = vocabulary.target;
+        Self { model: &bundle.model, device, max_len, target_ids, pairs }
     }
 
     fn finite(&self) -> f64 {
@@ -174,12 +186,15 @@ impl<'a> Subject<'a> {
     /// How much likelier another token was than the one taken, at most.
     fn greedy(&self) -> f64 {
         let mut worst = 0.0_f64;
-        for (source, ids, _) in self.search(&SearchOptions::greedy()) {
+        let options = SearchOptions { max_repeats: 0, ..SearchOptions::greedy() };
+        let Ok(found) = self.search(&options) else { return f64::INFINITY };
+        for Found { source, ids, .. } in found {
             let scores = self.forced(&source, &ids);
             let rows = scores.chunks_exact(scores.len() / ids.len());
             for (row, &id) in rows.zip(&ids) {
-                let sayable = (0_u32..).zip(row).filter(|(id, _)| ![PAD, BOS].contains(id));
-                let best = sayable.map(|(_, &score)| score).fold(f32::NEG_INFINITY, f32::max);
+                let tokens = (0_u32..).zip(row).take(self.target_ids);
+                let possible = tokens.filter(|(id, _)| ![PAD, BOS].contains(id));
+                let best = possible.map(|(_, &score)| score).fold(f32::NEG_INFINITY, f32::max);
                 let missed = f64::from(best - row[id as usize]);
                 worst = worst.max(missed / largest(row).max(f64::MIN_POSITIVE));
             }
@@ -190,7 +205,8 @@ impl<'a> Subject<'a> {
     fn beam(&self) -> f64 {
         let mut worst = 0.0_f64;
         let options = SearchOptions { beam: 4, n_best: 4, ..SearchOptions::default() };
-        for (source, ids, log_probability) in self.search(&options) {
+        let Ok(found) = self.search(&options) else { return f64::INFINITY };
+        for Found { source, ids, log_probability } in found {
             let scores = self.forced(&source, &ids);
             let rows = scores.chunks_exact(scores.len() / ids.len());
             let expected: f32 = rows.zip(&ids).map(|(row, &id)| row[id as usize]).sum();
@@ -239,18 +255,21 @@ impl<'a> Subject<'a> {
         each.fold(0.0, f64::max)
     }
 
-    /// Sources, with what was found for them and its log-probability; those with something to say.
-    fn search(&self, options: &SearchOptions) -> Vec<(Vec<u32>, Vec<u32>, f32)> {
-        let engine = Engine::new(self.model.clone(), self.device);
+    /// The translations that are not empty.
+    fn search(&self, options: &SearchOptions) -> Result<Vec<Found>, InferError> {
+        let [.., width] = self.model.forward(self.input(&self.pairs[..1], 0)).dims();
+        let engine = Engine::new(self.model.clone(), self.device)
+            .with_padding(self.target_ids as u32..width as u32);
         let sources: Vec<&[u32]> = self.pairs.iter().map(|pair| &pair.source[..]).collect();
-        let found = engine.search(&sources, self.max_len, options);
+        let found = engine.search(&sources, self.max_len, options)?;
         let mut all = Vec::new();
         for (source, hypotheses) in sources.into_iter().zip(found) {
             for found in hypotheses.into_iter().filter(|found| !found.ids.is_empty()) {
-                all.push((source.to_vec(), found.ids, found.log_probability));
+                let Hypothesis { ids, log_probability, .. } = found;
+                all.push(Found { source: source.to_vec(), ids, log_probability });
             }
         }
-        all
+        Ok(all)
     }
 
     /// Log-probabilities `[tokens of the target, V]` where the target is given.

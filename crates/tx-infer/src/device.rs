@@ -40,7 +40,7 @@ pub struct DeviceName {
 pub enum DeviceError {
     /// The name is none.
     #[error(
-        "there is no device `{name}`; there are auto, cpu, ndarray, wgpu, vulkan, cuda, each with `:N` for the Nth"
+        "there is no device `{name}`; there are auto, and cpu, ndarray, wgpu, vulkan and cuda with or without `:N` for the Nth"
     )]
     Unknown {
         /// What was given.
@@ -215,7 +215,7 @@ impl FromStr for DeviceName {
             Some((kind, index)) => (kind, index.parse().map_err(|_| unknown())?),
             None => (name, 0),
         };
-        if kind == "auto" {
+        if name == "auto" {
             return Ok(Self { kind: None, index });
         }
         let kind = Kind::ALL.into_iter().find(|known| known.name() == kind);
@@ -232,7 +232,7 @@ mod tests {
         let name = |name: &str| name.parse::<DeviceName>();
         assert_eq!(name("auto"), Ok(DeviceName { kind: None, index: 0 }));
         assert_eq!(name("cuda:2"), Ok(DeviceName { kind: Some(Kind::Cuda), index: 2 }));
-        for wrong in ["gpu", "cuda:", "cuda:x", "cuda:-1", ""] {
+        for wrong in ["gpu", "auto:0", "auto:5", "cuda:", "cuda:x", "cuda:-1", ""] {
             assert_eq!(name(wrong), Err(DeviceError::Unknown { name: wrong.into() }));
         }
     }

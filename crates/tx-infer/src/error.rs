@@ -137,23 +137,23 @@ pub enum InferError {
     },
 
     /// What a target should begin with is longer than the model can write.
-    #[error("the prefix of line {line} has {found} tokens; this model writes at most {most}")]
+    #[error("the prefix of line {line} has {} tokens; this model writes at most {most}", many(*found))]
     LongPrefix {
         /// Line number, from 1.
         line: u64,
-        /// Tokens of the prefix.
-        found: usize,
+        /// Tokens of the prefix; none if it is too long to be tokenized.
+        found: Option<usize>,
         /// Most tokens of a prefix.
         most: usize,
     },
 
     /// A target whose probability is asked for is longer than the model can write.
-    #[error("the target of line {line} has {found} tokens; this model writes at most {most}")]
+    #[error("the target of line {line} has {} tokens; this model writes at most {most}", many(*found))]
     LongTarget {
         /// Line number, from 1.
         line: u64,
-        /// Tokens of the target, `<eos>` included.
-        found: usize,
+        /// Tokens of the target, `<eos>` included; none if it is too long to be tokenized.
+        found: Option<usize>,
         /// Most tokens of a target.
         most: usize,
     },
@@ -165,9 +165,34 @@ pub enum InferError {
         problems: Vec<String>,
     },
 
+    /// The model computed NaN or infinity, so that no token is the likeliest.
+    #[error("the model's scores for line {line} are not finite numbers")]
+    NotFinite {
+        /// Line number, from 1.
+        line: u64,
+    },
+
+    /// The system refused to start threads.
+    #[error("cannot start {threads} threads")]
+    Threads {
+        /// How many.
+        threads: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// The caller canceled the translation.
+    #[error("the translation was canceled")]
+    Cancelled,
+
     /// Text could not be tokenized.
     #[error(transparent)]
     Data(#[from] DataError),
+}
+
+/// A number of tokens in a message.
+fn many(tokens: Option<usize>) -> String {
+    tokens.map_or("too many".into(), |tokens| tokens.to_string())
 }
 
 impl InferError {
@@ -175,20 +200,23 @@ impl InferError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotABundle { .. } => {
-                Some("pass the folder that `train` named, once its first epoch is done")
+                Some("a run folder becomes a bundle with its first validation")
             }
             Self::Format { found, newest, .. } if found > newest => {
-                Some("the bundle is newer than this build: update `translate`")
+                Some("the bundle is newer than this build: update the program")
             }
             Self::Weights { .. } | Self::OtherTokenizer { .. } | Self::VocabSize { .. } => {
                 Some("copy bundle folders whole: their files only fit each other")
             }
-            Self::OtherVocabulary { .. } => {
-                Some("train them with the same tokenizers: `train` with the same data and seed")
-            }
+            Self::OtherVocabulary { .. } => Some(
+                "models of an ensemble need the same tokenizers: the same data and seed give them",
+            ),
             Self::LongTarget { .. } => {
                 Some("leave the line out on both sides; a part's probability is not the whole's")
             }
+            Self::NotFinite { .. } => Some(
+                "in half precision, try single; otherwise the weights themselves may be damaged",
+            ),
             Self::Data(error) => error.hint(),
             _ => None,
         }

@@ -4,16 +4,17 @@
 //! and turns text into text; an [`Engine`] finds target ids for source ids and knows no text.
 //!
 //! ```no_run
-//! use burn::tensor::Device;
-//! use tx_infer::{SearchOptions, Translator};
+//! use tx_infer::{Device, SearchOptions, Translator};
 //!
-//! let device = Device::flex();
-//! let translator = Translator::open("runs/phrasebook".as_ref(), &device)?;
-//! assert_eq!(translator.translate("Where is the cat?")?, "Dov'è il gatto?");
+//! let translator = Translator::open("runs/phrasebook", &Device::flex())?;
+//! assert_eq!(translator.translate("Where is the cat?")?.text, "Dov'è il gatto?");
 //!
 //! let careful = translator.with_options(SearchOptions { beam: 8, ..SearchOptions::default() })?;
 //! for translation in careful.translate_batch(&["The house is red.", "", "We eat."])? {
 //!     println!("{}", translation.text);
+//!     if translation.truncated || !translation.unknown.is_empty() {
+//!         eprintln!("not translated in full: {:?}", translation.unknown);
+//!     }
 //! }
 //! # Ok::<(), tx_infer::InferError>(())
 //! ```
@@ -31,18 +32,23 @@ pub mod tokens;
 pub mod bench;
 pub mod check;
 
+pub mod cancellation;
 pub mod device;
 pub mod error;
+// Shared by the crates of tx; no part of the public interface.
+#[doc(hidden)]
 pub mod file;
 pub mod precision;
 
 pub use alignment::{Aligner, Alignment, AlignmentOptions};
 pub use attention::{Attention, AttentionKind};
 pub use bundle::{Bundle, BundleInfo};
+pub use cancellation::Cancellation;
 pub use error::InferError;
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
 pub use tokens::Tokens;
-// The public API speaks in its types.
+// Types of the public interface.
+pub use burn::tensor::Device;
 pub use translator::{Forced, Line, Scored, Translation, Translator};
 pub use tx_data;

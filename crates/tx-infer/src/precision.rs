@@ -9,6 +9,7 @@ use crate::{Bundle, InferError};
 /// The numbers that a model computes in when it translates. Scores are added up in single precision
 /// in any case, and files hold single precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Precision {
     /// Single precision, 32 bits: what models are trained in.
     #[default]

@@ -15,7 +15,7 @@ use crate::error::InferError;
 
 /// Of a text with more bytes than this for each token that a model can read, only so many are
 /// tokenized: a line of many megabytes costs no more than a long one.
-const BYTES_PER_TOKEN: usize = 256;
+pub(crate) const BYTES_PER_TOKEN: usize = 256;
 
 /// The beginning of `text` that is tokenized for a model that reads `max_len` tokens.
 pub(crate) fn readable(text: &str, max_len: usize) -> &str {

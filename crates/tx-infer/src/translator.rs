@@ -1,58 +1,65 @@
 //! Text in, text out.
 
+mod batches;
 mod forced;
 mod in_order;
+mod scheduler;
+mod sentences;
 mod unknown;
 
-use std::{
-    num::NonZero,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-};
+use std::{num::NonZero, path::Path, sync::Arc, thread};
 
 use burn::tensor::Device;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use tx_data::{
     Tokenizer, Tokenizers,
     encode::cut,
-    special::{BOS, EOS, UNK},
+    special::{BOS, EOS},
 };
-use tx_model::ModelConfig;
+use tx_model::{ModelConfig, VocabSizes};
 
 use crate::{
     bundle::Bundle,
+    cancellation::Cancellation,
     error::InferError,
-    search::{Engine, Hypothesis, Request, SearchOptions},
+    search::{Engine, Hypothesis, SearchOptions},
     tokens::readable,
 };
-
+use batches::Limits;
 pub use forced::Forced;
 use in_order::InOrder;
+use scheduler::Scheduler;
+use sentences::Sentences;
 
 /// Translates text with a bundle.
 ///
 /// ```no_run
-/// use burn::tensor::Device;
-/// use tx_infer::Translator;
+/// use tx_infer::{Device, Translator};
 ///
-/// let translator = Translator::open("runs/de-en".as_ref(), &Device::default())?;
-/// println!("{}", translator.translate("ein hund läuft .")?);
+/// let translator = Translator::open("runs/de-en", &Device::default())?;
+/// println!("{}", translator.translate("ein hund läuft .")?.text);
 /// # Ok::<(), tx_infer::InferError>(())
 /// ```
+///
+/// # Threads
+///
+/// Any number of threads may call one translator, or its clones, which share weights, tokenizers
+/// and threads. Calls take turns batch by batch, so that a short one does not wait for a long one.
+/// A call blocks until its translations are complete; [`translate_lines`](Self::translate_lines)
+/// passes them on earlier and can be canceled.
 #[derive(Debug, Clone)]
 pub struct Translator {
+    model: Arc<Model>,
+    options: SearchOptions,
+    batch_tokens: usize,
+    scheduler: Arc<Scheduler>,
+}
+
+/// What a translation needs of a bundle.
+#[derive(Debug, Clone)]
+struct Model {
     config: ModelConfig,
     tokenizers: Tokenizers,
     engine: Engine,
-    options: SearchOptions,
-    batch_tokens: usize,
-    threads: usize,
-    /// Those threads, once they are needed; none where the system has no more.
-    pool: OnceLock<Option<Arc<ThreadPool>>>,
 }
 
 /// A text to translate.
@@ -60,28 +67,34 @@ pub struct Translator {
 pub struct Line<'a> {
     /// The text.
     pub text: &'a str,
-    /// What its translation begins with; the model goes on after its last token. An empty one asks
-    /// for nothing.
+    /// Beginning of its translation, which the model continues; empty for none.
     pub prefix: &'a str,
-    /// Number of the text, from 0: what is drawn for it depends on this and on the seed.
+    /// Number of the text, from 0. Samples depend on it and on the seed.
     pub number: u64,
 }
 
-/// What became of one text.
-#[derive(Debug, Clone, PartialEq)]
+/// Result of one text.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Translation {
-    /// The best translation; empty for a text without words.
+    /// The best translation, on one line: control characters and line separators, which a tokenizer
+    /// of bytes can generate, are spaces. Empty for a text without words.
     pub text: String,
     /// All translations asked for, best first; none for a text without words.
     pub hypotheses: Vec<Scored>,
-    /// Whether the text was cut because it is longer than the model can read.
-    pub cut: bool,
+    /// Whether the text was truncated because it has more tokens than the model's `max_len`. The
+    /// translation then lacks its end.
+    pub truncated: bool,
+    /// Words of the text that the vocabulary lacks, each once, in order of appearance. The model
+    /// sees `<unk>` in their place, and its translation of them means nothing.
+    pub unknown: Vec<String>,
 }
 
 /// A translation with its score.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Scored {
-    /// The translation.
+    /// The translation, on one line.
     pub text: String,
     /// Its ids and scores.
     pub hypothesis: Hypothesis,
@@ -93,39 +106,46 @@ impl Translator {
     /// # Errors
     ///
     /// As [`Bundle::open`].
-    pub fn open(folder: &Path, device: &Device) -> Result<Self, InferError> {
-        Ok(Self::new(Bundle::open(folder, device)?, device))
+    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
+        Ok(Self::new(Bundle::open(folder.as_ref(), device)?, device))
     }
 
-    /// Opens several bundles that translate as one: a token is as likely as all models find it on
-    /// the mean. They must have the same vocabularies.
+    /// Opens several bundles that translate as one: the probability of a token is the mean of the
+    /// models' probabilities. The bundles must have the same tokenizers.
     ///
     /// # Errors
     ///
-    /// As [`Bundle::open`]; and when vocabularies differ, which is said with both names.
-    pub fn open_ensemble(folders: &[PathBuf], device: &Device) -> Result<Self, InferError> {
+    /// As [`Bundle::open`]; [`InferError::OtherVocabulary`] if the tokenizers differ.
+    pub fn open_ensemble(
+        folders: &[impl AsRef<Path>],
+        device: &Device,
+    ) -> Result<Self, InferError> {
         let Some((first, others)) = folders.split_first() else {
             return Err(InferError::Search { problems: vec!["no bundle to open".into()] });
         };
+        let first = first.as_ref();
         let alone = Self::open(first, device)?;
         others
             .iter()
+            .map(AsRef::as_ref)
             .try_fold(alone, |all, path| all.joined_by(first, path, Self::open(path, device)?))
     }
 
-    /// With `other` besides, as [`open_ensemble`](Self::open_ensemble); `first` is where this one
-    /// comes from, `path` where the other does.
+    /// Adds `other`, as [`open_ensemble`](Self::open_ensemble); `first` is the folder of this one,
+    /// `path` that of the other.
     ///
     /// # Errors
     ///
     /// As [`open_ensemble`](Self::open_ensemble).
-    pub fn joined_by(mut self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
-        let Self { config, tokenizers, engine, .. } = other;
-        let (ours, theirs) = (&self.tokenizers, &tokenizers);
+    pub fn joined_by(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
+        let threads = self.scheduler.threads();
+        let mut model = Arc::unwrap_or_clone(self.model);
+        let other = Arc::unwrap_or_clone(other.model);
+        let (ours, theirs) = (&model.tokenizers, &other.tokenizers);
         for (side, ours, theirs) in
             [("source", &ours.source, &theirs.source), ("target", &ours.target, &theirs.target)]
         {
-            if let Some(problem) = difference(ours, theirs) {
+            if let Some(problem) = difference(ours, theirs)? {
                 return Err(InferError::OtherVocabulary {
                     first: first.into(),
                     other: path.into(),
@@ -136,265 +156,232 @@ impl Translator {
                 });
             }
         }
-        self.config.max_len = self.config.max_len.min(config.max_len);
-        self.engine = self.engine.and(engine);
-        Ok(self)
+        model.config.max_len = model.config.max_len.min(other.config.max_len);
+        model.engine = model.engine.and(other.engine);
+        let scheduler = scheduler(&model.engine, threads);
+        Ok(Self { model: model.into(), scheduler, ..self })
     }
 
     /// Translates with a bundle whose weights are on `device`.
     pub fn new(bundle: Bundle, device: &Device) -> Self {
         let Bundle { model, config, tokenizers, .. } = bundle;
+        let vocab = VocabSizes {
+            source: tokenizers.source.vocab_size(),
+            target: tokenizers.target.vocab_size(),
+        };
+        let padding = vocab.target as u32..config.padded(vocab).target as u32;
+        let engine = Engine::new(model, device).with_padding(padding);
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            config,
-            tokenizers,
-            engine: Engine::new(model, device),
+            scheduler: scheduler(&engine, threads),
+            model: Model { config, tokenizers, engine }.into(),
             options: SearchOptions::default(),
             batch_tokens: 4_096,
-            threads: thread::available_parallelism().map_or(1, NonZero::get),
-            pool: OnceLock::new(),
         }
     }
 
-    /// Searches in another way than by default.
+    /// Sets the search options of calls that are not given any.
     ///
     /// # Errors
     ///
-    /// When an option breaks a rule; all broken rules are named.
+    /// [`InferError::Search`] with every rule that an option breaks.
     pub fn with_options(self, options: SearchOptions) -> Result<Self, InferError> {
-        let mut problems = options.problems();
-        let layers = self.engine.decoder_layers();
-        if let Some(layer) = options.attention_layer.filter(|layer| *layer > layers) {
-            problems
-                .push(format!("`attention_layer` = {layer}, but the decoder has {layers} layers"));
-        }
-        let ids = self.tokenizers.target.vocab_size();
-        for id in options.suppress.iter().filter(|id| **id as usize >= ids) {
-            problems.push(format!("`suppress` = {id}, but the vocabulary ends at {}", ids - 1));
-        }
-        if !problems.is_empty() {
-            return Err(InferError::Search { problems });
-        }
+        self.check(&options)?;
         Ok(Self { options, ..self })
     }
 
-    /// At most so many source tokens in a batch, padding and hypotheses counted; a longer text is
-    /// a batch of its own, and few texts are shared out among the threads. More is faster up to a
-    /// point, and takes more memory.
+    /// Sets the most source tokens of a batch, padding and hypotheses counted [default: 4,096].
+    ///
+    /// A longer text is a batch of its own, and few texts are distributed among the threads. Larger
+    /// batches are faster up to a point, and take more memory.
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
         Self { batch_tokens, ..self }
     }
 
-    /// Translates with at most so many threads, each a batch at a time; a single sentence's larger
-    /// products are shared out among them. By default, with all cores. They count on the processor
-    /// only (`Device::flex()`): other devices share out the work by themselves.
+    /// Sets the number of threads [default: all cores], which this translator's clones then do not
+    /// share.
+    ///
+    /// On `Device::flex()`, each thread decodes a batch at a time, and threads without a batch take
+    /// parts of the others' larger matrix products. On other devices one batch is decoded at a time;
+    /// on a processor its tensor operations use the threads.
     pub fn with_threads(self, threads: usize) -> Self {
-        Self { threads: threads.max(1), pool: OnceLock::new(), ..self }
+        Self { scheduler: scheduler(&self.model.engine, threads.max(1)), ..self }
     }
 
     /// The tokenizers in use.
     pub fn tokenizers(&self) -> &Tokenizers {
-        &self.tokenizers
+        &self.model.tokenizers
     }
 
-    /// How this searches.
+    /// The search options of calls that are not given any.
     pub fn options(&self) -> &SearchOptions {
         &self.options
     }
 
-    /// The shape of the model in use; of several, the first one's, with the shortest `max_len`.
+    /// The shape of the model in use; of several, that of the first, with the shortest `max_len`.
     pub fn config(&self) -> &ModelConfig {
-        &self.config
+        &self.model.config
     }
 
     /// Translates one text.
     ///
+    /// A text with more tokens than the model's `max_len` is truncated;
+    /// [`Translation::truncated`] reports it.
+    ///
     /// # Errors
     ///
-    /// When the text cannot be tokenized.
-    pub fn translate(&self, text: &str) -> Result<String, InferError> {
+    /// If the text cannot be tokenized, or as [`Engine::search`].
+    pub fn translate(&self, text: &str) -> Result<Translation, InferError> {
         let mut translations = self.translate_batch(&[text])?;
-        Ok(translations.pop().map(|translation| translation.text).unwrap_or_default())
+        Ok(translations.pop().unwrap_or_default())
     }
 
-    /// Translates many texts, those of like length together; results come in the order of `texts`.
+    /// Translates many texts; results come in the order of `texts`. Texts are truncated as by
+    /// [`translate`](Self::translate).
     ///
     /// # Errors
     ///
-    /// When a text cannot be tokenized.
+    /// As [`translate`](Self::translate), for any of the texts.
     pub fn translate_batch(
         &self,
         texts: &[impl AsRef<str>],
+    ) -> Result<Vec<Translation>, InferError> {
+        self.translate_batch_with(texts, &self.options, &Cancellation::new())
+    }
+
+    /// As [`translate_batch`](Self::translate_batch), with search options for this call alone, until
+    /// `cancellation` is set.
+    ///
+    /// # Errors
+    ///
+    /// As [`translate_lines`](Self::translate_lines).
+    pub fn translate_batch_with(
+        &self,
+        texts: &[impl AsRef<str>],
+        options: &SearchOptions,
+        cancellation: &Cancellation,
     ) -> Result<Vec<Translation>, InferError> {
         let lines = texts.iter().zip(0..);
         let lines: Vec<Line<'_>> =
             lines.map(|(text, number)| Line { text: text.as_ref(), prefix: "", number }).collect();
         let mut translations = Vec::with_capacity(texts.len());
-        self.translate_lines(&lines, |ready| {
+        self.translate_lines(&lines, options, cancellation, |ready| {
             translations.extend(ready);
             Ok::<_, InferError>(())
         })?;
         Ok(translations)
     }
 
-    /// Translates many texts, those of like length together. `sink` gets the translations in the
-    /// order of `lines`, some at a time, each as soon as it and all before it are there.
+    /// Translates many texts and passes the translations to `sink`, in the order of `lines`, some at
+    /// a time, as soon as they and all before them are complete. `sink` runs on this thread.
     ///
     /// # Errors
     ///
-    /// When a text cannot be tokenized or a prefix is too long, before any is translated; and what
-    /// `sink` gives, after which it is not called again.
-    pub fn translate_lines<E: From<InferError> + Send>(
+    /// Before any text is translated: [`InferError::Search`] with every rule that an option breaks,
+    /// and [`InferError::LongPrefix`]. [`InferError::Cancelled`] once `cancellation` is set. An error
+    /// of a text, or of `sink`, after which `sink` is not called again.
+    pub fn translate_lines<E: From<InferError>>(
         &self,
         lines: &[Line<'_>],
-        sink: impl FnMut(Vec<Translation>) -> Result<(), E> + Send,
+        options: &SearchOptions,
+        cancellation: &Cancellation,
+        sink: impl FnMut(Vec<Translation>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let texts: Vec<&str> = lines.iter().map(|line| line.text.trim()).collect();
-        let (sources, was_cut) = self.read_sources(&texts)?;
-        let prefixes =
-            lines.iter().map(|line| self.read_prefix(line)).collect::<Result<Vec<_>, _>>()?;
-
-        let (mut order, empty): (Vec<usize>, Vec<usize>) =
-            (0..lines.len()).partition(|&index| !texts[index].is_empty());
-        // Longest first: the batch that takes most memory comes at once.
-        order.sort_by_key(|&index| std::cmp::Reverse(sources[index].len()));
-        let batches = self.batches(&order, |index| sources[index].len() * self.options.rows());
-
-        let output = Mutex::new(InOrder::new(lines.len(), sink));
-        let put = |ready: Result<Vec<(usize, Translation)>, InferError>| {
-            output.lock().unwrap_or_else(PoisonError::into_inner).put(ready)
-        };
-        let nothing = |cut| Translation { text: String::new(), hypotheses: Vec::new(), cut };
-        put(Ok(empty.iter().map(|&index| (index, nothing(was_cut[index]))).collect()));
-        self.share_out(&batches, |batch| {
-            let requests: Vec<Request<'_>> = batch
-                .iter()
-                .map(|&index| Request {
-                    source: &sources[index],
-                    prefix: &prefixes[index],
-                    number: lines[index].number,
-                })
-                .collect();
-            let found = self.engine.search_requests(&requests, self.config.max_len, &self.options);
-            let ready = batch.iter().zip(found).map(|(&index, hypotheses)| {
-                let hypotheses = hypotheses
-                    .into_iter()
-                    .map(|hypothesis| self.written(hypothesis, texts[index]))
-                    .collect::<Result<Vec<_>, InferError>>()?;
-                let text = hypotheses.first().map(|best| best.text.clone()).unwrap_or_default();
-                Ok((index, Translation { text, hypotheses, cut: was_cut[index] }))
-            });
-            put(ready.collect())
-        });
-        output.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+        self.check(options)?;
+        let mut output = InOrder::new(lines.len(), sink);
+        let limits = self.limits(options.rows());
+        let sentences = Sentences::new(self.model.clone(), lines, options.clone(), limits)?;
+        let without_words =
+            lines.iter().enumerate().filter(|(_, line)| line.text.trim().is_empty());
+        output.put(without_words.map(|(index, _)| (index, Translation::default())))?;
+        self.scheduler.run(sentences, cancellation, |ready| output.put(ready))
     }
 
-    /// Source ids of texts, none longer than the model can read; and which had to be cut.
-    fn read_sources(&self, texts: &[&str]) -> Result<(Vec<Vec<u32>>, Vec<bool>), InferError> {
-        let max_len = self.config.max_len;
-        let readable: Vec<&str> = texts.iter().map(|text| self.readable(text)).collect();
-        let mut sources = self.tokenizers.source.encode_batch(readable.clone())?;
-        let was_cut = sources
-            .iter_mut()
-            .zip(texts.iter().zip(&readable))
-            .map(|(ids, (text, readable))| {
-                let too_long = ids.len() > max_len;
-                cut(ids, max_len);
-                too_long || readable.len() < text.len()
-            })
-            .collect();
-        Ok((sources, was_cut))
+    /// # Errors
+    ///
+    /// [`InferError::Search`] with every rule that an option breaks.
+    fn check(&self, options: &SearchOptions) -> Result<(), InferError> {
+        let mut problems = options.problems();
+        let layers = self.model.engine.decoder_layers();
+        if let Some(layer) = options.attention_layer.filter(|layer| *layer > layers) {
+            problems
+                .push(format!("`attention_layer` = {layer}, but the decoder has {layers} layers"));
+        }
+        let ids = self.model.tokenizers.target.vocab_size();
+        for id in options.suppress.iter().filter(|id| **id as usize >= ids) {
+            problems.push(format!("`suppress` = {id}, but the vocabulary ends at {}", ids - 1));
+        }
+        if problems.is_empty() { Ok(()) } else { Err(InferError::Search { problems }) }
     }
 
-    /// As much of a text as is tokenized.
-    fn readable<'a>(&self, text: &'a str) -> &'a str {
-        readable(text, self.config.max_len)
+    fn limits(&self, rows: usize) -> Limits {
+        Limits { tokens: self.batch_tokens, rows, threads: self.scheduler.most() }
+    }
+}
+
+impl Model {
+    /// Source ids of a text, at most `max_len`, and whether it was truncated.
+    fn read_source(&self, text: &str) -> Result<(Vec<u32>, bool), InferError> {
+        let readable = self.readable(text);
+        let mut ids = self.tokenizers.source.encode(readable)?;
+        let truncated = readable.len() < text.len() || ids.len() > self.config.max_len;
+        cut(&mut ids, self.config.max_len);
+        Ok((ids, truncated))
     }
 
-    /// Ids of what a translation begins with.
+    /// Target ids of a text without `<bos>`; none if it is too long to be tokenized whole.
+    fn read_target(&self, text: &str) -> Result<Option<Vec<u32>>, InferError> {
+        if self.readable(text).len() < text.len() {
+            return Ok(None);
+        }
+        let mut ids = self.tokenizers.target.encode(text)?;
+        ids.retain(|id| *id != BOS);
+        Ok(Some(ids))
+    }
+
+    /// Ids of the beginning of a translation.
     fn read_prefix(&self, line: &Line<'_>) -> Result<Vec<u32>, InferError> {
         if line.prefix.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let mut ids = self.tokenizers.target.encode(line.prefix)?;
-        ids.retain(|id| ![BOS, EOS].contains(id));
         let most = self.config.max_len - 1;
-        if ids.len() > most {
-            return Err(InferError::LongPrefix { line: line.number + 1, found: ids.len(), most });
-        }
-        Ok(ids)
+        let long = |found| InferError::LongPrefix { line: line.number + 1, found, most };
+        let Some(mut ids) = self.read_target(line.prefix)? else { return Err(long(None)) };
+        ids.retain(|id| *id != EOS);
+        if ids.len() > most { Err(long(Some(ids.len()))) } else { Ok(ids) }
     }
 
-    /// A hypothesis as text.
-    fn written(&self, hypothesis: Hypothesis, source: &str) -> Result<Scored, InferError> {
-        let mut text = self.tokenizers.target.decode(&hypothesis.ids)?;
-        if self.options.replace_unknown && hypothesis.ids.contains(&UNK) {
-            let source = self.readable(source);
-            text = unknown::replaced(text, &hypothesis, source, &self.tokenizers.source)?;
-        }
-        Ok(Scored { text, hypothesis })
-    }
-
-    /// Cuts `order`, which is sorted by length, into batches: one or more for each thread. `len` is
-    /// what a sentence takes of a batch's tokens.
-    fn batches<'a>(&self, order: &'a [usize], len: impl Fn(usize) -> usize) -> Vec<&'a [usize]> {
-        let share = order.len().div_ceil(self.searching_threads());
-        let mut batches = Vec::new();
-        let mut rest = order;
-        while let Some(&longest) = rest.first() {
-            let count = (self.batch_tokens / len(longest).max(1)).min(share).clamp(1, rest.len());
-            let (batch, later) = rest.split_at(count);
-            batches.push(batch);
-            rest = later;
-        }
-        batches
-    }
-
-    /// Does `work` batch by batch, whichever thread is free, as long as it says to go on.
-    fn share_out(&self, batches: &[&[usize]], work: impl Fn(&[usize]) -> bool + Sync) {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if !work(batch) {
-                    next.store(batches.len(), Ordering::Relaxed);
-                }
-            }
-        };
-        let threads = self.searching_threads();
-        if batches.len() < threads
-            && let Some(pool) = self.pool()
-        {
-            // Threads that have no batch of their own take parts of the larger products.
-            pool.scope(|scope| batches.iter().for_each(|_| scope.spawn(|_| work())));
-        } else {
-            // Where each has one, a thread that takes parts would only be in the way.
-            thread::scope(|scope| {
-                for _ in 1..threads.min(batches.len()) {
-                    scope.spawn(work);
-                }
-                work();
-            });
-        }
-    }
-
-    /// Where several threads search.
-    fn pool(&self) -> Option<&ThreadPool> {
-        let threads = self.searching_threads();
-        if threads == 1 {
-            return None;
-        }
-        let new = || ThreadPoolBuilder::new().num_threads(threads).build().ok().map(Arc::new);
-        self.pool.get_or_init(new).as_deref()
-    }
-
-    fn searching_threads(&self) -> usize {
-        if self.engine.gains_from_threads() { self.threads } else { 1 }
+    /// The part of a text that is tokenized.
+    fn readable<'a>(&self, text: &'a str) -> &'a str {
+        readable(text, self.config.max_len)
     }
 }
 
-/// How two vocabularies differ, if they do.
-fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Option<String> {
+/// Threads for `engine`: each decodes a batch at a time where that is faster than one batch whose
+/// operations use all threads, and one alone hands work to a GPU.
+fn scheduler(engine: &Engine, threads: usize) -> Arc<Scheduler> {
+    let scheduler = match (engine.gains_from_threads(), engine.is_on_gpu()) {
+        (true, _) => Scheduler::new(threads, threads),
+        (false, false) => Scheduler::new(threads, 1),
+        (false, true) => Scheduler::new(1, 1),
+    };
+    scheduler.into()
+}
+
+/// The first difference of two tokenizers, if any.
+fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, InferError> {
     let ids = ours.vocab_size().max(theirs.vocab_size()) as u32;
-    let id = (0..ids).find(|&id| ours.token(id) != theirs.token(id))?;
-    let name = |token: Option<String>| token.map_or("nothing".into(), |token| format!("`{token}`"));
-    Some(format!("id {id} is {} and {}", name(ours.token(id)), name(theirs.token(id))))
+    if let Some(id) = (0..ids).find(|&id| ours.token(id) != theirs.token(id)) {
+        let name =
+            |token: Option<String>| token.map_or("nothing".into(), |token| format!("`{token}`"));
+        let (ours, theirs) = (name(ours.token(id)), name(theirs.token(id)));
+        return Ok(Some(format!("id {id} is {ours} and {theirs}")));
+    }
+    let same = ours.to_json()? == theirs.to_json()?;
+    Ok((!same).then(|| {
+        "the same tokens, but other rules: merges, normalization or special tokens".into()
+    }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@
 use burn::{
     module::{Module, Param},
     nn::{Initializer, Linear},
-    tensor::{Bool, Device, Int, Tensor, TensorData, activation::softmax, assert_shape},
+    tensor::{Bool, Device, Tensor, activation::softmax, assert_shape},
 };
 
 #[cfg(feature = "cpu")]
@@ -18,15 +18,11 @@ use crate::{
     dropout::Dropout,
     init,
     kernels::{self, composed},
-    position::rotate,
+    position::{MAX_RELATIVE_DISTANCE, PositionTables},
 };
 
 /// Score given to a blocked position: far below any real score, yet finite, also in half precision.
 const BLOCKED_SCORE: f32 = -1.0e4;
-
-/// Distances further than this share one bias when positions are relative (Shaw et al. 2018,
-/// section 3.2, call it `k`).
-const MAX_RELATIVE_DISTANCE: usize = 16;
 
 /// Rows of the table of relative biases: one for each clipped distance.
 pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;
@@ -130,22 +126,22 @@ impl MultiHeadAttention {
         }
     }
 
-    /// Projects what is looked at.
+    /// Projects the tokens to attend to.
     ///
     /// # Shapes
     ///
-    /// - `memory_bkm`: `[B, K, M]`, whose first token stands at place `offset` of its sequence
-    pub fn keys_values(&self, memory_bkm: Tensor<3>, offset: usize) -> KeysValues {
+    /// - `memory_bkm`: `[B, K, M]`, at the positions of `tables`
+    pub fn keys_values(&self, memory_bkm: Tensor<3>, tables: &PositionTables) -> KeysValues {
         let keys = self.split_heads(project(&self.key, memory_bkm.clone()));
         let values = self.split_heads(project(&self.value, memory_bkm));
-        KeysValues { keys: if self.rotary { rotate(keys, offset) } else { keys }, values }
+        KeysValues { keys: tables.rotate(keys), values }
     }
 
-    /// Looks at `memory` from each token of `x_bqm`.
+    /// Attends to `memory` from each token of `x_bqm`.
     ///
     /// # Shapes
     ///
-    /// - `x_bqm`: `[B, Q, M]`, whose first token stands at place `offset` of its sequence
+    /// - `x_bqm`: `[B, Q, M]`, at the positions of `tables`
     /// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be seen
     /// - `wants_weights`: whether to give back where the queries looked
     pub fn forward(
@@ -153,17 +149,16 @@ impl MultiHeadAttention {
         x_bqm: Tensor<3>,
         memory: &KeysValues,
         blocked: Option<Tensor<4, Bool>>,
-        offset: usize,
+        tables: &PositionTables,
         wants_weights: bool,
     ) -> AttentionOutput {
         let [_, n_queries, _] = x_bqm.dims();
         let KeysValues { keys, values } = memory.clone();
-        let [_, _, n_keys, _] = keys.dims();
 
         let draw = self.dropout.draw(&x_bqm.device());
-        let q_bhqd = self.split_heads(project(&self.query, x_bqm));
-        let q_bhqd = if self.rotary { rotate(q_bhqd, offset) } else { q_bhqd };
-        let bias = self.relative_bias(n_queries, n_keys, offset);
+        let q_bhqd = tables.rotate(self.split_heads(project(&self.query, x_bqm)));
+        let relative = self.relative.as_ref();
+        let bias = relative.and_then(|table| tables.bias(table.val(), n_queries));
         // The weights exist in full only where someone looks at them or adds to them.
         let (mixed_bqm, weights) = if wants_weights || bias.is_some() {
             let weights = attention_weights(q_bhqd, keys, bias, blocked);
@@ -206,23 +201,6 @@ impl MultiHeadAttention {
         let [batch, len, d_model] = x_blm.dims();
         x_blm.reshape([batch, len, self.n_heads, d_model / self.n_heads]).swap_dims(1, 2)
     }
-
-    /// The learned bias of every query at `offset..` to every key at `0..`: `[1, H, Q, K]`.
-    fn relative_bias(&self, n_queries: usize, n_keys: usize, offset: usize) -> Option<Tensor<4>> {
-        let table = self.relative.as_ref()?.val();
-        let k = MAX_RELATIVE_DISTANCE as i64;
-        let rows: Vec<i64> = (0..n_queries as i64)
-            .flat_map(|query| {
-                (0..n_keys as i64).map(move |key| (key - query - offset as i64).clamp(-k, k) + k)
-            })
-            .collect();
-        let rows = Tensor::<1, Int>::from_data(
-            TensorData::new(rows, [n_queries * n_keys]),
-            &table.device(),
-        );
-        let bias_qkh = table.select(0, rows).reshape([n_queries, n_keys, self.n_heads]);
-        Some(bias_qkh.permute([2, 0, 1]).unsqueeze())
-    }
 }
 
 /// `x W + b`
@@ -233,7 +211,7 @@ pub(crate) fn project(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::Tolerance;
+    use burn::tensor::{TensorData, Tolerance};
 
     fn device() -> Device {
         Device::flex()
@@ -311,9 +289,12 @@ mod tests {
         attention.relative = Some(Param::from_data(bias, &device()));
 
         let x = Tensor::<3>::zeros([1, 3, 2], &device());
-        let memory = attention.keys_values(x.clone(), 0);
-        let weights =
-            |x, offset| attention.forward(x, &memory, None, offset, true).weights.unwrap();
+        let memory = attention.keys_values(x.clone(), &PositionTables::None);
+        let weights = |x: Tensor<3>, offset| {
+            let [_, len, _] = x.dims();
+            let tables = PositionTables::new(Positions::Relative, 2, offset, len, &x);
+            attention.forward(x, &memory, None, &tables, true).weights.unwrap()
+        };
         let all = weights(x.clone(), 0);
         let third = 1.0_f32 / 3.0;
         let expected =

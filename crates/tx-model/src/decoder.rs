@@ -11,8 +11,9 @@ use crate::packed::{PackedDecoder, PackedDecoderLayer, PackedNorm};
 use crate::{
     attention::{AttentionKind, KeysValues, MultiHeadAttention},
     cache::{DecoderCache, LayerCache},
-    config::ModelConfig,
+    config::{ModelConfig, Positions},
     feed_forward::FeedForward,
+    position::PositionTables,
     residual::{Residual, final_norm, normalise, residual_dropout},
 };
 
@@ -47,8 +48,8 @@ struct LayerContext<'a> {
     cross: &'a KeysValues,
     /// `[B, 1, 1, S]`; `true` = must not be seen.
     cross_blocked: Tensor<4, Bool>,
-    /// Place of the first token of `x` in its sequence.
-    offset: usize,
+    /// Of the positions of `x` in its sequence.
+    tables: &'a PositionTables,
     /// Whether to give back where the tokens looked.
     wants_weights: bool,
 }
@@ -67,22 +68,22 @@ impl DecoderLayer {
     }
 
     fn forward(&self, x: Tensor<3>, context: LayerContext<'_>) -> LayerOutput {
-        let LayerContext { own, own_blocked, cross, cross_blocked, offset, wants_weights } =
+        let LayerContext { own, own_blocked, cross, cross_blocked, tables, wants_weights } =
             context;
 
         let y = self.self_attention_residual.enter(x.clone());
-        let newest = self.self_attention.keys_values(y.clone(), offset);
+        let newest = self.self_attention.keys_values(y.clone(), tables);
         let own = match own {
             Some(cache) => cache.push(newest),
             None => newest,
         };
-        let attention = self.self_attention.forward(y, &own, own_blocked, offset, wants_weights);
+        let attention = self.self_attention.forward(y, &own, own_blocked, tables, wants_weights);
         let self_weights = attention.weights;
         let x = self.self_attention_residual.leave(x, attention.context);
 
         let y = self.cross_attention_residual.enter(x.clone());
-        let attention =
-            self.cross_attention.forward(y, cross, Some(cross_blocked), offset, wants_weights);
+        let (cross_blocked, none) = (Some(cross_blocked), &PositionTables::None);
+        let attention = self.cross_attention.forward(y, cross, cross_blocked, none, wants_weights);
         let cross_weights = attention.weights;
         let x = self.cross_attention_residual.leave(x, attention.context);
 
@@ -110,6 +111,10 @@ impl DecoderLayer {
 pub struct Decoder {
     layers: Vec<DecoderLayer>,
     norm: Option<LayerNorm>,
+    #[module(skip)]
+    positions: Positions,
+    #[module(skip)]
+    d_head: usize,
 }
 
 /// What the decoder reads when the whole target is known.
@@ -140,6 +145,8 @@ impl Decoder {
         Self {
             layers: (0..config.decoder_layers).map(|_| DecoderLayer::new(config, device)).collect(),
             norm: final_norm(config, device),
+            positions: config.positions,
+            d_head: config.d_model / config.n_heads,
         }
     }
 
@@ -160,14 +167,16 @@ impl Decoder {
         mut weights: Option<&mut DecoderAttention>,
     ) -> Tensor<3> {
         let mut x = input.target;
+        let tables = self.tables(0, &x);
         for layer in &self.layers {
-            let cross = layer.cross_attention.keys_values(input.memory.clone(), 0);
+            let memory = input.memory.clone();
+            let cross = layer.cross_attention.keys_values(memory, &PositionTables::None);
             let context = LayerContext {
                 own: None,
                 own_blocked: Some(input.target_blocked.clone()),
                 cross: &cross,
                 cross_blocked: input.memory_blocked.clone(),
-                offset: 0,
+                tables: &tables,
                 wants_weights: weights.is_some(),
             };
             let output = layer.forward(x, context);
@@ -191,7 +200,7 @@ impl Decoder {
             .layers
             .iter()
             .map(|layer| LayerCache {
-                cross: layer.cross_attention.keys_values(memory.clone(), 0),
+                cross: layer.cross_attention.keys_values(memory.clone(), &PositionTables::None),
                 own: None,
             })
             .collect();
@@ -210,6 +219,7 @@ impl Decoder {
         cache: &mut DecoderCache,
         mut weights: Option<&mut DecoderAttention>,
     ) -> Tensor<3> {
+        let tables = self.tables(cache.len, &x);
         for (layer, cached) in self.layers.iter().zip(&mut cache.layers) {
             let cross = cached.cross.clone();
             let context = LayerContext {
@@ -218,7 +228,7 @@ impl Decoder {
                 own_blocked: None,
                 cross: &cross,
                 cross_blocked: cache.source_blocked.clone(),
-                offset: cache.len,
+                tables: &tables,
                 wants_weights: weights.is_some(),
             };
             let output = layer.forward(x, context);
@@ -230,6 +240,12 @@ impl Decoder {
         }
         cache.len += 1;
         self.finish(x)
+    }
+
+    /// For the tokens `x`, of which the first is at position `offset` of its sequence.
+    fn tables(&self, offset: usize, x: &Tensor<3>) -> PositionTables {
+        let [_, len, _] = x.dims();
+        PositionTables::new(self.positions, self.d_head, offset, len, x)
     }
 
     fn finish(&self, x: Tensor<3>) -> Tensor<3> {

@@ -9,9 +9,11 @@ use crate::kernels::{self, Draw, Dropped};
 
 /// Drops a share of the activations in training, and scales up the others to make up for it.
 ///
-/// Burn's own draws number by number from one locked generator, which on a processor costs as much
-/// as a matrix product. Here one number is drawn, and a hash of it and the place decides each
-/// element. So what is dropped is a function of the device's seed alone, as with Burn's own.
+/// Burn's own `Dropout` draws number by number from one locked generator, which on a processor costs
+/// as much as a matrix product. On the processor backends two numbers are drawn here, and a hash of
+/// them and the position decides each element. Every other device draws its own random numbers,
+/// because reading a number back waits for all work the device has queued. In both cases the result
+/// is a function of the device's seed.
 #[derive(Module, Debug)]
 pub struct Dropout {
     training: Param<Flag>,
@@ -31,9 +33,8 @@ impl Dropout {
         if !self.training.is_enabled() || !device.is_autodiff() || self.share == 0.0 {
             return Draw::KeepAll;
         }
-        // Burn's processor backends keep no memory pool; on others, reading a number is a long way.
         let device = device.clone().inner();
-        if device.memory_pool_usage().is_some() {
+        if !is_processor(&device) {
             return Draw::OnDevice(self.share);
         }
         let halves = Tensor::<1, Int>::random([2], Distribution::Uniform(0.0, 2e9), &device);
@@ -47,6 +48,19 @@ impl Dropout {
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let draw = self.draw(&x.device());
         kernels::dropout(x, draw)
+    }
+}
+
+/// Whether reading a number back from `device` costs nothing, because its backend computes in the
+/// calling thread. This is decided by the backend alone: asking the device would wait for it.
+fn is_processor(device: &Device) -> bool {
+    match device.as_dispatch() {
+        #[cfg(feature = "cpu")]
+        burn::backend::DispatchDevice::Flex(_) => true,
+        #[cfg(feature = "ndarray")]
+        burn::backend::DispatchDevice::NdArray(_) => true,
+        #[allow(unreachable_patterns, reason = "in a build whose only backend is above")]
+        _ => false,
     }
 }
 
@@ -64,5 +78,13 @@ mod tests {
         assert!(dropped.iter::<f32>().any(|x| x == 0.0) && dropped.iter::<f32>().any(|x| x == 2.0));
         let frozen = dropout.valid().forward(training.clone()).into_data();
         frozen.assert_eq(&training.into_data(), true);
+    }
+
+    /// Only a processor backend is read from; the kernels expect the hash there.
+    #[test]
+    #[cfg(feature = "cpu")]
+    fn a_processor_drops_by_a_hash() {
+        let draw = Dropout::new(0.5).draw(&Device::flex().autodiff());
+        assert!(matches!(draw, Draw::Hashed(_)), "{draw:?}");
     }
 }

@@ -10,8 +10,9 @@ use burn::{
 use crate::packed::{PackedEncoder, PackedEncoderLayer, PackedNorm};
 use crate::{
     attention::{AttentionKind, MultiHeadAttention},
-    config::ModelConfig,
+    config::{ModelConfig, Positions},
     feed_forward::FeedForward,
+    position::PositionTables,
     residual::{Residual, final_norm, normalise, residual_dropout},
 };
 
@@ -36,18 +37,19 @@ impl EncoderLayer {
 
     /// # Shapes
     ///
-    /// - `x`: `[B, S, d_model]`
+    /// - `x`: `[B, S, d_model]`, at the positions of `tables`
     /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be seen
     /// - returns `[B, S, d_model]` and, where asked for, the attention weights `[B, H, S, S]`
     pub fn forward(
         &self,
         x: Tensor<3>,
         blocked: Option<Tensor<4, Bool>>,
+        tables: &PositionTables,
         wants_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
         let y = self.self_attention_residual.enter(x.clone());
-        let memory = self.self_attention.keys_values(y.clone(), 0);
-        let attention = self.self_attention.forward(y, &memory, blocked, 0, wants_weights);
+        let memory = self.self_attention.keys_values(y.clone(), tables);
+        let attention = self.self_attention.forward(y, &memory, blocked, tables, wants_weights);
         let x = self.self_attention_residual.leave(x, attention.context);
 
         let y = self.feed_forward_residual.enter(x.clone());
@@ -72,6 +74,10 @@ impl EncoderLayer {
 pub struct Encoder {
     layers: Vec<EncoderLayer>,
     norm: Option<LayerNorm>,
+    #[module(skip)]
+    positions: Positions,
+    #[module(skip)]
+    d_head: usize,
 }
 
 impl Encoder {
@@ -80,6 +86,8 @@ impl Encoder {
         Self {
             layers: (0..layers).map(|_| EncoderLayer::new(config, device)).collect(),
             norm: final_norm(config, device),
+            positions: config.positions,
+            d_head: config.d_model / config.n_heads,
         }
     }
 
@@ -94,8 +102,10 @@ impl Encoder {
         blocked: Option<Tensor<4, Bool>>,
         mut weights: Option<&mut Vec<Tensor<4>>>,
     ) -> Tensor<3> {
+        let [_, len, _] = x.dims();
+        let tables = PositionTables::new(self.positions, self.d_head, 0, len, &x);
         for layer in &self.layers {
-            let (y, attention) = layer.forward(x, blocked.clone(), weights.is_some());
+            let (y, attention) = layer.forward(x, blocked.clone(), &tables, weights.is_some());
             x = y;
             if let Some(weights) = &mut weights {
                 weights.extend(attention);

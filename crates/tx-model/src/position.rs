@@ -3,7 +3,7 @@
 use burn::{
     module::{Module, Param},
     nn::Initializer,
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Device, Int, Tensor, TensorData},
 };
 
 use crate::config::{ModelConfig, Positions};
@@ -93,33 +93,95 @@ fn wavelength(pair: usize, features: usize) -> f64 {
     WAVELENGTH_BASE.powf(2.0 * pair as f64 / features as f64)
 }
 
-/// Turns each pair of features `(x_i, x_{i + D/2})` by an angle proportional to the token's place,
-/// so that the product of a query and a key depends on their distance alone (Su et al. 2021).
-///
-/// # Shapes
-///
-/// - `x_bhld`: `[B, H, L, D]`, D even; place of the first token is `offset`
-pub(crate) fn rotate(x_bhld: Tensor<4>, offset: usize) -> Tensor<4> {
-    let [_, _, len, d_head] = x_bhld.dims();
-    let half = d_head / 2;
-    let angles: Vec<f64> = (offset..offset + len)
-        .flat_map(|place| (0..half).map(move |pair| angle(place, pair, d_head)))
-        .collect();
-    let options = (&x_bhld.device().inner(), x_bhld.dtype());
-    let table = |f: fn(f64) -> f64| {
-        let values: Vec<f32> = angles.iter().map(|&angle| f(angle) as f32).collect();
-        Tensor::<4>::from_data(TensorData::new(values, [1, 1, len, half]), options)
-    };
-    let (cos, sin) = (table(f64::cos), table(f64::sin));
-    let first = x_bhld.clone().narrow(3, 0, half);
-    let second = x_bhld.narrow(3, half, half);
-    Tensor::cat(
-        vec![
-            first.clone() * cos.clone() - second.clone() * sin.clone(),
-            first * sin + second * cos,
-        ],
-        3,
-    )
+/// Distances further than this share one bias when positions are relative (Shaw et al. 2018,
+/// section 3.2, call it `k`).
+pub(crate) const MAX_RELATIVE_DISTANCE: usize = 16;
+
+/// What self-attention adds for the positions of its tokens: tables of one forward pass, the same
+/// in every layer of a stack.
+#[derive(Debug, Clone)]
+pub enum PositionTables {
+    /// Nothing: cross-attention, and positions that the embedding carries.
+    None,
+    /// Cosines and sines of the angles, `[1, 1, L, D / 2]` each.
+    Rotary {
+        /// Cosines.
+        cos: Tensor<4>,
+        /// Sines.
+        sin: Tensor<4>,
+    },
+    /// The row of the bias table for each query `0..L` and each key `0..K`: `[L · K]`.
+    Relative(Tensor<1, Int>),
+}
+
+impl PositionTables {
+    /// Tables of the positions `offset..offset + len`, which attend to the keys at
+    /// `0..offset + len`, for tensors like `x`; `d_head` features per head.
+    pub fn new<const D: usize>(
+        positions: Positions,
+        d_head: usize,
+        offset: usize,
+        len: usize,
+        x: &Tensor<D>,
+    ) -> Self {
+        match positions {
+            Positions::Sinusoidal | Positions::Learned | Positions::None => Self::None,
+            Positions::Rotary => {
+                let half = d_head / 2;
+                let angles: Vec<f64> = (offset..offset + len)
+                    .flat_map(|place| (0..half).map(move |pair| angle(place, pair, d_head)))
+                    .collect();
+                let table = |f: fn(f64) -> f64| {
+                    let values: Vec<f32> = angles.iter().map(|&angle| f(angle) as f32).collect();
+                    let values = TensorData::new(values, [1, 1, len, half]);
+                    Tensor::from_data(values, (&x.device().inner(), x.dtype()))
+                };
+                Self::Rotary { cos: table(f64::cos), sin: table(f64::sin) }
+            }
+            Positions::Relative => {
+                let k = MAX_RELATIVE_DISTANCE as i64;
+                let rows: Vec<i64> = (offset as i64..(offset + len) as i64)
+                    .flat_map(|query| {
+                        (0..(offset + len) as i64).map(move |key| (key - query).clamp(-k, k) + k)
+                    })
+                    .collect();
+                let count = rows.len();
+                Self::Relative(Tensor::from_data(TensorData::new(rows, [count]), &x.device()))
+            }
+        }
+    }
+
+    /// Rotates each pair of features `(x_i, x_{i + D/2})` by an angle proportional to the token's
+    /// position, so that the product of a query and a key depends on their distance alone
+    /// (Su et al. 2021). Other kinds of positions leave `x` as it is.
+    ///
+    /// # Shapes
+    ///
+    /// - `x_bhld`: `[B, H, L, D]`, D even
+    pub(crate) fn rotate(&self, x_bhld: Tensor<4>) -> Tensor<4> {
+        let Self::Rotary { cos, sin } = self else { return x_bhld };
+        let [_, _, _, half] = cos.dims();
+        let first = x_bhld.clone().narrow(3, 0, half);
+        let second = x_bhld.narrow(3, half, half);
+        Tensor::cat(
+            vec![
+                first.clone() * cos.clone() - second.clone() * sin.clone(),
+                first * sin.clone() + second * cos.clone(),
+            ],
+            3,
+        )
+    }
+
+    /// The learned bias of every query to every key, from the table `[2k + 1, H]`: `[1, H, Q, K]`.
+    /// Only relative positions have one.
+    pub(crate) fn bias(&self, table: Tensor<2>, n_queries: usize) -> Option<Tensor<4>> {
+        let Self::Relative(rows) = self else { return None };
+        let [count] = rows.dims();
+        let [_, n_heads] = table.dims();
+        let n_keys = count / n_queries.max(1);
+        let bias_qkh = table.select(0, rows.clone()).reshape([n_queries, n_keys, n_heads]);
+        Some(bias_qkh.permute([2, 0, 1]).unsqueeze())
+    }
 }
 
 #[cfg(test)]
@@ -157,8 +219,11 @@ mod tests {
         let device = Device::flex();
         let q = Tensor::<4>::from_data([[[[0.3, -1.2, 0.7, 0.4]]]], &device);
         let k = Tensor::<4>::from_data([[[[1.1, 0.2, -0.5, 0.9]]]], &device);
+        let rotate = |x: &Tensor<4>, position| {
+            PositionTables::new(Positions::Rotary, 4, position, 1, x).rotate(x.clone())
+        };
         let product = |q_place, k_place| {
-            (rotate(q.clone(), q_place) * rotate(k.clone(), k_place)).sum().into_scalar::<f32>()
+            (rotate(&q, q_place) * rotate(&k, k_place)).sum().into_scalar::<f32>()
         };
         assert!((product(7, 3) - product(104, 100)).abs() < 1e-5);
         assert!((product(7, 3) - product(7, 4)).abs() > 1e-2);

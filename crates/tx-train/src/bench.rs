@@ -9,7 +9,7 @@ use crate::{
     adam::Adam,
     config::{OptimizationConfig, TrainConfig},
     schedule::{LearningRate, Schedule},
-    step::Seq2Seq,
+    step::{Seq2Seq, UpdateGradients},
 };
 
 /// Updates before those that count: kernels are chosen, memory is asked for.
@@ -84,12 +84,11 @@ impl Updates {
             };
             let update = |batches: Vec<Seq2SeqBatch>| {
                 let model = learner.model();
-                let mut output = model.gradients(batches, &devices);
-                model.clip(&mut output.grads);
+                let UpdateGradients { gradients, output, .. } = model.gradients(batches, &devices);
                 drop(model);
                 learner.lr_step();
-                learner.optimizer_step(output.grads);
-                loss = output.item.loss();
+                learner.optimizer_step(gradients);
+                loss = output.loss();
                 // Everything has been asked for; now it must be there. A device that failed has said so
                 // when the loss was read.
                 drop(device.sync());

@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     fs::{self, File},
     io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
@@ -15,7 +16,8 @@ use burn::{
     lr_scheduler::LrSchedulerRecord,
     module::Module,
     optim::OptimizerRecord,
-    store::{ModuleRecord, RecordError},
+    store::ModuleRecord,
+    tensor::Bytes,
     train::{
         Interrupter, Learner, LearningCheckpointer,
         checkpoint::{
@@ -55,8 +57,11 @@ pub struct RunState {
     pub step: usize,
     /// Seconds of training and validation so far.
     pub seconds: f64,
-    /// What tells whether the data is the same: pairs and a hash of their text.
+    /// Fingerprint of the training data: pairs and a hash of their text.
     pub data: String,
+    /// Fingerprint of the validation data. Empty in checkpoints that have both in one.
+    #[serde(default)]
+    pub validation_data: String,
     /// The update after which the model was last validated.
     pub validated: Option<usize>,
     /// Validations since the best model.
@@ -72,6 +77,12 @@ pub struct RunState {
 }
 
 impl RunState {
+    /// Forgets the best models: they were chosen by another figure, or on other data.
+    pub fn forget_best(&mut self) {
+        (self.best, self.since_best, self.validated) = (None, 0, None);
+        self.kept.clear();
+    }
+
     /// Notes a model if it is among the best `count`; says whether it is.
     pub fn keep(&mut self, model: Best, count: usize) -> bool {
         let place = self.kept.partition_point(|other| other.rank >= model.rank);
@@ -228,19 +239,22 @@ impl Checkpoints {
         self.prune(state, keep)
     }
 
-    /// Notes another state in the checkpoint after update `state.step`, whose weights stay.
+    /// Notes another state in the checkpoint after update `state.step`, whose weights stay. They are
+    /// not compared with their hashes: this process wrote them, or compared them when it resumed.
     ///
     /// # Errors
     ///
-    /// When there is no such checkpoint, it is damaged, or cannot be written.
+    /// When there is no such checkpoint, its state is damaged, or cannot be written.
     pub fn note(&self, state: &RunState) -> Result<(), TrainError> {
-        let Contents { files, .. } = self.contents(state.step)?;
         let path = self.at(state.step);
+        let Contents { files, .. } = Contents::read(&path.join(STATE)).map_err(|problem| {
+            TrainError::Checkpoint { path: path.clone(), problem, before: None }
+        })?;
         let contents = Contents { state: state.clone(), files };
         contents.write(&path).map_err(|source| TrainError::Write { path, source })
     }
 
-    /// Puts the checkpoint after update `step` into `learner`.
+    /// Puts the checkpoint after update `step` into `learner`, which needs its files no longer.
     ///
     /// # Errors
     ///
@@ -249,9 +263,10 @@ impl Checkpoints {
         let [model, optim, scheduler] = PARTS.map(|part| self.part(part, step));
         // The Learner takes only what fits, so whether it does is found out first.
         self.model(step, learner.model())?;
-        let model_record = ModuleRecord::load(&model).map_err(unusable(&model))?;
-        let optim_record = OptimizerRecord::load(&optim).map_err(unusable(&optim))?;
-        let scheduler_record = LrSchedulerRecord::load(&scheduler).map_err(unusable(&scheduler))?;
+        let model_record = ModuleRecord::from_bytes(read(&model)?).map_err(unusable(&model))?;
+        let optim_record = OptimizerRecord::from_bytes(read(&optim)?).map_err(unusable(&optim))?;
+        let scheduler_record =
+            LrSchedulerRecord::from_bytes(read(&scheduler)?).map_err(unusable(&scheduler))?;
         learner.load_model(model_record);
         learner.load_optim(optim_record);
         learner.load_scheduler(scheduler_record);
@@ -279,7 +294,7 @@ impl Checkpoints {
 
     fn weights(&self, part: &str, step: usize, model: Seq2Seq) -> Result<Seq2Seq, TrainError> {
         let path = self.part(part, step);
-        let record = ModuleRecord::load(&path);
+        let record = ModuleRecord::from_bytes(read(&path)?);
         record.and_then(|record| model.try_load_record(record)).map_err(unusable(&path))
     }
 
@@ -335,9 +350,15 @@ impl Checkpoints {
     }
 }
 
-fn unusable(path: &Path) -> impl FnOnce(RecordError) -> TrainError {
+fn unusable<E: Display>(path: &Path) -> impl FnOnce(E) -> TrainError {
     let path = path.to_owned();
     move |error| TrainError::Checkpoint { path, problem: error.to_string(), before: None }
+}
+
+/// A whole file. Records loaded from a path read it when a tensor is first used, and panic if it has
+/// gone by then.
+fn read(path: &Path) -> Result<Bytes, TrainError> {
+    fs::read(path).map(Bytes::from_bytes_vec).map_err(unusable(path))
 }
 
 fn part_name(part: &str, step: usize) -> String {
@@ -421,5 +442,101 @@ struct Save;
 impl CheckpointingStrategy for Save {
     fn checkpointing(&mut self, _: usize, _: &EventStoreClient) -> Vec<CheckpointingAction> {
         vec![CheckpointingAction::Save]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::{
+        lr_scheduler::LrScheduler,
+        optim::{GradientsParams, ModuleOptimizer},
+        tensor::Device,
+        train::TrainStep,
+    };
+    use tx_data::{EncodedPair, Seq2SeqBatch};
+    use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
+
+    use super::*;
+    use crate::{
+        adam::Adam,
+        config::OptimizationConfig,
+        schedule::{LearningRate, Schedule},
+    };
+
+    fn model(device: &Device) -> Seq2Seq {
+        let config = ModelConfig {
+            d_model: 8,
+            n_heads: 2,
+            d_ff: 16,
+            encoder_layers: 1,
+            decoder_layers: 1,
+            max_len: 16,
+            dropout: DropoutConfig::none(),
+            ..ModelConfig::default()
+        };
+        let vocab = VocabSizes { source: 12, target: 12 };
+        Seq2Seq::new(Transformer::new(&config, vocab, device).unwrap(), 0.0, 0.0)
+    }
+
+    fn gradients(model: &Seq2Seq, device: &Device) -> GradientsParams {
+        let pair = EncodedPair { source: vec![4, 5, 2], target: vec![1, 6, 7, 2] };
+        TrainStep::step(model, Seq2SeqBatch::new(&[&pair], device)).grads
+    }
+
+    fn weights(model: Seq2Seq) -> Vec<u8> {
+        model.into_record().into_bytes().unwrap().to_vec()
+    }
+
+    /// A checkpoint after one update, whose files are deleted as soon as it is loaded; the second
+    /// update is compared with one that needed no checkpoint.
+    #[test]
+    fn a_loaded_checkpoint_needs_its_files_no_longer() {
+        let device = Device::flex().autodiff();
+        device.seed(1);
+        let adam = || ModuleOptimizer::from(Adam::new(&OptimizationConfig::default()));
+        let mut rate = LearningRate {
+            schedule: Schedule::Constant,
+            peak: 0.1,
+            warmup_steps: 0,
+            total_steps: 9,
+            d_model: 8,
+            step: 0,
+            reduction: 1.0,
+        };
+        let first = model(&device);
+        let mut optimizer = adam();
+        let second = optimizer.step(rate.step(), first.clone(), gradients(&first, &device));
+
+        let run = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::of(run.path());
+        let path = |part| checkpoints.part(part, 1);
+        fs::create_dir_all(checkpoints.at(1)).unwrap();
+        second.clone().into_record().save(path("model")).unwrap();
+        optimizer.to_record().save(path("optim")).unwrap();
+        rate.to_record().save(path("scheduler")).unwrap();
+
+        let mut learner = Learner::new(model(&device), adam(), rate.clone());
+        checkpoints.load(1, &mut learner).unwrap();
+        fs::remove_dir_all(run.path().join(FOLDER)).unwrap();
+        learner.lr_step();
+        learner.optimizer_step(gradients(&learner.model(), &device));
+
+        let third = optimizer.step(rate.step(), second.clone(), gradients(&second, &device));
+        assert!(weights(learner.model()) == weights(third));
+    }
+
+    /// Reading a checkpoint again hashes all of it; noting a state must not.
+    #[test]
+    fn a_state_is_noted_without_reading_the_weights() {
+        let run = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::of(run.path());
+        let state = RunState { step: 1, ..RunState::default() };
+        fs::create_dir_all(checkpoints.at(1)).unwrap();
+        let files = BTreeMap::from([("model-1.bpk".into(), "no such file".into())]);
+        Contents { state: state.clone(), files: files.clone() }.write(&checkpoints.at(1)).unwrap();
+        checkpoints.note(&RunState { since_best: 7, ..state.clone() }).unwrap();
+        let contents = Contents::read(&checkpoints.at(1).join(STATE)).unwrap();
+        assert_eq!((contents.state.since_best, contents.files), (7, files));
+        assert!(checkpoints.note(&RunState { step: 2, ..state }).is_err());
     }
 }

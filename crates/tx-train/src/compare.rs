@@ -40,7 +40,7 @@ type Figure = (&'static str, fn(&Run) -> String);
 const FIGURES: &[Figure] = &[
     ("updates", |run| run.last(|step, _, _| step.to_string())),
     ("epochs", |run| run.last(|_, epoch, _| epoch.to_string())),
-    ("time", |run| run.last(|_, _, seconds| clock(seconds))),
+    ("time", |run| run.last(|_, _, seconds| clock(seconds).to_string())),
     ("target tokens/s", Run::speed),
     ("memory, MB", Run::memory),
     ("best update", |run| run.best(|step, _| step.to_string())),
@@ -106,7 +106,9 @@ impl Run {
             })
             .collect();
         speeds.sort_by(f64::total_cmp);
-        speeds.get(speeds.len() / 2).map_or_else(|| "–".into(), |speed| thousands(*speed))
+        speeds
+            .get(speeds.len() / 2)
+            .map_or_else(|| "–".into(), |speed| thousands(*speed).to_string())
     }
 
     fn memory(&self) -> String {
@@ -114,7 +116,7 @@ impl Run {
             Record::Training { peak_megabytes, .. } => *peak_megabytes,
             Record::Validation { .. } => None,
         });
-        peaks.reduce(f64::max).map_or_else(|| "–".into(), thousands)
+        peaks.reduce(f64::max).map_or_else(|| "–".into(), |peak| thousands(peak).to_string())
     }
 }
 
@@ -176,7 +178,7 @@ mod tests {
             table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
         for line in [
             &["updates", "20", "20"][..],
-            &["time", "01:01", "01:01"],
+            &["time", "00:01:01", "00:01:01"],
             &["best", "update", "10", "20"],
             &["perplexity", "1.000", "1.000"],
             &["BLEU", "20.00", "21.50"],

@@ -19,7 +19,9 @@ pub use optimization::{OnNonFinite, OptimizationConfig, OptimizerKind};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
-    /// The recipe this came from, if any.
+    /// The recipe that this came from, for the record. In a file, `recipe` names one to lay the file
+    /// over; a whole configuration has `from_recipe` instead, and is laid over nothing.
+    #[serde(rename = "from_recipe", alias = "recipe")]
     pub recipe: Option<String>,
     /// What to learn from.
     pub data: DataConfig,
@@ -104,8 +106,8 @@ impl Default for ValidationConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
-    /// From one checkpoint to the next: `"1 epoch"`, `"500 steps"` or `"10 minutes"`. There is one
-    /// at the end of a run in any case.
+    /// Interval between checkpoints: `"1 epoch"`, `"500 steps"` or `"10 minutes"`. There is one at the
+    /// end of a run in any case.
     pub every: Interval,
     /// How many of the last checkpoints are kept.
     pub keep_last: usize,
@@ -115,7 +117,7 @@ pub struct CheckpointConfig {
 
 impl Default for CheckpointConfig {
     fn default() -> Self {
-        Self { every: Interval::Epochs(1), keep_last: 1, keep_best: 0 }
+        Self { every: Interval::Minutes(10.0), keep_last: 1, keep_best: 0 }
     }
 }
 
@@ -173,6 +175,15 @@ impl TrainConfig {
 }
 
 impl ValidationConfig {
+    /// Whether models validated as `other` says can be compared with those validated so, with
+    /// `pairs` validation pairs to choose from.
+    pub(crate) fn is_comparable(&self, other: &Self, pairs: usize) -> bool {
+        self.best_by == other.best_by
+            && self.sentences.min(pairs) == other.sentences.min(pairs)
+            && self.beam == other.beam
+            && self.tokenize == other.tokenize
+    }
+
     fn problems(&self) -> Vec<String> {
         [
             ("every_epochs", self.every_epochs),
@@ -205,6 +216,25 @@ impl CheckpointConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn validations_are_comparable_by_the_same_figure_on_the_same_pairs() {
+        let now = ValidationConfig::default();
+        let other =
+            ValidationConfig { patience: Some(3), samples: 9, every_epochs: 2, ..now.clone() };
+        assert!(now.is_comparable(&other, 3_000));
+        for other in [
+            ValidationConfig { best_by: BestBy::Loss, ..now.clone() },
+            ValidationConfig { sentences: 2_000, ..now.clone() },
+            ValidationConfig { beam: 5, ..now.clone() },
+            ValidationConfig { tokenize: BleuTokenizer::None, ..now.clone() },
+        ] {
+            assert!(!now.is_comparable(&other, 3_000), "{other:?}");
+        }
+        // There are no more than 1,000 either way.
+        let more = ValidationConfig { sentences: 2_000, ..now.clone() };
+        assert!(now.is_comparable(&more, 1_000) && !now.is_comparable(&more, 1_001));
+    }
 
     #[test]
     fn every_section_reports_its_problems_at_once() {

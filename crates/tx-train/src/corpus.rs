@@ -1,6 +1,6 @@
 //! The pairs of a run: read, fetched before or generated; cleaned, and split.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::atomic::AtomicBool};
 
 use tx_data::{
     Cleaner, CleaningReport, DataError, SentencePair, Split,
@@ -20,6 +20,7 @@ use tx_data::{
 use crate::{
     config::{DataConfig, DataSource, OverlapPolicy, TrainConfig},
     error::TrainError,
+    interrupt::check,
 };
 
 /// Pairs to generate when the configuration does not say.
@@ -40,12 +41,13 @@ pub struct Corpus {
 }
 
 /// Reads or generates the pairs that `config` asks for, in memory. The same configuration and files
-/// give the same pairs. The network is not touched: a named corpus comes from the cache.
+/// give the same pairs. The network is not touched: a named corpus comes from the cache. `stop` ends
+/// the work with [`TrainError::Interrupted`] once it is set.
 ///
 /// # Errors
 ///
 /// When a file cannot be read, the two sides do not fit, or a corpus has not been fetched.
-pub fn load(config: &TrainConfig) -> Result<Corpus, TrainError> {
+pub fn load(config: &TrainConfig, stop: &AtomicBool) -> Result<Corpus, TrainError> {
     let data = &config.data;
     let seed = config.train.seed;
     let train_pairs = data.train_pairs.unwrap_or(GENERATED_TRAINING);
@@ -64,17 +66,22 @@ pub fn load(config: &TrainConfig) -> Result<Corpus, TrainError> {
             train: phrasebook::training(train_pairs, seed),
             validation: phrasebook::validation(valid_pairs, seed),
         },
-        DataSource::Files | DataSource::Named(_) => return read_all(config),
+        DataSource::Files | DataSource::Named(_) => return read_all(config, stop),
     };
     Ok(Corpus { parts, cleaning: None, overlap: None, overlap_left_out: 0 })
 }
 
 /// Reads and cleans the pairs; sets some aside where none are given to check on, neither by the user
 /// nor by the corpus.
-fn read_all(config: &TrainConfig) -> Result<Corpus, TrainError> {
+fn read_all(config: &TrainConfig, stop: &AtomicBool) -> Result<Corpus, TrainError> {
     let data = &config.data;
-    let train = open_training(config)?.collect::<Result<Vec<_>, _>>()?;
-    let (mut train, cleaning) = Cleaner::clean_all(data.cleaning(), train);
+    let mut cleaner = Cleaner::new(data.cleaning());
+    let mut train = Vec::new();
+    for pair in open_training(config)? {
+        check(stop)?;
+        train.extend(cleaner.clean(pair?));
+    }
+    let cleaning = cleaner.report().clone();
     let (mut overlap, mut overlap_left_out) = (None, 0);
     let mut parts = match open_validation(config)? {
         Some(validation) => {
@@ -107,7 +114,9 @@ fn read_all(config: &TrainConfig) -> Result<Corpus, TrainError> {
 /// When a file cannot be opened, or a corpus has not been fetched.
 pub(crate) fn training_stream(config: &TrainConfig) -> Result<Pairs, TrainError> {
     if config.data.is_generated() {
-        return Ok(Box::new(load(config)?.parts.train.into_iter().map(Ok)));
+        return Ok(Box::new(
+            load(config, &AtomicBool::new(false))?.parts.train.into_iter().map(Ok),
+        ));
     }
     open_training(config)
 }
@@ -121,7 +130,7 @@ pub(crate) fn given_validation(
     config: &TrainConfig,
 ) -> Result<Option<Vec<SentencePair>>, TrainError> {
     if config.data.is_generated() {
-        return Ok(Some(load(config)?.parts.validation));
+        return Ok(Some(load(config, &AtomicBool::new(false))?.parts.validation));
     }
     let most = config.data.valid_pairs.unwrap_or(usize::MAX);
     let pairs = open_validation(config)?.map(|pairs| pairs.take(most).collect());

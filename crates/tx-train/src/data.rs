@@ -1,13 +1,12 @@
 //! The data of a run on its way from text to ids: in memory, or from a prepared corpus on disk.
 
-use std::path::Path;
+use std::{path::Path, sync::atomic::AtomicBool};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tx_data::{
     CleaningReport, DataError, PairStore, SentencePair, Split, TokenizerKind, Tokenizers,
-    encode::EncodedPair,
-    encode_corpus,
+    encode::{EncodedPair, Encoder, EncodingReport},
     hash::hexadecimal,
     near_duplicate::Overlap,
     prepared::{Preparation, PreparedCorpus, ValidationPairs, prepare},
@@ -18,14 +17,17 @@ use crate::{
     config::{OverlapPolicy, TrainConfig},
     corpus::{self, Corpus},
     error::TrainError,
+    interrupt::check,
 };
 
 /// What a run learns from and is checked on.
 pub(crate) struct RunData {
     pub training_pairs: usize,
+    /// The validation pairs in use: the first `validation.sentences`.
     pub validation: Vec<SentencePair>,
-    /// Tells this data from other data.
-    pub fingerprint: String,
+    /// All validation pairs, used or not.
+    pub validation_pairs: usize,
+    pub fingerprints: Fingerprints,
     pub cleaning: Option<CleaningReport>,
     pub tokenizers: Tokenizers,
     /// Ids of the tokenizers.
@@ -34,44 +36,95 @@ pub(crate) struct RunData {
     pub valid: Vec<EncodedPair>,
 }
 
+/// What tells the data of a run from other data: numbers of pairs, and hashes of their text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fingerprints {
+    pub training: String,
+    /// Of all validation pairs, used or not.
+    pub validation: String,
+    /// Of training and validation pairs in use together, as older checkpoints have it.
+    pub together: String,
+}
+
+impl Fingerprints {
+    /// Of pairs in memory, of which the first `used` are validated on.
+    fn of(parts: &Split, used: usize) -> Self {
+        let hash_on = |mut hasher: Sha256, pairs: &[SentencePair]| {
+            for pair in pairs {
+                for side in [&pair.source, &pair.target] {
+                    hasher.update(side);
+                    hasher.update([0]);
+                }
+            }
+            hasher
+        };
+        let hash = |hasher: Sha256| hexadecimal(&hasher.finalize());
+        let (train, valid) = (&parts.train, &parts.validation);
+        let used = &valid[..used.min(valid.len())];
+        let trained = hash_on(Sha256::new(), train);
+        let together = hash(hash_on(trained.clone(), used));
+        Self {
+            training: format!("{} pairs, SHA-256 {}", train.len(), hash(trained)),
+            validation: format!(
+                "{} pairs, SHA-256 {}",
+                valid.len(),
+                hash(hash_on(Sha256::new(), valid))
+            ),
+            together: format!("{} + {} pairs, SHA-256 {together}", train.len(), used.len()),
+        }
+    }
+}
+
 impl RunData {
-    /// Gets the data that `config` asks for, and says what came of it.
-    /// Tokenizers that are known, of a run that goes on, are not learned anew.
+    /// Reads, cleans and encodes the data of `config`, and reports each stage to `say`. Tokenizers
+    /// are trained unless they are `known`, as those of a resumed run are. `stop` ends the work with
+    /// [`TrainError::Interrupted`] once it is set.
     pub(crate) fn new(
         config: &TrainConfig,
         known: Option<Tokenizers>,
+        stop: &AtomicBool,
         say: &dyn Fn(&str),
     ) -> Result<Self, TrainError> {
         match &config.data.prepared {
-            Some(folder) => Self::on_disk(config, known, folder, say),
-            None => Self::in_memory(config, known, say),
+            Some(folder) => Self::on_disk(config, known, folder, stop, say),
+            None => Self::in_memory(config, known, stop, say),
         }
     }
 
     fn in_memory(
         config: &TrainConfig,
         known: Option<Tokenizers>,
+        stop: &AtomicBool,
         say: &dyn Fn(&str),
     ) -> Result<Self, TrainError> {
-        let Corpus { mut parts, cleaning, overlap, overlap_left_out } = corpus::load(config)?;
+        let Corpus { mut parts, cleaning, overlap, overlap_left_out } = corpus::load(config, stop)?;
         if let Some(cleaning) = &cleaning {
             say(&cleaning.to_string());
         }
         say_overlap(overlap, overlap_left_out, say);
+        check(stop)?;
+        let fingerprints = Fingerprints::of(&parts, config.validation.sentences);
+        let validation_pairs = parts.validation.len();
         parts.validation.truncate(config.validation.sentences);
         let tokenizers = match known {
             Some(tokenizers) => tokenizers,
-            None => Tokenizers::train(&config.tokenizer, &parts.train)?,
+            None => Tokenizers::train_on_stream(&config.tokenizer, || {
+                Ok(parts.train.iter().map(|pair| {
+                    check(stop).map_err(|_| DataError::Interrupted)?;
+                    Ok(pair.clone())
+                }))
+            })?,
         };
+        check(stop)?;
         let vocab = vocabulary(config, &tokenizers, say);
-        let (max_len, long) = (config.max_len(), config.data.long);
-        let (train, report) =
-            encode_corpus(&parts.train, &tokenizers, max_len, long, "the training data")?;
+        let (train, report) = encode(config, &tokenizers, &parts.train, "the training data", stop)?;
         say(&format!("training: {report}"));
-        let valid = encode_validation(config, &tokenizers, &parts.validation, say)?;
+        let valid =
+            encode_validation(config, &tokenizers, &parts.validation, validation_pairs, stop, say)?;
         Ok(Self {
             training_pairs: parts.train.len(),
-            fingerprint: fingerprint(&parts),
+            fingerprints,
+            validation_pairs,
             validation: parts.validation,
             cleaning,
             tokenizers,
@@ -85,9 +138,10 @@ impl RunData {
         config: &TrainConfig,
         known: Option<Tokenizers>,
         folder: &Path,
+        stop: &AtomicBool,
         say: &dyn Fn(&str),
     ) -> Result<Self, TrainError> {
-        let corpus = prepared(config, folder, say)?;
+        let corpus = prepared(config, folder, stop, say)?;
         let PreparedCorpus { record, tokenizers, .. } = &corpus;
         if let Some(known) = known {
             // Other ids than those that the weights know.
@@ -103,13 +157,20 @@ impl RunData {
         }
         let vocab = vocabulary(config, tokenizers, say);
         say(&format!("training: {}", record.encoding));
-        let most = config.validation.sentences.min(config.data.valid_pairs.unwrap_or(usize::MAX));
-        let validation = corpus.validation(most)?;
-        let valid = encode_validation(config, tokenizers, &validation, say)?;
+        let most = config.data.valid_pairs.unwrap_or(usize::MAX);
+        let validation_pairs = record.validation_pairs.min(most);
+        let validation = corpus.validation(most.min(config.validation.sentences))?;
+        let valid =
+            encode_validation(config, tokenizers, &validation, validation_pairs, stop, say)?;
         Ok(Self {
             training_pairs: record.training_pairs,
             validation,
-            fingerprint: corpus.fingerprint(),
+            validation_pairs,
+            fingerprints: Fingerprints {
+                training: corpus.training_fingerprint(),
+                validation: corpus.validation_fingerprint(),
+                together: corpus.fingerprint(),
+            },
             cleaning: (!config.data.is_generated()).then(|| record.cleaning.clone()),
             tokenizers: tokenizers.clone(),
             vocab,
@@ -123,10 +184,11 @@ impl RunData {
 ///
 /// # Errors
 ///
-/// When the data cannot be read or written, or the corpus there is stale or damaged.
+/// When the data cannot be read or written, the corpus there is stale or damaged, or `stop` is set.
 pub fn prepared(
     config: &TrainConfig,
     folder: &Path,
+    stop: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, TrainError> {
     let data = &config.data;
@@ -158,6 +220,7 @@ pub fn prepared(
         long: data.long,
         inputs,
         settings,
+        stop,
     };
     let corpus = prepare(corpus::training_stream(config)?, &how, folder, say)?;
     say(&format!("prepared data: {} (made now)", folder.display()));
@@ -219,27 +282,71 @@ fn vocabulary(config: &TrainConfig, tokenizers: &Tokenizers, say: &dyn Fn(&str))
     vocab
 }
 
+fn encode(
+    config: &TrainConfig,
+    tokenizers: &Tokenizers,
+    pairs: &[SentencePair],
+    what: &str,
+    stop: &AtomicBool,
+) -> Result<(Vec<EncodedPair>, EncodingReport), TrainError> {
+    let mut encoded = Vec::with_capacity(pairs.len());
+    let mut encoder = Encoder::new(tokenizers, config.max_len(), config.data.long);
+    encoder.encode(pairs, |pair| {
+        check(stop)?;
+        encoded.push(pair);
+        Ok::<_, TrainError>(())
+    })?;
+    Ok((encoded, encoder.finish(what)?))
+}
+
+/// Encodes the validation pairs in use, the first of `available`.
 fn encode_validation(
     config: &TrainConfig,
     tokenizers: &Tokenizers,
     pairs: &[SentencePair],
+    available: usize,
+    stop: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Result<Vec<EncodedPair>, TrainError> {
-    let (max_len, long) = (config.max_len(), config.data.long);
-    let (valid, report) = encode_corpus(pairs, tokenizers, max_len, long, "the validation data")?;
+    let (valid, report) = encode(config, tokenizers, pairs, "the validation data", stop)?;
+    if pairs.len() < available {
+        let used = pairs.len();
+        say(&format!(
+            "validation: only the first {used} of {available} pairs are used \
+             (`validation.sentences` = {used})"
+        ));
+    }
     say(&format!("validation: {report}"));
     Ok(valid)
 }
 
-/// Tells one corpus from another: its size, and the SHA-256 of its text.
-fn fingerprint(parts: &Split) -> String {
-    let mut hasher = Sha256::new();
-    for pair in parts.train.iter().chain(&parts.validation) {
-        for side in [&pair.source, &pair.target] {
-            hasher.update(side);
-            hasher.update([0]);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `printf 'a\0b\0' | sha256sum` and the like.
+    #[test]
+    fn fingerprints_tell_training_from_validation_pairs() {
+        let pair = |source: &str| SentencePair::new(source, "b");
+        let parts = |train: &str, valid: &[&str]| Split {
+            train: vec![pair(train)],
+            validation: valid.iter().map(|source| pair(source)).collect(),
+        };
+        let one = Fingerprints::of(&parts("a", &["c", "d"]), 9);
+        assert_eq!(
+            one.training,
+            "1 pairs, SHA-256 8fb20ef63ced4145fc2e983ffe597d1dcff39154c3bf21f0fa9dde6a0c50fdc9"
+        );
+        // Another number of pairs in use changes what older checkpoints have, and nothing else.
+        let fewer = Fingerprints::of(&parts("a", &["c", "d"]), 1);
+        assert_eq!((&one.training, &one.validation), (&fewer.training, &fewer.validation));
+        assert_eq!(
+            fewer.together,
+            "1 + 1 pairs, SHA-256 f12a522924d59320033764a92e5f43905696b2d821fec24278515c2d77a81195"
+        );
+        let other = Fingerprints::of(&parts("a", &["c", "e"]), 1);
+        assert_eq!(one.training, other.training);
+        assert_ne!(one.validation, other.validation);
+        assert_ne!(Fingerprints::of(&parts("x", &["c"]), 1).training, one.training);
     }
-    let hash = hexadecimal(&hasher.finalize());
-    format!("{} + {} pairs, SHA-256 {hash}", parts.train.len(), parts.validation.len())
 }

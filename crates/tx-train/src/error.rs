@@ -60,11 +60,29 @@ pub enum TrainError {
         source: io::Error,
     },
 
+    /// Somebody asked for the work to end.
+    #[error("interrupted")]
+    Interrupted,
+
     /// A new run must not overwrite an old one.
     #[error("`{path}` holds a run already")]
     RunExists {
         /// The folder.
         path: PathBuf,
+        /// Whether it has a checkpoint to resume from.
+        resumable: bool,
+    },
+
+    /// Another process writes to the run folder.
+    #[error(
+        "`{path}` is in use by {}",
+        process.map_or_else(|| "another process".into(), |id| format!("process {id}"))
+    )]
+    RunLocked {
+        /// The folder.
+        path: PathBuf,
+        /// The other process, where its id can be read.
+        process: Option<u32>,
     },
 
     /// The dashboard was asked for where none can be shown.
@@ -90,8 +108,10 @@ pub enum TrainError {
     },
 
     /// The data is not what it was at the checkpoint.
-    #[error("the training data has changed since the checkpoint: {found}, was {expected}")]
+    #[error("the {part} data has changed since the checkpoint: {found}, was {expected}")]
     DataChanged {
+        /// `training` or `validation`.
+        part: &'static str,
         /// What it is now.
         found: String,
         /// What it was.
@@ -137,6 +157,15 @@ pub enum TrainError {
         value: f64,
     },
 
+    /// `on_nonfinite = "skip"` has skipped too many batches in a row.
+    #[error("{count} batches in a row were skipped; the last: {last}")]
+    TooManySkipped {
+        /// How many.
+        count: usize,
+        /// Why the last one was.
+        last: Box<TrainError>,
+    },
+
     /// Burn's training loop ended with an error.
     #[error("training stopped")]
     Learner(#[source] Arc<burn::train::TrainingError>),
@@ -160,11 +189,20 @@ pub enum TrainError {
 
     /// The corpus could not be read or tokenized.
     #[error(transparent)]
-    Data(#[from] DataError),
+    Data(DataError),
 
     /// The bundle could not be written or read.
     #[error(transparent)]
     Bundle(#[from] InferError),
+}
+
+impl From<DataError> for TrainError {
+    fn from(error: DataError) -> Self {
+        match error {
+            DataError::Interrupted => Self::Interrupted,
+            error => Self::Data(error),
+        }
+    }
 }
 
 impl TrainError {
@@ -181,12 +219,11 @@ impl TrainError {
                 )
             }
             Self::NoTerminal => fixed("leave out `--tui`: there is a line for each validation"),
-            Self::RunExists { path } => Some(format!(
-                "go on with `train --resume {0}`, or choose another folder with `--run`",
-                path.display()
-            )),
+            Self::RunLocked { .. } => {
+                fixed("wait until it ends, or choose another folder with `--run`")
+            }
             Self::NothingToResume { .. } => {
-                fixed("start anew in another folder with `--run`, or delete this one first")
+                fixed("start a new run without `--resume`, in another folder given by `--run`")
             }
             Self::ConfigChanged { .. } => fixed(
                 "`--take new` goes on with it as it is now, `--take old` with it as it was; \
@@ -204,19 +241,11 @@ impl TrainError {
                 "lower `train.learning_rate`, set `train.clip_norm` = 1.0, or leave such \
                      batches out with `--on-nonfinite skip`",
             ),
-            Self::NotFetched { request, .. } => {
-                let option = |name: &str, value: &Option<String>| {
-                    value.as_ref().map_or_else(String::new, |value| format!(" --{name} {value}"))
-                };
-                Some(format!(
-                    "fetch it with `train fetch {} --source {} --target {}{}{}{}`, or add `--fetch`",
-                    request.name,
-                    request.source,
-                    request.target,
-                    option("subset", &request.subset),
-                    option("split", &request.split),
-                    option("revision", &request.revision),
-                ))
+            Self::TooManySkipped { .. } => {
+                fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")
+            }
+            Self::Data(DataError::NoPairs { .. }) => {
+                fixed("look at the files, raise `data.max_len`, or give validation files")
             }
             Self::Data(error) => {
                 error.hint().or_else(|| error.remedy().and_then(in_options)).map(str::to_owned)

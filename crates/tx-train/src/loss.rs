@@ -2,7 +2,7 @@
 //!
 //! Axis letters: `B` batch, `T` target tokens, `V` target vocabulary.
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 use tx_data::special::PAD;
 use tx_model::kernels;
 
@@ -14,6 +14,18 @@ pub struct BatchLoss {
     pub sum: Tensor<1>,
     /// How many real tokens have the highest logit where they should: `[1]`.
     pub correct: Tensor<1, Int>,
+}
+
+impl BatchLoss {
+    /// The same figures as plain tensors, which keep nothing for a backward pass.
+    pub(crate) fn without_autodiff(self) -> Self {
+        Self { sum: self.sum.inner(), correct: self.correct.inner() }
+    }
+
+    /// The same figures on another device.
+    pub(crate) fn to_device(self, device: &Device) -> Self {
+        Self { sum: self.sum.to_device(device), correct: self.correct.to_device(device) }
+    }
 }
 
 /// The loss of a batch; padding counts for nothing. What a token costs is written at
@@ -37,7 +49,7 @@ pub fn smoothed_cross_entropy(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::{Device, TensorData, Tolerance};
+    use burn::tensor::{TensorData, Tolerance};
 
     /// V = 4, logits (0, 0, ln 2, 0), right token 2, so softmax is (1, 1, 2, 1) / 5.
     ///

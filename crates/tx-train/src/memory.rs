@@ -58,7 +58,7 @@ impl fmt::Display for Memory {
         let megabytes = |bytes: usize| bytes.div_ceil(1_000_000);
         write!(
             f,
-            "about {} MB: {} for weights and optimizer, {} for the largest batch",
+            "about {} MB on a processor: {} for weights and optimizer, {} for the largest batch",
             megabytes(self.total()),
             megabytes(self.weights),
             megabytes(self.batch)
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(Memory::estimate(&config, 100, 5, [0, 0], true).weights, 2_400);
         assert_eq!(
             Memory { weights: 3_000_000, batch: 1_500_000 }.to_string(),
-            "about 45 MB: 3 for weights and optimizer, 2 for the largest batch"
+            "about 45 MB on a processor: 3 for weights and optimizer, 2 for the largest batch"
         );
     }
 }

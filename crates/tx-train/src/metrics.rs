@@ -1,14 +1,15 @@
-//! What a run tells programs: `metrics.jsonl` in its folder, a line of JSON for every so many updates
-//! and for every validation, and the same for TensorBoard.
+//! Metrics for programs: `metrics.jsonl` in the run folder, with a line of JSON for every so many
+//! updates, for those before a checkpoint and for every validation; and the same for TensorBoard.
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufRead, BufReader, Write},
+    mem,
     path::{Path, PathBuf},
 };
 
 use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tx_infer::{
     bench::{device_megabytes, peak_megabytes},
     file::write_whole,
@@ -37,8 +38,10 @@ pub enum Record {
         /// Seconds of training and validation so far.
         seconds: f64,
         /// Nats per target token, with smoothing and dropout.
+        #[serde(deserialize_with = "number")]
         loss: f64,
         /// `e^loss`
+        #[serde(deserialize_with = "number")]
         perplexity: f64,
         /// Share of target tokens that had the highest logit.
         accuracy: f64,
@@ -46,6 +49,9 @@ pub enum Record {
         learning_rate: f64,
         /// Of the last update, before clipping.
         gradient_norm: f64,
+        /// Batches skipped since the last such line, for a loss or gradient that is not finite.
+        #[serde(default)]
+        skipped: usize,
         /// Without padding; validation is not counted.
         source_tokens_per_second: f64,
         /// The same of the target.
@@ -74,8 +80,14 @@ pub enum Record {
         #[serde(flatten)]
         found: Validation,
         /// `e^loss`
+        #[serde(deserialize_with = "number")]
         perplexity: f64,
     },
+}
+
+/// A number that JSON has as `null` when it is infinite or none.
+pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 impl Record {
@@ -153,6 +165,10 @@ pub struct Metrics {
     took: f64,
     /// Of which they waited for their batches.
     waited: f64,
+    /// Batches skipped since the last line.
+    skipped: usize,
+    /// The last update in `sum`.
+    last: Option<Update>,
 }
 
 /// What an update was made with.
@@ -204,7 +220,8 @@ impl Metrics {
         let events = EventFile::create(&folder, state.step)
             .map_err(|source| TrainError::Write { path: folder, source })?;
         let sum = StepOutput::default();
-        Ok(Self { path, file, events, device, every, sum, took: 0.0, waited: 0.0 })
+        let (took, waited, skipped, last) = (0.0, 0.0, 0, None);
+        Ok(Self { path, file, events, device, every, sum, took, waited, skipped, last })
     }
 
     /// Notes an update.
@@ -216,11 +233,25 @@ impl Metrics {
         self.sum.add(output);
         self.took += update.took;
         self.waited += update.waited;
-        if !update.step.is_multiple_of(self.every) {
-            return Ok(());
-        }
-        let (sum, took) = (std::mem::take(&mut self.sum), std::mem::take(&mut self.took));
-        let waited = std::mem::take(&mut self.waited);
+        self.last = Some(update);
+        if update.step.is_multiple_of(self.every) { self.flush() } else { Ok(()) }
+    }
+
+    /// Counts a skipped batch.
+    pub fn skip(&mut self) {
+        self.skipped += 1;
+    }
+
+    /// Writes a line for the updates since the last one, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn flush(&mut self) -> Result<(), TrainError> {
+        let Some(update) = self.last.take() else { return Ok(()) };
+        let sum = mem::take(&mut self.sum);
+        let (took, waited) = (mem::take(&mut self.took), mem::take(&mut self.waited));
+        let skipped = mem::take(&mut self.skipped);
         let per_second = |tokens: usize| tokens as f64 / took.max(1e-9);
         self.write(&Record::Training {
             step: update.step,
@@ -231,6 +262,7 @@ impl Metrics {
             accuracy: sum.accuracy(),
             learning_rate: update.learning_rate,
             gradient_norm: update.gradient_norm,
+            skipped,
             source_tokens_per_second: per_second(sum.source_tokens),
             target_tokens_per_second: per_second(sum.target_tokens),
             waiting_for_data: waited / took.max(1e-9),
@@ -342,6 +374,65 @@ mod tests {
         assert_eq!(waiting_for_data, 0.25);
     }
 
+    /// Lines after every 50 updates: 20 updates and a checkpoint, then 30 and one more.
+    #[test]
+    fn no_update_is_lost_between_two_lines() {
+        let run = tempfile::tempdir().unwrap();
+        let output = StepOutput { loss_sum: 2.0, target_tokens: 1, ..StepOutput::default() };
+        let mut metrics = open(&run, &RunState::default(), 50);
+        (1..=20).for_each(|step| metrics.update(&output, update(step)).unwrap());
+        metrics.skip();
+        metrics.flush().unwrap();
+        metrics.flush().unwrap();
+        drop(metrics);
+        let mut metrics = open(&run, &at(20, None), 50);
+        (21..=51).for_each(|step| metrics.update(&output, update(step)).unwrap());
+        metrics.flush().unwrap();
+        assert_eq!(steps(run.path()), [20, 50, 51]);
+        let skipped = read(run.path()).unwrap().into_iter().map(|record| match record {
+            Record::Training { skipped, .. } => skipped,
+            Record::Validation { .. } => 0,
+        });
+        assert_eq!(skipped.collect::<Vec<_>>(), [1, 0, 0]);
+    }
+
+    /// A loss of 800 nats has a perplexity beyond every number, which JSON cannot hold.
+    #[test]
+    fn figures_that_are_not_finite_do_not_end_the_file() {
+        let run = tempfile::tempdir().unwrap();
+        let mut metrics = open(&run, &RunState::default(), 1);
+        for (step, loss_sum) in [(1, 800.0), (2, f64::NAN), (3, 1.0)] {
+            let output = StepOutput { loss_sum, target_tokens: 1, ..StepOutput::default() };
+            metrics.update(&output, update(step)).unwrap();
+        }
+        let lost = Validation { loss: f64::NAN, ..validation() };
+        let perplexity = lost.perplexity();
+        let (step, epoch, seconds, best) = (3, 1, 3.0, true);
+        metrics
+            .write(&Record::Validation { step, epoch, seconds, best, found: lost, perplexity })
+            .unwrap();
+        drop(metrics);
+        assert_eq!(read(run.path()).unwrap().len(), 4);
+        drop(open(&run, &at(3, Some(3)), 1));
+        let records = read(run.path()).unwrap();
+        assert_eq!(records.iter().map(Record::step).collect::<Vec<_>>(), [1, 2, 3, 3]);
+        let Record::Training { loss, perplexity, .. } = records[0] else { panic!("{records:?}") };
+        assert!(loss == 800.0 && perplexity.is_nan());
+    }
+
+    fn validation() -> Validation {
+        Validation {
+            loss: 1.0,
+            accuracy: 0.5,
+            bleu: 10.0,
+            bleu_signature: String::new(),
+            chrf: 0.0,
+            exact_match: 0.0,
+            samples: Vec::new(),
+            seconds: 1.0,
+        }
+    }
+
     #[test]
     fn what_is_done_again_is_noted_once() {
         let run = tempfile::tempdir().unwrap();
@@ -353,16 +444,7 @@ mod tests {
             epoch: 1,
             seconds: 3.0,
             best: true,
-            found: Validation {
-                loss: 1.0,
-                accuracy: 0.5,
-                bleu: 10.0,
-                bleu_signature: String::new(),
-                chrf: 0.0,
-                exact_match: 0.0,
-                samples: Vec::new(),
-                seconds: 1.0,
-            },
+            found: validation(),
             perplexity: 1.0,
         };
         let mut metrics = open(&run, &at(3, None), 1);

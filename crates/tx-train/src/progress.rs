@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    FormattedDuration, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
+};
 
 use crate::{config::TrainConfig, sample::Sample, step::StepOutput, validate::Validation};
 
@@ -63,7 +65,7 @@ pub struct Budget {
 impl Budget {
     /// The budget of `config` with epochs of `batches` updates.
     pub fn new(config: &TrainConfig, batches: usize) -> Self {
-        let epochs = batches * config.validation.every_epochs;
+        let epochs = batches.saturating_mul(config.validation.every_epochs);
         Self {
             epochs: config.train.epochs,
             batches,
@@ -75,7 +77,7 @@ impl Budget {
 
     /// Updates, if time suffices.
     pub fn steps(&self) -> usize {
-        (self.epochs * self.batches).min(self.max_steps.unwrap_or(usize::MAX))
+        self.epochs.saturating_mul(self.batches).min(self.max_steps.unwrap_or(usize::MAX))
     }
 
     /// Whether no further update may be made. Epochs are counted as such, not as updates: with
@@ -181,17 +183,21 @@ impl Progress {
             sum.loss(),
             100.0 * sum.accuracy(),
             thousands(sum.target_tokens as f64 / took.max(1e-9)),
-            clock(left)
+            HumanDuration(duration(left))
         )
     }
 
-    /// Validation is over.
-    pub fn validated(&mut self, step: usize, seconds: f64, found: &Validation, best: bool) {
+    /// A model was validated: that of update `step` in `epoch`, after `seconds` of the run.
+    pub fn validated(
+        &mut self,
+        (epoch, step, seconds): (usize, usize, f64),
+        found: &Validation,
+        best: bool,
+    ) {
         self.validation_seconds = found.seconds;
         self.say(&format!(
-            "epoch {}  step {step}  {}  validation: loss {:.4}  perplexity {:.3}  accuracy {:.2} %  \
+            "epoch {epoch}  step {step}  {}  validation: loss {:.4}  perplexity {:.3}  accuracy {:.2} %  \
              BLEU {:.2}  chrF {:.2}  exact {:.2} %{}",
-            self.epoch,
             clock(seconds),
             found.loss,
             found.perplexity(),
@@ -224,28 +230,19 @@ pub(crate) fn print(line: &str) {
     drop(writeln!(stderr(), "{line}"));
 }
 
-/// `12:34`, or `1:02:03` from an hour on.
-pub fn clock(seconds: f64) -> String {
-    let seconds = seconds.round().max(0.0) as u64;
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 {
-        format!("{hours}:{minutes:02}:{seconds:02}")
-    } else {
-        format!("{minutes:02}:{seconds:02}")
-    }
+/// `01:02:03`
+pub fn clock(seconds: f64) -> FormattedDuration {
+    FormattedDuration(duration(seconds))
 }
 
 /// `12,345`
-pub fn thousands(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+pub fn thousands(number: f64) -> HumanCount {
+    HumanCount(number.round() as u64)
+}
+
+/// Whole seconds; none for what is no time.
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.round()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -254,10 +251,23 @@ mod tests {
 
     #[test]
     fn numbers_for_people() {
-        assert_eq!(clock(59.6), "01:00");
-        assert_eq!(clock(3_723.0), "1:02:03");
-        assert_eq!(thousands(999.4), "999");
-        assert_eq!(thousands(1_234_567.0), "1,234,567");
+        assert_eq!(clock(59.6).to_string(), "00:01:00");
+        assert_eq!(clock(3_723.0).to_string(), "01:02:03");
+        assert_eq!(clock(-1.0).to_string(), "00:00:00");
+        assert_eq!(clock(f64::NAN).to_string(), "00:00:00");
+        assert_eq!(thousands(999.4).to_string(), "999");
+        assert_eq!(thousands(1_234_567.0).to_string(), "1,234,567");
+    }
+
+    /// "No limit", written as the largest number.
+    #[test]
+    fn a_budget_without_a_limit_does_not_overflow() {
+        let mut config = TrainConfig::default();
+        config.train.epochs = usize::MAX;
+        config.validation.every_epochs = usize::MAX;
+        let budget = Budget::new(&config, 100);
+        assert_eq!((budget.steps(), budget.steps_per_validation), (usize::MAX, usize::MAX));
+        assert!(budget.left(20, 10.0, 0.5, 4.0).is_finite());
     }
 
     /// 3 epochs of 100 updates; 20 are done; 0.5 s each, and 4 s a validation.

@@ -68,11 +68,11 @@ impl Layers {
     pub fn recipe(name: &str) -> Result<Self, TrainError> {
         let recipe = Recipe::find(name)?;
         let mut layers = Self { table: parse(recipe.toml, &format!("recipe `{name}`"))? };
-        layers.table.insert("recipe".into(), name.into());
+        layers.table.insert(FROM_RECIPE.into(), name.into());
         Ok(layers)
     }
 
-    /// Starts from a file; if it says `recipe = "…"`, it is laid over that recipe.
+    /// Starts from a file, laid over the recipe that its key `recipe` names, if it has one.
     ///
     /// # Errors
     ///
@@ -83,8 +83,8 @@ impl Layers {
         let place = format!("`{}`", path.display());
         // Keys are checked in the text itself, so that a message can name line and column.
         toml::from_str::<TrainConfig>(&text).map_err(|error| config_error(&place, &error))?;
-        let table = parse(&text, &place)?;
-        let mut layers = match table.get("recipe").and_then(toml::Value::as_str) {
+        let mut table = parse(&text, &place)?;
+        let mut layers = match table.remove("recipe").as_ref().and_then(toml::Value::as_str) {
             Some(name) => Self::recipe(name)?,
             None => Self::default(),
         };
@@ -106,11 +106,12 @@ impl Layers {
         Ok(Self { table })
     }
 
-    /// Lays one setting over: `train.epochs=3`. The value is TOML; a bare word is a string.
+    /// Lays one setting over: `train.epochs=3`. The value is TOML; a bare word is a string; an empty
+    /// one resets the key to its default, whatever the layers below say.
     ///
     /// # Errors
     ///
-    /// When there is no `=`.
+    /// When there is no `=`, or a key to reset is unknown.
     pub fn set(&mut self, setting: &str) -> Result<(), TrainError> {
         let Some((key, value)) = setting.split_once('=') else {
             return Err(TrainError::Config {
@@ -120,12 +121,35 @@ impl Layers {
             });
         };
         let value = value.trim();
+        if value.is_empty() {
+            return self.reset(key.trim());
+        }
         let value = format!("x = {value}")
             .parse::<toml::Table>()
             .ok()
             .and_then(|mut table| table.remove("x"))
             .unwrap_or_else(|| value.into());
         self.set_value(key.trim(), value);
+        Ok(())
+    }
+
+    /// Resets one key to its default.
+    fn reset(&mut self, key: &str) -> Result<(), TrainError> {
+        // No key takes such a value: the error tells whether there is the key.
+        let mut probe = self.clone();
+        probe.set_value(key, vec![toml::Value::Array(Vec::new())]);
+        if let Err(error) = probe.table.try_into::<TrainConfig>()
+            && error.message().starts_with("unknown field ")
+        {
+            return Err(config_error("configuration", &error));
+        }
+        let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
+        let sections = path.split('.').filter(|section| !section.is_empty());
+        let table = sections
+            .fold(Some(&mut self.table), |table, section| table?.get_mut(section)?.as_table_mut());
+        if let Some(table) = table {
+            table.remove(last);
+        }
         Ok(())
     }
 
@@ -154,6 +178,9 @@ impl Layers {
         if problems.is_empty() { Ok(config) } else { Err(TrainError::Problems { problems }) }
     }
 }
+
+/// The recipe that a configuration came from.
+const FROM_RECIPE: &str = "from_recipe";
 
 /// Puts the values of `above` over those of `below`, table by table. A table that chooses one of
 /// several forms (`batch = { tokens = 4096 }`) is replaced whole.
@@ -240,6 +267,31 @@ mod tests {
         fs::write(&path, "recipe = \"reverse\"\n[train]\nepochs = 7\n").unwrap();
         let config = Layers::file(&path).unwrap().finish().unwrap();
         assert_eq!((config.train.epochs, config.model.d_model), (7, 128));
+    }
+
+    /// `small` ends after 10 minutes: without the key in a saved configuration, or reset, it does not.
+    #[test]
+    fn a_saved_configuration_is_laid_over_nothing_and_a_key_can_be_reset() {
+        let mut layers = Layers::recipe("small").unwrap();
+        layers.set("data.train_tsv=pairs.tsv").unwrap();
+        let small = layers.clone().finish().unwrap();
+        assert_eq!(small.train.max_minutes, Some(10.0));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.toml");
+        let text = toml::to_string(&small).unwrap();
+        fs::write(&path, text.replace("max_minutes = 10.0\n", "")).unwrap();
+        let saved = Layers::file(&path).unwrap().finish().unwrap();
+        assert_eq!((saved.train.max_minutes, saved.recipe.as_deref()), (None, Some("small")));
+        assert_eq!(saved.model, small.model);
+
+        layers.set("train.max_minutes=").unwrap();
+        layers.set("model.dropout.residual = ").unwrap();
+        let reset = layers.clone().finish().unwrap();
+        assert_eq!(reset.train.max_minutes, None);
+        assert_eq!(reset.train.warmup_steps, small.train.warmup_steps);
+        let error = layers.set("train.max_minute=").unwrap_err();
+        assert_eq!(error.hint().as_deref(), Some("did you mean `max_minutes`?"));
+        assert!(layers.set("trian.max_minutes=").is_err());
     }
 
     #[test]

@@ -204,7 +204,7 @@ fn validations(records: &[Record]) -> String {
         let cells = [
             step.to_string(),
             epoch.to_string(),
-            clock(*seconds),
+            clock(*seconds).to_string(),
             format!("{:.4}", found.loss),
             format!("{perplexity:.3}"),
             format!("{:.2} %", 100.0 * found.accuracy),
@@ -293,6 +293,6 @@ mod tests {
             assert!(!page.contains(text), "{text}");
         }
         assert!(page.contains("a &amp; b") && page.contains("&lt;script&gt;"));
-        assert!(page.contains("3 updates, epoch 1, 01:01. Best model: update 3"));
+        assert!(page.contains("3 updates, epoch 1, 00:01:01. Best model: update 3"));
     }
 }

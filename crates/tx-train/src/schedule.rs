@@ -14,9 +14,9 @@ pub enum Schedule {
     Noam,
     /// `peak · √(warmup / step)`: the same curve, given by its peak.
     InverseSqrt,
-    /// Falls in a straight line to zero at the last update.
+    /// Falls in a straight line, to zero one update after the last.
     Linear,
-    /// Falls along half a cosine to zero at the last update (Loshchilov and Hutter 2017).
+    /// Falls along half a cosine, to zero one update after the last (Loshchilov and Hutter 2017).
     Cosine,
     /// Stays until so many validations found no better model, then is multiplied by a factor, and
     /// so on.
@@ -60,8 +60,10 @@ impl LearningRate {
         if step < warmup {
             return self.peak * step / warmup;
         }
-        // Share of the way from the peak to the end.
-        let way = ((step - warmup) / (self.total_steps as f64 - warmup).max(1.0)).min(1.0);
+        // Fraction of the decay that is over. It ends after the last update: one with a rate of 0 would
+        // change nothing.
+        let end = self.total_steps as f64 + 1.0;
+        let way = ((step - warmup) / (end - warmup).max(1.0)).min(1.0);
         self.peak
             * match self.schedule {
                 Schedule::Constant | Schedule::Noam => 1.0,
@@ -104,14 +106,14 @@ mod tests {
             schedule,
             peak: 2.0,
             warmup_steps: 100,
-            total_steps: 1_100,
+            total_steps: 1_099,
             d_model: 16,
             step: 0,
             reduction: 1.0,
         }
     }
 
-    /// Peak 2, warm-up 100, 1,100 updates, d_model 16:
+    /// Peak 2, warm-up 100, 1,099 updates, d_model 16:
     ///
     /// ```text
     /// update        50     100    400         600   1,100
@@ -139,6 +141,16 @@ mod tests {
         let cos = (0.3 * std::f64::consts::PI).cos();
         check(Schedule::Cosine, [1.0, 2.0, 1.0 + cos, 1.0, 0.0]);
         check(Schedule::Noam, [0.025, 0.05, 0.025, 0.5 / sqrt(600.0), 0.5 / sqrt(1_100.0)]);
+    }
+
+    /// A run of a single update is its last one, too.
+    #[test]
+    fn every_update_has_a_rate() {
+        for schedule in [Schedule::Linear, Schedule::Cosine] {
+            assert!(rate(schedule).at(1_099) > 0.0, "{schedule:?}");
+            let one = LearningRate { warmup_steps: 0, total_steps: 1, ..rate(schedule) };
+            assert!(one.at(1) > 0.9, "{schedule:?}: {}", one.at(1));
+        }
     }
 
     #[test]

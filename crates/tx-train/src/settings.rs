@@ -53,7 +53,7 @@ mod tests {
             [
                 "`train.batch.tokens` = not given, was 4096",
                 "`train.epochs` = 20, was 10",
-                "`recipe` = \"toy\", was not given",
+                "`from_recipe` = \"toy\", was not given",
                 "`train.batch.sentences` = 8, was not given",
             ]
         );

@@ -1,6 +1,6 @@
 //! What a corpus looks like before it is trained on: sizes, lengths, vocabulary, overlap.
 
-use std::fmt;
+use std::{fmt, sync::atomic::AtomicBool};
 
 use serde::Serialize;
 use tx_data::{
@@ -107,7 +107,8 @@ impl Statistics {
     ///
     /// When the data cannot be read or tokenized.
     pub fn of(config: &TrainConfig) -> Result<Self, TrainError> {
-        let Corpus { parts, cleaning, overlap_left_out, .. } = corpus::load(config)?;
+        let Corpus { parts, cleaning, overlap_left_out, .. } =
+            corpus::load(config, &AtomicBool::new(false))?;
         let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
         let mut finder = OverlapFinder::new(&parts.validation);
         for pair in &parts.train {

@@ -1,17 +1,17 @@
 //! One update: loss, gradients, clipping.
 
-use std::{panic::resume_unwind, thread};
+use std::iter::once;
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
     optim::{GradientsAccumulator, GradientsParams},
-    tensor::{Device, ExecutionError, Tensor},
+    tensor::{Device, ExecutionError, Tensor, TensorData, Transaction},
     train::{InferenceStep, ItemLazy, TrainOutput, TrainStep},
 };
 use tx_data::Seq2SeqBatch;
 use tx_model::{Transformer, TransformerInput, kernels::sum_of_squares};
 
-use crate::loss::smoothed_cross_entropy;
+use crate::loss::{BatchLoss, smoothed_cross_entropy};
 
 /// A Transformer with what Burn's Learner must know to train it.
 #[derive(Module, Debug)]
@@ -69,92 +69,159 @@ impl Seq2Seq {
         Self { model, label_smoothing, clip_norm }
     }
 
-    /// The gradient of the loss per target token of all `batches` together: that of one batch of
-    /// all their pairs, to rounding.
+    /// Gradients of the loss per target token of all `batches` together, clipped: those of one batch
+    /// of all their pairs, to rounding.
     ///
-    /// They are shared out among `devices`, of which the first is the model's own, and come one
-    /// after the other on each, in the memory of the largest. No devices are the model's own.
-    pub fn gradients(
+    /// The batches are assigned to `devices` in turn, of which the first is the model's own. An
+    /// empty list means the model's own device alone. One device computes its batches one after
+    /// the other, in the memory of the largest. This thread drives all devices, so random numbers
+    /// do not depend on scheduling, and a thread pool of one thread cannot deadlock; GPUs queue
+    /// their work and compute at the same time.
+    ///
+    /// Losses, counts and the gradient norm are read back together at the end: the only
+    /// synchronization of an update. It comes before the optimizer's part because a result that is
+    /// not finite must not change the weights; a GPU then works on the optimizer's part while the
+    /// caller reports the results.
+    pub fn gradients(&self, batches: Vec<Seq2SeqBatch>, devices: &[Device]) -> UpdateGradients {
+        let QueuedGradients { mut gradients, losses, squares, tokens } =
+            self.queue_gradients(batches, devices);
+        let (found, squares) = read(losses, squares);
+        let norm = squares.sqrt();
+        self.clip(&mut gradients, norm);
+        let output = StepOutput { loss_sum: found.loss_sum, correct: found.correct, ..tokens };
+        UpdateGradients { gradients, output, norm }
+    }
+
+    /// What [`gradients`](Self::gradients) computes, before any of it is read back. With one device,
+    /// nothing here waits for it if it queues its work; with several, copies between them do.
+    pub fn queue_gradients(
         &self,
         batches: Vec<Seq2SeqBatch>,
         devices: &[Device],
-    ) -> TrainOutput<StepOutput> {
-        let tokens: usize = batches.iter().map(|batch| batch.target_tokens).sum();
-        let mut shares = vec![Vec::new(); devices.len().max(1)];
-        for (index, batch) in batches.into_iter().enumerate() {
-            let share = index % shares.len();
-            shares[share].push(batch);
+    ) -> QueuedGradients {
+        let mut counts = StepOutput::default();
+        for batch in &batches {
+            counts.target_tokens += batch.target_tokens;
+            counts.source_tokens += batch.source_tokens;
         }
-        let own = shares.remove(0);
-        thread::scope(|scope| {
-            let others: Vec<_> = shares
-                .into_iter()
-                .zip(devices.iter().skip(1))
-                .map(|(share, device)| {
-                    scope.spawn(move || {
-                        let share = share.into_iter().map(|batch| batch.to_device(device));
-                        self.clone().fork(device).gradients_here(share, tokens)
-                    })
-                })
-                .collect();
-            let TrainOutput { grads, mut item } = self.gradients_here(own.into_iter(), tokens);
-            let mut sum = GradientsAccumulator::new();
-            sum.accumulate(self, grads);
-            for other in others {
-                let output = other.join().unwrap_or_else(|panic| resume_unwind(panic));
-                sum.accumulate(self, output.grads.to_device(&devices[0], self));
-                item.add(&output.item);
-            }
-            TrainOutput { grads: sum.grads(), item }
-        })
-    }
+        let tokens = counts.target_tokens.max(1);
+        let others = devices.iter().skip(1).take(batches.len().saturating_sub(1));
+        let mut shares: Vec<Share> = once(Share::new(self.clone()))
+            .chain(others.map(|device| Share::new(self.clone().fork(device))))
+            .collect();
+        // A copy to another device waits for the work queued before it: all copies there come before
+        // that work, and all copies back after it.
+        let count = shares.len();
+        let batches: Vec<_> = (batches.into_iter().enumerate())
+            .map(|(index, batch)| match index % count {
+                0 => (0, batch),
+                share => (share, batch.to_device(&devices[share])),
+            })
+            .collect();
+        let mut losses = Vec::with_capacity(batches.len());
+        for (index, batch) in batches {
+            let Share { model, gradients } = &mut shares[index];
+            let loss = model.loss(batch, self.label_smoothing);
+            let backward = (loss.sum.clone() / tokens as f64).backward();
+            gradients.accumulate(model, GradientsParams::from_grads(backward, model));
+            losses.push((index, loss.without_autodiff()));
+        }
 
-    /// Of the loss of `batches`, divided by `tokens`.
-    fn gradients_here(
-        &self,
-        batches: impl Iterator<Item = Seq2SeqBatch>,
-        tokens: usize,
-    ) -> TrainOutput<StepOutput> {
         let mut sum = GradientsAccumulator::new();
-        let mut item = StepOutput::default();
-        for batch in batches {
-            let (loss, output) = self.loss(batch, self.label_smoothing);
-            let gradients = (loss / tokens.max(1) as f64).backward();
-            sum.accumulate(self, GradientsParams::from_grads(gradients, self));
-            item.add(&output);
+        for (index, mut share) in shares.into_iter().enumerate() {
+            let part = share.gradients.grads();
+            sum.accumulate(self, if index == 0 { part } else { part.to_device(&devices[0], self) });
         }
-        TrainOutput { grads: sum.grads(), item }
+        let losses = (losses.into_iter())
+            .map(|(index, loss)| if index == 0 { loss } else { loss.to_device(&devices[0]) })
+            .collect();
+        let gradients = sum.grads();
+        let squares = self.sum_of_squares(&gradients);
+        QueuedGradients { gradients, losses, squares, tokens: counts }
     }
 
-    /// The length of the gradient, over all weights together. A longer one than `clip_norm` is
-    /// scaled down to that; Burn's own clipping goes weight by weight.
-    pub fn clip(&self, gradients: &mut GradientsParams) -> f64 {
+    /// The sum of squares over the gradients of all weights: `[1]`; none without gradients.
+    fn sum_of_squares(&self, gradients: &GradientsParams) -> Option<Tensor<1>> {
         let mut squares = Squares { gradients, sum: None };
         self.visit(&mut squares);
-        let norm = squares.sum.map_or(0.0, |sum| sum.into_scalar::<f64>().sqrt());
+        squares.sum
+    }
+
+    /// Scales gradients with a norm above `clip_norm` down to that norm, which is taken over all
+    /// weights together; Burn's own clipping goes weight by weight.
+    fn clip(&self, gradients: &mut GradientsParams, norm: f64) {
         if self.clip_norm > 0.0 && norm > self.clip_norm && norm.is_finite() {
             self.visit(&mut Scale { gradients, factor: self.clip_norm / norm });
         }
-        norm
     }
 
-    /// The summed loss `[1]` and what to report of it.
-    fn loss(&self, batch: Seq2SeqBatch, smoothing: f64) -> (Tensor<1>, StepOutput) {
+    /// The summed loss and the number of correct tokens, both still on the device.
+    fn loss(&self, batch: Seq2SeqBatch, smoothing: f64) -> BatchLoss {
         let logits = self.model.forward(TransformerInput {
             source: batch.source,
             source_blocked: batch.source_blocked,
             target: batch.target_in,
             target_blocked: batch.target_blocked,
         });
-        let loss = smoothed_cross_entropy(logits, batch.target_out, smoothing);
-        let output = StepOutput {
-            loss_sum: loss.sum.clone().into_scalar::<f64>(),
-            correct: loss.correct.into_scalar::<i64>() as usize,
-            target_tokens: batch.target_tokens,
-            source_tokens: batch.source_tokens,
-        };
-        (loss.sum, output)
+        smoothed_cross_entropy(logits, batch.target_out, smoothing)
     }
+}
+
+/// What the batches of an update give.
+#[derive(Debug)]
+pub struct UpdateGradients {
+    /// Gradients of the loss per target token, clipped.
+    pub gradients: GradientsParams,
+    /// Loss and counts of all batches.
+    pub output: StepOutput,
+    /// Norm of the gradient over all weights together, before clipping.
+    pub norm: f64,
+}
+
+/// What the batches of an update give, while the device may still be computing it.
+#[derive(Debug)]
+pub struct QueuedGradients {
+    /// Gradients of the loss per target token, not clipped.
+    pub gradients: GradientsParams,
+    losses: Vec<BatchLoss>,
+    /// Of the gradients, over all weights: `[1]`; none without gradients.
+    squares: Option<Tensor<1>>,
+    /// The numbers of tokens alone.
+    tokens: StepOutput,
+}
+
+/// The part of an update that one device computes.
+struct Share {
+    model: Seq2Seq,
+    gradients: GradientsAccumulator<Seq2Seq>,
+}
+
+impl Share {
+    fn new(model: Seq2Seq) -> Self {
+        Self { model, gradients: GradientsAccumulator::new() }
+    }
+}
+
+/// Reads losses, counts and the sum of squares (0 if there is none) with one synchronization. All
+/// of them are plain tensors of one device.
+fn read(losses: Vec<BatchLoss>, squares: Option<Tensor<1>>) -> (StepOutput, f64) {
+    let mut transaction = Transaction::default();
+    let count = losses.len();
+    for BatchLoss { sum, correct } in losses {
+        transaction = transaction.register(sum).register(correct);
+    }
+    if let Some(squares) = squares {
+        transaction = transaction.register(squares);
+    }
+    let data = transaction.execute();
+    let (losses, squares) = data.split_at(2 * count);
+    let number = |data: &TensorData| data.iter::<f64>().next().unwrap_or_default();
+    let output = StepOutput {
+        loss_sum: losses.iter().step_by(2).map(number).sum(),
+        correct: losses.iter().skip(1).step_by(2).map(|data| number(data) as usize).sum(),
+        ..StepOutput::default()
+    };
+    (output, squares.first().map_or(0.0, number))
 }
 
 impl TrainStep for Seq2Seq {
@@ -162,7 +229,8 @@ impl TrainStep for Seq2Seq {
     type Output = StepOutput;
 
     fn step(&self, batch: Seq2SeqBatch) -> TrainOutput<StepOutput> {
-        self.gradients(vec![batch], &[])
+        let UpdateGradients { gradients, output, .. } = self.gradients(vec![batch], &[]);
+        TrainOutput { grads: gradients, item: output }
     }
 }
 
@@ -173,7 +241,9 @@ impl InferenceStep for Seq2Seq {
     /// Without smoothing: the loss is then the negative log-likelihood, and its exponential per
     /// token the perplexity.
     fn step(&self, batch: Seq2SeqBatch) -> StepOutput {
-        self.loss(batch, 0.0).1
+        let Seq2SeqBatch { target_tokens, source_tokens, .. } = batch;
+        let (found, _) = read(vec![self.loss(batch, 0.0).without_autodiff()], None);
+        StepOutput { target_tokens, source_tokens, ..found }
     }
 }
 
@@ -272,7 +342,9 @@ mod tests {
             let root = (model.num_params() as f64).sqrt();
             let mut gradients = GradientsParams::new();
             model.visit(&mut Fill { gradients: &mut gradients, value: -0.5 });
-            let norm = model.clip(&mut gradients);
+            let (_, squares) = read(Vec::new(), model.sum_of_squares(&gradients));
+            let norm = squares.sqrt();
+            model.clip(&mut gradients, norm);
             assert!((norm - 0.5 * root).abs() < 1e-4 * root, "{norm}");
             let mut expected = GradientsParams::new();
             let value = if clipped { -1.0 / root } else { -0.5 };
@@ -305,9 +377,9 @@ mod tests {
             let devices = vec![device.clone(); devices];
             let parts = vec![batch(&pairs[..1]), batch(&pairs[1..3]), batch(&pairs[3..])];
             let parts = model.gradients(parts, &devices);
-            assert_eq!(parts.item.target_tokens, whole.item.target_tokens);
-            assert!((parts.item.loss() - whole.item.loss()).abs() < 1e-6);
-            let mut same = Same { one: &whole.grads, other: &parts.grads, compared: 0 };
+            assert_eq!(parts.output.target_tokens, whole.output.target_tokens);
+            assert!((parts.output.loss() - whole.output.loss()).abs() < 1e-6);
+            let mut same = Same { one: &whole.gradients, other: &parts.gradients, compared: 0 };
             model.visit(&mut same);
             assert!(same.compared > 30, "{}", same.compared);
         }

@@ -19,7 +19,7 @@ use burn::{
         ValidLoader,
     },
 };
-use tx_data::Seq2SeqBatch;
+use tx_data::{Seq2SeqBatch, Tokenizers};
 use tx_infer::Bundle;
 use tx_model::kernels::mix;
 
@@ -32,9 +32,12 @@ use crate::{
     progress::{Budget, Progress, Show},
     report,
     schedule::{LearningRate, Schedule},
-    step::{Seq2Seq, StepOutput},
+    step::{Seq2Seq, StepOutput, UpdateGradients},
     validate::{Validation, Validator},
 };
+
+/// Batches skipped in a row, for a loss or gradient that is not finite, that end a run.
+pub(crate) const MOST_SKIPPED: usize = 20;
 
 /// Epochs of updates, validations and checkpoints, on one device or several.
 ///
@@ -48,10 +51,11 @@ pub(crate) struct TrainingLoop {
     pub budget: Budget,
     pub validator: Validator,
     /// What the best model is saved with.
-    pub bundle: Bundle,
+    pub tokenizers: Tokenizers,
+    pub provenance: toml::Table,
     pub schedule: LearningRate,
-    /// Of the weights; none if the run keeps none.
-    pub average: Option<MovingAverage>,
+    /// Of the weights; none if the run keeps none. The loop takes it.
+    pub average: Mutex<Option<MovingAverage>>,
     pub show: Show,
     /// Set when somebody wants the run to stop.
     pub stop: Arc<AtomicBool>,
@@ -85,10 +89,11 @@ impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
         };
         let mut running = Running {
             setup: self,
-            average: self.average.clone(),
+            average: lock(&self.average).take(),
             before: state.seconds,
             worked: 0.0,
             waited: 0.0,
+            skipped: 0,
             saved: state.clone(),
             state,
             start: Instant::now(),
@@ -96,7 +101,8 @@ impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
             metrics,
             components,
         };
-        if let Err(error) = running.epochs(&mut learner, &train) {
+        let ended = running.epochs(&mut learner, &train);
+        if let Err(error) = ended.and(running.metrics.flush()) {
             *lock(&self.error) = Some(error);
         }
         if running.worked > 0.0 {
@@ -119,6 +125,8 @@ struct Running<'a> {
     /// Seconds of the updates since this start, and those of them spent waiting for batches.
     worked: f64,
     waited: f64,
+    /// Batches skipped since the last update.
+    skipped: usize,
     /// Where the run stood at the last checkpoint.
     saved: RunState,
     progress: Progress,
@@ -137,8 +145,11 @@ impl Running<'_> {
         if self.state.epoch > 0 {
             self.event(LearnerEvent::EndEpoch(self.state.epoch));
         }
-        // The run may have been stopped between an update and its validation.
-        if config.validation.every_steps.is_some_and(|every| self.is_due(every)) {
+        // The run may have been interrupted between an update and its validation, the last one too; and
+        // the best model may have been forgotten.
+        let is_due = config.validation.every_steps.is_some_and(|every| self.is_due(every));
+        let is_missing = self.state.step > 0 && self.state.validated != Some(self.state.step);
+        if is_due || is_missing && self.is_over() {
             self.validate(learner)?;
         }
         while !self.is_over() {
@@ -154,13 +165,13 @@ impl Running<'_> {
             {
                 self.validate(learner)?;
             }
-            if !whole {
+            if !whole || self.is_stopped() {
                 break;
             }
             (self.state.epoch, self.state.batch) = (epoch, 0);
             self.event(LearnerEvent::EndEpoch(epoch));
             let due = matches!(config.checkpoint.every, Interval::Epochs(every) if epoch.is_multiple_of(every));
-            if due && !self.is_stopped() {
+            if due {
                 self.save(learner)?;
             }
         }
@@ -215,10 +226,10 @@ impl Running<'_> {
             }
 
             let model = learner.model();
-            let mut output = model.gradients(group, &self.setup.devices);
-            let norm = model.clip(&mut output.grads);
+            let UpdateGradients { gradients, output, norm } =
+                model.gradients(group, &self.setup.devices);
             drop(model);
-            let not_finite = [("loss", output.item.loss_sum), ("gradient norm", norm)]
+            let not_finite = [("loss", output.loss_sum), ("gradient norm", norm)]
                 .into_iter()
                 .find(|(_, value)| !value.is_finite());
             if let Some((what, value)) = not_finite {
@@ -226,13 +237,14 @@ impl Running<'_> {
                 let error = TrainError::NotFinite { what, step, epoch, batch, value };
                 match self.setup.config.train.on_nonfinite {
                     OnNonFinite::Stop => return Err(error),
-                    OnNonFinite::Skip => self.progress.say(&format!("warning: {error}")),
+                    OnNonFinite::Skip => self.skip(error)?,
                 }
                 self.state.batch += count;
                 continue;
             }
+            self.skipped = 0;
             learner.lr_step();
-            learner.optimizer_step(output.grads);
+            learner.optimizer_step(gradients);
             if let Some(average) = &mut self.average {
                 average.update(&learner.model().valid(), step);
             }
@@ -241,15 +253,15 @@ impl Running<'_> {
             self.state.batch += count;
             let took = began.elapsed().as_secs_f64();
             let seconds = self.seconds();
-            self.progress.step(output.item, step, seconds, took);
+            self.progress.step(output, step, seconds, took);
             let learning_rate = self.learning_rate().at(step);
             self.waited += waited;
             self.worked += took;
             let update =
                 Update { step, epoch, seconds, took, waited, learning_rate, gradient_norm: norm };
-            self.metrics.update(&output.item, update)?;
+            self.metrics.update(&output, update)?;
             self.event(LearnerEvent::ProcessedItem(TrainingItem::new(
-                output.item,
+                output,
                 batches.progress(),
                 Some(step),
                 Some(learner.lr_current()),
@@ -277,6 +289,17 @@ impl Running<'_> {
         failure(&interrupter).map_or(Ok(whole), Err)
     }
 
+    /// Leaves a batch out, with a warning; an error if it is one too many in a row.
+    fn skip(&mut self, error: TrainError) -> Result<(), TrainError> {
+        self.skipped += 1;
+        self.metrics.skip();
+        if self.skipped == MOST_SKIPPED {
+            return Err(TrainError::TooManySkipped { count: self.skipped, last: Box::new(error) });
+        }
+        self.progress.say(&format!("warning: {error}"));
+        Ok(())
+    }
+
     /// Whether the model is to be checked after this update, as after every so many.
     fn is_due(&self, every: usize) -> bool {
         let RunState { step, validated, .. } = self.state;
@@ -285,6 +308,8 @@ impl Running<'_> {
 
     /// Saves a checkpoint.
     fn save(&mut self, learner: &Learner<Seq2Seq>) -> Result<(), TrainError> {
+        // A resumed run notes the updates after the checkpoint only.
+        self.metrics.flush()?;
         self.state.seconds = self.seconds();
         let keep = self.setup.config.checkpoint.keep_last;
         let events = self.components.event_store.clone();
@@ -294,16 +319,27 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Checks the model, and saves it if it is the best so far; reduces the learning rate where
-    /// that is due.
+    /// Validates the model, and saves it if it is the best so far; reduces the learning rate where
+    /// that is due. An interruption on the way leaves everything as it was.
     fn validate(&mut self, learner: &mut Learner<Seq2Seq>) -> Result<(), TrainError> {
-        let epoch = self.state.epoch + 1;
+        // Between two epochs, the model is that of the one before.
+        let RunState { epoch, batch, .. } = self.state;
+        let epoch = if batch == 0 && epoch > 0 { epoch } else { epoch + 1 };
         let model = match &self.average {
             Some(average) => average.model().clone(),
             None => learner.model().valid(),
         };
-        let mut bundle = Bundle { model: model.model.clone(), ..self.setup.bundle.clone() };
-        let (found, total) = self.setup.validator.run(&model, bundle.clone())?;
+        let mut bundle = Bundle {
+            model: model.model.clone(),
+            config: self.setup.config.model.clone(),
+            tokenizers: self.setup.tokenizers.clone(),
+            provenance: self.setup.provenance.clone(),
+        };
+        let (found, total) =
+            match self.setup.validator.run(&model, bundle.clone(), &self.setup.stop) {
+                Err(TrainError::Interrupted) => return Ok(()),
+                validated => validated?,
+            };
 
         let rank = found.rank(self.setup.config.validation.best_by);
         let is_best = self.state.best.is_none_or(|best| rank > best.rank);
@@ -328,7 +364,7 @@ impl Running<'_> {
         self.state.validated = Some(self.state.step);
         self.reduce_learning_rate(learner);
         let (step, seconds) = (self.state.step, self.seconds());
-        self.progress.validated(step, seconds, &found, is_best);
+        self.progress.validated((epoch, step, seconds), &found, is_best);
         let perplexity = found.perplexity();
         let record = Record::Validation {
             step,

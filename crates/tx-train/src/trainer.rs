@@ -16,8 +16,11 @@ use burn::{
     tensor::Device,
     train::{Learner, SupervisedTraining, TrainingStrategy},
 };
-use tx_data::{BpeDropout, CleaningReport, PairLoader};
-use tx_infer::{Bundle, bundle::saved_tokenizers, file::write_whole};
+use tx_data::{BpeDropout, CleaningReport, PairLoader, Tokenizers};
+use tx_infer::{
+    bundle::{WEIGHTS, save_tokenizers, saved_tokenizers},
+    file::write_whole,
+};
 use tx_model::Transformer;
 
 use crate::{
@@ -33,6 +36,7 @@ use crate::{
     progress::{Budget, Show, print},
     recipe::Layers,
     report,
+    run_lock::RunLock,
     schedule::LearningRate,
     settings::differences,
     silent::Silent,
@@ -66,6 +70,8 @@ pub struct Trainer {
     resume: Option<RunState>,
     take: Option<Take>,
     stop: Arc<AtomicBool>,
+    /// Of a resumed run, from before its checkpoint was read.
+    lock: Option<RunLock>,
 }
 
 /// What a run goes on from.
@@ -97,12 +103,14 @@ pub struct Outcome {
     pub validation: Option<Validation>,
     /// A few validation sources, to try the bundle on.
     pub examples: Vec<String>,
-    /// Whether the run was stopped before its time.
+    /// Whether the run was interrupted.
     pub stopped: bool,
+    /// The update of the last checkpoint, to resume from; none if there is none yet.
+    pub checkpoint: Option<usize>,
 }
 
 impl Trainer {
-    /// A new run in the folder `run`, which must not hold one.
+    /// A new run in the folder `run`, which must hold neither a checkpoint nor a bundle.
     pub fn new(config: TrainConfig, run: impl Into<PathBuf>, device: Device) -> Self {
         Self {
             config,
@@ -113,7 +121,13 @@ impl Trainer {
             resume: None,
             take: None,
             stop: Arc::default(),
+            lock: None,
         }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &TrainConfig {
+        &self.config
     }
 
     /// Goes on with the run in `run` from one of its checkpoints; `change` may lay settings over
@@ -122,8 +136,8 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// When there is no run, its configuration cannot be read or has changed, or the checkpoint is
-    /// damaged.
+    /// When there is no run, another process writes to its folder, its configuration cannot be read or
+    /// has changed, or the checkpoint is damaged.
     pub fn resume(
         run: impl Into<PathBuf>,
         from: ResumeFrom,
@@ -137,6 +151,7 @@ impl Trainer {
             let reason = format!("it has no `{CONFIG}`");
             return Err(TrainError::NothingToResume { path: run, reason });
         }
+        let lock = Some(RunLock::take(&run)?);
         let state = resumed(&run, from)?;
         let mut layers = match take {
             Some(Take::Old) => Layers::config(&state.config)?,
@@ -150,7 +165,7 @@ impl Trainer {
             }
         }
         change(&mut layers)?;
-        Ok(Self { resume: Some(state), take, ..Self::new(layers.finish()?, run, device) })
+        Ok(Self { resume: Some(state), take, lock, ..Self::new(layers.finish()?, run, device) })
     }
 
     /// Shares the batches of an update, `train.accumulate` of them, with `others` too. Their number
@@ -159,7 +174,8 @@ impl Trainer {
         Self { others, ..self }
     }
 
-    /// Ends the run after the update under way once `stop` is set, with a checkpoint to go on from.
+    /// Ends the run once `stop` is set: while data is prepared, as soon as that can be left; then after
+    /// the update or the validation batch under way, with a checkpoint to resume from.
     pub fn stop_when(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop, ..self }
     }
@@ -173,8 +189,8 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// When the data cannot be used, a file cannot be written, or the loss is not finite. The best
-    /// model and the last checkpoint stay.
+    /// When another process writes to the run folder, the data cannot be used, a file cannot be
+    /// written, or the loss is not finite. The best model and the last checkpoint stay.
     pub fn run(self) -> Result<Outcome, TrainError> {
         // In a thread of the pool that the kernels share their work with: handing work over from
         // any other thread costs two switches of threads each time, and there are hundreds a step.
@@ -182,7 +198,7 @@ impl Trainer {
     }
 
     fn run_here(self) -> Result<Outcome, TrainError> {
-        let Self { config, run, device, others, show, resume, take, stop } = self;
+        let Self { config, run, device, others, show, resume, take, stop, lock: locked } = self;
         if show == Show::Dashboard && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
             return Err(TrainError::NoTerminal);
         }
@@ -204,27 +220,35 @@ impl Trainer {
             }
         };
         let resumes = resume.is_some();
-        if !resumes && run.join(CONFIG).exists() {
-            return Err(TrainError::RunExists { path: run });
-        }
+        // Held until the run ends.
+        let _lock = match locked {
+            Some(lock) => lock,
+            None => lock_new(&run)?,
+        };
         let mut state = resume.unwrap_or_default();
-        // Changed data would give other tokenizers, and ids that the weights do not know.
-        let known = if resumes { saved_tokenizers(&run)? } else { None };
+        let known = if resumes { Some(known_tokenizers(&run)?) } else { None };
+        let data = match RunData::new(&config, known, &stop, &say) {
+            Err(TrainError::Interrupted) => {
+                let checkpoint = Checkpoints::of(&run).steps()?.pop();
+                let (validation, examples) = (None, Vec::new());
+                return Ok(Outcome { run, state, validation, examples, stopped: true, checkpoint });
+            }
+            data => data?,
+        };
+        let changed = resumes && take_over(&mut state, &config, &data, take, &say)?;
         let RunData {
             training_pairs,
             validation: valid_pairs,
-            fingerprint: data,
+            fingerprints,
             cleaning,
             tokenizers,
             vocab,
             train,
             valid,
-        } = RunData::new(&config, known, &say)?;
-        if resumes && state.data != data && take != Some(Take::New) {
-            return Err(TrainError::DataChanged { found: data, expected: state.data });
-        }
-        let changed = resumes && (state.data != data || state.config != config);
-        (state.data, state.config) = (data, config.clone());
+            ..
+        } = data;
+        (state.data, state.validation_data) = (fingerprints.training, fingerprints.validation);
+        state.config = config.clone();
 
         let plain = device.clone().inner();
         let autodiff = plain.clone().autodiff();
@@ -254,23 +278,13 @@ impl Trainer {
         let memory = Memory::estimate(
             &config.model,
             seq2seq.num_params(),
-            vocab.target,
+            config.model.padded(vocab).target,
             largest,
             config.train.ema_decay > 0.0,
         );
         say(&format!("memory: {memory}"));
-        let bundle = Bundle {
-            model: seq2seq.valid().model,
-            config: config.model.clone(),
-            tokenizers,
-            provenance: provenance(
-                &config,
-                &state,
-                training_pairs,
-                valid_pairs.len(),
-                cleaning.as_ref(),
-            ),
-        };
+        let provenance =
+            provenance(&config, &state, training_pairs, valid_pairs.len(), cleaning.as_ref());
         let mut learner =
             Learner::new(seq2seq, Adam::new(&config.train).into(), schedule(&config, budget));
         let mut averaged = learner.model().valid();
@@ -291,6 +305,10 @@ impl Trainer {
             };
             say(&format!("resuming after epoch {}{within} (update {})", state.epoch, state.step));
         }
+        if !resumes {
+            // Before any checkpoint: without them its weights would be useless.
+            save_tokenizers(&run, &tokenizers)?;
+        }
         write_config(&config, &run)?;
         let decay = config.train.ema_decay;
         let average = (decay > 0.0).then(|| MovingAverage::new(decay, averaged));
@@ -304,7 +322,7 @@ impl Trainer {
                 valid.clone(),
                 &valid_pairs,
                 &config.validation,
-                config.tokenizer.lowercase,
+                config.tokenizer.lowercase == tx_data::Lowercase::Both,
                 &plain,
             )
             .with_batch_tokens(largest[0]),
@@ -313,9 +331,10 @@ impl Trainer {
                 .chain(others.into_iter().map(|device| device.inner().autodiff()))
                 .collect(),
             budget,
-            bundle,
+            tokenizers,
+            provenance,
             schedule: schedule(&config, budget),
-            average,
+            average: Mutex::new(average),
             show,
             held: held.clone(),
             stop: stop.clone(),
@@ -346,8 +365,87 @@ impl Trainer {
         let examples = valid_pairs.into_iter().take(3).map(|pair| pair.source).collect();
         let (state, validation) = (lock(&state).clone(), lock(&validation).clone());
         let stopped = stop.load(Ordering::Relaxed);
-        Ok(Outcome { run, state, validation, examples, stopped })
+        let checkpoint = Checkpoints::of(&run).steps()?.pop();
+        Ok(Outcome { run, state, validation, examples, stopped, checkpoint })
     }
+}
+
+/// Locks the folder of a new run, which is made if need be. A run that has left neither a checkpoint
+/// nor a bundle there may be started over.
+fn lock_new(run: &Path) -> Result<RunLock, TrainError> {
+    fs::create_dir_all(run).map_err(|source| TrainError::Write { path: run.into(), source })?;
+    let lock = RunLock::take(run)?;
+    let resumable = !Checkpoints::of(run).steps()?.is_empty();
+    if resumable || run.join(WEIGHTS).exists() {
+        return Err(TrainError::RunExists { path: run.into(), resumable });
+    }
+    Ok(lock)
+}
+
+/// The tokenizers of a run to resume. Training them anew could give other ids than the weights were
+/// trained with.
+fn known_tokenizers(run: &Path) -> Result<Tokenizers, TrainError> {
+    saved_tokenizers(run)?.ok_or_else(|| TrainError::NothingToResume {
+        path: run.into(),
+        reason: "its tokenizers (`source.tokenizer.json`, `target.tokenizer.json`) are missing"
+            .into(),
+    })
+}
+
+/// Fits the state of a checkpoint to the configuration and data that the run resumes with; says whether
+/// they have changed.
+///
+/// # Errors
+///
+/// When the data has changed and may not.
+fn take_over(
+    state: &mut RunState,
+    config: &TrainConfig,
+    data: &RunData,
+    take: Option<Take>,
+    say: &dyn Fn(&str),
+) -> Result<bool, TrainError> {
+    let now = &data.fingerprints;
+    // Older checkpoints have one fingerprint of both parts.
+    let is_older = state.validation_data.is_empty();
+    let training = if is_older { &now.together } else { &now.training };
+    let same_training = state.data == *training;
+    let same_validation =
+        if is_older { same_training } else { state.validation_data == now.validation };
+    for (part, same, found, expected) in [
+        ("training", same_training, training, &state.data),
+        ("validation", same_validation, &now.validation, &state.validation_data),
+    ] {
+        if !same && take != Some(Take::New) {
+            let (found, expected) = (found.clone(), expected.clone());
+            return Err(TrainError::DataChanged { part, found, expected });
+        }
+    }
+    let before = &state.config;
+    let same_batches = same_training
+        && before.train.batch == config.train.batch
+        && before.train.grouping == config.train.grouping
+        && before.train.seed == config.train.seed
+        && before.max_len() == config.max_len()
+        && before.data.long == config.data.long;
+    let comparable = same_validation
+        && before.validation.is_comparable(&config.validation, data.validation_pairs);
+    let changed = !same_training || !same_validation || before != config;
+    if !same_batches && state.batch > 0 {
+        say(&format!(
+            "the batches are others than at the checkpoint: epoch {} starts over",
+            state.epoch + 1
+        ));
+        state.batch = 0;
+    }
+    if !comparable && state.best.is_some() {
+        say(
+            "validation is another than at the checkpoint: the best model so far is forgotten, and the \
+             next validated model replaces it",
+        );
+        state.forget_best();
+    }
+    Ok(changed)
 }
 
 /// Where the run in `run` stood at one of its checkpoints.
@@ -418,6 +516,7 @@ fn provenance(
     put("training_pairs", Some((train_pairs as i64).into()));
     put("validation_pairs", Some((valid_pairs as i64).into()));
     put("data", Some(state.data.clone().into()));
+    put("validation_data", Some(state.validation_data.clone().into()));
     put("seed", Some((config.train.seed as i64).into()));
     put("cleaning", cleaning.and_then(|report| toml::Value::try_from(report).ok()));
     table

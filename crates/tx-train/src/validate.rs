@@ -1,16 +1,21 @@
 //! Checking a model during training: loss, accuracy, and real translations scored as text.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Instant,
+};
 
 use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use serde::{Deserialize, Serialize};
 use tx_data::{SentencePair, Seq2SeqBatch};
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Bundle, SearchOptions, Tokens, Translator};
+use tx_infer::{Bundle, Cancellation, SearchOptions, Tokens, Translator, translator::Line};
 
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
     error::TrainError,
+    interrupt::check,
+    metrics::number,
     sample::{CrossAttention, Sample},
     step::{Seq2Seq, StepOutput},
 };
@@ -19,6 +24,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
     /// Nats per target token, without smoothing.
+    #[serde(deserialize_with = "number")]
     pub loss: f64,
     /// Share of target tokens predicted right, given the right ones before them.
     pub accuracy: f64,
@@ -52,7 +58,9 @@ impl Validation {
             BestBy::Chrf => self.chrf,
             BestBy::ExactMatch => self.exact_match,
         };
-        (first, -self.loss)
+        // What is no number is worse than every number.
+        let ordered = |figure: f64| if figure.is_nan() { f64::NEG_INFINITY } else { figure };
+        (ordered(first), ordered(-self.loss))
     }
 }
 
@@ -104,7 +112,8 @@ impl Validator {
     }
 
     /// Checks `model`, which must be in validation form; `bundle` holds the same weights. Also gives
-    /// what all batches gave together.
+    /// what all batches gave together. `stop` ends it between two batches, with
+    /// [`TrainError::Interrupted`].
     ///
     /// # Errors
     ///
@@ -113,10 +122,12 @@ impl Validator {
         &self,
         model: &Seq2Seq,
         bundle: Bundle,
+        stop: &AtomicBool,
     ) -> Result<(Validation, StepOutput), TrainError> {
         let start = Instant::now();
         let mut total = StepOutput::default();
         for batch in self.loader.iter() {
+            check(stop)?;
             let batch = batch.map_err(|error| TrainError::Learner(Arc::new(error.into())))?;
             total.add(&InferenceStep::step(model, batch));
         }
@@ -126,7 +137,20 @@ impl Validator {
         let translator = Translator::new(bundle, &self.device)
             .with_options(search)?
             .with_batch_tokens(self.batch_tokens);
-        let translations = translator.translate_batch(&self.sources)?;
+        let lines = self.sources.iter().zip(0..);
+        let lines: Vec<Line<'_>> =
+            lines.map(|(text, number)| Line { text, prefix: "", number }).collect();
+        let mut translations = Vec::with_capacity(lines.len());
+        translator.translate_lines(
+            &lines,
+            translator.options(),
+            &Cancellation::new(),
+            |ready| {
+                check(stop)?;
+                translations.extend(ready);
+                Ok::<_, TrainError>(())
+            },
+        )?;
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
             let source = Tokens::of_source(&tokenizers.source, &self.sources[index], max_len)?;
@@ -190,6 +214,11 @@ mod tests {
             assert!(good.rank(by) > sure.rank(by), "{by:?}");
             let surer = Validation { loss: 1.0, ..good.clone() };
             assert!(surer.rank(by) > good.rank(by), "{by:?}");
+        }
+        // A loss that is no number must not stay the best for ever.
+        let lost = Validation { loss: f64::NAN, ..good.clone() };
+        for by in [BestBy::Loss, BestBy::Bleu, BestBy::Chrf, BestBy::ExactMatch] {
+            assert!(good.rank(by) > lost.rank(by), "{by:?}");
         }
     }
 }

@@ -164,14 +164,15 @@ fn the_recipe_opus_books_runs_from_a_server() {
     let settings = set(&[&SMALL[..], &columns].concat());
     let recipe = [&["--recipe", "opus-books", "--run", "run"][..], &settings].concat();
     // Nothing is fetched unasked.
-    let run = world.train(&recipe);
-    run.failed(
-        1,
-        &[
-            "the corpus `opus_books` en-it has not been fetched",
-            "hint: fetch it with `train fetch opus_books --source en --target it`, or add `--fetch`",
-        ],
+    let train = env!("CARGO_BIN_EXE_train");
+    let hint = format!(
+        "hint: fetch it with `{train} fetch opus_books --source en --target it`, or add `--fetch`"
     );
+    let missing = ["the corpus `opus_books` en-it has not been fetched", &hint];
+    world.train(&recipe).failed(1, &missing);
+    world
+        .train(&[&["data", "stats", "--recipe", "opus-books"][..], &settings].concat())
+        .failed(1, &missing);
     assert_eq!(world.server.seen().len(), 0);
     world
         .train(&[&recipe[..], &["--fetch"]].concat())
@@ -183,6 +184,11 @@ fn the_recipe_opus_books_runs_from_a_server() {
     world.train(&again).trained();
     world.train(&["--resume", "run", "--set", "train.max_steps=6"]).trained();
     assert_eq!(world.server.seen().len(), asked);
+    // Without the cache, a run that resumes fetches when told.
+    fs::remove_dir_all(world.workshop.path("cache")).unwrap();
+    let resume = ["--resume", "run", "--set", "train.max_steps=8"];
+    world.train(&resume).failed(1, &missing);
+    world.train(&[&resume[..], &["--fetch"]].concat()).trained().says(&["licence: "]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 
 use burn_pack::Reader;
 
-use crate::{Workshop, set};
+use crate::{Run, Workshop, set};
 
 /// Dropout everywhere, and a moving average of the weights.
 pub const NOISY: [&str; 6] = [
@@ -147,7 +147,7 @@ fn a_stopped_run_says_how_to_go_on_and_equals_an_uninterrupted_one() {
     let files = ["--source", "source.txt", "--target", "target.txt.gz"];
     let mut command = workshop.command(&crate::tiny(&files, "parts", &arguments));
     let mut stops = 0;
-    for signal in ["TERM", "INT", "TERM", "INT"] {
+    for (signal, code) in [("TERM", 143), ("INT", 130), ("TERM", 143), ("INT", 130)] {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let first = saved(&workshop.path("parts")).map(|(step, _)| step);
         // Signals are heard from before the data is read; then some updates more.
@@ -160,14 +160,21 @@ fn a_stopped_run_says_how_to_go_on_and_equals_an_uninterrupted_one() {
         let id = child.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
         stderr.read_to_string(&mut said).unwrap();
-        assert!(child.wait().unwrap().success(), "{said}");
-        if said.contains("stopped after update") {
-            assert!(said.contains("train --resume parts"), "{said}");
+        let ended = child.wait().unwrap().code();
+        command = workshop.command(&["--resume", "parts"]);
+        if said.contains("interrupted after update") {
+            assert_eq!(ended, Some(code), "{said}");
+            let run = Run { code: ended, stdout: String::new(), stderr: said };
+            // As the user would type it.
+            command = Command::new("sh");
+            let resume = run.command_after("resume with:");
+            command.args(["-c", &format!("exec {resume}")]).current_dir(workshop.path(""));
             let last = saved(&workshop.path("parts")).map(|(step, _)| step);
             assert!(last >= first, "{first:?} {last:?}");
             stops += 1;
+        } else {
+            assert_eq!(ended, Some(0), "{said}");
         }
-        command = workshop.command(&["--resume", "parts"]);
     }
     assert!(stops > 0, "the run was over before it could be stopped");
     workshop.train(&["--resume", "parts"]).trained();
@@ -259,7 +266,7 @@ pub fn assert_same(workshop: &Workshop, first: &str, second: &str) {
 }
 
 /// The last checkpoint: its update and its folder.
-fn saved(run: &Path) -> Option<(usize, PathBuf)> {
+pub fn saved(run: &Path) -> Option<(usize, PathBuf)> {
     let folders = fs::read_dir(run.join("checkpoints")).ok()?;
     let step = |path: &Path| path.file_name()?.to_str()?.strip_prefix("step-")?.parse().ok();
     folders

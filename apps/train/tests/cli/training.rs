@@ -1,9 +1,16 @@
-use std::{collections::BTreeMap, fs, path::Path, time::Instant};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use burn::tensor::Device;
 use tx_infer::Translator;
 
-use crate::{Workshop, corpus, set};
+use crate::{Workshop, corpus, set, tiny};
 
 /// Learns all 36 pairs by heart, and is checked on them.
 const BY_HEART: [&str; 6] = [
@@ -22,12 +29,24 @@ fn two_files_become_a_bundle_that_translates_on_either_processor_backend() {
         let run = workshop.train_tiny("run", &[&["--device", device], &BY_HEART[..]].concat());
         let run = run.trained();
         run.says(&[&format!("device: {device}\n"), "bundle: run (best of epoch "]);
-        run.says(&["try it:\n  translate --model run --text 'one one'\n"]);
+        let command = run.command_after("try it:");
+        let program = command.strip_suffix(" --model run --text 'one one'").unwrap();
+        // `translate` may have been built beside `train`, or not.
+        let built = Path::new(env!("CARGO_BIN_EXE_train")).with_file_name("translate");
+        assert!(
+            Path::new(program) == built || program.ends_with(" --bin translate --"),
+            "{command}"
+        );
+        if cfg!(unix) && Path::new(program) == built {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &command]).current_dir(workshop.path(""));
+            assert_eq!(shell.output().unwrap().stdout, b"uno uno\n");
+        }
         run.says(&["training: 36 pairs, longest source 3 and target 4 tokens\n"]);
         assert!(!run.stderr.contains("too long left out"), "{}", run.stderr);
 
-        let translator = Translator::open(&workshop.path("run"), &Device::flex()).unwrap();
-        assert_eq!(translator.translate("three four").unwrap(), "tre quattro", "{device}");
+        let translator = Translator::open(workshop.path("run"), &Device::flex()).unwrap();
+        assert_eq!(translator.translate("three four").unwrap().text, "tre quattro", "{device}");
     }
 }
 
@@ -52,6 +71,39 @@ fn a_loss_that_is_no_number_stops_before_the_update_or_leaves_batches_out() {
     let run = workshop.train_tiny("skipped", &skip).trained();
     let warnings = run.stderr.lines().filter(|line| line.starts_with("warning: the ")).count();
     assert_eq!(warnings, 7, "{}", run.stderr);
+    let metrics = fs::read_to_string(workshop.path("skipped/metrics.jsonl")).unwrap();
+    assert!(metrics.lines().any(|line| line.contains("\"skipped\":")), "{metrics}");
+
+    // 40 batches, of which all but the first are skipped.
+    let run = workshop.train_tiny("endless", &[&skip[..], &["--set", "train.epochs=10"]].concat());
+    run.failed(1, &["20 batches in a row were skipped; the last: the ", "hint: lower"]);
+    let warnings = run.stderr.lines().filter(|line| line.starts_with("warning: the ")).count();
+    assert_eq!(warnings, 19, "{}", run.stderr);
+}
+
+/// Four pairs are set aside.
+#[test]
+fn a_part_of_the_validation_pairs_is_named_as_such() {
+    let workshop = Workshop::new();
+    let run = workshop.train_tiny("part", &["--set", "validation.sentences=3"]).trained();
+    run.says(&["validation: only the first 3 of 4 pairs are used (`validation.sentences` = 3)\n"]);
+    let run = workshop.train_tiny("whole", &["--set", "validation.sentences=4"]).trained();
+    assert!(!run.stderr.contains("only the first"), "{}", run.stderr);
+}
+
+/// 20 updates, fewer than from one line of metrics to the next.
+#[test]
+fn a_short_run_has_a_curve() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &["--set", "train.epochs=5"]).trained();
+    let metrics = fs::read_to_string(workshop.path("run/metrics.jsonl")).unwrap();
+    let lines = metrics.lines().filter(|line| line.contains("\"training\""));
+    let steps: Vec<u64> = lines
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["step"].as_u64().unwrap()
+        })
+        .collect();
+    assert_eq!(steps, [20]);
 }
 
 #[test]
@@ -115,8 +167,8 @@ fn a_rate_falls_and_a_run_ends_when_nothing_gets_better() {
     assert!(falls >= 2);
 }
 
-/// On the same device twice, as a stand-in for two; without dropout, whose numbers are drawn in
-/// the order in which devices come.
+/// On the same device twice, in place of two; without dropout, whose random numbers depend on the
+/// number of devices.
 #[test]
 fn two_devices_learn_what_one_does() {
     let workshop = Workshop::new();
@@ -151,6 +203,50 @@ fn two_devices_learn_what_one_does() {
     run.failed(2, &["`accumulate` = 1 batches an update cannot be shared evenly by 2 devices"]);
 }
 
+/// The products are large enough to be shared among threads. A pool of one thread must not wait for
+/// itself, and dropout must not depend on which device comes first.
+#[test]
+fn two_devices_need_one_thread_and_no_luck() {
+    let workshop = Workshop::new();
+    let weights = |run: &str, threads: &str| {
+        let arguments = [
+            "--quiet",
+            "--device",
+            "cpu,cpu",
+            "--set",
+            "train.accumulate=2",
+            "--set",
+            "train.max_steps=2",
+            "--set",
+            "model.d_ff=2048",
+        ];
+        let files = ["--source", "source.txt", "--target", "target.txt.gz"];
+        let mut child = workshop
+            .command(&tiny(&files, run, &arguments))
+            .env("RAYON_NUM_THREADS", threads)
+            .spawn()
+            .unwrap();
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if start.elapsed() > Duration::from_secs(300) {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                panic!("a run of 2 updates hangs with {threads} threads");
+            }
+            sleep(Duration::from_millis(20));
+        };
+        assert!(status.success(), "{status}");
+        fs::read(workshop.path(run).join("model.safetensors")).unwrap()
+    };
+    let one = weights("one", "1");
+    for run in ["two", "again"] {
+        assert!(weights(run, "2") == one, "{run}: other weights");
+    }
+}
+
 #[test]
 fn a_log_has_plain_lines() {
     let run = Workshop::new().train_tiny("run", &[]).trained();
@@ -171,7 +267,7 @@ fn a_budget_of_updates_ends_a_run_within_an_epoch() {
     let run = workshop.train_tiny("run", &["--set", "train.max_steps=3"]).trained();
     run.says(&["step 3  ", "bundle: run (best of epoch 1)"]);
     assert!(!run.stderr.contains("step 4"), "{}", run.stderr);
-    Translator::open(&workshop.path("run"), &Device::flex()).unwrap();
+    Translator::open(workshop.path("run"), &Device::flex()).unwrap();
 }
 
 #[test]
@@ -181,7 +277,7 @@ fn a_budget_of_minutes_ends_a_run() {
     let settings = ["--set", "train.max_minutes=0.01", "--set", "train.epochs=1000000"];
     workshop.train_tiny("run", &settings).trained().says(&["bundle: run"]);
     assert!(start.elapsed().as_secs() < 30, "0.6 seconds were asked for");
-    Translator::open(&workshop.path("run"), &Device::flex()).unwrap();
+    Translator::open(workshop.path("run"), &Device::flex()).unwrap();
 }
 
 #[test]
@@ -272,7 +368,8 @@ fn every_epoch_is_whole_however_many_batches_it_has() {
 #[test]
 fn checkpoints_are_averaged() {
     let workshop = Workshop::new();
-    workshop.train_tiny("run", &["--set", "checkpoint.keep_last=3"]).trained();
+    let often = ["--set", "checkpoint.keep_last=3", "--checkpoint-every", "1 epoch"];
+    workshop.train_tiny("run", &often).trained();
     let average = |last: &str, output: &str| {
         workshop.train(&["average", "run", "--last", last, "--output", output]).trained()
     };

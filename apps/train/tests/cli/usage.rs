@@ -89,6 +89,11 @@ fn arguments_that_contradict_each_other_are_refused() {
         &["--resume", "run", "--run", "other"],
         &["--no-such-option"],
         &["--seed", "-1"],
+        &["--resume", "run", "--recipe", "toy"],
+        // What only training asks for.
+        &["data", "stats", "--resume", "run"],
+        &["data", "stats", "--device", "cpu"],
+        &["data", "prepare", "--output", "corpus", "--tui"],
     ] {
         workshop.train(arguments).failed(2, &["error: "]);
     }

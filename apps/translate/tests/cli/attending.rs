@@ -56,7 +56,7 @@ fn json_holds_every_map_of_the_translation_or_of_a_target_that_is_given() {
     let json: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
     let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
     let translator = translator.with_options(SearchOptions::default()).unwrap();
-    let translation = translator.translate(TEXT).unwrap();
+    let translation = translator.translate(TEXT).unwrap().text;
     let words: Vec<&str> = translation.split_whitespace().collect();
     assert_eq!(json["target"]["words"], serde_json::json!(words));
     assert_eq!((found.code, found.stdout.as_str()), (Some(0), ""));

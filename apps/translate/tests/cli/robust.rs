@@ -58,7 +58,7 @@ fn a_line_of_ten_megabytes_is_cut_with_a_warning() {
         assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 3));
         let lines: Vec<&str> = run.stdout.lines().collect();
         assert_eq!(lines[0], lines[2]);
-        assert_eq!(run.stderr.contains("warning: line 2 was cut to the 12 tokens"), cut);
+        assert_eq!(run.stderr.contains("warning: line 2 was truncated to the 12 tokens"), cut);
         assert_eq!(lines[1].is_empty(), !cut);
     }
 }

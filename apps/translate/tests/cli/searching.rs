@@ -61,6 +61,7 @@ fn every_option_reaches_the_search() {
         ("--min-len-ratio 1.5", SearchOptions { min_len_ratio: 1.5, ..base() }),
         ("--repetition-penalty 5", SearchOptions { repetition_penalty: 5.0, ..base() }),
         ("--no-repeat-ngram 1", SearchOptions { no_repeat_ngram: 1, ..base() }),
+        ("--max-repeats 1", SearchOptions { max_repeats: 1, ..base() }),
         (
             "--suppress three --suppress-id 7",
             SearchOptions { suppress: vec![7, id("three")], ..base() },
@@ -120,7 +121,10 @@ fn json_holds_tokens_and_scores_of_all() {
     {
         let object: Value = serde_json::from_str(line).unwrap();
         assert_eq!((&object["line"], &object["source"]), (&number.into(), &source.into()));
-        assert_eq!((&object["text"], &object["cut"]), (&text.text.clone().into(), &false.into()));
+        assert_eq!(
+            (&object["text"], &object["truncated"]),
+            (&text.text.clone().into(), &false.into())
+        );
         let translations = object["translations"].as_array().unwrap();
         assert_eq!(translations.len(), text.hypotheses.len());
         for (object, scored) in translations.iter().zip(&text.hypotheses) {

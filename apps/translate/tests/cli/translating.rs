@@ -4,6 +4,7 @@ use std::{
 };
 
 use burn::tensor::Device;
+use serde_json::{Value, json};
 use tx_infer::{SearchOptions, Translator};
 
 use crate::{BUNDLE, MAX_LEN, file, gzip, start, translate};
@@ -15,13 +16,15 @@ const LINES: [&str; 6] =
 fn expected(lines: &[&str], options: SearchOptions) -> String {
     let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
     let translator = translator.with_options(options).unwrap();
-    lines.iter().map(|line| translator.translate(line).unwrap() + "\n").collect()
+    lines.iter().map(|line| translator.translate(line).unwrap().text + "\n").collect()
 }
 
 #[test]
 fn every_line_gives_a_line_in_the_same_order_and_an_empty_one_an_empty_one() {
-    let found = translate(&[], LINES.join("\n")).said();
-    assert_eq!(found, expected(&LINES, SearchOptions::default()));
+    // Random weights loop; where that is allowed, two of the lines differ.
+    let found = translate(&["--max-repeats", "0"], LINES.join("\n")).said();
+    let options = SearchOptions { max_repeats: 0, ..SearchOptions::default() };
+    assert_eq!(found, expected(&LINES, options));
     let lines: Vec<&str> = found.lines().collect();
     assert_eq!((lines.len(), lines[1], lines[4]), (6, "", ""));
     assert!([0, 2, 3, 5].iter().all(|&index| !lines[index].is_empty()), "{found}");
@@ -112,10 +115,46 @@ fn a_long_line_is_cut_with_a_warning() {
     assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 2));
     assert_eq!(
         run.stderr,
-        format!("warning: line 2 was cut to the {MAX_LEN} tokens that this model can read\n")
+        format!("warning: line 2 was truncated to the {MAX_LEN} tokens that this model can read\n")
     );
     let quiet = translate(&["--quiet"], &long);
     assert_eq!(quiet.said(), run.stdout);
+}
+
+#[test]
+fn unknown_words_are_listed_once_and_counted() {
+    let lines = "one hello two world\nworld\n\nthree hello moon\n";
+    let run = translate(&[], lines);
+    let expected = "\
+warning: unknown words in line 1, which the model cannot translate: hello, world
+warning: unknown words in line 4, which the model cannot translate: moon
+warning: unknown words: 5 in 3 lines, 3 different ones
+";
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), expected));
+    let quiet = translate(&["--quiet"], lines);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (Some(0), ""));
+    assert_eq!(quiet.stdout, run.stdout);
+    let known = translate(&[], "one two three\n");
+    assert_eq!(known.stderr, "");
+
+    let said = translate(&["--json"], lines).said();
+    let found: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let unknown: Vec<&Value> = found.iter().map(|line| &line["unknown"]).collect();
+    assert_eq!(
+        unknown,
+        [&json!(["hello", "world"]), &json!(["world"]), &json!([]), &json!(["hello", "moon"])]
+    );
+}
+
+/// In the middle of a file of lines of all lengths.
+#[test]
+fn truncated_lines_are_marked_in_json() {
+    let long = "one ".repeat(MAX_LEN);
+    let run = translate(&["--json"], format!("one\n{long}\n{}\n", &long[4..]));
+    let line = |line: &str| serde_json::from_str::<Value>(line).unwrap()["truncated"].clone();
+    let truncated: Vec<Value> = run.stdout.lines().map(line).collect();
+    assert_eq!(truncated, [json!(false), json!(true), json!(false)]);
+    assert!(run.stderr.contains("warning: line 2 was truncated"), "{}", run.stderr);
 }
 
 /// As in `translate < file | head -1`.

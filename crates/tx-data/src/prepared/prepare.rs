@@ -8,6 +8,7 @@ use std::{
     io::{BufWriter, Write},
     path::{Path, PathBuf},
     process,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use serde_json::Value;
@@ -51,6 +52,14 @@ pub struct Preparation<'a> {
     pub inputs: Vec<PathBuf>,
     /// All settings that decide the result, to know later whether they have changed.
     pub settings: Value,
+    /// Ends the work with [`DataError::Interrupted`] once it is set.
+    pub stop: &'a AtomicBool,
+}
+
+impl Preparation<'_> {
+    fn check_stop(&self) -> Result<(), DataError> {
+        if self.stop.load(Ordering::Relaxed) { Err(DataError::Interrupted) } else { Ok(()) }
+    }
 }
 
 /// Where validation pairs come from.
@@ -75,7 +84,8 @@ pub enum ValidationPairs {
 ///
 /// # Errors
 ///
-/// When the stream does, nothing is left of it, or a file cannot be written; nothing stays then.
+/// When the stream does, nothing is left of it, the work is interrupted, or a file cannot be written;
+/// nothing stays then.
 pub fn prepare(
     pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
     how: &Preparation<'_>,
@@ -140,6 +150,7 @@ impl Writer<'_> {
         let mut overlap_left_out = 0;
         let mut spool = SpoolWriter::create(self.folder)?;
         for pair in pairs {
+            how.check_stop()?;
             if let Some(pair) = cleaner.clean(pair?) {
                 let near = finder.as_mut().is_some_and(|finder| finder.meet(&pair));
                 if near && how.drop_overlap {
@@ -157,6 +168,7 @@ impl Writer<'_> {
         drop(cleaner);
         say(&cleaning.to_string());
 
+        how.check_stop()?;
         let held_out = self.held_out(&spool)?;
         let is_held_out = |index: usize| held_out.get(index).copied().unwrap_or(false);
         say("learning the vocabulary");
@@ -165,8 +177,9 @@ impl Writer<'_> {
             let held_out = held_out.clone();
             Ok(training
                 .filter(move |(index, _)| !held_out.get(*index).copied().unwrap_or(false))
-                .map(|(_, pair)| pair))
+                .map(move |(_, pair)| how.check_stop().and(pair)))
         })?;
+        how.check_stop()?;
         let sizes = [tokenizers.source.vocab_size(), tokenizers.target.vocab_size()];
         let id_bytes = if sizes[0].max(sizes[1]) <= 1 << 16 { 2 } else { 4 };
         for (name, tokenizer) in
@@ -204,6 +217,7 @@ impl Writer<'_> {
             }
             part.push(pair);
             if part.len() == AT_A_TIME {
+                how.check_stop()?;
                 encoder.encode(&part, |pair| training.push(&pair))?;
                 if (done + AT_A_TIME) / PROGRESS > done / PROGRESS {
                     say(&format!("tokenized {} of {} pairs", done + AT_A_TIME, spool.pairs));

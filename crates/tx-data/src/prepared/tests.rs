@@ -1,4 +1,7 @@
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use proptest::prelude::*;
@@ -13,6 +16,8 @@ use crate::{
     store::PairStore,
     tokenizer::{TokenizerConfig, TokenizerKind},
 };
+
+static GO: AtomicBool = AtomicBool::new(false);
 
 /// 400 pairs of letters, some with odd spaces, every tenth a duplicate.
 fn corpus() -> Vec<SentencePair> {
@@ -44,6 +49,7 @@ fn preparation(tokenizer: &TokenizerConfig, by: SplitBy) -> Preparation<'_> {
         long: LongPolicy::Skip,
         inputs: Vec::new(),
         settings: serde_json::json!({ "tokenizer": { "vocab_size": 60 }, "seed": 3 }),
+        stop: &GO,
     }
 }
 
@@ -116,6 +122,35 @@ fn given_validation_pairs_stay_and_their_likes_can_go() {
         assert_eq!(record.overlap_left_out, usize::from(drop_overlap));
         assert_eq!(record.overlap.unwrap().near, 1);
         assert_eq!(record.validation_pairs, 2);
+    }
+}
+
+/// Interrupted after each of the first lines of progress: whatever stage is under way ends, and nothing
+/// is left behind.
+#[test]
+fn an_interrupted_preparation_leaves_nothing() {
+    for lines in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        let (stop, said) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let tokenizer = tokenizer();
+        let how = Preparation { stop: &stop, ..preparation(&tokenizer, SplitBy::Seed) };
+        let say = |_: &str| {
+            if said.fetch_add(1, Ordering::Relaxed) == lines {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let path = folder.path().join("prepared");
+        let error = prepare(corpus().into_iter().map(Ok), &how, &path, &say).unwrap_err();
+        assert!(matches!(error, DataError::Interrupted), "{error}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        // Nothing but an interruption was in the way.
+        prepare(
+            corpus().into_iter().map(Ok),
+            &preparation(&tokenizer, SplitBy::Seed),
+            &path,
+            &|_| {},
+        )
+        .unwrap();
     }
 }
 

@@ -288,6 +288,16 @@ mod tests {
         assert!(matches!(lines(file(&bytes).path()), Err(DataError::Read { .. })));
     }
 
+    /// 70 MB of text that is packed several hundred times.
+    #[test]
+    fn a_gzip_bomb_is_an_error() {
+        let bomb = gzip(&[&[b'a'; 999][..], b"\n"].concat().repeat(70_000));
+        let mut lines = Lines::open(file(&bomb).path()).unwrap();
+        let error = lines.find_map(Result::err).unwrap();
+        let DataError::Read { source, .. } = error else { panic!("{error}") };
+        assert!(source.to_string().contains("decompression bomb"), "{source}");
+    }
+
     #[test]
     fn sides_of_different_length_are_refused_with_both_numbers() {
         let (a, b) = (file(b"1\n2\n3\n"), file(b"1\n2\n"));

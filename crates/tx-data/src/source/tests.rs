@@ -506,3 +506,11 @@ fn a_pipe_is_read_like_a_file() {
     assert_eq!(read(&path, &languages("en", "it")).unwrap(), expected());
     writer.join().unwrap();
 }
+
+/// Readers can be handed to another thread.
+#[test]
+fn readers_are_send() {
+    fn is_send<T: Send>() {}
+    is_send::<super::local::Lines>();
+    is_send::<super::read::Pairs>();
+}

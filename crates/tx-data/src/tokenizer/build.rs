@@ -28,7 +28,8 @@ use tokenizers::{
 };
 
 use super::{
-    TokenizerConfig, TokenizerKind, WordSplit, unigram::UnigramLearner, wordpiece::WordPieceLearner,
+    Texts, TokenizerConfig, TokenizerKind, WordSplit, unigram::UnigramLearner,
+    wordpiece::WordPieceLearner,
 };
 use crate::{
     error::DataError,
@@ -43,14 +44,16 @@ const CONTINUING: &str = "##";
 /// word becomes two tokens.
 pub(super) const FORGERIES: &str = "<(?=(pad|bos|eos|unk|0x[0-9A-F]{2})>)";
 
-/// Sets up normaliser, splitter, model and decoder, and learns the vocabulary from `texts`.
-pub(super) fn learned<S: AsRef<str> + Send>(
+/// Sets up normaliser, splitter, model and decoder, and learns the vocabulary from `texts`, which
+/// are lowercased where `lowercase` holds.
+pub(super) fn learned(
     config: &TokenizerConfig,
-    texts: impl Iterator<Item = S> + Send,
+    lowercase: bool,
+    texts: Texts<'_>,
 ) -> Result<Inner, DataError> {
     let failed = DataError::Tokenizer;
     let mut inner = Inner::new(BPE::default());
-    let parts = Parts::new(config).map_err(failed)?;
+    let parts = Parts::new(config, lowercase).map_err(failed)?;
     inner.with_normalizer(Some(parts.normalizer)).map_err(failed)?;
     inner.with_pre_tokenizer(Some(parts.pre_tokenizer));
     inner.with_decoder(parts.decoder);
@@ -105,10 +108,10 @@ pub(super) fn learned<S: AsRef<str> + Send>(
     Ok(inner)
 }
 
-fn train<S: AsRef<str> + Send>(
+fn train(
     inner: &mut Inner,
     mut trainer: tokenizers::models::TrainerWrapper,
-    texts: impl Iterator<Item = S> + Send,
+    texts: Texts<'_>,
 ) -> Result<(), DataError> {
     inner.train(&mut trainer, texts).map_err(DataError::Tokenizer)?;
     Ok(())
@@ -134,7 +137,7 @@ fn with_bytes(model: &ModelWrapper) -> tokenizers::Result<BPE> {
     }
     json["byte_fallback"] = true.into();
     // Through text: the library reads nothing else here.
-    Ok(serde_json::from_str(&json.to_string())?)
+    Ok(serde_json::from_slice(json.to_string().as_bytes())?)
 }
 
 /// The special tokens and every byte, as the character that [`ByteLevel`] writes for it: itself where
@@ -163,10 +166,10 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(config: &TokenizerConfig) -> tokenizers::Result<Self> {
+    fn new(config: &TokenizerConfig, lowercase: bool) -> tokenizers::Result<Self> {
         let mut normalizers: Vec<NormalizerWrapper> =
             vec![NFC.into(), replace_regex(r"\s+", " ")?.into(), Strip::new(true, true).into()];
-        if config.lowercase {
+        if lowercase {
             normalizers.push(Lowercase.into());
         }
         let (pre_tokenizer, decoder): (PreTokenizerWrapper, Option<DecoderWrapper>) =

@@ -193,11 +193,28 @@ fn rare_and_surplus_words_are_left_out() {
 
 #[test]
 fn lower_casing_loses_case_alone() {
-    let config =
-        TokenizerConfig { lowercase: true, ..config(TokenizerKind::Word, WordSplit::Punctuation) };
+    let config = TokenizerConfig {
+        lowercase: Lowercase::Both,
+        ..config(TokenizerKind::Word, WordSplit::Punctuation)
+    };
     let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().source;
     let ids = tokenizer.encode("THE CAT'S toy").unwrap();
     assert_eq!(tokenizer.decode(&ids).unwrap(), "the cat's toy");
+}
+
+#[test]
+fn a_lowercased_source_leaves_the_target_its_case() {
+    let config = TokenizerConfig {
+        lowercase: Lowercase::Source,
+        joint: false,
+        ..config(TokenizerKind::Word, WordSplit::Punctuation)
+    };
+    let Tokenizers { source, target } = Tokenizers::train(&config, &pairs()).unwrap();
+    let written = ["the cat", "The cat", "THE CAT"].map(|text| source.encode(text).unwrap());
+    assert!(written.iter().all(|ids| *ids == written[0] && !ids.contains(&UNK)));
+    assert_ne!(target.encode("Il").unwrap(), target.encode("il").unwrap());
+    let joint = TokenizerConfig { joint: true, ..config };
+    assert_eq!(joint.problems(), ["`lowercase` = \"source\" needs `joint` = false"]);
 }
 
 #[test]
@@ -274,4 +291,16 @@ fn tokens_know_their_words() {
         assert_eq!(places, words, "{kind:?}");
         assert_eq!(found.last(), Some(&PlacedToken { id: EOS, word: None }));
     }
+}
+
+/// A clone copies no vocabulary, and many texts become the same ids as one by one.
+#[test]
+fn clones_share_and_batches_agree() {
+    let tokenizers = Tokenizers::train(&TokenizerConfig::default(), &pairs()).unwrap();
+    let source = tokenizers.clone().source;
+    assert!(Arc::ptr_eq(&source.inner, &tokenizers.source.inner));
+    let texts: Vec<&str> = SENTENCES.iter().map(|(source, _)| *source).collect();
+    let expected: Vec<Vec<u32>> = texts.iter().map(|text| source.encode(text).unwrap()).collect();
+    assert_eq!(source.par_encode_batch(&texts).unwrap(), expected);
+    assert_eq!(source.encode_batch(texts).unwrap(), expected);
 }

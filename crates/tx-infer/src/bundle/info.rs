@@ -19,6 +19,7 @@ use crate::error::InferError;
 
 /// What is in a bundle.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct BundleInfo {
     /// The files that make it.
     pub files: Vec<FileInfo>,

@@ -6,6 +6,7 @@ use burn::tensor::Device;
 
 /// What a GPU says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Adapter {
     /// Its name.
     pub name: String,

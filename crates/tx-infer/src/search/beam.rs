@@ -7,14 +7,15 @@ use super::{
     candidates::{self, Candidate},
     hypothesis::Partial,
     job::{Job, Row},
-    options::EarlyStopping,
+    options::{EarlyStopping, SearchOptions},
 };
+use crate::error::InferError;
 
-/// A group of hypotheses of one sentence under way; in plain beam search, all of them.
+/// A group of live hypotheses of one sentence; in plain beam search, all of them.
 struct Group {
     /// Which sentence of the batch.
     sentence: usize,
-    /// Neighbouring rows of the batch; at most as many as the group is wide.
+    /// Neighboring rows of the batch; at most as many as the group is wide.
     beams: Vec<Partial>,
     finished: Vec<Hypothesis>,
     /// Whether the likeliest continuation of a step has ended.
@@ -27,7 +28,7 @@ struct Group {
 ///
 /// In diverse beam search each group of the beam does so by itself, one after the other: what the
 /// earlier ones took is worth less to the later ones.
-pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
+pub(super) fn search(mut job: Job<'_>) -> Result<Vec<Vec<Hypothesis>>, InferError> {
     let n_groups = job.options.groups;
     let width = job.options.beam / n_groups;
     let count = 2 * width;
@@ -41,9 +42,8 @@ pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
         let targets: Vec<Row<'_>> = groups.iter().flat_map(Group::rows).collect();
         // Of those that other groups took there are at most as many as hypotheses of theirs.
         let others = job.options.beam - width;
-        let next = job.next(&tokens, len, count + others, |row| targets[row]);
-        let mut rows = Vec::new();
-        let mut left = Vec::with_capacity(groups.len());
+        let next = job.next(&tokens, len, count + others, |row| targets[row])?;
+        let mut advanced = Vec::with_capacity(groups.len());
         let mut first = 0;
         // The sentence at hand, and what its groups went on with.
         let mut taken: (usize, Vec<u32>) = (0, Vec::new());
@@ -59,9 +59,21 @@ pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
                 candidates::keep_apart(&mut best, &taken.1, job.options.diversity);
                 best.truncate(count);
             }
-            let from = group.advance(&best, width, first, &job);
+            let mut from = group.advance(&best, width, first, &job);
+            from.iter_mut().for_each(|beam| *beam += first);
             taken.1.extend(group.beams.iter().filter_map(|beam| beam.ids.last()));
-            if group.is_done(&job) {
+            first += own.len();
+            advanced.push((group, from));
+        }
+
+        let mut rows = Vec::new();
+        groups = Vec::with_capacity(advanced.len());
+        let settled: Vec<bool> = advanced
+            .chunk_by(|(a, _), (b, _)| a.sentence == b.sentence)
+            .flat_map(|groups| std::iter::repeat_n(is_settled(groups, &found, &job), groups.len()))
+            .collect();
+        for ((mut group, from), settled) in advanced.into_iter().zip(settled) {
+            if settled || group.is_done(&job) {
                 let found = &mut found[group.sentence];
                 for hypothesis in group.finished {
                     // Two groups may find the same.
@@ -70,12 +82,10 @@ pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
                     }
                 }
             } else {
-                rows.extend(from.iter().map(|beam| first + beam));
-                left.push(group);
+                rows.extend(from);
+                groups.push(group);
             }
-            first += own.len();
         }
-        groups = left;
         if groups.is_empty() {
             break;
         }
@@ -89,7 +99,44 @@ pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
     for found in &mut found {
         best_first(found, job.options.n_best);
     }
-    found
+    Ok(found)
+}
+
+/// With [`EarlyStopping::Never`]: whether no live hypothesis of a sentence, whose groups are given,
+/// can become one of its `n_best`. The groups leave the batch together, because the choices of one
+/// affect those of the others.
+fn is_settled(groups: &[(Group, Vec<usize>)], found: &[Vec<Hypothesis>], job: &Job<'_>) -> bool {
+    let options = job.options;
+    let live = groups.iter().flat_map(|(group, _)| &group.beams);
+    let Some(best) = live.max_by(|a, b| a.log_probability.total_cmp(&b.log_probability)) else {
+        return false;
+    };
+    let Some((group, _)) =
+        groups.first().filter(|_| options.early_stopping == EarlyStopping::Never)
+    else {
+        return false;
+    };
+    let finished = groups.iter().flat_map(|(group, _)| &group.finished);
+    let mut finished: Vec<&Hypothesis> = found[group.sentence].iter().chain(finished).collect();
+    finished.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let mut distinct: Vec<&Hypothesis> = Vec::with_capacity(options.n_best);
+    for hypothesis in finished {
+        if distinct.iter().all(|other| other.ids != hypothesis.ids) {
+            distinct.push(hypothesis);
+        }
+        if distinct.len() == options.n_best {
+            let (len, limit) = (best.ids.len(), job.sentences[group.sentence].limit);
+            return hypothesis.score >= best_score(options, best.log_probability, len, limit);
+        }
+    }
+    false
+}
+
+/// The best score that a live hypothesis of `len` tokens can reach. A score changes in one direction
+/// as the target grows, and neither more tokens nor coverage raise it.
+fn best_score(options: &SearchOptions, log_probability: f32, len: usize, limit: usize) -> f32 {
+    let score = |len| options.score(log_probability, len);
+    score(len + 1).max(score(limit))
 }
 
 /// Keeps the best finished hypotheses, best first.
@@ -119,7 +166,7 @@ impl Group {
         job: &Job<'_>,
     ) -> Vec<usize> {
         if candidates.is_empty() {
-            // Nothing can be said any more.
+            // No token is allowed.
             self.finish_as_they_are(job);
         }
         let mut beams = Vec::with_capacity(width);
@@ -151,12 +198,14 @@ impl Group {
         let (options, len) = (job.options, beam.ids.len());
         let early = match options.early_stopping {
             EarlyStopping::Finished => self.finished.len() >= options.wanted(),
-            EarlyStopping::First => self.best_ended && self.finished.len() >= options.n_best,
+            EarlyStopping::First => {
+                let wanted = options.n_best.div_ceil(options.groups);
+                self.best_ended && self.finished.len() >= wanted
+            }
             EarlyStopping::Never => {
-                // The likeliest is first. A score changes in one direction as the target grows, and
-                // neither more tokens nor coverage raise it.
-                let best = |len| options.score(beam.log_probability, len);
-                self.beaten(best(len + 1).max(best(limit)), options.n_best)
+                // Decided for all groups together, in `is_settled`.
+                best_first(&mut self.finished, options.n_best);
+                false
             }
         };
         if early {
@@ -167,12 +216,6 @@ impl Group {
         }
         self.finish_as_they_are(job);
         true
-    }
-
-    /// Whether `count` finished hypotheses are as good as that. Others are let go.
-    fn beaten(&mut self, score: f32, count: usize) -> bool {
-        best_first(&mut self.finished, count);
-        self.finished.len() == count && self.finished.iter().all(|found| found.score >= score)
     }
 
     fn finish_as_they_are(&mut self, job: &Job<'_>) {

@@ -1,5 +1,7 @@
 //! The two ways to decode a batch a token at a time: on tensors, and on packed weights.
 
+use std::ops::Range;
+
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_softmax};
 use tx_data::{batch::padded, mask};
 #[cfg(feature = "cpu")]
@@ -11,15 +13,18 @@ use super::scores::best_of_row;
 /// A token and its log-probability.
 pub(super) type Next = (u32, f32);
 
+/// Marks a row whose scores are not finite.
+pub(super) const NOT_FINITE: Next = (0, f32::NAN);
+
 /// The decoder layer, from 0, whose attention to the source counts, on the mean of its heads; none
 /// where it does not.
 pub(super) type Watched = Option<usize>;
 
 /// A batch of half-finished targets. At first it has a row for each source.
 pub(super) trait Decoder {
-    /// Adds a token to each row, and gives each row's `count` likeliest next ones, best first;
+    /// Adds a token to each row, and returns each row's `count` likeliest next ones, best first;
     /// among equals the earlier one. None is of `never`, and none is impossible, so that there may
-    /// be fewer.
+    /// be fewer. A row whose scores are not finite has one whose log-probability is NaN.
     fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>>;
 
     /// Adds a token to each row, and gives the scores of all next ones: logits `[R, V]`.
@@ -110,12 +115,13 @@ impl Decoder for TensorDecoder<'_> {
         let Some(logits) = self.advance(tokens) else { return Vec::new() };
         let log_probs = log_softmax(logits, 1);
         let [rows, vocabulary] = log_probs.dims();
-        let log_probs = never.iter().fold(log_probs, |log_probs, &id| {
-            let id = id as usize;
-            let impossible = Tensor::full([rows, 1], f32::NEG_INFINITY, self.device);
-            log_probs.slice_assign([0..rows, id..id + 1], impossible)
+        // One score that is not finite makes the sum of the softmax and so the whole row NaN.
+        let finite = log_probs.clone().slice([0..rows, 0..1]);
+        let log_probs = runs(never, vocabulary).fold(log_probs, |log_probs, run| {
+            let impossible = Tensor::full([rows, run.len()], f32::NEG_INFINITY, self.device);
+            log_probs.slice_assign([0..rows, run], impossible)
         });
-        best_of_rows(log_probs, count.min(vocabulary))
+        best_of_rows(log_probs, finite, count.min(vocabulary))
     }
 
     fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
@@ -140,16 +146,33 @@ impl Decoder for TensorDecoder<'_> {
     }
 }
 
+/// The ids below `vocabulary` of `ids`, as ranges.
+fn runs(ids: &[u32], vocabulary: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut ids: Vec<usize> =
+        ids.iter().map(|&id| id as usize).filter(|&id| id < vocabulary).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let runs: Vec<Range<usize>> =
+        ids.chunk_by(|a, b| a + 1 == *b).map(|run| run[0]..run[0] + run.len()).collect();
+    runs.into_iter()
+}
+
 /// The best `count` of each row.
 ///
 /// # Shapes
 ///
 /// - `log_probs`: `[R, V]`
-fn best_of_rows(log_probs: Tensor<2>, count: usize) -> Vec<Vec<Next>> {
+/// - `finite`: `[R, 1]`; NaN in the rows whose scores are not finite
+fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Vec<Next>> {
     let [_, vocabulary] = log_probs.dims();
     if count > 1 && in_host_memory(&log_probs.device()) {
-        let log_probs = read(log_probs);
-        return log_probs.chunks_exact(vocabulary).map(|row| best_of_row(row, count)).collect();
+        let (log_probs, finite) = (read(log_probs), read(finite));
+        let rows = log_probs.chunks_exact(vocabulary).zip(&finite);
+        let best = |(row, &finite): (&[f32], &f32)| match finite.is_nan() {
+            true => vec![NOT_FINITE],
+            false => best_of_row(row, count),
+        };
+        return rows.map(best).collect();
     }
     let (values, tokens) = if count == 1 {
         log_probs.max_dim_with_indices(1)
@@ -157,9 +180,14 @@ fn best_of_rows(log_probs: Tensor<2>, count: usize) -> Vec<Vec<Next>> {
         log_probs.topk_with_indices(count, 1)
     };
     let tokens: Vec<u32> = tokens.into_data().iter::<u32>().collect();
-    let values = read(values);
-    let rows = tokens.chunks_exact(count).zip(values.chunks_exact(count));
+    // Together, because each read waits for the device.
+    let values = read(Tensor::cat(vec![values, finite], 1));
+    let rows = tokens.chunks_exact(count).zip(values.chunks_exact(count + 1));
     rows.map(|(tokens, values)| {
+        let (finite, values) = (values[count], &values[..count]);
+        if finite.is_nan() {
+            return vec![NOT_FINITE];
+        }
         let row = tokens.iter().copied().zip(values.iter().copied());
         row.filter(|(_, value)| value.is_finite()).collect()
     })
@@ -173,7 +201,7 @@ fn read(tensor: Tensor<2>) -> Vec<f32> {
 
 /// Whether reading a tensor is a copy in memory, not a trip to another device. Burn's CPU backends
 /// keep no memory pool.
-fn in_host_memory(device: &Device) -> bool {
+pub(super) fn in_host_memory(device: &Device) -> bool {
     device.memory_pool_usage().is_none()
 }
 
@@ -185,8 +213,32 @@ mod tests {
     fn the_best_of_rows_are_the_same_by_one_and_by_many() {
         let log_probs = [-3.0, -0.5, f32::NEG_INFINITY, -2.0, -0.5, -3.0];
         let tensor = Tensor::<1>::from_floats(&log_probs[..], &Device::flex()).reshape([2, 3]);
+        let finite = Tensor::zeros([2, 1], &Device::flex());
         let rows = [vec![(1, -0.5), (0, -3.0)], vec![(1, -0.5), (0, -2.0)]];
-        assert_eq!(best_of_rows(tensor.clone(), 2), rows);
-        assert_eq!(best_of_rows(tensor, 1), rows.map(|row| row[..1].to_vec()));
+        assert_eq!(best_of_rows(tensor.clone(), finite.clone(), 2), rows);
+        assert_eq!(best_of_rows(tensor, finite, 1), rows.map(|row| row[..1].to_vec()));
+    }
+
+    #[test]
+    fn rows_that_are_not_finite_are_marked() {
+        let device = Device::flex();
+        for odd in [f32::NAN, f32::INFINITY] {
+            let logits = [0.0, 1.0, 2.0, 0.0, 1.0, odd];
+            let logits = Tensor::<1>::from_floats(&logits[..], &device).reshape([2, 3]);
+            let log_probs = log_softmax(logits, 1);
+            let finite = log_probs.clone().slice([0..2, 0..1]);
+            for count in [1, 2] {
+                let found = best_of_rows(log_probs.clone(), finite.clone(), count);
+                assert_eq!((found[0].len(), found[1].len()), (count, 1));
+                assert_eq!(found[0][0].0, 2);
+                assert!(found[1][0].1.is_nan());
+            }
+        }
+    }
+
+    #[test]
+    fn neighboring_ids_are_one_range() {
+        let found: Vec<_> = runs(&[1, 0, 9, 5, 6, 7, 6, 70], 10).collect();
+        assert_eq!(found, [0..2, 5..8, 9..10]);
     }
 }

@@ -1,4 +1,6 @@
-//! A model made ready for searching on its device.
+//! A model prepared for search on its device.
+
+use std::{ops::Range, sync::Arc};
 
 #[cfg(feature = "cpu")]
 use burn::tensor::DType;
@@ -9,11 +11,12 @@ use tx_model::packed::PackedTransformer;
 
 use super::{
     Hypothesis, Request, SearchOptions, beam,
-    decoder::{Decoder, TensorDecoder, Watched},
+    decoder::{Decoder, TensorDecoder, Watched, in_host_memory},
     ensemble::EnsembleDecoder,
     forced, greedy,
     job::Job,
 };
+use crate::{cancellation::Cancellation, error::InferError};
 
 /// A model made ready for searching, or several that search as one.
 ///
@@ -23,13 +26,15 @@ use super::{
 pub struct Engine {
     /// At least one.
     members: Vec<Weights>,
+    /// Target ids that only pad the vocabulary.
+    padding: Range<u32>,
 }
 
 #[derive(Debug, Clone)]
 enum Weights {
-    Tensors(Box<Transformer>, Device),
+    Tensors(Arc<Transformer>, Device),
     #[cfg(feature = "cpu")]
-    Packed(std::sync::Arc<PackedTransformer>),
+    Packed(Arc<PackedTransformer>),
 }
 
 impl Engine {
@@ -38,21 +43,42 @@ impl Engine {
         #[cfg(feature = "cpu")]
         if *device == Device::flex() && model.dtype() == DType::F32 {
             let packed = PackedTransformer::new(model);
-            return Self { members: vec![Weights::Packed(packed.into())] };
+            return Self { members: vec![Weights::Packed(packed.into())], padding: 0..0 };
         }
         Self::on_tensors(model, device)
     }
 
-    /// Keeps to tensors, on the processor too.
+    /// Decodes on tensors, on the processor too.
     pub fn on_tensors(model: Transformer, device: &Device) -> Self {
-        Self { members: vec![Weights::Tensors(Box::new(model), device.clone())] }
+        let members = vec![Weights::Tensors(model.into(), device.clone())];
+        Self { members, padding: 0..0 }
+    }
+
+    /// Never generates the ids of `padding`, which no token has: those between the size of the
+    /// tokenizer's vocabulary and that size
+    /// [rounded up](tx_model::ModelConfig::vocab_multiple).
+    pub fn with_padding(self, padding: Range<u32>) -> Self {
+        Self { padding, ..self }
     }
 
     /// Makes `self` and `other` search as one: a token is as likely as all models find it on the
     /// mean. They must have the same vocabularies.
     pub fn and(mut self, other: Self) -> Self {
         self.members.extend(other.members);
+        self.padding = match self.padding.is_empty() {
+            true => other.padding,
+            false => self.padding.start..self.padding.end.max(other.padding.end),
+        };
         self
+    }
+
+    /// Whether a tensor lies in the memory of a device that computes beside the processor.
+    pub(crate) fn is_on_gpu(&self) -> bool {
+        self.members.iter().any(|member| match member {
+            Weights::Tensors(_, device) => !in_host_memory(device),
+            #[cfg(feature = "cpu")]
+            Weights::Packed(_) => false,
+        })
     }
 
     /// Whether threads that search at the same time share the work: tensors take all cores for
@@ -68,31 +94,65 @@ impl Engine {
 
     /// Finds targets for a batch of sources: for each, the `n_best` hypotheses, best first.
     ///
-    /// `sources` are token ids as the source tokenizer gives them; none may be empty or longer than
-    /// `max_len`, the model's longest sequence. `options` must have no
-    /// [`problems`](SearchOptions::problems).
+    /// `sources` are token ids of the source tokenizer; `max_len` is the model's longest sequence.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Search`] if `options` have [`problems`](SearchOptions::problems) or a source is
+    /// empty or longer than `max_len`; [`InferError::NotFinite`] if the model computes NaN or
+    /// infinity.
+    ///
+    /// # Panics
+    ///
+    /// If an id is not in the model's vocabulary, or `max_len` is more than the model's.
     pub fn search(
         &self,
         sources: &[&[u32]],
         max_len: usize,
         options: &SearchOptions,
-    ) -> Vec<Vec<Hypothesis>> {
+    ) -> Result<Vec<Vec<Hypothesis>>, InferError> {
         let requests = sources.iter().zip(0..).map(|(source, number)| Request::new(source, number));
-        self.search_requests(&requests.collect::<Vec<_>>(), max_len, options)
+        let requests: Vec<_> = requests.collect();
+        self.search_requests(&requests, max_len, options, &Cancellation::new())
     }
 
-    /// As [`search`](Self::search), where targets begin with what is asked for. With
-    /// [`sampling`](SearchOptions::sampling), gives the targets drawn in the order drawn.
+    /// As [`search`](Self::search), for targets with given beginnings, and until `cancellation` is
+    /// set. With [`sampling`](SearchOptions::sampling), returns the samples in the order of their
+    /// numbers.
+    ///
+    /// # Errors
+    ///
+    /// As [`search`](Self::search); [`InferError::Cancelled`]; [`InferError::Search`] also if a
+    /// prefix is not shorter than `max_len`.
+    ///
+    /// # Panics
+    ///
+    /// As [`search`](Self::search).
     pub fn search_requests(
         &self,
         requests: &[Request<'_>],
         max_len: usize,
         options: &SearchOptions,
-    ) -> Vec<Vec<Hypothesis>> {
-        if requests.is_empty() {
-            return Vec::new();
+        cancellation: &Cancellation,
+    ) -> Result<Vec<Vec<Hypothesis>>, InferError> {
+        let mut problems = options.problems();
+        for &Request { source, prefix, number } in requests {
+            if !(1..=max_len).contains(&source.len()) || prefix.len() >= max_len {
+                problems.push(format!(
+                    "sentence {number} has {} source ids and {} prefix ids; expected 1 to {max_len} \
+                     and fewer than {max_len}",
+                    source.len(),
+                    prefix.len()
+                ));
+            }
         }
-        let job = self.read(requests, max_len, options);
+        if !problems.is_empty() {
+            return Err(InferError::Search { problems });
+        }
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let job = self.read(requests, max_len, options, cancellation);
         let one = options.beam == 1 || options.sampling.is_some();
         if one { greedy::search(job) } else { beam::search(job) }
     }
@@ -102,24 +162,38 @@ impl Engine {
     ///
     /// `pairs` are sources, as for [`search`](Self::search), and targets without `<bos>`, which
     /// may end with `<eos>` and be as long as the model's `max_len`.
-    pub fn log_probabilities(&self, pairs: &[(&[u32], &[u32])]) -> Vec<Vec<f32>> {
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Cancelled`]; [`InferError::NotFinite`] with the position of the pair, from 1.
+    ///
+    /// # Panics
+    ///
+    /// If an id is not in the model's vocabulary, a source is empty, or a sequence is longer than the
+    /// model's `max_len`.
+    pub fn log_probabilities(
+        &self,
+        pairs: &[(&[u32], &[u32])],
+        cancellation: &Cancellation,
+    ) -> Result<Vec<Vec<f32>>, InferError> {
         let (sources, targets): (Vec<&[u32]>, Vec<&[u32]>) = pairs.iter().copied().unzip();
         if sources.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        forced::log_probabilities(self.start(&sources, None, false), &targets)
+        forced::log_probabilities(self.start(&sources, None, false), &targets, cancellation)
     }
 
-    /// Reads the sources.
+    /// Encodes the sources.
     pub(super) fn read<'a>(
         &'a self,
         requests: &[Request<'a>],
         max_len: usize,
         options: &'a SearchOptions,
+        cancellation: &'a Cancellation,
     ) -> Job<'a> {
         let sources: Vec<&[u32]> = requests.iter().map(|request| request.source).collect();
         let decoder = self.start(&sources, options.attention_layer, options.watches());
-        Job::new(decoder, requests, max_len, options)
+        Job::new(decoder, requests, self.padding.clone(), max_len, options, cancellation)
     }
 
     /// `layer`, from 1, is the one to watch, if any is.

@@ -1,7 +1,7 @@
 //! Several models that decode as one: the mean of their probabilities.
 
 use super::{
-    decoder::{Decoder, Next},
+    decoder::{Decoder, NOT_FINITE, Next},
     scores::{best_of_row, forbid, log_softmax},
 };
 
@@ -36,6 +36,9 @@ impl Decoder for EnsembleDecoder<'_> {
         let mut log_probs = self.logits(tokens);
         let width = (log_probs.len() / tokens.len().max(1)).max(1);
         let rows = log_probs.chunks_exact_mut(width).map(|row| {
+            if row.iter().any(|log_prob| log_prob.is_nan()) {
+                return vec![NOT_FINITE];
+            }
             forbid(row, never);
             best_of_row(row, count)
         });

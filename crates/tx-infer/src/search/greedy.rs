@@ -8,6 +8,7 @@ use super::{
     job::{Job, Row},
     sample,
 };
+use crate::error::InferError;
 
 /// A target under way.
 struct Single {
@@ -18,7 +19,7 @@ struct Single {
     partial: Partial,
 }
 
-pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
+pub(super) fn search(mut job: Job<'_>) -> Result<Vec<Vec<Hypothesis>>, InferError> {
     let samples = job.options.sampling.map_or(1, |sampling| sampling.samples);
     job.repeat(samples);
     let mut rows: Vec<Single> = (0..job.sentences.len() * samples)
@@ -38,7 +39,7 @@ pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
         };
         let best = match job.options.sampling {
             None => {
-                let best = job.next(&tokens, len, 1, row);
+                let best = job.next(&tokens, len, 1, row)?;
                 best.into_iter().map(|best| best.first().copied()).collect()
             }
             Some(sampling) => {
@@ -47,7 +48,7 @@ pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
                     sample::Stream { number, sample: row.sample as u64 }
                 });
                 let streams: Vec<_> = streams.collect();
-                sample::next(&mut job, &sampling, &streams, &tokens, len, row)
+                sample::next(&mut job, &sampling, &streams, &tokens, len, row)?
             }
         };
         let (before, mut kept) = (rows.len(), Vec::new());
@@ -79,5 +80,5 @@ pub(super) fn search(mut job: Job<'_>) -> Vec<Vec<Hypothesis>> {
             job.decoder.select(&kept);
         }
     }
-    found.into_iter().map(|found| found.into_iter().flatten().collect()).collect()
+    Ok(found.into_iter().map(|found| found.into_iter().flatten().collect()).collect())
 }

@@ -4,6 +4,7 @@ use super::options::SearchOptions;
 
 /// A target that was found.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Hypothesis {
     /// Token ids without `<bos>`; ends with `<eos>` unless the length limit came first.
     pub ids: Vec<u32>,

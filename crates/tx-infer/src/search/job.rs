@@ -1,4 +1,6 @@
-//! A batch whose sources have been read, and what its targets may go on with.
+//! A batch whose sources are encoded, and the next tokens that its targets may take.
+
+use std::ops::Range;
 
 use tx_data::special::{BOS, EOS, PAD};
 
@@ -6,18 +8,18 @@ use super::{
     decoder::{Decoder, Next},
     options::SearchOptions,
     request::Request,
-    scores::{best_of_row, forbid, log_softmax, penalize, repeating},
+    scores::{best_of_row, forbid, log_softmax, longest_run, looping, penalize, repeating},
 };
+use crate::{cancellation::Cancellation, error::InferError};
 
 /// A batch whose sources have been read.
 pub(super) struct Job<'a> {
     pub(super) decoder: Box<dyn Decoder + 'a>,
     pub(super) options: &'a SearchOptions,
     pub(super) sentences: Vec<Sentence<'a>>,
-    /// What is never said; last `<eos>`, for targets that are too short to end.
+    /// Ids that are never generated.
     never: Vec<u32>,
-    /// Whether all rows may go on with the same tokens, those that the model gives.
-    plain: bool,
+    cancellation: &'a Cancellation,
 }
 
 /// What is asked of one sentence's target.
@@ -26,6 +28,8 @@ pub(super) struct Sentence<'a> {
     pub(super) limit: usize,
     /// Least tokens before `<eos>`.
     least: usize,
+    /// Most repetitions of one sequence in a row; 0 is no limit.
+    most_repeats: usize,
     /// What it begins with.
     prefix: &'a [u32],
     pub(super) number: u64,
@@ -40,32 +44,33 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// `max_len` is the model's longest sequence.
+    /// `max_len` is the model's longest sequence; the ids of `padding` only pad the vocabulary.
     pub(super) fn new(
         decoder: Box<dyn Decoder + 'a>,
         requests: &[Request<'a>],
+        padding: Range<u32>,
         max_len: usize,
         options: &'a SearchOptions,
+        cancellation: &'a Cancellation,
     ) -> Self {
         let sentence = |&Request { source, prefix, number }: &Request<'a>| {
             // One more place, for `<eos>` at least.
             let limit = options.limit(source.len(), max_len).max(prefix.len() + 1).min(max_len);
-            Sentence { limit, least: options.least(source.len()), prefix, number }
+            let most_repeats = match options.max_repeats {
+                0 => 0,
+                most => most.max(longest_run(source)),
+            };
+            Sentence { limit, least: options.least(source.len()), most_repeats, prefix, number }
         };
-        // Padding and `<bos>` are never a right answer; a model that has not learned that yet may
-        // think so.
-        let never = [PAD, BOS].into_iter().chain(options.suppress.iter().copied()).chain([EOS]);
-        let plain = options.min_len_ratio == 0.0
-            && options.repetition_penalty == 1.0
-            && options.no_repeat_ngram == 0
-            && !options.renormalize
-            && requests.iter().all(|request| request.prefix.is_empty());
+        // Padding and `<bos>` are never correct, but every column of the projection has some
+        // probability.
+        let never = [PAD, BOS].into_iter().chain(options.suppress.iter().copied()).chain(padding);
         Self {
             decoder,
             options,
             sentences: requests.iter().map(sentence).collect(),
             never: never.collect(),
-            plain,
+            cancellation,
         }
     }
 
@@ -86,28 +91,38 @@ impl<'a> Job<'a> {
         len: usize,
         count: usize,
         row: impl Fn(usize) -> Row<'r>,
-    ) -> Vec<Vec<Next>> {
-        let before_end = self.never.len() - 1;
-        if self.plain {
-            let too_short = len < self.options.min_len;
-            let never = if too_short { &self.never } else { &self.never[..before_end] };
-            return self.decoder.step(tokens, never, count);
-        }
+    ) -> Result<Vec<Vec<Next>>, InferError> {
         if self.needs_all(len) {
-            let scores = self.log_probs(tokens, len, row);
+            let scores = self.log_probs(tokens, len, row)?;
             let width = scores.len() / tokens.len().max(1);
-            return scores.chunks_exact(width.max(1)).map(|row| best_of_row(row, count)).collect();
+            let rows = scores.chunks_exact(width.max(1));
+            return Ok(rows.map(|row| best_of_row(row, count)).collect());
         }
+        self.check_cancellation()?;
         // What must not be said differs from row to row, but is little: as many more are asked for.
         let forbidden: Vec<Vec<u32>> =
             (0..tokens.len()).map(|index| self.forbidden(row(index), len)).collect();
         let more = forbidden.iter().map(Vec::len).max().unwrap_or(0);
-        let mut next = self.decoder.step(tokens, &self.never[..before_end], count + more);
-        for (next, forbidden) in next.iter_mut().zip(&forbidden) {
+        let mut next = self.decoder.step(tokens, &self.never, count + more);
+        for (index, (next, forbidden)) in next.iter_mut().zip(&forbidden).enumerate() {
+            if next.iter().any(|(_, log_probability)| log_probability.is_nan()) {
+                return Err(self.not_finite(row(index)));
+            }
             next.retain(|(token, _)| !forbidden.contains(token));
             next.truncate(count);
         }
-        next
+        Ok(next)
+    }
+
+    /// # Errors
+    ///
+    /// When the caller has canceled the request.
+    fn check_cancellation(&self) -> Result<(), InferError> {
+        if self.cancellation.is_cancelled() { Err(InferError::Cancelled) } else { Ok(()) }
+    }
+
+    fn not_finite(&self, row: Row<'_>) -> InferError {
+        InferError::NotFinite { line: self.sentences[row.sentence].number + 1 }
     }
 
     /// Adds a token to each row, as [`next`](Self::next), and gives the log-probabilities of all
@@ -117,13 +132,17 @@ impl<'a> Job<'a> {
         tokens: &[u32],
         len: usize,
         row: impl Fn(usize) -> Row<'r>,
-    ) -> Vec<f32> {
+    ) -> Result<Vec<f32>, InferError> {
+        self.check_cancellation()?;
         let mut scores = self.decoder.logits(tokens);
         let width = (scores.len() / tokens.len().max(1)).max(1);
         for (index, scores) in scores.chunks_exact_mut(width).enumerate() {
             self.shape(row(index), len, scores);
+            if scores.iter().any(|score| score.is_nan()) {
+                return Err(self.not_finite(row(index)));
+            }
         }
-        scores
+        Ok(scores)
     }
 
     /// Whether the likeliest tokens of the model, and a few more, do not tell what to go on with.
@@ -133,10 +152,12 @@ impl<'a> Job<'a> {
             || self.sentences.iter().any(|sentence| sentence.prefix.len() > len)
     }
 
-    /// What this row must not say besides what none may.
+    /// Ids that this row must not take, besides those that no row may take.
     fn forbidden(&self, row: Row<'_>, len: usize) -> Vec<u32> {
+        let Sentence { least, most_repeats, .. } = self.sentences[row.sentence];
         let mut forbidden = repeating(row.ids, self.options.no_repeat_ngram);
-        if len < self.sentences[row.sentence].least {
+        forbidden.extend(looping(row.ids, most_repeats));
+        if len < least {
             forbidden.push(EOS);
         }
         forbidden
@@ -156,7 +177,7 @@ impl<'a> Job<'a> {
             penalize(scores, row.ids, repetition_penalty);
         }
         let forbidden = self.forbidden(row, len);
-        let forbidden = self.never[..self.never.len() - 1].iter().chain(&forbidden);
+        let forbidden = self.never.iter().chain(&forbidden);
         if renormalize {
             forbid(scores, forbidden);
             log_softmax(scores);

@@ -26,6 +26,8 @@ mod ensemble;
 use burn::tensor::Device;
 use tx_model::Transformer;
 
+use crate::error::InferError;
+
 pub use engine::Engine;
 pub use hypothesis::Hypothesis;
 pub use options::{EarlyStopping, LengthNorm, Sampling, SearchOptions};
@@ -33,13 +35,21 @@ pub use request::Request;
 
 /// Finds targets for one batch of sources with `model`, which is on `device`; see
 /// [`Engine::search`]. For more than one batch, make an [`Engine`] once.
+///
+/// # Errors
+///
+/// As [`Engine::search`].
+///
+/// # Panics
+///
+/// As [`Engine::search`].
 pub fn search(
     model: &Transformer,
     sources: &[&[u32]],
     max_len: usize,
     options: &SearchOptions,
     device: &Device,
-) -> Vec<Vec<Hypothesis>> {
+) -> Result<Vec<Vec<Hypothesis>>, InferError> {
     Engine::new(model.clone(), device).search(sources, max_len, options)
 }
 

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use tx_data::special::EOS;
 
+/// Most hypotheses or samples of one sentence.
+pub const MAX_ROWS: usize = 10_000;
+
 /// How targets are searched for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -48,7 +51,11 @@ pub struct SearchOptions {
     pub repetition_penalty: f32,
     /// No sequence of so many tokens comes twice in a target (Paulus et al. 2018); 0 allows all.
     pub no_repeat_ngram: usize,
-    /// Ids that are never said.
+    /// A target repeats a sequence of tokens at most so many times in a row, or as often as the
+    /// source repeats one, whichever is more; 0 is no limit. This ends loops, which a model with
+    /// little data falls into after a rare word.
+    pub max_repeats: usize,
+    /// Ids that are never generated.
     pub suppress: Vec<u32>,
     /// Whether the probability of tokens that must not be said goes to those that may. Otherwise it
     /// is lost, and log-probabilities are the model's own.
@@ -63,6 +70,7 @@ pub struct SearchOptions {
 /// What log-probabilities are divided by, for a hypothesis of `n` tokens, `<eos>` included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum LengthNorm {
     /// 1: hypotheses are ranked by their probability.
     None,
@@ -76,6 +84,7 @@ pub enum LengthNorm {
 /// When a sentence is done. At its length limit it is done in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum EarlyStopping {
     /// As soon as `patience · beam` hypotheses are finished.
     #[default]
@@ -131,6 +140,7 @@ impl Default for SearchOptions {
             min_len_ratio: 0.0,
             repetition_penalty: 1.0,
             no_repeat_ngram: 0,
+            max_repeats: 4,
             suppress: Vec::new(),
             renormalize: false,
             replace_unknown: false,
@@ -153,8 +163,9 @@ impl SearchOptions {
     /// The rules that are broken; empty when all is well.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if self.beam == 0 {
-            problems.push("`beam` must be at least 1".into());
+        if !(1..=MAX_ROWS).contains(&self.beam) {
+            let beam = self.beam;
+            problems.push(format!("`beam` = {beam} must be at least 1 and at most {MAX_ROWS}"));
         }
         if self.n_best == 0 || self.n_best > self.beam.max(1) {
             problems.push(format!(
@@ -281,8 +292,10 @@ impl SearchOptions {
 
 impl Sampling {
     fn problems(&self, problems: &mut Vec<String>) {
-        if self.samples == 0 {
-            problems.push("`samples` must be at least 1".into());
+        if !(1..=MAX_ROWS).contains(&self.samples) {
+            let samples = self.samples;
+            problems
+                .push(format!("`samples` = {samples} must be at least 1 and at most {MAX_ROWS}"));
         }
         if !(self.temperature > 0.0 && self.temperature.is_finite()) {
             problems.push(format!("`temperature` = {} must be above 0", self.temperature));
@@ -363,7 +376,8 @@ mod tests {
         let base = SearchOptions::default;
         let drawn = |sampling| SearchOptions::sampling(sampling);
         for (options, word) in [
-            (SearchOptions { beam: 0, ..base() }, "`beam`"),
+            (SearchOptions { beam: 0, ..base() }, "`beam` = 0"),
+            (SearchOptions { beam: usize::MAX, ..base() }, "at most 10000"),
             (SearchOptions { n_best: 0, ..base() }, "`n_best` = 0"),
             (SearchOptions { n_best: 5, ..base() }, "at most `beam` = 4"),
             (SearchOptions { groups: 3, ..base() }, "`groups` = 3"),
@@ -389,6 +403,7 @@ mod tests {
             ),
             (SearchOptions { sampling: Some(Sampling::default()), ..base() }, "`sampling`"),
             (drawn(Sampling { samples: 0, ..Sampling::default() }), "`samples`"),
+            (drawn(Sampling { samples: usize::MAX, ..Sampling::default() }), "at most 10000"),
             (drawn(Sampling { temperature: 0.0, ..Sampling::default() }), "`temperature` = 0"),
             (drawn(Sampling { top_p: 1.5, ..Sampling::default() }), "`top_p` = 1.5"),
             (drawn(Sampling { top_p: 0.0, ..Sampling::default() }), "`top_p` = 0"),

@@ -5,6 +5,7 @@ use super::{
     job::{Job, Row},
     options::Sampling,
 };
+use crate::error::InferError;
 
 /// Whose numbers are drawn.
 #[derive(Debug, Clone, Copy)]
@@ -24,16 +25,17 @@ pub(super) fn next<'r>(
     tokens: &[u32],
     len: usize,
     row: impl Fn(usize) -> Row<'r>,
-) -> Vec<Option<Next>> {
+) -> Result<Vec<Option<Next>>, InferError> {
     let candidates: Vec<Vec<Next>> = if sampling.top_k > 0 {
-        job.next(tokens, len, sampling.top_k, row)
+        job.next(tokens, len, sampling.top_k, row)?
     } else {
-        let all = job.log_probs(tokens, len, row);
+        let all = job.log_probs(tokens, len, row)?;
         let rows = all.chunks_exact((all.len() / tokens.len().max(1)).max(1));
         rows.map(|row| nucleus(row, sampling)).collect()
     };
     let at = |stream: &Stream| uniform(sampling.seed, stream, len as u64);
-    candidates.iter().zip(streams).map(|(row, stream)| draw(row, sampling, at(stream))).collect()
+    let drawn = candidates.iter().zip(streams);
+    Ok(drawn.map(|(row, stream)| draw(row, sampling, at(stream))).collect())
 }
 
 /// The tokens that are possible; where only the likeliest count, those best first.

@@ -47,6 +47,31 @@ pub(super) fn repeating(ids: &[u32], n: usize) -> Vec<u32> {
     sequences.filter_map(|window| window.last().copied()).collect()
 }
 
+/// The tokens that would repeat a sequence at the end of `ids` more than `most` times in a row; 0
+/// allows every repetition.
+pub(super) fn looping(ids: &[u32], most: usize) -> impl Iterator<Item = u32> {
+    let longest = if most == 0 { 0 } else { (ids.len() + 1) / (most + 1) };
+    (1..=longest).filter_map(move |unit| {
+        // The token and the `unit * (most + 1) - 1` before it would be the same `unit` tokens.
+        let start = ids.len() + 1 - unit * (most + 1);
+        let repeats = (start + unit..ids.len()).rev().all(|place| ids[place] == ids[place - unit]);
+        repeats.then(|| ids[ids.len() - unit])
+    })
+}
+
+/// How many times in a row a sequence stands in `ids`, at most.
+pub(super) fn longest_run(ids: &[u32]) -> usize {
+    let mut longest = 1;
+    for unit in 1..=ids.len() / 2 {
+        let mut same = 0;
+        for place in unit..ids.len() {
+            same = if ids[place] == ids[place - unit] { same + 1 } else { 0 };
+            longest = longest.max(same / unit + 1);
+        }
+    }
+    longest
+}
+
 /// The best `count` of a row. One pass over it; among equals the first wins, as in `argmax`.
 pub(super) fn best_of_row(log_probs: &[f32], count: usize) -> Vec<Next> {
     let mut best: Vec<Next> = Vec::with_capacity(count.min(log_probs.len()) + 1);
@@ -104,6 +129,36 @@ mod tests {
         assert_eq!(repeating(&ids, 0), [0; 0]);
         // A pair may overlap itself.
         assert_eq!(repeating(&[5, 5], 2), [5]);
+    }
+
+    /// With at most two repetitions: a third `7`, a third `5 6`, and both at once.
+    #[test]
+    fn sequences_repeat_a_limited_number_of_times_in_a_row() {
+        let next = |ids: &[u32], most| looping(ids, most).collect::<Vec<_>>();
+        assert_eq!(next(&[4, 7, 7], 2), [7]);
+        assert_eq!(next(&[4, 7], 2), [0; 0]);
+        assert_eq!(next(&[7, 7, 4, 7], 2), [0; 0]);
+        assert_eq!(next(&[5, 6, 5, 6, 5], 2), [6]);
+        assert_eq!(next(&[9, 5, 6, 5, 6], 2), [0; 0]);
+        assert_eq!(next(&[7, 7, 7, 7, 7], 2), [7, 7]);
+        assert_eq!(next(&[7], 1), [7]);
+        assert_eq!(next(&[7; 9], 0), [0; 0]);
+        assert_eq!(next(&[], 1), [0; 0]);
+    }
+
+    #[test]
+    fn runs_are_counted_in_repetitions() {
+        for (ids, expected) in [
+            (&[][..], 1),
+            (&[5], 1),
+            (&[5, 6, 7], 1),
+            (&[5, 5, 7], 2),
+            (&[1, 5, 6, 5, 6, 5, 6, 5, 2], 3),
+            (&[5, 5, 6, 5, 5, 6], 2),
+            (&[9, 0, 0, 0, 0, 0, 0, 2], 6),
+        ] {
+            assert_eq!(longest_run(ids), expected, "{ids:?}");
+        }
     }
 
     #[test]

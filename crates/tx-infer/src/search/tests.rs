@@ -6,6 +6,7 @@ use tx_data::special::EOS;
 use tx_model::{DropoutConfig, ModelConfig, NormPlacement, Positions, Tying, VocabSizes};
 
 use super::*;
+use crate::cancellation::Cancellation;
 
 /// [`search`] takes the greedy road for a beam of 1, so both roads are called by name here.
 #[test]
@@ -22,8 +23,10 @@ fn a_beam_of_one_is_greedy_search() {
     ] {
         for seed in 0..4 {
             for engine in engines(|device| model(positions, norm, seed, device)) {
-                let greedy = greedy::search(engine.read(&requests, 16, &options));
-                let beam = beam::search(engine.read(&requests, 16, &options));
+                let never = Cancellation::new();
+                let read = || engine.read(&requests, 16, &options, &never);
+                let (greedy, beam) =
+                    (greedy::search(read()).unwrap(), beam::search(read()).unwrap());
                 for (greedy, beam) in greedy.iter().zip(&beam) {
                     let ([greedy], [beam]) = (&greedy[..], &beam[..]) else {
                         panic!("one hypothesis each: {greedy:?} and {beam:?}")
@@ -40,6 +43,149 @@ fn a_beam_of_one_is_greedy_search() {
     // Some stop by themselves and some at the limit, or the test would test half of it.
     assert!(lengths.iter().any(|(length, ended)| *length > 1 && *ended), "{lengths:?}");
     assert!(lengths.iter().any(|(_, ended)| !ended), "{lengths:?}");
+}
+
+/// Every way of searching, in single models and in an ensemble.
+fn ways() -> [SearchOptions; 6] {
+    let base = SearchOptions::default();
+    let sampling = SearchOptions::sampling(Sampling::default());
+    let top_k = SearchOptions::sampling(Sampling { top_k: 3, ..Sampling::default() });
+    [
+        SearchOptions::greedy(),
+        base.clone(),
+        SearchOptions { groups: 2, ..base.clone() },
+        SearchOptions { renormalize: true, min_len: 3, ..base },
+        sampling,
+        top_k,
+    ]
+}
+
+/// One model and an ensemble of two, each way to decode.
+fn engines_and_ensembles(model: impl Fn(&Device) -> Transformer) -> Vec<Engine> {
+    let mut all = engines(model);
+    all.extend(all.clone().into_iter().map(|engine| engine.clone().and(engine)));
+    all
+}
+
+#[test]
+fn scores_that_are_not_finite_are_an_error_with_the_line() {
+    struct Spoiled;
+    impl ModuleMapper for Spoiled {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            param.map(|weight| weight * f32::NAN)
+        }
+    }
+    let model = |device: &Device| {
+        model(Positions::Sinusoidal, NormPlacement::Pre, 1, device).map(&mut Spoiled)
+    };
+    for engine in engines_and_ensembles(model) {
+        for options in ways() {
+            let found = engine.search_requests(
+                &[Request::new(&[5, 2], 41)],
+                16,
+                &options,
+                &Cancellation::new(),
+            );
+            assert!(matches!(found, Err(InferError::NotFinite { line: 42 })), "{found:?}");
+        }
+        let found = engine.log_probabilities(&[(&[5, 2], &[5, 2])], &Cancellation::new());
+        assert!(matches!(found, Err(InferError::NotFinite { line: 1 })), "{found:?}");
+    }
+}
+
+#[test]
+fn a_cancelled_search_ends_before_its_next_step() {
+    let cancellation = Cancellation::new();
+    cancellation.cancel();
+    for engine in
+        engines_and_ensembles(|device| model(Positions::Sinusoidal, NormPlacement::Pre, 1, device))
+    {
+        for options in ways() {
+            let requests = [Request::new(&[5, 2], 0)];
+            let found = engine.search_requests(&requests, 16, &options, &cancellation);
+            assert!(matches!(found, Err(InferError::Cancelled)), "{found:?}");
+        }
+        let found = engine.log_probabilities(&[(&[5, 2], &[5, 2])], &cancellation);
+        assert!(matches!(found, Err(InferError::Cancelled)), "{found:?}");
+    }
+}
+
+/// The projection has 11 columns, of which the last four stand for nothing.
+#[test]
+fn ids_that_pad_the_vocabulary_are_never_generated() {
+    let sources: [&[u32]; 4] = [&[5, 9, 4, 10, 2], &[6, 2], &[8, 3, 7, 9, 9, 4, 5, 6, 2], &[4, 2]];
+    let mut beyond = 0;
+    for engine in
+        engines_and_ensembles(|device| model(Positions::Sinusoidal, NormPlacement::Pre, 1, device))
+    {
+        let padded = engine.clone().with_padding(7..11);
+        for options in ways() {
+            let options = match &options.sampling {
+                None => options,
+                Some(sampling) => SearchOptions::sampling(Sampling { samples: 20, ..*sampling }),
+            };
+            for found in padded.search(&sources, 16, &options).unwrap().concat() {
+                assert!(found.ids.iter().all(|id| *id < 7), "{options:?}: {found:?}");
+            }
+            let found = engine.search(&sources, 16, &options).unwrap().concat();
+            beyond += found.iter().filter(|found| found.ids.iter().any(|id| *id >= 7)).count();
+        }
+    }
+    assert!(beyond > 100, "{beyond} with such ids where they are allowed");
+}
+
+/// Random weights fall into loops easily.
+#[test]
+fn sequences_are_not_repeated_without_end() {
+    fn most_repeats(ids: &[u32]) -> usize {
+        let runs = (1..=ids.len() / 2).flat_map(|unit| {
+            (0..ids.len()).map(move |start| {
+                let times = ids[start..].chunks_exact(unit);
+                times.take_while(|chunk| *chunk == &ids[start..start + unit]).count()
+            })
+        });
+        runs.max().unwrap_or(1)
+    }
+    let sources: [&[u32]; 3] = [&[5, 9, 4, 10, 2], &[6, 2], &[8, 8, 8, 8, 8, 8, 2]];
+    let (mut looping, mut as_in_source) = (0, 0);
+    for seed in 0..8 {
+        for engine in
+            engines(|device| model(Positions::Sinusoidal, NormPlacement::Pre, seed, device))
+        {
+            for options in ways().into_iter().take(2) {
+                let allowed = SearchOptions { max_repeats: 0, ..options.clone() };
+                let limited = engine.search(&sources, 16, &options).unwrap();
+                let allowed = engine.search(&sources, 16, &allowed).unwrap();
+                for (index, (limited, allowed)) in limited.iter().zip(&allowed).enumerate() {
+                    let most = most_repeats(&limited[0].ids);
+                    // The last source repeats a token six times.
+                    assert!(most <= if index == 2 { 6 } else { 4 }, "{limited:?}");
+                    as_in_source += usize::from(most > 4);
+                    looping += usize::from(most_repeats(&allowed[0].ids) > 6);
+                    // The limit affects only translations that reach it.
+                    if most_repeats(&allowed[0].ids) <= 4 && options.beam == 1 {
+                        assert_eq!(limited[0].ids, allowed[0].ids);
+                    }
+                }
+            }
+        }
+    }
+    assert!(looping > 10 && as_in_source > 0, "{looping} loops, {as_in_source} as in the source");
+}
+
+#[test]
+fn requests_that_cannot_be_searched_are_refused() {
+    let engine = &engines(|device| model(Positions::Learned, NormPlacement::Pre, 1, device))[0];
+    let long = [5; 17];
+    for (source, prefix) in [(&[][..], &[][..]), (&long, &[]), (&[5, 2], &long[..16])] {
+        let requests = [Request { source, prefix, number: 7 }];
+        let found =
+            engine.search_requests(&requests, 16, &SearchOptions::greedy(), &Cancellation::new());
+        let Err(InferError::Search { problems }) = found else { panic!("{found:?}") };
+        assert!(problems[0].contains("sentence 7"), "{problems:?}");
+    }
+    let options = SearchOptions { groups: 0, ..SearchOptions::default() };
+    assert!(matches!(engine.search(&[&[5, 2]], 16, &options), Err(InferError::Search { .. })));
 }
 
 /// The devices, and on the processor both ways to decode.

@@ -1,21 +1,20 @@
-//! The probability of translations that are given.
+//! Forced decoding: the probability of given translations.
 
-use std::sync::{Mutex, PoisonError};
+use std::{ops::Range, sync::Arc};
 
-use tx_data::special::BOS;
+use super::{Model, Translator, batches::Batches, scheduler::Task};
+use crate::{cancellation::Cancellation, error::InferError};
 
-use super::Translator;
-use crate::error::InferError;
-
-/// How likely a model finds a given translation.
-#[derive(Debug, Clone, PartialEq)]
+/// The probability that a model gives to a translation.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Forced {
     /// Token ids of the translation, ending with `<eos>`.
     pub ids: Vec<u32>,
     /// Natural logarithm of the probability of each, given the source and those before it.
     pub log_probabilities: Vec<f32>,
-    /// Whether the source was cut because it is longer than the model can read.
-    pub cut: bool,
+    /// Whether the source was truncated because it has more tokens than the model's `max_len`.
+    pub truncated: bool,
 }
 
 impl Forced {
@@ -24,56 +23,124 @@ impl Forced {
         self.log_probabilities.iter().map(|&x| f64::from(x)).sum()
     }
 
-    /// `e^(-log P / tokens)`: as if the model had so many tokens to choose from, each as likely.
+    /// `e^(-log P / tokens)`: the number of equally likely tokens among which a choice would be as
+    /// uncertain.
     pub fn perplexity(&self) -> f64 {
         (-self.log_probability() / self.ids.len().max(1) as f64).exp()
     }
 }
 
 impl Translator {
-    /// How likely each target is, given its source: forced decoding. Results come in the order of
-    /// `pairs`, sources first. `first` is the number of the first pair, from 0, for messages.
+    /// The probability of each target, given its source: forced decoding. Results come in the order
+    /// of `pairs`, sources first. `first` is the number of the first pair, from 0, for messages.
     ///
-    /// Search options do not count: probabilities are the model's own.
+    /// Search options have no effect: probabilities are the model's own.
     ///
     /// # Errors
     ///
-    /// When a text cannot be tokenized, or a target is longer than the model can write.
+    /// If a text cannot be tokenized or a target has more tokens than the model's `max_len`;
+    /// [`InferError::NotFinite`].
     pub fn force(
         &self,
         pairs: &[(impl AsRef<str>, impl AsRef<str>)],
         first: u64,
     ) -> Result<Vec<Forced>, InferError> {
-        let texts: Vec<&str> = pairs.iter().map(|(source, _)| source.as_ref().trim()).collect();
-        let (sources, was_cut) = self.read_sources(&texts)?;
-        let targets: Vec<&str> = pairs.iter().map(|(_, target)| target.as_ref()).collect();
-        let mut targets = self.tokenizers.target.encode_batch(targets)?;
-        let most = self.config.max_len;
-        for (target, line) in targets.iter_mut().zip(first + 1..) {
-            target.retain(|id| *id != BOS);
-            if target.len() > most {
-                return Err(InferError::LongTarget { line, found: target.len(), most });
-            }
+        let pairs: Vec<(String, String)> = pairs
+            .iter()
+            .map(|(source, target)| (source.as_ref().trim().into(), target.as_ref().into()))
+            .collect();
+        let mut found = vec![Forced::default(); pairs.len()];
+        let longer = |(source, target): &(String, String)| source.len().max(target.len());
+        let batches = Batches::new(pairs.iter().map(longer).enumerate(), self.limits(1));
+        let task = Pairs { model: self.model.clone(), pairs, first, batches };
+        self.scheduler.run(task, &Cancellation::new(), |ready| {
+            ready.into_iter().for_each(|(index, forced)| found[index] = forced);
+            Ok::<_, InferError>(())
+        })?;
+        Ok(found)
+    }
+}
+
+/// The pairs of one call.
+struct Pairs {
+    model: Arc<Model>,
+    /// Sources first.
+    pairs: Vec<(String, String)>,
+    /// Number of the first pair.
+    first: u64,
+    batches: Batches,
+}
+
+/// A pair as ids.
+struct Pair {
+    index: usize,
+    source: Vec<u32>,
+    target: Vec<u32>,
+    truncated: bool,
+}
+
+impl Pair {
+    fn len(&self) -> usize {
+        self.source.len().max(self.target.len())
+    }
+}
+
+impl Pairs {
+    fn line(&self, index: usize) -> u64 {
+        self.first + index as u64 + 1
+    }
+
+    fn pair(&self, index: usize) -> Result<Pair, InferError> {
+        let (source, target) = &self.pairs[index];
+        let (source, truncated) = self.model.read_source(source)?;
+        let most = self.model.config.max_len;
+        let long = |found| InferError::LongTarget { line: self.line(index), found, most };
+        match self.model.read_target(target)? {
+            None => Err(long(None)),
+            Some(target) if target.len() > most => Err(long(Some(target.len()))),
+            Some(target) => Ok(Pair { index, source, target, truncated }),
         }
-        let len = |index: usize| sources[index].len().max(targets[index].len());
-        let mut order: Vec<usize> = (0..pairs.len()).collect();
-        order.sort_by_key(|&index| std::cmp::Reverse(len(index)));
-        let batches = self.batches(&order, len);
-        let found = Mutex::new(vec![Vec::new(); pairs.len()]);
-        self.share_out(&batches, |batch| {
-            let batch_pairs: Vec<(&[u32], &[u32])> =
-                batch.iter().map(|&index| (&sources[index][..], &targets[index][..])).collect();
-            let log_probabilities = self.engine.log_probabilities(&batch_pairs);
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            for (&index, log_probabilities) in batch.iter().zip(log_probabilities) {
-                found[index] = log_probabilities;
-            }
-            true
-        });
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let rows = targets.into_iter().zip(found).zip(was_cut);
-        Ok(rows
-            .map(|((ids, log_probabilities), cut)| Forced { ids, log_probabilities, cut })
-            .collect())
+    }
+}
+
+impl Task for Pairs {
+    type Output = Forced;
+
+    fn len(&self) -> usize {
+        self.batches.len()
+    }
+
+    fn claim(&self) -> Option<Range<usize>> {
+        self.batches.claim()
+    }
+
+    fn run(
+        &self,
+        batch: Range<usize>,
+        cancellation: &Cancellation,
+        put: &mut dyn FnMut(Vec<(usize, Forced)>),
+    ) -> Result<(), InferError> {
+        let pairs = self.batches.texts(batch.clone()).iter().map(|&index| self.pair(index));
+        let mut pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+        self.batches.learn(batch, pairs.iter().map(Pair::len).sum());
+        for pairs in self.batches.split(&mut pairs, Pair::len) {
+            let ids: Vec<(&[u32], &[u32])> =
+                pairs.iter().map(|pair| (&pair.source[..], &pair.target[..])).collect();
+            let found = self.model.engine.log_probabilities(&ids, cancellation);
+            let found = found.map_err(|error| match error {
+                InferError::NotFinite { line } => {
+                    let pair = pairs.get((line - 1) as usize);
+                    InferError::NotFinite { line: self.line(pair.map_or(0, |pair| pair.index)) }
+                }
+                error => error,
+            })?;
+            let ready = pairs.iter().zip(found).map(|(pair, log_probabilities)| {
+                let Pair { index, target, truncated, .. } = pair;
+                let ids = target.clone();
+                (*index, Forced { ids, log_probabilities, truncated: *truncated })
+            });
+            put(ready.collect());
+        }
+        Ok(())
     }
 }

@@ -16,7 +16,14 @@ impl Function {
     #[inline(always)]
     fn value(self, x: f32) -> f32 {
         match self {
-            Self::Relu => x.max(0.0),
+            // Not `max`, which would turn NaN into 0.
+            Self::Relu => {
+                if x <= 0.0 {
+                    0.0
+                } else {
+                    x
+                }
+            }
             Self::Swish => x / (1.0 + exp(-x)),
             Self::Gelu => x * normal(x),
         }
@@ -26,7 +33,13 @@ impl Function {
     #[inline(always)]
     fn slope(self, x: f32) -> f32 {
         match self {
-            Self::Relu => f32::from(u8::from(x > 0.0)),
+            Self::Relu => {
+                if x <= 0.0 {
+                    0.0
+                } else {
+                    1.0
+                }
+            }
             Self::Swish => {
                 let sigmoid = 1.0 / (1.0 + exp(-x));
                 sigmoid * (1.0 + x * (1.0 - sigmoid))

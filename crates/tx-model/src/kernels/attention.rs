@@ -1,4 +1,5 @@
-//! Scaled dot-product attention and back, one sentence and head at a time.
+//! Scaled dot-product attention and its backward pass; each head of each sentence is a task of its
+//! own.
 //!
 //! Letters as in [`crate::attention`]. The weights `[Q, K]` of one head are made, used and
 //! forgotten while they are in the cache of a core; for the way back they are made again from the
@@ -8,12 +9,14 @@
 //! Rows of weights are as long as whole vectors: what is beyond the last key is minus infinity as a
 //! score and zero as a weight, and nobody reads it but the vectors.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use super::{
     dropped::Dropped,
-    flex::{dims, floats, tensor},
+    flex::{dims, floats, step, tensor},
     matrix::{Matrix, Output, Write, multiply_here},
     rows::zeros,
     simd::{LANES, exp, map, map_two, max, sum_of, sum_of_two, vectorised},
@@ -43,12 +46,12 @@ pub fn forward(
     let mut out = zeros(batch * n_queries * d_model);
     let mut log_sums = vec![0.0; batch * n_heads * n_queries];
 
-    let sentence = |scores: &mut Vec<f32>,
-                    (b, (out, log_sums)): (usize, (&mut [f32], &mut [f32]))| {
-        scores.resize(n_queries * padded, 0.0);
-        for h in 0..n_heads {
+    if n_queries > 0 && n_keys > 0 && d_model > 0 {
+        let rows = sentences(&mut out, n_queries * d_model);
+        let head = |scores: &mut Vec<f32>, (index, log_sums): (usize, &mut [f32])| {
+            let (b, h) = (index / n_heads, index % n_heads);
+            scores.resize(n_queries * padded, 0.0);
             heads.scores(b, h, scores, padded);
-            let log_sums = &mut log_sums[h * n_queries..][..n_queries];
             vectorised(
                 #[inline(always)]
                 || {
@@ -58,22 +61,21 @@ pub fn forward(
                         block(row, n_keys, blocked.as_ref(), [b, h, i]);
                         *log_sum = softmax(row);
                         if let Some(dropped) = dropped {
-                            dropped.row((b * n_heads + h) * n_queries + i).apply(row);
+                            dropped.row(index * n_queries + i).apply(row);
                         }
                     }
                 },
             );
             let weights = Matrix::with_steps(scores, [n_queries, n_keys], [padded, 1]);
-            let mixed = Output::with_step(&mut out[h * d_head..], d_model);
+            let mut rows = lock(&rows[b]);
+            let mixed = Output::with_step(&mut rows[h * d_head..], d_model);
             multiply_here(weights, heads.v.matrix(b, h), 1.0, mixed, Write::Replace);
-        }
-    };
-    if n_queries > 0 && n_keys > 0 && d_model > 0 {
-        out.par_chunks_mut(n_queries * d_model)
-            .zip(log_sums.par_chunks_mut(n_heads * n_queries))
+        };
+        log_sums
+            .par_chunks_mut(n_queries)
             .enumerate()
-            .with_min_len(heads.sentences_at_least())
-            .for_each_init(Vec::new, sentence);
+            .with_min_len(heads.at_least())
+            .for_each_init(Vec::new, head);
     }
     (tensor(out, [batch, n_queries, d_model]), log_sums)
 }
@@ -102,13 +104,16 @@ pub fn backward(
     let mut dk = zeros(batch * n_keys * d_model);
     let mut dv = zeros(batch * n_keys * d_model);
 
-    type Parts<'a> = ((&'a mut [f32], &'a mut [f32]), &'a mut [f32]);
-    let sentence = |scratch: &mut [Vec<f32>; 2], (b, ((dq, dk), dv)): (usize, Parts<'_>)| {
-        let [weights, slopes] = scratch;
-        weights.resize(n_queries * padded, 0.0);
-        slopes.resize(n_queries * padded, 0.0);
-        for h in 0..n_heads {
-            let row_of = |i: usize| (b * n_heads + h) * n_queries + i;
+    if n_queries > 0 && n_keys > 0 && d_model > 0 {
+        let dq_rows = sentences(&mut dq, n_queries * d_model);
+        let [dk_rows, dv_rows] =
+            [&mut dk, &mut dv].map(|gradient| sentences(gradient, n_keys * d_model));
+        let head = |scratch: &mut [Vec<f32>; 2], index: usize| {
+            let (b, h) = (index / n_heads, index % n_heads);
+            let [weights, slopes] = scratch;
+            weights.resize(n_queries * padded, 0.0);
+            slopes.resize(n_queries * padded, 0.0);
+            let row_of = |i: usize| index * n_queries + i;
             let dy = &dy[b * n_queries * d_model + h * d_head..];
             let dy = Matrix::with_steps(dy, [n_queries, d_head], [d_model, 1]);
 
@@ -127,6 +132,8 @@ pub fn backward(
                         weights.chunks_exact_mut(padded).zip(slopes.chunks_exact_mut(padded));
                     for (i, (p, dp)) in rows.enumerate() {
                         block(p, n_keys, blocked.as_ref(), [b, h, i]);
+                        // A NaN of the head before would spread from here.
+                        dp[n_keys..].fill(0.0);
                         let log_sum = log_sums[row_of(i)];
                         map(p, |p| exp(p - log_sum));
                         let factors = dropped.map(|dropped| dropped.row(row_of(i)));
@@ -143,24 +150,34 @@ pub fn backward(
             );
             let [weights, slopes] = [&*weights, &*slopes]
                 .map(|rows| Matrix::with_steps(rows, [n_queries, n_keys], [padded, 1]));
-            let to = |out| Output::with_step(out, d_model);
-            let [dq, dk, dv] = [&mut *dq, dk, dv].map(|out| to(&mut out[h * d_head..]));
-            multiply_here(weights.transposed(), dy, 1.0, dv, Write::Replace);
-            multiply_here(slopes, heads.k.matrix(b, h), scale, dq, Write::Replace);
-            multiply_here(slopes.transposed(), heads.q.matrix(b, h), scale, dk, Write::Replace);
-        }
-    };
-    if n_queries > 0 && n_keys > 0 && d_model > 0 {
-        dq.par_chunks_mut(n_queries * d_model)
-            .zip(dk.par_chunks_mut(n_keys * d_model))
-            .zip(dv.par_chunks_mut(n_keys * d_model))
-            .enumerate()
-            .with_min_len(heads.sentences_at_least())
-            .for_each_init(Default::default, sentence);
+            let write = |rows: &[Mutex<&mut [f32]>], a, b_of_head, factor| {
+                let mut rows = lock(&rows[b]);
+                let to = Output::with_step(&mut rows[h * d_head..], d_model);
+                multiply_here(a, b_of_head, factor, to, Write::Replace);
+            };
+            write(&dv_rows, weights.transposed(), dy, 1.0);
+            write(&dq_rows, slopes, heads.k.matrix(b, h), scale);
+            write(&dk_rows, slopes.transposed(), heads.q.matrix(b, h), scale);
+        };
+        (0..batch * n_heads)
+            .into_par_iter()
+            .with_min_len(heads.at_least())
+            .for_each_init(Default::default, head);
     }
     [(dq, n_queries), (dk, n_keys), (dv, n_keys)].map(|(gradient, len)| {
         tensor(gradient, [batch, len, n_heads, d_head]).permute(&[0, 2, 1, 3])
     })
+}
+
+/// The rows of each sentence, for its heads to write their columns in turn: the columns of one head
+/// are no slice. A head holds the lock for one product, a fraction of its work.
+fn sentences(rows: &mut [f32], len: usize) -> Vec<Mutex<&mut [f32]>> {
+    rows.chunks_exact_mut(len).map(Mutex::new).collect()
+}
+
+/// The rows of a sentence. A panic of another head ends the whole kernel, so its lock may be taken.
+fn lock<'a, 'b>(rows: &'a Mutex<&'b mut [f32]>) -> MutexGuard<'a, &'b mut [f32]> {
+    rows.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Queries, keys and values of all heads.
@@ -171,10 +188,10 @@ struct Heads<'a> {
 }
 
 impl Heads<'_> {
-    /// How many sentences are worth a core's while.
-    fn sentences_at_least(&self) -> usize {
+    /// How many heads are worth a core's while.
+    fn at_least(&self) -> usize {
         let [queries, d_head] = self.q.shape;
-        let work = self.q.heads * queries * d_head * self.k.shape[0];
+        let work = queries * d_head * self.k.shape[0];
         (1 << 15) / work.max(1) + 1
     }
 
@@ -193,8 +210,6 @@ impl Heads<'_> {
 /// The heads of queries, keys or values as they lie in memory.
 struct Head<'a> {
     data: &'a [f32],
-    /// How many.
-    heads: usize,
     /// Positions and features.
     shape: [usize; 2],
     /// From one sentence, head, position and feature to the next.
@@ -204,10 +219,10 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     fn of(tensor: &'a FlexTensor) -> Self {
         let layout = tensor.layout();
-        let [_, heads, len, d_head] = dims(tensor);
-        let steps = std::array::from_fn(|i| layout.strides()[i] as usize);
+        let [_, _, len, d_head] = dims(tensor);
+        let steps = std::array::from_fn(|i| step(layout.strides()[i]));
         let data = &tensor.storage::<f32>()[layout.start_offset()..];
-        Self { data, heads, shape: [len, d_head], steps }
+        Self { data, shape: [len, d_head], steps }
     }
 
     fn matrix(&self, b: usize, h: usize) -> Matrix<'a> {
@@ -227,7 +242,7 @@ impl<'a> Mask<'a> {
     fn of(tensor: &'a FlexTensor) -> Self {
         let layout = tensor.layout();
         let shape = dims::<4>(tensor);
-        let step = |i: usize| if shape[i] == 1 { 0 } else { layout.strides()[i] as usize };
+        let step = |i: usize| if shape[i] == 1 { 0 } else { step(layout.strides()[i]) };
         let data = &tensor.storage::<u8>()[layout.start_offset()..];
         Self { data, steps: std::array::from_fn(step) }
     }
@@ -253,13 +268,20 @@ fn block(scores: &mut [f32], n_keys: usize, mask: Option<&Mask<'_>>, [b, h, i]: 
 }
 
 /// Turns a row of scores into weights that sum to 1, or into zeros if all are minus infinity; gives
-/// the logarithm of the sum of exponentials, which is infinite then.
+/// the logarithm of the sum of exponentials, which is infinite then. A score that is NaN makes the
+/// whole row and the sum NaN.
 #[inline(always)]
 fn softmax(row: &mut [f32]) -> f32 {
     let largest = max(row);
     if largest == f32::NEG_INFINITY {
-        row.fill(0.0);
-        return f32::INFINITY;
+        // The maximum passes over NaN.
+        let (weight, log_sum) = if row.iter().any(|score| score.is_nan()) {
+            (f32::NAN, f32::NAN)
+        } else {
+            (0.0, f32::INFINITY)
+        };
+        row.fill(weight);
+        return log_sum;
     }
     map(row, |x| exp(x - largest));
     let sum = sum_of(row, |x| x);

@@ -14,7 +14,7 @@ use super::{
     cross_entropy::{self, Target},
     dropped::Dropped,
     embedding::{self, Manner},
-    flex::{contiguous, tensor},
+    flex::{contiguous, forward, tensor},
     layer_norm, linear, residual,
 };
 
@@ -153,7 +153,8 @@ impl UpdateKernel for Flex {
 
 impl Kernels for Flex {
     fn linear_kernel(x: FlexTensor, w: FlexTensor, b: Maybe<Self>) -> FlexTensor {
-        linear::forward(&contiguous(x), &w, b.given().as_ref())
+        let b = b.given().map(contiguous);
+        linear::forward(&contiguous(x), &forward(w), b.as_ref())
     }
 
     fn attention_kernel(
@@ -163,11 +164,12 @@ impl Kernels for Flex {
         blocked: MaybeMask<Self>,
         dropped: Option<Dropped>,
     ) -> FlexTensor {
-        attention::forward(&q, &k, &v, blocked.given().as_ref(), dropped).0
+        let [q, k, v] = [q, k, v].map(forward);
+        attention::forward(&q, &k, &v, blocked.given().map(forward).as_ref(), dropped).0
     }
 
     fn layer_norm_kernel(x: FlexTensor, gamma: FlexTensor, beta: FlexTensor) -> FlexTensor {
-        layer_norm::forward(&contiguous(x), &gamma, &beta)
+        layer_norm::forward(&contiguous(x), &contiguous(gamma), &contiguous(beta))
     }
 
     fn residual_kernel(x: FlexTensor, y: FlexTensor, dropped: Dropped) -> FlexTensor {
@@ -183,7 +185,7 @@ impl Kernels for Flex {
     }
 
     fn dropout_kernel(x: FlexTensor, dropped: Dropped) -> FlexTensor {
-        residual::dropout(&x, dropped)
+        residual::dropout(&contiguous(x), dropped)
     }
 
     fn embedding_kernel(

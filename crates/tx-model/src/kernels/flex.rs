@@ -25,14 +25,30 @@ pub fn contiguous(tensor: FlexTensor) -> FlexTensor {
     if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() }
 }
 
+/// The tensor with steps that only go forward: a flipped one is copied, because the kernels address
+/// elements from the first one on.
+pub fn forward(tensor: FlexTensor) -> FlexTensor {
+    if tensor.layout().has_positive_strides() { tensor } else { tensor.to_contiguous() }
+}
+
 /// The numbers of a [`contiguous`] tensor; none of another.
 pub fn floats(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().unwrap_or_default()
 }
 
-/// The numbers of a [`contiguous`] tensor of ids; none of another.
+/// The numbers of a [`contiguous`] tensor of 32-bit ids; none of another.
 pub fn ids(tensor: &FlexTensor) -> &[i32] {
     tensor.as_slice().unwrap_or_default()
+}
+
+/// A step of a [`forward`] tensor.
+///
+/// # Panics
+///
+/// When it goes back.
+pub fn step(step: isize) -> usize {
+    assert!(step >= 0, "a kernel got a step of {step}");
+    step.unsigned_abs()
 }
 
 /// The numbers to be written over, copied first where others hold the tensor too.
@@ -48,12 +64,10 @@ pub fn tensor(data: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(data, shape.into()))
 }
 
-/// A tensor of two dimensions as it lies in memory.
-///
-/// `tensor` must have no negative steps, as a turned or permuted tensor has none.
+/// A [`forward`] tensor of two dimensions as it lies in memory.
 pub fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
     let layout = tensor.layout();
     let steps = layout.strides();
     let data = &tensor.storage::<f32>()[layout.start_offset()..];
-    Matrix::with_steps(data, dims(tensor), [steps[0] as usize, steps[1] as usize])
+    Matrix::with_steps(data, dims(tensor), [step(steps[0]), step(steps[1])])
 }

@@ -19,7 +19,7 @@ use super::{
     dropped::Dropped,
     embedding::{self, Manner},
     extension::{Kernels, Maybe, MaybeMask},
-    flex::{contiguous, floats, rows},
+    flex::{contiguous, floats, forward, rows},
     layer_norm, linear, residual,
 };
 
@@ -214,10 +214,10 @@ impl Kept<1> for CrossEntropy {
 impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
     fn linear_kernel(x: Tracked, w: Tracked, b: Maybe<Self>) -> Tracked {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
-        let x = contiguous(x);
+        let (x, w) = (contiguous(x), forward(w));
         match b.given().map(Tracked::into_parts) {
             Some((b, b_node)) => {
-                let y = linear::forward(&x, &w, Some(&b));
+                let y = linear::forward(&x, &w, Some(&contiguous(b)));
                 record::<C, _, 3>([x_node, w_node, b_node], Linear { x, w }, y)
             }
             None => {
@@ -234,8 +234,9 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         blocked: MaybeMask<Self>,
         dropped: Option<Dropped>,
     ) -> Tracked {
-        let blocked = blocked.given();
+        let blocked = blocked.given().map(forward);
         let [(q, q_node), (k, k_node), (v, v_node)] = [q, k, v].map(Tracked::into_parts);
+        let [q, k, v] = [q, k, v].map(forward);
         let (y, log_sums) = attention::forward(&q, &k, &v, blocked.as_ref(), dropped);
         let kept = Attention { heads: [q, k, v], blocked, dropped, log_sums };
         record::<C, _, 3>([q_node, k_node, v_node], kept, y)
@@ -244,7 +245,7 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
     fn layer_norm_kernel(x: Tracked, gamma: Tracked, beta: Tracked) -> Tracked {
         let [(x, x_node), (gamma, gamma_node), (beta, beta_node)] =
             [x, gamma, beta].map(Tracked::into_parts);
-        let x = contiguous(x);
+        let [x, gamma, beta] = [x, gamma, beta].map(contiguous);
         let y = layer_norm::forward(&x, &gamma, &beta);
         record::<C, _, 3>([x_node, gamma_node, beta_node], LayerNorm { x, gamma }, y)
     }
@@ -273,6 +274,7 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
 
     fn dropout_kernel(x: Tracked, dropped: Dropped) -> Tracked {
         let (x, node) = x.into_parts();
+        let x = contiguous(x);
         record::<C, _, 1>([node], Dropout { dropped }, residual::dropout(&x, dropped))
     }
 

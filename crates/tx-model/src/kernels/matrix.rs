@@ -350,8 +350,15 @@ impl Small<'_> {
     }
 }
 
+/// Whether the last element lies within `len`; a position too large for `usize` does not.
 fn fits(len: usize, [rows, columns]: [usize; 2], [row_step, column_step]: [usize; 2]) -> bool {
-    rows == 0 || columns == 0 || (rows - 1) * row_step + (columns - 1) * column_step < len
+    if rows == 0 || columns == 0 {
+        return true;
+    }
+    let row = (rows - 1).checked_mul(row_step);
+    let column = (columns - 1).checked_mul(column_step);
+    let last = row.zip(column).and_then(|(row, column)| row.checked_add(column));
+    last.is_some_and(|last| last < len)
 }
 
 #[cfg(test)]
@@ -411,6 +418,14 @@ mod tests {
             let right = Matrix::new(&b_turned, columns, inner).transposed();
             assert_eq!(product(left, right, Some(&bias)), biased);
         }
+    }
+
+    /// As `usize`, a step of -1 wraps around: 3 · 8 - 7 is 17, which a matrix of 32 has.
+    #[test]
+    #[should_panic(expected = "[4, 8] by [8, 18446744073709551615] in 32")]
+    #[cfg(target_pointer_width = "64")]
+    fn a_position_that_overflows_does_not_fit() {
+        Matrix::with_steps(&[0.0; 32], [4, 8], [8, usize::MAX]);
     }
 
     #[test]

@@ -45,9 +45,12 @@ mod gradients;
 #[cfg(all(test, feature = "cpu", feature = "autodiff"))]
 mod tests;
 
-#[cfg(feature = "cpu")]
-use burn::backend::Dispatch;
 use burn::tensor::{Bool, Int, Tensor};
+#[cfg(feature = "cpu")]
+use burn::{
+    backend::Dispatch,
+    tensor::{DType, IntDType},
+};
 #[cfg(feature = "cpu")]
 use extension::{Kernels, Maybe, MaybeMask, UpdateKernel, serves};
 
@@ -199,7 +202,7 @@ pub fn embedding(
     #[cfg(feature = "cpu")]
     if serves(&table) {
         let manner = embedding::Manner { scale, dropped: draw.hashed() };
-        let (table, ids) = (table.into_dispatch(), ids.into_dispatch());
+        let (table, ids) = (table.into_dispatch(), in_32_bits(ids).into_dispatch());
         let positions = positions.map_or(Maybe::Absent, |rows| Maybe::Given(rows.into_dispatch()));
         return Tensor::from_dispatch(Dispatch::embedding_kernel(table, ids, positions, manner));
     }
@@ -229,11 +232,17 @@ pub fn cross_entropy(
     #[cfg(feature = "cpu")]
     if serves(&logits) {
         let target = cross_entropy::Target { smoothing: smoothing as f32, ignored: ignored as i32 };
-        let (logits, targets) = (logits.into_dispatch(), targets.into_dispatch());
+        let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
         let (loss, correct) = Dispatch::cross_entropy_kernel(logits, targets, target);
         return (Tensor::from_dispatch(loss), Tensor::from_dispatch(correct));
     }
     composed::cross_entropy(logits, targets, smoothing, ignored)
+}
+
+/// Ids as the kernels read them, whatever integer dtype the device is configured with.
+#[cfg(feature = "cpu")]
+fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
+    if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
 }
 
 /// The numbers of one update by Adam (Kingma and Ba 2015), the same for all parameters.

@@ -4,7 +4,7 @@
 //! Kernels serve `flex` alone, so the same function called with tensors of another backend is the
 //! composed version: here `ndarray`, whose doubles share no line of code with the kernels.
 
-use burn::tensor::{Device, FloatDType, TensorData};
+use burn::tensor::{DType, Device, FloatDType, TensorData};
 
 use super::*;
 
@@ -346,4 +346,121 @@ fn gradients_agree_with_finite_differences() {
         })
         .sum();
     assert!((found - expected).abs() < 1e-5 * expected.abs(), "{found} and {expected}");
+}
+
+/// `flip` is a view with negative steps on `flex`.
+#[test]
+fn flipped_inputs_are_those_of_a_copy() {
+    let [batch, len, d_in, d_out] = [2, 3, 4, 8];
+    for axes in [[true, false], [false, true], [true, true]] {
+        let turned = |w: Tensor<2>| match axes {
+            [true, true] => w.flip([0, 1]),
+            [true, false] => w.flip([0]),
+            [false, _] => w.flip([1]),
+        };
+        check("linear, flipped", &[batch * len * d_in, d_in * d_out, d_out], |inputs| {
+            let [x, w, b] = inputs else { unreachable!() };
+            let x = shaped(x, [batch, len, d_in]).flip([2]);
+            flat(linear(x, turned(shaped(w, [d_in, d_out])), Some(b.clone().flip([0]))))
+        });
+    }
+    let size = batch * len * d_in;
+    check("layer norm, flipped", &[size, d_in, d_in], |inputs| {
+        let [x, gamma, beta] = inputs else { unreachable!() };
+        let x = shaped(x, [batch, len, d_in]).flip([1]) + 0.5;
+        flat(layer_norm(x, gamma.clone().flip([0]), beta.clone().flip([0])))
+    });
+    for draw in draws() {
+        check("residual, activation and dropout, flipped", &[size, size], |inputs| {
+            let [x, y] = [0, 1].map(|i: usize| shaped(&inputs[i], [batch, len, d_in]).flip([1]));
+            let active = activation(y.clone(), Function::Swish, draw);
+            flat(residual(x, dropout(y, draw).flip([2]), draw) + active)
+        });
+    }
+    let [heads, d_head] = [2, 4];
+    let size = batch * heads * len * d_head;
+    let blocked: Vec<bool> = (0..batch * len * len).map(|i| i.is_multiple_of(4)).collect();
+    let blocked = TensorData::new(blocked, [batch, 1, len, len]);
+    check("attention, flipped", &[size, size, size], |inputs| {
+        let [q, k, v] = [0, 1, 2]
+            .map(|i: usize| shaped(&inputs[i], [batch, heads, len, d_head]).flip([i as isize, 3]));
+        let blocked = Tensor::<4, Bool>::from_data(blocked.clone(), &q.device()).flip([3]);
+        flat(attention(q, k, v, Some(blocked), Draw::KeepAll))
+    });
+}
+
+/// A device may be configured with another integer dtype than that of the kernels.
+#[test]
+fn ids_may_have_64_bits() {
+    let device = Device::flex().autodiff();
+    let ids = TensorData::from([[3_i64, 0, 1], [2, 2, 4]]);
+    let targets = TensorData::from([1_i64, 2, 0]);
+    let [narrow, wide] = [DType::I32, DType::I64].map(|dtype| {
+        let table = numbers(1, 10, Road::Kernel).reshape([5, 2]).require_grad();
+        let ids = Tensor::<2, Int>::from_data(ids.clone(), (&device, dtype));
+        let embedded = embedding(table.clone(), ids, None, 1.5, Draw::KeepAll);
+        let logits = embedded.clone().reshape([3, 4]) * 3.0;
+        let targets = Tensor::<1, Int>::from_data(targets.clone(), (&device, dtype));
+        let (loss, correct) = cross_entropy(logits, targets, 0.1, 0);
+        let gradients = loss.clone().backward();
+        let read = |x: Tensor<1>| x.into_data().iter::<f32>().collect::<Vec<_>>();
+        let gradient = read(flat(table.grad(&gradients).unwrap()));
+        assert!(loss.clone().into_scalar::<f32>() > 0.0);
+        (read(flat(embedded)), read(loss), correct.into_scalar::<i64>(), gradient)
+    });
+    assert_eq!(narrow, wide);
+}
+
+/// As Burn's own operations and PyTorch have it: a failed computation must not look like a zero.
+/// Row 1 of the scores has NaN alone, row 2 beside other scores; row 3 sees nothing.
+#[test]
+fn nan_stays_nan() {
+    let device = Device::flex();
+    let x = Tensor::<3>::from_data([[[f32::NAN, -1.0, 0.0, 2.0]]], &device);
+    let found: Vec<f32> =
+        activation(x, Function::Relu, Draw::KeepAll).into_data().iter::<f32>().collect();
+    assert!(found[0].is_nan() && found[1..] == [0.0, 0.0, 2.0], "{found:?}");
+
+    let q = [[1.0_f32], [f32::NAN], [1.0], [1.0]];
+    let q = Tensor::<4>::from_data([[q]], &device);
+    let k = Tensor::<4>::from_data([[[[0.0_f32], [f32::NAN]]]], &device);
+    let v = Tensor::<4>::from_data([[[[5.0_f32], [7.0]]]], &device);
+    let blocked = [[false, true], [false, true], [false, false], [true, true]];
+    let blocked = Tensor::<4, Bool>::from_data([[blocked]], &device);
+    let found = attention(q, k, v, Some(blocked), Draw::KeepAll);
+    let found: Vec<f32> = found.into_data().iter::<f32>().collect();
+    assert_eq!((found[0], found[3]), (5.0, 0.0), "{found:?}");
+    assert!(found[1].is_nan() && found[2].is_nan(), "{found:?}");
+}
+
+/// Heads share the work, and sums stay within a head. A NaN stays in its sentence on the way back
+/// too.
+#[test]
+fn attention_is_the_same_on_any_number_of_threads() {
+    let [batch, heads, len, d_head] = [3, 4, 37, 16];
+    let run = || {
+        let [q, k, v] = [1, 2, 3].map(|key| {
+            let x = numbers(key, batch * heads * len * d_head, Road::Kernel);
+            shaped(&x, [batch, len, heads, d_head]).swap_dims(1, 2).require_grad()
+        });
+        let nan = Tensor::from_data(
+            TensorData::new(vec![f32::NAN, 1.0, 1.0], [batch, 1, 1, 1]),
+            &Device::flex(),
+        );
+        let draw = Draw::Hashed(Dropped::new(KEY, 0.3));
+        let y = attention(q.clone() * nan, k.clone(), v.clone(), None, draw);
+        let gradients = (y.clone() * 0.5).sum().backward();
+        let bits = |x: Tensor<1>| x.into_data().iter::<f32>().map(f32::to_bits).collect::<Vec<_>>();
+        let gradients = [q, k, v].map(|x| bits(flat(x.grad(&gradients).unwrap())));
+        (bits(flat(y)), gradients)
+    };
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let (y, gradients) = pool(1).install(run);
+    assert_eq!(pool(4).install(run), (y.clone(), gradients.clone()));
+    for values in [&y].into_iter().chain(&gradients) {
+        let size = values.len() / batch;
+        let is_nan: Vec<bool> =
+            values.chunks(size).map(|x| x.iter().any(|x| f32::from_bits(*x).is_nan())).collect();
+        assert_eq!(is_nan, [true, false, false]);
+    }
 }

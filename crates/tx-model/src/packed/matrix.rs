@@ -16,8 +16,8 @@ pub(super) const PANEL: usize = 32;
 /// Steps of the innermost loop between two checks of bounds.
 const UNROLL: usize = 4;
 
-/// A product of few rows with more weights than this is cut in two for another core of the pool to
-/// take a part: reading as many takes a core longer than to wake another.
+/// A product of few rows with at least so many weights is shared with other threads of the pool, in
+/// pieces of about half as many: a core takes longer to read them than to wake another.
 const SHARED: usize = 1 << 18;
 
 /// More rows than this belong to a batch of many sentences, and other cores have batches of their
@@ -138,17 +138,22 @@ impl PackedMatrix {
 
     /// The columns in blocks of about `columns`.
     pub(super) fn blocks(&self, columns: usize) -> impl Iterator<Item = Columns<'_>> {
+        self.all().blocks(columns)
+    }
+}
+
+impl<'a> Columns<'a> {
+    /// These columns in blocks of about `columns`, at least a panel.
+    fn blocks(self, columns: usize) -> impl Iterator<Item = Columns<'a>> {
         let columns = columns.next_multiple_of(PANEL).max(PANEL);
         let panels = self.panels.chunks(columns * self.inputs);
         panels.zip(self.bias.chunks(columns)).enumerate().map(move |(block, (panels, bias))| {
             let first = block * columns;
-            let count = bias.len().min(self.outputs - first);
-            Columns { panels, bias, inputs: self.inputs, first, count }
+            let count = bias.len().min(self.count - first);
+            Columns { panels, bias, inputs: self.inputs, first: self.first + first, count }
         })
     }
-}
 
-impl Columns<'_> {
     /// `y = x W + b` for these columns alone.
     ///
     /// # Shapes
@@ -166,49 +171,58 @@ impl Columns<'_> {
     fn multiply(self, x: &[f32], y: &mut [f32], add: bool) {
         let rows = self.rows(x);
         assert_eq!((x.len(), y.len()), (rows * self.inputs, rows * self.count), "x and y");
-        let shared = rows <= FEW && self.panels.len() >= SHARED;
-        if shared && rayon::current_thread_index().is_some() {
-            self.multiply_halves(x, y, add);
+        let panels = self.bias.len() / PANEL;
+        let pieces = (self.panels.len() / (SHARED / 2)).min(panels);
+        if rows <= FEW && pieces > 1 && has_helpers() {
+            self.multiply_shared(x, y, add, panels.div_ceil(pieces) * PANEL);
         } else {
-            Arch::new().dispatch(Product { columns: self, x, y, rows, add });
+            self.multiply_alone(x, y, add);
         }
     }
 
-    /// [`multiply`](Self::multiply), half by half: the second half is for whichever thread of the
-    /// pool has nothing else to do, or for this one.
-    fn multiply_halves(self, x: &[f32], y: &mut [f32], add: bool) {
-        let (left, right) = self.halves();
+    /// [`multiply`](Self::multiply) on this thread alone.
+    fn multiply_alone(self, x: &[f32], y: &mut [f32], add: bool) {
+        Arch::new().dispatch(Product { columns: self, x, y, rows: self.rows(x), add });
+    }
+
+    /// [`multiply`](Self::multiply) in blocks of `columns`, for whichever threads of the pool have
+    /// nothing else to do.
+    ///
+    /// A block waits for nothing: a thread that computes one for another returns to its own work in
+    /// a short time.
+    fn multiply_shared(self, x: &[f32], y: &mut [f32], add: bool, columns: usize) {
         if x.len() == self.inputs {
-            let (y_left, y_right) = y.split_at_mut(left.count);
-            rayon::join(|| left.multiply(x, y_left, add), || right.multiply(x, y_right, add));
+            let mut rest = y;
+            rayon::scope(|scope| {
+                for block in self.blocks(columns) {
+                    let (y, later) = std::mem::take(&mut rest).split_at_mut(block.count);
+                    rest = later;
+                    scope.spawn(move |_| block.multiply_alone(x, y, add));
+                }
+            });
             return;
         }
-        let product = |half: Self| {
-            let mut y = vec![0.0; half.rows(x) * half.count];
-            half.multiply(x, &mut y, false);
-            y
-        };
-        let (y_left, y_right) = rayon::join(|| product(left), || product(right));
-        for (row, y) in y.chunks_exact_mut(self.count).enumerate() {
-            let left = &y_left[row * left.count..][..left.count];
-            let right = &y_right[row * right.count..][..right.count];
-            for (y, found) in y.iter_mut().zip(left.iter().chain(right)) {
-                *y = if add { *y + found } else { *found };
+        let part = |block: Self| (block, vec![0.0; block.rows(x) * block.count]);
+        let mut parts: Vec<(Self, Vec<f32>)> = self.blocks(columns).map(part).collect();
+        rayon::scope(|scope| {
+            for (block, y) in &mut parts {
+                scope.spawn(move |_| block.multiply_alone(x, y, false));
+            }
+        });
+        for (block, part) in parts {
+            let first = block.first - self.first;
+            for (y, part) in y.chunks_exact_mut(self.count).zip(part.chunks_exact(block.count)) {
+                for (y, found) in y[first..first + block.count].iter_mut().zip(part) {
+                    *y = if add { *y + found } else { *found };
+                }
             }
         }
     }
+}
 
-    /// Cuts the columns at a panel, about in the middle.
-    fn halves(self) -> (Self, Self) {
-        let left = self.bias.len() / PANEL / 2 * PANEL;
-        let (panels, other_panels) = self.panels.split_at(left * self.inputs);
-        let (bias, other_bias) = self.bias.split_at(left);
-        let (first, count) = (self.first + left, self.count - left);
-        (
-            Self { panels, bias, count: left, ..self },
-            Self { panels: other_panels, bias: other_bias, first, count, ..self },
-        )
-    }
+/// Whether this thread belongs to a pool with other threads.
+pub(super) fn has_helpers() -> bool {
+    rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1
 }
 
 struct Product<'a> {
@@ -248,18 +262,20 @@ impl Product<'_> {
             while row < self.rows {
                 let rows = height.min(self.rows - row);
                 let at = (row, index);
+                // Heights beyond `MOST` are not compiled: with narrow vectors, each would be
+                // thousands of instructions.
                 match rows {
-                    1 => self.tile::<S, V, 1>(simd, panel, at),
-                    2 => self.tile::<S, V, 2>(simd, panel, at),
-                    3 => self.tile::<S, V, 3>(simd, panel, at),
-                    4 => self.tile::<S, V, 4>(simd, panel, at),
-                    5 => self.tile::<S, V, 5>(simd, panel, at),
-                    6 => self.tile::<S, V, 6>(simd, panel, at),
-                    7 => self.tile::<S, V, 7>(simd, panel, at),
-                    8 => self.tile::<S, V, 8>(simd, panel, at),
-                    9 => self.tile::<S, V, 9>(simd, panel, at),
-                    10 => self.tile::<S, V, 10>(simd, panel, at),
-                    _ => self.tile::<S, V, 11>(simd, panel, at),
+                    1 if const { MOST > 1 } => self.tile::<S, V, 1>(simd, panel, at),
+                    2 if const { MOST > 2 } => self.tile::<S, V, 2>(simd, panel, at),
+                    3 if const { MOST > 3 } => self.tile::<S, V, 3>(simd, panel, at),
+                    4 if const { MOST > 4 } => self.tile::<S, V, 4>(simd, panel, at),
+                    5 if const { MOST > 5 } => self.tile::<S, V, 5>(simd, panel, at),
+                    6 if const { MOST > 6 } => self.tile::<S, V, 6>(simd, panel, at),
+                    7 if const { MOST > 7 } => self.tile::<S, V, 7>(simd, panel, at),
+                    8 if const { MOST > 8 } => self.tile::<S, V, 8>(simd, panel, at),
+                    9 if const { MOST > 9 } => self.tile::<S, V, 9>(simd, panel, at),
+                    10 if const { MOST > 10 } => self.tile::<S, V, 10>(simd, panel, at),
+                    _ => self.tile::<S, V, MOST>(simd, panel, at),
                 }
                 row += rows;
             }
@@ -391,23 +407,28 @@ mod tests {
         }
     }
 
-    /// However many rows and threads there are; the last panel is not full.
+    /// Any number of rows and threads; most sizes have a last panel that is not full. With 8,192
+    /// inputs, a single panel already holds as many weights as are worth sharing.
     #[test]
     fn a_shared_product_is_the_same_to_the_bit() {
-        let (inputs, outputs) = (300, 4 * SHARED / 300 + 5);
-        let weight = noise(3, inputs * outputs);
-        let bias = noise(4, outputs);
-        let matrix = PackedMatrix::new(&weight, inputs, Some(&bias));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        for rows in [1, 2, FEW, FEW + 1] {
-            let x = noise(5, rows * inputs);
-            let (mut alone, mut shared) = (noise(6, rows * outputs), noise(6, rows * outputs));
-            matrix.add_product(&x, &mut alone);
-            pool.install(|| matrix.add_product(&x, &mut shared));
-            assert_eq!(alone, shared, "{rows} rows, added");
-            matrix.product(&x, &mut alone);
-            pool.install(|| matrix.product(&x, &mut shared));
-            assert_eq!(alone, shared, "{rows} rows");
+        for (inputs, outputs) in
+            [(300, 4 * SHARED / 300 + 5), (8_192, 32), (8_192, 33), (16_384, 65)]
+        {
+            let weight = noise(3, inputs * outputs);
+            let bias = noise(4, outputs);
+            let matrix = PackedMatrix::new(&weight, inputs, Some(&bias));
+            for rows in [1, 2, FEW, FEW + 1] {
+                let what = format!("{rows} rows of {inputs} by {outputs}");
+                let x = noise(5, rows * inputs);
+                let (mut alone, mut shared) = (noise(6, rows * outputs), noise(6, rows * outputs));
+                matrix.add_product(&x, &mut alone);
+                pool.install(|| matrix.add_product(&x, &mut shared));
+                assert_eq!(alone, shared, "{what}, added");
+                matrix.product(&x, &mut alone);
+                pool.install(|| matrix.product(&x, &mut shared));
+                assert_eq!(alone, shared, "{what}");
+            }
         }
     }
 

@@ -5,9 +5,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use rayon::prelude::*;
-
-use super::matrix::{Columns, FEW};
+use super::matrix::{Columns, FEW, has_helpers};
 use crate::kernels::simd::{self, vectorised};
 
 /// Scores looked at together: most of the time, none of them is among the best.
@@ -53,7 +51,8 @@ impl Sum {
     fn plus(self, other: Self) -> Self {
         let max = self.max.max(other.max);
         if max == f32::NEG_INFINITY {
-            return Self::NONE;
+            // Nothing, unless a score is NaN.
+            return Self { max, sum: self.sum + other.sum };
         }
         let part = |part: Self| part.sum * f64::from(part.max - max).exp();
         Self { max, sum: part(self) + part(other) }
@@ -100,7 +99,7 @@ impl TopTokens {
         let new = || (0..rows).map(|_| Self::new(count)).collect::<Vec<_>>();
         let groups = blocks.chunks(blocks.len().div_ceil(GROUPS).max(LEAST));
         let mut top = new();
-        if rows > FEW || groups.len() == 1 || rayon::current_thread_index().is_none() {
+        if rows > FEW || groups.len() == 1 || !has_helpers() {
             for group in groups {
                 Self::add_group(&mut top, x, group, never, |_| {});
             }
@@ -108,17 +107,18 @@ impl TopTokens {
         }
         // A group need not list what enough tokens of other groups are better than.
         let floors: Vec<Floor> = (0..rows).map(|_| Floor::default()).collect();
-        let groups: Vec<_> = groups.collect();
-        let found = groups.par_iter().map(|group| {
-            let mut top = new();
-            Self::add_group(&mut top, x, group, never, |top| {
-                for (top, floor) in top.iter_mut().zip(&floors) {
-                    top.floor = floor.raise(top.bar());
-                }
-            });
-            top
+        let raise = |top: &mut [Self]| {
+            for (top, floor) in top.iter_mut().zip(&floors) {
+                top.floor = floor.raise(top.bar());
+            }
+        };
+        let mut found: Vec<Vec<Self>> = groups.clone().map(|_| new()).collect();
+        rayon::scope(|scope| {
+            for (group, found) in groups.zip(&mut found) {
+                scope.spawn(move |_| Self::add_group(found, x, group, never, raise));
+            }
         });
-        for found in found.collect::<Vec<_>>() {
+        for found in found {
             for (top, found) in top.iter_mut().zip(found) {
                 top.total = top.total.plus(found.total);
                 for (token, score) in found.best {
@@ -216,10 +216,14 @@ impl TopTokens {
         }
     }
 
-    /// The listed tokens with their log-probabilities, best first.
+    /// The listed tokens with their log-probabilities, best first. If a score is not finite, one
+    /// token whose log-probability is NaN.
     pub(super) fn finish(mut self) -> Vec<(u32, f32)> {
         let Sum { max, sum } = self.total;
         let log_sum = sum.ln();
+        if !log_sum.is_finite() {
+            return vec![(0, f32::NAN)];
+        }
         for (_, score) in &mut self.best {
             *score = (f64::from(*score - max) - log_sum) as f32;
         }
@@ -263,6 +267,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// One such score among any number of others, in any block.
+    #[test]
+    fn a_score_that_is_not_finite_is_reported() {
+        for odd in [f32::NAN, f32::INFINITY] {
+            for place in 0..5 {
+                let mut scores = [0.0, 1.0, 2.0, 3.0, 4.0];
+                scores[place] = odd;
+                for block in [1, 2, 5] {
+                    let found = top(&scores, 2, &[0], block);
+                    assert!(found.len() == 1 && found[0].1.is_nan(), "{odd} {place}: {found:?}");
+                }
+            }
+        }
+        assert!(top(&[f32::NAN; 5], 2, &[], 2)[0].1.is_nan());
+        // A score that is impossible is not wrong.
+        let found = top(&[f32::NEG_INFINITY, 0.0], 2, &[], 2);
+        assert_eq!(found, [(1, 0.0)]);
     }
 
     /// One thread takes the groups one after the other, several share them out.

@@ -94,7 +94,8 @@ impl Decoding<'_> {
     /// their log-probabilities, best first; among equals the earlier one.
     ///
     /// `tokens` has one id per row; in the first step, `<bos>` for all. Those of `never` are not
-    /// listed, but are as likely as they are.
+    /// listed, but are as likely as they are. A row whose scores are not finite has one token, whose
+    /// log-probability is NaN.
     ///
     /// # Panics
     ///

@@ -30,7 +30,9 @@ pub fn chart(title: &str, first: &Series, second: &Series) -> String {
     let (low, high) = bounds(&mut points().map(|(_, value)| *value));
     // Values of one sign are shown from zero when they come near it.
     let low = if low > 0.0 && low < 0.5 * high { 0.0 } else { low };
-    let (low, high) = if high > low { (low, high) } else { (low - 0.5, high + 0.5) };
+    // Half a unit of a huge number would be lost in rounding.
+    let margin = 0.5_f64.max(1e-6 * high.abs());
+    let (low, high) = if high > low { (low, high) } else { (low - margin, high + margin) };
     let (x_ticks, y_ticks) = (ticks(0.0, last.max(1.0)), ticks(low, high));
     let high = y_ticks.last().copied().unwrap_or(high).max(high);
     let low = y_ticks.first().copied().unwrap_or(low).min(low);
@@ -80,9 +82,12 @@ pub fn chart(title: &str, first: &Series, second: &Series) -> String {
     text + "</svg>\n</figure>\n"
 }
 
-/// Four to eight round numbers from `low` to `high`.
+/// Four to eight round numbers from `low` to `high`; none where they cannot be told apart.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 6.0;
+    if !(rough.is_normal() && rough > 0.0) {
+        return Vec::new();
+    }
     let power = 10.0_f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0]
         .map(|factor| factor * power)
@@ -125,6 +130,22 @@ mod tests {
             let ticks = ticks(low, high);
             assert!((4..=9).contains(&ticks.len()), "{ticks:?}");
             assert!(ticks.iter().all(|tick| *tick >= low - 1e-9 && *tick <= high + 1e-9));
+        }
+    }
+
+    /// As the loss of a run that diverges.
+    #[test]
+    fn numbers_of_any_size_have_few_ticks() {
+        for (low, high) in
+            [(0.0, 1e300), (-1e308, 1e308), (1e30, 1e30), (1e30, 1.000_000_000_1e30), (0.0, 1e-320)]
+        {
+            assert!(ticks(low, high).len() <= 9, "{low} to {high}: {:?}", ticks(low, high));
+        }
+        for values in [&[1e30][..], &[1e30, 1e-30], &[-1e300, 1e300], &[f64::MAX, f64::MIN]] {
+            let points = (1..).map(f64::from).zip(values.iter().copied()).collect();
+            let series = Series { name: "loss", points };
+            let none = Series { name: "", points: Vec::new() };
+            assert!(chart("Loss", &series, &none).contains("<polyline"));
         }
     }
 

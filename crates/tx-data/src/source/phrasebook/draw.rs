@@ -1,17 +1,22 @@
 //! Draws sentences at random, each construction and word often enough to be learnt.
 
+mod talk;
+
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use super::grammar::{
-    FOR_SALE, ON_ORDER, Role, additions, aspects, attributes, cities, clock_times, comparatives,
-    findable, forces, nouns, object_role, openings, owners, personal_predicates, predicates,
-    rivals, subjects, tense_words, themes, time_words, whereabouts,
+    FOR_SALE, ON_ORDER, Role, additions, aspects, attributes, clock_times, comparatives, findable,
+    forces, may_stand_alone, nouns, object_role, openings, owners, personal_predicates, placed,
+    predicates, pronoun_objects, rivals, subjects, surroundings, tense_words, tenses, themes,
+    time_words, whereabouts,
 };
-use super::lexicon::{Adjective, Kind, NOUNS, Noun, PEOPLE, Position, SKIES};
+use super::lexicon::{Adjective, Kind, NOUNS, Noun, PEOPLE, Position, SKIES, SPOTS, STATES, State};
+use super::phrases::OPENERS;
+use super::proper_nouns::{CITIES, COUNTRIES, LANGUAGES, NAMES};
 use super::sentence::{
-    Aspect, Being, Clause, Count, Determiner, Existence, Force, NounPhrase, Place, Pronoun,
-    Sentence, Subject, Tense, Weather,
+    Aspect, Being, Clause, Count, Determiner, Ending, Existence, Force, NounPhrase, Object, Place,
+    Predicate, Pronoun, Sentence, Subject, Talk, Tense, Time, Utterance, Weather,
 };
 use super::verbs::{Auxiliary, Frame, Preposition, VERBS, Verb};
 
@@ -26,29 +31,54 @@ enum Construction {
     Cost,
     Wish,
     Weather,
+    Talk,
 }
 
 /// How often each construction comes, relative to the others.
 const CONSTRUCTIONS: &[(Construction, u32)] = &[
-    (Construction::Clause, 740),
-    (Construction::Being, 105),
-    (Construction::Comparison, 35),
-    (Construction::Existence, 85),
-    (Construction::Where, 20),
-    (Construction::Cost, 25),
+    (Construction::Clause, 760),
+    (Construction::Being, 170),
+    (Construction::Comparison, 40),
+    (Construction::Existence, 65),
+    (Construction::Where, 25),
+    (Construction::Cost, 20),
     (Construction::Wish, 30),
-    (Construction::Weather, 30),
+    (Construction::Weather, 35),
+    (Construction::Talk, 330),
 ];
 
 /// A source of random sentences.
 pub(super) struct Draw {
     rng: ChaCha8Rng,
+    /// The fixed phrase that comes next.
+    turn: usize,
 }
 
 impl Draw {
     /// Draws in the order that `rng` gives.
     pub(super) fn new(rng: ChaCha8Rng) -> Self {
-        Self { rng }
+        Self { rng, turn: 0 }
+    }
+
+    /// The next sentence with what somebody may type around it; `None` as for
+    /// [`sentence`](Self::sentence).
+    pub(super) fn utterance(&mut self) -> Option<Utterance> {
+        let sentence = self.sentence()?;
+        // A phrase has little variety of its own.
+        let is_phrase = matches!(sentence, Sentence::Talk(Talk::Phrase(_)));
+        let opener =
+            if self.chance(if is_phrase { 45 } else { 3 }) { self.pick(OPENERS) } else { None };
+        let addressee =
+            if self.chance(if is_phrase { 50 } else { 1 }) { self.pick(NAMES) } else { None };
+        let has_commas = self.chance(70);
+        let is_contracted = self.chance(30);
+        let (mark, exclamation, nothing) = if is_phrase { (40, 30, 30) } else { (89, 3, 8) };
+        let ending = self.weighted(&[
+            (Ending::Mark, mark),
+            (Ending::Exclamation, if sentence.is_question() { 0 } else { exclamation }),
+            (Ending::Nothing, nothing),
+        ])?;
+        Some(Utterance { opener, sentence, addressee, has_commas, is_contracted, ending })
     }
 
     /// The next sentence; `None` for a rare dead end (a choice without options), so that the
@@ -60,8 +90,12 @@ impl Draw {
             Construction::Comparison => self.comparison(),
             Construction::Existence => self.existence().map(Sentence::Existence),
             Construction::Where => {
-                let noun = self.one_of(&findable())?;
-                let what = self.phrase(noun, Role::Known)?;
+                let what = if self.chance(75) {
+                    let noun = self.one_of(&findable())?;
+                    Subject::Phrase(self.phrase(noun, Role::Known)?)
+                } else {
+                    self.person()?
+                };
                 let past = self.chance(40).then(|| tense_words(Tense::Past));
                 let past = past.and_then(|times| self.one_of(&times));
                 Some(Sentence::Where { what, past })
@@ -71,9 +105,11 @@ impl Draw {
             }
             Construction::Wish => {
                 let what = self.phrase_of(ON_ORDER, Role::Ordered)?;
-                Some(Sentence::Wish { what, many: self.chance(50) })
+                let (is_plural, is_polite) = (self.chance(50), self.chance(60));
+                Some(Sentence::Wish { what, is_plural, is_polite })
             }
             Construction::Weather => self.weather().map(Sentence::Weather),
+            Construction::Talk => self.talk().map(Sentence::Talk),
         }
     }
 
@@ -91,12 +127,24 @@ impl Draw {
         let agrees = aspect == Aspect::Past && verb.auxiliary == Auxiliary::Essere;
         let subject = self.subject(&subjects(verb), if agrees { 50 } else { 22 })?;
         let (mut object, mut place, mut extra) = (None, None, None);
+        let alone = may_stand_alone(verb) && self.chance(15);
+        let role = object_role(verb, aspect, force);
         match verb.frame {
-            Frame::Object(kinds) => {
-                object = Some(self.phrase_of(kinds, object_role(aspect, force))?)
+            _ if alone => {}
+            _ if verb.persons && self.chance(30) => {
+                let of = match subject {
+                    Subject::Pronoun(pronoun) => Some(pronoun),
+                    Subject::Name(_) | Subject::Phrase(_) => None,
+                };
+                object = Some(Object::Pronoun(self.one_of(&pronoun_objects(verb, aspect, of))?));
+            }
+            Frame::Object(kinds) => object = Some(Object::Phrase(self.phrase_of(kinds, role)?)),
+            Frame::Language(_) => {
+                let language = self.pick(LANGUAGES)?;
+                object = Some(Object::Language { language, is_little: self.chance(20) });
             }
             Frame::Gift(kinds) => {
-                object = Some(self.phrase_of(kinds, object_role(aspect, force))?);
+                object = Some(Object::Phrase(self.phrase_of(kinds, role)?));
                 extra = Some((Preposition::To, self.phrase_of(PEOPLE, Role::Complement)?));
             }
             Frame::Place { preposition, city } => {
@@ -121,8 +169,31 @@ impl Draw {
     }
 
     fn being(&mut self) -> Option<Being> {
+        let (subject, predicate) = match self.weighted(&[(0, 54), (1, 24), (2, 11), (3, 11)])? {
+            0 => self.described()?,
+            1 => {
+                let livings = nouns(&[Kind::Family, Kind::Person, Kind::Animal]);
+                let subject = self.subject_in_role(&livings, 35, Role::Described)?;
+                let state: &State = self.pick(STATES)?;
+                let is_very = state.very.is_some() && self.chance(20);
+                (subject, Predicate::State { state, is_very })
+            }
+            2 => {
+                let subject = self.subject_in_role(&findable(), 70, Role::Known)?;
+                (subject, Predicate::Spot(self.pick(SPOTS)?))
+            }
+            _ => self.placed()?,
+        };
+        let tense = if tenses(&predicate) == Tense::ALL { self.tense()? } else { Tense::Present };
+        let force = self.force()?;
+        let (time, time_first) = self.being_time(tense, force);
+        Some(Being { subject, tense, force, predicate, time, time_first })
+    }
+
+    /// A subject and an adjective.
+    fn described(&mut self) -> Option<(Subject, Predicate)> {
         let (subject, adjectives) = if self.chance(32) {
-            (Subject::Pronoun(self.pronoun()?), personal_predicates())
+            (self.person()?, personal_predicates())
         } else {
             let noun =
                 if self.chance(45) { self.one_of(&nouns(PEOPLE))? } else { self.pick(NOUNS)? };
@@ -132,17 +203,31 @@ impl Draw {
         let weight = |it: &Adjective| if it.position == Position::Predicate { 3 } else { 1 };
         let weights: Vec<_> = adjectives.into_iter().map(|it| (it, weight(it))).collect();
         let adjective = self.weighted(&weights)?;
-        let tense = self.tense()?;
-        let force = self.force()?;
+        Some((subject, Predicate::Adjective { adjective, is_very: self.chance(15) }))
+    }
+
+    /// A subject and the place where it is.
+    fn placed(&mut self) -> Option<(Subject, Predicate)> {
+        if self.chance(25) {
+            return Some((self.person()?, Predicate::Place(self.place(Preposition::In, true)?)));
+        }
+        let noun = self.one_of(&placed())?;
+        let (before, kind) = self.one_of(surroundings(noun))?;
+        let subject = Subject::Phrase(self.phrase(noun, Role::Known)?);
+        let place = self.phrase_of(&[kind], Role::Complement)?;
+        Some((subject, Predicate::Place(Place::At(before, place))))
+    }
+
+    /// A time that goes with `to be`, and whether it opens the sentence.
+    fn being_time(&mut self, tense: Tense, force: Force) -> (Option<Time>, bool) {
         let time = self.chance(50).then(|| tense_words(tense));
         let time = time.and_then(|times| self.one_of(&times));
-        let time_first = time.is_some() && force != Force::Asked && self.chance(50);
-        Some(Being { subject, tense, force, adjective, time, time_first })
+        (time, time.is_some() && force != Force::Asked && self.chance(50))
     }
 
     fn comparison(&mut self) -> Option<Sentence> {
         let (subject, noun, rivals) = if self.chance(20) {
-            (Subject::Pronoun(self.pronoun()?), None, nouns(PEOPLE))
+            (self.person()?, None, nouns(PEOPLE))
         } else {
             let noun = self.pick(NOUNS)?;
             (Subject::Phrase(self.phrase(noun, Role::Described)?), Some(noun), rivals(noun))
@@ -165,33 +250,52 @@ impl Draw {
     }
 
     fn weather(&mut self) -> Option<Weather> {
-        let tense = self.tense()?;
-        let time = self.one_of(&tense_words(tense))?;
-        let force = if self.chance(30) { Force::Denied } else { Force::Stated };
+        let tense =
+            self.weighted(&[(Tense::Present, 50), (Tense::Past, 25), (Tense::Future, 25)])?;
+        let force = self.force()?;
+        let (time, time_first) = self.being_time(tense, force);
         let sky = self.pick(SKIES)?;
-        let place = if self.chance(20) { None } else { Some(self.place(Preposition::In, true)?) };
-        Some(Weather { time, tense, force, sky, place })
+        let place = if self.chance(40) { None } else { Some(self.place(Preposition::In, true)?) };
+        Some(Weather { time, time_first, tense, force, sky, place })
     }
 
     fn place(&mut self, before: Preposition, city: bool) -> Option<Place> {
-        if city && self.chance(25) {
-            return Some(Place::City(before, self.pick(cities(city))?));
+        match self.weighted(&[(0, 20), (1, 20), (2, 60)])? {
+            0 if city => Some(Place::City(before, self.pick(CITIES)?)),
+            1 if city => Some(Place::Country(before, self.pick(COUNTRIES)?)),
+            _ => Some(Place::At(before, self.phrase_of(&[Kind::Place], Role::Complement)?)),
         }
-        Some(Place::At(before, self.phrase_of(&[Kind::Place], Role::Complement)?))
     }
 
-    /// Persons come about equally often, so that every form of every verb does.
     fn subject(&mut self, nouns: &[&'static Noun], nouns_percent: u32) -> Option<Subject> {
+        self.subject_in_role(nouns, nouns_percent, Role::Subject)
+    }
+
+    fn subject_in_role(
+        &mut self,
+        nouns: &[&'static Noun],
+        nouns_percent: u32,
+        role: Role,
+    ) -> Option<Subject> {
         if self.chance(nouns_percent) {
             let noun = self.one_of(nouns)?;
-            return Some(Subject::Phrase(self.phrase(noun, Role::Subject)?));
+            return Some(Subject::Phrase(self.phrase(noun, role)?));
+        }
+        self.person()
+    }
+
+    /// A pronoun or, more seldom, a name.
+    fn person(&mut self) -> Option<Subject> {
+        if self.chance(8) {
+            return Some(Subject::Name(self.pick(NAMES)?));
         }
         self.pronoun().map(Subject::Pronoun)
     }
 
+    /// Persons come about equally often, so that every form of every verb does.
     fn pronoun(&mut self) -> Option<Pronoun> {
         let weights = Pronoun::ALL.map(|pronoun| match pronoun {
-            Pronoun::He | Pronoun::She => (pronoun, 6),
+            Pronoun::He | Pronoun::She => (pronoun, 10),
             Pronoun::They => (pronoun, 11),
             _ => (pronoun, 15),
         });
@@ -256,10 +360,11 @@ impl Draw {
     }
 }
 
-/// One verb alone teaches the contractions of `da`.
+/// One verb alone teaches the contractions of `da`; a verb with few tenses has fewer forms.
 fn verb_weight(verb: &Verb) -> u32 {
     match verb.frame {
         Frame::Place { preposition: Preposition::From, .. } => 18,
+        _ if !verb.modal => 6,
         _ => 10,
     }
 }

@@ -1,60 +1,119 @@
 //! Words a sentence in English.
 
-use super::lexicon::PEOPLE;
+mod talk;
+
+use super::lexicon::{Fixed, PEOPLE};
 use super::sentence::{
-    Aspect, Being, Clause, Count, Determiner, Existence, Force, Frequency, Minutes, NounPhrase,
-    Place, Pronoun, Sentence, Subject, Tense, Time, Weather,
+    Aspect, Being, Clause, Count, Determiner, Ending, Existence, Force, Frequency, Minutes,
+    NounPhrase, Object, Place, Predicate, Pronoun, Sentence, Subject, Tense, Time, Utterance,
+    Weather,
 };
 use super::verbs::Preposition;
 use super::words::Words;
 
-/// The English sentence, from its capital to its full stop or question mark.
+/// The English utterance, from its capital to its mark.
+pub(super) fn utterance(utterance: &Utterance) -> String {
+    let comma = if utterance.has_commas { "," } else { "" };
+    let mut words = Words::default();
+    if let Some(opener) = utterance.opener {
+        words.push(opener.english).attach(comma);
+    }
+    let sentence = sentence(&utterance.sentence);
+    words.push(&if utterance.is_contracted { contracted(&sentence) } else { sentence });
+    if let Some(addressee) = utterance.addressee {
+        words.attach(comma).push(addressee.text);
+    }
+    words.into_sentence(match utterance.ending {
+        Ending::Mark if utterance.sentence.is_question() => "?",
+        Ending::Mark => ".",
+        Ending::Exclamation => "!",
+        Ending::Nothing => "",
+    })
+}
+
+/// Words that are run together in speech. Denials come first: `is not` is `isn't`, and `it is not`
+/// not `it's not`.
+const CONTRACTIONS: &[(&str, &str)] = &[
+    ("do not", "don't"),
+    ("does not", "doesn't"),
+    ("did not", "didn't"),
+    ("is not", "isn't"),
+    ("are not", "aren't"),
+    ("was not", "wasn't"),
+    ("were not", "weren't"),
+    ("will not", "won't"),
+    ("cannot", "can't"),
+    ("I am", "I'm"),
+    ("I will", "I'll"),
+    ("I would", "I'd"),
+    ("you are", "you're"),
+    ("you will", "you'll"),
+    ("he is", "he's"),
+    ("he will", "he'll"),
+    ("she is", "she's"),
+    ("she will", "she'll"),
+    ("we are", "we're"),
+    ("we will", "we'll"),
+    ("we would", "we'd"),
+    ("they are", "they're"),
+    ("they will", "they'll"),
+    ("it is", "it's"),
+    ("it will", "it'll"),
+    ("that is", "that's"),
+    ("there is", "there's"),
+    ("what is", "what's"),
+    ("where is", "where's"),
+    ("who is", "who's"),
+    ("how is", "how's"),
+];
+
+/// The sentence with everything run together that can be.
+fn contracted(sentence: &str) -> String {
+    let padded = CONTRACTIONS.iter().fold(format!(" {sentence} "), |text, (long, short)| {
+        text.replace(&format!(" {long} "), &format!(" {short} "))
+    });
+    padded.trim().to_owned()
+}
+
+/// The English sentence without capital and mark.
 pub(super) fn sentence(sentence: &Sentence) -> String {
+    let mut words = Words::default();
     match sentence {
-        Sentence::Clause(it) => clause(it),
-        Sentence::Being(it) => being(it),
+        Sentence::Clause(it) => clause(&mut words, it),
+        Sentence::Being(it) => being(&mut words, it),
         Sentence::Comparison { subject, adjective, than } => {
-            let mut words = Words::default();
             words.push(&subject_phrase(subject)).push(be(subject, Tense::Present));
             words.push(adjective.comparative.unwrap_or(adjective.english));
             words.push(preposition(Preposition::Than)).push(&noun_phrase(than));
-            words.into_sentence('.')
         }
-        Sentence::Existence(it) => existence(it),
+        Sentence::Existence(it) => existence(&mut words, it),
         Sentence::Where { what, past } => {
             let tense = if past.is_some() { Tense::Past } else { Tense::Present };
-            let mut words = Words::default();
-            words.push("where").push(be_third(what.count, tense)).push(&noun_phrase(what));
+            words.push("where").push(be(what, tense)).push(&subject_phrase(what));
             push_time(&mut words, *past);
-            words.into_sentence('?')
         }
         Sentence::Cost { what } => {
-            let mut words = Words::default();
             words.push("how much").push(if what.count == Count::One { "does" } else { "do" });
             words.push(&noun_phrase(what)).push("cost");
-            words.into_sentence('?')
         }
-        Sentence::Wish { what, many } => {
-            let mut words = Words::default();
-            words.push(if *many { "we" } else { "I" }).push("would like");
-            words.push(&noun_phrase(what)).attach(",").push("please");
-            words.into_sentence('.')
+        Sentence::Wish { what, is_plural, is_polite } => {
+            words.push(if *is_plural { "we" } else { "I" }).push("would like");
+            words.push(&noun_phrase(what));
+            if *is_polite {
+                words.attach(",").push("please");
+            }
         }
-        Sentence::Weather(it) => weather(it),
+        Sentence::Weather(it) => weather(&mut words, it),
+        Sentence::Talk(it) => return talk::talk(it),
     }
+    words.into_phrase()
 }
 
-/// The mark at the end.
-fn mark(force: Force) -> char {
-    if force == Force::Asked { '?' } else { '.' }
-}
-
-fn clause(clause: &Clause) -> String {
+fn clause(words: &mut Words, clause: &Clause) {
     let group = VerbGroup::of(clause);
     let subject = subject_phrase(&clause.subject);
-    let mut words = Words::default();
     if clause.time_first {
-        push_time(&mut words, clause.time);
+        push_time(words, clause.time);
     }
     match clause.force {
         Force::Stated => words.push(&subject).push(&group.stated),
@@ -62,17 +121,21 @@ fn clause(clause: &Clause) -> String {
         Force::Asked => words.push(group.operator).push(&subject).push(&group.rest),
     };
     words.push(clause.verb.particle.unwrap_or_default());
-    if let Some(object) = &clause.object {
-        words.push(&noun_phrase(object));
-    }
-    push_place(&mut words, clause.place.as_ref());
+    match &clause.object {
+        Some(Object::Phrase(phrase)) => words.push(&noun_phrase(phrase)),
+        Some(Object::Pronoun(pronoun)) => words.push(object_pronoun(*pronoun)),
+        Some(Object::Language { language, is_little }) => {
+            words.push(if *is_little { "a little" } else { "" }).push(language.english)
+        }
+        None => words,
+    };
+    push_place(words, clause.place.as_ref());
     if let Some((before, phrase)) = &clause.extra {
         words.push(preposition(*before)).push(&noun_phrase(phrase));
     }
     if !clause.time_first {
-        push_time(&mut words, clause.time);
+        push_time(words, clause.time);
     }
-    words.into_sentence(mark(clause.force))
 }
 
 /// The verbs of a clause, as the three forces need them.
@@ -92,7 +155,7 @@ impl VerbGroup {
         let [base, third, past, progressive] = clause.verb.english;
         let third_person = is_third_singular(&clause.subject);
         let finite = if third_person { third } else { base };
-        let do_now = if third_person { "does" } else { "do" };
+        let do_now = do_now(&clause.subject);
         let with_do = |stated: String, operator: &'static str, rest: String| Self {
             stated,
             operator,
@@ -135,12 +198,16 @@ fn frequency(frequency: Frequency) -> &'static str {
     }
 }
 
-fn being(being: &Being) -> String {
+/// `do` or `does`.
+fn do_now(subject: &Subject) -> &'static str {
+    if is_third_singular(subject) { "does" } else { "do" }
+}
+
+fn being(words: &mut Words, being: &Being) {
     let subject = subject_phrase(&being.subject);
     let be = be(&being.subject, being.tense);
-    let mut words = Words::default();
     if being.time_first {
-        push_time(&mut words, being.time);
+        push_time(words, being.time);
     }
     match (being.force, being.tense) {
         (Force::Stated, Tense::Future) => words.push(&subject).push("will be"),
@@ -150,44 +217,60 @@ fn being(being: &Being) -> String {
         (Force::Denied, _) => words.push(&subject).push(be).push("not"),
         (Force::Asked, _) => words.push(be).push(&subject),
     };
-    words.push(being.adjective.english);
-    if !being.time_first {
-        push_time(&mut words, being.time);
+    let very = |is_very: bool| if is_very { "very" } else { "" };
+    match &being.predicate {
+        Predicate::Adjective { adjective, is_very } => {
+            words.push(very(*is_very)).push(adjective.english);
+        }
+        Predicate::State { state, is_very } => {
+            words.push(very(*is_very)).push(state.english);
+        }
+        Predicate::Spot(spot) => {
+            words.push(spot.english);
+        }
+        Predicate::Place(place) => push_place(words, Some(place)),
     }
-    words.into_sentence(mark(being.force))
+    if !being.time_first {
+        push_time(words, being.time);
+    }
 }
 
-fn existence(existence: &Existence) -> String {
+fn existence(words: &mut Words, existence: &Existence) {
     let Existence { tense, force, theme, place: (before, place) } = existence;
-    let mut words = Words::default();
     match (force, tense) {
         (Force::Asked, Tense::Future) => words.push("will there be"),
         (Force::Asked, _) => words.push(be_third(theme.count, *tense)).push("there"),
         _ => words.push("there").push(be_third(theme.count, *tense)),
     };
     words.push(&noun_phrase(theme)).push(preposition(*before)).push(&noun_phrase(place));
-    words.into_sentence(mark(*force))
 }
 
-fn weather(weather: &Weather) -> String {
-    let mut words = Words::default();
-    push_time(&mut words, Some(weather.time));
-    words.push("it").push(match (weather.tense, weather.force) {
-        (Tense::Present, Force::Denied) => "is not",
-        (Tense::Present, _) => "is",
-        (Tense::Past, Force::Denied) => "was not",
-        (Tense::Past, _) => "was",
-        (Tense::Future, Force::Denied) => "will not be",
-        (Tense::Future, _) => "will be",
-    });
+fn weather(words: &mut Words, weather: &Weather) {
+    if weather.time_first {
+        push_time(words, weather.time);
+    }
+    match (weather.tense, weather.force) {
+        (Tense::Present, Force::Asked) => words.push("is it"),
+        (Tense::Present, Force::Denied) => words.push("it is not"),
+        (Tense::Present, Force::Stated) => words.push("it is"),
+        (Tense::Past, Force::Asked) => words.push("was it"),
+        (Tense::Past, Force::Denied) => words.push("it was not"),
+        (Tense::Past, Force::Stated) => words.push("it was"),
+        (Tense::Future, Force::Asked) => words.push("will it be"),
+        (Tense::Future, Force::Denied) => words.push("it will not be"),
+        (Tense::Future, Force::Stated) => words.push("it will be"),
+    };
     words.push(weather.sky.english);
-    push_place(&mut words, weather.place.as_ref());
-    words.into_sentence('.')
+    push_place(words, weather.place.as_ref());
+    if !weather.time_first {
+        push_time(words, weather.time);
+    }
 }
 
 fn subject_phrase(subject: &Subject) -> String {
     match subject {
         Subject::Pronoun(pronoun) => pronoun_word(*pronoun).to_owned(),
+        Subject::Name(name) => name.text.to_owned(),
         Subject::Phrase(phrase) => noun_phrase(phrase),
     }
 }
@@ -205,9 +288,22 @@ pub(super) fn pronoun_word(pronoun: Pronoun) -> &'static str {
     }
 }
 
+fn object_pronoun(pronoun: Pronoun) -> &'static str {
+    match pronoun {
+        Pronoun::I => "me",
+        Pronoun::You => "you",
+        Pronoun::He => "him",
+        Pronoun::She => "her",
+        Pronoun::We => "us",
+        Pronoun::YouAll => "you all",
+        Pronoun::They => "them",
+    }
+}
+
 fn is_third_singular(subject: &Subject) -> bool {
     match subject {
         Subject::Pronoun(pronoun) => matches!(pronoun, Pronoun::He | Pronoun::She),
+        Subject::Name(_) => true,
         Subject::Phrase(phrase) => phrase.count == Count::One,
     }
 }
@@ -272,7 +368,7 @@ fn determiner(phrase: &NounPhrase, body: &str) -> &'static str {
         (Determiner::That, Count::One) => "that",
         (Determiner::That, _) => "those",
         (Determiner::Possessive(possessor), _) => possessor.english,
-        (Determiner::Bare, _) => "",
+        (Determiner::Bare | Determiner::Generic, _) => "",
     }
 }
 
@@ -290,31 +386,32 @@ fn preposition(preposition: Preposition) -> &'static str {
     }
 }
 
-fn push_place(words: &mut Words, place: Option<&Place>) {
-    match place {
-        Some(Place::City(before, city)) => {
-            words.push(preposition(*before)).push(city.english);
-        }
-        Some(Place::At(before, phrase)) => {
-            words.push(preposition(*before)).push(&noun_phrase(phrase));
-        }
-        None => {}
+fn push_place(words: &mut Words, at: Option<&Place>) {
+    words.push(&at.map(place).unwrap_or_default());
+}
+
+fn place(at: &Place) -> String {
+    match at {
+        Place::City(before, city) => format!("{} {}", preposition(*before), city.english),
+        Place::Country(before, country) => format!("{} {}", preposition(*before), country.english),
+        Place::At(before, phrase) => format!("{} {}", preposition(*before), noun_phrase(phrase)),
     }
 }
 
 fn push_time(words: &mut Words, time: Option<Time>) {
     match time {
-        Some(Time::Word(fixed)) => {
-            words.push(fixed.english);
-        }
-        Some(Time::Clock(hour, minutes)) => {
-            let hour = hour.map_or("one", |numeral| numeral.english);
-            match minutes {
-                Minutes::Sharp => words.push("at").push(hour).push("o'clock"),
-                Minutes::Quarter => words.push("at a quarter past").push(hour),
-                Minutes::Half => words.push("at half past").push(hour),
-            };
-        }
-        None => {}
+        Some(Time::Word(fixed)) => words.push(fixed.english),
+        Some(Time::Clock(hour, minutes)) => words.push("at").push(&clock(hour, minutes)),
+        None => words,
+    };
+}
+
+/// `three o'clock`, `half past three`
+fn clock(hour: Option<&Fixed>, minutes: Minutes) -> String {
+    let hour = hour.map_or("one", |numeral| numeral.english);
+    match minutes {
+        Minutes::Sharp => format!("{hour} o'clock"),
+        Minutes::Quarter => format!("a quarter past {hour}"),
+        Minutes::Half => format!("half past {hour}"),
     }
 }

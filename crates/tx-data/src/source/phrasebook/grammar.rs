@@ -3,11 +3,14 @@
 //! Drawing and counting use the same lists, so that neither can drift from the other.
 
 use super::lexicon::{
-    ADJECTIVES, Adjective, CITIES, DAYS, Fixed, Kind, NOUNS, NUMERALS, Noun, PEOPLE, POSSESSORS,
-    Position, TIMES_FUTURE, TIMES_HABIT, TIMES_NOW, TIMES_PAST,
+    ADJECTIVES, Adjective, DAYS, Fixed, Gender, Kind, NOUNS, NUMERALS, Noun, PEOPLE, POSSESSORS,
+    Position, State, StateVerb, TENS, TIMES_FUTURE, TIMES_HABIT, TIMES_NOW, TIMES_PAST,
 };
-use super::sentence::{Aspect, Count, Determiner, Force, Frequency, Minutes, Tense, Time};
-use super::verbs::{MODALS, Preposition, Verb};
+use super::proper_nouns::{NAMES, Name};
+use super::sentence::{
+    Aspect, Count, Determiner, Force, Frequency, Minutes, Pointer, Predicate, Pronoun, Tense, Time,
+};
+use super::verbs::{Frame, LanguageArticle, MODALS, Modal, Preposition, Verb};
 
 /// The place of a noun phrase in its sentence; decides determiners, adjectives and owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,6 +21,10 @@ pub(super) enum Role {
     Object,
     /// Object of a denied clause: `any`, not `some`.
     DeniedObject,
+    /// What somebody likes or loves: something known, or things in general.
+    Liked,
+    /// What something or somebody is.
+    Shown,
     /// Behind a preposition.
     Complement,
     /// What there is.
@@ -42,21 +49,34 @@ pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
         Role::DeniedTheme => Some(Determiner::No),
         _ => None,
     };
+    let bare = match role {
+        Role::Object | Role::DeniedObject | Role::Theme | Role::Shown => Some(Determiner::Bare),
+        Role::Subject | Role::Described | Role::Liked => Some(Determiner::Generic),
+        _ => None,
+    };
     let known = !matches!(role, Role::Theme | Role::DeniedTheme);
-    let new = !matches!(role, Role::DeniedTheme | Role::Known | Role::Described | Role::Owner);
+    let new = !matches!(
+        role,
+        Role::DeniedTheme | Role::Known | Role::Liked | Role::Described | Role::Owner
+    );
     let possessors = if role != Role::Ordered && is_owned(noun) { POSSESSORS } else { &[] };
     let mut all = Vec::new();
     let add_known = |all: &mut Vec<_>, count| {
         if known {
-            all.extend(
-                [Determiner::Definite, Determiner::This, Determiner::That].map(|d| (d, count)),
-            );
+            all.push((Determiner::Definite, count));
+            if role != Role::Shown {
+                all.extend([Determiner::This, Determiner::That].map(|d| (d, count)));
+            }
             all.extend(possessors.iter().map(|who| (Determiner::Possessive(who), count)));
         }
     };
     add_known(&mut all, Count::One);
     if !noun.is_countable() {
-        all.extend(some.map(|some| (some, Count::One)));
+        all.extend(some.into_iter().chain(bare).map(|it| (it, Count::One)));
+        if role == Role::Ordered && noun.kind == Kind::Drink {
+            // `a coffee` is a cup of it.
+            all.push((Determiner::Indefinite, Count::One));
+        }
         return all;
     }
     if new {
@@ -69,7 +89,7 @@ pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
         return all;
     }
     add_known(&mut all, Count::Many);
-    all.extend(some.map(|some| (some, Count::Many)));
+    all.extend(some.into_iter().chain(bare).map(|it| (it, Count::Many)));
     for numeral in numerals(noun, role) {
         let count = Count::Exactly(numeral);
         if new {
@@ -96,6 +116,7 @@ fn is_owned(noun: &Noun) -> bool {
 /// numbers are for objects: few numerals open a sentence.
 fn numerals(noun: &Noun, role: Role) -> &'static [Fixed] {
     match noun.kind {
+        _ if role == Role::Shown => &[],
         _ if matches!(role, Role::Subject | Role::Complement) => &NUMERALS[..3],
         Kind::Family | Kind::Place | Kind::Part | Kind::Property => &NUMERALS[..3],
         _ => NUMERALS,
@@ -138,8 +159,10 @@ pub(super) fn nouns(kinds: &[Kind]) -> Vec<&'static Noun> {
 }
 
 /// The role of an object: what is denied, or never done, is done to `any`, not to `some`.
-pub(super) fn object_role(aspect: Aspect, force: Force) -> Role {
-    if force == Force::Denied || aspect == Aspect::Habit(Frequency::Never) {
+pub(super) fn object_role(verb: &Verb, aspect: Aspect, force: Force) -> Role {
+    if verb.generic {
+        Role::Liked
+    } else if force == Force::Denied || aspect == Aspect::Habit(Frequency::Never) {
         Role::DeniedObject
     } else {
         Role::Object
@@ -212,9 +235,17 @@ pub(super) fn findable() -> Vec<&'static Noun> {
     NOUNS.iter().filter(|noun| noun.kind != Kind::Part).collect()
 }
 
-/// The cities behind a preposition; English says `at` of none.
-pub(super) fn cities(city: bool) -> &'static [Fixed] {
-    if city { CITIES } else { &[] }
+/// Where somebody or something is found: relatives as other people.
+pub(super) fn surroundings(noun: &Noun) -> &'static [(Preposition, Kind)] {
+    match noun.kind {
+        Kind::Family => &[(Preposition::In, Kind::Place)],
+        _ => whereabouts(noun),
+    }
+}
+
+/// The nouns of which one says where they are.
+pub(super) fn placed() -> Vec<&'static Noun> {
+    NOUNS.iter().filter(|noun| !surroundings(noun).is_empty()).collect()
 }
 
 /// The aspects a verb has.
@@ -224,10 +255,15 @@ pub(super) fn aspects(verb: &Verb) -> Vec<Aspect> {
     if verb.progressive {
         all.push(Aspect::Progressive);
     }
-    if verb.has_past() {
+    if verb.past {
         all.push(Aspect::Past);
     }
-    all.extend(MODALS.iter().map(Aspect::Modal));
+    if verb.modal {
+        // `can` is `sapere` of what one has learned; fixed phrases have it.
+        let is_learned = verb.frame == Frame::Language(LanguageArticle::Without);
+        let fits = |it: &&Modal| !is_learned || it.english != "can";
+        all.extend(MODALS.iter().filter(fits).map(Aspect::Modal));
+    }
     all
 }
 
@@ -269,11 +305,90 @@ pub(super) fn clock_times(aspect: Aspect) -> Vec<Time> {
     if matches!(aspect, Aspect::Progressive | Aspect::Habit(_)) {
         return Vec::new();
     }
-    let hours = std::iter::once(None).chain(NUMERALS.iter().take(11).map(Some));
-    hours
-        .flat_map(|hour| {
-            [Minutes::Sharp, Minutes::Quarter, Minutes::Half]
-                .map(|minutes| Time::Clock(hour, minutes))
-        })
-        .collect()
+    hours().into_iter().flat_map(|hour| MINUTES.map(|minutes| Time::Clock(hour, minutes))).collect()
 }
+
+/// The hours of the clock; `None` is one o'clock.
+pub(super) fn hours() -> Vec<Option<&'static Fixed>> {
+    std::iter::once(None).chain(NUMERALS.iter().take(11).map(Some)).collect()
+}
+
+/// The parts of the hour.
+pub(super) static MINUTES: [Minutes; 3] = [Minutes::Sharp, Minutes::Quarter, Minutes::Half];
+
+/// The ages: two to nineteen, and the tens.
+pub(super) fn ages() -> Vec<&'static Fixed> {
+    NUMERALS.iter().filter(|it| it.english != "twenty").chain(TENS).collect()
+}
+
+/// The pronouns that can be the object of `verb`: nobody meets himself. In the past the participle
+/// agrees with `la` and `li`, which is left out.
+pub(super) fn pronoun_objects(
+    verb: &Verb,
+    aspect: Aspect,
+    subject: Option<Pronoun>,
+) -> Vec<Pronoun> {
+    use Pronoun::{He, I, She, They, We, You, YouAll};
+    let agrees = |object: &Pronoun| aspect == Aspect::Past && matches!(object, She | They);
+    let is_other = |object: &Pronoun| match subject {
+        None | Some(He | She | They) => true,
+        Some(I | We) => !matches!(object, I | We),
+        Some(You | YouAll) => !matches!(object, You | YouAll),
+    };
+    let fits = |object: &Pronoun| verb.persons && is_other(object) && !agrees(object);
+    Pronoun::ALL.into_iter().filter(fits).collect()
+}
+
+/// Whether the object or place of `verb` may be left out.
+pub(super) fn may_stand_alone(verb: &Verb) -> bool {
+    verb.alone && !matches!(verb.frame, Frame::Gift(_))
+}
+
+/// Whether these are said of each other: `she is my sister`, `these are apples`.
+pub(super) fn is_shown_by(pointer: Pointer, noun: &Noun, count: Count) -> bool {
+    match pointer {
+        Pointer::This | Pointer::That => true,
+        Pointer::Pronoun(pronoun) => {
+            PEOPLE.contains(&noun.kind)
+                && pronoun.is_plural() == (count != Count::One)
+                && is_of_gender(pronoun, noun.gender)
+        }
+    }
+}
+
+/// The tenses of what is said with `to be`. The other forms of `stare` would be too rare.
+pub(super) fn tenses(predicate: &Predicate) -> &'static [Tense] {
+    match predicate {
+        Predicate::State { state: State { verb: StateVerb::Stare, .. }, .. } => &[Tense::Present],
+        _ => &Tense::ALL,
+    }
+}
+
+/// Everything that opens `… is my mother`.
+pub(super) fn pointers() -> Vec<Pointer> {
+    let pronouns = Pronoun::ALL.into_iter().map(Pointer::Pronoun);
+    [Pointer::This, Pointer::That].into_iter().chain(pronouns).collect()
+}
+
+/// The names of whom the pointer is said: `he is Marco`, `this is Anna`.
+pub(super) fn names(pointer: Pointer) -> Vec<&'static Name> {
+    match pointer {
+        Pointer::That => Vec::new(),
+        Pointer::This => NAMES.iter().collect(),
+        Pointer::Pronoun(pronoun) if pronoun.is_plural() => Vec::new(),
+        Pointer::Pronoun(pronoun) => {
+            NAMES.iter().filter(|name| is_of_gender(pronoun, name.gender)).collect()
+        }
+    }
+}
+
+fn is_of_gender(pronoun: Pronoun, gender: Gender) -> bool {
+    match pronoun {
+        Pronoun::He => gender == Gender::Masculine,
+        Pronoun::She => gender == Gender::Feminine,
+        _ => true,
+    }
+}
+
+/// The pronouns of one person, whose name is told.
+pub(super) static NAMED: [Pronoun; 4] = [Pronoun::I, Pronoun::You, Pronoun::He, Pronoun::She];

@@ -5,7 +5,9 @@
 //! for combinations never seen, and the two sets cannot meet, whatever their seeds.
 
 use super::english::pronoun_word;
-use super::sentence::{NounPhrase, Place, Sentence, Subject};
+use super::sentence::{
+    Being, Liked, NounPhrase, Object, Place, Predicate, Said, Sentence, Shown, Subject, Talk,
+};
 
 /// One pair of words in this many is held out.
 const ONE_IN: u64 = 20;
@@ -33,7 +35,7 @@ pub(super) fn pairs(sentence: &Sentence, visit: &mut dyn FnMut(&'static str, &'s
         Sentence::Clause(clause) => {
             let verb = clause.verb.english[0];
             subject_pairs(&clause.subject, visit);
-            if let Some(object) = &clause.object {
+            if let Some(Object::Phrase(object)) = &clause.object {
                 visit(verb, head(object));
                 phrase_pairs(object, visit);
             }
@@ -45,12 +47,11 @@ pub(super) fn pairs(sentence: &Sentence, visit: &mut dyn FnMut(&'static str, &'s
                 phrase_pairs(phrase, visit);
             }
         }
-        Sentence::Being(being) => {
-            visit(being.adjective.english, subject_head(&being.subject));
-            subject_pairs(&being.subject, visit);
-        }
+        Sentence::Being(being) => being_pairs(being, visit),
         Sentence::Comparison { subject, adjective, than } => {
-            visit(adjective.english, subject_head(subject));
+            if let Some(head) = subject_head(subject) {
+                visit(adjective.english, head);
+            }
             visit(adjective.english, head(than));
             subject_pairs(subject, visit);
             phrase_pairs(than, visit);
@@ -61,8 +62,7 @@ pub(super) fn pairs(sentence: &Sentence, visit: &mut dyn FnMut(&'static str, &'s
             phrase_pairs(&existence.place.1, visit);
         }
         Sentence::Where { what, .. } => {
-            visit("where", head(what));
-            phrase_pairs(what, visit);
+            about(what, "where", visit);
         }
         Sentence::Cost { what } => {
             visit("cost", head(what));
@@ -77,6 +77,69 @@ pub(super) fn pairs(sentence: &Sentence, visit: &mut dyn FnMut(&'static str, &'s
                 place_pairs(weather.sky.english, place, visit);
             }
         }
+        Sentence::Talk(talk) => talk_pairs(talk, visit),
+    }
+}
+
+fn being_pairs(being: &Being, visit: &mut dyn FnMut(&'static str, &'static str)) {
+    match &being.predicate {
+        Predicate::Adjective { adjective, .. } => {
+            if let Some(head) = subject_head(&being.subject) {
+                visit(adjective.english, head);
+            }
+            subject_pairs(&being.subject, visit);
+        }
+        Predicate::State { state, .. } => about(&being.subject, state.english, visit),
+        Predicate::Spot(spot) => about(&being.subject, spot.english, visit),
+        Predicate::Place(place) => match &being.subject {
+            Subject::Phrase(phrase) => {
+                phrase_pairs(phrase, visit);
+                place_pairs(head(phrase), place, visit);
+            }
+            Subject::Pronoun(_) | Subject::Name(_) => {
+                if let Place::At(_, phrase) = place {
+                    phrase_pairs(phrase, visit);
+                }
+            }
+        },
+    }
+}
+
+/// Fixed phrases and what is said of pronouns, names and languages have no pairs: there are too few
+/// of them to leave one out of training.
+fn talk_pairs(talk: &Talk, visit: &mut dyn FnMut(&'static str, &'static str)) {
+    match talk {
+        Talk::Phrase(_) | Talk::Clock { .. } | Talk::Day { .. } => {}
+        Talk::Naming { who, .. } => about(who, "name", visit),
+        Talk::Age { who, .. } => about(who, "age", visit),
+        Talk::Origin { who, .. } => about(who, "from", visit),
+        Talk::HowIs { who, .. } => about(who, "how", visit),
+        Talk::Liking { who, what, .. } => {
+            about(who, "like", visit);
+            if let Liked::Phrase(phrase) = what {
+                visit("like", head(phrase));
+                phrase_pairs(phrase, visit);
+            }
+        }
+        Talk::Pointing { what: Shown::Phrase(what), .. } => {
+            visit("this", head(what));
+            phrase_pairs(what, visit);
+        }
+        Talk::Pointing { what: Shown::Name(_), .. } => {}
+        Talk::Thanks { what } => {
+            visit("thank", head(what));
+            phrase_pairs(what, visit);
+        }
+        Talk::Saying { what: Said::Noun(noun), .. } => visit("say", noun.english[0]),
+        Talk::Saying { what: Said::Phrase(_), .. } => {}
+    }
+}
+
+/// The pairs of a subject of which something is said that has one word here.
+fn about(subject: &Subject, word: &'static str, visit: &mut dyn FnMut(&'static str, &'static str)) {
+    if let Subject::Phrase(phrase) = subject {
+        visit(word, head(phrase));
+        phrase_pairs(phrase, visit);
     }
 }
 
@@ -84,10 +147,12 @@ fn head(phrase: &NounPhrase) -> &'static str {
     phrase.noun.english[0]
 }
 
-fn subject_head(subject: &Subject) -> &'static str {
+/// The word that stands for the subject in a pair; names stand in none.
+fn subject_head(subject: &Subject) -> Option<&'static str> {
     match subject {
-        Subject::Pronoun(pronoun) => pronoun_word(*pronoun),
-        Subject::Phrase(phrase) => head(phrase),
+        Subject::Pronoun(pronoun) => Some(pronoun_word(*pronoun)),
+        Subject::Name(_) => None,
+        Subject::Phrase(phrase) => Some(head(phrase)),
     }
 }
 
@@ -114,6 +179,7 @@ fn place_pairs(
 ) {
     match place {
         Place::City(_, city) => visit(verb, city.english),
+        Place::Country(_, country) => visit(verb, country.english),
         Place::At(_, phrase) => {
             visit(verb, head(phrase));
             phrase_pairs(phrase, visit);

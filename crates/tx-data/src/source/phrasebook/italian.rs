@@ -1,83 +1,100 @@
 //! Words a sentence in Italian.
 
-use super::lexicon::{Kind, Position};
+mod talk;
+
+use super::lexicon::{Kind, Position, StateVerb};
 use super::morphology::{
-    Agreement, Onset, before_noun, contract, definite, future, indefinite_ending, person,
-    preposition_alone, preposition_with,
+    Agreement, Onset, before_noun, contract, definite, future, indefinite_ending, object_pronoun,
+    person, preposition_alone, preposition_with,
 };
 use super::sentence::{
-    Aspect, Being, Clause, Count, Determiner, Existence, Force, Frequency, Minutes, NounPhrase,
-    Place, Pronoun, Sentence, Subject, Tense, Time, Weather,
+    Aspect, Being, Clause, Count, Determiner, Ending, Existence, Force, Frequency, Minutes,
+    NounPhrase, Object, Place, Predicate, Pronoun, Sentence, Subject, Tense, Time, Utterance,
+    Weather,
 };
-use super::verbs::{AVERE, Auxiliary, ESSERE, Preposition, STARE};
+use super::verbs::{AVERE, Auxiliary, ESSERE, Frame, LanguageArticle, Preposition, STARE};
 use super::words::Words;
 
-/// The Italian sentence, from its capital to its full stop or question mark.
+/// The Italian utterance, from its capital to its mark. A question has its mark even where English
+/// has none: nothing else tells it from a statement.
+pub(super) fn utterance(utterance: &Utterance) -> String {
+    let comma = if utterance.has_commas { "," } else { "" };
+    let mut words = Words::default();
+    if let Some(opener) = utterance.opener {
+        words.push(opener.italian).attach(comma);
+    }
+    words.push(&sentence(&utterance.sentence));
+    if let Some(addressee) = utterance.addressee {
+        words.attach(comma).push(addressee.text);
+    }
+    words.into_sentence(match utterance.ending {
+        _ if utterance.sentence.is_question() => "?",
+        Ending::Mark => ".",
+        Ending::Exclamation => "!",
+        Ending::Nothing => "",
+    })
+}
+
+/// The Italian sentence without capital and mark.
 pub(super) fn sentence(sentence: &Sentence) -> String {
+    let mut words = Words::default();
     match sentence {
-        Sentence::Clause(it) => clause(it),
-        Sentence::Being(it) => being(it),
+        Sentence::Clause(it) => clause(&mut words, it),
+        Sentence::Being(it) => being(&mut words, it),
         Sentence::Comparison { subject, adjective, than } => {
-            let mut words = Words::default();
             push_subject(&mut words, subject);
             words.push(ESSERE[0][person(subject)]).push("più");
             words.push(adjective.italian[Agreement::of(subject).index()]);
             words.push(&noun_phrase(than, Some(Preposition::Than)));
-            words.into_sentence('.')
         }
-        Sentence::Existence(it) => existence(it),
+        Sentence::Existence(it) => existence(&mut words, it),
         Sentence::Where { what, past } => {
-            let mut words = Words::default();
-            words.push(match (past, what.count) {
-                (None, Count::One) => "dov'è",
-                (None, _) => "dove sono",
-                (Some(_), Count::One) => "dov'era",
-                (Some(_), _) => "dov'erano",
-            });
-            words.push(&noun_phrase(what, None));
+            let tense = if past.is_some() { Tense::Past } else { Tense::Present };
+            talk::push_where(&mut words, what, tense_index(tense));
             push_time(&mut words, *past);
-            words.into_sentence('?')
         }
         Sentence::Cost { what } => {
-            let mut words = Words::default();
             words.push("quanto");
             words.push(if what.count == Count::One { "costa" } else { "costano" });
             words.push(&noun_phrase(what, None));
-            words.into_sentence('?')
         }
-        Sentence::Wish { what, many } => {
-            let mut words = Words::default();
-            words.push(if *many { "vorremmo" } else { "vorrei" });
-            words.push(&noun_phrase(what, None)).attach(",").push("per favore");
-            words.into_sentence('.')
+        Sentence::Wish { what, is_plural, is_polite } => {
+            words.push(if *is_plural { "vorremmo" } else { "vorrei" });
+            words.push(&noun_phrase(what, None));
+            if *is_polite {
+                words.attach(",").push("per favore");
+            }
         }
-        Sentence::Weather(it) => weather(it),
+        Sentence::Weather(it) => weather(&mut words, it),
+        Sentence::Talk(it) => return talk::talk(it),
     }
+    words.into_phrase()
 }
 
-/// The mark at the end; nothing else tells a question from a statement.
-fn mark(force: Force) -> char {
-    if force == Force::Asked { '?' } else { '.' }
-}
-
-fn clause(clause: &Clause) -> String {
+fn clause(words: &mut Words, clause: &Clause) {
     let verb = clause.verb;
     let person = person(&clause.subject);
-    let mut words = Words::default();
     if clause.time_first {
-        push_time(&mut words, clause.time);
+        push_time(words, clause.time);
     }
-    push_subject(&mut words, &clause.subject);
+    push_subject(words, &clause.subject);
     let never = clause.aspect == Aspect::Habit(Frequency::Never);
     if never || clause.force == Force::Denied {
         words.push("non");
+    }
+    if let Some(Object::Pronoun(pronoun)) = clause.object {
+        words.push(match (pronoun, clause.aspect) {
+            // `l'ho visto`
+            (Pronoun::He, Aspect::Past) => "l'",
+            _ => object_pronoun(pronoun),
+        });
     }
     match clause.aspect {
         Aspect::Present => words.push(verb.present[person]),
         Aspect::Habit(often) => words.push(verb.present[person]).push(frequency(often)),
         Aspect::Progressive => words.push(STARE[person]).push(verb.gerund),
         Aspect::Past => match verb.auxiliary {
-            Auxiliary::Avere => words.push(AVERE[person]).push(verb.participle),
+            Auxiliary::Avere => words.push(AVERE[0][person]).push(verb.participle),
             Auxiliary::Essere => {
                 let participle = Agreement::of(&clause.subject).inflect(verb.participle);
                 words.push(ESSERE[0][person]).push(&participle)
@@ -86,17 +103,26 @@ fn clause(clause: &Clause) -> String {
         Aspect::Future => words.push(&future(verb, person)),
         Aspect::Modal(modal) => words.push(modal.italian[person]).push(verb.infinitive),
     };
-    if let Some(object) = &clause.object {
-        words.push(&noun_phrase(object, None));
-    }
-    push_place(&mut words, clause.place.as_ref());
+    match &clause.object {
+        Some(Object::Phrase(phrase)) => words.push(&noun_phrase(phrase, None)),
+        Some(Object::Language { language, is_little: true }) => {
+            words.push("un po' di").push(language.italian)
+        }
+        Some(Object::Language { language, is_little: false }) => {
+            if verb.frame == Frame::Language(LanguageArticle::With) {
+                words.push(talk::language_article(language.italian));
+            }
+            words.push(language.italian)
+        }
+        Some(Object::Pronoun(_)) | None => words,
+    };
+    push_place(words, clause.place.as_ref());
     if let Some((before, phrase)) = &clause.extra {
         words.push(&noun_phrase(phrase, Some(*before)));
     }
     if !clause.time_first {
-        push_time(&mut words, clause.time);
+        push_time(words, clause.time);
     }
-    words.into_sentence(mark(clause.force))
 }
 
 fn frequency(frequency: Frequency) -> &'static str {
@@ -107,26 +133,42 @@ fn frequency(frequency: Frequency) -> &'static str {
     }
 }
 
-fn being(being: &Being) -> String {
-    let mut words = Words::default();
+fn being(words: &mut Words, being: &Being) {
     if being.time_first {
-        push_time(&mut words, being.time);
+        push_time(words, being.time);
     }
-    push_subject(&mut words, &being.subject);
+    push_subject(words, &being.subject);
     if being.force == Force::Denied {
         words.push("non");
     }
-    words.push(ESSERE[tense_index(being.tense)][person(&being.subject)]);
-    words.push(being.adjective.italian[Agreement::of(&being.subject).index()]);
-    if !being.time_first {
-        push_time(&mut words, being.time);
+    let (tense, person) = (tense_index(being.tense), person(&being.subject));
+    match &being.predicate {
+        Predicate::Adjective { adjective, is_very } => {
+            words.push(ESSERE[tense][person]).push(if *is_very { "molto" } else { "" });
+            words.push(adjective.italian[Agreement::of(&being.subject).index()]);
+        }
+        Predicate::State { state, is_very } => {
+            words.push(match state.verb {
+                StateVerb::Avere => AVERE[tense][person],
+                StateVerb::Stare => STARE[person],
+            });
+            words.push(state.very.filter(|_| *is_very).unwrap_or(state.italian));
+        }
+        Predicate::Spot(spot) => {
+            words.push(ESSERE[tense][person]).push(spot.italian);
+        }
+        Predicate::Place(place) => {
+            words.push(ESSERE[tense][person]);
+            push_place(words, Some(place));
+        }
     }
-    words.into_sentence(mark(being.force))
+    if !being.time_first {
+        push_time(words, being.time);
+    }
 }
 
-fn existence(existence: &Existence) -> String {
+fn existence(words: &mut Words, existence: &Existence) {
     let Existence { tense, force, theme, place: (before, place) } = existence;
-    let mut words = Words::default();
     if *force == Force::Denied {
         words.push("non");
     }
@@ -139,18 +181,20 @@ fn existence(existence: &Existence) -> String {
         (Tense::Future, _) => "ci saranno",
     });
     words.push(&noun_phrase(theme, None)).push(&noun_phrase(place, Some(*before)));
-    words.into_sentence(mark(*force))
 }
 
-fn weather(weather: &Weather) -> String {
-    let mut words = Words::default();
-    push_time(&mut words, Some(weather.time));
+fn weather(words: &mut Words, weather: &Weather) {
+    if weather.time_first {
+        push_time(words, weather.time);
+    }
     if weather.force == Force::Denied {
         words.push("non");
     }
     words.push(weather.sky.italian[tense_index(weather.tense)]);
-    push_place(&mut words, weather.place.as_ref());
-    words.into_sentence('.')
+    push_place(words, weather.place.as_ref());
+    if !weather.time_first {
+        push_time(words, weather.time);
+    }
 }
 
 /// The index into the tables of `essere` and of the weather.
@@ -168,6 +212,7 @@ fn push_subject(words: &mut Words, subject: &Subject) {
         Subject::Pronoun(Pronoun::He) => words.push("lui"),
         Subject::Pronoun(Pronoun::She) => words.push("lei"),
         Subject::Pronoun(_) => words,
+        Subject::Name(name) => words.push(name.text),
         Subject::Phrase(phrase) => words.push(&noun_phrase(phrase, None)),
     };
 }
@@ -220,7 +265,7 @@ fn body(phrase: &NounPhrase, agreement: Agreement) -> String {
 /// one relative without adjective: `mia madre`, yet `la loro madre` and `la mia vecchia madre`.
 fn has_article(phrase: &NounPhrase) -> bool {
     match phrase.determiner {
-        Determiner::Definite => true,
+        Determiner::Definite | Determiner::Generic => true,
         Determiner::Possessive(possessor) => {
             phrase.noun.kind != Kind::Family
                 || phrase.count != Count::One
@@ -244,6 +289,7 @@ fn determiner(phrase: &NounPhrase, agreement: Agreement, onset: Onset) -> String
         Determiner::This => agreement.inflect("questo"),
         Determiner::That => contract("que", definite(agreement, onset)),
         Determiner::Definite
+        | Determiner::Generic
         | Determiner::Possessive(_)
         | Determiner::No
         | Determiner::Any
@@ -251,37 +297,43 @@ fn determiner(phrase: &NounPhrase, agreement: Agreement, onset: Onset) -> String
     }
 }
 
-fn push_place(words: &mut Words, place: Option<&Place>) {
-    match place {
-        Some(Place::City(Preposition::From, city)) => {
-            words.push("da").push(city.italian);
+fn push_place(words: &mut Words, at: Option<&Place>) {
+    words.push(&at.map(place).unwrap_or_default());
+}
+
+fn place(at: &Place) -> String {
+    match at {
+        Place::City(Preposition::From, city) => format!("da {}", city.italian),
+        Place::City(_, city) => format!("a {}", city.italian),
+        Place::Country(Preposition::From, country) => {
+            let mut words = Words::default();
+            words.push(&contract("da", country.article)).push(country.italian);
+            words.into_phrase()
         }
-        Some(Place::City(_, city)) => {
-            words.push("a").push(city.italian);
-        }
-        Some(Place::At(before, phrase)) => {
-            words.push(&noun_phrase(phrase, Some(*before)));
-        }
-        None => {}
+        Place::Country(_, country) => format!("in {}", country.italian),
+        Place::At(before, phrase) => noun_phrase(phrase, Some(*before)),
     }
 }
 
 fn push_time(words: &mut Words, time: Option<Time>) {
     match time {
-        Some(Time::Word(fixed)) => {
-            words.push(fixed.italian);
-        }
+        Some(Time::Word(fixed)) => words.push(fixed.italian),
         Some(Time::Clock(hour, minutes)) => {
             match hour {
                 None => words.push("all'una"),
                 Some(numeral) => words.push("alle").push(numeral.italian),
             };
-            words.push(match minutes {
-                Minutes::Sharp => "",
-                Minutes::Quarter => "e un quarto",
-                Minutes::Half => "e mezza",
-            });
+            words.push(clock_words(minutes))
         }
-        None => {}
+        None => words,
+    };
+}
+
+/// What follows the hour.
+fn clock_words(minutes: Minutes) -> &'static str {
+    match minutes {
+        Minutes::Sharp => "",
+        Minutes::Quarter => "e un quarto",
+        Minutes::Half => "e mezza",
     }
 }

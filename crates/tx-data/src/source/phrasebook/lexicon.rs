@@ -1,4 +1,4 @@
-//! The words of the phrasebook: nouns, adjectives, determiners, cities, times, weather.
+//! The words of the phrasebook: nouns, adjectives, determiners, times, weather, states.
 //!
 //! Plain tables. English and Italian words of an entry belong together and no English word has
 //! two entries of the same class, which is what makes the translation a function. A noun whose
@@ -81,6 +81,8 @@ pub(super) static NOUNS: &[Noun] = &[
     f(Family, ["mother", "mothers"], ["madre", "madri"]),
     m(Family, ["brother", "brothers"], ["fratello", "fratelli"]),
     f(Family, ["sister", "sisters"], ["sorella", "sorelle"]),
+    f(Family, ["wife", "wives"], ["moglie", "mogli"]),
+    m(Family, ["husband", "husbands"], ["marito", "mariti"]),
     m(Family, ["uncle", "uncles"], ["zio", "zii"]),
     f(Family, ["aunt", "aunts"], ["zia", "zie"]),
     m(Person, ["boy", "boys"], ["ragazzo", "ragazzi"]),
@@ -92,6 +94,7 @@ pub(super) static NOUNS: &[Noun] = &[
     f(Person, ["actress", "actresses"], ["attrice", "attrici"]),
     m(Person, ["psychologist", "psychologists"], ["psicologo", "psicologi"]),
     m(Person, ["doctor", "doctors"], ["dottore", "dottori"]),
+    m(Person, ["teacher", "teachers"], ["insegnante", "insegnanti"]),
     m(Animal, ["cat", "cats"], ["gatto", "gatti"]),
     m(Animal, ["dog", "dogs"], ["cane", "cani"]),
     m(Animal, ["horse", "horses"], ["cavallo", "cavalli"]),
@@ -102,14 +105,17 @@ pub(super) static NOUNS: &[Noun] = &[
     m(Food, ["tomato", "tomatoes"], ["pomodoro", "pomodori"]),
     f(Food, ["cake", "cakes"], ["torta", "torte"]),
     m(Food, ["sandwich", "sandwiches"], ["panino", "panini"]),
+    f(Food, ["pizza", "pizzas"], ["pizza", "pizze"]),
     mass(Dish, Masculine, "bread", "pane"),
     mass(Dish, Masculine, "cheese", "formaggio"),
     mass(Dish, Feminine, "meat", "carne"),
     mass(Dish, Masculine, "sugar", "zucchero"),
+    mass(Dish, Feminine, "pasta", "pasta"),
     mass(Drink, Feminine, "water", "acqua"),
     mass(Drink, Masculine, "milk", "latte"),
     mass(Drink, Masculine, "wine", "vino"),
     mass(Drink, Masculine, "coffee", "caffè"),
+    mass(Drink, Masculine, "tea", "tè"),
     mass(Drink, Feminine, "beer", "birra"),
     m(Thing, ["book", "books"], ["libro", "libri"]),
     f(Thing, ["letter", "letters"], ["lettera", "lettere"]),
@@ -122,6 +128,9 @@ pub(super) static NOUNS: &[Noun] = &[
     f(Thing, ["shirt", "shirts"], ["camicia", "camicie"]),
     f(Thing, ["shoe", "shoes"], ["scarpa", "scarpe"]),
     f(Thing, ["photograph", "photographs"], ["fotografia", "fotografie"]),
+    f(Thing, ["pen", "pens"], ["penna", "penne"]),
+    m(Thing, ["phone", "phones"], ["telefono", "telefoni"]),
+    m(Thing, ["computer", "computers"], ["computer", "computer"]),
     f(Container, ["box", "boxes"], ["scatola", "scatole"]),
     f(Container, ["bag", "bags"], ["borsa", "borse"]),
     m(Container, ["backpack", "backpacks"], ["zaino", "zaini"]),
@@ -143,6 +152,9 @@ pub(super) static NOUNS: &[Noun] = &[
     m(Place, ["stadium", "stadiums"], ["stadio", "stadi"]),
     m(Place, ["office", "offices"], ["ufficio", "uffici"]),
     m(Place, ["zoo", "zoos"], ["zoo", "zoo"]),
+    m(Place, ["restaurant", "restaurants"], ["ristorante", "ristoranti"]),
+    m(Place, ["bathroom", "bathrooms"], ["bagno", "bagni"]),
+    m(Place, ["airport", "airports"], ["aeroporto", "aeroporti"]),
     f(Property, ["house", "houses"], ["casa", "case"]),
     f(Property, ["car", "cars"], ["macchina", "macchine"]),
 ];
@@ -291,6 +303,8 @@ pub(super) static ADJECTIVES: &[Adjective] = &[
     adjective("open", ["aperto", "aperta", "aperti", "aperte"], After, &[Part, Container, Place]),
     adjective("tired", ["stanco", "stanca", "stanchi", "stanche"], Predicate, PEOPLE),
     adjective("happy", ["felice", "felice", "felici", "felici"], Predicate, PEOPLE),
+    adjective("sad", ["triste", "triste", "tristi", "tristi"], Predicate, PEOPLE),
+    adjective("sick", ["malato", "malata", "malati", "malate"], Predicate, PEOPLE),
     adjective("ready", ["pronto", "pronta", "pronti", "pronte"], Predicate, PEOPLE),
 ];
 
@@ -319,7 +333,7 @@ pub(super) struct Fixed {
 }
 
 /// Shorthand for the tables below.
-const fn fixed(english: &'static str, italian: &'static str) -> Fixed {
+pub(super) const fn fixed(english: &'static str, italian: &'static str) -> Fixed {
     Fixed { english, italian }
 }
 
@@ -346,14 +360,21 @@ pub(super) static NUMERALS: &[Fixed] = &[
     fixed("twenty", "venti"),
 ];
 
-/// Cities: `in` and `to` are both `a`, without article.
-pub(super) static CITIES: &[Fixed] = &[
-    fixed("Rome", "Roma"),
-    fixed("Milan", "Milano"),
-    fixed("Naples", "Napoli"),
-    fixed("Florence", "Firenze"),
-    fixed("Venice", "Venezia"),
+/// Ages by tens: the numeral loses its vowel before `anni`.
+pub(super) static TENS: &[Fixed] = &[
+    fixed("twenty", "vent'"),
+    fixed("thirty", "trent'"),
+    fixed("forty", "quarant'"),
+    fixed("fifty", "cinquant'"),
+    fixed("sixty", "sessant'"),
+    fixed("seventy", "settant'"),
+    fixed("eighty", "ottant'"),
+    fixed("ninety", "novant'"),
 ];
+
+/// Places without a preposition of their own.
+pub(super) static SPOTS: &[Fixed] =
+    &[fixed("here", "qui"), fixed("there", "lì"), fixed("at home", "a casa")];
 
 /// Times that go with an action under way.
 pub(super) static TIMES_NOW: &[Fixed] = &[fixed("now", "adesso"), fixed("today", "oggi")];
@@ -368,6 +389,9 @@ pub(super) static TIMES_FUTURE: &[Fixed] =
 /// Days, in the past or to come; Italian has no preposition.
 pub(super) static DAYS: &[Fixed] = &[
     fixed("on Monday", "lunedì"),
+    fixed("on Tuesday", "martedì"),
+    fixed("on Wednesday", "mercoledì"),
+    fixed("on Thursday", "giovedì"),
     fixed("on Friday", "venerdì"),
     fixed("on Saturday", "sabato"),
     fixed("on Sunday", "domenica"),
@@ -386,8 +410,54 @@ pub(super) struct Sky {
 pub(super) static SKIES: &[Sky] = &[
     Sky { english: "cold", italian: ["fa freddo", "faceva freddo", "farà freddo"] },
     Sky { english: "hot", italian: ["fa caldo", "faceva caldo", "farà caldo"] },
+    Sky { english: "warm", italian: ["fa caldo", "faceva caldo", "farà caldo"] },
+    Sky { english: "cloudy", italian: ["è nuvoloso", "era nuvoloso", "sarà nuvoloso"] },
     Sky { english: "raining", italian: ["piove", "pioveva", "pioverà"] },
     Sky { english: "snowing", italian: ["nevica", "nevicava", "nevicherà"] },
     Sky { english: "windy", italian: ["c'è vento", "c'era vento", "ci sarà vento"] },
     Sky { english: "sunny", italian: ["c'è il sole", "c'era il sole", "ci sarà il sole"] },
+];
+
+/// A state of a person or animal, `to be` with an adjective in English.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct State {
+    pub(super) english: &'static str,
+    pub(super) verb: StateVerb,
+    /// What follows the verb.
+    pub(super) italian: &'static str,
+    /// The same with `very`, where that is said.
+    pub(super) very: Option<&'static str>,
+}
+
+/// The Italian verb of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum StateVerb {
+    Avere,
+    Stare,
+}
+
+use StateVerb::{Avere, Stare};
+
+const fn state(
+    english: &'static str,
+    verb: StateVerb,
+    italian: &'static str,
+    very: Option<&'static str>,
+) -> State {
+    State { english, verb, italian, very }
+}
+
+/// Every state.
+pub(super) static STATES: &[State] = &[
+    state("hungry", Avere, "fame", Some("molta fame")),
+    state("thirsty", Avere, "sete", Some("molta sete")),
+    state("cold", Avere, "freddo", Some("molto freddo")),
+    state("hot", Avere, "caldo", Some("molto caldo")),
+    state("sleepy", Avere, "sonno", Some("molto sonno")),
+    state("afraid", Avere, "paura", Some("molta paura")),
+    state("in a hurry", Avere, "fretta", None),
+    state("right", Avere, "ragione", None),
+    state("wrong", Avere, "torto", None),
+    state("fine", Stare, "bene", None),
+    state("well", Stare, "bene", None),
 ];

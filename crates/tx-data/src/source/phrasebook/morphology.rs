@@ -52,8 +52,9 @@ impl Agreement {
                     Pronoun::She => Gender::Feminine,
                     _ => Gender::Masculine,
                 },
-                plural: matches!(pronoun, Pronoun::We | Pronoun::YouAll | Pronoun::They),
+                plural: pronoun.is_plural(),
             },
+            Subject::Name(name) => Self { gender: name.gender, plural: false },
             Subject::Phrase(phrase) => {
                 Self { gender: phrase.noun.gender, plural: phrase.count.index() == 1 }
             }
@@ -71,11 +72,37 @@ pub(super) fn person(subject: &Subject) -> usize {
     match subject {
         Subject::Pronoun(Pronoun::I) => 0,
         Subject::Pronoun(Pronoun::You) => 1,
-        Subject::Pronoun(Pronoun::He | Pronoun::She) => 2,
+        Subject::Pronoun(Pronoun::He | Pronoun::She) | Subject::Name(_) => 2,
         Subject::Pronoun(Pronoun::We) => 3,
         Subject::Pronoun(Pronoun::YouAll) => 4,
         Subject::Pronoun(Pronoun::They) => 5,
         Subject::Phrase(phrase) => 2 + 3 * phrase.count.index(),
+    }
+}
+
+/// The unstressed object pronoun, which stands before the verb: `ti vedo`.
+pub(super) fn object_pronoun(pronoun: Pronoun) -> &'static str {
+    match pronoun {
+        Pronoun::I => "mi",
+        Pronoun::You => "ti",
+        Pronoun::He => "lo",
+        Pronoun::She => "la",
+        Pronoun::We => "ci",
+        Pronoun::YouAll => "vi",
+        Pronoun::They => "li",
+    }
+}
+
+/// The pronoun before `piacere`: `mi piace`. Only `a loro` tells `they` from `he`.
+pub(super) fn dative(pronoun: Pronoun) -> &'static str {
+    match pronoun {
+        Pronoun::I => "mi",
+        Pronoun::You => "ti",
+        Pronoun::He => "gli",
+        Pronoun::She => "le",
+        Pronoun::We => "ci",
+        Pronoun::YouAll => "vi",
+        Pronoun::They => "a loro",
     }
 }
 

@@ -1,27 +1,148 @@
 //! Abstract syntax: what a sentence says, before either language words it.
 
-use super::lexicon::{Adjective, Fixed, Noun, Possessor, Sky};
+use super::lexicon::{Adjective, Fixed, Noun, Possessor, Sky, State};
+use super::phrases::Phrase;
+use super::proper_nouns::{Country, Name};
 use super::verbs::{Modal, Preposition, Verb};
+
+/// A sentence as somebody types it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Utterance {
+    /// `Excuse me, …`
+    pub(super) opener: Option<&'static Phrase>,
+    pub(super) sentence: Sentence,
+    /// `…, Anna`
+    pub(super) addressee: Option<&'static Name>,
+    /// Whether commas set off the opener and the addressee.
+    pub(super) has_commas: bool,
+    /// Whether English says `don't` for `do not`.
+    pub(super) is_contracted: bool,
+    pub(super) ending: Ending,
+}
+
+/// The end of an utterance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Ending {
+    /// A question mark or a full stop.
+    Mark,
+    /// An exclamation mark; never after a question.
+    Exclamation,
+    /// Nothing in English. In Italian a question keeps its mark, which alone makes it one.
+    Nothing,
+}
 
 /// A whole sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Sentence {
     /// `I am not eating the apple.`
     Clause(Clause),
-    /// `Is the door of the museum closed?`
+    /// `Is the door of the museum closed?`, `The small cats are not here.`
     Being(Being),
     /// `My sister is taller than your friend.`
     Comparison { subject: Subject, adjective: &'static Adjective, than: NounPhrase },
     /// `There are two cats in the garden.`
     Existence(Existence),
-    /// `Where is the station?`, `Where were the keys yesterday?`
-    Where { what: NounPhrase, past: Option<Time> },
+    /// `Where is the station?`, `Where were you yesterday?`
+    Where { what: Subject, past: Option<Time> },
     /// `How much does the book cost?`
     Cost { what: NounPhrase },
-    /// `I would like some water, please.`; `we` where `many` holds.
-    Wish { what: NounPhrase, many: bool },
+    /// `I would like some water, please.`; `we` where `is_plural` holds.
+    Wish { what: NounPhrase, is_plural: bool, is_polite: bool },
     /// `Today it is not raining in Rome.`
     Weather(Weather),
+    /// `What is your name?`
+    Talk(Talk),
+}
+
+impl Sentence {
+    /// Whether a question mark ends the sentence.
+    pub(super) fn is_question(&self) -> bool {
+        match self {
+            Self::Clause(Clause { force, .. })
+            | Self::Being(Being { force, .. })
+            | Self::Existence(Existence { force, .. })
+            | Self::Weather(Weather { force, .. }) => *force == Force::Asked,
+            Self::Where { .. } | Self::Cost { .. } => true,
+            Self::Comparison { .. } | Self::Wish { .. } => false,
+            Self::Talk(talk) => talk.is_question(),
+        }
+    }
+}
+
+/// The small talk of people who meet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Talk {
+    /// `Thank you very much.`
+    Phrase(&'static Phrase),
+    /// `My name is Anna.`; without a name `What is your sister's name?`
+    Naming { who: Subject, name: Option<&'static Name>, force: Force },
+    /// `I am twenty years old.`; without an age `How old is Anna?`
+    Age { who: Subject, years: Option<&'static Fixed>, force: Force },
+    /// `I am from Italy.`; without a place `Where are you from?`
+    Origin { who: Subject, from: Option<Place>, force: Force },
+    /// `I like the red shoes.`
+    Liking { who: Subject, what: Liked, force: Force },
+    /// `How is your mother today?`
+    HowIs { who: Subject, today: bool },
+    /// `This is my mother.`, `Are you a student?`
+    Pointing { pointer: Pointer, what: Shown, force: Force },
+    /// `It is half past three.`; no numeral means one o'clock.
+    Clock { hour: Option<&'static Fixed>, minutes: Minutes, force: Force },
+    /// `Today is Monday.`
+    Day { tomorrow: bool, day: &'static Fixed, force: Force },
+    /// `Thank you for the coffee.`
+    Thanks { what: NounPhrase },
+    /// `How do you say cat in Italian?`
+    Saying { what: Said, language: &'static Fixed },
+}
+
+impl Talk {
+    fn is_question(&self) -> bool {
+        match self {
+            Self::Phrase(phrase) => phrase.is_question,
+            Self::Naming { force, .. }
+            | Self::Age { force, .. }
+            | Self::Origin { force, .. }
+            | Self::Liking { force, .. }
+            | Self::Pointing { force, .. }
+            | Self::Clock { force, .. }
+            | Self::Day { force, .. } => *force == Force::Asked,
+            Self::HowIs { .. } | Self::Saying { .. } => true,
+            Self::Thanks { .. } => false,
+        }
+    }
+}
+
+/// What somebody likes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Liked {
+    Phrase(NounPhrase),
+    City(&'static Fixed),
+    Country(&'static Country),
+}
+
+/// What opens `… is my mother`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Pointer {
+    /// `this` or `these`.
+    This,
+    /// `that` or `those`.
+    That,
+    Pronoun(Pronoun),
+}
+
+/// What something or somebody is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Shown {
+    Phrase(NounPhrase),
+    Name(&'static Name),
+}
+
+/// A word whose translation is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Said {
+    Noun(&'static Noun),
+    Phrase(&'static Phrase),
 }
 
 /// Stated, denied or asked.
@@ -32,6 +153,10 @@ pub(super) enum Force {
     Asked,
 }
 
+impl Force {
+    pub(super) const ALL: [Self; 3] = [Self::Stated, Self::Denied, Self::Asked];
+}
+
 /// A sentence around a full verb.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Clause {
@@ -39,13 +164,26 @@ pub(super) struct Clause {
     pub(super) aspect: Aspect,
     pub(super) force: Force,
     pub(super) verb: &'static Verb,
-    pub(super) object: Option<NounPhrase>,
+    pub(super) object: Option<Object>,
     pub(super) place: Option<Place>,
     /// The person something is given to, or where, with or for whom it is done.
     pub(super) extra: Option<(Preposition, NounPhrase)>,
     pub(super) time: Option<Time>,
     /// Whether the time opens the sentence; never so in a question or without a time.
     pub(super) time_first: bool,
+}
+
+/// The object of a clause.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Object {
+    Phrase(NounPhrase),
+    /// `Can you help me?`; an unstressed pronoun before the verb in Italian.
+    Pronoun(Pronoun),
+    /// `I speak Italian.`, `I speak a little Italian.`
+    Language {
+        language: &'static Fixed,
+        is_little: bool,
+    },
 }
 
 /// Tense, aspect and mood of a clause.
@@ -74,16 +212,29 @@ pub(super) enum Frequency {
     Never,
 }
 
-/// A sentence around `to be` and an adjective.
+/// A sentence around `to be`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Being {
     pub(super) subject: Subject,
     pub(super) tense: Tense,
     pub(super) force: Force,
-    pub(super) adjective: &'static Adjective,
+    pub(super) predicate: Predicate,
     pub(super) time: Option<Time>,
     /// Whether the time opens the sentence, as in a clause.
     pub(super) time_first: bool,
+}
+
+/// What is said with `to be`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Predicate {
+    /// `is closed`, `is very tall`
+    Adjective { adjective: &'static Adjective, is_very: bool },
+    /// `is hungry`, `is very cold`: an idiom of `avere` or `stare`.
+    State { state: &'static State, is_very: bool },
+    /// `is here`
+    Spot(&'static Fixed),
+    /// `is on the table`, `is in Rome`
+    Place(Place),
 }
 
 /// `There is …`.
@@ -98,9 +249,10 @@ pub(super) struct Existence {
 /// `It is raining`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Weather {
-    pub(super) time: Time,
+    pub(super) time: Option<Time>,
+    /// Whether the time opens the sentence, as in a clause.
+    pub(super) time_first: bool,
     pub(super) tense: Tense,
-    /// `Denied` or `Stated`; weather is not asked for.
     pub(super) force: Force,
     pub(super) sky: &'static Sky,
     pub(super) place: Option<Place>,
@@ -115,10 +267,15 @@ pub(super) enum Tense {
     Future,
 }
 
+impl Tense {
+    pub(super) const ALL: [Self; 3] = [Self::Present, Self::Past, Self::Future];
+}
+
 /// Who does it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Subject {
     Pronoun(Pronoun),
+    Name(&'static Name),
     Phrase(NounPhrase),
 }
 
@@ -139,6 +296,10 @@ pub(super) enum Pronoun {
 impl Pronoun {
     pub(super) const ALL: [Self; 7] =
         [Self::I, Self::You, Self::He, Self::She, Self::We, Self::YouAll, Self::They];
+
+    pub(super) fn is_plural(self) -> bool {
+        matches!(self, Self::We | Self::YouAll | Self::They)
+    }
 }
 
 /// A noun with all that stands around it.
@@ -166,8 +327,10 @@ pub(super) enum Determiner {
     This,
     That,
     Possessive(&'static Possessor),
-    /// Nothing: `two books`.
+    /// Nothing in either language: `two books`, `I drink water`.
     Bare,
+    /// Nothing in English, the definite article in Italian: `I like cats`, `mi piacciono i gatti`.
+    Generic,
 }
 
 /// How many.
@@ -190,6 +353,7 @@ impl Count {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     City(Preposition, &'static Fixed),
+    Country(Preposition, &'static Country),
     At(Preposition, NounPhrase),
 }
 

@@ -4,19 +4,27 @@
 //! are fixed, so the count is a sum of products over the lists of the grammar.
 
 use super::grammar::{
-    FOR_SALE, ON_ORDER, Role, additions, aspects, attributes, cities, clock_times, comparatives,
-    findable, forces, nouns, object_role, openings, owners, personal_predicates, predicates,
-    rivals, subjects, tense_words, themes, time_words, whereabouts,
+    FOR_SALE, MINUTES, NAMED, ON_ORDER, Role, additions, ages, aspects, attributes, clock_times,
+    comparatives, findable, forces, hours, is_shown_by, may_stand_alone, names, nouns, object_role,
+    openings, owners, personal_predicates, placed, pointers, predicates, pronoun_objects, rivals,
+    subjects, surroundings, tense_words, tenses, themes, time_words, whereabouts,
 };
-use super::lexicon::{CITIES, Kind, NOUNS, Noun, PEOPLE, SKIES};
-use super::sentence::{Force, Pronoun, Tense};
+use super::lexicon::{DAYS, Kind, NOUNS, Noun, PEOPLE, SKIES, SPOTS, STATES};
+use super::phrases::{OPENERS, PHRASES};
+use super::proper_nouns::{CITIES, COUNTRIES, LANGUAGES, NAMES};
+use super::sentence::{Force, Predicate, Pronoun, Tense};
 use super::verbs::{Frame, VERBS, Verb};
 
-const TENSES: [Tense; 3] = [Tense::Present, Tense::Past, Tense::Future];
-
-/// The number of sentences; each has its own English.
+/// The number of sentences; each has its own English. What is typed around a sentence (a greeting
+/// before it, a name after it), contractions and other final marks are not counted.
 pub(super) fn size() -> u64 {
-    clauses() + beings() + comparisons() + existences() + questions_and_wishes() + weathers()
+    clauses()
+        + beings()
+        + comparisons()
+        + existences()
+        + questions_and_wishes()
+        + weathers()
+        + talks()
 }
 
 fn len<T>(list: &[T]) -> u64 {
@@ -41,7 +49,8 @@ fn clauses() -> u64 {
 
 /// The clauses around one verb.
 fn clauses_with(verb: &Verb) -> u64 {
-    let subjects = len(&Pronoun::ALL) + phrases_of(&subjects(verb), Role::Subject);
+    let phrases_and_names = len(NAMES) + phrases_of(&subjects(verb), Role::Subject);
+    let subjects = len(&Pronoun::ALL) + phrases_and_names;
     let extras = verb.extra.map_or(0, |before| phrases_of(&additions(before), Role::Complement));
     let mut sum = 0;
     for aspect in aspects(verb) {
@@ -50,23 +59,31 @@ fn clauses_with(verb: &Verb) -> u64 {
             let times = 1 + times * time_places(force);
             // A time or an addition, not both.
             let ends = times + extras;
-            let role = object_role(aspect, force);
-            let rest = match verb.frame {
-                Frame::Object(kinds) => phrases_of(&nouns(kinds), role) * ends,
+            let role = object_role(verb, aspect, force);
+            let (complements, ends) = match verb.frame {
+                Frame::Object(kinds) => (phrases_of(&nouns(kinds), role), ends),
+                Frame::Language(_) => (2 * len(LANGUAGES), ends),
                 Frame::Gift(kinds) => {
-                    phrases_of(&nouns(kinds), role)
-                        * phrases_of(&nouns(PEOPLE), Role::Complement)
-                        * times
+                    let receivers = phrases_of(&nouns(PEOPLE), Role::Complement);
+                    (phrases_of(&nouns(kinds), role) * receivers, times)
                 }
-                Frame::Place { city, .. } => {
-                    let places = phrases_of(&nouns(&[Kind::Place]), Role::Complement);
-                    (places + len(cities(city))) * ends
-                }
+                Frame::Place { city, .. } => (places(city), ends),
             };
-            sum += subjects * rest;
+            let alone = u64::from(may_stand_alone(verb));
+            let of_pronoun = |it: &Pronoun| len(&pronoun_objects(verb, aspect, Some(*it)));
+            let pronoun_objects: u64 = phrases_and_names
+                * len(&pronoun_objects(verb, aspect, None))
+                + Pronoun::ALL.iter().map(of_pronoun).sum::<u64>();
+            sum += (subjects * (complements + alone) + pronoun_objects) * ends;
         }
     }
     sum
+}
+
+/// The places behind a preposition; English says `at` of no city.
+fn places(city: bool) -> u64 {
+    let phrases = phrases_of(&nouns(&[Kind::Place]), Role::Complement);
+    if city { phrases + len(CITIES) + len(COUNTRIES) } else { phrases }
 }
 
 /// A time stands first or last; in a question only last.
@@ -76,20 +93,37 @@ fn time_places(force: Force) -> u64 {
 
 fn beings() -> u64 {
     let described: u64 =
-        NOUNS.iter().map(|noun| phrases(noun, Role::Described) * len(&predicates(noun))).sum();
-    being_endings() * described + personal_beings()
+        NOUNS.iter().map(|noun| phrases(noun, Role::Described) * 2 * len(&predicates(noun))).sum();
+    let persons = len(&Pronoun::ALL) + len(NAMES);
+    let livings = nouns(&[Kind::Family, Kind::Person, Kind::Animal]);
+    let livings = persons + phrases_of(&livings, Role::Described);
+    let mut states = 0;
+    for state in STATES {
+        let endings = being_endings(tenses(&Predicate::State { state, is_very: false }));
+        states += endings * (1 + u64::from(state.very.is_some())) * livings;
+    }
+    let spots = len(SPOTS) * (persons + phrases_of(&findable(), Role::Known));
+    let mut placed_there = persons * places(true);
+    for noun in placed() {
+        for &(_, kind) in surroundings(noun) {
+            let places = phrases_of(&nouns(&[kind]), Role::Complement);
+            placed_there += phrases(noun, Role::Known) * places;
+        }
+    }
+    let named = len(NAMES) * 2 * len(&personal_predicates());
+    let others = described + named + spots + placed_there;
+    being_endings(&Tense::ALL) * others + states + personal_beings()
 }
 
-/// What is said of pronouns.
+/// The adjectives that are said of pronouns.
 pub(super) fn personal_beings() -> u64 {
-    being_endings() * len(&Pronoun::ALL) * len(&personal_predicates())
+    being_endings(&Tense::ALL) * len(&Pronoun::ALL) * 2 * len(&personal_predicates())
 }
 
 /// The tenses, forces and times of `to be`.
-fn being_endings() -> u64 {
-    let times: u64 = TENSES.iter().map(|&tense| len(&tense_words(tense))).sum();
-    let forces = [Force::Stated, Force::Denied, Force::Asked];
-    forces.iter().map(|&force| len(&TENSES) + times * time_places(force)).sum()
+fn being_endings(tenses: &[Tense]) -> u64 {
+    let times: u64 = tenses.iter().map(|&tense| len(&tense_words(tense))).sum();
+    Force::ALL.iter().map(|&force| len(tenses) + times * time_places(force)).sum()
 }
 
 fn comparisons() -> u64 {
@@ -122,13 +156,46 @@ fn existences() -> u64 {
 
 fn questions_and_wishes() -> u64 {
     let when = 1 + len(&tense_words(Tense::Past));
-    phrases_of(&findable(), Role::Known) * when
+    let persons = len(&Pronoun::ALL) + len(NAMES);
+    (persons + phrases_of(&findable(), Role::Known)) * when
         + phrases_of(&nouns(FOR_SALE), Role::Known)
-        + 2 * phrases_of(&nouns(ON_ORDER), Role::Ordered)
+        + 4 * phrases_of(&nouns(ON_ORDER), Role::Ordered)
 }
 
 fn weathers() -> u64 {
-    let times: u64 = TENSES.iter().map(|&tense| len(&tense_words(tense))).sum();
-    let places = 1 + len(CITIES) + phrases_of(&nouns(&[Kind::Place]), Role::Complement);
-    2 * times * len(SKIES) * places
+    being_endings(&Tense::ALL) * len(SKIES) * (1 + places(true))
+}
+
+fn talks() -> u64 {
+    let relatives_and_others = phrases_of(&nouns(PEOPLE), Role::Owner);
+    let forces = len(&Force::ALL);
+    let owners = len(&NAMED) + relatives_and_others;
+    let persons = len(&Pronoun::ALL) + len(NAMES) + relatives_and_others;
+    let naming = owners * (1 + forces * len(NAMES));
+    let age = persons * (1 + forces * len(&ages()));
+    let origin = persons * (1 + forces * (len(CITIES) + len(COUNTRIES)));
+    let liked = phrases_of(NOUNS.iter().collect::<Vec<_>>().as_slice(), Role::Liked);
+    let liking = persons * forces * (liked + len(CITIES) + len(COUNTRIES));
+    let how_is = 2 * persons;
+    let clock = forces * len(&hours()) * len(&MINUTES);
+    let days = 2 * forces * len(DAYS);
+    let thanks = phrases_of(&nouns(ON_ORDER), Role::Known);
+    let saying = len(LANGUAGES) * (len(NOUNS) + len(OPENERS));
+    let phrases = len(OPENERS) + len(PHRASES);
+    naming + age + origin + liking + how_is + pointings() + clock + days + thanks + saying + phrases
+}
+
+fn pointings() -> u64 {
+    let mut sum = 0;
+    for pointer in pointers() {
+        sum += len(&names(pointer));
+        for noun in NOUNS {
+            let fitting = openings(noun, Role::Shown)
+                .into_iter()
+                .filter(|it| is_shown_by(pointer, noun, it.1));
+            let adjectives = 1 + len(&attributes(noun, Role::Shown));
+            sum += adjectives * fitting.count() as u64;
+        }
+    }
+    sum * len(&Force::ALL)
 }

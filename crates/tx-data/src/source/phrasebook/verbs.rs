@@ -46,10 +46,21 @@ pub(super) enum Auxiliary {
 pub(super) enum Frame {
     /// An object of one of these kinds.
     Object(&'static [Kind]),
+    /// A language.
+    Language(LanguageArticle),
     /// An object of one of these kinds, to a person.
     Gift(&'static [Kind]),
     /// A place behind this preposition, or a city where `city` holds.
     Place { preposition: Preposition, city: bool },
+}
+
+/// Whether a language after the verb takes its article.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum LanguageArticle {
+    /// `parlo italiano`
+    Without,
+    /// `capisco l'italiano`
+    With,
 }
 
 /// A verb with its forms.
@@ -71,17 +82,20 @@ pub(super) struct Verb {
     pub(super) frame: Frame,
     /// Whether `I am …-ing` is said.
     pub(super) progressive: bool,
+    /// Whether the simple past is used: the past of a state has two translations.
+    pub(super) past: bool,
+    /// Whether the verb follows `can`, `must` and `want`.
+    pub(super) modal: bool,
+    /// Whether the verb also stands alone: `I am eating.`
+    pub(super) alone: bool,
+    /// Whether a pronoun can be its object: `I help you.`
+    pub(super) persons: bool,
+    /// Whether an object without article is meant in general: `I love cats`, `amo i gatti`.
+    pub(super) generic: bool,
     /// Whether animals do it too.
     pub(super) animals: bool,
     /// What may be added: where, with whom, for whom.
     pub(super) extra: Option<Preposition>,
-}
-
-impl Verb {
-    /// Whether the simple past is used; `I had` has two translations and is left out.
-    pub(super) fn has_past(&self) -> bool {
-        self.infinitive != "avere"
-    }
 }
 
 /// What most verbs share; the table states the rest.
@@ -96,6 +110,11 @@ const BASE: Verb = Verb {
     auxiliary: Auxiliary::Avere,
     frame: Frame::Object(&[]),
     progressive: true,
+    past: true,
+    modal: true,
+    alone: false,
+    persons: false,
+    generic: false,
     animals: false,
     extra: None,
 };
@@ -112,6 +131,7 @@ pub(super) static VERBS: &[Verb] = &[
         frame: Frame::Object(&[Food, Dish]),
         animals: true,
         extra: Some(Preposition::In),
+        alone: true,
         ..BASE
     },
     Verb {
@@ -124,6 +144,7 @@ pub(super) static VERBS: &[Verb] = &[
         frame: Frame::Object(&[Drink]),
         animals: true,
         extra: Some(Preposition::With),
+        alone: true,
         ..BASE
     },
     Verb {
@@ -173,6 +194,7 @@ pub(super) static VERBS: &[Verb] = &[
         ]),
         progressive: false,
         animals: true,
+        persons: true,
         ..BASE
     },
     Verb {
@@ -184,6 +206,7 @@ pub(super) static VERBS: &[Verb] = &[
         participle: "cercato",
         gerund: "cercando",
         frame: Frame::Object(&[Person, Animal, Thing, Container, Place]),
+        persons: true,
         ..BASE
     },
     Verb {
@@ -217,6 +240,7 @@ pub(super) static VERBS: &[Verb] = &[
         frame: Frame::Object(PEOPLE),
         progressive: false,
         extra: Some(Preposition::In),
+        persons: true,
         ..BASE
     },
     Verb {
@@ -227,6 +251,7 @@ pub(super) static VERBS: &[Verb] = &[
         participle: "aiutato",
         gerund: "aiutando",
         frame: Frame::Object(PEOPLE),
+        persons: true,
         ..BASE
     },
     Verb {
@@ -249,6 +274,7 @@ pub(super) static VERBS: &[Verb] = &[
         gerund: "avendo",
         frame: Frame::Object(&[Animal, Food, Drink, Thing, Container, Surface, Property]),
         progressive: false,
+        past: false,
         ..BASE
     },
     Verb {
@@ -306,6 +332,7 @@ pub(super) static VERBS: &[Verb] = &[
         auxiliary: Auxiliary::Essere,
         frame: Frame::Place { preposition: Preposition::At, city: false },
         extra: Some(Preposition::With),
+        alone: true,
         ..BASE
     },
     Verb {
@@ -331,6 +358,7 @@ pub(super) static VERBS: &[Verb] = &[
         gerund: "dormendo",
         frame: Frame::Place { preposition: Preposition::In, city: true },
         animals: true,
+        alone: true,
         ..BASE
     },
     Verb {
@@ -341,6 +369,70 @@ pub(super) static VERBS: &[Verb] = &[
         participle: "lavorato",
         gerund: "lavorando",
         frame: Frame::Place { preposition: Preposition::In, city: true },
+        extra: Some(Preposition::With),
+        alone: true,
+        ..BASE
+    },
+    Verb {
+        english: ["want", "wants", "wanted", "wanting"],
+        infinitive: "volere",
+        present: ["voglio", "vuoi", "vuole", "vogliamo", "volete", "vogliono"],
+        future: "vorr",
+        participle: "voluto",
+        gerund: "volendo",
+        frame: Frame::Object(&[Animal, Food, Dish, Drink, Thing, Container, Property]),
+        progressive: false,
+        past: false,
+        modal: false,
+        ..BASE
+    },
+    Verb {
+        english: ["love", "loves", "loved", "loving"],
+        infinitive: "amare",
+        present: ["amo", "ami", "ama", "amiamo", "amate", "amano"],
+        future: "amer",
+        participle: "amato",
+        gerund: "amando",
+        frame: Frame::Object(&[Family, Person, Animal, Food, Dish, Drink, Place, Property]),
+        progressive: false,
+        persons: true,
+        generic: true,
+        ..BASE
+    },
+    Verb {
+        english: ["speak", "speaks", "spoke", "speaking"],
+        infinitive: "parlare",
+        present: ["parlo", "parli", "parla", "parliamo", "parlate", "parlano"],
+        future: "parler",
+        participle: "parlato",
+        gerund: "parlando",
+        frame: Frame::Language(LanguageArticle::Without),
+        alone: true,
+        extra: Some(Preposition::With),
+        ..BASE
+    },
+    Verb {
+        english: ["understand", "understands", "understood", "understanding"],
+        infinitive: "capire",
+        present: ["capisco", "capisci", "capisce", "capiamo", "capite", "capiscono"],
+        future: "capir",
+        participle: "capito",
+        gerund: "capendo",
+        frame: Frame::Language(LanguageArticle::With),
+        progressive: false,
+        alone: true,
+        persons: true,
+        ..BASE
+    },
+    Verb {
+        english: ["live", "lives", "lived", "living"],
+        infinitive: "vivere",
+        present: ["vivo", "vivi", "vive", "viviamo", "vivete", "vivono"],
+        future: "vivr",
+        participle: "vissuto",
+        gerund: "vivendo",
+        frame: Frame::Place { preposition: Preposition::In, city: true },
+        animals: true,
         extra: Some(Preposition::With),
         ..BASE
     },
@@ -376,15 +468,24 @@ pub(super) static MODALS: &[Modal] = &[
     },
 ];
 
-/// `avere` in the present, the auxiliary.
-pub(super) static AVERE: [&str; 6] = ["ho", "hai", "ha", "abbiamo", "avete", "hanno"];
+/// `avere`: present, imperfect, future.
+pub(super) static AVERE: [[&str; 6]; 3] = [
+    ["ho", "hai", "ha", "abbiamo", "avete", "hanno"],
+    ["avevo", "avevi", "aveva", "avevamo", "avevate", "avevano"],
+    ["avrò", "avrai", "avrà", "avremo", "avrete", "avranno"],
+];
 /// `essere`: present, imperfect, future.
 pub(super) static ESSERE: [[&str; 6]; 3] = [
     ["sono", "sei", "è", "siamo", "siete", "sono"],
     ["ero", "eri", "era", "eravamo", "eravate", "erano"],
     ["sarò", "sarai", "sarà", "saremo", "sarete", "saranno"],
 ];
-/// `stare` in the present, before a gerund.
+/// `stare` in the present.
 pub(super) static STARE: [&str; 6] = ["sto", "stai", "sta", "stiamo", "state", "stanno"];
+/// `venire` in the present.
+pub(super) static VENIRE: [&str; 6] = ["vengo", "vieni", "viene", "veniamo", "venite", "vengono"];
+/// `chiamarsi` in the present.
+pub(super) static CHIAMARSI: [&str; 6] =
+    ["mi chiamo", "ti chiami", "si chiama", "ci chiamiamo", "vi chiamate", "si chiamano"];
 /// The endings of the future, the same for every verb.
 pub(super) static FUTURE: [&str; 6] = ["ò", "ai", "à", "emo", "ete", "anno"];

@@ -29,12 +29,12 @@ impl Words {
     }
 
     /// The whole sentence: capital in front, mark behind.
-    pub(super) fn into_sentence(self, mark: char) -> String {
+    pub(super) fn into_sentence(self, mark: &str) -> String {
         let mut letters = self.0.chars();
         let mut sentence: String =
             letters.next().into_iter().flat_map(char::to_uppercase).collect();
         sentence.push_str(letters.as_str());
-        sentence.push(mark);
+        sentence.push_str(mark);
         sentence
     }
 }

@@ -309,27 +309,27 @@ fn phrases_for_travellers() {
 fn weather_phrases() {
     check(vec![
         (
-            weather("today", Tense::Present, Stated, "cold", None),
+            weather(Some("today"), Tense::Present, Stated, "cold", None),
             "Today it is cold.",
             "Oggi fa freddo.",
         ),
         (
-            weather("now", Tense::Present, Stated, "raining", Some("Naples")),
+            weather(Some("now"), Tense::Present, Stated, "raining", Some("Naples")),
             "Now it is raining in Naples.",
             "Adesso piove a Napoli.",
         ),
         (
-            weather("tomorrow", Tense::Future, Stated, "sunny", Some("Rome")),
+            weather(Some("tomorrow"), Tense::Future, Stated, "sunny", Some("Rome")),
             "Tomorrow it will be sunny in Rome.",
             "Domani ci sarà il sole a Roma.",
         ),
         (
-            weather("yesterday", Tense::Past, Denied, "snowing", None),
+            weather(Some("yesterday"), Tense::Past, Denied, "snowing", None),
             "Yesterday it was not snowing.",
             "Ieri non nevicava.",
         ),
         (
-            weather("tonight", Tense::Future, Denied, "windy", Some("the garden")),
+            weather(Some("tonight"), Tense::Future, Denied, "windy", Some("the garden")),
             "Tonight it will not be windy in the garden.",
             "Stasera non ci sarà vento nel giardino.",
         ),

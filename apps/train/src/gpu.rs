@@ -1,0 +1,78 @@
+//! Signs of a GPU that a program built without a GPU feature cannot use.
+//!
+//! No driver is loaded: device nodes and driver files are looked for by name.
+
+use std::{fs, path::Path};
+
+/// Device nodes of Linux and the BSDs, and driver files of Windows: folder, start of the name, what it
+/// means. The first one found counts.
+const SIGNS: &[(&str, &str, &str)] = &[
+    ("dev", "nvidia0", "an NVIDIA GPU"),
+    ("dev", "kfd", "an AMD GPU"),
+    ("dev", "dxg", "a GPU"),
+    ("dev/dri", "renderD", "a GPU"),
+    ("Windows/System32", "nvcuda.dll", "an NVIDIA GPU"),
+    ("Windows/System32", "vulkan-1.dll", "a GPU"),
+];
+
+/// A line that names the GPU of this system and the command that builds for it; none if there is no
+/// GPU, or if this program was built with a GPU feature.
+pub fn unused() -> Option<String> {
+    if cfg!(any(feature = "cuda", feature = "vulkan", feature = "wgpu")) {
+        return None;
+    }
+    if cfg!(target_os = "macos") {
+        // Every Mac has a GPU that Metal reaches.
+        return Some(advice("a GPU"));
+    }
+    found(Path::new(if cfg!(windows) { r"C:\" } else { "/" })).map(advice)
+}
+
+fn found(root: &Path) -> Option<&'static str> {
+    let is_there = |folder: &str, start: &str| {
+        let entries = fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
+        entries
+            .map(|entry| entry.file_name())
+            .any(|name| name.to_str().is_some_and(|name| name.starts_with(start)))
+    };
+    let sign = SIGNS.iter().find(|(folder, start, _)| is_there(folder, start));
+    sign.map(|(_, _, what)| *what)
+}
+
+fn advice(what: &str) -> String {
+    format!(
+        "note: this system has {what}, but this program was built for processors only; build it with \
+         `cargo build --release --features wgpu`"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_nodes_tell_of_a_gpu() {
+        for (file, expected) in [
+            ("dev/nvidia0", Some("an NVIDIA GPU")),
+            ("dev/kfd", Some("an AMD GPU")),
+            ("dev/dri/renderD128", Some("a GPU")),
+            ("Windows/System32/nvcuda.dll", Some("an NVIDIA GPU")),
+            ("dev/dri/card0", None),
+            ("dev/nvram", None),
+            ("dev/null", None),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+            assert_eq!(found(root.path()), expected, "{file}");
+        }
+        assert_eq!(found(Path::new("/no/such/folder")), None);
+    }
+
+    #[test]
+    fn the_advice_is_a_command() {
+        assert!(advice("a GPU").contains("has a GPU, but"));
+        assert!(advice("a GPU").ends_with("`cargo build --release --features wgpu`"));
+    }
+}

@@ -1,0 +1,105 @@
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{Workshop, set};
+
+/// Of each validation of the run in `run`: its update, and whether its model was the best.
+fn validations(workshop: &Workshop, run: &str) -> Vec<(u64, bool)> {
+    let text = fs::read_to_string(workshop.path(run).join("metrics.jsonl")).unwrap();
+    let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let validations = records.filter(|record| record["kind"] == "validation");
+    validations
+        .map(|record| (record["step"].as_u64().unwrap(), record["best"].as_bool().unwrap()))
+        .collect()
+}
+
+/// Exact matches reach 100 %, which no negated loss does: compared with each other, no later model would
+/// be the best.
+#[test]
+fn another_figure_chooses_the_best_model_anew() {
+    let workshop = Workshop::new();
+    let settings = ["validation.best_by=exact-match", "data.valid_share=0", "train.epochs=4"];
+    workshop.train_tiny("run", &set(&settings)).trained();
+    let forgotten = "the best model so far is forgotten";
+    let resume = |settings: &[&str]| {
+        workshop.train(&[&["--resume", "run"][..], &set(settings)].concat()).trained()
+    };
+    // The run is over, so its last model is validated at once.
+    let run = resume(&["validation.best_by=loss"]);
+    run.says(&[forgotten, "epoch 4  step 20  ", "(best so far)", "bundle: run (best of epoch 4)"]);
+    assert_eq!(validations(&workshop, "run").last(), Some(&(20, true)));
+    // From now on the figure is the same.
+    let run = resume(&["train.epochs=6"]);
+    assert!(!run.stderr.contains(forgotten), "{}", run.stderr);
+    assert_eq!(validations(&workshop, "run").last().map(|(step, _)| *step), Some(30));
+}
+
+#[test]
+fn more_validation_sentences_choose_the_best_model_anew() {
+    let workshop = Workshop::new();
+    let settings = ["validation.sentences=2", "data.valid_share=0.3"];
+    workshop.train_tiny("run", &set(&settings)).trained();
+    let more = set(&["validation.sentences=3", "train.epochs=3"]);
+    let run = workshop.train(&[&["--resume", "run"][..], &more].concat()).trained();
+    run.says(&["only the first 3 of ", "the best model so far is forgotten", "(best so far)"]);
+}
+
+/// Four batches of 8 pairs an epoch, interrupted after six; then batches of 4.
+#[test]
+fn an_epoch_starts_over_with_other_batches() {
+    let workshop = Workshop::new();
+    let settings = ["train.epochs=3", "train.max_steps=6"];
+    workshop.train_tiny("run", &set(&settings)).trained();
+    let other = set(&["train.batch={ sentences = 4 }", "train.max_steps=1000"]);
+    let run = workshop.train(&[&["--resume", "run"][..], &other].concat()).trained();
+    run.says(&[
+        "the batches are others than at the checkpoint: epoch 2 starts over\n",
+        "resuming after epoch 1 (update 6)\n",
+        // 6 and two epochs of 8.
+        "step 22  ",
+    ]);
+}
+
+/// A saved configuration is laid over nothing: a limit deleted from it is gone.
+#[test]
+fn a_limit_of_the_recipe_can_be_removed() {
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &[]).trained();
+    let read = || fs::read_to_string(workshop.path("run/train.toml")).unwrap();
+    assert!(
+        read().contains("from_recipe = \"small\"\n") && read().contains("max_minutes = 10.0\n")
+    );
+    workshop.train(&["--resume", "run", "--set", "train.max_minutes="]).trained();
+    assert!(!read().contains("max_minutes"), "{}", read());
+    workshop.train(&["--resume", "run"]).trained();
+    assert!(!read().contains("max_minutes"), "{}", read());
+}
+
+/// As `RunState` was saved before training and validation data had fingerprints of their own.
+#[test]
+fn a_checkpoint_with_one_fingerprint_of_all_data_is_resumed() {
+    use sha2::{Digest, Sha256};
+
+    let workshop = Workshop::new();
+    workshop.write("valid.tsv", "one two\tuno due\n");
+    workshop.write("train.tsv", "three four\ttre quattro\n");
+    let files = ["--tsv", "train.tsv", "--valid-tsv", "valid.tsv"];
+    workshop.train_tiny_on(&files, "run", &["--set", "data.overlap=report"]).trained();
+    let path = workshop.path("run/checkpoints/step-2/state.toml");
+    let state = fs::read_to_string(&path).unwrap();
+    let hash = |text: &str| -> String {
+        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let together = hash("three four\0tre quattro\0one two\0uno due\0");
+    let lines = state.lines().skip(1).filter(|line| !line.starts_with("validation_data = "));
+    let body: String = lines
+        .map(|line| match line.starts_with("data = ") {
+            true => format!("data = \"1 + 1 pairs, SHA-256 {together}\"\n"),
+            false => format!("{line}\n"),
+        })
+        .collect();
+    fs::write(&path, format!("# SHA-256 of what follows: {}\n{body}", hash(&body))).unwrap();
+    workshop.train(&["--resume", "run", "--set", "train.epochs=3"]).trained();
+    assert!(workshop.path("run/checkpoints/step-3").is_dir());
+}

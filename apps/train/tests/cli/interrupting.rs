@@ -1,0 +1,212 @@
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    process::{Child, ChildStderr, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use super::resuming::saved;
+use crate::{Run, Workshop, tiny};
+
+const FILES: [&str; 4] = ["--source", "source.txt", "--target", "target.txt.gz"];
+
+/// Longer than any test waits.
+const ENDLESS: [&str; 2] = ["--set", "train.epochs=1000000"];
+
+/// A run under way.
+struct Started {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    said: String,
+}
+
+impl Started {
+    fn new(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr, said: String::new() }
+    }
+
+    /// Reads on until a line with `word` has come.
+    fn until(&mut self, word: &str) {
+        while !self.said.contains(word) {
+            let read = self.stderr.read_line(&mut self.said).unwrap();
+            assert!(read > 0, "no `{word}` in:\n{}", self.said);
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    }
+
+    fn end(mut self) -> Run {
+        self.stderr.read_to_string(&mut self.said).unwrap();
+        let code = self.child.wait().unwrap().code();
+        Run { code, stdout: String::new(), stderr: self.said }
+    }
+}
+
+/// A closed terminal interrupts; nobody is left to read what is printed then.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hangup_interrupts_a_run() {
+    let workshop = Workshop::new();
+    let mut run = Started::new(workshop.command(&tiny(&FILES, "run", &ENDLESS)));
+    run.until("epoch 1  step ");
+    run.signal("HUP");
+    drop(run.stderr);
+    assert_eq!(run.child.wait().unwrap().code(), Some(129));
+    let (step, _) = saved(&workshop.path("run")).unwrap();
+    let resumed = workshop.train(&["--resume", "run", "--set", "train.epochs=1"]).trained();
+    resumed.says(&[&format!("(update {step})")]);
+}
+
+/// As `nohup` starts a program.
+#[test]
+fn a_hangup_that_is_ignored_at_the_start_stays_so() {
+    let workshop = Workshop::new();
+    let train = workshop.command(&tiny(&FILES, "run", &["--set", "train.epochs=60"]));
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).current_dir(workshop.path(""));
+    command.arg(train.get_program()).args(train.get_args());
+    let mut run = Started::new(command);
+    run.until("epoch 1  step ");
+    run.signal("HUP");
+    let run = run.end();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(!run.stderr.contains("interrupted"), "{}", run.stderr);
+    run.says(&["epoch 60  step 240  ", "bundle: run"]);
+}
+
+/// The corpus is standard input, and does not end: the first signal waits for it, the second does not.
+#[test]
+fn a_second_signal_ends_the_program_at_once() {
+    let workshop = Workshop::new();
+    let tsv = ["--file", "-", "--set", "data.format=tsv"];
+    let mut run = Started::new(workshop.command(&tiny(&tsv, "run", &[])));
+    run.until("device: ");
+    run.signal("INT");
+    run.until("interrupted: ");
+    run.signal("TERM");
+    assert_eq!(run.end().code, Some(143));
+}
+
+/// Interrupted while the corpus is read; the same command then starts over.
+#[test]
+fn a_run_interrupted_while_data_is_prepared_is_started_over() {
+    let workshop = Workshop::new();
+    let tsv = ["--file", "-", "--set", "data.format=tsv"];
+    let mut run = Started::new(workshop.command(&tiny(&tsv, "run", &[])));
+    run.until("device: ");
+    run.signal("INT");
+    run.until("interrupted: ");
+    let mut stdin = run.child.stdin.take().unwrap();
+    stdin.write_all(b"one\tuno\n").unwrap();
+    drop(stdin);
+    let run = run.end();
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    run.says(&["interrupted before the first update; the same command starts the run over\n"]);
+    assert!(!run.stderr.contains("training: "), "{}", run.stderr);
+    workshop.train_tiny("run", &[]).trained();
+}
+
+#[test]
+fn an_interrupted_preparation_leaves_nothing() {
+    let workshop = Workshop::new();
+    let arguments = ["data", "prepare", "--output", "corpus", "--file", "-", "--set"];
+    let mut run = Started::new(workshop.command(&[&arguments[..], &["data.format=tsv"]].concat()));
+    // There is no line before the corpus is read, so the signal comes once its handler is there.
+    let status = format!("/proc/{}/status", run.child.id());
+    if !fs::exists(&status).unwrap() {
+        return;
+    }
+    let catches = |status: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() & 1 << 14 != 0
+    };
+    while !catches(&fs::read_to_string(&status).unwrap()) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    run.signal("TERM");
+    thread::sleep(Duration::from_millis(100));
+    let mut stdin = run.child.stdin.take().unwrap();
+    stdin.write_all(b"one\tuno\ntwo\tdue\n").unwrap();
+    drop(stdin);
+    let run = run.end();
+    assert_eq!(run.code, Some(143), "{}", run.stderr);
+    run.says(&["interrupted: nothing was written\n"]);
+    let names = fs::read_dir(workshop.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with("corpus")));
+}
+
+/// Killed before its first checkpoint and its first validation.
+#[test]
+fn a_run_killed_before_its_first_checkpoint_is_started_over() {
+    let workshop = Workshop::new();
+    let rarely = [&ENDLESS[..], &["--set", "validation.every_epochs=1000000"]].concat();
+    let mut run = Started::new(workshop.command(&tiny(&FILES, "run", &rarely)));
+    run.until("memory: ");
+    while !workshop.path("run/metrics.jsonl").is_file() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    run.child.kill().unwrap();
+    run.end();
+    assert!(saved(&workshop.path("run")).is_none());
+    assert!(!workshop.path("run/model.safetensors").exists());
+    let resumed = workshop.train(&["--resume", "run"]);
+    resumed.failed(1, &["it has no checkpoint yet", "hint: start a new run without `--resume`"]);
+    workshop.train_tiny("run", &[]).trained();
+}
+
+/// Killed after its first checkpoint and before its first validation: there is no bundle, but there are
+/// tokenizers, and they stay when the text changes.
+#[test]
+fn a_run_without_a_bundle_resumes_with_its_tokenizers() {
+    let workshop = Workshop::new();
+    let rarely = ["--set", "validation.every_epochs=1000000", "--checkpoint-every", "1 epoch"];
+    let mut run =
+        Started::new(workshop.command(&tiny(&FILES, "run", &[&ENDLESS[..], &rarely].concat())));
+    run.until("memory: ");
+    while saved(&workshop.path("run")).is_none() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    run.child.kill().unwrap();
+    run.end();
+    assert!(!workshop.path("run/model.safetensors").exists());
+    let tokenizer = || fs::read(workshop.path("run/source.tokenizer.json")).unwrap();
+    let before = tokenizer();
+    let text = fs::read_to_string(workshop.path("source.txt")).unwrap();
+    workshop.write("source.txt", text.replace("one", "eins"));
+    let resume = ["--resume", "run", "--take", "new", "--set", "train.max_steps=1"];
+    workshop.train(&resume).trained().says(&["bundle: run"]);
+    assert!(tokenizer() == before, "the tokenizers were trained anew");
+}
+
+/// The first process holds the folder until it ends, however that happens.
+#[test]
+fn a_run_folder_has_one_writer() {
+    let workshop = Workshop::new();
+    let often = [&ENDLESS[..], &["--checkpoint-every", "1 epoch"]].concat();
+    let mut first = Started::new(workshop.command(&tiny(&FILES, "run", &often)));
+    first.until("epoch 1  step ");
+    while saved(&workshop.path("run")).is_none() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let used = format!("`run` is in use by process {}", first.child.id());
+    for arguments in [
+        &["--resume", "run"][..],
+        &["--resume", "run", "--take", "old"],
+        &["--recipe", "toy", "--run", "run"],
+        &["average", "run", "--last", "1"],
+        &["report", "run"],
+    ] {
+        workshop.train(arguments).failed(1, &[&used, "hint: wait until it ends"]);
+    }
+    first.child.kill().unwrap();
+    first.end();
+    workshop.train(&["average", "run", "--last", "1"]).trained();
+    workshop.train(&["--resume", "run", "--set", "train.epochs=1"]).trained();
+}

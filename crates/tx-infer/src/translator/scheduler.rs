@@ -1,0 +1,259 @@
+//! Calls of several threads on one thread pool.
+//!
+//! The scheduler owns a rayon pool and a queue of calls. A thread of the pool claims one batch of
+//! the first call and moves that call to the end of the queue, so a short call does not wait for a
+//! long one. Threads without a batch take parts of the other threads' matrix products, as rayon
+//! distributes them.
+//!
+//! A thread that waits for such parts never starts a batch. The wake-up job reaches it, since rayon
+//! runs jobs while a thread waits, but returns at once (see [`IN_BATCH`]); the thread returns to the
+//! queue after its batch. Parts of products do not wait for anything in turn
+//! (`tx_model::packed`), so a thread that runs one is never inside another thread's batch when a
+//! wake-up reaches it.
+
+use std::{
+    any::Any,
+    cell::Cell,
+    collections::VecDeque,
+    fmt,
+    ops::Range,
+    panic::{self, AssertUnwindSafe},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        mpsc::{self, RecvTimeoutError, Sender},
+    },
+    time::Duration,
+};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::{cancellation::Cancellation, error::InferError};
+
+/// Longest time until a waiting caller notices its cancellation. Threads that work for it notice at
+/// their next step.
+const POLL: Duration = Duration::from_millis(10);
+
+thread_local! {
+    /// Whether this thread is working on a batch.
+    static IN_BATCH: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The work of one call, in batches of items.
+pub(super) trait Task: Send + Sync + 'static {
+    /// Result of an item.
+    type Output: Send;
+
+    /// Number of results.
+    fn len(&self) -> usize;
+
+    /// Claims the next batch; none if all are claimed.
+    fn claim(&self) -> Option<Range<usize>>;
+
+    /// Works on a batch, and passes on its results with their indices.
+    ///
+    /// # Errors
+    ///
+    /// The first error of an item, or [`InferError::Cancelled`].
+    fn run(
+        &self,
+        batch: Range<usize>,
+        cancellation: &Cancellation,
+        put: &mut dyn FnMut(Vec<(usize, Self::Output)>),
+    ) -> Result<(), InferError>;
+}
+
+/// A pool of threads and its queue. The threads start with the first call.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    threads: usize,
+    queue: Arc<Queue>,
+    /// None where the system refuses to start threads.
+    pool: OnceLock<Option<ThreadPool>>,
+}
+
+struct Queue {
+    /// Most batches at a time.
+    most: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: VecDeque<Arc<dyn Call>>,
+    /// Batches in progress.
+    running: usize,
+}
+
+impl Scheduler {
+    /// `threads` threads, which work on at most `most` batches at a time.
+    pub(super) fn new(threads: usize, most: usize) -> Self {
+        let queue = Queue { most: most.max(1), state: Mutex::default() };
+        Self { threads: threads.max(1), queue: queue.into(), pool: OnceLock::new() }
+    }
+
+    /// Number of threads.
+    pub(super) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Most batches at a time.
+    pub(super) fn most(&self) -> usize {
+        self.queue.most
+    }
+
+    /// Whether the threads have started.
+    #[cfg(test)]
+    pub(super) fn has_started(&self) -> bool {
+        self.pool.get().is_some()
+    }
+
+    /// Runs `task` and passes its results to `receive` on this thread.
+    ///
+    /// # Errors
+    ///
+    /// The first error of the task or of `receive`; [`InferError::Cancelled`] as soon as
+    /// `cancellation` is set.
+    ///
+    /// # Panics
+    ///
+    /// If the task panics.
+    pub(super) fn run<T: Task, E: From<InferError>>(
+        &self,
+        task: T,
+        cancellation: &Cancellation,
+        mut receive: impl FnMut(Vec<(usize, T::Output)>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut left = task.len();
+        if left == 0 {
+            return Ok(());
+        }
+        let stop = StopOnDrop(cancellation.child());
+        let (sender, receiver) = mpsc::channel();
+        self.push(Arc::new(Running { task, sender, stop: stop.0.clone() }));
+        while left > 0 {
+            match receiver.recv_timeout(POLL) {
+                Ok(Outcome::Ready(results)) => {
+                    left = left.saturating_sub(results.len());
+                    receive(results)?;
+                }
+                Ok(Outcome::Failed(error)) => return Err(error.into()),
+                Ok(Outcome::Panicked(payload)) => panic::resume_unwind(payload),
+                Err(RecvTimeoutError::Timeout) if !cancellation.is_cancelled() => {}
+                // A call leaves the queue with results missing only if it is canceled.
+                Err(_) => return Err(InferError::Cancelled.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&self, call: Arc<dyn Call>) {
+        self.queue.state().calls.push_back(call);
+        let new = || ThreadPoolBuilder::new().num_threads(self.threads).build().ok();
+        match self.pool.get_or_init(new) {
+            Some(pool) => {
+                let queue = self.queue.clone();
+                pool.spawn_broadcast(move |_| queue.drain());
+            }
+            None => self.queue.drain(),
+        }
+    }
+}
+
+/// Stops the work for a call that has returned.
+struct StopOnDrop(Cancellation);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl Queue {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works until there is nothing left to claim.
+    fn drain(&self) {
+        if IN_BATCH.replace(true) {
+            return;
+        }
+        while let Some((call, batch)) = self.claim() {
+            call.run(batch);
+            self.state().running -= 1;
+        }
+        IN_BATCH.set(false);
+    }
+
+    /// Claims the next batch of the first call that has one.
+    ///
+    /// If `most` batches are in progress, those who work on them return here.
+    fn claim(&self) -> Option<(Arc<dyn Call>, Range<usize>)> {
+        let mut state = self.state();
+        if state.running >= self.most {
+            return None;
+        }
+        while let Some(call) = state.calls.pop_front() {
+            if let Some(batch) = call.claim() {
+                state.calls.push_back(call.clone());
+                state.running += 1;
+                return Some((call, batch));
+            }
+        }
+        None
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+/// A call in the queue.
+trait Call: Send + Sync {
+    fn claim(&self) -> Option<Range<usize>>;
+    fn run(&self, batch: Range<usize>);
+}
+
+/// What a thread of the pool sends to the caller.
+enum Outcome<T> {
+    Ready(Vec<(usize, T)>),
+    Failed(InferError),
+    Panicked(Box<dyn Any + Send>),
+}
+
+struct Running<T: Task> {
+    task: T,
+    sender: Sender<Outcome<T::Output>>,
+    stop: Cancellation,
+}
+
+impl<T: Task> Running<T> {
+    fn send(&self, outcome: Outcome<T::Output>) {
+        let is_last = !matches!(outcome, Outcome::Ready(_));
+        let is_unheard = self.sender.send(outcome).is_err();
+        if is_last || is_unheard {
+            self.stop.cancel();
+        }
+    }
+}
+
+impl<T: Task> Call for Running<T> {
+    fn claim(&self) -> Option<Range<usize>> {
+        if self.stop.is_cancelled() { None } else { self.task.claim() }
+    }
+
+    fn run(&self, batch: Range<usize>) {
+        let mut put = |results| self.send(Outcome::Ready(results));
+        let run = || self.task.run(batch, &self.stop, &mut put);
+        match panic::catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.send(Outcome::Failed(error)),
+            Err(payload) => self.send(Outcome::Panicked(payload)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+use std::{
+    cell::Cell,
+    sync::{
+        Condvar,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use super::*;
+
+/// Batches of one item, numbered from 0; `work` runs in each.
+struct Items<F> {
+    count: usize,
+    claimed: AtomicUsize,
+    work: F,
+}
+
+impl<F: Fn(usize) + Send + Sync + 'static> Items<F> {
+    fn new(count: usize, work: F) -> Self {
+        Self { count, claimed: AtomicUsize::new(0), work }
+    }
+}
+
+impl<F: Fn(usize) + Send + Sync + 'static> Task for Items<F> {
+    type Output = usize;
+
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn claim(&self) -> Option<Range<usize>> {
+        let item = self.claimed.fetch_add(1, Ordering::Relaxed);
+        (item < self.count).then(|| item..item + 1)
+    }
+
+    fn run(
+        &self,
+        batch: Range<usize>,
+        cancellation: &Cancellation,
+        put: &mut dyn FnMut(Vec<(usize, usize)>),
+    ) -> Result<(), InferError> {
+        if cancellation.is_cancelled() {
+            return Err(InferError::Cancelled);
+        }
+        (self.work)(batch.start);
+        put(vec![(batch.start, 10 * batch.start)]);
+        Ok(())
+    }
+}
+
+/// Runs `count` items and returns their results.
+fn run(
+    scheduler: &Scheduler,
+    count: usize,
+    cancellation: &Cancellation,
+    work: impl Fn(usize) + Send + Sync + 'static,
+) -> Result<Vec<usize>, InferError> {
+    let mut found = vec![0; count];
+    scheduler.run(Items::new(count, work), cancellation, |ready| {
+        ready.into_iter().for_each(|(item, result)| found[item] = result);
+        Ok::<_, InferError>(())
+    })?;
+    Ok(found)
+}
+
+fn never() -> Cancellation {
+    Cancellation::new()
+}
+
+/// A door that stays shut until it is opened.
+#[derive(Clone, Default)]
+struct Door(Arc<(Mutex<bool>, Condvar)>);
+
+impl Door {
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    fn pass(&self) {
+        let open = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_while(open, |open| !*open).unwrap());
+    }
+}
+
+#[test]
+fn every_item_of_every_call_runs_once() {
+    for (threads, most) in [(1, 1), (3, 3), (3, 1)] {
+        let scheduler = Scheduler::new(threads, most);
+        thread::scope(|scope| {
+            for count in 0..20 {
+                let scheduler = &scheduler;
+                scope.spawn(move || {
+                    let found = run(scheduler, count, &never(), |_| {}).unwrap();
+                    assert_eq!(found, (0..count).map(|item| 10 * item).collect::<Vec<_>>());
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn nothing_to_do_starts_no_thread() {
+    let scheduler = Scheduler::new(2, 2);
+    assert!(run(&scheduler, 0, &never(), |_| {}).unwrap().is_empty());
+    assert!(!scheduler.has_started());
+}
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Each batch waits for parts that other threads may take, as matrix products do, while further
+/// calls come in: no batch begins on the stack of another.
+#[test]
+fn a_waiting_thread_begins_no_other_batch() {
+    let scheduler = Scheduler::new(4, 4);
+    let deepest = Arc::new(AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            let (scheduler, deepest) = (&scheduler, deepest.clone());
+            scope.spawn(move || {
+                run(scheduler, 20, &never(), move |_| {
+                    DEPTH.set(DEPTH.get() + 1);
+                    deepest.fetch_max(DEPTH.get(), Ordering::Relaxed);
+                    for _ in 0..20 {
+                        rayon::scope(|scope| {
+                            for _ in 0..4 {
+                                scope.spawn(|_| thread::sleep(Duration::from_micros(50)));
+                            }
+                        });
+                    }
+                    DEPTH.set(DEPTH.get() - 1);
+                })
+                .unwrap();
+            });
+        }
+    });
+    assert_eq!(deepest.load(Ordering::Relaxed), 1);
+}
+
+/// No more batches at a time than allowed, however many threads there are.
+#[test]
+fn batches_in_progress_are_limited() {
+    let scheduler = Scheduler::new(4, 2);
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            let (scheduler, running, most) = (&scheduler, running.clone(), most.clone());
+            scope.spawn(move || {
+                run(scheduler, 10, &never(), move |_| {
+                    most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    thread::sleep(Duration::from_micros(100));
+                    running.fetch_sub(1, Ordering::SeqCst);
+                })
+                .unwrap();
+            });
+        }
+    });
+    assert!((1..=2).contains(&most.load(Ordering::SeqCst)));
+}
+
+/// The long call is in its first of 50 batches when the short one comes. The short one's batch runs
+/// next, or after one more.
+#[test]
+fn a_short_call_does_not_wait_for_a_long_one() {
+    let scheduler = Scheduler::new(1, 1);
+    let (begun, door) = (Door::default(), Door::default());
+    let log = Arc::new(Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        let long = {
+            let (begun, door, log) = (begun.clone(), door.clone(), log.clone());
+            let scheduler = &scheduler;
+            scope.spawn(move || {
+                run(scheduler, 50, &never(), move |_| {
+                    begun.open();
+                    door.pass();
+                    log.lock().unwrap().push("long");
+                })
+            })
+        };
+        begun.pass();
+        let short = {
+            let log = log.clone();
+            let scheduler = &scheduler;
+            scope.spawn(move || {
+                run(scheduler, 1, &never(), move |_| log.lock().unwrap().push("short"))
+            })
+        };
+        while scheduler.queue.state().calls.len() < 2 {
+            thread::yield_now();
+        }
+        door.open();
+        short.join().unwrap().unwrap();
+        long.join().unwrap().unwrap();
+    });
+    let log = log.lock().unwrap();
+    assert_eq!(log.len(), 51);
+    assert!(log.iter().position(|name| *name == "short").unwrap() <= 2, "{log:?}");
+}
+
+/// The only thread is busy with another call.
+#[test]
+fn a_cancelled_call_returns_while_all_threads_are_busy() {
+    let scheduler = Scheduler::new(1, 1);
+    let (begun, door) = (Door::default(), Door::default());
+    thread::scope(|scope| {
+        let busy = {
+            let (begun, door) = (begun.clone(), door.clone());
+            let scheduler = &scheduler;
+            scope.spawn(move || {
+                run(scheduler, 1, &never(), move |_| {
+                    begun.open();
+                    door.pass();
+                })
+            })
+        };
+        begun.pass();
+        let cancellation = Cancellation::new();
+        let waiting = {
+            let (scheduler, cancellation) = (&scheduler, cancellation.clone());
+            scope.spawn(move || run(scheduler, 1, &cancellation, |_| panic!("must not run")))
+        };
+        cancellation.cancel();
+        assert!(matches!(waiting.join().unwrap(), Err(InferError::Cancelled)));
+        door.open();
+        assert_eq!(busy.join().unwrap().unwrap(), [0]);
+    });
+    // The thread goes on with other calls.
+    assert_eq!(run(&scheduler, 2, &never(), |_| {}).unwrap(), [0, 10]);
+}
+
+#[test]
+fn after_an_error_of_the_caller_no_batch_begins() {
+    let scheduler = Scheduler::new(1, 1);
+    let done = Arc::new(AtomicUsize::new(0));
+    let counter = done.clone();
+    let task = Items::new(1_000_000, move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+    });
+    let result = scheduler.run(task, &never(), |_| Err(InferError::Search { problems: vec![] }));
+    assert!(matches!(result, Err(InferError::Search { .. })));
+    run(&scheduler, 1, &never(), |_| {}).unwrap();
+    assert!(done.load(Ordering::Relaxed) < 1_000_000);
+}
+
+#[test]
+fn a_panic_reaches_the_caller_and_nobody_else() {
+    let scheduler = Scheduler::new(2, 2);
+    let call = || run(&scheduler, 5, &never(), |item| assert!(item < 3, "item {item}"));
+    let payload = panic::catch_unwind(AssertUnwindSafe(call)).unwrap_err();
+    assert!(payload.downcast_ref::<String>().unwrap().contains("item"));
+    assert_eq!(run(&scheduler, 3, &never(), |_| {}).unwrap(), [0, 10, 20]);
+}

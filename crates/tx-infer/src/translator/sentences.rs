@@ -1,0 +1,162 @@
+//! The texts of one call as batches of search requests.
+
+use std::{collections::HashSet, ops::Range, sync::Arc};
+
+use tx_data::special::UNK;
+
+use super::{
+    Line, Model, Scored, Translation,
+    batches::{Batches, Limits},
+    scheduler::Task,
+    unknown,
+};
+use crate::{
+    cancellation::Cancellation,
+    error::InferError,
+    search::{Hypothesis, Request, SearchOptions},
+};
+
+/// Texts to translate.
+pub(super) struct Sentences {
+    model: Arc<Model>,
+    options: SearchOptions,
+    texts: Vec<Text>,
+    batches: Batches,
+}
+
+/// A text, of which no more is kept than is tokenized.
+struct Text {
+    text: String,
+    /// Whether the text is longer than that.
+    truncated: bool,
+    /// Target ids.
+    prefix: Vec<u32>,
+    number: u64,
+}
+
+/// A text as source ids.
+struct Source {
+    index: usize,
+    ids: Vec<u32>,
+    truncated: bool,
+}
+
+impl Sentences {
+    /// Those of `lines` that have words.
+    ///
+    /// # Errors
+    ///
+    /// If a prefix is too long or cannot be tokenized.
+    pub(super) fn new(
+        model: Arc<Model>,
+        lines: &[Line<'_>],
+        options: SearchOptions,
+        limits: Limits,
+    ) -> Result<Self, InferError> {
+        let text = |line: &Line<'_>| {
+            let text = line.text.trim();
+            let readable = model.readable(text);
+            Ok(Text {
+                text: readable.into(),
+                truncated: readable.len() < text.len(),
+                prefix: if text.is_empty() { Vec::new() } else { model.read_prefix(line)? },
+                number: line.number,
+            })
+        };
+        let texts = lines.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
+        let bytes = texts.iter().map(|text| text.text.len()).enumerate();
+        let batches = Batches::new(bytes.filter(|(_, bytes)| *bytes > 0), limits);
+        Ok(Self { model, options, texts, batches })
+    }
+
+    fn source(&self, index: usize) -> Result<Source, InferError> {
+        let (ids, truncated) = self.model.read_source(&self.texts[index].text)?;
+        Ok(Source { index, ids, truncated: truncated || self.texts[index].truncated })
+    }
+
+    fn translation(
+        &self,
+        source: &Source,
+        hypotheses: Vec<Hypothesis>,
+    ) -> Result<Translation, InferError> {
+        let hypotheses = hypotheses.into_iter().map(|found| self.scored(found, source.index));
+        let hypotheses = hypotheses.collect::<Result<Vec<_>, _>>()?;
+        Ok(Translation {
+            text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
+            hypotheses,
+            truncated: source.truncated,
+            unknown: self.unknown_words(source)?,
+        })
+    }
+
+    fn scored(&self, hypothesis: Hypothesis, index: usize) -> Result<Scored, InferError> {
+        let tokenizers = &self.model.tokenizers;
+        let mut text = tokenizers.target.decode(&hypothesis.ids)?;
+        if self.options.replace_unknown && hypothesis.ids.contains(&UNK) {
+            let source = &self.texts[index].text;
+            text = unknown::replaced(text, &hypothesis, source, &tokenizers.source)?;
+        }
+        Ok(Scored { text: on_one_line(text), hypothesis })
+    }
+
+    /// The words of which a token that the model reads is `<unk>`, each once.
+    fn unknown_words(&self, source: &Source) -> Result<Vec<String>, InferError> {
+        if !source.ids.contains(&UNK) {
+            return Ok(Vec::new());
+        }
+        let text = &self.texts[source.index].text;
+        let tokens = self.model.tokenizers.source.encode_with_words(text)?;
+        let tokens = tokens.into_iter().take(source.ids.len()).filter(|token| token.id == UNK);
+        let words =
+            tokens.filter_map(|token| text.get(token.word?)).filter(|word| !word.is_empty());
+        let mut seen = HashSet::new();
+        Ok(words.filter(|word| seen.insert(*word)).map(str::to_owned).collect())
+    }
+}
+
+impl Task for Sentences {
+    type Output = Translation;
+
+    fn len(&self) -> usize {
+        self.batches.len()
+    }
+
+    fn claim(&self) -> Option<Range<usize>> {
+        self.batches.claim()
+    }
+
+    fn run(
+        &self,
+        batch: Range<usize>,
+        cancellation: &Cancellation,
+        put: &mut dyn FnMut(Vec<(usize, Translation)>),
+    ) -> Result<(), InferError> {
+        let texts = self.batches.texts(batch.clone());
+        let sources = texts.iter().map(|&index| self.source(index));
+        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+        self.batches.learn(batch, sources.iter().map(|source| source.ids.len()).sum());
+        for sources in self.batches.split(&mut sources, |source| source.ids.len()) {
+            let requests: Vec<Request<'_>> = sources
+                .iter()
+                .map(|Source { index, ids, .. }| {
+                    let Text { prefix, number, .. } = &self.texts[*index];
+                    Request { source: ids, prefix, number: *number }
+                })
+                .collect();
+            let Model { engine, config, .. } = &*self.model;
+            let found =
+                engine.search_requests(&requests, config.max_len, &self.options, cancellation)?;
+            let ready = sources.iter().zip(found).map(|(source, hypotheses)| {
+                Ok((source.index, self.translation(source, hypotheses)?))
+            });
+            put(ready.collect::<Result<Vec<_>, InferError>>()?);
+        }
+        Ok(())
+    }
+}
+
+/// `text` with spaces for the characters that end a line or control a terminal.
+fn on_one_line(text: String) -> String {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if text.contains(breaks) { text.replace(breaks, " ") } else { text }
+}

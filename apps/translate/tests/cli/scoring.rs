@@ -33,14 +33,17 @@ fn all_metrics_are_printed_in_the_order_asked_for() {
     assert!(places.iter().all(|place| *place == places[0]), "{found}");
 }
 
+/// Name, whether the hypotheses are standard input, hypotheses, references, and scores by metric; none
+/// where the program refuses.
+type Recorded = (String, bool, String, String, Option<HashMap<String, f64>>);
+
 /// What `fixtures/generate_scores.py` recorded: byte order marks, carriage returns, white space at the
 /// ends of lines, and a missing last line end, in files and on standard input.
 #[test]
 fn odd_line_ends_and_marks_are_scored_as_by_the_sacrebleu_program() {
     let text =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scores.json"));
-    let cases: Vec<(String, bool, String, String, Option<HashMap<String, f64>>)> =
-        serde_json::from_str(&text.unwrap()).unwrap();
+    let cases: Vec<Recorded> = serde_json::from_str(&text.unwrap()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (name, standard_input, hypotheses, references, expected) in cases {
         let reference = file(&folder, "references", references);

@@ -173,7 +173,7 @@ fn a_vocabulary_with_a_hole_is_refused() {
     for id in [4_000_000_000_u32, 5_000] {
         let folder = saved();
         change_tokenizer(&folder, |json| json["model"]["vocab"]["cat"] = id.into());
-        refused(&folder, &[TOKENIZERS[0], "must have the ids 0 to", &format!("`cat` has {id}")]);
+        refused(&folder, &[TOKENIZERS[0], "must have the ids 0 to"]);
     }
 }
 

@@ -87,7 +87,7 @@ fn bytes(line: &str) -> u64 {
 /// The size of a regular file; none of a pipe, or of what cannot be read, which is reported later.
 fn size(path: &Path) -> Option<u64> {
     let metadata = fs::metadata(path).ok()?;
-    metadata.is_file().then(|| metadata.len())
+    metadata.is_file().then_some(metadata.len())
 }
 
 impl Drop for Progress {

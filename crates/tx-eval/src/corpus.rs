@@ -71,8 +71,8 @@ pub struct Corpus<'a> {
 impl<'a> Corpus<'a> {
     /// `references` is a list of references, each with one line for every hypothesis.
     ///
-    /// Lines are plain text, not tokenized by the caller. A byte order mark is part of the first
-    /// word, as for sacreBLEU: strip it where the file is read.
+    /// Lines are plain text, not tokenized by the caller. A byte order mark is part of the first word,
+    /// as for sacreBLEU.
     ///
     /// # Errors
     ///

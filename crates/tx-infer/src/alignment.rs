@@ -216,7 +216,7 @@ mod tests {
     fn tokens_of_no_word_align_nothing() {
         let (mut source, mut target) = (tokens(&[4, 5, 2]), tokens(&[4, 5, 2]));
         (source.word_of[1], target.word_of[1]) = (Some(7), Some(9));
-        let map = AttentionMap { columns: 3, weights: vec![0.5, 0.3, 0.2].repeat(3) };
+        let map = AttentionMap { columns: 3, weights: [0.5, 0.3, 0.2].repeat(3) };
         let alignment = Alignment::new(&source, &target, &map);
         assert_eq!(alignment.weights, [[0.5]]);
     }

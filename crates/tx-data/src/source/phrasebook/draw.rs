@@ -68,8 +68,7 @@ impl Draw {
         let is_phrase = matches!(sentence, Sentence::Talk(Talk::Phrase(_)));
         let opener =
             if self.chance(if is_phrase { 45 } else { 3 }) { self.pick(OPENERS) } else { None };
-        let addressee =
-            if self.chance(if is_phrase { 50 } else { 1 }) { self.pick(NAMES) } else { None };
+        let addressee = if is_phrase && self.chance(50) { self.pick(NAMES) } else { None };
         let has_commas = self.chance(70);
         let is_contracted = self.chance(30);
         let (mark, exclamation, nothing) = if is_phrase { (40, 30, 30) } else { (89, 3, 8) };
@@ -152,13 +151,13 @@ impl Draw {
             }
         }
         if let Some(before) = verb.extra
-            && self.chance(15)
+            && self.chance(12)
         {
             let noun = self.one_of(&additions(before))?;
             extra = Some((before, self.phrase(noun, Role::Complement)?));
         }
         let optional = extra.is_some() && !matches!(verb.frame, Frame::Gift(_));
-        let time = match self.weighted(&[(0, 45), (1, 37), (2, 18)])? {
+        let time = match self.weighted(&[(0, 58), (1, 28), (2, 14)])? {
             _ if optional => None,
             0 => None,
             1 => self.one_of(&time_words(aspect)),
@@ -220,7 +219,7 @@ impl Draw {
 
     /// A time that goes with `to be`, and whether it opens the sentence.
     fn being_time(&mut self, tense: Tense, force: Force) -> (Option<Time>, bool) {
-        let time = self.chance(50).then(|| tense_words(tense));
+        let time = self.chance(40).then(|| tense_words(tense));
         let time = time.and_then(|times| self.one_of(&times));
         (time, time.is_some() && force != Force::Asked && self.chance(50))
     }
@@ -316,9 +315,9 @@ impl Draw {
     }
 
     fn phrase(&mut self, noun: &'static Noun, role: Role) -> Option<NounPhrase> {
-        let adjective = if self.chance(42) { self.one_of(&attributes(noun, role)) } else { None };
+        let adjective = if self.chance(33) { self.one_of(&attributes(noun, role)) } else { None };
         let owners = owners(noun, role);
-        if !owners.is_empty() && self.chance(15) {
+        if !owners.is_empty() && self.chance(11) {
             let owner = self.one_of(&owners)?;
             let owner = Some(Box::new(self.phrase(owner, Role::Owner)?));
             let count = if self.chance(50) { Count::One } else { Count::Many };
@@ -392,6 +391,8 @@ fn opening_weight((determiner, count): (Determiner, Count)) -> u32 {
         (Determiner::Possessive(_), _) => 20,
         (Determiner::This, _) => 40,
         (Determiner::That, _) => 60,
+        (Determiner::Bare, _) => 50,
+        (Determiner::Generic, _) => 60,
         (Determiner::No, Count::One) => 250,
         (_, Count::One) => 100,
         (_, Count::Many) => 100,

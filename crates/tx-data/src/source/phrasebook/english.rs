@@ -4,9 +4,8 @@ mod talk;
 
 use super::lexicon::{Fixed, PEOPLE};
 use super::sentence::{
-    Aspect, Being, Clause, Count, Determiner, Ending, Existence, Force, Frequency, Minutes,
-    NounPhrase, Object, Place, Predicate, Pronoun, Sentence, Subject, Tense, Time, Utterance,
-    Weather,
+    Aspect, Being, Clause, Count, Determiner, Existence, Force, Frequency, Minutes, NounPhrase,
+    Object, Place, Predicate, Pronoun, Sentence, Subject, Tense, Time, Utterance, Weather,
 };
 use super::verbs::Preposition;
 use super::words::Words;
@@ -23,12 +22,7 @@ pub(super) fn utterance(utterance: &Utterance) -> String {
     if let Some(addressee) = utterance.addressee {
         words.attach(comma).push(addressee.text);
     }
-    words.into_sentence(match utterance.ending {
-        Ending::Mark if utterance.sentence.is_question() => "?",
-        Ending::Mark => ".",
-        Ending::Exclamation => "!",
-        Ending::Nothing => "",
-    })
+    words.into_sentence(utterance.mark())
 }
 
 /// Words that are run together in speech. Denials come first: `is not` is `isn't`, and `it is not`

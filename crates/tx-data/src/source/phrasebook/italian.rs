@@ -8,15 +8,13 @@ use super::morphology::{
     person, preposition_alone, preposition_with,
 };
 use super::sentence::{
-    Aspect, Being, Clause, Count, Determiner, Ending, Existence, Force, Frequency, Minutes,
-    NounPhrase, Object, Place, Predicate, Pronoun, Sentence, Subject, Tense, Time, Utterance,
-    Weather,
+    Aspect, Being, Clause, Count, Determiner, Existence, Force, Frequency, Minutes, NounPhrase,
+    Object, Place, Predicate, Pronoun, Sentence, Subject, Tense, Time, Utterance, Weather,
 };
 use super::verbs::{AVERE, Auxiliary, ESSERE, Frame, LanguageArticle, Preposition, STARE};
 use super::words::Words;
 
-/// The Italian utterance, from its capital to its mark. A question has its mark even where English
-/// has none: nothing else tells it from a statement.
+/// The Italian utterance, from its capital to its mark.
 pub(super) fn utterance(utterance: &Utterance) -> String {
     let comma = if utterance.has_commas { "," } else { "" };
     let mut words = Words::default();
@@ -27,12 +25,7 @@ pub(super) fn utterance(utterance: &Utterance) -> String {
     if let Some(addressee) = utterance.addressee {
         words.attach(comma).push(addressee.text);
     }
-    words.into_sentence(match utterance.ending {
-        _ if utterance.sentence.is_question() => "?",
-        Ending::Mark => ".",
-        Ending::Exclamation => "!",
-        Ending::Nothing => "",
-    })
+    words.into_sentence(utterance.mark())
 }
 
 /// The Italian sentence without capital and mark.

@@ -24,9 +24,8 @@
 //! # Variants
 //!
 //! Users type `hello`, `Hello!` and `don't`. Therefore a sentence may lack its final mark or end in
-//! an exclamation mark, which the translation copies (a question always has its mark in Italian),
-//! may contain contractions, and may have a greeting before it or a name after it. Case does not
-//! vary: the recipe lowercases the source.
+//! an exclamation mark, which the translation copies, may contain contractions, and may have a
+//! greeting before it or a name after it. Case does not vary: the recipe lowercases the source.
 //!
 //! # Modules
 //!

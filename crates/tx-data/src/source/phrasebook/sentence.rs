@@ -17,7 +17,20 @@ pub(super) struct Utterance {
     pub(super) has_commas: bool,
     /// Whether English says `don't` for `do not`.
     pub(super) is_contracted: bool,
+    /// The same in both languages.
     pub(super) ending: Ending,
+}
+
+impl Utterance {
+    /// The final mark, if any.
+    pub(super) fn mark(&self) -> &'static str {
+        match self.ending {
+            Ending::Mark if self.sentence.is_question() => "?",
+            Ending::Mark => ".",
+            Ending::Exclamation => "!",
+            Ending::Nothing => "",
+        }
+    }
 }
 
 /// The end of an utterance.
@@ -27,7 +40,7 @@ pub(super) enum Ending {
     Mark,
     /// An exclamation mark; never after a question.
     Exclamation,
-    /// Nothing in English. In Italian a question keeps its mark, which alone makes it one.
+    /// Nothing.
     Nothing,
 }
 

@@ -269,10 +269,8 @@ fn sentences_are_well_formed() {
             assert!(!text.contains("  ") && !text.contains(" ,"), "{text}");
             assert!(!text.replace("po' ", "").contains("' "), "{text}");
         }
-        match source.chars().last() {
-            Some(mark @ ('.' | '?' | '!')) => assert!(target.ends_with(mark), "{source}"),
-            _ => assert!(!target.ends_with(['.', '!']), "{source}"),
-        }
+        let mark = |text: &str| text.chars().last().filter(|last| ".?!".contains(*last));
+        assert_eq!(mark(&source), mark(&target), "{source}");
     }
 }
 
@@ -285,7 +283,9 @@ fn endings_contractions_and_what_stands_around_a_sentence_vary() {
     assert!(with(|it| it.contains("n't") || it.contains("'m ")) > 100);
     assert!(with(|it| it.starts_with("Hello, ")) > 10);
     assert!(with(|it| it.starts_with("Hello ")) > 5);
-    assert!(with(|it| it.contains(", Anna") || it.contains(" Anna!")) > 5);
+    let names = || super::proper_nouns::NAMES.iter();
+    let addressed = |it: &&String| names().any(|name| it.contains(&format!(", {}", name.text)));
+    assert!(sources.iter().filter(addressed).count() > 50);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn bundles_of_every_format_say_what_they_said() {
     for format in 1..=FORMAT {
         for (device_name, device) in devices() {
             let what = format!("format {format} on {device_name}");
-            let translator = Translator::open(&fixture(format), &device).unwrap();
+            let translator = Translator::open(fixture(format), &device).unwrap();
             let found = said(translator);
             let expected = fs::read_to_string(record(format)).unwrap();
             let expected: Vec<Value> = serde_json::from_str(&expected).unwrap();

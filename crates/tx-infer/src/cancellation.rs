@@ -30,7 +30,7 @@ pub struct Cancellation {
 
 #[derive(Default)]
 struct Flag {
-    is_set: AtomicBool,
+    is_set: Arc<AtomicBool>,
     listeners: Mutex<Listeners>,
 }
 
@@ -108,9 +108,10 @@ impl Drop for Listening {
 }
 
 impl From<Arc<AtomicBool>> for Cancellation {
-    /// A flag that other code sets, such as a signal handler.
-    fn from(flag: Arc<AtomicBool>) -> Self {
-        Self { flag, parent: None }
+    /// A flag that other code sets, such as a signal handler. A call notices it at its next decoding
+    /// step.
+    fn from(is_set: Arc<AtomicBool>) -> Self {
+        Self { flag: Arc::new(Flag { is_set, listeners: Mutex::default() }), parent: None }
     }
 }
 

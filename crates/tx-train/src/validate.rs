@@ -9,7 +9,7 @@ use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use serde::{Deserialize, Serialize};
 use tx_data::{SentencePair, Seq2SeqBatch};
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Bundle, Cancellation, SearchOptions, Tokens, Translator};
+use tx_infer::{Bundle, Cancellation, InferError, SearchOptions, Tokens, Translation, Translator};
 
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
@@ -138,8 +138,15 @@ impl Validator {
             .with_options(search)?
             .with_batch_tokens(self.batch_tokens);
         let cancellation = Cancellation::from(stop.clone());
+        let options = translator.options();
         let translations =
-            translator.translate_batch_with(&self.sources, translator.options(), &cancellation)?;
+            match translator.translate_batch_with(&self.sources, options, &cancellation) {
+                // A diverged model has no translations. Its scores and its loss show that.
+                Err(InferError::NotFinite { .. }) => {
+                    vec![Translation::default(); self.sources.len()]
+                }
+                found => found?,
+            };
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
             let source = Tokens::of_source(&tokenizers.source, &self.sources[index], max_len)?;

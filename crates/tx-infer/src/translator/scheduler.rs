@@ -138,7 +138,7 @@ impl Scheduler {
                 }
                 Ok(Outcome::Failed(error)) => return Err(error.into()),
                 Ok(Outcome::Panicked(payload)) => panic::resume_unwind(payload),
-                // A call leaves the queue with results missing only if it is canceled.
+                // `Running` reports a call that left the queue with results missing.
                 Err(_) => return Err(InferError::Cancelled.into()),
             }
         }
@@ -235,6 +235,14 @@ impl<T: Task> Running<T> {
         if is_last || is_unheard {
             self.stop.cancel();
         }
+    }
+}
+
+impl<T: Task> Drop for Running<T> {
+    /// Wakes the caller if results are missing: the call was canceled before all batches were
+    /// claimed. The channel stays open, because the listener for the cancellation has a sender too.
+    fn drop(&mut self) {
+        drop(self.sender.send(Outcome::Failed(InferError::Cancelled)));
     }
 }
 

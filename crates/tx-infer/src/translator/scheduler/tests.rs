@@ -2,7 +2,7 @@ use std::{
     cell::Cell,
     sync::{
         Condvar,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
     time::Duration,
@@ -253,4 +253,20 @@ fn a_panic_reaches_the_caller_and_nobody_else() {
     let payload = panic::catch_unwind(AssertUnwindSafe(call)).unwrap_err();
     assert!(payload.downcast_ref::<String>().unwrap().contains("item"));
     assert_eq!(run(&scheduler, 3, &never(), |_| {}).unwrap(), [0, 10, 20]);
+}
+
+/// Such a flag has no listeners.
+#[test]
+fn a_flag_that_other_code_set_before_or_during_a_call_cancels_it() {
+    let scheduler = Scheduler::new(2, 2);
+    for set_by in [None, Some(0), Some(1)] {
+        let flag = Arc::new(AtomicBool::new(set_by.is_none()));
+        let cancellation = Cancellation::from(flag.clone());
+        let found = run(&scheduler, 100, &cancellation, move |item| {
+            if set_by == Some(item) {
+                flag.store(true, Ordering::Relaxed);
+            }
+        });
+        assert!(matches!(found, Err(InferError::Cancelled)), "{set_by:?}: {found:?}");
+    }
 }

@@ -288,7 +288,11 @@ fn run(which: usize, mutations: &[Mutation], old_len: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_changed_bundle_is_refused_or_works(

@@ -12,7 +12,7 @@ use super::grammar::{
     time_words, whereabouts,
 };
 use super::lexicon::{Adjective, Kind, NOUNS, Noun, PEOPLE, Position, SKIES, SPOTS, STATES, State};
-use super::phrases::OPENERS;
+use super::phrases::{OPENERS, Phrase};
 use super::proper_nouns::{CITIES, COUNTRIES, LANGUAGES, NAMES};
 use super::sentence::{
     Aspect, Being, Clause, Count, Determiner, Ending, Existence, Force, NounPhrase, Object, Place,
@@ -64,11 +64,18 @@ impl Draw {
     /// [`sentence`](Self::sentence).
     pub(super) fn utterance(&mut self) -> Option<Utterance> {
         let sentence = self.sentence()?;
-        // A phrase has little variety of its own.
         let is_phrase = matches!(sentence, Sentence::Talk(Talk::Phrase(_)));
-        let opener =
-            if self.chance(if is_phrase { 45 } else { 3 }) { self.pick(OPENERS) } else { None };
-        let addressee = if is_phrase && self.chance(50) { self.pick(NAMES) } else { None };
+        // Small talk has little variety of its own.
+        let (opened, addressed) = match sentence {
+            Sentence::Talk(Talk::Phrase(_)) => (30, 30),
+            Sentence::Talk(_) => (20, 15),
+            _ => (3, 0),
+        };
+        let opener = if self.chance(opened) { self.pick(OPENERS) } else { None };
+        // Not `Please, please.`
+        let is_other = |it: &&'static Phrase| sentence != Sentence::Talk(Talk::Phrase(*it));
+        let opener = opener.filter(is_other);
+        let addressee = if self.chance(addressed) { self.pick(NAMES) } else { None };
         let has_commas = self.chance(70);
         let is_contracted = self.chance(30);
         let (mark, exclamation, nothing) = if is_phrase { (40, 30, 30) } else { (89, 3, 8) };
@@ -315,7 +322,7 @@ impl Draw {
     }
 
     fn phrase(&mut self, noun: &'static Noun, role: Role) -> Option<NounPhrase> {
-        let adjective = if self.chance(33) { self.one_of(&attributes(noun, role)) } else { None };
+        let adjective = if self.chance(32) { self.one_of(&attributes(noun, role)) } else { None };
         let owners = owners(noun, role);
         if !owners.is_empty() && self.chance(11) {
             let owner = self.one_of(&owners)?;
@@ -363,6 +370,8 @@ impl Draw {
 fn verb_weight(verb: &Verb) -> u32 {
     match verb.frame {
         Frame::Place { preposition: Preposition::From, .. } => 18,
+        // Two phrases are told apart by their place alone.
+        Frame::Gift(_) => 18,
         _ if !verb.modal => 6,
         _ => 10,
     }

@@ -73,8 +73,8 @@ pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
     add_known(&mut all, Count::One);
     if !noun.is_countable() {
         all.extend(some.into_iter().chain(bare).map(|it| (it, Count::One)));
-        if role == Role::Ordered && noun.kind == Kind::Drink {
-            // `a coffee` is a cup of it.
+        if role == Role::Ordered && ["beer", "coffee", "tea", "wine"].contains(&noun.english[0]) {
+            // A cup or a glass of it.
             all.push((Determiner::Indefinite, Count::One));
         }
         return all;

@@ -60,10 +60,11 @@ use draw::Draw;
 /// Draws in a row without a new sentence after which a set counts as complete.
 const PATIENCE: u32 = 100_000;
 
-/// `count` different sentence pairs to train on, the same for the same `seed`.
+/// `count` sentence pairs to train on, the same for the same `seed`.
 ///
-/// The first pairs of a longer list are those of a shorter one. Fewer than `count` come back only
-/// when the grammar is nearly used up: see [`size()`].
+/// Only fixed phrases repeat: they have few variants, and users type them first. The first pairs of
+/// a longer list are those of a shorter one. Fewer than `count` pairs are returned only when the
+/// grammar is nearly used up: see [`size()`].
 pub fn training(count: usize, seed: u64) -> Vec<SentencePair> {
     pairs(count, seed, false)
 }
@@ -94,9 +95,12 @@ fn pairs(count: usize, seed: u64, held_out: bool) -> Vec<SentencePair> {
             continue;
         }
         let source = english::utterance(&utterance);
-        if seen.insert(source.clone()) {
-            pairs.push(SentencePair { source, target: italian::utterance(&utterance) });
+        let is_new = seen.insert(source.clone());
+        if is_new {
             idle = 0;
+        }
+        if is_new || utterance.is_phrase() {
+            pairs.push(SentencePair { source, target: italian::utterance(&utterance) });
         }
     }
     pairs

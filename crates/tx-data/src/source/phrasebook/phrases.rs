@@ -32,6 +32,7 @@ pub(super) static OPENERS: &[Phrase] = &[
     says("sorry", "scusa"),
     says("excuse me", "scusa"),
     says("thank you", "grazie"),
+    says("please", "per favore"),
     says("OK", "va bene"),
 ];
 
@@ -76,7 +77,6 @@ pub(super) static PHRASES: &[Phrase] = &[
     says("thank you so much", "grazie mille"),
     says("thank you for your help", "grazie per il tuo aiuto"),
     says("thank you for everything", "grazie di tutto"),
-    says("please", "per favore"),
     says("you are welcome", "prego"),
     says("not at all", "di niente"),
     says("no problem", "nessun problema"),

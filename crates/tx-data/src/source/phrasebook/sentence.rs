@@ -22,6 +22,11 @@ pub(super) struct Utterance {
 }
 
 impl Utterance {
+    /// Whether its sentence is a fixed phrase.
+    pub(super) fn is_phrase(&self) -> bool {
+        matches!(self.sentence, Sentence::Talk(Talk::Phrase(_)))
+    }
+
     /// The final mark, if any.
     pub(super) fn mark(&self) -> &'static str {
         match self.ending {

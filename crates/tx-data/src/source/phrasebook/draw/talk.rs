@@ -45,10 +45,13 @@ impl Draw {
     pub(super) fn talk(&mut self) -> Option<Talk> {
         Some(match self.weighted(TOPICS)? {
             Topic::Phrase => {
-                // Phrases take turns: only so does each come often enough to be learned.
-                let phrase = OPENERS.iter().chain(PHRASES).nth(self.turn)?;
-                self.turn = (self.turn + 1) % (OPENERS.len() + PHRASES.len());
-                Talk::Phrase(phrase)
+                // What opens other sentences must be learned alone too. The others take turns: only
+                // so does each come often enough to be learned.
+                if self.chance(15) {
+                    return self.pick(OPENERS).map(Talk::Phrase);
+                }
+                self.turn = (self.turn + 1) % PHRASES.len();
+                Talk::Phrase(PHRASES.get(self.turn)?)
             }
             Topic::Naming => {
                 let who = self.one_of(&NAMED).map(Subject::Pronoun);
@@ -58,7 +61,7 @@ impl Draw {
             }
             Topic::Age => {
                 let who = self.somebody()?;
-                let (years, force) = if self.chance(20) {
+                let (years, force) = if self.chance(30) {
                     (None, Force::Asked)
                 } else {
                     // Tens are heard nowhere else.

@@ -73,7 +73,7 @@ impl Draw {
         };
         let opener = if self.chance(opened) { self.pick(OPENERS) } else { None };
         // Not `Please, please.`
-        let is_other = |it: &&'static Phrase| sentence != Sentence::Talk(Talk::Phrase(*it));
+        let is_other = |it: &&'static Phrase| sentence != Sentence::Talk(Talk::Phrase(it));
         let opener = opener.filter(is_other);
         let addressee = if self.chance(addressed) { self.pick(NAMES) } else { None };
         let has_commas = self.chance(70);

@@ -65,7 +65,7 @@ fn calls() -> Vec<Call> {
     calls
 }
 
-/// What has come of a call, and its error.
+/// Result of a call, and its error.
 fn translate(
     translator: &Translator,
     call: &Call,

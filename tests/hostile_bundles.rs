@@ -32,7 +32,7 @@ const WEIGHTS: &str = "model.safetensors";
 const TOKENIZERS: [&str; 2] = ["source.tokenizer.json", "target.tokenizer.json"];
 const PROVENANCE: &str = "provenance.toml";
 
-/// What is translated: known words, unknown ones, several scripts, none, and marks of many kinds.
+/// Texts to translate: known words, unknown ones, several scripts, none, and marks of many kinds.
 const TEXTS: [&str; 4] =
     ["the cat sleeps .", "", "ﬁ １ 日本 😀 \u{feff} e\u{301}", "<eos>▁▁ #\0\n"];
 
@@ -186,7 +186,7 @@ fn an_id_for_two_tokens_is_refused() {
     refused(&folder, &[TOKENIZERS[0], "must have the ids 0 to"]);
 }
 
-/// Which ids are added is known, whatever the file has.
+/// The added ids are known, whatever the file has.
 #[test]
 fn an_id_that_is_added_to_every_text_is_one_of_the_vocabulary() {
     let folder = saved();

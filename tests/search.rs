@@ -157,7 +157,7 @@ fn subjects(vocabulary: usize) -> Vec<Subject> {
     subjects
 }
 
-/// What `engine` finds for requests that are in order.
+/// Results of `engine` for requests that are in order.
 fn search_requests(
     engine: &Engine,
     requests: &[Request<'_>],

@@ -26,7 +26,7 @@ fn cases() -> u32 {
 /// Number of files of a bundle.
 const FILES: usize = 5;
 
-/// What is put in the place of a number.
+/// Replacements of a number.
 const NUMBERS: [&str; 14] = [
     "0",
     "1",
@@ -44,7 +44,7 @@ const NUMBERS: [&str; 14] = [
     "nan",
 ];
 
-/// What is put in the place of a weight.
+/// Replacements of a weight.
 const VALUES: [f32; 8] = [0.0, -0.0, 1e-45, 1e20, f32::MAX, f32::MIN, f32::INFINITY, f32::NAN];
 
 /// A change. Places are shares of a file, which is the first of [`FILES`] at 0.
@@ -198,7 +198,7 @@ fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Where the runs of digits are.
+/// Ranges of the runs of digits.
 fn numbers(text: &[u8]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (at, _) in text.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()) {
@@ -210,7 +210,7 @@ fn numbers(text: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the quoted strings are, without their quotes.
+/// Ranges of the quoted strings, without their quotes.
 fn strings(text: &[u8]) -> Vec<Range<usize>> {
     let quotes: Vec<usize> =
         text.iter().enumerate().filter(|(_, byte)| **byte == b'"').map(|(at, _)| at).collect();

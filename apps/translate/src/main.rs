@@ -59,7 +59,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// What to try, by the names of the programs.
+/// Hint for an error, with the names of the programs.
 fn hint(error: &InferError) -> Option<&'static str> {
     match error {
         InferError::NotABundle { .. } => {

@@ -17,7 +17,7 @@ pub struct Progress {
     counts: Mutex<Counts>,
 }
 
-/// What has been read and done so far.
+/// Amounts read and translated so far.
 #[derive(Default)]
 struct Counts {
     /// Bytes of the input file that have been read, compressed where the file is.

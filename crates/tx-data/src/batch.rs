@@ -112,7 +112,7 @@ pub fn padded(rows: &[&[u32]], device: &Device) -> Tensor<2, Int> {
     Tensor::from_data(TensorData::new(ids, shape), device)
 }
 
-/// What [`padded`] sends to the device, row by row.
+/// Rows that [`padded`] sends to the device.
 fn ids(rows: &[&[u32]]) -> (Vec<i32>, [usize; 2]) {
     let len = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let mut ids = vec![PAD as i32; rows.len() * len];

@@ -1,4 +1,4 @@
-//! What may help against an error.
+//! Remedies for errors, which a program words in its own options.
 
 /// The next thing to try against an error.
 ///

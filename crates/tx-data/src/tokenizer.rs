@@ -42,7 +42,7 @@ pub struct TokenizerConfig {
     pub kind: TokenizerKind,
     /// Where words end. Characters and bytes need none.
     pub split: WordSplit,
-    /// Which text is lowercased first. A lowercased target has lost its case.
+    /// Sides that are lowercased first. A lowercased target has lost its case.
     pub lowercase: Lowercase,
     /// Most token ids of a vocabulary, special tokens included. Fewer where the text has fewer;
     /// bytes have 260 in any case.
@@ -96,7 +96,7 @@ pub enum WordSplit {
     Punctuation,
 }
 
-/// Which text is lowercased.
+/// Sides that are lowercased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lowercase {

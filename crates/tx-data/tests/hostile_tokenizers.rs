@@ -128,7 +128,7 @@ fn open_and_use(json: &[u8]) -> Result<(), String> {
 /// A table with a root that points beyond its one unit: looking up a text would leave it.
 const LOST_TABLE: &str = "BAAAAAAEAAA=";
 
-/// What a stranger may write into a file that tx wrote, and why it is refused.
+/// Changes that a stranger may make to a file of tx, each with the reason of its refusal.
 #[test]
 fn hostile_files_are_refused_in_words() {
     let nested = (0..9).fold(

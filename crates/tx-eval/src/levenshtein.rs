@@ -65,7 +65,7 @@ pub(crate) fn levenshtein<T: Eq + Hash>(from: &[T], to: &[T]) -> usize {
     distance
 }
 
-/// What is left of two sequences without the units that both begin or end with.
+/// Two sequences without their common prefix and suffix.
 fn without_common_ends<'a, T: Eq>(a: &'a [T], b: &'a [T]) -> (&'a [T], &'a [T]) {
     let first = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[first..], &b[first..]);

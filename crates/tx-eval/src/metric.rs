@@ -89,7 +89,7 @@ pub trait Metric: Send + Sync {
     /// The score in percent, from statistics summed over lines.
     fn formula(&self, sum: &[f64]) -> f64;
 
-    /// What the score was computed from, in words and numbers; may be empty.
+    /// Components of the score, in words and numbers; may be empty.
     fn verbose(&self, _sum: &[f64]) -> String {
         String::new()
     }

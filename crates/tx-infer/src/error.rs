@@ -26,7 +26,7 @@ pub enum InferError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 
@@ -46,7 +46,7 @@ pub enum InferError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 
@@ -175,9 +175,9 @@ pub enum InferError {
     /// The system refused to start threads.
     #[error("cannot start {threads} threads")]
     Threads {
-        /// How many.
+        /// Number of threads.
         threads: usize,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 

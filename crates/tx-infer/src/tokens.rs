@@ -141,7 +141,7 @@ fn is_space(tokenizer: &Tokenizer, id: u32) -> bool {
     tokenizer.token(id).is_some_and(|token| token.trim_matches('▁').trim().is_empty())
 }
 
-/// Where the first words of `text` are, in bytes; at most `most`.
+/// Byte ranges of the first words of `text`; at most `most`.
 fn word_spans(text: &str, most: usize) -> Vec<Range<usize>> {
     let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
     let words = text.split_whitespace().take(most);

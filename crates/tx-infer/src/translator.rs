@@ -54,7 +54,7 @@ pub struct Translator {
     scheduler: Arc<Scheduler>,
 }
 
-/// What a translation needs of a bundle.
+/// Parts of a bundle that a translation needs.
 #[derive(Debug, Clone)]
 struct Model {
     config: ModelConfig,

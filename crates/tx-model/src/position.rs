@@ -97,7 +97,7 @@ fn wavelength(pair: usize, features: usize) -> f64 {
 /// section 3.2, call it `k`).
 pub(crate) const MAX_RELATIVE_DISTANCE: usize = 16;
 
-/// What self-attention adds for the positions of its tokens: tables of one forward pass, the same
+/// Position tables of self-attention: tables of one forward pass, the same
 /// in every layer of a stack.
 #[derive(Debug, Clone)]
 pub enum PositionTables {

@@ -36,7 +36,7 @@ pub(crate) struct RunData {
     pub valid: Vec<EncodedPair>,
 }
 
-/// What tells the data of a run from other data: numbers of pairs, and hashes of their text.
+/// Fingerprints of the data of a run: numbers of pairs, and hashes of their text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fingerprints {
     pub training: String,

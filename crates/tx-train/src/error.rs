@@ -160,7 +160,7 @@ pub enum TrainError {
     /// `on_nonfinite = "skip"` has skipped too many batches in a row.
     #[error("{count} batches in a row were skipped; the last: {last}")]
     TooManySkipped {
-        /// How many.
+        /// Number of batches.
         count: usize,
         /// Why the last one was.
         last: Box<TrainError>,

@@ -92,7 +92,7 @@ impl Seq2Seq {
         UpdateGradients { gradients, output, norm }
     }
 
-    /// What [`gradients`](Self::gradients) computes, before any of it is read back. With one device,
+    /// Computes [`gradients`](Self::gradients) without reading any of it back. With one device,
     /// nothing here waits for it if it queues its work; with several, copies between them do.
     pub fn queue_gradients(
         &self,
@@ -167,7 +167,7 @@ impl Seq2Seq {
     }
 }
 
-/// What the batches of an update give.
+/// Gradients and figures of the batches of an update.
 #[derive(Debug)]
 pub struct UpdateGradients {
     /// Gradients of the loss per target token, clipped.
@@ -178,7 +178,7 @@ pub struct UpdateGradients {
     pub norm: f64,
 }
 
-/// What the batches of an update give, while the device may still be computing it.
+/// Gradients and figures of the batches of an update, which the device may still be computing.
 #[derive(Debug)]
 pub struct QueuedGradients {
     /// Gradients of the loss per target token, not clipped.

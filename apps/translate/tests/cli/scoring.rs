@@ -37,7 +37,7 @@ fn all_metrics_are_printed_in_the_order_asked_for() {
 /// where the program refuses.
 type Recorded = (String, bool, String, String, Option<HashMap<String, f64>>);
 
-/// What `fixtures/generate_scores.py` recorded: byte order marks, carriage returns, white space at the
+/// Runs recorded by `fixtures/generate_scores.py`: byte order marks, carriage returns, white space at the
 /// ends of lines, and a missing last line end, in files and on standard input.
 #[test]
 fn odd_line_ends_and_marks_are_scored_as_by_the_sacrebleu_program() {

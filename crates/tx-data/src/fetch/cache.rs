@@ -62,8 +62,8 @@ pub(super) struct PartRecord {
 }
 
 impl PartRecord {
-    /// What tells the server whether the rest belongs to this part: a strong validator (RFC 9110,
-    /// section 8.8). A modification time is one if the file had been as it is for a second.
+    /// Value of `If-Range`, by which the server compares the rest with this part: a strong
+    /// validator (RFC 9110, section 8.8). A modification time is one if the file had been as it is for a second.
     pub fn validator(&self) -> Option<&str> {
         let time = |text: &Option<String>| httpdate::parse_http_date(text.as_deref()?).ok();
         let is_older = || {
@@ -78,7 +78,8 @@ impl PartRecord {
         self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))
     }
 
-    /// How the file that a later part belongs to differs from this one; nothing if it is the same.
+    /// Difference between this file and the one that a later part belongs to; none if they are the
+    /// same.
     ///
     /// A part must repeat an entity tag that the file had (RFC 9110, section 15.3.7), but not the
     /// modification time.

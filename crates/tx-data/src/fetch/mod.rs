@@ -129,14 +129,14 @@ pub enum Event {
     /// The connection is not encrypted and nothing is known of the file: it may be replaced on its
     /// way.
     Unprotected {
-        /// Where it comes from.
+        /// Address of the file.
         address: String,
     },
     /// A transfer begins, or goes on.
     Begin {
         /// The file.
         name: String,
-        /// Where it comes from.
+        /// Address of the file.
         address: String,
         /// Bytes that are there already.
         have: u64,

@@ -7,7 +7,7 @@ use flate2::bufread::MultiGzDecoder;
 /// Below this, nothing is a bomb.
 const HARMLESS_BYTES: u64 = 64 << 20;
 
-/// What a file may ask of the machine. Real text stays far below; hostile files do not.
+/// Limits on the memory and time that a file may take. Real text stays far below; hostile files do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Most bytes that a compressed file or member may expand to.

@@ -7,7 +7,7 @@
 /// Largest table in bytes. Those of SentencePiece have some 240,000.
 const LARGEST: usize = 4 << 20;
 
-/// How many bytes a table makes of one, at most.
+/// Largest number of bytes that a table makes of one.
 ///
 /// # Errors
 ///

@@ -157,12 +157,12 @@ struct Stage {
     name: &'static str,
     /// The key of the steps of a sequence.
     list: &'static str,
-    /// How many bytes a step of a type makes of one, at most.
+    /// Largest number of bytes that a step of a type makes of one.
     growth: fn(&str, &Map<String, Value>) -> Result<u64, String>,
 }
 
 impl Stage {
-    /// How many bytes the stage makes of one, at most; uses up `steps`.
+    /// Largest number of bytes that the stage makes of one; uses up `steps`.
     fn check(&self, stage: &Value, steps: &mut usize) -> Result<u64, String> {
         match stage {
             Value::Null => Ok(1),

@@ -59,7 +59,7 @@ pub(super) fn looping(ids: &[u32], most: usize) -> impl Iterator<Item = u32> {
     })
 }
 
-/// How many times in a row a sequence stands in `ids`, at most.
+/// Largest number of times in a row that a sequence occurs in `ids`.
 pub(super) fn longest_run(ids: &[u32]) -> usize {
     let mut longest = 1;
     for unit in 1..=ids.len() / 2 {

@@ -215,7 +215,7 @@ trait Call: Send + Sync {
     fn run(&self, batch: Range<usize>);
 }
 
-/// What a thread of the pool sends to the caller.
+/// Message of a pool thread to the caller.
 enum Outcome<T> {
     Ready(Vec<(usize, T)>),
     Failed(InferError),

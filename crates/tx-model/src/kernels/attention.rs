@@ -188,7 +188,7 @@ struct Heads<'a> {
 }
 
 impl Heads<'_> {
-    /// How many heads are worth a core's while.
+    /// Smallest number of heads that pays for another core.
     fn at_least(&self) -> usize {
         let [queries, d_head] = self.q.shape;
         let work = queries * d_head * self.k.shape[0];

@@ -18,7 +18,7 @@ use crate::{
 /// Most pages of a list of files; a page has 1,000.
 const PAGES: usize = 100;
 
-/// What is escaped in a path: all but what RFC 3986, section 2.3, leaves as it is, and `/`.
+/// Characters escaped in a path: all but `/` and the unreserved ones of RFC 3986, section 2.3.
 const IN_PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 

@@ -21,9 +21,9 @@ pub(super) enum Role {
     Object,
     /// Object of a denied clause: `any`, not `some`.
     DeniedObject,
-    /// What somebody likes or loves: something known, or things in general.
+    /// Object of liking or loving: something known, or things in general.
     Liked,
-    /// What something or somebody is.
+    /// Predicate of something or somebody.
     Shown,
     /// Behind a preposition.
     Complement,
@@ -235,7 +235,7 @@ pub(super) fn findable() -> Vec<&'static Noun> {
     NOUNS.iter().filter(|noun| noun.kind != Kind::Part).collect()
 }
 
-/// Where somebody or something is found: relatives as other people.
+/// Places of somebody or something: relatives as other people.
 pub(super) fn surroundings(noun: &Noun) -> &'static [(Preposition, Kind)] {
     match noun.kind {
         Kind::Family => &[(Preposition::In, Kind::Place)],

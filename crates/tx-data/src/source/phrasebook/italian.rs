@@ -322,7 +322,7 @@ fn push_time(words: &mut Words, time: Option<Time>) {
     };
 }
 
-/// What follows the hour.
+/// Words after the hour.
 fn clock_words(minutes: Minutes) -> &'static str {
     match minutes {
         Minutes::Sharp => "",

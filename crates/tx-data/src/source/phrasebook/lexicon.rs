@@ -423,7 +423,7 @@ pub(super) static SKIES: &[Sky] = &[
 pub(super) struct State {
     pub(super) english: &'static str,
     pub(super) verb: StateVerb,
-    /// What follows the verb.
+    /// Words after the verb.
     pub(super) italian: &'static str,
     /// The same with `very`, where that is said.
     pub(super) very: Option<&'static str>,

@@ -131,7 +131,7 @@ impl Talk {
     }
 }
 
-/// What somebody likes.
+/// Object of liking.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Liked {
     Phrase(NounPhrase),
@@ -139,7 +139,7 @@ pub(super) enum Liked {
     Country(&'static Country),
 }
 
-/// What opens `… is my mother`.
+/// Subject of `… is my mother`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Pointer {
     /// `this` or `these`.
@@ -149,7 +149,7 @@ pub(super) enum Pointer {
     Pronoun(Pronoun),
 }
 
-/// What something or somebody is.
+/// Predicate of something or somebody.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Shown {
     Phrase(NounPhrase),
@@ -242,7 +242,7 @@ pub(super) struct Being {
     pub(super) time_first: bool,
 }
 
-/// What is said with `to be`.
+/// Sentence with `to be`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Predicate {
     /// `is closed`, `is very tall`

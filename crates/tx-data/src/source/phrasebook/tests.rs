@@ -160,7 +160,7 @@ fn every_fixed_phrase_is_entered_once_and_is_in_training() {
     }
 }
 
-/// What a phrase means does not depend on how it is drawn: the grammar makes some of them too.
+/// The meaning of a phrase does not depend on its source: the grammar makes some of them too.
 #[test]
 fn an_english_sentence_has_one_translation() {
     let mut translations = HashMap::new();

@@ -26,7 +26,7 @@ enum Topic {
     Saying,
 }
 
-/// How often each topic comes, relative to the others.
+/// Relative frequency of each topic.
 const TOPICS: &[(Topic, u32)] = &[
     (Topic::Phrase, 160),
     (Topic::Naming, 25),

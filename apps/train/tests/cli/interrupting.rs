@@ -81,15 +81,21 @@ fn a_hangup_that_is_ignored_at_the_start_stays_so() {
     run.says(&["epoch 60  step 240  ", "bundle: run"]);
 }
 
-/// The corpus is standard input, and does not end: the first signal waits for it, the second does not.
-#[test]
-fn a_second_signal_ends_the_program_at_once() {
-    let workshop = Workshop::new();
+/// Starts a run that reads its corpus from standard input, and interrupts it there.
+fn interrupted_while_reading(workshop: &Workshop) -> Started {
     let tsv = ["--file", "-", "--set", "data.format=tsv"];
     let mut run = Started::new(workshop.command(&tiny(&tsv, "run", &[])));
     run.until("device: ");
     run.signal("INT");
     run.until("interrupted: ");
+    run
+}
+
+/// The corpus is standard input, and does not end: the first signal waits for it, the second does not.
+#[test]
+fn a_second_signal_ends_the_program_at_once() {
+    let workshop = Workshop::new();
+    let run = interrupted_while_reading(&workshop);
     run.signal("TERM");
     assert_eq!(run.end().code, Some(143));
 }
@@ -98,11 +104,7 @@ fn a_second_signal_ends_the_program_at_once() {
 #[test]
 fn a_run_interrupted_while_data_is_prepared_is_started_over() {
     let workshop = Workshop::new();
-    let tsv = ["--file", "-", "--set", "data.format=tsv"];
-    let mut run = Started::new(workshop.command(&tiny(&tsv, "run", &[])));
-    run.until("device: ");
-    run.signal("INT");
-    run.until("interrupted: ");
+    let mut run = interrupted_while_reading(&workshop);
     let mut stdin = run.child.stdin.take().unwrap();
     stdin.write_all(b"one\tuno\n").unwrap();
     drop(stdin);

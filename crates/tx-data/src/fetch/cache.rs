@@ -63,7 +63,8 @@ pub(super) struct PartRecord {
 
 impl PartRecord {
     /// Value of `If-Range`, by which the server compares the rest with this part: a strong
-    /// validator (RFC 9110, section 8.8). A modification time is one if the file had been as it is for a second.
+    /// validator (RFC 9110, section 8.8). A modification time is one if the file had been unchanged
+    /// for a second.
     pub fn validator(&self) -> Option<&str> {
         let time = |text: &Option<String>| httpdate::parse_http_date(text.as_deref()?).ok();
         let is_older = || {

@@ -54,7 +54,12 @@ impl Started {
 #[test]
 fn a_hangup_interrupts_a_run() {
     let workshop = Workshop::new();
-    let mut run = Started::new(workshop.command(&tiny(&FILES, "run", &ENDLESS)));
+    let train = workshop.command(&tiny(&FILES, "run", &ENDLESS));
+    // The tests themselves may run under `nohup`, and an ignored signal is inherited.
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP").current_dir(workshop.path(""));
+    command.arg(train.get_program()).args(train.get_args());
+    let mut run = Started::new(command);
     run.until("epoch 1  step ");
     run.signal("HUP");
     drop(run.stderr);

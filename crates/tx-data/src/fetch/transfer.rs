@@ -1,4 +1,4 @@
-//! One attempt to get a file from one address.
+//! One attempt to download a file from one address.
 
 use std::{
     env,
@@ -22,23 +22,23 @@ use super::{
 };
 use crate::{remedy::Remedy, source::limits::Limits};
 
-/// Bytes read at once.
+/// Buffer size in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// At least so long between two reports of progress.
+/// Minimum time between two progress events.
 const REPORT: Duration = Duration::from_millis(100);
 
-/// Why an attempt failed.
+/// Failure of an attempt.
 pub(super) enum Failure {
-    /// The next attempt may succeed.
+    /// Transient failure; a retry may succeed.
     Passing {
         problem: String,
-        /// As the server asks.
+        /// Wait requested by the server.
         wait: Option<Duration>,
     },
-    /// This address will not do.
+    /// Permanent failure of this address.
     Final { problem: String, remedy: Option<Remedy> },
-    /// No address will: the trouble is on this machine.
+    /// Local failure, the same for all addresses.
     Here(FetchError),
 }
 
@@ -56,30 +56,30 @@ fn for_good(problem: impl Into<String>) -> Failure {
     Failure::Final { problem: problem.into(), remedy: None }
 }
 
-/// What an attempt needs.
+/// Inputs of an attempt.
 pub(super) struct Transfer<'a> {
     pub remote: &'a Remote,
     pub entry: &'a Entry,
     pub patience: &'a Patience,
     pub limits: Limits,
     pub show: &'a (dyn Fn(Event) + Send + Sync),
-    /// Whether another file than the one recorded is welcome.
+    /// True if a file that differs from the record is accepted.
     pub refresh: bool,
 }
 
-/// What the server says about the file.
+/// Response headers about the file.
 struct Offer {
-    /// Bytes before those that come now.
+    /// Offset of the first byte of this response.
     start: u64,
     total: Option<u64>,
-    /// Whether the end of what comes can be told from a broken connection.
+    /// True if the end of the response can be distinguished from a broken connection.
     delimited: bool,
     record: PartRecord,
     is_page: bool,
 }
 
 impl Transfer<'_> {
-    /// Gets the file, or what is missing of it, checks it and puts it under its name.
+    /// Downloads the file or its missing part, checks it and moves it to its final name.
     pub fn attempt(&self, address: &str) -> Result<Record, Failure> {
         if self.remote.token.is_some() && !address::is_private(address) {
             return Err(Failure::Final {
@@ -100,7 +100,7 @@ impl Transfer<'_> {
             self.receive(response, &offer)?;
             return self.check(address, offer.is_page, offer.record.next);
         }
-        // Everything had come, but not been checked.
+        // A complete part that has not been checked.
         self.check(address, false, begun.next)
     }
 
@@ -116,7 +116,7 @@ impl Transfer<'_> {
             .user_agent(concat!("tx/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
             .http_status_as_error(false)
-            // Once safe, always safe.
+            // A redirect must not leave `https`.
             .https_only(is_https(address))
             .redirect_auth_headers(RedirectAuthHeaders::SameHost)
             .timeout_connect(Some(patience.connect))
@@ -144,7 +144,7 @@ impl Transfer<'_> {
         })
     }
 
-    /// Judges the head of an answer.
+    /// Checks the head of a response.
     fn offer(
         &self,
         address: &str,
@@ -176,7 +176,7 @@ impl Transfer<'_> {
                         "the server sends `{range}`, asked for what follows byte {have}"
                     )));
                 };
-                // `If-Range` should have made the server send the whole new file.
+                // With `If-Range`, the server should have sent the complete new file.
                 if let Some(change) = begun.change(etag.as_deref(), last_modified.as_deref()) {
                     self.entry.discard()?;
                     return Err(passing(format!("the file has changed meanwhile: {change}")));
@@ -214,12 +214,12 @@ impl Transfer<'_> {
             total,
             next: text(header::LINK).as_deref().and_then(next_page),
         };
-        // A later part need not repeat what the first one said of the file.
+        // A later partial response may omit headers of the first one.
         let record = if start > 0 { PartRecord { total, ..begun.clone() } } else { record };
         Ok(Offer { start, total, delimited, record, is_page })
     }
 
-    /// Most bytes to take of a file of which the server announces `total`.
+    /// Maximum number of bytes accepted, given the announced size `total`.
     fn most(&self, total: Option<u64>) -> u64 {
         match total.or(self.remote.size) {
             Some(_) => self.limits.download_bytes,
@@ -227,7 +227,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Writes what comes behind what is there.
+    /// Appends the response to the received part.
     fn receive(&self, response: Response<Body>, offer: &Offer) -> Result<(), Failure> {
         let path = self.entry.part();
         let cannot = |source| FetchError::Cache { path: path.clone(), source };
@@ -255,7 +255,7 @@ impl Transfer<'_> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
                     let _: io::Result<()> = file.flush();
-                    // What came of a packed answer cannot be gone on with.
+                    // A partial compressed response cannot be resumed.
                     if !offer.delimited {
                         self.entry.discard()?;
                     }
@@ -294,7 +294,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Puts what came under its name, if it is what it should be.
+    /// Checks the received file and moves it to its final name.
     fn check(&self, address: &str, is_page: bool, next: Option<String>) -> Result<Record, Failure> {
         let part = self.entry.part();
         let (size, sha256) = measure::<Sha256>(&part)
@@ -347,12 +347,12 @@ impl Transfer<'_> {
     }
 }
 
-/// Whether an address asks for an encrypted connection; schemes have no case.
+/// Returns true for `https` in any case.
 fn is_https(address: &str) -> bool {
     address.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
 
-/// Whom to trust with `https`: the certificates in `SSL_CERT_FILE`, or else Mozilla's.
+/// Trusted certificates: those in `SSL_CERT_FILE`, or else Mozilla's.
 fn roots(address: &str) -> Result<RootCerts, Failure> {
     let named = env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty());
     let Some(path) = named.filter(|_| is_https(address)) else {
@@ -375,7 +375,7 @@ fn roots(address: &str) -> Result<RootCerts, Failure> {
     Ok(RootCerts::from(certificates))
 }
 
-/// What a status other than success means.
+/// Failure for a status other than success.
 fn refusal(status: StatusCode, retry_after: Option<String>, remote: &Remote) -> Failure {
     let problem = format!("the server answers {status}");
     let passing = matches!(status.as_u16(), 408 | 425 | 429) || status.is_server_error();
@@ -391,19 +391,19 @@ fn refusal(status: StatusCode, retry_after: Option<String>, remote: &Remote) -> 
     Failure::Final { problem, remedy }
 }
 
-/// `Retry-After`: seconds, or a date.
+/// Parses `Retry-After`: seconds or a date.
 fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
     let until = || httpdate::parse_http_date(text).ok();
     let seconds = text.parse().ok().map(Duration::from_secs);
     seconds.or_else(|| until().map(|date| date.duration_since(now).unwrap_or_default()))
 }
 
-/// `bytes 100-199/200`: a part of a file.
+/// `Content-Range` header of a partial response: `bytes 100-199/200`.
 #[derive(Debug, PartialEq, Eq)]
 struct ContentRange {
     start: u64,
     length: u64,
-    /// Bytes of the whole file, if the server says.
+    /// Size of the complete file, if sent.
     total: Option<u64>,
 }
 
@@ -420,7 +420,7 @@ impl ContentRange {
     }
 }
 
-/// The address of `<…>; rel="next"`.
+/// Parses the address of `<…>; rel="next"`.
 fn next_page(text: &str) -> Option<String> {
     text.split(',').find_map(|link| {
         let (address, relation) = link.split_once('>')?;
@@ -440,7 +440,7 @@ fn begins_as_page(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// The examples of RFC 9110, sections 14.4 and 10.2.3.
+    /// Examples of RFC 9110, sections 14.4 and 10.2.3.
     #[test]
     fn ranges_and_waits_are_read() {
         let part = |start, length, total| Some(ContentRange { start, length, total });

@@ -1,8 +1,8 @@
-//! What a zip or tar holds, without unpacking it to disk.
+//! Members of zip and tar archives, read without unpacking to disk.
 //!
-//! Archives come from strangers. Members are read as streams and never written anywhere, so a name
-//! cannot lead out of a folder; links are not followed; names that are no plain relative paths are
-//! left out; [`Limits`] bound the number of members and what they expand to.
+//! Archives are untrusted input. Members are read as streams and never written anywhere, so a name
+//! cannot escape a folder. Links are not followed. Names that are not plain relative paths are
+//! skipped. [`Limits`] bound the number of members and their expanded size.
 
 use std::io::{self, BufReader};
 
@@ -13,13 +13,13 @@ use super::{
     input::{Blob, Input, Limits, Method, Part},
 };
 
-/// Where a tar says that it is one.
+/// Offset of the magic bytes in a tar header.
 const TAR_MAGIC: std::ops::Range<usize> = 257..262;
 
-/// Longest name of a member in bytes.
+/// Maximum length of a member name in bytes.
 const LONGEST_NAME: usize = 4_096;
 
-/// Lists the members of an archive; none when the file is none.
+/// Lists the members of an archive; `None` if the file is not an archive.
 pub(super) fn members(input: &Input, limits: Limits) -> Result<Option<Vec<Blob>>, SourceError> {
     let whole = Blob::whole(input.clone(), limits);
     let head = whole.head()?;
@@ -33,7 +33,7 @@ pub(super) fn members(input: &Input, limits: Limits) -> Result<Option<Vec<Blob>>
     listed.map(Some).map_err(|error| whole.place().unreadable(error))
 }
 
-/// Whether a file that begins so is an archive.
+/// Returns true if a file with these first bytes is an archive.
 pub(super) fn is_archive(head: &[u8]) -> bool {
     is_zip(head) || is_tar(head)
 }
@@ -112,7 +112,7 @@ fn too_many(count: usize, limits: &Limits) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, text))
 }
 
-/// Whether a name is a relative path that stays below where it starts, and can be printed.
+/// Returns true for a printable relative path that stays below its starting folder.
 fn plain(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= LONGEST_NAME

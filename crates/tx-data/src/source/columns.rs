@@ -1,32 +1,32 @@
-//! Which two of several named columns are the two sides.
+//! Selection of the source and target columns by name, number or language.
 
 use super::language::fit;
 
-/// What is known of the sides of a file.
+/// Columns and languages given for the two sides of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// Name of the column, field or language of the source; or its number, from 1.
+    /// Column name, field name, language or column number (from 1) of the source.
     pub source: Option<String>,
-    /// Name of the column, field or language of the target; or its number, from 1.
+    /// Column name, field name, language or column number (from 1) of the target.
     pub target: Option<String>,
-    /// Language of the source, as a code.
+    /// Language code of the source.
     pub source_language: Option<String>,
-    /// Language of the target, as a code.
+    /// Language code of the target.
     pub target_language: Option<String>,
-    /// Whether the first row of a table holds names; told by itself if not given.
+    /// Whether the first row of a table contains column names; detected from content if `None`.
     pub header: Option<bool>,
 }
 
-/// Names in use for a side where no language is named.
+/// Usual column names of the sides in files without languages.
 const SOURCE_NAMES: [&str; 3] = ["source", "src", "source_text"];
 const TARGET_NAMES: [&str; 4] = ["target", "tgt", "trg", "target_text"];
 
 impl Columns {
-    /// Finds both sides among `names`, which may be paths such as `translation.en`.
+    /// Finds both sides in `names`, which may be paths such as `translation.en`.
     ///
     /// # Errors
     ///
-    /// With what is not there.
+    /// When a side is missing; the error names it.
     pub(super) fn among(&self, names: &[String]) -> Result<(usize, usize), String> {
         let (source, target) = (self.source_among(names)?, self.target_among(names)?);
         match (source, target) {
@@ -42,7 +42,7 @@ impl Columns {
         }
     }
 
-    /// Whether `cells` look like the names of columns.
+    /// Returns true if `cells` look like column names.
     pub(super) fn is_header(&self, cells: &[String]) -> bool {
         let by_name = |asked: &Option<String>| {
             asked.as_ref().is_some_and(|asked| asked.parse::<usize>().is_err())
@@ -58,7 +58,7 @@ impl Columns {
         })
     }
 
-    /// The sides of a table without names: by number, or the first two.
+    /// Sides of a table without column names: by number, or the first two columns.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Columns {
         Ok((number(&self.source, 0)?, number(&self.target, 1)?))
     }
 
-    /// Whether languages or columns were asked for.
+    /// Returns true if languages or columns were given.
     fn named(&self) -> bool {
         self.source.is_some() || self.target.is_some()
     }
@@ -127,7 +127,7 @@ fn side_among(
     if let Some(language) = language {
         let fits = names.iter().enumerate().filter_map(|(index, name)| {
             let nested = name.starts_with("translation.");
-            // The earlier of equals.
+            // Of equal fits, the earlier column.
             fit(&last(name), language).map(|fit| (fit, nested, std::cmp::Reverse(index)))
         });
         if let Some((_, _, index)) = fits.max() {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_asked_for_must_be_there() {
+    fn a_requested_column_must_exist() {
         let asked =
             Columns { source: Some("b".into()), target: Some("1".into()), ..Columns::default() };
         assert_eq!(asked.among(&names(&["a", "b"])), Ok((1, 0)));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_told_from_a_pair() {
+    fn a_header_is_distinguished_from_a_pair() {
         let cells = |cells: &[&str]| names(cells);
         assert!(languages("en", "fr").is_header(&cells(&["English", "fr", "note"])));
         assert!(!languages("en", "fr").is_header(&cells(&["Go.", "Va !"])));

@@ -1,9 +1,10 @@
-//! Pairs from Parquet: a struct column such as `translation { en, it }`, or two text columns.
+//! Sentence pairs from Parquet: a struct column such as `translation { en, it }`, or two text
+//! columns.
 //!
-//! Only the two columns that are needed are read, a thousand rows at a time. What pages claim to hold
-//! is checked first. The library that reads them may still panic on hostile files. Such a panic
-//! becomes an error here; the panic hook of the process reports it before that. In a program built
-//! with `panic = "abort"` it ends the program.
+//! Only the two required columns are read, in batches of 1,024 rows. Page headers are checked
+//! before the Parquet library reads a page. The library may still panic on hostile files. The panic
+//! becomes an error here, after the process's panic hook reports it. In a program built with `panic
+//! = "abort"` it ends the program.
 
 mod page_header;
 
@@ -35,13 +36,13 @@ use super::{
 };
 use crate::{error::DataError, pair::SentencePair};
 
-/// Rows read at once.
+/// Number of rows per batch.
 const BATCH_ROWS: usize = 1_024;
 
-/// More than the fields of a page header that are checked take.
+/// Upper bound on the size of the checked page header fields, in bytes.
 const HEADER_BYTES: usize = 64;
 
-/// A header is read at the end of the file so often at most.
+/// Maximum number of reads of a header at the end of the file.
 const MOST_ENDS: u8 = 8;
 
 /// Opens a Parquet file.
@@ -63,7 +64,7 @@ pub(super) fn parquet(
     })))
 }
 
-/// Makes a panic in `work` an error.
+/// Converts a panic in `work` to an error.
 fn guarded<T>(
     place: &Place,
     work: impl FnOnce() -> Result<T, SourceError>,
@@ -76,10 +77,10 @@ fn guarded<T>(
     })
 }
 
-/// A file of which nobody reads on behind its end, and whose pages claim nothing absurd.
+/// File with checked page headers and a limit on reads past its end.
 ///
-/// A damaged page header may say that two thousand million numbers follow; the library passes over
-/// them one by one, and the end of the file does not stop it.
+/// A damaged page header may declare two billion values. The library would skip them one by one,
+/// and the end of the file does not stop it.
 struct Disk {
     file: File,
     limits: Limits,
@@ -122,7 +123,7 @@ impl ChunkReader for Disk {
     }
 }
 
-/// Ends with an error when it is read again and again at its end.
+/// Reader that fails after repeated reads at its end.
 struct Ending {
     inner: BufReader<File>,
     ends: u8,
@@ -142,13 +143,13 @@ impl Read for Ending {
     }
 }
 
-/// The two columns of a file.
+/// Source and target columns of a file.
 struct Table {
     reader: SerializedFileReader<Disk>,
     sides: [usize; 2],
     row_group: usize,
     open: Option<[Column; 2]>,
-    /// Rows given so far.
+    /// Number of rows returned so far.
     row: u64,
     ended: bool,
 }
@@ -234,10 +235,10 @@ enum Problem {
     Utf8,
 }
 
-/// One column of one row group.
+/// Column of one row group.
 struct Column {
     reader: ColumnReaderImpl<ByteArrayType>,
-    /// The level of a value that is there; less is null.
+    /// Definition level of a present value; a lower level means null.
     present: i16,
     levels: Vec<i16>,
     values: std::vec::IntoIter<ByteArray>,
@@ -252,7 +253,7 @@ impl Column {
         Ok(Self { reader, present, levels: Vec::new(), values: Vec::new().into_iter(), at: 0 })
     }
 
-    /// The next text; an empty one for null; none at the end.
+    /// Returns the next text, empty for null; `None` at the end.
     fn next(&mut self) -> Result<Option<String>, Problem> {
         if self.at == self.levels.len() {
             self.levels.clear();

@@ -1,9 +1,10 @@
-//! Pairs from files of any format that tx reads, told by content.
+//! Sentence pairs from files of all supported formats, detected from content.
 //!
-//! A file holds both sides (TSV, CSV, JSON lines, Parquet, TMX), or each side has one (text, SGM).
-//! Either may be gzip or zstd, or a member of a zip or tar. `-` is standard input.
-//! `archive.zip!path/of/member` names a member, and `archive.zip!path/of/stem` the two members
-//! `stem.SOURCE` and `stem.TARGET`, by their languages.
+//! A file contains both sides (TSV, CSV, JSON Lines, Parquet, TMX), or each side has its own file
+//! (text, SGM). Files may be compressed with gzip or zstd, or be members of a zip or tar archive.
+//! `-` is standard input. `archive.zip!path/of/member` names a member, and
+//! `archive.zip!path/of/stem` names the two members `stem.SOURCE` and `stem.TARGET`, by their
+//! languages.
 
 use std::path::{Path, PathBuf};
 
@@ -20,27 +21,27 @@ use super::{
 };
 use crate::{error::DataError, pair::SentencePair, remedy::Remedy};
 
-/// Pairs, one at a time; nothing comes after an error.
+/// Iterator over pairs; it ends after the first error.
 pub type Pairs = Box<dyn Iterator<Item = Result<SentencePair, DataError>> + Send>;
 
-/// Most members that an error lists.
+/// Maximum number of members listed in an error.
 const LISTED_MEMBERS: usize = 20;
 
-/// Members that tell about the data and are none.
+/// Members that describe the data and are skipped.
 const ABOUT: [&str; 7] = ["readme", "license", "licence", "copying", "about", "_about", "citation"];
 
-/// How files are read where they do not tell themselves.
+/// Options for files whose format or columns cannot be detected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The format; told by content if not given.
+    /// Format; detected from content if `None`.
     pub format: Option<Format>,
-    /// Which columns, fields or languages are the sides.
+    /// Columns, fields or languages of the sides.
     pub columns: Columns,
-    /// What a file may ask of the machine.
+    /// Limits on memory and time.
     pub limits: Limits,
 }
 
-/// Reads a file that holds both sides.
+/// Reads a file with both sides.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -67,7 +68,7 @@ pub fn pairs(path: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
     pairs_of(input, member, options)
 }
 
-/// Reads a file that holds both sides; `member` names one of an archive, or the stem of two.
+/// Reads a file with both sides; `member` names one member of an archive, or the stem of two.
 ///
 /// # Errors
 ///
@@ -88,11 +89,11 @@ pub(super) fn pairs_of(
     Ok(until_error(pairs))
 }
 
-/// Reads two files of which line N of one translates line N of the other.
+/// Reads two parallel files: line N of `target` translates line N of `source`.
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or it is not clear what is to be read.
+/// When a file cannot be read, or its format, columns or members are ambiguous.
 pub fn parallel(source: &Path, target: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
     let side = |path: &Path| {
         let (input, member) = open(path)?;
@@ -104,7 +105,7 @@ pub fn parallel(source: &Path, target: &Path, options: &ReadOptions) -> Result<P
     Ok(until_error(side_by_side(&side(source)?, &side(target)?, options)?))
 }
 
-/// The file that `path` names, without the member of an archive; none for standard input.
+/// File part of `path` without the archive member; `None` for standard input.
 pub fn file_of(path: &Path) -> Option<PathBuf> {
     if path == Path::new("-") {
         return None;
@@ -116,7 +117,7 @@ pub fn file_of(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Splits `archive!member`, unless a file is really named so.
+/// Splits `archive!member`, unless a file with this complete name exists.
 fn open(path: &Path) -> Result<(Input, Option<String>), SourceError> {
     let text = path.to_string_lossy();
     match text.split_once('!') {
@@ -180,7 +181,7 @@ fn named(members: &[Blob], asked: &str) -> Option<Blob> {
     members.iter().find(|member| name(member) == asked).cloned()
 }
 
-/// The two members whose names end in the languages of the two sides, if there are just two such.
+/// Members whose names end in the languages of the two sides, if exactly two do.
 fn by_language(members: Vec<Blob>, options: &ReadOptions) -> Option<Found> {
     let Columns { source_language, target_language, .. } = &options.columns;
     let ending = |language: &str| {
@@ -188,7 +189,7 @@ fn by_language(members: Vec<Blob>, options: &ReadOptions) -> Option<Found> {
             let name = name(member);
             let name =
                 name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
-            // The last ending, and with `train.en.txt` the one before.
+            // The last ending; for `train.en.txt` the one before it.
             let name = name.strip_suffix(".txt").unwrap_or(name);
             name.rsplit_once('.').is_some_and(|(_, ending)| fit(ending, language).is_some())
         });
@@ -208,7 +209,7 @@ fn is_data(name: &str) -> bool {
     !base.starts_with('.') && !name.starts_with("__MACOSX/") && !ABOUT.contains(&stem)
 }
 
-/// An error that lists what there is.
+/// Error that lists the members.
 fn which(input: &Input, members: &[Blob], problem: &str) -> SourceError {
     let mut listed: Vec<&str> = members.iter().map(name).take(LISTED_MEMBERS).collect();
     if members.len() > LISTED_MEMBERS {
@@ -286,7 +287,7 @@ fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<P
     })))
 }
 
-/// The sentences of one side.
+/// Iterator over the sentences of one side.
 type Sentences = Box<dyn Iterator<Item = Result<String, DataError>> + Send>;
 
 fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
@@ -315,13 +316,13 @@ fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
     }
 }
 
-/// The text of a `<seg id="1"> … </seg>` line of WMT's and IWSLT's test sets.
+/// Text of a line `<seg id="1"> … </seg>` of the WMT and IWSLT test sets.
 fn segment(line: &str) -> Option<String> {
     let (_, text) = line.split_once("<seg ")?.1.split_once('>')?;
     Some(unescape(text.split("</seg>").next().unwrap_or_default().trim()))
 }
 
-/// IWSLT's training files tell about their talks in lines with tags.
+/// Returns true for the tagged lines in IWSLT's training files, which describe the talks.
 fn is_tagged(name: &str) -> bool {
     name.rsplit(['/', '!']).next().is_some_and(|base| base.starts_with("train.tags."))
 }
@@ -332,13 +333,13 @@ fn untagged(line: String) -> Option<String> {
 }
 
 fn unescape(text: &str) -> String {
-    // The ampersand last: `&amp;lt;` is `&lt;`.
+    // The ampersand comes last, because `&amp;lt;` is `&lt;`.
     [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
         .into_iter()
         .fold(text.to_owned(), |text, (entity, character)| text.replace(entity, character))
 }
 
-/// Ends after the first error.
+/// Ends the iterator after the first error.
 fn until_error(mut pairs: Pairs) -> Pairs {
     let mut failed = false;
     Box::new(std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Pairs from tables of text: TSV and CSV.
+//! Sentence pairs from text tables: TSV and CSV.
 
 use std::io::{self, BufRead, Read};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{error::DataError, pair::SentencePair, remedy::Remedy};
 
-/// Reads tab-separated columns. Quotes mean themselves; further columns are left alone.
+/// Reads tab-separated columns. Quotes are literal; further columns are ignored.
 pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns) -> Pairs {
     let columns = columns.clone();
     let mut sides = None;
@@ -28,7 +28,7 @@ pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns
     }))
 }
 
-/// Reads the columns of a CSV file; the separator is told by the first line.
+/// Reads the columns of a CSV file; detects the separator from the first line.
 pub(super) fn csv(
     text: Box<dyn BufRead + Send>,
     place: Place,
@@ -93,7 +93,7 @@ fn failure(error: csv::Error, here: Place) -> SourceError {
     }
 }
 
-/// Takes both sides of a row; the first row decides which they are, and may be a header.
+/// Takes both sides of a row. The first row determines the columns, and may be a header.
 fn pair(
     cells: &[&str],
     sides: &mut Option<(usize, usize)>,
@@ -127,16 +127,15 @@ fn pair(
     })
 }
 
-/// The separator that stands most often in the first line.
+/// Most frequent separator in the first line.
 fn delimiter(head: &[u8]) -> u8 {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let count = |wanted: u8| line.iter().filter(|&&byte| byte == wanted).count();
-    // Of equals, the last is taken: the comma.
+    // `max_by_key` returns the last of equals: the comma.
     *b"\t;,".iter().max_by_key(|&&byte| count(byte)).unwrap_or(&b',')
 }
 
-/// Ends with an error when one record takes more than its ration, such as after a quote that is
-/// never closed.
+/// Reader with a limit on the size of one record, for example after a quote that is never closed.
 struct Rationed<R> {
     inner: R,
     left: usize,

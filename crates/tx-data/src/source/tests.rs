@@ -1,5 +1,4 @@
-//! Every format in every packing gives the same pairs; what is wrong is named by file, member and
-//! line.
+//! Every format with every compression gives the same pairs. Errors name file, member and line.
 
 mod hostile;
 mod mutated;
@@ -23,7 +22,7 @@ use crate::{error::DataError, pair::SentencePair};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
 
-/// A folder for files.
+/// Temporary folder with files.
 struct Folder(TempDir);
 
 impl Folder {
@@ -51,7 +50,7 @@ fn read(path: &Path, options: &ReadOptions) -> Result<Vec<SentencePair>, DataErr
     pairs(path, options)?.collect()
 }
 
-/// The whole chain of an error, as an app prints it.
+/// Error with all its sources, as the programs print it.
 fn chain(error: &DataError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -71,7 +70,7 @@ fn fails(path: &Path, options: &ReadOptions, words: &[&str]) -> DataError {
     error
 }
 
-/// What every file of these tests says.
+/// Pairs in every file of these tests.
 pub(super) fn expected() -> Vec<SentencePair> {
     vec![
         SentencePair::new("Hello, \"you\" & <b>!", "Ciao, \"tu\" & <b>!"),
@@ -152,7 +151,7 @@ fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
-/// The ways in which bytes may be packed.
+/// Compressions and archives of the given bytes.
 pub(super) fn packings(name: &str, bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let about: &[u8] = b"about these files\n";
     let members = [("_about.txt", about), (name, bytes)];
@@ -185,7 +184,7 @@ fn every_format_in_every_packing_gives_the_same_pairs() {
     ];
     for (name, text) in both {
         for (packing, bytes) in packings(name, text.as_bytes()) {
-            // The name says nothing.
+            // Detection ignores the file name.
             let path = folder.file("anything", bytes);
             let read = read(&path, &languages("en", "it"));
             assert_eq!(read.unwrap_or_else(|e| panic!("{name}, {packing}: {e}")), expected());
@@ -205,14 +204,14 @@ fn parquet_is_read_in_every_packing() {
         assert_eq!(read[1], SentencePair::new("Jane Eyre", "Jane Eyre"));
         let cat = SentencePair::new("«Cattiva gatta!» — disse.", "“Naughty cat!” — she said.");
         assert_eq!(read[3], cat);
-        // A side that is null, and a struct that is.
+        // A null side, and a null struct.
         assert_eq!(read[4], SentencePair::new("", "only English"));
         assert_eq!(read[5], SentencePair::new("", ""));
     }
 }
 
 #[test]
-fn parquet_with_text_columns_is_read_whatever_its_codec() {
+fn parquet_with_text_columns_is_read_with_every_codec() {
     for (codec, rows) in [("none", 30), ("gzip", 30), ("lz4", 30), ("zstd", 5_000)] {
         let path = Path::new(FIXTURES).join(format!("flat.{codec}.parquet"));
         let read = read(&path, &languages("en", "de")).unwrap();
@@ -229,7 +228,7 @@ fn parquet_with_text_columns_is_read_whatever_its_codec() {
         ..languages("en", "fr")
     };
     fails(&path, &wrong, &["there is no column `fr`, but de, en"]);
-    // Two text columns are the two sides, whatever they are called; one that is named is itself.
+    // Two text columns are the two sides under any name; a given name selects its column.
     assert_eq!(read(&path, &languages("en", "fr")).unwrap()[0].target, "Satz 0");
 }
 
@@ -340,7 +339,7 @@ fn utf_16_with_its_mark_is_text() {
             let path = folder.file("wide", wide(&text));
             assert_eq!(read(&path, &languages("en", "it")).unwrap(), expected());
         }
-        // Longer than what is converted at once, with a pair of halves at every place.
+        // Longer than the conversion buffer, with a surrogate pair at every offset.
         let long: String = (0..9_000).map(|n| format!("{}𝄞\t𝄞\n", "x".repeat(n % 3))).collect();
         let path = folder.file("long", wide(&long));
         assert_eq!(read(&path, &ReadOptions::default()).unwrap().len(), 9_000);
@@ -371,7 +370,7 @@ fn headers_columns_and_separators_of_tables() {
     fails(&table, &numbered("French", "2"), &["t.csv` line 1: there is no column `French`"]);
     fails(&table, &numbered("0", "2"), &["there is no column `0`"]);
     fails(&table, &numbered("9", "2"), &["t.csv` line 1: 3 columns, expected at least 9"]);
-    // Forced, and so with quotes.
+    // The given format CSV implies quoting.
     let tabs = folder.file("t.tsv", "\"a\tb\"\tc\n");
     let forced = ReadOptions { format: Some(Format::Csv), ..ReadOptions::default() };
     assert_eq!(read(&tabs, &forced).unwrap(), [SentencePair::new("a\tb", "c")]);

@@ -1,8 +1,8 @@
 //! Hugging Face datasets, read from the files in their repositories.
 //!
-//! The hub is asked for the list of files, with sizes and (for large files) SHA-256. A dataset
-//! without files of a format that tx reads, such as one made by a script, is read from the Parquet
-//! files that the hub makes of it.
+//! The hub's API returns the list of files, with sizes and (for large files) SHA-256. A dataset
+//! without files in a supported format, such as one built by a script, is read from the Parquet
+//! files into which the hub converts it.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -15,14 +15,14 @@ use crate::{
     remedy::Remedy,
 };
 
-/// Most pages of a list of files; a page has 1,000.
+/// Maximum number of pages in a list of files; a page has 1,000 entries.
 const PAGES: usize = 100;
 
-/// Characters escaped in a path: all but `/` and the unreserved ones of RFC 3986, section 2.3.
+/// Characters escaped in a path: all except `/` and the unreserved ones of RFC 3986, section 2.3.
 const IN_PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// What is read of a dataset.
+/// File endings that are read from a dataset.
 const ENDINGS: [&str; 6] = ["parquet", "jsonl", "json", "csv", "tsv", "tmx"];
 
 pub(super) fn find(
@@ -75,17 +75,17 @@ fn credits(dataset: &str) -> (String, String) {
     (format!("as stated at {page}"), page)
 }
 
-/// A file of a dataset.
+/// File of a dataset.
 #[derive(Debug, Clone)]
 struct File {
-    /// Its path, or subset and split in the same form.
+    /// Path in the repository, or subset and split in the same form.
     path: String,
-    /// `train`, `validation`, `test` or what the dataset calls it.
+    /// `train`, `validation`, `test` or the dataset's own name of the split.
     split: String,
     remote: Remote,
 }
 
-/// The files of a repository that may hold pairs.
+/// Lists the files of a repository that may contain pairs.
 fn files(
     dataset: &str,
     revision: &str,
@@ -114,7 +114,7 @@ fn files(
             let remote = Remote {
                 addresses: vec![format!("{}{place}", endpoints.hub)],
                 size: entry["size"].as_u64(),
-                // Small files that are kept in git itself have no SHA-256.
+                // Small files stored directly in git have no SHA-256.
                 sha256: entry["lfs"]["oid"].as_str().map(str::to_owned),
                 token: endpoints.token.clone(),
                 ..Remote::at(&format!("{HUB}{place}"))
@@ -122,7 +122,7 @@ fn files(
             found.push(File { path: path.into(), split: split(path), remote });
         }
         match next {
-            // The key stays the real address, also when a mirror answers.
+            // The cache key remains the original address if a mirror answers.
             Some(next) => {
                 let Some(place) = on_hub(&next, endpoints) else { break };
                 page.key = format!("{HUB}{place}");
@@ -135,7 +135,7 @@ fn files(
     Ok(found)
 }
 
-/// The Parquet files that the hub makes of any dataset: subset → split → addresses.
+/// Parquet files into which the hub converts a dataset: subset → split → addresses.
 fn converted(
     dataset: &str,
     fetcher: &Fetcher,
@@ -171,12 +171,12 @@ fn converted(
     Ok(found)
 }
 
-/// Path and query of an address on the hub or its mirror. A token goes to no other host.
+/// Path and query of an address on the hub or its mirror. The token is sent to no other host.
 fn on_hub(address: &str, endpoints: &Endpoints) -> Option<String> {
     below(address, &endpoints.hub).or_else(|| below(address, HUB))
 }
 
-/// The files of the subset that is asked for, or that is named by the two languages.
+/// Files of the requested subset, or of the subset named after the two languages.
 fn choose(dataset: &str, files: Vec<File>, request: &Request) -> Result<Vec<File>, FetchError> {
     let of = |wanted: &dyn Fn(&str) -> bool| -> Vec<File> {
         let below = |file: &&File| names(&file.path).any(wanted);
@@ -221,7 +221,7 @@ fn choose(dataset: &str, files: Vec<File>, request: &Request) -> Result<Vec<File
     Ok(files)
 }
 
-/// The folders of a path, and its file without endings.
+/// Folder names of a path, and its file name without endings.
 fn names(path: &str) -> impl Iterator<Item = &str> {
     let stem = |name| str::split(name, '.').next().unwrap_or_default();
     path.rsplit('/')
@@ -229,7 +229,7 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
         .map(move |(above, name)| if above == 0 { stem(name) } else { name })
 }
 
-/// `en-it`, `it_en` and so on.
+/// Returns true for a name such as `en-it` or `it_en`.
 fn is_pair(name: &str, source: &str, target: &str) -> bool {
     name.char_indices().filter(|(_, c)| "-_".contains(*c)).any(|(at, _)| {
         let (first, second) = (&name[..at], &name[at + 1..]);
@@ -242,12 +242,12 @@ fn is_data(path: &str) -> bool {
     let path = path.strip_suffix(".gz").or_else(|| path.strip_suffix(".zst")).unwrap_or(path);
     let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
     let hidden = path.split('/').any(|name| name.starts_with('.'));
-    // What describes a dataset is JSON as well.
+    // Metadata files of a dataset, which are JSON too.
     let about = ["dataset_infos.json", "dataset_info.json", "state.json", "config.json"];
     !hidden && ENDINGS.contains(&ending) && !about.iter().any(|name| path.ends_with(name))
 }
 
-/// The split that a path names, in its file or else in a folder.
+/// Split named by the file or a folder of a path.
 fn split(path: &str) -> String {
     names(path)
         .find_map(|name| {
@@ -258,12 +258,12 @@ fn split(path: &str) -> String {
         .to_owned()
 }
 
-/// Whether a name is that of a split, or of one of its files: `train_sft-00000-of-00002`.
+/// Returns true if a name is that of a split or of one of its files: `train_sft-00000-of-00002`.
 fn is_split(name: &str, asked: &str) -> bool {
     name.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// The usual name of a split.
+/// Canonical name of a split.
 fn usual(name: &str) -> Option<&'static str> {
     match name.to_ascii_lowercase().as_str() {
         "train" | "training" => Some("train"),

@@ -1,9 +1,9 @@
-//! Fixed phrases: greetings, thanks, answers and questions that are translated as a whole.
+//! Fixed phrases: greetings, thanks, answers and questions that are translated as a unit.
 //!
-//! Every phrase is in training and none is held out, because nothing else teaches it. Italian
+//! Every phrase is in training and none is held out, because no other sentence teaches it. Italian
 //! addresses one person as `tu`; a speaker or addressee of unknown gender is masculine.
 
-/// A phrase without capital and final mark.
+/// Phrase without capital and final mark.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Phrase {
     pub(super) english: &'static str,
@@ -11,12 +11,12 @@ pub(super) struct Phrase {
     pub(super) is_question: bool,
 }
 
-/// A statement, a greeting or an exclamation.
+/// Statement, greeting or exclamation.
 const fn says(english: &'static str, italian: &'static str) -> Phrase {
     Phrase { english, italian, is_question: false }
 }
 
-/// A question.
+/// Question.
 const fn asks(english: &'static str, italian: &'static str) -> Phrase {
     Phrase { english, italian, is_question: true }
 }

@@ -1,5 +1,4 @@
-//! Verbs and whole sentences: pairs written down by hand, from knowing Italian; none was copied
-//! from the program.
+//! Verbs and complete sentences: hand-written pairs, not copied from the program's output.
 
 use super::super::sentence::Aspect::{Future, Habit, Past, Present, Progressive};
 use super::super::sentence::Force::{Asked, Denied, Stated};

@@ -44,7 +44,7 @@ fn bundles_of_every_format_give_their_recorded_output() {
         for (device_name, device) in devices() {
             let what = format!("format {format} on {device_name}");
             let translator = Translator::open(fixture(format), &device).unwrap();
-            let found = recorded_searches(translator);
+            let found = search_outputs(translator);
             let expected = fs::read_to_string(record(format)).unwrap();
             let expected: Vec<Value> = serde_json::from_str(&expected).unwrap();
             assert_eq!(found.len(), expected.len(), "{what}");
@@ -82,7 +82,7 @@ fn record(format: u32) -> PathBuf {
 }
 
 /// Translations of [`SOURCES`] with two hypotheses each.
-fn recorded_searches(translator: Translator) -> Vec<Translation> {
+fn search_outputs(translator: Translator) -> Vec<Translation> {
     // Options of the first record.
     let options = SearchOptions { beam: 3, n_best: 2, max_repeats: 0, ..SearchOptions::default() };
     translator.with_options(options).unwrap().translate_batch(&SOURCES).unwrap()
@@ -112,7 +112,7 @@ fn config() -> ModelConfig {
 /// Writes the fixture of the newest format.
 fn write_fixture() {
     let talkative = |bundle: &Bundle| {
-        let found = recorded_searches(Translator::new(bundle.clone(), &devices()[0].1));
+        let found = search_outputs(Translator::new(bundle.clone(), &devices()[0].1));
         let lengths =
             found.iter().filter_map(|found| Some(found.hypotheses.first()?.hypothesis.ids.len()));
         lengths.clone().all(|length| (4..20).contains(&length)) && lengths.count() == 4
@@ -120,7 +120,7 @@ fn write_fixture() {
     // Untrained weights mostly repeat one word; this is the first bundle that does not.
     let bundle = (0..10_000).map(random_bundle).find(talkative).unwrap();
     bundle.save(fixture(FORMAT)).unwrap();
-    let said: Vec<Value> = recorded_searches(Translator::new(bundle, &devices()[0].1))
+    let said: Vec<Value> = search_outputs(Translator::new(bundle, &devices()[0].1))
         .iter()
         .zip(SOURCES)
         .map(|(found, source)| {

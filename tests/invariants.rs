@@ -165,8 +165,8 @@ pub fn pattern(path: &str, shape: &[usize]) -> TensorData {
         _ => 0.4,
     };
     let size = if path.ends_with("relative") { 1.0 } else { size };
-    let centre = if path.ends_with("gamma") { 1.0 } else { 0.0 };
-    let values = noise(path, shape.iter().product()).map(|noise| (centre + size * noise) as f32);
+    let center = if path.ends_with("gamma") { 1.0 } else { 0.0 };
+    let values = noise(path, shape.iter().product()).map(|noise| (center + size * noise) as f32);
     TensorData::new(values.collect::<Vec<_>>(), shape.to_vec())
 }
 

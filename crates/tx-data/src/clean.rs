@@ -128,8 +128,8 @@ impl CleanConfig {
             for name in names {
                 if script_named(name).is_none() {
                     problems.push(format!(
-                        "`clean.{key}` has `{name}`, which is no Unicode script such as `Latin`, \
-                         `Cyrillic` or `Han`"
+                        "`clean.{key}` has `{name}`, expected the name of a Unicode script such as \
+                         `Latin`, `Cyrillic` or `Han`"
                     ));
                 }
             }
@@ -307,7 +307,7 @@ fn composed(form: NormalForm, text: &str) -> Option<String> {
 }
 
 /// Returns true for zero-width characters and control characters.
-fn has_no_width(c: char) -> bool {
+fn is_zero_width(c: char) -> bool {
     matches!(
         c,
         // Soft hyphen, zero-width space, word joiner and byte order mark. The zero-width joiners
@@ -319,7 +319,7 @@ fn has_no_width(c: char) -> bool {
 /// Collapses white space to single spaces, trims both ends and removes zero-width characters;
 /// `None` if the text does not change.
 fn single_spaces(text: &str) -> Option<String> {
-    let odd = |c: char| (c != ' ' && c.is_whitespace()) || has_no_width(c);
+    let odd = |c: char| (c != ' ' && c.is_whitespace()) || is_zero_width(c);
     if !text.contains(odd) && !text.contains("  ") && text.trim_matches(' ') == text {
         return None;
     }
@@ -328,7 +328,7 @@ fn single_spaces(text: &str) -> Option<String> {
     for c in text.chars() {
         if c.is_whitespace() {
             space = true;
-        } else if !has_no_width(c) {
+        } else if !is_zero_width(c) {
             if space && !clean.is_empty() {
                 clean.push(' ');
             }

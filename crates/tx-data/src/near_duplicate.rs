@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_capitalised_word_of_both_sides() {
+    fn a_name_is_a_capitalized_word_of_both_sides() {
         let (tom, mary) =
             (pair("I saw Tom.", "J'ai vu Tom !"), pair("I saw Mary.", "J'ai vu Mary !"));
         let shared = |a, b| keys(a).iter().zip(keys(b)).filter(|&(a, b)| *a == b).count();

@@ -1,8 +1,8 @@
 //! HTML and XML tags and entities of crawled text.
 
 /// Maximum length of a tag or entity, so that text after a stray `<` is not treated as a tag.
-const LONGEST_TAG: usize = 200;
-const LONGEST_ENTITY: usize = 10;
+const MAX_TAG_LEN: usize = 200;
+const MAX_ENTITY_LEN: usize = 10;
 
 /// Returns true if the text contains a tag or an entity.
 pub(super) fn has_markup(text: &str) -> bool {
@@ -40,14 +40,14 @@ fn tag(text: &str) -> Option<usize> {
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?') {
         return None;
     }
-    let end = inside.bytes().take(LONGEST_TAG).position(|b| b == b'>' || b == b'<')?;
+    let end = inside.bytes().take(MAX_TAG_LEN).position(|b| b == b'>' || b == b'<')?;
     (inside.as_bytes().get(end) == Some(&b'>')).then_some(end + 2)
 }
 
 /// Character of the entity at the start of `text`, and the entity's length in bytes.
 fn entity(text: &str) -> Option<(char, usize)> {
     let inside = text.strip_prefix('&')?;
-    let end = inside.bytes().take(LONGEST_ENTITY).position(|b| b == b';')?;
+    let end = inside.bytes().take(MAX_ENTITY_LEN).position(|b| b == b';')?;
     let name = inside.get(..end)?;
     let c = match name.strip_prefix('#') {
         Some(number) => {

@@ -75,28 +75,28 @@ impl CleaningReport {
                     Markup::Drop => Outcome::LeftOut,
                 },
             ),
-            ("spaces", "odd spaces".into(), on(config.spaces, Outcome::Changed)),
-            ("empty", "an empty side".into(), Outcome::LeftOut),
+            ("spaces", "irregular white space".into(), on(config.spaces, Outcome::Changed)),
+            ("empty", "empty side".into(), Outcome::LeftOut),
             (
                 "max_chars",
-                format!("a side over {} characters", config.max_chars),
+                format!("side longer than {} characters", config.max_chars),
                 on(config.max_chars > 0, Outcome::LeftOut),
             ),
             (
                 "max_ratio",
-                format!("lengths more than {} to 1", config.max_ratio),
+                format!("length ratio above {}", config.max_ratio),
                 on(config.max_ratio > 0.0, Outcome::LeftOut),
             ),
             (
                 "min_script_share",
                 format!(
-                    "letters less than {} % of the right script",
+                    "less than {} % of letters in the expected script",
                     (config.min_script_share * 1e4).round() / 1e2
                 ),
                 on(script_on, Outcome::LeftOut),
             ),
-            ("identical", "the same text on both sides".into(), found(config.identical)),
-            ("duplicates", "an earlier pair again".into(), found(config.duplicates)),
+            ("identical", "identical sides".into(), found(config.identical)),
+            ("duplicates", "duplicate of an earlier pair".into(), found(config.duplicates)),
         ];
         let steps = steps
             .into_iter()
@@ -138,7 +138,7 @@ impl fmt::Display for CleaningReport {
         for step in steps() {
             let outcome = match step.outcome {
                 Outcome::Changed => "changed",
-                Outcome::LeftOut => "left out",
+                Outcome::LeftOut => "dropped",
                 Outcome::Kept | Outcome::Off => "kept",
             };
             write!(f, "\n  {:width$}  {:>9} {outcome}", step.what, step.pairs)?;

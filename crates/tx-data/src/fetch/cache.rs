@@ -27,7 +27,7 @@ use super::{FetchError, Remote};
 use crate::hash::hexadecimal;
 
 /// Maximum length of a cached file's name.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_LEN: usize = 100;
 
 /// Record of a downloaded file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,15 +132,15 @@ impl Cache {
     pub(super) fn entry(&self, remote: &Remote) -> Entry {
         let hash = hexadecimal(&Sha256::digest(&remote.key));
         let host = remote.key.split("://").nth(1).and_then(|rest| rest.split('/').next());
-        let folder = self.root.join(plain(host.unwrap_or("files"))).join(&hash[..16]);
-        Entry { folder, name: plain(&remote.name) }
+        let folder = self.root.join(safe_name(host.unwrap_or("files"))).join(&hash[..16]);
+        Entry { folder, name: safe_name(&remote.name) }
     }
 }
 
 /// File name restricted to characters that every file system accepts.
-fn plain(name: &str) -> String {
+fn safe_name(name: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    let name: String = name.chars().map(kept).take(LONGEST_NAME).collect();
+    let name: String = name.chars().map(kept).take(MAX_NAME_LEN).collect();
     let name = name.trim_start_matches('.').to_owned();
     // Names reserved by the cache.
     if name.is_empty() || ["part", "part.json", "record.json", "lock"].contains(&name.as_str()) {

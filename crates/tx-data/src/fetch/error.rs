@@ -9,10 +9,7 @@ use crate::remedy::Remedy;
 #[non_exhaustive]
 pub enum FetchError {
     /// File that is not cached while downloads are disabled.
-    #[error(
-        "`{name}` is not in the cache `{cache}`, and nothing may be fetched now{}",
-        from(address)
-    )]
+    #[error("`{name}` is not in the cache `{cache}`, and downloads are disabled{}", from(address))]
     NotCached {
         /// Name of the file.
         name: String,
@@ -34,7 +31,7 @@ pub enum FetchError {
     },
 
     /// Cached file that differs from its record.
-    #[error("`{path}` has changed since it was fetched: {found}, was {expected}")]
+    #[error("`{path}` has changed since it was fetched: {found}, expected {expected}")]
     Damaged {
         /// Path of the file.
         path: PathBuf,
@@ -54,7 +51,7 @@ pub enum FetchError {
     },
 
     /// Missing folder for the cache.
-    #[error("there is no folder for the cache: neither `TX_CACHE` nor a home folder is set")]
+    #[error("no cache folder: neither `TX_CACHE` nor a home folder is set")]
     NoCache,
 
     /// Request for something that a source does not have.
@@ -68,7 +65,7 @@ pub enum FetchError {
 }
 
 fn from(address: &Option<String>) -> String {
-    address.as_ref().map_or_else(String::new, |address| format!("; it comes from {address}"))
+    address.as_ref().map_or_else(String::new, |address| format!("; address: {address}"))
 }
 
 impl FetchError {

@@ -179,7 +179,7 @@ pub struct Fetcher {
 }
 
 /// Minimum number of bytes received by an interrupted attempt to not count as failed.
-const PROGRESS: u64 = 1 << 20;
+const MIN_PROGRESS: u64 = 1 << 20;
 
 impl Fetcher {
     /// Fetcher without progress events.
@@ -281,18 +281,18 @@ impl Fetcher {
             if !is_known && !address::is_private(address) {
                 (self.show)(Event::Unprotected { address: address.clone() });
             }
-            match self.insist(&transfer, address) {
+            match self.download_from(&transfer, address) {
                 Ok(record) => {
                     let name = remote.name.clone();
                     (self.show)(Event::Done { name, record: record.clone() });
                     return Ok(Cached { path: entry.data(), record, fetched: true });
                 }
-                Err(Failure::Here(error)) => return Err(error),
-                Err(Failure::Passing { problem, .. }) => {
+                Err(Failure::Local(error)) => return Err(error),
+                Err(Failure::Transient { problem, .. }) => {
                     problems.push((address, problem));
                     remedy = remedy.or(Some(Remedy::TryLater));
                 }
-                Err(Failure::Final { problem, remedy: try_this }) => {
+                Err(Failure::Permanent { problem, remedy: try_this }) => {
                     problems.push((address, problem));
                     remedy = try_this.or(remedy);
                 }
@@ -312,22 +312,22 @@ impl Fetcher {
     }
 
     /// Tries one address until it succeeds, fails permanently, or all retries are used.
-    fn insist(&self, transfer: &Transfer<'_>, address: &str) -> Result<Record, Failure> {
+    fn download_from(&self, transfer: &Transfer<'_>, address: &str) -> Result<Record, Failure> {
         let mut failed = 0;
         loop {
             let before = transfer.entry.begun().1;
             let (problem, asked) = match transfer.attempt(address) {
-                Err(Failure::Passing { problem, wait }) => (problem, wait),
+                Err(Failure::Transient { problem, wait }) => (problem, wait),
                 other => return other,
             };
             let gained = transfer.entry.begun().1.saturating_sub(before);
-            failed = if gained >= PROGRESS { 0 } else { failed + 1 };
+            failed = if gained >= MIN_PROGRESS { 0 } else { failed + 1 };
             if failed > self.patience.retries {
                 let problem = match failed {
                     1 => problem,
                     _ => format!("{problem}, after {failed} attempts"),
                 };
-                return Err(Failure::Passing { problem, wait: None });
+                return Err(Failure::Transient { problem, wait: None });
             }
             let backoff =
                 self.patience.backoff.saturating_mul(1 << failed.saturating_sub(1).min(16));

@@ -174,7 +174,7 @@ fn a_file_of_the_wrong_length_or_hash_is_refused() {
     bench.server.file("/a", body());
     let remote = bench.remote("/a");
     let longer = Remote { size: Some(100_001), ..remote.clone() };
-    bench.refused(&longer, "the file there has 100000 bytes, expected 100001");
+    bench.refused(&longer, "the remote file has 100000 bytes, expected 100001");
     let wrong = Remote { sha256: Some("00".repeat(32)), ..remote.clone() };
     bench.refused(&wrong, &format!("SHA-256 {}, expected 0000", sha256(&body())));
     let published = Some(Published::Md5("0123"));
@@ -207,13 +207,13 @@ fn a_file_above_the_limit_is_refused() {
         error.unwrap_err().to_string()
     };
     bench.server.file("/large", body());
-    assert!(get("/large").contains("the file there has 100000 bytes, 50000 are allowed"));
+    assert!(get("/large").contains("the remote file has 100000 bytes, the limit is 50000"));
     bench.server.on("/endless", |_, _| {
         let mut acts = head("200 OK", "Transfer-Encoding: chunked\r\n");
         acts.extend(vec![Act::Send(b"A\r\n0123456789\r\n".to_vec()); 1_000]);
         acts
     });
-    assert!(get("/endless").contains("more than the 15 bytes allowed came"));
+    assert!(get("/endless").contains("received more than the 15 bytes allowed"));
     let entry = Cache::at(bench.folder.path().join("cache")).entry(&bench.remote("/endless"));
     assert!(!entry.part().exists());
     // More than 64 bits hold, together with the bytes received.
@@ -363,7 +363,7 @@ fn packing_on_the_way_is_undone_when_the_result_can_be_checked() {
         acts.push(Act::Send(packed));
         acts
     });
-    bench.refused(&bench.remote("/a"), "does not say where the file ends");
+    bench.refused(&bench.remote("/a"), "does not declare its length");
     let known = Remote { sha256: Some(sha256(&body())), ..bench.remote("/a") };
     assert_eq!(bench.get_as(&known, Mode::Online).unwrap(), body());
 }
@@ -376,7 +376,7 @@ fn a_body_that_ends_with_the_connection_needs_a_checksum() {
         acts.push(Act::Send(body()));
         acts
     });
-    bench.refused(&bench.remote("/a"), "does not say where the file ends");
+    bench.refused(&bench.remote("/a"), "does not declare its length");
     let known = Remote { size: Some(100_000), ..bench.remote("/a") };
     assert_eq!(bench.get_as(&known, Mode::Online).unwrap(), body());
 }
@@ -408,7 +408,7 @@ fn nothing_and_a_web_page_are_no_corpus() {
         acts.push(Act::Send(page.into()));
         acts
     });
-    bench.refused(&bench.remote("/a.zip"), "a web page came");
+    bench.refused(&bench.remote("/a.zip"), "received an HTML page");
 }
 
 #[test]
@@ -419,7 +419,7 @@ fn what_was_trusted_once_must_stay_the_same() {
     let path = bench.fetcher(Mode::Online).get(&remote).unwrap().path;
     fs::remove_file(&path).unwrap();
     bench.server.file("/a", "other");
-    let error = bench.refused(&remote, "when first fetched");
+    let error = bench.refused(&remote, "at the first download");
     assert_eq!(error.remedy(), Some(Remedy::TrustAnew));
     assert_eq!(bench.get_as(&remote, Mode::Refresh).unwrap(), b"other");
     assert_eq!(bench.get_as(&remote, Mode::Offline).unwrap(), b"other");

@@ -31,29 +31,29 @@ const REPORT: Duration = Duration::from_millis(100);
 /// Failure of an attempt.
 pub(super) enum Failure {
     /// Transient failure; a retry may succeed.
-    Passing {
+    Transient {
         problem: String,
         /// Wait requested by the server.
         wait: Option<Duration>,
     },
     /// Permanent failure of this address.
-    Final { problem: String, remedy: Option<Remedy> },
+    Permanent { problem: String, remedy: Option<Remedy> },
     /// Local failure, the same for all addresses.
-    Here(FetchError),
+    Local(FetchError),
 }
 
 impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Self {
-        Self::Here(error)
+        Self::Local(error)
     }
 }
 
-fn passing(problem: impl Into<String>) -> Failure {
-    Failure::Passing { problem: problem.into(), wait: None }
+fn transient(problem: impl Into<String>) -> Failure {
+    Failure::Transient { problem: problem.into(), wait: None }
 }
 
-fn for_good(problem: impl Into<String>) -> Failure {
-    Failure::Final { problem: problem.into(), remedy: None }
+fn permanent(problem: impl Into<String>) -> Failure {
+    Failure::Permanent { problem: problem.into(), remedy: None }
 }
 
 /// Inputs of an attempt.
@@ -82,7 +82,7 @@ impl Transfer<'_> {
     /// Downloads the file or its missing part, checks it and moves it to its final name.
     pub fn attempt(&self, address: &str) -> Result<Record, Failure> {
         if self.remote.token.is_some() && !address::is_private(address) {
-            return Err(Failure::Final {
+            return Err(Failure::Permanent {
                 problem: "a token is not sent over an unencrypted connection".into(),
                 remedy: Some(Remedy::EncryptOrDropToken),
             });
@@ -112,7 +112,7 @@ impl Transfer<'_> {
     ) -> Result<Response<Body>, Failure> {
         let patience = self.patience;
         let agent: Agent = Agent::config_builder()
-            .tls_config(TlsConfig::builder().root_certs(roots(address)?).build())
+            .tls_config(TlsConfig::builder().root_certs(root_certificates(address)?).build())
             .user_agent(concat!("tx/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
             .http_status_as_error(false)
@@ -135,11 +135,11 @@ impl Transfer<'_> {
         request.call().map_err(|error| {
             let problem = error.to_string();
             match error {
-                ureq::Error::Io(error) => passing(error.to_string()),
+                ureq::Error::Io(error) => transient(error.to_string()),
                 ureq::Error::Timeout(_)
                 | ureq::Error::Protocol(_)
-                | ureq::Error::ConnectionFailed => passing(problem),
-                _ => for_good(problem),
+                | ureq::Error::ConnectionFailed => transient(problem),
+                _ => permanent(problem),
             }
         })
     }
@@ -172,37 +172,41 @@ impl Transfer<'_> {
                 let Some(sent) = sent else {
                     self.entry.discard()?;
                     let range = range.unwrap_or_else(|| "nothing".into());
-                    return Err(passing(format!(
-                        "the server sends `{range}`, asked for what follows byte {have}"
+                    return Err(transient(format!(
+                        "the server sent the range `{range}`, expected the bytes from {have}"
                     )));
                 };
                 // With `If-Range`, the server should have sent the complete new file.
                 if let Some(change) = begun.change(etag.as_deref(), last_modified.as_deref()) {
                     self.entry.discard()?;
-                    return Err(passing(format!("the file has changed meanwhile: {change}")));
+                    return Err(transient(format!(
+                        "the file has changed during the transfer: {change}"
+                    )));
                 }
                 (have, sent.total.or(have.checked_add(sent.length)))
             }
             StatusCode::RANGE_NOT_SATISFIABLE => {
                 self.entry.discard()?;
-                return Err(passing("the server does not have the rest of what it sent before"));
+                return Err(transient("the server cannot resume the transfer"));
             }
-            status => return Err(refusal(status, text(header::RETRY_AFTER), self.remote)),
+            status => return Err(status_failure(status, text(header::RETRY_AFTER), self.remote)),
         };
         if let (Some(total), Some(size)) = (total, self.remote.size)
             && total != size
         {
-            return Err(for_good(format!("the file there has {total} bytes, expected {size}")));
+            return Err(permanent(format!("the remote file has {total} bytes, expected {size}")));
         }
-        let most = self.most(total);
-        if let Some(total) = total.filter(|&total| total > most) {
-            return Err(for_good(format!("the file there has {total} bytes, {most} are allowed")));
+        let max_bytes = self.max_bytes(total);
+        if let Some(total) = total.filter(|&total| total > max_bytes) {
+            return Err(permanent(format!(
+                "the remote file has {total} bytes, the limit is {max_bytes}"
+            )));
         }
         let delimited = length.is_some() || text(header::TRANSFER_ENCODING).is_some();
         let known = self.remote.size.is_some() || self.remote.sha256.is_some();
         if !delimited && !known {
-            return Err(for_good(
-                "the server does not say where the file ends, so a part might pass for the whole",
+            return Err(permanent(
+                "the response does not declare its length, so truncation would be undetected",
             ));
         }
         let is_page = text(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/html"));
@@ -220,7 +224,7 @@ impl Transfer<'_> {
     }
 
     /// Maximum number of bytes accepted, given the announced size `total`.
-    fn most(&self, total: Option<u64>) -> u64 {
+    fn max_bytes(&self, total: Option<u64>) -> u64 {
         match total.or(self.remote.size) {
             Some(_) => self.limits.download_bytes,
             None => self.limits.download_bytes.min(self.limits.unannounced_bytes),
@@ -244,7 +248,7 @@ impl Transfer<'_> {
             total: offer.total.or(self.remote.size),
         });
         let announced = offer.total.or(self.remote.size);
-        let most = announced.unwrap_or_else(|| self.most(None));
+        let max_bytes = announced.unwrap_or_else(|| self.max_bytes(None));
         let mut reader = response.into_body().into_reader();
         let mut buffer = vec![0; BUFFER];
         let mut have = offer.start;
@@ -259,17 +263,17 @@ impl Transfer<'_> {
                     if !offer.delimited {
                         self.entry.discard()?;
                     }
-                    return Err(passing(format!("after {have} bytes: {error}")));
+                    return Err(transient(format!("after {have} bytes: {error}")));
                 }
             };
             if read == 0 {
                 break;
             }
             have += read as u64;
-            if have > most {
+            if have > max_bytes {
                 self.entry.discard()?;
                 let limit = if announced.is_some() { "expected" } else { "allowed" };
-                return Err(for_good(format!("more than the {most} bytes {limit} came")));
+                return Err(permanent(format!("received more than the {max_bytes} bytes {limit}")));
             }
             file.write_all(&buffer[..read]).map_err(cannot)?;
             if reported.elapsed() > REPORT {
@@ -280,7 +284,9 @@ impl Transfer<'_> {
                 let least = self.patience.slowest as f64 * window.elapsed().as_secs_f64();
                 if ((have - window_start) as f64) < least {
                     let speed = self.patience.slowest;
-                    return Err(passing(format!("slower than {speed} bytes per second")));
+                    return Err(transient(format!(
+                        "transfer slower than {speed} bytes per second"
+                    )));
                 }
                 (window, window_start) = (Instant::now(), have);
             }
@@ -288,7 +294,7 @@ impl Transfer<'_> {
         (self.show)(Event::Bytes(have));
         match announced {
             Some(all) if have < all => {
-                Err(passing(format!("the connection ended after {have} of {all} bytes")))
+                Err(transient(format!("the connection ended after {have} of {all} bytes")))
             }
             _ => Ok(()),
         }
@@ -304,33 +310,33 @@ impl Transfer<'_> {
             Err(failure)
         };
         if size == 0 {
-            return refuse(for_good("the file there is empty"));
+            return refuse(permanent("the remote file is empty"));
         }
         if is_page && !self.remote.name.ends_with(".html") && begins_as_page(&part) {
-            return refuse(for_good("a web page came instead of the file"));
+            return refuse(permanent("received an HTML page instead of the file"));
         }
         if let Some(expected) = self.remote.size
             && size != expected
         {
-            return refuse(for_good(format!("{size} bytes came, expected {expected}")));
+            return refuse(permanent(format!("received {size} bytes, expected {expected}")));
         }
         if let Some(published) = self.remote.published {
             let problem = published.problem(&part);
             let problem = problem.map_err(|source| FetchError::Cache { path: part, source })?;
             if let Some(problem) = problem {
-                return refuse(for_good(problem));
+                return refuse(permanent(problem));
             }
         }
         let before = self.entry.record().filter(|_| !self.refresh).map(|record| record.sha256);
         if let Some(expected) = self.remote.sha256.as_ref() {
             if !sha256.eq_ignore_ascii_case(expected) {
-                return refuse(for_good(format!("SHA-256 {sha256}, expected {expected}")));
+                return refuse(permanent(format!("SHA-256 {sha256}, expected {expected}")));
             }
         } else if let Some(before) = before
             && before != sha256
         {
-            return refuse(Failure::Final {
-                problem: format!("SHA-256 {sha256}, but {before} when first fetched"),
+            return refuse(Failure::Permanent {
+                problem: format!("SHA-256 {sha256}, but {before} at the first download"),
                 remedy: Some(Remedy::TrustAnew),
             });
         }
@@ -353,14 +359,14 @@ fn is_https(address: &str) -> bool {
 }
 
 /// Trusted certificates: those in `SSL_CERT_FILE`, or else Mozilla's.
-fn roots(address: &str) -> Result<RootCerts, Failure> {
+fn root_certificates(address: &str) -> Result<RootCerts, Failure> {
     let named = env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty());
     let Some(path) = named.filter(|_| is_https(address)) else {
         return Ok(RootCerts::WebPki);
     };
     let unusable = |problem: String| {
         let path = Path::new(&path).display();
-        for_good(format!("`SSL_CERT_FILE` names `{path}`: {problem}"))
+        permanent(format!("`SSL_CERT_FILE` names `{path}`: {problem}"))
     };
     let pem = fs::read(&path).map_err(|error| unusable(error.to_string()))?;
     let mut certificates = Vec::new();
@@ -370,29 +376,29 @@ fn roots(address: &str) -> Result<RootCerts, Failure> {
         }
     }
     if certificates.is_empty() {
-        return Err(unusable("it holds no certificate".into()));
+        return Err(unusable("the file contains no certificate".into()));
     }
     Ok(RootCerts::from(certificates))
 }
 
 /// Failure for a status other than success.
-fn refusal(status: StatusCode, retry_after: Option<String>, remote: &Remote) -> Failure {
-    let problem = format!("the server answers {status}");
-    let passing = matches!(status.as_u16(), 408 | 425 | 429) || status.is_server_error();
-    if passing {
-        let wait = retry_after.and_then(|text| wait_of(text.trim(), SystemTime::now()));
-        return Failure::Passing { problem, wait };
+fn status_failure(status: StatusCode, retry_after: Option<String>, remote: &Remote) -> Failure {
+    let problem = format!("the server responded with {status}");
+    let transient = matches!(status.as_u16(), 408 | 425 | 429) || status.is_server_error();
+    if transient {
+        let wait = retry_after.and_then(|text| parse_retry_after(text.trim(), SystemTime::now()));
+        return Failure::Transient { problem, wait };
     }
     let remedy = match status.as_u16() {
         401 | 403 if remote.token.is_none() => Some(Remedy::GiveToken),
         401 | 403 => Some(Remedy::OtherToken),
         _ => None,
     };
-    Failure::Final { problem, remedy }
+    Failure::Permanent { problem, remedy }
 }
 
 /// Parses `Retry-After`: seconds or a date.
-fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
+fn parse_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let until = || httpdate::parse_http_date(text).ok();
     let seconds = text.parse().ok().map(Duration::from_secs);
     seconds.or_else(|| until().map(|date| date.duration_since(now).unwrap_or_default()))
@@ -454,9 +460,9 @@ mod tests {
 
         let date = "Fri, 31 Dec 1999 23:59:59 GMT";
         let now = httpdate::parse_http_date("Fri, 31 Dec 1999 23:58:00 GMT").unwrap();
-        assert_eq!(wait_of("120", now), Some(Duration::from_secs(120)));
-        assert_eq!(wait_of(date, now), Some(Duration::from_secs(119)));
-        assert_eq!(wait_of(date, now + Duration::from_secs(300)), Some(Duration::ZERO));
-        assert_eq!(wait_of("soon", now), None);
+        assert_eq!(parse_retry_after("120", now), Some(Duration::from_secs(120)));
+        assert_eq!(parse_retry_after(date, now), Some(Duration::from_secs(119)));
+        assert_eq!(parse_retry_after(date, now + Duration::from_secs(300)), Some(Duration::ZERO));
+        assert_eq!(parse_retry_after("soon", now), None);
     }
 }

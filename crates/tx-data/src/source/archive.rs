@@ -17,7 +17,7 @@ use super::{
 const TAR_MAGIC: std::ops::Range<usize> = 257..262;
 
 /// Maximum length of a member name in bytes.
-const LONGEST_NAME: usize = 4_096;
+const MAX_NAME_LEN: usize = 4_096;
 
 /// Lists the members of an archive; `None` if the file is not an archive.
 pub(super) fn members(input: &Input, limits: Limits) -> Result<Option<Vec<Blob>>, SourceError> {
@@ -57,7 +57,7 @@ fn zip(input: &Input, limits: Limits) -> io::Result<Vec<Blob>> {
     for index in 0..archive.len() {
         let member = archive.by_index_raw(index).map_err(invalid)?;
         let Ok(name) = member.name() else { continue };
-        if !member.is_file() || member.is_symlink() || !plain(&name) {
+        if !member.is_file() || member.is_symlink() || !is_safe_path(&name) {
             continue;
         }
         let name = name.into_owned();
@@ -70,7 +70,8 @@ fn zip(input: &Input, limits: Limits) -> io::Result<Vec<Blob>> {
             CompressionMethod::Deflated => Method::Deflated,
             CompressionMethod::Zstd => Method::Zstd,
             other => {
-                let text = format!("member `{name}` is packed by {other}, which is not read");
+                let text =
+                    format!("member `{name}` uses the unsupported compression method {other}");
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
         };
@@ -94,7 +95,7 @@ fn tar(whole: &Blob) -> io::Result<Vec<Blob>> {
         }
         let path = entry.path_bytes();
         let Ok(name) = std::str::from_utf8(&path) else { continue };
-        if !plain(name) {
+        if !is_safe_path(name) {
             continue;
         }
         let part = Part::Tar { start: entry.raw_file_position(), len: entry.size() };
@@ -108,14 +109,14 @@ fn too_many(count: usize, limits: &Limits) -> io::Result<()> {
     if count <= limits.members {
         return Ok(());
     }
-    let text = format!("it holds more than {} members", limits.members);
+    let text = format!("the archive has more than {} members", limits.members);
     Err(io::Error::new(io::ErrorKind::InvalidData, text))
 }
 
 /// Returns true for a printable relative path that stays below its starting folder.
-fn plain(name: &str) -> bool {
+fn is_safe_path(name: &str) -> bool {
     !name.is_empty()
-        && name.len() <= LONGEST_NAME
+        && name.len() <= MAX_NAME_LEN
         && !name.starts_with('/')
         && !name.contains(['\\', ':'])
         && !name.chars().any(char::is_control)

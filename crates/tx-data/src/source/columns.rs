@@ -44,8 +44,8 @@ impl Columns {
 
     /// Returns true if `cells` look like column names.
     pub(super) fn is_header(&self, cells: &[String]) -> bool {
-        let by_name = |asked: &Option<String>| {
-            asked.as_ref().is_some_and(|asked| asked.parse::<usize>().is_err())
+        let by_name = |requested: &Option<String>| {
+            requested.as_ref().is_some_and(|requested| requested.parse::<usize>().is_err())
         };
         let found = |side: Result<Option<usize>, String>| matches!(side, Ok(Some(_)));
         self.header.unwrap_or_else(|| {
@@ -64,11 +64,11 @@ impl Columns {
     ///
     /// When a number is 0.
     pub(super) fn by_number(&self) -> Result<(usize, usize), String> {
-        let number = |asked: &Option<String>, other: usize| match asked {
+        let number = |requested: &Option<String>, other: usize| match requested {
             None => Ok(other),
-            Some(asked) => match asked.parse::<usize>() {
+            Some(requested) => match requested.parse::<usize>() {
                 Ok(number @ 1..) => Ok(number - 1),
-                _ => Err(format!("there is no column `{asked}`: columns are counted from 1")),
+                _ => Err(format!("column `{requested}` not found; column numbers start at 1")),
             },
         };
         Ok((number(&self.source, 0)?, number(&self.target, 1)?))
@@ -110,19 +110,21 @@ impl Columns {
 
 fn side_among(
     names: &[String],
-    asked: &Option<String>,
+    requested: &Option<String>,
     language: &Option<String>,
     roles: &[&str],
 ) -> Result<Option<usize>, String> {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().trim().to_owned();
-    if let Some(asked) = asked {
-        let exact = names.iter().position(|name| name == asked);
-        let number = asked.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    if let Some(requested) = requested {
+        let exact = names.iter().position(|name| name == requested);
+        let number = requested.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         return exact
-            .or_else(|| names.iter().position(|name| last(name) == *asked))
+            .or_else(|| names.iter().position(|name| last(name) == *requested))
             .or(number.filter(|&number| number < names.len()))
             .map(Some)
-            .ok_or_else(|| format!("there is no column `{asked}`, but {}", names.join(", ")));
+            .ok_or_else(|| {
+                format!("column `{requested}` not found; available: {}", names.join(", "))
+            });
     }
     if let Some(language) = language {
         let fits = names.iter().enumerate().filter_map(|(index, name)| {
@@ -168,12 +170,12 @@ mod tests {
 
     #[test]
     fn a_requested_column_must_exist() {
-        let asked =
+        let requested =
             Columns { source: Some("b".into()), target: Some("1".into()), ..Columns::default() };
-        assert_eq!(asked.among(&names(&["a", "b"])), Ok((1, 0)));
-        let problem = asked.among(&names(&["a", "c"])).unwrap_err();
-        assert_eq!(problem, "there is no column `b`, but a, c");
-        assert!(asked.among(&names(&["b"])).unwrap_err().contains("same column `b`"));
+        assert_eq!(requested.among(&names(&["a", "b"])), Ok((1, 0)));
+        let problem = requested.among(&names(&["a", "c"])).unwrap_err();
+        assert_eq!(problem, "column `b` not found; available: a, c");
+        assert!(requested.among(&names(&["b"])).unwrap_err().contains("same column `b`"));
     }
 
     #[test]

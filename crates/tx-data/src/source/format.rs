@@ -43,14 +43,14 @@ impl Format {
             return if text.contains("<tmx") {
                 Ok(Self::Tmx)
             } else {
-                Err(format!("it begins with `{}`, but is no TMX", first_line(start)))
+                Err(format!("found `{}` at the start, expected TMX", first_line(start)))
             };
         }
         if start.starts_with('{') {
             return Ok(Self::Jsonl);
         }
         if start.starts_with('[') && start[1..].trim_start().starts_with('{') {
-            return Err("it is one JSON array: expected a JSON object on each line".into());
+            return Err("found a JSON array, expected one JSON object per line".into());
         }
         // The last line may be incomplete.
         let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).take(50).collect();
@@ -68,13 +68,14 @@ impl Format {
     /// When the format is not one with a single side; the error names the detected one.
     pub(super) fn of_side(head: &[u8]) -> Result<Self, String> {
         if head.starts_with(b"PAR1") {
-            return Err("it is a Parquet file: expected a sentence a line".into());
+            return Err("found a Parquet file, expected one sentence per line".into());
         }
         // Lines may have any encoding here; invalid UTF-8 is reported during reading.
         let text = String::from_utf8_lossy(head);
         if text.contains("<tmx") && text.trim_start_matches('\u{feff}').starts_with('<') {
             return Err(
-                "it is a TMX file, which holds both sides: expected a sentence a line".into()
+                "found a TMX file, which contains both sides, expected one sentence per line"
+                    .into(),
             );
         }
         let segments = text.contains("<seg ") && text.trim_start().starts_with('<');
@@ -98,7 +99,7 @@ fn text(head: &[u8]) -> Result<String, String> {
         _ => String::from_utf8_lossy(head).into_owned(),
     };
     if text.contains('\0') {
-        return Err("it is neither text nor a format that is known".into());
+        return Err("found neither text nor a known format".into());
     }
     Ok(text.trim_start_matches('\u{feff}').to_owned())
 }

@@ -46,7 +46,7 @@ impl Input {
         let unreadable = |error| place(&name, None).unreadable(error);
         let kind = fs::metadata(path).map_err(unreadable)?;
         if kind.is_dir() {
-            let problem = "this is a folder, expected a file";
+            let problem = "found a folder, expected a file";
             return Err(place(&name, None).malformed(problem));
         }
         if !kind.is_file() {
@@ -223,7 +223,8 @@ enum Packing {
 /// Detects compression from the first bytes; unsupported kinds are an error that names them.
 fn packing(head: &[u8]) -> io::Result<Option<Packing>> {
     let unsupported = |what: &str| {
-        let text = format!("{what} is not read: repack it with gzip or zstd");
+        let text =
+            format!("{what} compression is not supported; recompress the file with gzip or zstd");
         Err(io::Error::new(io::ErrorKind::Unsupported, text))
     };
     match head {
@@ -281,7 +282,7 @@ impl<R: Read> Read for Exactly<R> {
         }
         if read == 0 && !buffer.is_empty() {
             if self.left > 0 {
-                let text = format!("it ends {} bytes too early", self.left);
+                let text = format!("the data ends {} bytes before its declared length", self.left);
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
             }
             if let Some((crc, expected)) = self.check.take()
@@ -320,7 +321,7 @@ impl<R: Read> Utf16<R> {
             let mut bytes = Vec::new();
             self.inner.by_ref().take(8 << 10).read_to_end(&mut bytes)?;
             if bytes.len() % 2 == 1 || bytes.is_empty() && self.high.is_some() {
-                return Err(invalid("UTF-16 that ends in the middle of a character"));
+                return Err(invalid("UTF-16 data ends inside a character"));
             }
             if bytes.is_empty() {
                 break;
@@ -332,7 +333,7 @@ impl<R: Read> Utf16<R> {
                 match decoded {
                     Ok('\u{feff}') if self.first => {}
                     Ok(c) => self.ready.extend(c.encode_utf8(&mut [0; 4]).bytes()),
-                    Err(_) => return Err(invalid("UTF-16 with half a character")),
+                    Err(_) => return Err(invalid("UTF-16 data contains an unpaired surrogate")),
                 }
                 self.first = false;
             }

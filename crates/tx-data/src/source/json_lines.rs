@@ -70,14 +70,14 @@ fn field<'a>(object: &'a Map<String, Value>, path: &str) -> Result<&'a str, Stri
         // A null side counts as empty, and the pair is dropped and counted later.
         Some(Value::Null) => Ok(""),
         Some(other) => Err(format!("`{path}` is {}, expected text", kind(other))),
-        None => Err(format!("there is no field `{path}`")),
+        None => Err(format!("field `{path}` not found")),
     }
 }
 
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "true or false",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
         Value::String(_) => "text",
         Value::Array(_) => "an array",

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 use flate2::bufread::MultiGzDecoder;
 
 /// Size below which no file counts as a decompression bomb.
-const HARMLESS_BYTES: u64 = 64 << 20;
+const BOMB_THRESHOLD: u64 = 64 << 20;
 
 /// Limits on the memory and time that a file may use. Real text stays far below these limits;
 /// hostile files exceed them.
@@ -42,12 +42,14 @@ impl Default for Limits {
 impl Limits {
     /// Maximum number of bytes to which `packed` bytes may expand.
     pub(super) fn expanded(&self, packed: u64) -> u64 {
-        self.expanded_bytes.min(HARMLESS_BYTES.max(packed.saturating_mul(self.ratio)))
+        self.expanded_bytes.min(BOMB_THRESHOLD.max(packed.saturating_mul(self.ratio)))
     }
 }
 
 pub(super) fn bomb(limit: u64) -> io::Error {
-    let text = format!("it expands to more than {limit} bytes: this may be a decompression bomb");
+    let text = format!(
+        "the decompressed data exceeds the limit of {limit} bytes, as in a decompression bomb"
+    );
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
@@ -122,7 +124,7 @@ mod tests {
         for packed in [gzip(&mebibyte).repeat(65), gzip(&mebibyte.repeat(65))] {
             let mut bomb = Gunzip::new(packed.as_slice(), Limits::default());
             let error = io::copy(&mut bomb, &mut io::sink()).unwrap_err();
-            assert!(error.to_string().contains("more than 67108864 bytes"), "{error}");
+            assert!(error.to_string().contains("limit of 67108864 bytes"), "{error}");
             // The same bytes with a higher limit.
             let limits = Limits { ratio: 2_000, ..Limits::default() };
             let mut allowed = Gunzip::new(packed.as_slice(), limits);

@@ -20,7 +20,7 @@ use crate::{error::DataError, pair::SentencePair};
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Maximum length of a line in bytes, which bounds memory; sentences are far shorter.
-const LONGEST_LINE: u64 = 16 << 20;
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// Reads two parallel files: line N of `target` translates line N of `source`.
 ///
@@ -151,13 +151,13 @@ impl Lines {
     fn read(&mut self) -> Result<Option<String>, DataError> {
         self.bytes.clear();
         self.number += 1;
-        let read = (&mut self.reader).take(LONGEST_LINE + 1).read_until(b'\n', &mut self.bytes);
+        let read = (&mut self.reader).take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut self.bytes);
         let failed = |source| DataError::Read { path: self.path.clone(), source };
         match read.map_err(failed)? as u64 {
             0 => return Ok(None),
-            1..=LONGEST_LINE => {}
+            1..=MAX_LINE_BYTES => {}
             _ => {
-                let text = format!("line {} is longer than {LONGEST_LINE} bytes", self.number);
+                let text = format!("line {} is longer than {MAX_LINE_BYTES} bytes", self.number);
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidData, text)));
             }
         }

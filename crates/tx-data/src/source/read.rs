@@ -136,49 +136,56 @@ enum Found {
 fn in_archive(
     input: &Input,
     members: Vec<Blob>,
-    asked: Option<&str>,
+    requested: Option<&str>,
     options: &ReadOptions,
 ) -> Result<Found, SourceError> {
-    if let Some(asked) = asked {
-        if let Some(member) = named(&members, asked) {
+    if let Some(requested) = requested {
+        if let Some(member) = named(&members, requested) {
             return Ok(Found::Both(member));
         }
-        let stem = |name: &str| name.strip_prefix(asked).is_some_and(|rest| rest.starts_with('.'));
+        let stem =
+            |name: &str| name.strip_prefix(requested).is_some_and(|rest| rest.starts_with('.'));
         let below = members.iter().filter(|member| stem(name(member))).cloned().collect();
-        return by_language(below, options)
-            .ok_or_else(|| which(input, &members, &format!("there is no member `{asked}`")));
+        return by_language(below, options).ok_or_else(|| {
+            members_error(input, &members, &format!("member `{requested}` not found"))
+        });
     }
     let mut data: Vec<Blob> =
         members.iter().filter(|member| is_data(name(member))).cloned().collect();
     if let [_] = data.as_slice() {
         return Ok(Found::Both(data.remove(0)));
     }
-    by_language(data, options)
-        .ok_or_else(|| which(input, &members, "it is not clear which members hold the pairs"))
+    by_language(data, options).ok_or_else(|| {
+        members_error(input, &members, "cannot determine the members with the pairs")
+    })
 }
 
-fn one_member(input: &Input, members: Vec<Blob>, asked: Option<&str>) -> Result<Blob, DataError> {
-    let found = match asked {
-        Some(asked) => {
-            named(&members, asked).ok_or_else(|| format!("there is no member `{asked}`"))
+fn one_member(
+    input: &Input,
+    members: Vec<Blob>,
+    requested: Option<&str>,
+) -> Result<Blob, DataError> {
+    let found = match requested {
+        Some(requested) => {
+            named(&members, requested).ok_or_else(|| format!("member `{requested}` not found"))
         }
         None => {
             let mut data = members.iter().filter(|member| is_data(name(member)));
             match (data.next(), data.next()) {
                 (Some(member), None) => Ok(member.clone()),
-                _ => Err("it is not clear which member is meant".into()),
+                _ => Err("cannot determine the member".into()),
             }
         }
     };
-    found.map_err(|problem| which(input, &members, &problem).into())
+    found.map_err(|problem| members_error(input, &members, &problem).into())
 }
 
 fn name(member: &Blob) -> &str {
     member.member.as_deref().unwrap_or_default()
 }
 
-fn named(members: &[Blob], asked: &str) -> Option<Blob> {
-    members.iter().find(|member| name(member) == asked).cloned()
+fn named(members: &[Blob], requested: &str) -> Option<Blob> {
+    members.iter().find(|member| name(member) == requested).cloned()
 }
 
 /// Members whose names end in the languages of the two sides, if exactly two do.
@@ -210,7 +217,7 @@ fn is_data(name: &str) -> bool {
 }
 
 /// Error that lists the members.
-fn which(input: &Input, members: &[Blob], problem: &str) -> SourceError {
+fn members_error(input: &Input, members: &[Blob], problem: &str) -> SourceError {
     let mut listed: Vec<&str> = members.iter().map(name).take(LISTED_MEMBERS).collect();
     if members.len() > LISTED_MEMBERS {
         listed.push("…");
@@ -242,7 +249,10 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
         Format::Tmx => tmx::tmx(blob.text()?, place, columns, longest)?,
         Format::Text | Format::Sgm => {
             return Err(place
-                .malformed_try("one side alone is in such a file", Remedy::GiveFilePerSide)
+                .malformed_try(
+                    "a file in this format contains one side only",
+                    Remedy::GiveFilePerSide,
+                )
                 .into());
         }
     })
@@ -250,7 +260,7 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
 
 fn refuse_nested(head: &[u8], blob: &Blob) -> Result<(), SourceError> {
     if blob.member.is_some() && archive::is_archive(head) {
-        let problem = "this is an archive inside an archive";
+        let problem = "found an archive inside an archive, which is not supported";
         return Err(blob.place().malformed_try(problem, Remedy::UnpackOuter));
     }
     Ok(())
@@ -310,7 +320,7 @@ fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
         }
         Format::Text => Ok(Box::new(lines)),
         _ => {
-            let problem = "each side has a file: expected the format `text` or `sgm`";
+            let problem = "the format contains both sides, expected `text` or `sgm`";
             Err(place.malformed_try(problem, Remedy::GiveFileOfBothSides).into())
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn csv(
     let mut text = text;
     let head = text.fill_buf().map_err(|error| place.clone().unreadable(error))?;
     let delimiter = delimiter(head);
-    let reader = Rationed { inner: text, left: record_bytes, ration: record_bytes };
+    let reader = RecordLimit { inner: text, left: record_bytes, ration: record_bytes };
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -136,23 +136,26 @@ fn delimiter(head: &[u8]) -> u8 {
 }
 
 /// Reader with a limit on the size of one record, for example after a quote that is never closed.
-struct Rationed<R> {
+struct RecordLimit<R> {
     inner: R,
     left: usize,
     ration: usize,
 }
 
-impl<R> Rationed<R> {
+impl<R> RecordLimit<R> {
     fn refill(&mut self) {
         self.left = self.ration;
     }
 }
 
-impl<R: Read> Read for Rationed<R> {
+impl<R: Read> Read for RecordLimit<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self.left.checked_sub(read).ok_or_else(|| {
-            let text = format!("a record is longer than {} bytes: a quote left open?", self.ration);
+            let text = format!(
+                "a record is longer than {} bytes, possibly because of an unclosed quote",
+                self.ration
+            );
             io::Error::new(io::ErrorKind::InvalidData, text)
         })?;
         Ok(read)

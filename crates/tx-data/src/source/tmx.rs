@@ -38,7 +38,7 @@ pub(super) fn tmx(
     let source = side(&columns.source, &columns.source_language);
     let target = side(&columns.target, &columns.target_language);
     let (Some(source), Some(target)) = (source, target) else {
-        let problem = "a TMX file needs the languages of both sides";
+        let problem = "a TMX file requires the languages of both sides";
         return Err(place.malformed_try(problem, Remedy::NameLanguages));
     };
     let rationed = Counted { inner: text, left: record_bytes, ration: record_bytes, lines: 0 };
@@ -88,7 +88,7 @@ impl Units {
         self.ended = !matches!(next, Ok(Some(_)));
         self.found |= !self.ended;
         match next {
-            Ok(None) if !self.found => Some(Err(self.nothing())),
+            Ok(None) if !self.found => Some(Err(self.no_pairs())),
             other => other.transpose(),
         }
     }
@@ -173,7 +173,7 @@ impl Units {
     }
 
     /// Error for a file without any pair.
-    fn nothing(&self) -> SourceError {
+    fn no_pairs(&self) -> SourceError {
         let [source, target] = &self.wanted;
         let seen: Vec<&str> = self.seen.iter().map(String::as_str).collect();
         let seen = if seen.is_empty() { "none".into() } else { seen.join(", ") };

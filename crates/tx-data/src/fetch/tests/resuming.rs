@@ -186,7 +186,7 @@ fn a_range_without_a_request_is_refused() {
         acts.push(Act::Send(body()[..10].to_vec()));
         acts
     });
-    bench.refused(&bench.remote("/a"), "asked for what follows byte 0");
+    bench.refused(&bench.remote("/a"), "expected the bytes from 0");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Maximum number of pages in a list of files; a page has 1,000 entries.
-const PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
 /// Characters escaped in a path: all except `/` and the unreserved ones of RFC 3986, section 2.3.
 const IN_PATH: &AsciiSet =
@@ -33,33 +33,35 @@ pub(super) fn find(
 ) -> Result<Corpus, FetchError> {
     let revision = request.revision.as_deref().unwrap_or("main");
     if !revision.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c)) {
-        return Err(unknown(format!("`{revision}` is no branch, tag or commit"), None));
+        return Err(unknown(format!("`{revision}` is not a branch, tag or commit"), None));
     }
     let files = files(dataset, revision, fetcher, endpoints)?;
     let found = if files.is_empty() { converted(dataset, fetcher, endpoints)? } else { files };
     let chosen = choose(dataset, found, request)?;
     let mut pieces = Vec::new();
-    let asked = request.split.as_deref().unwrap_or("train");
-    let asked = usual(asked).unwrap_or(asked);
+    let requested = request.split.as_deref().unwrap_or("train");
+    let requested = usual(requested).unwrap_or(requested);
     for file in chosen {
         let part = match file.split.as_str() {
-            _ if usual(asked).is_none() && names(&file.path).any(|name| is_split(name, asked)) => {
+            _ if usual(requested).is_none()
+                && names(&file.path).any(|name| is_split(name, requested)) =>
+            {
                 Part::Training
             }
-            split if split == asked => Part::Training,
-            "validation" if asked == "train" => Part::Validation,
-            "test" if asked == "train" => Part::Test,
+            split if split == requested => Part::Training,
+            "validation" if requested == "train" => Part::Validation,
+            "test" if requested == "train" => Part::Test,
             _ => continue,
         };
         pieces.push(Piece { part, files: Files::Both(file.remote, None), columns: None });
     }
     if !pieces.iter().any(|piece| piece.part == Part::Training) {
-        let problem = format!("`{dataset}` has no split `{asked}` for this pair");
+        let problem = format!("`{dataset}` has no split `{requested}` for this pair");
         return Err(unknown(problem, Some(Remedy::NameSplit)));
     }
     pieces.sort_by_key(|piece| piece.part);
-    let (licence, citation) = credits(dataset);
-    Ok(Corpus { title: title(request), licence, citation, pieces })
+    let (license, citation) = credits(dataset);
+    Ok(Corpus { title: title(request), license, citation, pieces })
 }
 
 fn credits(dataset: &str) -> (String, String) {
@@ -72,7 +74,7 @@ fn credits(dataset: &str) -> (String, String) {
         );
     }
     let page = format!("{HUB}/datasets/{dataset}");
-    (format!("as stated at {page}"), page)
+    (format!("see {page}"), page)
 }
 
 /// File of a dataset.
@@ -100,7 +102,7 @@ fn files(
         ..Remote::at(&format!("{HUB}{query}"))
     };
     let mut found = Vec::new();
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let (value, next) = list(&page, fetcher)?;
         for entry in value.as_array().map(Vec::as_slice).unwrap_or_default() {
             let Some(path) = entry["path"].as_str().filter(|path| is_data(path)) else { continue };
@@ -165,7 +167,7 @@ fn converted(
         }
     }
     if found.is_empty() {
-        let problem = format!("`{dataset}` has no file of a format that is read");
+        let problem = format!("`{dataset}` has no file in a supported format");
         return Err(unknown(problem, Some(Remedy::ChooseReadable)));
     }
     Ok(found)
@@ -203,7 +205,7 @@ fn choose(dataset: &str, files: Vec<File>, request: &Request) -> Result<Vec<File
     if let Some(subset) = &request.subset {
         let chosen = of(&|name| name.eq_ignore_ascii_case(subset));
         return if chosen.is_empty() {
-            let problem = format!("`{dataset}` has no subset `{subset}`, but {}", listed());
+            let problem = format!("`{dataset}` has no subset `{subset}`; available: {}", listed());
             Err(unknown(problem, None))
         } else {
             Ok(chosen)
@@ -215,7 +217,7 @@ fn choose(dataset: &str, files: Vec<File>, request: &Request) -> Result<Vec<File
     }
     if subsets().len() > 1 {
         let (source, target) = (&request.source, &request.target);
-        let problem = format!("`{dataset}` has no {source}-{target}; it has {}", listed());
+        let problem = format!("`{dataset}` has no {source}-{target}; available: {}", listed());
         return Err(unknown(problem, Some(Remedy::NameSubset)));
     }
     Ok(files)
@@ -259,8 +261,8 @@ fn split(path: &str) -> String {
 }
 
 /// Returns true if a name is that of a split or of one of its files: `train_sft-00000-of-00002`.
-fn is_split(name: &str, asked: &str) -> bool {
-    name.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+fn is_split(name: &str, requested: &str) -> bool {
+    name.strip_prefix(requested).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// Canonical name of a split.

@@ -44,10 +44,13 @@ pub const KNOWN: &[About] = &[
     About { name: "opus_books", about: "books, any pair of 16 languages (Hugging Face)" },
     About { name: "multi30k", about: "image captions, any pair of en, de, fr, cs" },
     About { name: "manythings", about: "short sentences, English and any of some 80 languages" },
-    About { name: "d2l-fra-eng", about: "the English-French edition of these in the d2l course" },
+    About {
+        name: "d2l-fra-eng",
+        about: "English-French sentences of the d2l course, from ManyThings",
+    },
     About { name: "opus:CORPUS", about: "any corpus of opus.nlpl.eu; opus:CORPUS/VERSION" },
     About { name: "OWNER/DATASET", about: "any Hugging Face dataset with two text columns" },
-    About { name: "https://…", about: "a file or archive anywhere; https://….tgz!MEMBER" },
+    About { name: "https://…", about: "any file or archive; https://….tgz!MEMBER" },
 ];
 
 /// Request for a named source.
@@ -217,7 +220,7 @@ pub struct Corpus {
     /// Name and languages.
     pub title: String,
     /// License as stated by the publisher.
-    pub licence: String,
+    pub license: String,
     /// Citation.
     pub citation: String,
     /// Files to read, in order.
@@ -292,10 +295,16 @@ pub fn find(
 ) -> Result<Corpus, FetchError> {
     let Request { name, source, target, .. } = request;
     if source.is_empty() || target.is_empty() {
-        return Err(unknown(format!("`{name}` needs two languages"), Some(Remedy::NameLanguages)));
+        return Err(unknown(
+            format!("`{name}` requires the languages of both sides"),
+            Some(Remedy::NameLanguages),
+        ));
     }
     if let Some(code) = [source, target].into_iter().find(|code| !is_code(code)) {
-        return Err(unknown(format!("`{code}` is no language code such as `en` or `pt-BR`"), None));
+        return Err(unknown(
+            format!("`{code}` is not a language code, expected a code such as `en` or `pt-BR`"),
+            None,
+        ));
     }
     match name.as_str() {
         "opus_books" => hub::find("Helsinki-NLP/opus_books", request, fetcher, endpoints),
@@ -309,7 +318,7 @@ pub fn find(
             None => {
                 let known: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
                 let known = known.join(", ");
-                Err(unknown(format!("there is no source `{name}`; there are {known}"), None))
+                Err(unknown(format!("unknown source `{name}`; available: {known}"), None))
             }
         },
     }
@@ -339,7 +348,7 @@ fn address(request: &Request) -> Corpus {
     let address = without_login(address);
     Corpus {
         title: title(request),
-        licence: "as its publisher says".into(),
+        license: "see the publisher".into(),
         citation: address,
         pieces: vec![Piece { part: Part::Training, files, columns: None }],
     }
@@ -359,7 +368,7 @@ fn manythings(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchE
         _ => {
             return Err(unknown(
                 format!(
-                    "ManyThings has English and another language, not {} and {}",
+                    "ManyThings has pairs with English only, not {} and {}",
                     request.source, request.target
                 ),
                 Some(Remedy::ChooseTatoeba),
@@ -376,7 +385,12 @@ fn d2l(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchError> {
     let english_first = match codes.each_ref().map(Option::as_deref) {
         [Some("eng"), Some("fra")] => true,
         [Some("fra"), Some("eng")] => false,
-        _ => return Err(unknown(format!("{} is not there: en and fr are", title(request)), None)),
+        _ => {
+            return Err(unknown(
+                format!("{} is not available, expected en and fr", title(request)),
+                None,
+            ));
+        }
     };
     let mut remote = at(D2L, slice::from_ref(&endpoints.d2l), "fra-eng.zip");
     // Checksum published by the course; other servers may have another edition.
@@ -403,7 +417,7 @@ fn tatoeba(
     };
     Corpus {
         title: title(request),
-        licence: "CC BY 2.0 FR, attribution to the contributors in the third column".into(),
+        license: "CC BY 2.0 FR, attribution to the contributors in the third column".into(),
         citation: TATOEBA.into(),
         pieces: vec![Piece {
             part: Part::Training,
@@ -418,13 +432,13 @@ fn multi30k(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchErr
     let known = |code: &str| {
         let found =
             languages.iter().find(|language| super::language::fit(code, language).is_some());
-        found
-            .copied()
-            .ok_or_else(|| unknown(format!("Multi30k has en, de, fr and cs, not `{code}`"), None))
+        found.copied().ok_or_else(|| {
+            unknown(format!("Multi30k has no language `{code}`; available: en, de, fr, cs"), None)
+        })
     };
     let (source, target) = (known(&request.source)?, known(&request.target)?);
     if source == target {
-        return Err(unknown(format!("`{source}` and `{target}` are one language"), None));
+        return Err(unknown(format!("`{source}` and `{target}` are the same language"), None));
     }
     let side = |set: &str, language: &str| {
         let name = format!("{set}.{language}.gz");
@@ -442,7 +456,7 @@ fn multi30k(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchErr
     });
     Ok(Corpus {
         title: title(request),
-        licence: "non-commercial research and education; images and captions of Flickr30k".into(),
+        license: "non-commercial research and education; images and captions of Flickr30k".into(),
         citation: "Elliott, Frank, Sima'an and Specia 2016, \"Multi30K: Multilingual \
                    English-German Image Descriptions\"; Elliott et al. 2017 (fr), Barrault et \
                    al. 2018 (cs); github.com/multi30k/dataset"
@@ -468,7 +482,7 @@ fn list(
     match read(&cached.path) {
         Some(value) => Ok((value, cached.record.next)),
         None => Err(unknown(
-            format!("what {} answers is no list in JSON", cached.record.address),
+            format!("the response of {} is not a JSON list", cached.record.address),
             (fetcher.mode() != Mode::Refresh).then_some(Remedy::AskAgain),
         )),
     }

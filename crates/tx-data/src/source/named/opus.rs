@@ -28,7 +28,10 @@ pub(super) fn find(
             && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
     };
     if !plain(corpus) || !version.as_deref().is_none_or(plain) {
-        let problem = format!("`{}` is no corpus of OPUS such as `opus:Books`", request.name);
+        let problem = format!(
+            "`{}` is not a corpus name of OPUS, expected a name such as `opus:Books`",
+            request.name
+        );
         return Err(unknown(problem, None));
     }
     // OPUS orders the languages of a pair alphabetically.
@@ -43,7 +46,7 @@ pub(super) fn find(
     let remote = at(OBJECTS, std::slice::from_ref(&endpoints.opus), &path);
     Ok(Corpus {
         title: format!("{}, version {version}", title(request)),
-        licence: format!("as stated at opus.nlpl.eu/{corpus}, and in the archive"),
+        license: format!("see opus.nlpl.eu/{corpus} and the archive"),
         citation: "Tiedemann 2012, \"Parallel Data, Tools and Interfaces in OPUS\"; and the \
                    corpus itself, as its page there says"
             .into(),

@@ -57,15 +57,18 @@ impl PageHeader {
     /// Rejects implausible sizes; `left` bytes of the file follow the header.
     pub(super) fn check(&self, left: u64, limits: &Limits) -> io::Result<()> {
         let packed = self.packed.min(left);
-        let lie = |text: String| Err(io::Error::new(ErrorKind::InvalidData, text));
+        let invalid = |text: String| Err(io::Error::new(ErrorKind::InvalidData, text));
         if self.expanded > limits.expanded(packed) {
-            return lie(format!("a page of {packed} bytes says it expands to {}", self.expanded));
+            return invalid(format!(
+                "a page of {packed} bytes declares an expanded size of {}",
+                self.expanded
+            ));
         }
         // Each text is preceded by its length in 4 bytes.
         let most = packed.saturating_mul(limits.ratio).max(SMALL_DICTIONARY).min(self.expanded) / 4;
         match self.entries {
             Some(entries) if entries > most => {
-                lie(format!("a dictionary of {packed} bytes says it holds {entries} texts"))
+                invalid(format!("a dictionary of {packed} bytes declares {entries} texts"))
             }
             _ => Ok(()),
         }

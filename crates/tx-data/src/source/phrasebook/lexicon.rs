@@ -213,7 +213,7 @@ use Position::{After, Before, BeforeLikeDefinite, BeforeLikeIndefinite, Predicat
 /// People, including relatives.
 pub(super) static PEOPLE: &[Kind] = &[Family, Person];
 /// Kinds of nouns with a color.
-static COLOURED: &[Kind] = &[Thing, Container, Surface, Part, Property];
+static COLORED: &[Kind] = &[Thing, Container, Surface, Part, Property];
 /// Kinds of nouns with a size and an age.
 static SIZED: &[Kind] = &[Animal, Thing, Container, Surface, Part, Place, Property];
 
@@ -247,11 +247,11 @@ pub(super) static ADJECTIVES: &[Adjective] = &[
         Before,
         &[Thing, Container, Surface, Part, Place, Property],
     ),
-    adjective("red", ["rosso", "rossa", "rossi", "rosse"], After, COLOURED),
-    adjective("white", ["bianco", "bianca", "bianchi", "bianche"], After, COLOURED),
-    adjective("black", ["nero", "nera", "neri", "nere"], After, COLOURED),
-    adjective("green", ["verde", "verde", "verdi", "verdi"], After, COLOURED),
-    adjective("yellow", ["giallo", "gialla", "gialli", "gialle"], After, COLOURED),
+    adjective("red", ["rosso", "rossa", "rossi", "rosse"], After, COLORED),
+    adjective("white", ["bianco", "bianca", "bianchi", "bianche"], After, COLORED),
+    adjective("black", ["nero", "nera", "neri", "nere"], After, COLORED),
+    adjective("green", ["verde", "verde", "verdi", "verdi"], After, COLORED),
+    adjective("yellow", ["giallo", "gialla", "gialli", "gialle"], After, COLORED),
     graded(
         "expensive",
         "more expensive",

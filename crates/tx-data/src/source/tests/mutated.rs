@@ -140,7 +140,7 @@ fn survive(cases: u32) -> (u32, u32) {
         if outcome.is_ok() {
             read_well.set(read_well.get() + 1);
         } else if let Err(error) = &outcome
-            && error.to_string().contains("the Parquet library gave up on it")
+            && error.to_string().contains("the Parquet library panicked")
         {
             panics.set(panics.get() + 1);
         }

@@ -271,7 +271,7 @@ fn there_is() {
 }
 
 #[test]
-fn phrases_for_travellers() {
+fn phrases_for_travelers() {
     check(vec![
         (where_is("the station", None), "Where is the station?", "Dov'è la stazione?"),
         (where_is("my shoes", None), "Where are my shoes?", "Dove sono le mie scarpe?"),

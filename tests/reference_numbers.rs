@@ -6,9 +6,9 @@
 //! |found - expected| / (|expected| + scale / 10)
 //! ```
 //!
-//! over its elements, where `scale` is the largest `|expected|` of the tensor. So errors are relative
-//! to each element, except for elements so small that rounding of the larger ones exceeds them. The
-//! expected numbers were computed in double precision.
+//! over its elements, where `scale` is the largest `|expected|` of the tensor. So errors are
+//! relative to each element, except for elements so small that rounding of the larger ones exceeds
+//! them. The expected numbers were computed in double precision.
 //!
 //! Values at padding positions are not compared: they are never used, and PyTorch masks them
 //! differently.

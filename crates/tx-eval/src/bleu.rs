@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! BLEU = BP · exp( Σₙ ln(pₙ) / N ),  n = 1…N, N = 4      (section 2.3)
-//! pₙ   = clipped n-gram matches / n-grams in the hypotheses, over the whole corpus  (section 2.1.1)
+//! pₙ   = clipped n-gram matches / n-grams in the hypotheses, over the corpus  (section 2.1.1)
 //! BP   = 1 if c ≥ r, else exp(1 − r/c)                   (section 2.2.2)
 //! ```
 //!

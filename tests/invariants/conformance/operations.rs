@@ -9,7 +9,7 @@ use burn::tensor::{
 
 use super::{SCORES, checked};
 use crate::{
-    laws::{difference, noise},
+    invariants::{difference, noise},
     support::values,
 };
 

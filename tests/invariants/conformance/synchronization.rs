@@ -16,7 +16,7 @@ use tx_train::{
 };
 
 use super::{batch, checked};
-use crate::laws::VOCABULARY;
+use crate::invariants::VOCABULARY;
 
 /// While CubeCL captures the launched kernels, it rejects reads, waits and measurements, and Burn
 /// panics on a failed read. So a forward pass with dropout, a backward pass and an Adam update that

@@ -9,8 +9,8 @@
 //! huggingface.co/1f0c2a…/lock                           held by the process that fetches
 //! ```
 //!
-//! A file gets its name by an atomic rename of a part that is complete, checked and flushed to disk.
-//! The record remains after a file is deleted: the next download must match it.
+//! A file gets its name by an atomic rename of a part that is complete, checked and flushed to
+//! disk. The record remains after a file is deleted: the next download must match it.
 
 use std::{
     env,

@@ -178,7 +178,7 @@ impl Table {
                 let bytes = column.map_or(0, |column| column.uncompressed_size());
                 if !(0..=limits.expanded_bytes as i64).contains(&bytes) {
                     let problem = format!(
-                        "a column declares an expanded size of {bytes} bytes, which exceeds the limit"
+                        "a column declares an expanded size of {bytes} bytes, above the limit"
                     );
                     return Err(place.clone().malformed(problem));
                 }

@@ -5,7 +5,7 @@
 //! | `opus_books` | OPUS Books from Hugging Face, any of its language pairs |
 //! | `OWNER/DATASET` | any Hugging Face dataset with a `translation` column or two text columns |
 //! | `opus:CORPUS`, `opus:CORPUS/VERSION` | any corpus of OPUS, in Moses format |
-//! | `manythings` | Tatoeba sentences as prepared by ManyThings.org for Anki, English and another language |
+//! | `manythings` | Tatoeba sentences from ManyThings.org, English and another language |
 //! | `d2l-fra-eng` | the English–French edition of these in the course "Dive into Deep Learning" |
 //! | `multi30k` | Multi30k, task 1, raw text: English, German, French, Czech |
 //! | `https://…` | any file or archive, optionally followed by `!MEMBER` |

@@ -280,7 +280,7 @@ mod tests {
             (vec![vec![1.0], vec![]], "line 2 has 0 statistics, expected 1"),
             (vec![vec![]], "line 1 has 0 statistics, expected 1"),
             (vec![vec![1.0, 2.0], vec![1.0]], "line 2 has 1 statistics, expected 2"),
-            (vec![vec![1.0]], "there are statistics of 1 lines, but the corpus has 2"),
+            (vec![vec![1.0]], "the statistics have 1 lines, but the corpus has 2"),
         ] {
             assert_eq!(SegmentStatistics::new(&corpus, rows).unwrap_err().to_string(), message);
         }

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Settings of a score, in order, printed as `key:value|key:value`.
 ///
-/// Metrics of sacreBLEU print sacreBLEU's signature, so that a score can be quoted beside those of
+/// Metrics of sacreBLEU print sacreBLEU's signature, so that a score can be quoted with those of
 /// other papers. Its `version` is the sacreBLEU release whose numbers are reproduced. Metrics that
 /// sacreBLEU does not have print `version:tx-…`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 //! Each file has its own folder, named after its address:
 //!
 //! ```text
-//! huggingface.co/1f0c2a…/train-00000-of-00001.parquet   whole, or absent
-//! huggingface.co/1f0c2a…/record.json                    size, SHA-256 and address of it
-//! huggingface.co/1f0c2a…/part, part.json                what an interrupted transfer left
-//! huggingface.co/1f0c2a…/lock                           held by the process that fetches
+//! huggingface.co/1f0c2a…/train-00000-of-00001.parquet   complete file, or absent
+//! huggingface.co/1f0c2a…/record.json                    its size, SHA-256 and address
+//! huggingface.co/1f0c2a…/part, part.json                state of an interrupted transfer
+//! huggingface.co/1f0c2a…/lock                           held by the downloading process
 //! ```
 //!
 //! A file gets its name by an atomic rename of a part that is complete, checked and flushed to

@@ -42,7 +42,7 @@ impl Columns {
         }
     }
 
-    /// Returns true if `cells` look like column names.
+    /// Returns true if `cells` are column names by their text.
     pub(super) fn is_header(&self, cells: &[String]) -> bool {
         let by_name = |requested: &Option<String>| {
             requested.as_ref().is_some_and(|requested| requested.parse::<usize>().is_err())

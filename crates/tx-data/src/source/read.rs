@@ -62,7 +62,7 @@ pub struct ReadOptions {
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or it is not clear what is to be read.
+/// When the file cannot be read, or its format, columns or members are ambiguous.
 pub fn pairs(path: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
     let (input, member) = open(path)?;
     pairs_of(input, member, options)

@@ -31,9 +31,9 @@ pub(super) struct EditDistance<'a> {
 pub(super) struct Alignment {
     /// Position in the base after each word of the reference.
     pub after: Vec<usize>,
-    /// Prefix counts of the reference words that the base has inserted or substituted.
+    /// Number of inserted or substituted words among the first n words of the reference.
     pub reference_errors: Vec<usize>,
-    /// Prefix counts of the base words that are deleted or substituted.
+    /// Number of deleted or substituted words among the first n words of the base.
     pub base_errors: Vec<usize>,
 }
 

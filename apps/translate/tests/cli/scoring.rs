@@ -239,7 +239,7 @@ fn what_does_not_go_together_is_refused_by_name() {
     run(&arguments, HYPOTHESES).failed(2, &["smooth-value"]);
     let arguments =
         ["score", "--reference", &reference, "--metrics", "chrf", "--chrf-char-order", "0"];
-    run(&arguments, HYPOTHESES).failed(1, &["a character order or a word order of at least 1"]);
+    run(&arguments, HYPOTHESES).failed(1, &["character order 0 and word order 0"]);
 }
 
 /// Twenty lines, of which those `right` are as in the reference.

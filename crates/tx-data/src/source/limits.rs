@@ -1,27 +1,28 @@
-//! Limits on what a file may ask of the machine.
+//! Limits on memory and time for input files.
 
 use std::io::{self, BufRead, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-/// Below this, nothing is a bomb.
-const HARMLESS_BYTES: u64 = 64 << 20;
+/// Size below which no file counts as a decompression bomb.
+const BOMB_THRESHOLD: u64 = 64 << 20;
 
-/// Limits on the memory and time that a file may take. Real text stays far below; hostile files do not.
+/// Limits on the memory and time that a file may use. Real text stays far below these limits;
+/// hostile files exceed them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes that a compressed file or member may expand to.
+    /// Maximum expanded size of a compressed file or member, in bytes.
     pub expanded_bytes: u64,
-    /// Most bytes out for each byte in, once more than 64 MiB came out. Text reaches some 30;
-    /// bombs 1,000 and more.
+    /// Maximum expansion ratio, checked above 64 MiB of output. Text reaches about 30,
+    /// decompression bombs 1,000 and more.
     pub ratio: u64,
-    /// Most members of an archive.
+    /// Maximum number of members in an archive.
     pub members: usize,
-    /// Longest line, row or translation unit in bytes.
+    /// Maximum length of a line, row or translation unit, in bytes.
     pub record_bytes: usize,
-    /// Most bytes of a file that is fetched.
+    /// Maximum size of a download, in bytes.
     pub download_bytes: u64,
-    /// Most bytes of a file that is fetched when the server does not announce its size.
+    /// Maximum size in bytes of a download without a `Content-Length`.
     pub unannounced_bytes: u64,
 }
 
@@ -39,20 +40,22 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Most bytes that `packed` bytes may expand to.
+    /// Maximum number of bytes to which `packed` bytes may expand.
     pub(super) fn expanded(&self, packed: u64) -> u64 {
-        self.expanded_bytes.min(HARMLESS_BYTES.max(packed.saturating_mul(self.ratio)))
+        self.expanded_bytes.min(BOMB_THRESHOLD.max(packed.saturating_mul(self.ratio)))
     }
 }
 
 pub(super) fn bomb(limit: u64) -> io::Error {
-    let text = format!("it expands to more than {limit} bytes: this may be a decompression bomb");
+    let text = format!(
+        "the decompressed data exceeds the limit of {limit} bytes, as in a decompression bomb"
+    );
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// A gzip file or stream, unpacked, but not to more than the limits allow for what was read of it.
+/// Decompressed gzip file or stream, limited in proportion to the bytes read.
 ///
-/// Several gzip members one after the other are one file, as `cat a.gz b.gz` makes them.
+/// Concatenated gzip members form one file, as from `cat a.gz b.gz`.
 pub(super) struct Gunzip<R> {
     inner: MultiGzDecoder<Counted<R>>,
     limits: Limits,
@@ -75,7 +78,7 @@ impl<R: BufRead> Read for Gunzip<R> {
     }
 }
 
-/// Counts the bytes that are taken.
+/// Reader that counts bytes.
 struct Counted<R> {
     inner: R,
     consumed: u64,
@@ -114,15 +117,15 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// 65 MiB of zeros are packed about 1,000 times, in one member or in many.
+    /// 65 MiB of zeros compress about 1,000 times, in one member or in many.
     #[test]
-    fn a_bomb_is_refused_whatever_its_members() {
+    fn a_bomb_is_refused_with_any_number_of_members() {
         let mebibyte = vec![0; 1 << 20];
         for packed in [gzip(&mebibyte).repeat(65), gzip(&mebibyte.repeat(65))] {
             let mut bomb = Gunzip::new(packed.as_slice(), Limits::default());
             let error = io::copy(&mut bomb, &mut io::sink()).unwrap_err();
-            assert!(error.to_string().contains("more than 67108864 bytes"), "{error}");
-            // The same bytes where so much is allowed.
+            assert!(error.to_string().contains("limit of 67108864 bytes"), "{error}");
+            // The same bytes with a higher limit.
             let limits = Limits { ratio: 2_000, ..Limits::default() };
             let mut allowed = Gunzip::new(packed.as_slice(), limits);
             assert_eq!(io::copy(&mut allowed, &mut io::sink()).unwrap(), 65 << 20);

@@ -1,7 +1,7 @@
-//! Sentence pairs from files: two text files side by side, or one of tab-separated columns.
+//! Sentence pairs from local files: two parallel text files, or one tab-separated file.
 //!
-//! Files are UTF-8, plain or gzip (told by content, not by name). Lines end in `\n` or `\r\n`; a
-//! byte order mark is dropped. Nothing is skipped here: line numbers stay true.
+//! Files are UTF-8, plain or gzip (detected from content, not from the name). Lines end in `\n` or
+//! `\r\n`; a byte order mark is dropped. No line is skipped, so line numbers match the file.
 
 use std::{
     fs::File,
@@ -16,17 +16,17 @@ use std::{
 use super::limits::{Gunzip, Limits};
 use crate::{error::DataError, pair::SentencePair};
 
-/// The first two bytes of every gzip file (RFC 1952, section 2.3.1).
+/// First two bytes of every gzip file (RFC 1952, section 2.3.1).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Longest line in bytes: what is longer is no sentence, and must not fill the memory.
-const LONGEST_LINE: u64 = 16 << 20;
+/// Maximum length of a line in bytes, which bounds memory; sentences are far shorter.
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// Reads two files of which line N translates line N.
+/// Reads two parallel files: line N of `target` translates line N of `source`.
 ///
 /// # Errors
 ///
-/// When a file cannot be read, is empty or not UTF-8, or the numbers of lines differ.
+/// When a file cannot be read, is empty or not UTF-8, or line counts differ.
 pub fn parallel_text(source: &Path, target: &Path) -> Result<Vec<SentencePair>, DataError> {
     let (sources, targets) = (lines(source)?, lines(target)?);
     if sources.len() != targets.len() {
@@ -44,8 +44,8 @@ pub fn parallel_text(source: &Path, target: &Path) -> Result<Vec<SentencePair>, 
         .collect())
 }
 
-/// Reads the first two columns of a tab-separated file; further columns (licences, scores) are
-/// left alone.
+/// Reads the first two columns of a tab-separated file and ignores further columns (licenses,
+/// scores).
 ///
 /// # Errors
 ///
@@ -79,27 +79,28 @@ pub fn lines(path: &Path) -> Result<Vec<String>, DataError> {
     if lines.is_empty() { Err(DataError::Empty { path: path.into() }) } else { Ok(lines) }
 }
 
-/// The lines of a text, one at a time, without their ends.
+/// Iterator over the lines of a text, without line ends.
 pub struct Lines {
     reader: Box<dyn BufRead + Send>,
-    /// For messages.
+    /// Path for error messages.
     path: PathBuf,
     number: usize,
     bytes: Vec<u8>,
     invalid: Invalid,
-    /// Whether a byte order mark is part of the first line.
+    /// True if a byte order mark is kept in the first line.
     keeps_mark: bool,
-    /// Bytes of the file that have been read.
+    /// Number of bytes read from the file.
     bytes_read: Arc<AtomicU64>,
 }
 
-/// What becomes of bytes that are not UTF-8.
+/// Handling of bytes that are not valid UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Invalid {
-    /// The line is refused.
+    /// Reject the line with an error.
     #[default]
     Refuse,
-    /// They become U+FFFD, the replacement character, as the Unicode standard recommends.
+    /// Replace invalid bytes with U+FFFD, the replacement character, as the Unicode standard
+    /// recommends.
     Replace,
 }
 
@@ -116,7 +117,7 @@ impl Lines {
         Ok(Self { bytes_read, ..Self::new(reader, path) })
     }
 
-    /// Reads from anything; `name` stands in messages where a path would.
+    /// Lines of any reader; error messages use `name` as the path.
     pub fn new(reader: Box<dyn BufRead + Send>, name: impl Into<PathBuf>) -> Self {
         Self {
             reader,
@@ -129,33 +130,34 @@ impl Lines {
         }
     }
 
-    /// Does that to bytes that are not UTF-8; by default their line is refused.
+    /// Sets the handling of invalid UTF-8. Default: [`Invalid::Refuse`].
     pub fn with_invalid(self, invalid: Invalid) -> Self {
         Self { invalid, ..self }
     }
 
-    /// Leaves a byte order mark in the first line, as programs do that take it for a character.
+    /// Keeps a byte order mark as part of the first line, for programs that treat it as a
+    /// character.
     pub fn keeping_mark(self) -> Self {
         Self { keeps_mark: true, ..self }
     }
 
-    /// Bytes of the file that have been read so far, compressed where the file is; 0 if this reads no
+    /// Number of bytes of the file read so far, before decompression; 0 without an
     /// [opened](Self::open) file.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// The next line; none at the end of the text.
+    /// Reads the next line; `None` at the end of the text.
     fn read(&mut self) -> Result<Option<String>, DataError> {
         self.bytes.clear();
         self.number += 1;
-        let read = (&mut self.reader).take(LONGEST_LINE + 1).read_until(b'\n', &mut self.bytes);
+        let read = (&mut self.reader).take(MAX_LINE_BYTES + 1).read_until(b'\n', &mut self.bytes);
         let failed = |source| DataError::Read { path: self.path.clone(), source };
         match read.map_err(failed)? as u64 {
             0 => return Ok(None),
-            1..=LONGEST_LINE => {}
+            1..=MAX_LINE_BYTES => {}
             _ => {
-                let text = format!("line {} is longer than {LONGEST_LINE} bytes", self.number);
+                let text = format!("line {} is longer than {MAX_LINE_BYTES} bytes", self.number);
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidData, text)));
             }
         }
@@ -194,7 +196,7 @@ fn open(path: &Path, bytes_read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead 
     })
 }
 
-/// Counts the bytes that are read.
+/// Reader that counts bytes.
 struct Counted<R> {
     inner: R,
     count: Arc<AtomicU64>,
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_and_gzip_are_told_by_content() {
+    fn plain_and_gzip_are_detected_from_content() {
         let text = "ein Hund\nzwei Hunde\n".as_bytes();
         let expected = ["ein Hund", "zwei Hunde"];
         assert_eq!(lines(file(text).path()).unwrap(), expected);
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_kept_if_asked_for() {
+    fn a_byte_order_mark_is_kept_on_request() {
         let file = file("\u{feff}a\n\u{feff}b".as_bytes());
         let lines = Lines::open(file.path()).unwrap().keeping_mark();
         let found = lines.collect::<Result<Vec<_>, _>>().unwrap();
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_utf8_is_replaced_if_asked_for() {
+    fn bad_utf8_is_replaced_on_request() {
         let text = b"\xffa\nb\xe9\xe9c\r\nd".to_vec();
         let lines = Lines::new(Box::new(io::Cursor::new(text)), "text");
         let found = lines.with_invalid(Invalid::Replace).collect::<Result<Vec<_>, _>>().unwrap();
@@ -288,7 +290,7 @@ mod tests {
         assert!(matches!(lines(file(&bytes).path()), Err(DataError::Read { .. })));
     }
 
-    /// 70 MB of text that is packed several hundred times.
+    /// 70 MB of text, compressed several hundred times.
     #[test]
     fn a_gzip_bomb_is_an_error() {
         let bomb = gzip(&[&[b'a'; 999][..], b"\n"].concat().repeat(70_000));

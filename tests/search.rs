@@ -2,11 +2,7 @@
 //! `laws`.
 
 use burn::tensor::{Device, Tensor, activation::log_softmax};
-use tx_data::{
-    batch::padded,
-    mask,
-    special::{BOS, EOS, PAD},
-};
+use tx_data::{batch::padded, mask};
 use tx_infer::{
     Cancellation, Request, Translator,
     search::{Engine, Hypothesis, SearchOptions, search},
@@ -15,6 +11,7 @@ use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer,
     TransformerInput, Tying, VocabSizes,
 };
+use tx_text::special::{BOS, EOS, PAD};
 
 use crate::{
     laws::pattern,

@@ -12,10 +12,11 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use tx_data::{
-    BatchSize, CleanConfig, LongPolicy, PairLoader, SplitBy, TokenizerConfig,
+    BatchSize, CleanConfig, LongPolicy, PairLoader, SplitBy,
     prepared::{Preparation, ValidationPairs, prepare},
     source::read::{self, ReadOptions},
 };
+use tx_text::TokenizerConfig;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);

@@ -11,9 +11,8 @@ mod script;
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
+use tx_text::{SentencePair, hash::hash64};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
-
-use crate::{hash::hash64, pair::SentencePair};
 
 pub use report::{CleaningReport, Outcome, StepCount};
 pub use script::{script_named, scripts_of_language};

@@ -3,13 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use tx_text::{SentencePair, TextError, Tokenizer, Tokenizers, truncate};
 
-use crate::{
-    error::DataError,
-    pair::SentencePair,
-    special::EOS,
-    tokenizer::{Tokenizer, Tokenizers},
-};
+use crate::error::DataError;
 
 /// A sentence and its translation, as token ids with the special tokens around them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,8 +119,8 @@ impl<'a> Encoder<'a> {
                     match policy {
                         LongPolicy::Skip => continue,
                         LongPolicy::Cut => {
-                            cut(&mut source, *max_len);
-                            cut(&mut target, *max_len);
+                            truncate(&mut source, *max_len);
+                            truncate(&mut target, *max_len);
                         }
                     }
                 }
@@ -174,30 +170,21 @@ pub fn encode_corpus(
     Ok((encoded, encoder.finish(what)?))
 }
 
-/// Shortens a sentence to `max_len` tokens, the last of which is `<eos>`.
-pub fn cut(ids: &mut Vec<u32>, max_len: usize) {
-    if ids.len() > max_len {
-        ids.truncate(max_len);
-        if let Some(last) = ids.last_mut() {
-            *last = EOS;
-        }
-    }
-}
-
 fn encode_side<'a>(
     tokenizer: &Tokenizer,
     texts: impl Iterator<Item = &'a String>,
-) -> Result<Vec<Vec<u32>>, DataError> {
+) -> Result<Vec<Vec<u32>>, TextError> {
     tokenizer.par_encode_batch(&texts.map(String::as_str).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{
-        special::BOS,
-        tokenizer::{TokenizerConfig, TokenizerKind},
+    use tx_text::{
+        TokenizerConfig, TokenizerKind,
+        special::{BOS, EOS},
     };
+
+    use super::*;
 
     fn corpus() -> (Vec<SentencePair>, Tokenizers) {
         let pairs = [("a", "b"), (" ", "b"), ("a a a a", "b"), ("a", "b b b"), ("a", "")]

@@ -9,9 +9,8 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
+use tx_text::{SentencePair, hash::hash64};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
-
-use crate::{hash::hash64, pair::SentencePair};
 
 /// Stands for a name in a template; nothing else there is no letter and no digit.
 const NAME: char = '\u{1}';

@@ -26,15 +26,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tx_text::{SentencePair, Tokenizer, Tokenizers, hash::hexadecimal};
 
 use crate::{
-    clean::CleaningReport,
-    encode::EncodingReport,
-    error::DataError,
-    hash::hexadecimal,
-    near_duplicate::Overlap,
-    pair::SentencePair,
-    tokenizer::{Tokenizer, Tokenizers},
+    clean::CleaningReport, encode::EncodingReport, error::DataError, near_duplicate::Overlap,
 };
 
 pub use mapped::MappedPairs;

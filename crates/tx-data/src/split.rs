@@ -3,11 +3,9 @@
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
+use tx_text::SentencePair;
 
-use crate::{
-    near_duplicate::{KEYS, keys},
-    pair::SentencePair,
-};
+use crate::near_duplicate::{KEYS, keys};
 
 /// A corpus in two parts that share no sentence, on either side.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 
 use tx_data::{
-    Cleaner, CleaningReport, DataError, SentencePair, Split,
+    Cleaner, CleaningReport, DataError, Split,
     fetch::{FetchError, Fetcher},
     near_duplicate::{Overlap, OverlapFinder},
     source::{
@@ -16,6 +16,7 @@ use tx_data::{
     },
     split::split,
 };
+use tx_text::SentencePair;
 
 use crate::{
     config::{DataConfig, DataSource, OverlapPolicy, TrainConfig},

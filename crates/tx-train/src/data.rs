@@ -5,13 +5,13 @@ use std::{path::Path, sync::atomic::AtomicBool};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tx_data::{
-    CleaningReport, DataError, PairStore, SentencePair, Split, TokenizerKind, Tokenizers,
+    CleaningReport, DataError, PairStore, Split,
     encode::{EncodedPair, Encoder, EncodingReport},
-    hash::hexadecimal,
     near_duplicate::Overlap,
     prepared::{Preparation, PreparedCorpus, ValidationPairs, prepare},
 };
 use tx_model::VocabSizes;
+use tx_text::{SentencePair, TokenizerKind, Tokenizers, hash::hexadecimal};
 
 use crate::{
     config::{OverlapPolicy, TrainConfig},
@@ -109,7 +109,7 @@ impl RunData {
         let tokenizers = match known {
             Some(tokenizers) => tokenizers,
             None => Tokenizers::train_on_stream(&config.tokenizer, || {
-                Ok(parts.train.iter().map(|pair| {
+                Ok::<_, DataError>(parts.train.iter().map(|pair| {
                     check(stop).map_err(|_| DataError::Interrupted)?;
                     Ok(pair.clone())
                 }))

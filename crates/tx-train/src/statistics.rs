@@ -4,9 +4,10 @@ use std::{fmt, sync::atomic::AtomicBool};
 
 use serde::Serialize;
 use tx_data::{
-    CleaningReport, SentencePair, Tokenizer, Tokenizers, VocabularyReport,
+    CleaningReport,
     near_duplicate::{Overlap, OverlapFinder},
 };
+use tx_text::{SentencePair, Tokenizer, Tokenizers, VocabularyReport};
 
 use crate::{
     config::TrainConfig,

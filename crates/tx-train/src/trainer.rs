@@ -16,12 +16,13 @@ use burn::{
     tensor::Device,
     train::{Learner, SupervisedTraining, TrainingStrategy},
 };
-use tx_data::{BpeDropout, CleaningReport, PairLoader, Tokenizers};
+use tx_data::{CleaningReport, PairLoader};
 use tx_infer::{
     bundle::{WEIGHTS, save_tokenizers, saved_tokenizers},
     file::write_whole,
 };
 use tx_model::Transformer;
+use tx_text::{BpeDropout, Tokenizers};
 
 use crate::{
     adam::Adam,
@@ -322,7 +323,7 @@ impl Trainer {
                 valid.clone(),
                 &valid_pairs,
                 &config.validation,
-                config.tokenizer.lowercase == tx_data::Lowercase::Both,
+                config.tokenizer.lowercase == tx_text::Lowercase::Both,
                 &plain,
             )
             .with_batch_tokens(largest[0]),

@@ -22,9 +22,9 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
+use tx_text::hash::hexadecimal;
 
 use super::{FetchError, Remote};
-use crate::hash::hexadecimal;
 
 /// Longest name of a cached file.
 const LONGEST_NAME: usize = 100;

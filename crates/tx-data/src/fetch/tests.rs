@@ -86,7 +86,7 @@ fn body() -> Vec<u8> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    crate::hash::hexadecimal(&Sha256::digest(bytes))
+    tx_text::hash::hexadecimal(&Sha256::digest(bytes))
 }
 
 #[test]

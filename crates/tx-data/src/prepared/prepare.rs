@@ -12,6 +12,7 @@ use std::{
 };
 
 use serde_json::Value;
+use tx_text::{SentencePair, TokenizerConfig, Tokenizers};
 
 use super::{
     CORPUS, CorpusRecord, FORMAT, FileHash, IDS, INDEX, InputFile, PreparedCorpus,
@@ -23,9 +24,7 @@ use crate::{
     encode::{EncodedPair, Encoder, LongPolicy},
     error::DataError,
     near_duplicate::OverlapFinder,
-    pair::SentencePair,
     split::SplitBy,
-    tokenizer::{TokenizerConfig, Tokenizers},
 };
 
 /// Pairs that are tokenized and written at a time.
@@ -175,9 +174,11 @@ impl Writer<'_> {
         let tokenizers = Tokenizers::train_on_stream(how.tokenizer, || {
             let training = spool.read()?.enumerate();
             let held_out = held_out.clone();
-            Ok(training
-                .filter(move |(index, _)| !held_out.get(*index).copied().unwrap_or(false))
-                .map(move |(_, pair)| how.check_stop().and(pair)))
+            Ok::<_, DataError>(
+                training
+                    .filter(move |(index, _)| !held_out.get(*index).copied().unwrap_or(false))
+                    .map(move |(_, pair)| how.check_stop().and(pair)),
+            )
         })?;
         how.check_stop()?;
         let sizes = [tokenizers.source.vocab_size(), tokenizers.target.vocab_size()];

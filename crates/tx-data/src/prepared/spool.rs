@@ -6,10 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tx_text::SentencePair;
+
 use crate::{
     error::DataError,
     near_duplicate::{KEYS, keys},
-    pair::SentencePair,
     split::Groups,
 };
 

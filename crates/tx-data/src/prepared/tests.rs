@@ -5,6 +5,7 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use proptest::prelude::*;
+use tx_text::{TextError, TokenizerConfig, TokenizerKind};
 
 use super::*;
 use crate::{
@@ -14,7 +15,6 @@ use crate::{
     sampler::BatchSize,
     split::{Split, SplitBy, split},
     store::PairStore,
-    tokenizer::{TokenizerConfig, TokenizerKind},
 };
 
 static GO: AtomicBool = AtomicBool::new(false);
@@ -189,9 +189,10 @@ fn nothing_stays_of_what_failed_and_nothing_is_overwritten() {
     let path = folder.path().join("prepared");
     let tokenizer = tokenizer();
     let how = preparation(&tokenizer, SplitBy::Seed);
-    let broken = corpus().into_iter().map(Ok).chain([Err(DataError::Empty { path: "x".into() })]);
+    let broken =
+        corpus().into_iter().map(Ok).chain([Err(TextError::Empty { path: "x".into() }.into())]);
     let error = prepare(broken, &how, &path, &|_| {}).unwrap_err();
-    assert!(matches!(error, DataError::Empty { .. }));
+    assert!(matches!(error, DataError::Text(TextError::Empty { .. })));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     let copies = vec![SentencePair::new("a", "b"); 10].into_iter().map(Ok);

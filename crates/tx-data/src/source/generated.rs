@@ -2,8 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
-use crate::pair::SentencePair;
+use tx_text::SentencePair;
 
 /// *ich mochte ein bier* → *i want a beer*: the one pair of graykode's tutorial.
 pub fn toy() -> Vec<SentencePair> {

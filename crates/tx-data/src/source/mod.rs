@@ -1,4 +1,4 @@
-//! Where sentence pairs come from.
+//! Sources of sentence pairs.
 //!
 //! [`generated`] and [`phrasebook`] make them, [`local`] reads text files. With the feature
 //! `sources`, `read` reads any format, packed or not, and `named` knows corpora by name.

@@ -26,6 +26,7 @@ use parquet::{
 };
 
 use page_header::PageHeader;
+use tx_text::SentencePair;
 
 use super::{
     columns::Columns,
@@ -33,7 +34,7 @@ use super::{
     input::Limits,
     read::Pairs,
 };
-use crate::{error::DataError, pair::SentencePair};
+use crate::error::DataError;
 
 /// Rows read at once.
 const BATCH_ROWS: usize = 1_024;
@@ -175,7 +176,7 @@ impl Table {
             for side in sides {
                 let column = group.columns().get(side);
                 let bytes = column.map_or(0, |column| column.uncompressed_size());
-                if !(0..=limits.expanded_bytes as i64).contains(&bytes) {
+                if !(0..=limits.expansion.bytes as i64).contains(&bytes) {
                     let problem = format!("a column says that it expands to {bytes} bytes");
                     return Err(place.clone().malformed(problem));
                 }

@@ -13,6 +13,7 @@ use quick_xml::{
     Reader,
     events::{BytesStart, Event},
 };
+use tx_text::SentencePair;
 
 use super::{
     columns::Columns,
@@ -20,7 +21,7 @@ use super::{
     language::fit,
     read::Pairs,
 };
-use crate::{pair::SentencePair, remedy::Remedy};
+use crate::remedy::Remedy;
 
 /// Most languages that an error lists.
 const LISTED_LANGUAGES: usize = 30;

@@ -1,6 +1,7 @@
 //! Named corpora from a server on this machine that answers as the real ones do.
 
 use tempfile::TempDir;
+use tx_text::SentencePair;
 
 use super::{
     super::{
@@ -9,12 +10,9 @@ use super::{
     },
     *,
 };
-use crate::{
-    fetch::{
-        Cache, Patience,
-        tests::server::{Act, Server, head, status},
-    },
-    pair::SentencePair,
+use crate::fetch::{
+    Cache, Patience,
+    tests::server::{Act, Server, head, status},
 };
 
 const BOOKS: &[u8] =
@@ -95,7 +93,7 @@ impl World {
 
 fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest;
-    crate::hash::hexadecimal(&sha2::Sha256::digest(bytes))
+    tx_text::hash::hexadecimal(&sha2::Sha256::digest(bytes))
 }
 
 fn request(name: &str, source: &str, target: &str) -> Request {

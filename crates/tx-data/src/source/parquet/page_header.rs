@@ -58,11 +58,13 @@ impl PageHeader {
     pub(super) fn check(&self, left: u64, limits: &Limits) -> io::Result<()> {
         let packed = self.packed.min(left);
         let lie = |text: String| Err(io::Error::new(ErrorKind::InvalidData, text));
-        if self.expanded > limits.expanded(packed) {
+        if self.expanded > limits.expansion.of(packed) {
             return lie(format!("a page of {packed} bytes says it expands to {}", self.expanded));
         }
         // Each text has its length before it, in 4 bytes.
-        let most = packed.saturating_mul(limits.ratio).max(SMALL_DICTIONARY).min(self.expanded) / 4;
+        let most =
+            packed.saturating_mul(limits.expansion.ratio).max(SMALL_DICTIONARY).min(self.expanded)
+                / 4;
         match self.entries {
             Some(entries) if entries > most => {
                 lie(format!("a dictionary of {packed} bytes says it holds {entries} texts"))

@@ -13,7 +13,7 @@ use std::{
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use tx_data::{
+use tx_text::{
     SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers,
     special::{BOS, EOS, SPECIAL_TOKENS, UNK},
 };
@@ -34,7 +34,7 @@ fn import(bytes: &[u8]) -> Result<Tokenizers, String> {
     let path = folder.path().join("tokenizer");
     fs::write(&path, bytes).unwrap();
     let config = TokenizerConfig { file: Some(path), ..TokenizerConfig::default() };
-    let problem = |error: tx_data::DataError| {
+    let problem = |error: tx_text::TextError| {
         error.to_string().replace(&*folder.path().to_string_lossy(), "DIR")
     };
     Tokenizers::train(&config, &[]).map_err(problem)

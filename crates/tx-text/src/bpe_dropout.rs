@@ -10,8 +10,7 @@ use std::collections::HashMap;
 use rand::{Rng, RngExt};
 
 use crate::{
-    encode::EncodedPair,
-    error::DataError,
+    error::TextError,
     special::SPECIAL_TOKENS,
     tokenizer::{Merges, Tokenizer, Tokenizers},
 };
@@ -35,15 +34,15 @@ impl BpeDropout {
     /// # Errors
     ///
     /// When the tokenizers are no byte-pair encoding.
-    pub fn new(tokenizers: &Tokenizers, share: f64, max_len: usize) -> Result<Self, DataError> {
+    pub fn new(tokenizers: &Tokenizers, share: f64, max_len: usize) -> Result<Self, TextError> {
         let source = MergeTable::of(&tokenizers.source)?;
         let target = MergeTable::of(&tokenizers.target)?;
         Ok(Self { source, target, share, max_len })
     }
 
-    /// Segments both sides anew.
-    pub fn apply(&self, pair: &mut EncodedPair, random: &mut impl Rng) {
-        for (side, table) in [(&mut pair.source, &self.source), (&mut pair.target, &self.target)] {
+    /// Segments both sides of a pair anew.
+    pub fn apply(&self, source: &mut Vec<u32>, target: &mut Vec<u32>, random: &mut impl Rng) {
+        for (side, table) in [(source, &self.source), (target, &self.target)] {
             let dropped = table.segment(side, self.share, random);
             if dropped.len() <= self.max_len {
                 *side = dropped;
@@ -64,10 +63,10 @@ struct MergeTable {
 }
 
 impl MergeTable {
-    fn of(tokenizer: &Tokenizer) -> Result<Self, DataError> {
+    fn of(tokenizer: &Tokenizer) -> Result<Self, TextError> {
         let Merges { vocab: vocabulary, merges: pairs } = tokenizer.merges().ok_or_else(|| {
             let problem = "BPE dropout needs `kind` = \"bpe\"".into();
-            DataError::TokenizerConfig { problem }
+            TextError::TokenizerConfig { problem }
         })?;
         let size = vocabulary.values().max().map_or(0, |&id| id as usize + 1);
         let mut symbols: Vec<Vec<u32>> = (0..size as u32).map(|id| vec![id]).collect();
@@ -153,11 +152,12 @@ mod tests {
         Tokenizers::train(&config, &[SentencePair::new(TEXT, TEXT.to_uppercase())]).unwrap()
     }
 
-    fn pair(tokenizers: &Tokenizers, text: &str) -> EncodedPair {
-        EncodedPair {
-            source: tokenizers.source.encode(text).unwrap(),
-            target: tokenizers.target.encode(text).unwrap(),
-        }
+    fn pair(tokenizers: &Tokenizers, text: &str) -> (Vec<u32>, Vec<u32>) {
+        (tokenizers.source.encode(text).unwrap(), tokenizers.target.encode(text).unwrap())
+    }
+
+    fn apply(dropout: &BpeDropout, pair: &mut (Vec<u32>, Vec<u32>), random: &mut impl Rng) {
+        dropout.apply(&mut pair.0, &mut pair.1, random);
     }
 
     #[test]
@@ -172,17 +172,18 @@ mod tests {
                 let original = pair(&tokenizers, text);
                 let mut random = ChaCha8Rng::seed_from_u64(1);
                 let mut same = original.clone();
-                BpeDropout::new(&tokenizers, 0.0, 500).unwrap().apply(&mut same, &mut random);
+                let dropout = BpeDropout::new(&tokenizers, 0.0, 500).unwrap();
+                apply(&dropout, &mut same, &mut random);
                 assert_eq!(same, original);
                 let dropout = BpeDropout::new(&tokenizers, 0.5, 500).unwrap();
                 let mut other = original.clone();
-                dropout.apply(&mut other, &mut random);
+                apply(&dropout, &mut other, &mut random);
                 assert_eq!(
-                    tokenizers.source.decode(&other.source).unwrap(),
-                    tokenizers.source.decode(&original.source).unwrap(),
+                    tokenizers.source.decode(&other.0).unwrap(),
+                    tokenizers.source.decode(&original.0).unwrap(),
                 );
-                assert_eq!((other.target[0], other.target.last()), (BOS, Some(&EOS)));
-                assert!(text != TEXT || other.source.len() > original.source.len());
+                assert_eq!((other.1[0], other.1.last()), (BOS, Some(&EOS)));
+                assert!(text != TEXT || other.0.len() > original.0.len());
             }
         }
     }
@@ -193,7 +194,7 @@ mod tests {
         let dropout = BpeDropout::new(&tokenizers, 0.3, 500).unwrap();
         let dropped = |seed| {
             let mut pair = pair(&tokenizers, TEXT);
-            dropout.apply(&mut pair, &mut ChaCha8Rng::seed_from_u64(seed));
+            apply(&dropout, &mut pair, &mut ChaCha8Rng::seed_from_u64(seed));
             pair
         };
         assert_eq!(dropped(1), dropped(1));
@@ -207,10 +208,10 @@ mod tests {
         let original = pair(&tokenizers, "der hund");
         let mut random = ChaCha8Rng::seed_from_u64(1);
         let mut all = original.clone();
-        BpeDropout::new(&tokenizers, 1.0, 10).unwrap().apply(&mut all, &mut random);
+        apply(&BpeDropout::new(&tokenizers, 1.0, 10).unwrap(), &mut all, &mut random);
         // `▁der▁hund` has nine characters; with `<eos>` ten tokens, with `<bos>` eleven.
-        assert_eq!(all.source.len(), 10);
-        assert_eq!(all.target, original.target);
+        assert_eq!(all.0.len(), 10);
+        assert_eq!(all.1, original.1);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use tokenizers::{ModelWrapper, Tokenizer as Inner, processors::template::TemplateProcessing};
 
 use crate::{
-    error::DataError,
+    error::TextError,
     pair::SentencePair,
     special::{BOS, EOS, PAD, SPECIAL_TOKENS},
 };
@@ -207,8 +207,8 @@ impl Tokenizers {
     /// # Errors
     ///
     /// When `config` breaks a rule, or a file cannot be used.
-    pub fn train(config: &TokenizerConfig, pairs: &[SentencePair]) -> Result<Self, DataError> {
-        Self::make(config, &|side| {
+    pub fn train(config: &TokenizerConfig, pairs: &[SentencePair]) -> Result<Self, TextError> {
+        Self::make::<TextError>(config, &|side| {
             let sources = (side != Side::Target).then_some(pairs);
             let targets = (side != Side::Source).then_some(pairs);
             let sources = sources.into_iter().flatten().map(|pair| pair.source.as_str());
@@ -223,16 +223,17 @@ impl Tokenizers {
     /// # Errors
     ///
     /// As [`train`](Self::train), or the first error of the stream.
-    pub fn train_on_stream<'a, I>(
+    pub fn train_on_stream<'a, I, E>(
         config: &TokenizerConfig,
-        stream: impl Fn() -> Result<I, DataError>,
-    ) -> Result<Self, DataError>
+        stream: impl Fn() -> Result<I, E>,
+    ) -> Result<Self, E>
     where
-        I: Iterator<Item = Result<SentencePair, DataError>> + Send + 'a,
+        I: Iterator<Item = Result<SentencePair, E>> + Send + 'a,
+        E: From<TextError> + Send + 'a,
     {
         // The library knows texts only: an error ends them and is kept here.
-        let failed: Arc<Mutex<Option<DataError>>> = Arc::default();
-        let tokenizers = Self::make(config, &|side| {
+        let failed: Arc<Mutex<Option<E>>> = Arc::default();
+        let tokenizers = Self::make::<E>(config, &|side| {
             let failed = failed.clone();
             let pairs = stream()?.map_while(move |pair| match pair {
                 Ok(pair) => Some(pair),
@@ -253,13 +254,13 @@ impl Tokenizers {
         }
     }
 
-    fn make<'a>(
+    fn make<'a, E: From<TextError>>(
         config: &TokenizerConfig,
-        texts: &dyn Fn(Side) -> Result<Texts<'a>, DataError>,
-    ) -> Result<Self, DataError> {
+        texts: &dyn Fn(Side) -> Result<Texts<'a>, E>,
+    ) -> Result<Self, E> {
         let problems = config.problems();
         if !problems.is_empty() {
-            return Err(DataError::TokenizerConfig { problem: problems.join("; ") });
+            return Err(TextError::TokenizerConfig { problem: problems.join("; ") }.into());
         }
         let lower = |side| match config.lowercase {
             Lowercase::None => false,
@@ -317,15 +318,15 @@ pub struct Tokenizer {
 
 impl Tokenizer {
     /// Puts `<eos>` behind every text and, if so asked, `<bos>` before it.
-    fn finish(mut inner: Inner, adds_bos: bool) -> Result<Self, DataError> {
+    fn finish(mut inner: Inner, adds_bos: bool) -> Result<Self, TextError> {
         let template = if adds_bos { "<bos> $A <eos>" } else { "$A <eos>" };
         let special = [("<bos>", BOS), ("<eos>", EOS)].map(|(token, id)| (token.to_owned(), id));
         let template = TemplateProcessing::builder()
             .try_single(template)
-            .map_err(|problem| DataError::TokenizerConfig { problem })?
+            .map_err(|problem| TextError::TokenizerConfig { problem })?
             .special_tokens(special.to_vec())
             .build()
-            .map_err(|error| DataError::Tokenizer(error.into()))?;
+            .map_err(|error| TextError::Tokenizer(error.into()))?;
         inner.with_post_processor(Some(template));
         // A text that says `<eos>` means the five characters, not the end.
         inner.set_encode_special_tokens(true);
@@ -338,9 +339,9 @@ impl Tokenizer {
     /// # Errors
     ///
     /// When the file cannot be read, or as [`from_json`](Self::from_json).
-    pub fn open(path: &Path) -> Result<Self, DataError> {
+    pub fn open(path: &Path) -> Result<Self, TextError> {
         let json =
-            check::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
+            check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
         Self::from_json(&json, path)
     }
 
@@ -353,8 +354,8 @@ impl Tokenizer {
     ///
     /// When it is no tokenizer, has other special tokens or ids than [`special`](crate::special),
     /// ids other than 0 to n − 1, or parts that the library does not handle safely.
-    pub fn from_json(json: &[u8], path: &Path) -> Result<Self, DataError> {
-        let problem = |problem| DataError::TokenizerFile { path: path.into(), problem };
+    pub fn from_json(json: &[u8], path: &Path) -> Result<Self, TextError> {
+        let problem = |problem| TextError::TokenizerFile { path: path.into(), problem };
         let inner = check::open(json).map_err(problem)?;
         for (id, token) in SPECIAL_TOKENS.iter().enumerate() {
             let found = inner.token_to_id(token);
@@ -373,8 +374,8 @@ impl Tokenizer {
     /// # Errors
     ///
     /// When the library cannot write itself out; no such tokenizer is known.
-    pub fn to_json(&self) -> Result<String, DataError> {
-        self.inner.to_string(true).map_err(DataError::Tokenizer)
+    pub fn to_json(&self) -> Result<String, TextError> {
+        self.inner.to_string(true).map_err(TextError::Tokenizer)
     }
 
     /// Token ids of a text, special tokens included.
@@ -382,8 +383,8 @@ impl Tokenizer {
     /// # Errors
     ///
     /// When the library refuses the text; no text is known that it refuses.
-    pub fn encode(&self, text: &str) -> Result<Vec<u32>, DataError> {
-        let encoding = self.inner.encode_fast(text, true).map_err(DataError::Tokenizer)?;
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, TextError> {
+        let encoding = self.inner.encode_fast(text, true).map_err(TextError::Tokenizer)?;
         Ok(encoding.get_ids().to_vec())
     }
 
@@ -392,7 +393,7 @@ impl Tokenizer {
     /// # Errors
     ///
     /// As [`encode`](Self::encode).
-    pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, DataError> {
+    pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, TextError> {
         texts.into_iter().map(|text| self.encode(text)).collect()
     }
 
@@ -401,7 +402,7 @@ impl Tokenizer {
     /// # Errors
     ///
     /// As [`encode`](Self::encode).
-    pub fn par_encode_batch(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, DataError> {
+    pub fn par_encode_batch(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, TextError> {
         texts.par_iter().map(|text| self.encode(text)).collect()
     }
 
@@ -411,8 +412,8 @@ impl Tokenizer {
     /// # Errors
     ///
     /// As [`encode`](Self::encode).
-    pub fn encode_with_words(&self, text: &str) -> Result<Vec<PlacedToken>, DataError> {
-        let encoding = self.inner.encode(text, true).map_err(DataError::Tokenizer)?;
+    pub fn encode_with_words(&self, text: &str) -> Result<Vec<PlacedToken>, TextError> {
+        let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
         let (words, offsets) = (encoding.get_word_ids(), encoding.get_offsets());
         let mut tokens = Vec::with_capacity(words.len());
         // The last word and its place, and where the one before it ended.
@@ -445,8 +446,8 @@ impl Tokenizer {
     /// # Errors
     ///
     /// As [`encode`](Self::encode).
-    pub fn encode_with_spans(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, DataError> {
-        let encoding = self.inner.encode(text, true).map_err(DataError::Tokenizer)?;
+    pub fn encode_with_spans(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, TextError> {
+        let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
         let spans = encoding.get_offsets().iter().map(|&(start, end)| start..end);
         Ok(encoding.get_ids().iter().copied().zip(spans).collect())
     }
@@ -461,14 +462,14 @@ impl Tokenizer {
     /// # Errors
     ///
     /// When the library refuses the ids; no ids are known that it refuses.
-    pub fn decode(&self, ids: &[u32]) -> Result<String, DataError> {
+    pub fn decode(&self, ids: &[u32]) -> Result<String, TextError> {
         let is_shown = |id: &u32| ![PAD, BOS, EOS].contains(id) && (*id as usize) < self.vocab_size;
         let ids: Vec<u32> = ids.iter().copied().filter(is_shown).collect();
         // Some of the library's decoders need a token.
         if ids.is_empty() {
             return Ok(String::new());
         }
-        self.inner.decode(&ids, false).map_err(DataError::Tokenizer)
+        self.inner.decode(&ids, false).map_err(TextError::Tokenizer)
     }
 
     /// The token of an id, as it stands in the vocabulary.
@@ -490,6 +491,16 @@ impl Tokenizer {
     pub(crate) fn merges(&self) -> Option<Merges> {
         let ModelWrapper::BPE(model) = self.inner.get_model() else { return None };
         serde_json::to_value(model).and_then(serde_json::from_value).ok()
+    }
+}
+
+/// Truncates a sequence to `max_len` tokens, the last of which is `<eos>`.
+pub fn truncate(ids: &mut Vec<u32>, max_len: usize) {
+    if ids.len() > max_len {
+        ids.truncate(max_len);
+        if let Some(last) = ids.last_mut() {
+            *last = EOS;
+        }
     }
 }
 

@@ -105,19 +105,19 @@ fn a_stream_teaches_what_a_corpus_in_memory_does() {
         for joint in [false, true] {
             let config = TokenizerConfig { joint, ..config(kind, WordSplit::Punctuation) };
             let at_once = Tokenizers::train(&config, &pairs()).unwrap();
-            let stream = || Ok(pairs().into_iter().map(Ok));
+            let stream = || Ok::<_, TextError>(pairs().into_iter().map(Ok));
             let streamed = Tokenizers::train_on_stream(&config, stream).unwrap();
             let same = |a: &Tokenizer, b: &Tokenizer| a.to_json().unwrap() == b.to_json().unwrap();
             assert!(same(&at_once.source, &streamed.source), "{config:?}");
             assert!(same(&at_once.target, &streamed.target), "{config:?}");
         }
     }
-    let broken = || {
-        let error = DataError::Empty { path: "x".into() };
+    let broken = || -> Result<_, TextError> {
+        let error = TextError::Empty { path: "x".into() };
         Ok([Ok(SentencePair::new("a", "b")), Err(error)].into_iter())
     };
     let error = Tokenizers::train_on_stream(&TokenizerConfig::default(), broken).unwrap_err();
-    assert!(matches!(error, DataError::Empty { .. }));
+    assert!(matches!(error, TextError::Empty { .. }));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn a_file_with_other_special_tokens_is_refused() {
     assert!(error.ends_with("`<bos>` must have id 1, found none"), "{error}");
 
     fs::write(&path, "{").unwrap();
-    assert!(matches!(Tokenizer::open(&path), Err(DataError::TokenizerFile { .. })));
+    assert!(matches!(Tokenizer::open(&path), Err(TextError::TokenizerFile { .. })));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::{
 };
 
 use serde_json::json;
-use tx_data::{Tokenizer, source::local::lines};
+use tx_text::{Tokenizer, lines::read_lines};
 
 /// Lines that are tokenized at a time.
 const AT_A_TIME: usize = 8_192;
@@ -46,7 +46,7 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
         return Ok(());
     };
     let tokenizer = Tokenizer::open(tokenizer)?;
-    let lines = lines(text)?;
+    let lines = read_lines(text)?;
     let mut seconds = Vec::with_capacity(rounds);
     let mut tokens = 0;
     for _ in 0..rounds.max(1) {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Tokenizer;
 use crate::{
-    error::DataError,
+    error::TextError,
     special::{SPECIAL_TOKENS, UNK},
 };
 
@@ -44,7 +44,7 @@ impl VocabularyReport {
     pub fn new<'a>(
         tokenizer: &Tokenizer,
         texts: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Self, DataError> {
+    ) -> Result<Self, TextError> {
         let mut counts: Vec<usize> = Vec::new();
         let (mut words, mut characters) = (0, 0);
         let mut texts = texts.into_iter();

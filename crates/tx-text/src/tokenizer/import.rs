@@ -15,7 +15,7 @@ use tokenizers::Tokenizer as Inner;
 
 use super::{build::apart, check, sentencepiece};
 use crate::{
-    error::DataError,
+    error::TextError,
     special::{SPECIAL_TOKENS, UNK},
 };
 
@@ -36,10 +36,10 @@ const PROBES: [&str; 4] = ["a", "Hello, world! 123", "¿Qué? Привет, 東�
 /// # Errors
 ///
 /// When the file cannot be read, or holds no tokenizer that tx can use.
-pub(super) fn open(path: &Path) -> Result<Inner, DataError> {
+pub(super) fn open(path: &Path) -> Result<Inner, TextError> {
     let bytes =
-        check::read(path).map_err(|source| DataError::Read { path: path.into(), source })?;
-    imported(&bytes).map_err(|problem| DataError::TokenizerFile { path: path.into(), problem })
+        check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
+    imported(&bytes).map_err(|problem| TextError::TokenizerFile { path: path.into(), problem })
 }
 
 fn imported(bytes: &[u8]) -> Result<Inner, String> {

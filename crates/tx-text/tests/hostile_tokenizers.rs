@@ -11,7 +11,7 @@ use std::{env, fs, io::Read, path::Path};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tx_data::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};
+use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};
 
 /// Texts or files of each kind; `TX_CASES` asks for more.
 fn cases() -> u32 {

@@ -32,7 +32,7 @@ use super::{
     wordpiece::WordPieceLearner,
 };
 use crate::{
-    error::DataError,
+    error::TextError,
     special::{SPECIAL_TOKENS, UNK},
 };
 
@@ -50,8 +50,8 @@ pub(super) fn learned(
     config: &TokenizerConfig,
     lowercase: bool,
     texts: Texts<'_>,
-) -> Result<Inner, DataError> {
-    let failed = DataError::Tokenizer;
+) -> Result<Inner, TextError> {
+    let failed = TextError::Tokenizer;
     let mut inner = Inner::new(BPE::default());
     let parts = Parts::new(config, lowercase).map_err(failed)?;
     inner.with_normalizer(Some(parts.normalizer)).map_err(failed)?;
@@ -112,8 +112,8 @@ fn train(
     inner: &mut Inner,
     mut trainer: tokenizers::models::TrainerWrapper,
     texts: Texts<'_>,
-) -> Result<(), DataError> {
-    inner.train(&mut trainer, texts).map_err(DataError::Tokenizer)?;
+) -> Result<(), TextError> {
+    inner.train(&mut trainer, texts).map_err(TextError::Tokenizer)?;
     Ok(())
 }
 

@@ -253,9 +253,14 @@ impl Cleaner {
         Some(SentencePair { source, target })
     }
 
-    /// What was done so far.
+    /// Counts of each step so far.
     pub fn report(&self) -> &CleaningReport {
         &self.report
+    }
+
+    /// Returns the counts of each step and frees the memory of duplicate detection.
+    pub fn into_report(self) -> CleaningReport {
+        self.report
     }
 
     /// Cleans a corpus in memory.

@@ -189,15 +189,6 @@ impl Fetcher {
         Self { cache, mode, patience, limits, show: Box::new(|_| {}) }
     }
 
-    /// A fetcher that touches no network, over the user's cache.
-    ///
-    /// # Errors
-    ///
-    /// When there is no folder for a cache.
-    pub fn offline() -> Result<Self, FetchError> {
-        Ok(Self::new(Cache::of_user()?, Mode::Offline))
-    }
-
     /// The same with other waiting times.
     pub fn patience(self, patience: Patience) -> Self {
         Self { patience, ..self }

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use serde_json::{Map, Value};
 use tx_text::{Lines, SentencePair};
 
-use super::{columns::Columns, error::Place, read::Pairs};
+use super::{columns::Columns, error::Place, pairs::Pairs};
 use crate::error::DataError;
 
 /// Reads a JSON object a line; empty lines are passed over.

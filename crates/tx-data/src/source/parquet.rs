@@ -32,7 +32,7 @@ use super::{
     columns::Columns,
     error::{Place, SourceError},
     input::Limits,
-    read::Pairs,
+    pairs::Pairs,
 };
 use crate::error::DataError;
 

@@ -17,12 +17,10 @@ use super::{
     input::{Blob, Input, Limits},
     json_lines::json_lines,
     language::fit,
+    pairs::Pairs,
     parquet, table, tmx,
 };
 use crate::{error::DataError, remedy::Remedy};
-
-/// Pairs, one at a time; nothing comes after an error.
-pub type Pairs = Box<dyn Iterator<Item = Result<SentencePair, DataError>> + Send>;
 
 /// Most members that an error lists.
 const LISTED_MEMBERS: usize = 20;

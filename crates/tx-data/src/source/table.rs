@@ -8,7 +8,7 @@ use tx_text::{Lines, SentencePair};
 use super::{
     columns::Columns,
     error::{Place, SourceError},
-    read::Pairs,
+    pairs::Pairs,
 };
 use crate::{error::DataError, remedy::Remedy};
 

@@ -517,5 +517,5 @@ fn a_pipe_is_read_like_a_file() {
 fn readers_are_send() {
     fn is_send<T: Send>() {}
     is_send::<tx_text::Lines>();
-    is_send::<super::read::Pairs>();
+    is_send::<super::Pairs>();
 }

@@ -19,7 +19,7 @@ use super::{
     columns::Columns,
     error::{Place, SourceError},
     language::fit,
-    read::Pairs,
+    pairs::Pairs,
 };
 use crate::remedy::Remedy;
 

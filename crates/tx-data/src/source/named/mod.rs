@@ -21,11 +21,12 @@ use super::{
     columns::Columns,
     input::Input,
     language::three_letters,
-    read::{self, Pairs, ReadOptions},
+    pairs::Pairs,
+    read::{self, ReadOptions},
 };
 use crate::{
     error::DataError,
-    fetch::{FetchError, Fetcher, Mode, Published, Remote, without_login},
+    fetch::{Cache, FetchError, Fetcher, Mode, Published, Remote, without_login},
     remedy::Remedy,
 };
 
@@ -167,6 +168,15 @@ impl Endpoints {
             opus_api: set("TX_OPUS_API_URL").unwrap_or(real.opus_api),
         }
     }
+}
+
+/// Cache of fetched files, and the addresses of the publishers that they came from.
+#[derive(Debug, Clone)]
+pub struct CorpusCache {
+    /// Folder of the fetched files.
+    pub cache: Cache,
+    /// Addresses of the publishers.
+    pub endpoints: Endpoints,
 }
 
 /// Which part of a corpus.

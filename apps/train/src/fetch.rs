@@ -21,7 +21,7 @@ use tx_train::{
 /// Fetch a corpus by name
 ///
 /// Files come into the cache: TX_CACHE, else XDG_CACHE_HOME/tx, else ~/.cache/tx. Their paths go to
-/// standard output; licence, progress and errors to standard error. Without a name, lists what
+/// standard output; license, progress and errors to standard error. Without a name, lists what
 /// there is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -144,8 +144,8 @@ fn list() -> String {
 }
 
 fn credits(corpus: &Corpus) -> String {
-    let Corpus { title, licence, citation, .. } = corpus;
-    format!("corpus: {title}\nlicence: {licence}\nby: {citation}\n")
+    let Corpus { title, license, citation, .. } = corpus;
+    format!("corpus: {title}\nlicense: {license}\nby: {citation}\n")
 }
 
 fn plan(remote: &Remote, fetcher: &Fetcher) -> String {

@@ -1,7 +1,7 @@
 //! Sources of sentence pairs.
 //!
-//! [`generated`] and [`phrasebook`] make them, [`local`] reads text files. With the feature
-//! `sources`, `read` reads any format, packed or not, and `named` knows corpora by name.
+//! [`generated`] and [`phrasebook`] generate pairs, [`local`] reads text files. With the feature
+//! `sources`, `read` reads all formats, compressed or not, and `named` finds corpora by name.
 
 pub mod generated;
 pub mod limits;

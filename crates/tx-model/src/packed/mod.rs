@@ -7,7 +7,7 @@
 //! padding, and a step writes into buffers that are there already.
 //!
 //! [`PackedTransformer`] gives the scores of the [`Transformer`](crate::Transformer) it is made
-//! of, to rounding, for every variant of [`ModelConfig`](crate::ModelConfig); a law in `tests/laws`
+//! of, to rounding, for every variant of [`ModelConfig`](crate::ModelConfig); a law in `tests/invariants`
 //! holds it to that.
 
 mod transformer;

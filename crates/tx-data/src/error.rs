@@ -9,7 +9,7 @@ use std::{io, path::PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// The caller asked for the work to end.
+    /// The caller interrupted the work.
     #[error("interrupted")]
     Interrupted,
 
@@ -22,7 +22,7 @@ pub enum DataError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 
@@ -33,22 +33,22 @@ pub enum DataError {
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// Columns found.
+        /// Number of columns found.
         found: usize,
-        /// Columns needed.
+        /// Number of columns required.
         expected: usize,
     },
 
-    /// Nothing is left to learn from.
+    /// No pair is left for training or validation.
     #[error("no usable sentence pair in {what}: {reason}")]
     NoPairs {
-        /// The corpus.
+        /// Name of the corpus.
         what: String,
-        /// Why nothing is left, with counts.
+        /// Reason, with counts.
         reason: String,
     },
 
-    /// A file that pairs are read from is not as it should be.
+    /// A file of pairs is malformed or unreadable.
     #[cfg(feature = "sources")]
     #[error(transparent)]
     Source(#[from] crate::source::error::SourceError),
@@ -63,16 +63,16 @@ pub enum DataError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 
-    /// A folder is no prepared corpus, or a damaged one.
+    /// A folder is not a prepared corpus, or is damaged.
     #[error("`{path}` is not usable as prepared data: {problem}")]
     Prepared {
         /// The folder, or the file in it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         problem: String,
     },
 
@@ -81,13 +81,13 @@ pub enum DataError {
     StalePrepared {
         /// The folder.
         path: PathBuf,
-        /// What has changed, with both values.
+        /// Description of the change, with both values.
         what: String,
     },
 }
 
 impl DataError {
-    /// The next thing to try that a program can say in terms of its own options, if one is known.
+    /// The next step to try, for a program to express in its own options, if one is known.
     #[cfg(feature = "sources")]
     pub fn remedy(&self) -> Option<crate::remedy::Remedy> {
         match self {
@@ -97,17 +97,17 @@ impl DataError {
         }
     }
 
-    /// The next thing to try, if one is known; an app prints it on its own line as `hint: …`.
+    /// The next step to try, if one is known; an app prints it on its own line as `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Text(error) => error.hint(),
             Self::Columns { .. } => Some("source and target go in the first two columns"),
-            Self::Prepared { .. } => Some("delete the folder to have it prepared anew"),
+            Self::Prepared { .. } => Some("delete the folder, so that it is prepared again"),
             Self::StalePrepared { .. } => {
-                Some("delete the folder, or name another one, to have the data prepared anew")
+                Some("delete the folder or choose another one, so that the data is prepared again")
             }
             Self::NoPairs { .. } => {
-                Some("look at the files, allow longer sentences, or give validation files")
+                Some("check the files, allow longer sentences, or give validation files")
             }
             _ => None,
         }

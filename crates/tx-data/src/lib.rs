@@ -40,6 +40,7 @@ pub mod prepared;
 pub mod store;
 
 pub mod batch;
+pub mod dataset;
 pub mod loader;
 pub mod mask;
 pub mod sampler;

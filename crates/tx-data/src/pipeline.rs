@@ -446,7 +446,7 @@ impl CleanCorpus<Vec<SentencePair>> {
     }
 }
 
-/// Whether the pair at `index` is set aside.
+/// Returns true if the pair at `index` is set aside.
 fn is_in(held_out: &[bool], index: usize) -> bool {
     held_out.get(index).copied().unwrap_or(false)
 }

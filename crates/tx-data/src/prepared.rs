@@ -12,6 +12,7 @@
 //! | `corpus.json` | format, settings, hashes of the input files and of the files above, counts |
 
 mod mapped;
+mod mapped_text;
 mod prepare;
 mod spool;
 
@@ -33,6 +34,7 @@ use crate::{
 };
 
 pub use mapped::MappedPairs;
+pub use mapped_text::MappedText;
 pub use prepare::{Preparation, prepare};
 
 /// Format number that this build writes and reads.
@@ -111,7 +113,7 @@ pub struct PreparedCorpus {
 }
 
 impl PreparedCorpus {
-    /// Whether `folder` contains a `corpus.json`, valid or not.
+    /// Returns true if `folder` contains a `corpus.json`, valid or not.
     pub fn exists(folder: &Path) -> bool {
         folder.join(CORPUS).exists()
     }
@@ -233,6 +235,15 @@ impl PreparedCorpus {
             .map(|line| Ok(serde_json::from_str(&line?)?))
             .collect::<Result<_, io::Error>>()
             .map_err(read)
+    }
+
+    /// Validation pairs, memory-mapped.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be opened.
+    pub fn mapped_validation(&self) -> Result<MappedText, DataError> {
+        MappedText::open(&self.folder.join(VALIDATION))
     }
 
     /// Fingerprint of the corpus: counts, and a hash of all files.

@@ -1,4 +1,4 @@
-//! How fast a text is tokenized.
+//! Tokenization speed on a text.
 //!
 //! `cargo bench --workspace --bench tokenize -- TOKENIZER TEXT [--rounds 5]`
 //!
@@ -18,8 +18,8 @@ use std::{
 use serde_json::json;
 use tx_text::{Tokenizer, lines::read_lines};
 
-/// Lines that are tokenized at a time.
-const AT_A_TIME: usize = 8_192;
+/// Lines tokenized together.
+const PART: usize = 8_192;
 
 fn main() -> ExitCode {
     match run(env::args().skip(1).filter(|argument| argument != "--bench")) {
@@ -42,7 +42,7 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     }
     // `cargo bench` without arguments, among the others.
     let [tokenizer, text] = &files[..] else {
-        writeln!(stderr(), "tokenize: give a tokenizer.json and a text to measure")?;
+        writeln!(stderr(), "usage: tokenize TOKENIZER TEXT")?;
         return Ok(());
     };
     let tokenizer = Tokenizer::open(tokenizer)?;
@@ -52,7 +52,7 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     for _ in 0..rounds.max(1) {
         let start = Instant::now();
         tokens = 0;
-        for part in lines.chunks(AT_A_TIME) {
+        for part in lines.chunks(PART) {
             let part: Vec<&str> = part.iter().map(String::as_str).collect();
             tokens += tokenizer.par_encode_batch(&part)?.iter().map(Vec::len).sum::<usize>();
         }

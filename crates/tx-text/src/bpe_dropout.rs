@@ -1,9 +1,9 @@
-//! BPE dropout (Provilkov et al. 2020): words are segmented anew each time they are learned from.
+//! BPE dropout (Provilkov et al. 2020): a random segmentation of each word, new in every epoch.
 //!
-//! At each step of a word's segmentation every possible merge is left out with a certain chance.
-//! Here that is done to ids and not to text, so that it works on a corpus that is tokenized
-//! already: the characters of the ids are the symbols to start from. What comes out is a function of
-//! the random numbers given, as everything random in a training run must be.
+//! At each step of the segmentation of a word, every possible merge is dropped with a given probability.
+//! The input are ids instead of text, so that a corpus that is already tokenized can be used: the
+//! segmentation starts from the characters of the ids. The result is a function of the random numbers,
+//! as exact resume requires.
 
 use std::collections::HashMap;
 
@@ -15,35 +15,35 @@ use crate::{
     tokenizer::{Merges, Tokenizer, Tokenizers},
 };
 
-/// What the first token of a word starts with: `▁`, or `Ġ` where text is bytes.
+/// First character of the first token of a word: `▁`, or `Ġ` in byte-level vocabularies.
 const WORD_STARTS: [char; 2] = ['▁', 'Ġ'];
 
-/// Leaves out merges on both sides of a pair.
+/// BPE dropout of both sides of a pair.
 #[derive(Debug, Clone)]
 pub struct BpeDropout {
     source: MergeTable,
     target: MergeTable,
-    share: f64,
+    rate: f64,
     max_len: usize,
 }
 
 impl BpeDropout {
-    /// Leaves out a `share` of the merges of `tokenizers`. A side that would become longer than
-    /// `max_len` tokens stays as it is.
+    /// Drops merges of `tokenizers` at `rate`, a probability. A side that would become longer than
+    /// `max_len` tokens keeps its segmentation.
     ///
     /// # Errors
     ///
-    /// When the tokenizers are no byte-pair encoding.
-    pub fn new(tokenizers: &Tokenizers, share: f64, max_len: usize) -> Result<Self, TextError> {
+    /// When the tokenizers are not a byte-pair encoding.
+    pub fn new(tokenizers: &Tokenizers, rate: f64, max_len: usize) -> Result<Self, TextError> {
         let source = MergeTable::of(&tokenizers.source)?;
         let target = MergeTable::of(&tokenizers.target)?;
-        Ok(Self { source, target, share, max_len })
+        Ok(Self { source, target, rate, max_len })
     }
 
-    /// Segments both sides of a pair anew.
+    /// Replaces the segmentation of both sides of a pair.
     pub fn apply(&self, source: &mut Vec<u32>, target: &mut Vec<u32>, random: &mut impl Rng) {
         for (side, table) in [(source, &self.source), (target, &self.target)] {
-            let dropped = table.segment(side, self.share, random);
+            let dropped = table.segment(side, self.rate, random);
             if dropped.len() <= self.max_len {
                 *side = dropped;
             }
@@ -51,14 +51,14 @@ impl BpeDropout {
     }
 }
 
-/// What two symbols merge to, and in which order merges come.
+/// Result and rank of the merges of two symbols.
 #[derive(Debug, Clone)]
 struct MergeTable {
-    /// For each id the ids of its characters; empty for an id that is not taken apart.
+    /// For each id, the ids of its characters; the id itself if it is not segmented.
     symbols: Vec<Vec<u32>>,
-    /// For each id whether it starts a word.
+    /// For each id, whether it starts a word.
     starts: Vec<bool>,
-    /// For two ids the place in the order and the id that they become.
+    /// For two ids, the rank of their merge and the resulting id.
     merges: HashMap<(u32, u32), (u32, u32)>,
 }
 
@@ -77,7 +77,7 @@ impl MergeTable {
                 (vocabulary.get(left), vocabulary.get(right), merged)
             {
                 merges.entry((a, b)).or_insert((rank as u32, c));
-                // A token is as its first merge makes it; merges come after those they need.
+                // The first merge of a token defines its characters. Its parts were merged before.
                 let is_whole = symbols[c as usize] == [c];
                 if is_whole && c as usize >= SPECIAL_TOKENS.len() {
                     symbols[c as usize] = [&symbols[a as usize][..], &symbols[b as usize]].concat();
@@ -91,13 +91,13 @@ impl MergeTable {
         Ok(Self { symbols, starts, merges })
     }
 
-    fn segment(&self, ids: &[u32], share: f64, random: &mut impl Rng) -> Vec<u32> {
+    fn segment(&self, ids: &[u32], rate: f64, random: &mut impl Rng) -> Vec<u32> {
         let mut out = Vec::with_capacity(ids.len() * 2);
         let mut word: Vec<u32> = Vec::new();
         for &id in ids {
-            // No merge crosses from one word to the next.
+            // No merge crosses a word boundary.
             if self.starts.get(id as usize).is_none_or(|&start| start) {
-                self.merge(&mut word, share, random);
+                self.merge(&mut word, rate, random);
                 out.append(&mut word);
             }
             match self.symbols.get(id as usize) {
@@ -105,29 +105,30 @@ impl MergeTable {
                 None => out.push(id),
             }
         }
-        self.merge(&mut word, share, random);
+        self.merge(&mut word, rate, random);
         out.append(&mut word);
         out
     }
 
-    /// Merges symbols, the earliest learned first, leaving some out at each step.
-    fn merge(&self, word: &mut Vec<u32>, share: f64, random: &mut impl Rng) {
+    /// Merges symbols in the order in which the merges were learned, dropping some at each step.
+    fn merge(&self, word: &mut Vec<u32>, rate: f64, random: &mut impl Rng) {
         loop {
             let mut best: Option<(u32, usize, u32)> = None;
-            for place in 1..word.len() {
-                let Some(&(rank, merged)) = self.merges.get(&(word[place - 1], word[place])) else {
+            for position in 1..word.len() {
+                let Some(&(rank, merged)) = self.merges.get(&(word[position - 1], word[position]))
+                else {
                     continue;
                 };
-                if random.random_bool(share) {
+                if random.random_bool(rate) {
                     continue;
                 }
                 if best.is_none_or(|(least, ..)| rank < least) {
-                    best = Some((rank, place, merged));
+                    best = Some((rank, position, merged));
                 }
             }
-            let Some((_, place, merged)) = best else { return };
-            word[place - 1] = merged;
-            word.remove(place);
+            let Some((_, position, merged)) = best else { return };
+            word[position - 1] = merged;
+            word.remove(position);
         }
     }
 }
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_random_numbers_alone_decide() {
+    fn the_result_depends_on_the_random_numbers_only() {
         let tokenizers = tokenizers(WordSplit::Punctuation, false);
         let dropout = BpeDropout::new(&tokenizers, 0.3, 500).unwrap();
         let dropped = |seed| {
@@ -201,7 +202,7 @@ mod tests {
         assert_ne!(dropped(1), dropped(2));
     }
 
-    /// With all merges left out, characters remain; where those are too many, the side stays.
+    /// With all merges dropped, characters remain; if those are too many, the side is unchanged.
     #[test]
     fn a_side_never_becomes_longer_than_allowed() {
         let tokenizers = tokenizers(WordSplit::Whitespace, false);

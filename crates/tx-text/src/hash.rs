@@ -1,8 +1,8 @@
-//! Hashes of text that are the same on every platform and in every version.
+//! Hashes of text that are stable across platforms and versions.
 
 use sha2::{Digest, Sha256};
 
-/// The first 64 bits of the SHA-256 of `parts`, each ended by a zero byte.
+/// First 64 bits of the SHA-256 of `parts`, each terminated by a zero byte.
 pub fn hash64(parts: &[&[u8]]) -> u64 {
     let mut hasher = Sha256::new();
     for part in parts {
@@ -13,7 +13,7 @@ pub fn hash64(parts: &[&[u8]]) -> u64 {
     hash.iter().take(8).fold(0, |bits, &byte| bits << 8 | u64::from(byte))
 }
 
-/// A digest in hexadecimal, as `sha256sum` prints it.
+/// Digest in hexadecimal, as printed by `sha256sum`.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)
 }

@@ -39,7 +39,7 @@ pub struct Lines {
     number: usize,
     bytes: Vec<u8>,
     invalid: InvalidUtf8,
-    /// Whether a byte order mark is part of the first line.
+    /// True if a byte order mark is part of the first line.
     keeps_byte_order_mark: bool,
     /// Bytes of the file that have been read.
     bytes_read: Arc<AtomicU64>,

@@ -1,18 +1,18 @@
-//! One example of a translation.
+//! Sentence and translation.
 
 use serde::{Deserialize, Serialize};
 
-/// A sentence and its translation, as text.
+/// Sentence and its translation, as text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SentencePair {
-    /// What is read.
+    /// Source sentence.
     pub source: String,
-    /// What is to be written.
+    /// Target sentence, its translation.
     pub target: String,
 }
 
 impl SentencePair {
-    /// A pair of two texts.
+    /// Creates a pair.
     pub fn new(source: impl Into<String>, target: impl Into<String>) -> Self {
         Self { source: source.into(), target: target.into() }
     }

@@ -1,13 +1,13 @@
-//! The special tokens and their ids, for every vocabulary and everywhere in tx.
+//! Special tokens and their ids, the same in every vocabulary.
 
-/// Fills a row up to the longest of its batch; counts for nothing.
+/// Padding of a row to the length of the longest one in its batch.
 pub const PAD: u32 = 0;
-/// Starts a target; the decoder's first input.
+/// Beginning of a target; the first input of the decoder.
 pub const BOS: u32 = 1;
-/// Ends a sentence.
+/// End of a sentence.
 pub const EOS: u32 = 2;
-/// Stands for what the vocabulary does not hold.
+/// Token that is not in the vocabulary.
 pub const UNK: u32 = 3;
 
-/// The special tokens as they stand in a vocabulary, at the ids above.
+/// Special tokens as written in a vocabulary, at the ids above.
 pub const SPECIAL_TOKENS: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];

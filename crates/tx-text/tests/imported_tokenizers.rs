@@ -1,4 +1,4 @@
-//! Tokenizers that others made: the same pieces as with their own programs, and refusals in words.
+//! Imported tokenizers: the same pieces as in their own programs, and error messages.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ fn import(bytes: &[u8]) -> Result<Tokenizers, String> {
     Tokenizers::train(&config, &[]).map_err(problem)
 }
 
-/// Tokens without those that tx puts around them.
+/// Tokens without the added special tokens.
 fn tokens(tokenizer: &Tokenizer, text: &str) -> (Vec<u32>, Vec<String>) {
     let ids = tokenizer.encode(text).unwrap();
     let inside = &ids[1..ids.len() - 1];
@@ -48,8 +48,8 @@ fn tokens(tokenizer: &Tokenizer, text: &str) -> (Vec<u32>, Vec<String>) {
     (inside.to_vec(), inside.iter().map(|&id| tokenizer.token(id).unwrap()).collect())
 }
 
-/// What SentencePiece says of the same texts (`fixtures/sentencepiece/make.py`). It shows an unknown
-/// piece by its text, tx by its name.
+/// Pieces of SentencePiece for the same texts (`fixtures/sentencepiece/make.py`). It shows an unknown
+/// piece as its text, tx as `<unk>`.
 #[test]
 fn sentencepiece_models_give_the_pieces_of_sentencepiece() {
     let expected: Value =
@@ -148,9 +148,9 @@ fn what_cannot_be_used_is_refused_in_words() {
     assert!(refused(b"{").starts_with("`DIR/tokenizer` is not a usable tokenizer: not readable: "));
     assert_eq!(
         refused(b"no tokenizer at all"),
-        "`DIR/tokenizer` is not a usable tokenizer: it is no SentencePiece model, or cut off"
+        "`DIR/tokenizer` is not a usable tokenizer: it is not a SentencePiece model, or it is truncated"
     );
-    assert!(refused(b"").contains("no SentencePiece model"));
+    assert!(refused(b"").contains("not a SentencePiece model"));
     assert!(
         refused(&model("word"))
             .ends_with("it is a SentencePiece model of type `word`; tx reads `unigram` and `bpe`")
@@ -162,7 +162,7 @@ fn what_cannot_be_used_is_refused_in_words() {
     taken["model"]["vocab"]["<unk>"] = 9.into();
     assert!(
         refused(taken.to_string().as_bytes())
-            .ends_with("its token `<unk>` stands for something else than in tx")
+            .ends_with("its token `<unk>` has another meaning than in tx")
     );
 }
 

@@ -264,18 +264,18 @@ impl Trainer {
         let autodiff = plain.clone().autodiff();
         let (seed, batch) = (config.train.seed, config.train.batch);
         let mut train = PairLoader::training(train, batch, seed, autodiff.clone())
-            .grouped(config.train.grouping)
-            .dropping_words(config.train.word_dropout);
+            .with_grouping(config.train.grouping)
+            .with_word_dropout(config.train.word_dropout);
         if config.train.bpe_dropout > 0.0 {
             let share = config.train.bpe_dropout;
-            train = train.dropping_merges(BpeDropout::new(&tokenizers, share, config.max_len())?);
+            train = train.with_bpe_dropout(BpeDropout::new(&tokenizers, share, config.max_len())?);
         }
         let valid = Arc::new(PairLoader::validation(valid, batch, plain.clone()));
         // Of the first epoch also when resuming: others may differ, and the schedule must not.
         let updates = train.batches().div_ceil(config.train.accumulate);
         let budget = Budget::new(&config, updates);
         let largest = train.largest_batch();
-        let train = train.starting_at(state.epoch + 1, state.batch);
+        let train = train.resume_from(state.epoch + 1, state.batch);
 
         autodiff.seed(seed);
         let model = Transformer::new(&config.model, config.model.padded(vocab), &autodiff)?;

@@ -3,7 +3,10 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use burn::{data::dataloader::DataLoader, tensor::Device};
+use burn::{
+    data::{dataloader::DataLoader, dataset::Dataset},
+    tensor::Device,
+};
 use proptest::prelude::*;
 use tx_text::{TextError, TokenizerConfig, TokenizerKind};
 
@@ -108,11 +111,17 @@ fn what_is_prepared_is_what_is_made_in_memory() {
         }
         assert_eq!(*mapped.slice(10, 20).pair(3), encoded[13]);
 
-        // The same batches in the same order, also after a stop.
-        let batches = |store: PairStore, left_out| {
+        // The same items as datasets of Burn.
+        let ids = corpus_on_disk.training().unwrap();
+        let text = corpus_on_disk.mapped_validation().unwrap();
+        assert_eq!(ids.iter().map(Result::unwrap).collect::<Vec<_>>(), encoded);
+        assert_eq!(text.iter().map(Result::unwrap).collect::<Vec<_>>(), validation);
+
+        // The same batches in the same order, also when resumed.
+        let batches = |store: PairStore, skipped| {
             let size = BatchSize::Tokens(60);
             let loader = PairLoader::training(store, size, 7, Device::flex());
-            let loader = loader.dropping_words(0.2).starting_at(2, left_out);
+            let loader = loader.with_word_dropout(0.2).resume_from(2, skipped);
             let ids = |batch: crate::Seq2SeqBatch| batch.source.into_data().iter::<u32>().collect();
             let batches: Vec<Vec<u32>> = loader.iter().map(|batch| ids(batch.unwrap())).collect();
             batches

@@ -1,4 +1,6 @@
-//! Tokenizers that are learned: what stands around a vocabulary, and learning it.
+//! Learned tokenizers: normalizer, pre-tokenizer, model and decoder.
+
+use std::borrow::Cow;
 
 use tokenizers::{
     AddedToken, NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior, Tokenizer as Inner,
@@ -28,7 +30,9 @@ use tokenizers::{
 };
 
 use super::{
-    Texts, TokenizerConfig, TokenizerKind, WordSplit, unigram::UnigramLearner,
+    config::{TokenizerConfig, TokenizerKind, WordSplit},
+    special_text::{apart, byte_token},
+    unigram::UnigramLearner,
     wordpiece::WordPieceLearner,
 };
 use crate::{
@@ -36,16 +40,15 @@ use crate::{
     special::{SPECIAL_TOKENS, UNK},
 };
 
-/// Marks a side of a punctuation token that had no space, as OpenNMT's tokenizer does.
+/// Mark on the side of a punctuation token without a space, as in OpenNMT's tokenizer.
 const JOINER: &str = "\u{ffed}";
-/// Starts a token that continues a word, as in BERT.
+/// Prefix of a token that continues a word, as in BERT.
 const CONTINUING: &str = "##";
-/// Keeps a `<` from what would make it a special token or a byte. No text is changed: what is in one
-/// word becomes two tokens.
-pub(super) const FORGERIES: &str = "<(?=(pad|bos|eos|unk|0x[0-9A-F]{2})>)";
+/// Training texts. The type is boxed so that the trainers of the library are compiled once.
+pub(super) type Texts<'a> = Box<dyn Iterator<Item = Cow<'a, str>> + Send + 'a>;
 
-/// Sets up normalizer, splitter, model and decoder, and learns the vocabulary from `texts`, which
-/// are lowercased where `lowercase` holds.
+/// Builds normalizer, pre-tokenizer, model and decoder, and learns the vocabulary from `texts`, which
+/// are lowercased if `lowercase` is set.
 pub(super) fn learned(
     config: &TokenizerConfig,
     lowercase: bool,
@@ -123,12 +126,7 @@ fn unknown_fused(
     builder.unk_token(SPECIAL_TOKENS[UNK as usize].to_owned()).fuse_unk(true)
 }
 
-/// As SentencePiece writes a byte.
-pub(super) fn byte_token(byte: usize) -> String {
-    format!("<0x{byte:02X}>")
-}
-
-/// A byte-pair encoding with the 256 bytes after its other tokens, to fall back on.
+/// Adds the 256 bytes of the byte fallback after the tokens of a byte-pair encoding.
 fn with_bytes(model: &ModelWrapper) -> tokenizers::Result<BPE> {
     let mut json = serde_json::to_value(model)?;
     if let Some(vocab) = json.get_mut("vocab").and_then(|vocab| vocab.as_object_mut()) {
@@ -136,18 +134,18 @@ fn with_bytes(model: &ModelWrapper) -> tokenizers::Result<BPE> {
         vocab.extend((0..256).map(|byte| (byte_token(byte), (first + byte).into())));
     }
     json["byte_fallback"] = true.into();
-    // Through text: the library reads nothing else here.
+    // The library deserializes a model from text only.
     Ok(serde_json::from_slice(json.to_string().as_bytes())?)
 }
 
-/// The special tokens and every byte, as the character that [`ByteLevel`] writes for it: itself where
-/// that can be seen, else the next from U+0100 on (`bytes_to_unicode` of GPT-2).
+/// Special tokens and all bytes, each as the character that [`ByteLevel`] writes for it: itself if it is
+/// visible, else the next one from U+0100 (`bytes_to_unicode` of GPT-2).
 fn all_bytes() -> impl Iterator<Item = (String, u32)> {
-    let is_seen = |byte: u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    let is_visible = |byte: u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     let mut next = 0x100;
     let characters = (0..0x100).map(move |byte| {
-        let code = if is_seen(byte) { byte } else { next };
-        next += u32::from(!is_seen(byte));
+        let code = if is_visible(byte) { byte } else { next };
+        next += u32::from(!is_visible(byte));
         char::from_u32(code).unwrap_or_default().to_string()
     });
     SPECIAL_TOKENS.map(str::to_owned).into_iter().chain(characters).zip(0..)
@@ -157,11 +155,11 @@ fn byte_level() -> ByteLevel {
     ByteLevel::new(false, false, false)
 }
 
-/// What stands around the vocabulary.
+/// Steps before and after the model.
 struct Parts {
     normalizer: NormalizerWrapper,
     pre_tokenizer: PreTokenizerWrapper,
-    /// None joins tokens with spaces.
+    /// `None` joins tokens with spaces.
     decoder: Option<DecoderWrapper>,
 }
 
@@ -178,8 +176,8 @@ impl Parts {
                     (each_character()?.into(), Some(Fuse::new().into()))
                 }
                 (TokenizerKind::Word, WordSplit::Whitespace) => {
-                    // A word of the text must not be taken for a special token. `<unk>` may: it
-                    // is how tokenized corpora write what their makers left out.
+                    // A word of the text must not encode to a special token, except `<unk>`, which
+                    // tokenized corpora use for unknown words.
                     normalizers.push(replace_regex("<(?=(pad|bos|eos)>)", "< ")?.into());
                     (WhitespaceSplit.into(), None)
                 }
@@ -234,18 +232,18 @@ impl Parts {
     }
 }
 
-/// Sets punctuation off with spaces, and marks where there was none: `l'amico.` becomes
-/// `l ￭'￭ amico ￭.`. Words carry no mark, so that each has one id.
+/// Separates punctuation with spaces, and marks sides without a space: `l'amico.` becomes
+/// `l ￭'￭ amico ￭.`. Words have no marks, so that each word has one id.
 fn mark_punctuation() -> tokenizers::Result<Vec<NormalizerWrapper>> {
     Ok(vec![
-        // The mark itself is not kept apart from text.
+        // A mark in the text itself is removed.
         replace(JOINER, "")?.into(),
         replace_regex(r"(?<=[^\w\s])(?=\w)", &format!("{JOINER} "))?.into(),
         replace_regex(&format!(r"(?<=\S)(?=[^\w\s{JOINER}])"), &format!(" {JOINER}"))?.into(),
     ])
 }
 
-/// Undoes [`mark_punctuation`].
+/// Decoder that reverts [`mark_punctuation`].
 fn join_punctuation() -> tokenizers::Result<DecoderWrapper> {
     let spaces = WordPieceDecoder::new(JOINER.into(), false);
     Ok(DecoderSequence::new(vec![
@@ -265,19 +263,13 @@ fn replace_regex(regex: &str, by: &str) -> tokenizers::Result<Replace> {
     Replace::new(ReplacePattern::Regex(regex.into()), by)
 }
 
-/// Every character by itself.
+/// Splits text into characters.
 fn each_character() -> tokenizers::Result<Split> {
     let any = SplitPattern::Regex(r"[\s\S]".into());
     Split::new(any, SplitDelimiterBehavior::Isolated, false)
 }
 
-/// Keeps words apart from special tokens that they look like.
-pub(super) fn apart() -> tokenizers::Result<Split> {
-    let forgeries = SplitPattern::Regex(FORGERIES.into());
-    Split::new(forgeries, SplitDelimiterBehavior::Isolated, false)
-}
-
-/// Joins what continues a word.
+/// Decoder that joins tokens that continue a word.
 fn continued() -> WordPieceDecoder {
     WordPieceDecoder::new(CONTINUING.into(), false)
 }

@@ -1,17 +1,17 @@
-//! Check of the normalization table of a SentencePiece model.
+//! Validation of the normalization table of a SentencePiece model.
 //!
-//! The library that applies such a table follows its links without checking them: a damaged table
-//! would end in a panic. Format: the length in bytes of a double-array trie (32 bits), the trie
+//! The library that applies the table follows its links without bounds checks, so a damaged table would
+//! cause a panic. Format: the length in bytes of a double-array trie (32 bits), the trie
 //! (units of 32 bits), then the texts that its values point into, each ended by a zero byte.
 
-/// Largest table in bytes. Those of SentencePiece have some 240,000.
+/// Maximum size of a table in bytes. Those of SentencePiece have about 240,000.
 const LARGEST: usize = 4 << 20;
 
-/// Largest number of bytes that a table makes of one.
+/// Maximum number of bytes that a table writes for one byte of text.
 ///
 /// # Errors
 ///
-/// When a text could lead out of the table, or the table is too large.
+/// When a text could lead out of bounds, or the table is too large.
 pub(super) fn check(table: &[u8]) -> Result<u64, &'static str> {
     if table.len() > LARGEST {
         return Err("it has more than 4 MiB");
@@ -21,7 +21,7 @@ pub(super) fn check(table: &[u8]) -> Result<u64, &'static str> {
     };
     let size = u32::from_le_bytes(*size) as usize;
     let Some((trie, texts)) = rest.split_at_checked(size / 4 * 4) else {
-        return Err("its trie is cut off");
+        return Err("its trie is truncated");
     };
     let Ok(texts) = str::from_utf8(texts) else { return Err("its texts are not UTF-8") };
     let (units, _) = trie.as_chunks::<4>();
@@ -29,31 +29,33 @@ pub(super) fn check(table: &[u8]) -> Result<u64, &'static str> {
     let offset = |unit: usize| (unit >> 10) << ((unit & (1 << 9)) >> 6);
     let Some(&root) = units.first() else { return Err("its trie is empty") };
 
-    // Every place that a text can lead to, and every byte that UTF-8 can go on with. The children of
-    // a place stand within 256 units of it, so a place may lie so far behind the end.
+    // Visits every position that a text can reach, with every byte that can follow in UTF-8. The children
+    // of a position are within 256 units of it, so a position may be that far beyond the end.
     let mut seen = vec![false; units.len() + 256];
-    let mut places = vec![offset(root)];
-    while let Some(place) = places.pop() {
+    let mut positions = vec![offset(root)];
+    while let Some(position) = positions.pop() {
         for byte in 1..=0xf4 {
-            let Some(&unit) = units.get(place ^ byte) else {
-                return Err("its trie leads nowhere");
+            let Some(&unit) = units.get(position ^ byte) else {
+                return Err("its trie leads out of bounds");
             };
             if unit & (1 << 31 | 0xff) != byte {
                 continue;
             }
-            let next = (place ^ byte) ^ offset(unit);
+            let next = (position ^ byte) ^ offset(unit);
             if unit >> 8 & 1 == 1 {
-                let Some(&leaf) = units.get(next) else { return Err("its trie leads nowhere") };
+                let Some(&leaf) = units.get(next) else {
+                    return Err("its trie leads out of bounds");
+                };
                 if !texts.is_char_boundary(leaf & ((1 << 31) - 1)) {
-                    return Err("its trie points to no text");
+                    return Err("its trie points outside of its texts");
                 }
             }
             match seen.get_mut(next) {
-                None => return Err("its trie leads nowhere"),
+                None => return Err("its trie leads out of bounds"),
                 Some(seen) if *seen => {}
                 Some(seen) => {
                     *seen = true;
-                    places.push(next);
+                    positions.push(next);
                 }
             }
         }

@@ -1,8 +1,8 @@
-//! Checks of a `tokenizer.json` before the library reads it, and of what the library made of it.
+//! Validation of a `tokenizer.json` before the library reads it, and of the resulting tokenizer.
 //!
-//! A bundle, a prepared corpus or a download may come from a stranger. The library trusts its files:
-//! some make it panic, recurse until the stack ends, or expand a short text without bound. Each part
-//! is therefore compared with limits that real tokenizers stay far below.
+//! A bundle, a prepared corpus or a download may be untrusted. The library trusts its files: some cause a
+//! panic, a stack overflow, or unbounded expansion of a short text. Each part is therefore compared with
+//! limits that real tokenizers stay far below.
 
 use std::{
     fs::File,
@@ -18,30 +18,30 @@ use tokenizers::{ModelWrapper, Tokenizer as Inner};
 use super::charsmap;
 use crate::special::SPECIAL_TOKENS;
 
-/// Largest file in bytes. Vocabularies of 256,000 tokens take some 35 MB.
+/// Maximum size of a file in bytes. Vocabularies of 256,000 tokens take about 35 MB.
 const LARGEST_FILE: u64 = 256 << 20;
-/// Most steps of normalizer, pre-tokenizer and decoder together.
+/// Maximum number of steps of normalizer, pre-tokenizer and decoder together.
 const MOST_STEPS: usize = 64;
-/// Deepest nesting of sequences of steps.
+/// Maximum nesting depth of sequences of steps.
 const DEEPEST: usize = 8;
-/// Most bytes that normalizer and pre-tokenizer, or the decoder, may make of one byte of text.
+/// Maximum number of bytes that normalizer and pre-tokenizer, or the decoder, may write for one byte.
 const MOST_GROWTH: u64 = 10_000;
-/// Longest regular expression in bytes. The library bounds the work of a match, not its size.
+/// Maximum length of a regular expression in bytes. The library limits the work of a match, not its size.
 const LONGEST_PATTERN: usize = 4_096;
-/// Longest prefix or suffix that a model puts around each piece of a word, in bytes.
+/// Maximum length of the prefix or suffix that a model adds to each piece of a word, in bytes.
 const LONGEST_AFFIX: usize = 64;
-/// Most characters of a word that WordPiece takes apart: its time grows with their cube.
+/// Maximum number of characters of a word that WordPiece segments. Its time grows with their cube.
 const LONGEST_WORD: u64 = 1_000;
-/// Longest piece of a Unigram model in bytes. The library keeps a tree of the pieces and frees it by
-/// recursion, a level a byte.
+/// Maximum length of a piece of a Unigram model in bytes. The library frees the tree of pieces by
+/// recursion, one level a byte.
 const LONGEST_PIECE: usize = 1_024;
-/// Most bytes of all pieces of a Unigram model: the tree takes some 350 bytes of memory for each.
+/// Maximum bytes of all pieces of a Unigram model. The tree takes about 350 bytes of memory for each.
 const MOST_PIECES: usize = 8 << 20;
 
-/// The parts of a file that are checked.
+/// Parts of a file that are validated.
 ///
-/// The library reads every occurrence of a part, JSON in general keeps the last. Serde's derived
-/// reader refuses a second one, so both see the same parts.
+/// The library reads every occurrence of a key, most JSON readers keep the last. Serde's derived reader
+/// rejects a second one, so both read the same parts.
 #[derive(Deserialize)]
 struct Parts {
     #[serde(default)]
@@ -56,7 +56,7 @@ struct Parts {
     model: Value,
 }
 
-/// Reads a file that is not too large to be a tokenizer.
+/// Reads a file up to the maximum size of a tokenizer.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
@@ -71,7 +71,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// When it is none, or a part of it exceeds a limit; the text names the part.
+/// When it is not a tokenizer, or a part exceeds a limit; the message names the part.
 pub(super) fn open(json: &[u8]) -> Result<Inner, String> {
     if json.len() as u64 > LARGEST_FILE {
         return Err(format!("it has more than {LARGEST_FILE} bytes"));
@@ -97,11 +97,11 @@ pub(super) fn open(json: &[u8]) -> Result<Inner, String> {
     Inner::from_bytes(json).map_err(|error| format!("not readable: {error}"))
 }
 
-/// The number of ids of a tokenizer, if they are 0 to n − 1, each of one token.
+/// Number of ids of a tokenizer, which must be 0 to n − 1, one for each token.
 ///
 /// # Errors
 ///
-/// When ids are missing, shared or too large, or when the file asks for what tx does by itself.
+/// When ids are missing, shared or too large, or when the tokenizer truncates, pads or drops merges.
 pub(super) fn ids(inner: &Inner) -> Result<usize, String> {
     if inner.get_truncation().is_some() || inner.get_padding().is_some() {
         return Err("it truncates or pads, which tx does by itself".into());
@@ -119,21 +119,21 @@ pub(super) fn ids(inner: &Inner) -> Result<usize, String> {
     if inner.get_vocab_size(true) != size {
         return Err("a token is in its vocabulary twice".into());
     }
-    match tokens.iter().zip(0..).find(|((id, _), place)| id != place) {
-        Some(((id, token), place)) => Err(format!(
-            "its {size} tokens must have the ids 0 to {}, but `{token}` has {id} where {place} is \
-             expected",
+    match tokens.iter().zip(0..).find(|((id, _), expected)| id != expected) {
+        Some(((id, token), expected)) => Err(format!(
+            "its {size} tokens must have the ids 0 to {}, but `{token}` has {id}, expected \
+             {expected}",
             size - 1
         )),
         None => Ok(size),
     }
 }
 
-/// Whether the tokenizer puts `<bos>` before a text; `<eos>` always follows.
+/// Returns true if the tokenizer adds `<bos>` before a text. `<eos>` always follows the text.
 ///
 /// # Errors
 ///
-/// When it adds something else.
+/// When it adds other tokens.
 pub(super) fn adds_bos(inner: &Inner) -> Result<bool, String> {
     let added = serde_json::to_value(inner.get_post_processor()).unwrap_or_default();
     let pieces = added["single"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -148,21 +148,21 @@ pub(super) fn adds_bos(inner: &Inner) -> Result<bool, String> {
     match pieces.as_slice() {
         [Some("text"), Some(last)] if *last == eos => Ok(false),
         [Some(first), Some("text"), Some(last)] if *first == bos && *last == eos => Ok(true),
-        _ => Err(format!("it must add `{eos}` behind a text, and at most `{bos}` before it")),
+        _ => Err(format!("it must add `{eos}` after a text, and at most `{bos}` before it")),
     }
 }
 
-/// A part that is one step, or a sequence of steps.
+/// Part that consists of one step or a sequence of steps.
 struct Stage {
     name: &'static str,
-    /// The key of the steps of a sequence.
+    /// Key of the steps of a sequence.
     list: &'static str,
-    /// Largest number of bytes that a step of a type makes of one.
+    /// Maximum number of bytes that a step writes for one byte, by its type.
     growth: fn(&str, &Map<String, Value>) -> Result<u64, String>,
 }
 
 impl Stage {
-    /// Largest number of bytes that the stage makes of one; uses up `steps`.
+    /// Maximum number of bytes that the stage writes for one byte. Subtracts its steps from `steps`.
     fn check(&self, stage: &Value, steps: &mut usize) -> Result<u64, String> {
         match stage {
             Value::Null => Ok(1),
@@ -234,9 +234,9 @@ fn decoder(kind: &str, step: &Map<String, Value>) -> Result<u64, String> {
         // A space before each token, or around each byte of it.
         "BPEDecoder" | "WordPiece" => Ok(2),
         "Replace" => replace(step),
-        // The library cuts beyond the start of tokens that have fewer characters.
+        // The library strips beyond the start of tokens with fewer characters.
         "Strip" if step.get("stop").is_none_or(|stop| *stop != 0) => {
-            Err("cuts off the ends of tokens, which is not supported".into())
+            Err("strips the ends of tokens, which is not supported".into())
         }
         "Strip" => Ok(1),
         _ => Err("is not known".into()),
@@ -247,7 +247,7 @@ fn text_of<'a>(step: &'a Map<String, Value>, key: &str) -> Result<&'a str, Strin
     step.get(key).and_then(Value::as_str).ok_or_else(|| format!("has no `{key}`"))
 }
 
-/// A text to look for, or none where it is a regular expression.
+/// Literal text of a pattern; `None` for a regular expression.
 fn pattern(step: &Map<String, Value>) -> Result<Option<&str>, String> {
     let pattern = step.get("pattern").unwrap_or(&Value::Null);
     match (pattern["String"].as_str(), pattern["Regex"].as_str()) {
@@ -258,7 +258,8 @@ fn pattern(step: &Map<String, Value>) -> Result<Option<&str>, String> {
     }
 }
 
-/// Bytes that `Replace` makes of one: a regular expression may match nothing, before any character.
+/// Bytes that `Replace` writes for one byte. A regular expression may match the empty text before any
+/// character.
 fn replace(step: &Map<String, Value>) -> Result<u64, String> {
     let content = text_of(step, "content")?.len();
     let growth = match pattern(step)? {
@@ -271,7 +272,7 @@ fn replace(step: &Map<String, Value>) -> Result<u64, String> {
 fn added_tokens(tokens: &Value) -> Result<(), String> {
     for token in tokens.as_array().into_iter().flatten() {
         let content = token["content"].as_str().unwrap_or_default();
-        // Each space of a run would take all the others with it.
+        // Each space of a run would include all others.
         if token["rstrip"] == true && content.starts_with(char::is_whitespace) {
             return Err(format!(
                 "its added token `{content}` starts with a space and has `rstrip`"
@@ -281,7 +282,7 @@ fn added_tokens(tokens: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks by the keys that are there: a model need not name its type.
+/// Validates the keys that are present, because a model need not have a type.
 fn model(model: &Value) -> Result<(), String> {
     let affix = |key: &str| match model[key].as_str().unwrap_or_default() {
         affix if affix.len() > LONGEST_AFFIX => {
@@ -312,8 +313,8 @@ fn model(model: &Value) -> Result<(), String> {
                 Value::String(text) => text.split_once(' '),
                 pair => pair[0].as_str().zip(pair[1].as_str()),
             };
-            // The library refuses the first. Into a buffer as long as the longest token it writes
-            // what the others make, from behind the prefix.
+            // The library rejects merges without two parts. It writes the result of the others, without
+            // the prefix, into a buffer as long as the longest token.
             let Some((first, second)) = parts else { continue };
             let rest = second.get(prefix.len()..);
             if rest.is_none_or(|rest| first.len() + rest.len() > longest) {

@@ -1,9 +1,8 @@
-//! Tokenizers that others made: a `tokenizer.json`, or a SentencePiece `.model`.
+//! Import of tokenizers from other programs: a `tokenizer.json`, or a SentencePiece `.model`.
 //!
-//! tx has its special tokens at fixed ids ([`special`](crate::special)). A tokenizer of another
-//! making has them elsewhere and under other names, or not at all. Its ids are therefore given
-//! anew: the special tokens first, all others after them in their order. What text becomes which
-//! pieces stays as it is.
+//! tx has its special tokens at fixed ids ([`special`](crate::special)). Other tokenizers have them at
+//! other ids and under other names, or not at all. Their ids are therefore renumbered: the special
+//! tokens first, then all others in their order. The segmentation of text is unchanged.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,14 +12,14 @@ use std::{
 use serde_json::{Map, Value, json};
 use tokenizers::Tokenizer as Inner;
 
-use super::{build::apart, check, sentencepiece};
+use super::{check, sentencepiece, special_text::apart};
 use crate::{
     error::TextError,
     special::{SPECIAL_TOKENS, UNK},
 };
 
-/// Under which names the special tokens go elsewhere, in the order of their ids here; the first that
-/// a vocabulary has is taken.
+/// Names of the special tokens in other programs, in the order of their ids in tx; the first one in a
+/// vocabulary is used.
 const NAMES: [&[&str]; 4] = [
     &["<pad>", "[PAD]", "<PAD>", "<|padding|>", "<blank>"],
     &["<bos>", "<s>", "[BOS]", "[CLS]", "<BOS>", "<|startoftext|>"],
@@ -28,14 +27,14 @@ const NAMES: [&[&str]; 4] = [
     &["<unk>", "[UNK]", "<UNK>", "<|unk|>"],
 ];
 
-/// Texts that a tokenizer must be able to tokenize.
+/// Texts that a usable tokenizer can encode and decode.
 const PROBES: [&str; 4] = ["a", "Hello, world! 123", "¿Qué? Привет, 東京 😀", "<unk> <eos> <0x41>"];
 
-/// Opens a file of either kind, told by content.
+/// Opens a file of either kind, detected from its content.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or holds no tokenizer that tx can use.
+/// When the file cannot be read, or is not a tokenizer that tx can use.
 pub(super) fn open(path: &Path) -> Result<Inner, TextError> {
     let bytes =
         check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
@@ -46,13 +45,13 @@ fn imported(bytes: &[u8]) -> Result<Inner, String> {
     let is_json = bytes.trim_ascii_start().starts_with(b"{");
     let json = match is_json {
         true => {
-            // In one form, whatever version wrote it.
+            // The library converts files of all its versions to one form.
             let text = check::open(bytes)?.to_string(false).map_err(|error| error.to_string())?;
             serde_json::from_str(&text).map_err(|error| error.to_string())?
         }
         false => sentencepiece::to_json(bytes)?,
     };
-    let inner = check::open(with_our_ids(json)?.to_string().as_bytes())?;
+    let inner = check::open(renumber(json)?.to_string().as_bytes())?;
     check::ids(&inner)?;
     for text in PROBES {
         let ids = inner
@@ -60,62 +59,110 @@ fn imported(bytes: &[u8]) -> Result<Inner, String> {
             .map_err(|error| format!("it cannot tokenize `{text}`: {error}"))?;
         inner
             .decode(ids.get_ids(), false)
-            .map_err(|error| format!("it cannot put `{text}` together again: {error}"))?;
+            .map_err(|error| format!("it cannot decode the tokens of `{text}`: {error}"))?;
     }
     Ok(inner)
 }
 
-/// The same tokenizer with the special tokens of tx at their ids.
-fn with_our_ids(mut json: Value) -> Result<Value, String> {
-    let root = json.as_object_mut().ok_or("it is no tokenizer")?;
-    let mut added = match root.remove("added_tokens") {
+/// Renumbers a tokenizer, so that the special tokens of tx have their ids.
+fn renumber(mut json: Value) -> Result<Value, String> {
+    let root = json.as_object_mut().ok_or("it is not a tokenizer")?;
+    let added = match root.remove("added_tokens") {
         Some(Value::Array(added)) => added,
         _ => Vec::new(),
     };
     let model = root.get_mut("model").and_then(Value::as_object_mut).ok_or("it has no model")?;
     let kind = model.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
 
-    // Tokens in the order of their ids. Those that only `added_tokens` has come last: the library
-    // numbers them itself, after the model's own.
-    let mut tokens: Vec<(u64, String)> = vocabulary(&kind, model)?;
-    tokens.sort();
-    let known: HashSet<String> = tokens.iter().map(|(_, token)| token.clone()).collect();
-    let mut only_added = Vec::new();
-    for token in &added {
-        let (Some(id), Some(content)) = (token["id"].as_u64(), token["content"].as_str()) else {
-            return Err("an added token has no id or no content".into());
-        };
-        if !known.contains(content) {
-            only_added.push((id, content.to_owned()));
-        }
+    let vocabulary = Vocabulary::of(&kind, model, &added)?;
+    let special = special_names(&vocabulary, unknown_token(&kind, model));
+    let order = new_order(&vocabulary, &special)?;
+    renumber_model(&kind, model, &vocabulary, &order);
+    root.insert("added_tokens".into(), renumber_added(added, &special, &order).into());
+    for key in ["post_processor", "truncation", "padding"] {
+        root.insert(key.into(), Value::Null);
     }
-    only_added.sort();
-    tokens.append(&mut only_added);
+    keep_special_text_apart(root)?;
+    Ok(json)
+}
 
-    let unknown = unknown_token(&kind, model);
-    let ours = SPECIAL_TOKENS.iter().enumerate().map(|(id, _)| {
-        let named = |name: &str| tokens.iter().any(|(_, token)| token == name);
-        match &unknown {
-            Some(unknown) if id == UNK as usize => Some(unknown.clone()),
-            _ => NAMES[id].iter().find(|name| named(name)).map(|&name| name.to_owned()),
+/// All tokens of a tokenizer.
+struct Vocabulary {
+    /// Tokens in the order of their ids.
+    tokens: Vec<String>,
+    /// Tokens of the model itself; the others are in `added_tokens` only.
+    of_model: HashSet<String>,
+}
+
+impl Vocabulary {
+    /// Collects the tokens. Those in `added_tokens` only come last, because the library numbers them
+    /// after those of the model.
+    fn of(kind: &str, model: &Map<String, Value>, added: &[Value]) -> Result<Self, String> {
+        let mut of_model = model_vocabulary(kind, model)?;
+        of_model.sort();
+        let known: HashSet<String> = of_model.iter().map(|(_, token)| token.clone()).collect();
+        let mut only_added = Vec::new();
+        for token in added {
+            let (Some(id), Some(content)) = (token["id"].as_u64(), token["content"].as_str())
+            else {
+                return Err("an added token has no id or no content".into());
+            };
+            if !known.contains(content) {
+                only_added.push((id, content.to_owned()));
+            }
         }
-    });
-    let ours: Vec<Option<String>> = ours.collect();
-    let is_ours = |token: &str| ours.iter().flatten().any(|name| name == token);
-    let others: Vec<&str> =
-        tokens.iter().map(|(_, token)| token.as_str()).filter(|token| !is_ours(token)).collect();
+        only_added.sort();
+        let tokens = of_model.into_iter().chain(only_added).map(|(_, token)| token).collect();
+        Ok(Self { tokens, of_model: known })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.tokens.iter().any(|token| token == name)
+    }
+}
+
+/// Names of the special tokens in a vocabulary, in the order of their ids in tx; `None` for a token that
+/// it does not have.
+fn special_names(vocabulary: &Vocabulary, unknown: Option<String>) -> Vec<Option<String>> {
+    let named = |names: &[&str]| {
+        names.iter().find(|name| vocabulary.has(name)).map(|&name| name.to_owned())
+    };
+    let mut special: Vec<Option<String>> = NAMES.iter().map(|names| named(names)).collect();
+    if let Some(unknown) = unknown {
+        special[UNK as usize] = Some(unknown);
+    }
+    special
+}
+
+fn is_special(special: &[Option<String>], token: &str) -> bool {
+    special.iter().flatten().any(|name| name == token)
+}
+
+/// Tokens in the order of their new ids: the special tokens, then all others in their old order.
+fn new_order<'a>(
+    vocabulary: &'a Vocabulary,
+    special: &[Option<String>],
+) -> Result<Vec<&'a str>, String> {
+    let tokens = vocabulary.tokens.iter().map(String::as_str);
+    let others: Vec<&str> = tokens.filter(|token| !is_special(special, token)).collect();
     if let Some(taken) = others.iter().find(|token| SPECIAL_TOKENS.contains(token)) {
-        return Err(format!("its token `{taken}` stands for something else than in tx"));
+        return Err(format!("its token `{taken}` has another meaning than in tx"));
     }
     if others.is_empty() {
         return Err("its vocabulary holds special tokens only".into());
     }
-    let order: Vec<&str> = SPECIAL_TOKENS.into_iter().chain(others).collect();
+    Ok(SPECIAL_TOKENS.into_iter().chain(others).collect())
+}
 
-    // What text never becomes by itself must not be in the model's own vocabulary twice.
-    let scores = scores(&kind, model);
-    let is_in_model = |token: &str| known.contains(token);
-    match kind.as_str() {
+/// Gives the model the new ids, and turns off random segmentation, which tx does by itself in training.
+fn renumber_model(
+    kind: &str,
+    model: &mut Map<String, Value>,
+    vocabulary: &Vocabulary,
+    order: &[&str],
+) {
+    let scores = scores(kind, model);
+    match kind {
         "Unigram" => {
             let vocab: Vec<Value> =
                 order.iter().map(|&token| json!([token, scores(token)])).collect();
@@ -123,24 +170,31 @@ fn with_our_ids(mut json: Value) -> Result<Value, String> {
             model.insert("unk_id".into(), UNK.into());
         }
         _ => {
+            // Tokens that are only added must not be in the vocabulary of the model, too.
             let vocab: Map<String, Value> = order
                 .iter()
                 .enumerate()
-                .filter(|(id, token)| *id < SPECIAL_TOKENS.len() || is_in_model(token))
+                .filter(|&(id, &token)| {
+                    id < SPECIAL_TOKENS.len() || vocabulary.of_model.contains(token)
+                })
                 .map(|(id, token)| ((*token).to_owned(), id.into()))
                 .collect();
             model.insert("vocab".into(), vocab.into());
             model.insert("unk_token".into(), SPECIAL_TOKENS[UNK as usize].into());
         }
     }
-    // Random segmentation belongs to training alone, and is repeatable there.
     for random in ["dropout", "alpha", "nbest_size"] {
         if model.contains_key(random) {
             model.insert(random.into(), Value::Null);
         }
     }
+}
 
-    added.retain(|token| token["content"].as_str().is_some_and(|content| !is_ours(content)));
+/// Added tokens with their new ids, the special tokens of tx instead of those of the tokenizer.
+fn renumber_added(mut added: Vec<Value>, special: &[Option<String>], order: &[&str]) -> Vec<Value> {
+    added.retain(|token| {
+        token["content"].as_str().is_some_and(|content| !is_special(special, content))
+    });
     let ids: HashMap<&str, usize> =
         order.iter().enumerate().map(|(id, token)| (*token, id)).collect();
     for token in &mut added {
@@ -155,12 +209,11 @@ fn with_our_ids(mut json: Value) -> Result<Value, String> {
     });
     let mut all: Vec<Value> = special.chain(added).collect();
     all.sort_by_key(|token| token["id"].as_u64());
-    root.insert("added_tokens".into(), all.into());
-    for key in ["post_processor", "truncation", "padding"] {
-        root.insert(key.into(), Value::Null);
-    }
+    all
+}
 
-    // A text that says `<eos>` must not become the end.
+/// Splits text that looks like a special token, so that the text `<eos>` does not become the token.
+fn keep_special_text_apart(root: &mut Map<String, Value>) -> Result<(), String> {
     let apart = apart().and_then(|split| Ok(serde_json::to_value(split)?));
     let apart = apart.map_err(|error| error.to_string())?;
     let pre_tokenizer = match root.remove("pre_tokenizer") {
@@ -168,11 +221,11 @@ fn with_our_ids(mut json: Value) -> Result<Value, String> {
         Some(theirs) => json!({ "type": "Sequence", "pretokenizers": [theirs, apart] }),
     };
     root.insert("pre_tokenizer".into(), pre_tokenizer);
-    Ok(json)
+    Ok(())
 }
 
 /// Ids and tokens of the model itself.
-fn vocabulary(kind: &str, model: &Map<String, Value>) -> Result<Vec<(u64, String)>, String> {
+fn model_vocabulary(kind: &str, model: &Map<String, Value>) -> Result<Vec<(u64, String)>, String> {
     let none = || format!("its model `{kind}` has no vocabulary");
     match model.get("vocab") {
         Some(Value::Object(vocab)) => vocab
@@ -194,7 +247,7 @@ fn vocabulary(kind: &str, model: &Map<String, Value>) -> Result<Vec<(u64, String
     }
 }
 
-/// What the model gives for what it does not know.
+/// The unknown token of the model.
 fn unknown_token(kind: &str, model: &Map<String, Value>) -> Option<String> {
     if kind == "Unigram" {
         let id = usize::try_from(model.get("unk_id")?.as_u64()?).ok()?;
@@ -204,7 +257,7 @@ fn unknown_token(kind: &str, model: &Map<String, Value>) -> Option<String> {
     model.get("vocab")?.get(unknown).map(|_| unknown.to_owned())
 }
 
-/// The scores of the tokens of a Unigram model; 0 for those that it does not have.
+/// Scores of the tokens of a Unigram model; 0 for tokens that it does not have.
 fn scores(kind: &str, model: &Map<String, Value>) -> impl Fn(&str) -> f64 + use<> {
     let vocab = match model.get("vocab") {
         Some(Value::Array(vocab)) if kind == "Unigram" => vocab.as_slice(),

@@ -1,42 +1,42 @@
-//! How well a vocabulary fits a text.
+//! Statistics of a vocabulary on a text.
 
 use serde::{Deserialize, Serialize};
 
-use super::Tokenizer;
+use super::one_side::Tokenizer;
 use crate::{
     error::TextError,
     special::{SPECIAL_TOKENS, UNK},
 };
 
-/// Tokens that are named as longest and as rarest.
+/// Number of tokens listed as longest and as rarest.
 const NAMED: usize = 8;
-/// Texts that are tokenized at a time.
-const AT_A_TIME: usize = 8_192;
+/// Texts tokenized together.
+const PART: usize = 8_192;
 
-/// A vocabulary on a text: how much of the text it knows, and how much of it the text uses.
+/// Coverage of a text by a vocabulary, and use of the vocabulary by the text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VocabularyReport {
-    /// Ids of the vocabulary, special tokens included.
+    /// Size of the vocabulary, special tokens included.
     pub size: usize,
-    /// Ids that the text uses.
+    /// Number of ids that the text uses.
     pub used: usize,
-    /// Tokens of the text, special ones not included.
+    /// Number of tokens of the text, without special tokens.
     pub tokens: usize,
-    /// Of which `<unk>`.
+    /// Number of these tokens that are `<unk>`.
     pub unknown: usize,
-    /// Words of the text, as spaces part them.
+    /// Number of words of the text, separated by white space.
     pub words: usize,
-    /// Characters of the text.
+    /// Number of characters of the text.
     pub characters: usize,
-    /// The longest tokens that the text uses.
+    /// Longest tokens that the text uses.
     pub longest: Vec<String>,
-    /// The tokens that the text uses least, and how often.
+    /// Rarest tokens that the text uses, with their counts.
     pub rarest: Vec<(String, usize)>,
 }
 
 impl VocabularyReport {
-    /// Tokenizes all of `texts`.
+    /// Tokenizes `texts` and counts their tokens.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl VocabularyReport {
         let (mut words, mut characters) = (0, 0);
         let mut texts = texts.into_iter();
         loop {
-            let part: Vec<&str> = texts.by_ref().take(AT_A_TIME).collect();
+            let part: Vec<&str> = texts.by_ref().take(PART).collect();
             if part.is_empty() {
                 break;
             }
@@ -84,17 +84,17 @@ impl VocabularyReport {
         })
     }
 
-    /// Tokens that are unknown, as a share.
-    pub fn unknown_share(&self) -> f64 {
+    /// Fraction of unknown tokens.
+    pub fn unknown_rate(&self) -> f64 {
         self.unknown as f64 / self.tokens.max(1) as f64
     }
 
-    /// Tokens to a word.
+    /// Mean number of tokens of a word.
     pub fn tokens_per_word(&self) -> f64 {
         self.tokens as f64 / self.words.max(1) as f64
     }
 
-    /// Characters to a token.
+    /// Mean number of characters of a token.
     pub fn characters_per_token(&self) -> f64 {
         self.characters as f64 / self.tokens.max(1) as f64
     }

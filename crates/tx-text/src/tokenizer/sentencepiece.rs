@@ -1,6 +1,5 @@
-//! Reading a SentencePiece `.model`: a protocol-buffers message (`sentencepiece_model.proto`).
-//!
-//! What is needed of it is turned into the content of a `tokenizer.json`.
+//! Import of a SentencePiece `.model`, a protocol-buffers message (`sentencepiece_model.proto`), as the
+//! content of a `tokenizer.json`.
 
 use std::collections::HashMap;
 
@@ -9,20 +8,20 @@ use serde_json::{Value, json};
 
 use super::charsmap;
 
-/// Pieces of more bytes are not taken apart into merges; SentencePiece learns none over 64.
+/// Maximum bytes of a piece that is split into merges. SentencePiece learns no piece over 64.
 const LONGEST_PIECE: usize = 512;
 
-/// What a piece is; the numbers of the format.
+/// Kinds of pieces, numbered as in the format.
 const UNKNOWN: u64 = 2;
 const CONTROL: u64 = 3;
 const USER_DEFINED: u64 = 4;
 const UNUSED: u64 = 5;
 
-/// What a model is; the numbers of the format.
+/// Kinds of models, numbered as in the format.
 const UNIGRAM: u64 = 1;
 const BPE: u64 = 2;
 
-/// A model as the file has it.
+/// Model as stored in the file.
 struct Model {
     pieces: Vec<Piece>,
     kind: u64,
@@ -40,95 +39,117 @@ struct Piece {
     kind: u64,
 }
 
-/// The `tokenizer.json` of a model, with its own special tokens and ids.
+/// Converts a model to the content of a `tokenizer.json`, with its own special tokens and ids.
 ///
 /// # Errors
 ///
-/// What is wrong, in words.
+/// When it is not a model, is damaged, or has an option that tx does not support.
 pub(super) fn to_json(bytes: &[u8]) -> Result<Value, String> {
     let model = Model::parse(bytes)?;
-    if model.space_is_suffix {
-        return Err("it puts spaces after words (`treat_whitespace_as_suffix`)".into());
-    }
-    if !model.charsmap.is_empty() {
-        charsmap::check(&model.charsmap)
-            .map_err(|problem| format!("its normalization table is damaged: {problem}"))?;
-    }
-    let unknown = model.pieces.iter().position(|piece| piece.kind == UNKNOWN);
-    let unknown = unknown.ok_or("it has no unknown token")?;
-    let mut ids = HashMap::new();
-    for (id, piece) in model.pieces.iter().enumerate() {
-        if ids.insert(piece.text.as_str(), id).is_some() {
-            return Err(format!("it has the piece `{}` twice", piece.text));
-        }
-    }
-    let core = match model.kind {
-        UNIGRAM => {
-            let vocab: Vec<Value> = model
-                .pieces
-                .iter()
-                .map(|piece| json!([piece.text, f64::from(piece.score)]))
-                .collect();
-            json!({
-                "type": "Unigram", "unk_id": unknown, "vocab": vocab,
-                "byte_fallback": model.byte_fallback,
-            })
-        }
-        BPE => json!({
-            "type": "BPE", "dropout": null, "unk_token": model.pieces[unknown].text,
-            "continuing_subword_prefix": null, "end_of_word_suffix": null, "fuse_unk": true,
-            "byte_fallback": model.byte_fallback, "ignore_merges": false,
-            "vocab": ids, "merges": model.merges(&ids),
-        }),
-        other => {
-            let name = match other {
-                3 => "word",
-                4 => "char",
-                _ => "unknown",
-            };
-            return Err(format!(
-                "it is a SentencePiece model of type `{name}`; tx reads `unigram` and `bpe`"
-            ));
-        }
-    };
-    // A symbol of the user is never cut up. As a piece of a Unigram model its score sees to that; a
-    // byte-pair encoding cannot merge to it.
-    let is_added = |piece: &Piece| match piece.kind {
-        UNKNOWN | CONTROL => true,
-        USER_DEFINED => model.kind == BPE,
-        _ => false,
-    };
-    let added: Vec<Value> = model
-        .pieces
-        .iter()
-        .enumerate()
-        .filter(|(_, piece)| is_added(piece))
-        .map(|(id, piece)| {
-            json!({
-                "id": id, "content": piece.text, "single_word": false, "lstrip": false,
-                "rstrip": false, "normalized": false, "special": piece.kind != USER_DEFINED,
-            })
-        })
-        .collect();
-    // The library adds a space where there is none; SentencePiece adds one to any text.
-    let metaspace = |adds_space: bool| {
-        json!({
-            "type": "Metaspace", "replacement": "▁", "split": model.splits_words,
-            "prepend_scheme": if adds_space { "always" } else { "never" },
-        })
-    };
+    model.check()?;
     Ok(json!({
-        "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
+        "version": "1.0", "truncation": null, "padding": null,
+        "added_tokens": model.added_tokens(),
         "normalizer": { "type": "Sequence", "normalizers": model.normalizers() },
-        "pre_tokenizer": metaspace(model.adds_space && model.trims), "post_processor": null,
+        // The library adds a space where there is none; SentencePiece adds one to any text.
+        "pre_tokenizer": model.metaspace(model.adds_space && model.trims), "post_processor": null,
         "decoder": {
-            "type": "Sequence", "decoders": [{ "type": "ByteFallback" }, metaspace(model.adds_space)],
+            "type": "Sequence",
+            "decoders": [{ "type": "ByteFallback" }, model.metaspace(model.adds_space)],
         },
-        "model": core,
+        "model": model.core()?,
     }))
 }
 
 impl Model {
+    /// Rejects options that the library cannot express, and damaged tables.
+    fn check(&self) -> Result<(), String> {
+        if self.space_is_suffix {
+            return Err("it puts spaces after words (`treat_whitespace_as_suffix`)".into());
+        }
+        if !self.charsmap.is_empty() {
+            charsmap::check(&self.charsmap)
+                .map_err(|problem| format!("its normalization table is damaged: {problem}"))?;
+        }
+        Ok(())
+    }
+
+    /// The model itself: vocabulary with scores or merges.
+    fn core(&self) -> Result<Value, String> {
+        let unknown = self.pieces.iter().position(|piece| piece.kind == UNKNOWN);
+        let unknown = unknown.ok_or("it has no unknown token")?;
+        let ids = self.ids()?;
+        match self.kind {
+            UNIGRAM => {
+                let vocab: Vec<Value> = self
+                    .pieces
+                    .iter()
+                    .map(|piece| json!([piece.text, f64::from(piece.score)]))
+                    .collect();
+                Ok(json!({
+                    "type": "Unigram", "unk_id": unknown, "vocab": vocab,
+                    "byte_fallback": self.byte_fallback,
+                }))
+            }
+            BPE => Ok(json!({
+                "type": "BPE", "dropout": null, "unk_token": self.pieces[unknown].text,
+                "continuing_subword_prefix": null, "end_of_word_suffix": null, "fuse_unk": true,
+                "byte_fallback": self.byte_fallback, "ignore_merges": false,
+                "vocab": ids, "merges": self.merges(&ids),
+            })),
+            other => {
+                let name = match other {
+                    3 => "word",
+                    4 => "char",
+                    _ => "unknown",
+                };
+                Err(format!(
+                    "it is a SentencePiece model of type `{name}`; tx reads `unigram` and `bpe`"
+                ))
+            }
+        }
+    }
+
+    /// Id of each piece.
+    fn ids(&self) -> Result<HashMap<&str, usize>, String> {
+        let mut ids = HashMap::new();
+        for (id, piece) in self.pieces.iter().enumerate() {
+            if ids.insert(piece.text.as_str(), id).is_some() {
+                return Err(format!("it has the piece `{}` twice", piece.text));
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Tokens that are matched before segmentation. A user-defined symbol is never segmented: in a Unigram
+    /// model its score ensures that, but a byte-pair encoding has no merges for it.
+    fn added_tokens(&self) -> Vec<Value> {
+        let is_added = |piece: &Piece| match piece.kind {
+            UNKNOWN | CONTROL => true,
+            USER_DEFINED => self.kind == BPE,
+            _ => false,
+        };
+        self.pieces
+            .iter()
+            .enumerate()
+            .filter(|(_, piece)| is_added(piece))
+            .map(|(id, piece)| {
+                json!({
+                    "id": id, "content": piece.text, "single_word": false, "lstrip": false,
+                    "rstrip": false, "normalized": false, "special": piece.kind != USER_DEFINED,
+                })
+            })
+            .collect()
+    }
+
+    /// Replaces spaces by `▁`, and adds one before the text if `adds_space` is set.
+    fn metaspace(&self, adds_space: bool) -> Value {
+        json!({
+            "type": "Metaspace", "replacement": "▁", "split": self.splits_words,
+            "prepend_scheme": if adds_space { "always" } else { "never" },
+        })
+    }
+
     fn normalizers(&self) -> Vec<Value> {
         let mut steps = Vec::new();
         if !self.charsmap.is_empty() {
@@ -145,8 +166,8 @@ impl Model {
         steps
     }
 
-    /// SentencePiece merges whatever gives the piece with the highest score. So each way to put a
-    /// piece together from two is a merge, in the order of the scores of what comes of it.
+    /// Merges in order. SentencePiece merges the pair that yields the piece with the highest score, so
+    /// every split of a piece into two pieces is a merge, ordered by the score of the piece.
     fn merges(&self, ids: &HashMap<&str, usize>) -> Vec<[String; 2]> {
         let is_plain = |id: usize| matches!(self.pieces[id].kind, 0 | 1);
         let mut order: Vec<usize> = (0..self.pieces.len()).filter(|&id| is_plain(id)).collect();
@@ -184,7 +205,7 @@ impl Model {
             match (number, value) {
                 (1, Field::Bytes(bytes)) => {
                     let piece = Piece::parse(bytes)?;
-                    // An unused piece is never given, so its id is free for another.
+                    // An unused piece is never encoded, so its id is available.
                     if piece.kind != UNUSED {
                         model.pieces.push(piece);
                     }
@@ -220,7 +241,7 @@ impl Model {
             }
         }
         if model.pieces.is_empty() {
-            return Err("it is no SentencePiece model: it has no pieces".into());
+            return Err("it is not a SentencePiece model: it has no pieces".into());
         }
         Ok(model)
     }
@@ -251,14 +272,14 @@ impl Piece {
     }
 }
 
-/// The fields of a message, one after the other (protocol buffers, "Encoding").
+/// Iterator over the fields of a message (protocol buffers, "Encoding").
 struct Fields<'a>(&'a [u8]);
 
 enum Field<'a> {
     Number(u64),
     Fixed32(u32),
     Bytes(&'a [u8]),
-    /// Of no interest here.
+    /// Number of 64 bits, not used by tx.
     Fixed64,
 }
 
@@ -267,24 +288,24 @@ impl<'a> Fields<'a> {
         if self.0.is_empty() {
             return Ok(None);
         }
-        let cut_off = || "it is no SentencePiece model, or cut off".to_owned();
-        let tag = self.varint().ok_or_else(cut_off)?;
+        let truncated = || "it is not a SentencePiece model, or it is truncated".to_owned();
+        let tag = self.varint().ok_or_else(truncated)?;
         let field = match tag & 7 {
-            0 => Field::Number(self.varint().ok_or_else(cut_off)?),
+            0 => Field::Number(self.varint().ok_or_else(truncated)?),
             1 => {
-                self.take(8).ok_or_else(cut_off)?;
+                self.take(8).ok_or_else(truncated)?;
                 Field::Fixed64
             }
             2 => {
-                let length = self.varint().ok_or_else(cut_off)?;
-                let length = usize::try_from(length).map_err(|_| cut_off())?;
-                Field::Bytes(self.take(length).ok_or_else(cut_off)?)
+                let length = self.varint().ok_or_else(truncated)?;
+                let length = usize::try_from(length).map_err(|_| truncated())?;
+                Field::Bytes(self.take(length).ok_or_else(truncated)?)
             }
             5 => {
                 let bytes = self.take(4).and_then(|bytes| bytes.first_chunk::<4>());
-                Field::Fixed32(u32::from_le_bytes(*bytes.ok_or_else(cut_off)?))
+                Field::Fixed32(u32::from_le_bytes(*bytes.ok_or_else(truncated)?))
             }
-            _ => return Err(cut_off()),
+            _ => return Err(truncated()),
         };
         Ok(Some((tag >> 3, field)))
     }
@@ -295,7 +316,7 @@ impl<'a> Fields<'a> {
         Some(taken)
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Reads a variable-length integer: seven bits a byte, least significant first.
     fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {

@@ -1,9 +1,13 @@
-use std::fs;
+use std::{fs, sync::Arc};
 
-use tokenizers::models::wordlevel::WordLevel;
+use tokenizers::{Tokenizer as Inner, models::wordlevel::WordLevel};
 
 use super::*;
-use crate::special::UNK;
+use crate::{
+    error::TextError,
+    pair::SentencePair,
+    special::{BOS, EOS, PAD, SPECIAL_TOKENS, UNK},
+};
 
 const KINDS: [TokenizerKind; 6] = [
     TokenizerKind::Word,
@@ -289,7 +293,7 @@ fn tokens_know_their_words() {
             found.iter().filter_map(|token| Some(&text[token.word.clone()?])).collect();
         places.dedup();
         assert_eq!(places, words, "{kind:?}");
-        assert_eq!(found.last(), Some(&PlacedToken { id: EOS, word: None }));
+        assert_eq!(found.last(), Some(&WordToken { id: EOS, word: None }));
     }
 }
 

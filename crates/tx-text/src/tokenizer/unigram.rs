@@ -1,10 +1,11 @@
-//! Learning a Unigram vocabulary (Kudo 2018, section 3.2).
+//! Learning of a Unigram vocabulary (Kudo 2018, section 3.2).
 //!
-//! The library's own trainer adds up probabilities in the order of its threads and hash tables, so
-//! that two runs on the same text give two vocabularies. This one gives the same each time.
+//! The trainer of the library sums probabilities in the order of its threads and hash tables, so two runs
+//! on the same text yield different vocabularies. This trainer is deterministic.
 //!
-//! From many candidate pieces, those that the text needs least are taken away until the vocabulary
-//! is as large as asked. Before each step the probabilities are fitted by expectation maximization.
+//! Starting from many candidates, the pieces that reduce the likelihood of the text least are removed
+//! until the vocabulary has the requested size. Before each step, expectation maximization fits the
+//! probabilities.
 
 use std::collections::HashMap;
 
@@ -13,35 +14,35 @@ use tokenizers::{
     models::{ModelWrapper, unigram::Unigram},
 };
 
-use super::{build::byte_token, words};
+use super::{special_text::byte_token, words};
 use crate::special::{SPECIAL_TOKENS, UNK};
 
-/// Most characters of a piece.
+/// Maximum number of characters of a piece.
 const LONGEST: usize = 16;
-/// Distinct words that the vocabulary is learned from: the most frequent ones.
+/// Number of distinct words used for learning: the most frequent ones.
 const WORDS: usize = 400_000;
-/// Of these the ones that candidates are taken from.
+/// Number of these words that candidates are taken from.
 const CANDIDATE_WORDS: usize = 100_000;
-/// Candidates for each piece that is wanted, and candidates at least and at most.
+/// Candidates for each requested piece, and the minimum and maximum number of candidates.
 const CANDIDATES: usize = 10;
 const FEWEST_CANDIDATES: usize = 20_000;
 const MOST_CANDIDATES: usize = 1_000_000;
-/// What is left of the pieces after each step.
+/// Fraction of the pieces that remains after each step.
 const SHRINK: f64 = 0.75;
 /// Rounds of expectation maximization before each step.
 const ROUNDS: usize = 2;
-/// Pieces expected less often are dropped.
+/// Minimum expected count; pieces below it are dropped.
 const LEAST_EXPECTED: f64 = 0.5;
 
-/// A piece and the logarithm of its probability.
+/// Piece and its log-probability.
 type Piece = (String, f64);
 
-/// Learns a Unigram model from words.
+/// Trainer of a Unigram model.
 #[derive(Debug)]
 pub(super) struct UnigramLearner {
-    /// Most pieces, without special tokens and bytes.
+    /// Maximum number of pieces, without special tokens and bytes.
     room: usize,
-    /// Characters seen less often are no pieces.
+    /// Minimum count of a character that becomes a piece.
     min_frequency: u64,
     byte_fallback: bool,
     counts: HashMap<String, u64>,
@@ -52,7 +53,7 @@ impl UnigramLearner {
         Self { room, min_frequency, byte_fallback, counts: HashMap::new() }
     }
 
-    /// The words, the most frequent first.
+    /// Words, the most frequent first.
     fn words(&self) -> Vec<Word> {
         words::by_frequency(&self.counts)
             .into_iter()
@@ -65,7 +66,7 @@ impl UnigramLearner {
         let words = self.words();
         let alphabet = self.alphabet();
         let mut pieces = candidates(&words, &alphabet, self.room);
-        // A tenth more than wanted, of which the least likely go at the end.
+        // A tenth more than requested; the least likely ones are removed at the end.
         let enough = self.room + self.room / 10;
         loop {
             for _ in 0..ROUNDS {
@@ -80,7 +81,7 @@ impl UnigramLearner {
         finished(pieces, &alphabet, self.room)
     }
 
-    /// Characters that are pieces in any case, the most frequent first.
+    /// Characters that are always pieces, the most frequent first.
     fn alphabet(&self) -> Vec<char> {
         let mut counts: HashMap<char, u64> = HashMap::new();
         for (word, count) in &self.counts {
@@ -126,13 +127,13 @@ impl Trainer for UnigramLearner {
     }
 }
 
-/// A word of the text and how often it stands there.
+/// Word of the text and its count.
 struct Word {
     characters: Vec<char>,
     count: f64,
 }
 
-/// The characters of the alphabet, and the substrings of words that cover the most text.
+/// Characters of the alphabet, and the substrings of words that cover the most text.
 fn candidates(words: &[Word], alphabet: &[char], room: usize) -> Vec<Piece> {
     let mut counts: HashMap<&[char], f64> = HashMap::new();
     for Word { characters, count } in words.iter().take(CANDIDATE_WORDS) {
@@ -164,8 +165,8 @@ fn candidates(words: &[Word], alphabet: &[char], room: usize) -> Vec<Piece> {
     pieces
 }
 
-/// New probabilities by one round of expectation maximization. Characters stay, other pieces that
-/// are hardly expected go.
+/// Fits the probabilities by one round of expectation maximization. Characters stay; other pieces with a
+/// small expected count are dropped.
 fn fitted(words: &[Word], pieces: Vec<Piece>) -> Vec<Piece> {
     let trie = Trie::new(&pieces);
     let mut expected = vec![0.0; pieces.len()];
@@ -180,12 +181,12 @@ fn fitted(words: &[Word], pieces: Vec<Piece>) -> Vec<Piece> {
         .filter(|((piece, _), count)| *count >= LEAST_EXPECTED || is_single(piece))
         .map(|((piece, _), count)| (piece, count.max(LEAST_EXPECTED)))
         .collect();
-    // Many small counts are worth less than few large ones: the variational form of section 3.2.
+    // Variational form of section 3.2: many small counts weigh less than few large ones.
     let sum = digamma(kept.iter().map(|(_, count)| count).sum());
     kept.into_iter().map(|(piece, count)| (piece, digamma(count) - sum)).collect()
 }
 
-/// The `wanted` pieces without which the text would be the least likely; characters stay.
+/// Keeps the `wanted` pieces whose removal would reduce the likelihood of the text most; characters stay.
 fn pruned(words: &[Word], pieces: Vec<Piece>, wanted: usize) -> Vec<Piece> {
     let trie = Trie::new(&pieces);
     let mut lattice = Lattice::default();
@@ -207,7 +208,7 @@ fn pruned(words: &[Word], pieces: Vec<Piece>, wanted: usize) -> Vec<Piece> {
             let characters: Vec<char> = piece.chars().collect();
             lattice.fill(&trie, &pieces, &characters);
             let others = lattice.best(Some(index));
-            // Without the piece, the ones in its place occur so much more often.
+            // Without the piece, the pieces that replace it occur more often.
             let before = (used[index] / total).ln();
             let sum = total + used[index] * (others.len() as f64 - 1.0);
             let after: f64 =
@@ -222,7 +223,7 @@ fn pruned(words: &[Word], pieces: Vec<Piece>, wanted: usize) -> Vec<Piece> {
     pieces.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(piece, _)| piece).collect()
 }
 
-/// At most `room` pieces, characters among them in any case, the likeliest first.
+/// At most `room` pieces, all characters included, the most likely first.
 fn finished(pieces: Vec<Piece>, alphabet: &[char], room: usize) -> Vec<Piece> {
     let (mut kept, mut longer): (Vec<Piece>, Vec<Piece>) =
         pieces.into_iter().partition(|(piece, _)| is_single(piece));
@@ -238,8 +239,8 @@ fn is_single(piece: &str) -> bool {
     piece.chars().nth(1).is_none()
 }
 
-/// The derivative of the logarithm of the gamma function: shifted up by its recurrence to where the
-/// first terms of its asymptotic series are exact enough.
+/// Derivative of the logarithm of the gamma function. The recurrence shifts `x` up to the range where the
+/// first terms of the asymptotic series are accurate.
 fn digamma(mut x: f64) -> f64 {
     let mut value = 0.0;
     while x < 8.0 {
@@ -251,10 +252,10 @@ fn digamma(mut x: f64) -> f64 {
     value + x.ln() - 0.5 / x - series
 }
 
-/// Finds pieces by their characters.
+/// Prefix tree of the pieces.
 struct Trie {
     next: HashMap<(u32, char), u32>,
-    /// For each node the piece that ends there.
+    /// For each node, the piece that ends there.
     piece: Vec<Option<u32>>,
 }
 
@@ -276,10 +277,10 @@ impl Trie {
     }
 }
 
-/// All ways to segment a word.
+/// All segmentations of a word.
 #[derive(Default)]
 struct Lattice {
-    /// Start, end, piece and log-probability, by start; an end comes after all its starts.
+    /// Start, end, piece and log-probability, sorted by start.
     edges: Vec<(usize, usize, usize, f64)>,
     length: usize,
     alpha: Vec<f64>,
@@ -303,8 +304,8 @@ impl Lattice {
         }
     }
 
-    /// Adds to `expected` how often each piece stands in the word, over all segmentations. A word
-    /// that cannot be segmented, for a rare character, adds nothing.
+    /// Adds the expected count of each piece in the word, over all segmentations, to `expected`. A word
+    /// with a rare character, which cannot be segmented, adds nothing.
     fn add_expected(&mut self, count: f64, expected: &mut [f64]) {
         let Self { edges, length, alpha, beta } = self;
         for (values, first) in [(&mut *alpha, 0), (&mut *beta, *length)] {
@@ -326,7 +327,7 @@ impl Lattice {
         }
     }
 
-    /// The pieces of the likeliest segmentation that does without one piece.
+    /// Pieces of the most likely segmentation that does not use the piece `without`.
     fn best(&mut self, without: Option<usize>) -> Vec<usize> {
         let mut best: Vec<Option<(f64, usize, usize)>> = vec![None; self.length + 1];
         for &(start, end, piece, score) in &self.edges {
@@ -390,7 +391,7 @@ mod tests {
 
     /// ψ(1) = −γ, ψ(½) = −γ − 2 ln 2, ψ(10) = H₉ − γ = 7129/2520 − γ.
     #[test]
-    fn digamma_at_known_places() {
+    fn digamma_at_known_points() {
         const GAMMA: f64 = 0.577_215_664_901_532_9;
         for (x, value) in
             [(1.0, -GAMMA), (0.5, -GAMMA - 2.0 * 2_f64.ln()), (10.0, 7129.0 / 2520.0 - GAMMA)]

@@ -1,8 +1,8 @@
-//! Learning a WordPiece vocabulary: byte-pair encoding (Sennrich et al. 2016) whose pieces say
-//! whether they continue a word.
+//! Learning of a WordPiece vocabulary: byte-pair encoding (Sennrich et al. 2016) with a mark on pieces
+//! that continue a word.
 //!
-//! The library's own trainer numbers its characters in the order of a hash table, so that two runs
-//! on the same text give two vocabularies. This one gives the same each time.
+//! The trainer of the library numbers characters in the order of a hash table, so two runs on the same
+//! text yield different vocabularies. This trainer is deterministic.
 
 use std::{
     cmp::Reverse,
@@ -17,14 +17,14 @@ use tokenizers::{
 use super::words;
 use crate::special::{SPECIAL_TOKENS, UNK};
 
-/// Learns a WordPiece model from words.
+/// Trainer of a WordPiece model.
 #[derive(Debug)]
 pub(super) struct WordPieceLearner {
-    /// Most ids, special tokens included.
+    /// Maximum number of ids, special tokens included.
     vocab_size: usize,
-    /// Characters seen less often are no pieces, pairs seen less often are not merged.
+    /// Minimum count of a character that becomes a piece, and of a pair that is merged.
     min_frequency: u64,
-    /// What a piece starts with that continues a word.
+    /// Prefix of a piece that continues a word.
     continuing: &'static str,
     counts: HashMap<String, u64>,
 }
@@ -34,7 +34,7 @@ impl WordPieceLearner {
         Self { vocab_size, min_frequency, continuing, counts: HashMap::new() }
     }
 
-    /// The pieces: characters in order, then merges as they were learned.
+    /// Pieces: characters in order, then merges in the order in which they were learned.
     fn pieces(&self) -> Vec<String> {
         let room = self.vocab_size - SPECIAL_TOKENS.len();
         let mut words: Vec<(Vec<String>, u64)> = words::by_frequency(&self.counts)
@@ -51,7 +51,7 @@ impl WordPieceLearner {
         alphabet.truncate(room);
         let mut pieces: Vec<String> = alphabet.into_iter().map(|(c, _)| c.to_owned()).collect();
         pieces.sort_unstable();
-        // A word with a character that is no piece is unknown as a whole.
+        // A word with a character that is not a piece is unknown as a whole.
         let known: HashSet<String> = pieces.iter().cloned().collect();
         words.retain(|(word, _)| word.iter().all(|c| known.contains(c)));
         self.merge(words, pieces, room)
@@ -65,7 +65,7 @@ impl WordPieceLearner {
         word.chars().enumerate().map(marked).collect()
     }
 
-    /// Adds the most frequent pair of neighbours as a piece, again and again.
+    /// Repeatedly merges the most frequent pair of adjacent pieces.
     fn merge(
         &self,
         words: Vec<(Vec<String>, u64)>,
@@ -78,21 +78,21 @@ impl WordPieceLearner {
             .map(|(word, count)| (word.iter().filter_map(|c| ids.get(c).copied()).collect(), count))
             .collect();
         let mut counts: HashMap<(u32, u32), u64> = HashMap::new();
-        let mut places: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
+        let mut positions: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
         for (index, (word, count)) in words.iter().enumerate() {
             for pair in word.windows(2) {
                 *counts.entry((pair[0], pair[1])).or_default() += count;
-                places.entry((pair[0], pair[1])).or_default().push(index);
+                positions.entry((pair[0], pair[1])).or_default().push(index);
             }
         }
-        // The most frequent first, of equals the one whose parts are older.
+        // The most frequent pair first; ties are broken by the older parts.
         let mut queue: BinaryHeap<(u64, Reverse<(u32, u32)>)> =
             counts.iter().map(|(&pair, &count)| (count, Reverse(pair))).collect();
         while pieces.len() < room {
             let Some((count, Reverse(pair))) = queue.pop() else { break };
             let now = counts.get(&pair).copied().unwrap_or(0);
             if now != count {
-                // It has changed since: its turn comes later, if at all.
+                // The count has changed since the pair was queued.
                 if now > 0 {
                     queue.push((now, Reverse(pair)));
                 }
@@ -108,10 +108,10 @@ impl WordPieceLearner {
                 pieces.push(merged);
             }
             let mut changed: HashSet<(u32, u32)> = HashSet::new();
-            let mut touched = places.remove(&pair).unwrap_or_default();
-            touched.sort_unstable();
-            touched.dedup();
-            for index in touched {
+            let mut affected = positions.remove(&pair).unwrap_or_default();
+            affected.sort_unstable();
+            affected.dedup();
+            for index in affected {
                 let (word, count) = &mut words[index];
                 for pair in word.windows(2) {
                     if let Some(known) = counts.get_mut(&(pair[0], pair[1])) {
@@ -123,7 +123,7 @@ impl WordPieceLearner {
                     let next = (next[0], next[1]);
                     *counts.entry(next).or_default() += *count;
                     if next.0 == new || next.1 == new {
-                        places.entry(next).or_default().push(index);
+                        positions.entry(next).or_default().push(index);
                         changed.insert(next);
                     }
                 }

@@ -1,17 +1,17 @@
-//! The words of a text and how often they stand there.
+//! Words of a text and their counts.
 
 use std::collections::HashMap;
 
 use tokenizers::{Result, parallelism::MaybeParallelBridge};
 
-/// Counts the words that `process` finds in the texts, on all cores.
+/// Counts the words that `process` returns for the texts, on all cores.
 pub(super) fn count<I, S, F>(texts: I, process: F) -> Result<HashMap<String, u64>>
 where
     I: Iterator<Item = S> + Send,
     S: AsRef<str> + Send,
     F: Fn(&str) -> Result<Vec<String>> + Sync,
 {
-    // Whole numbers: their sum does not depend on the order.
+    // Sums of integers do not depend on the order.
     texts
         .maybe_par_bridge()
         .map(|text| {
@@ -34,7 +34,7 @@ where
         )
 }
 
-/// The words in an order that is always the same: the most frequent first.
+/// Words in a deterministic order: the most frequent first, ties in the order of their text.
 pub(super) fn by_frequency(counts: &HashMap<String, u64>) -> Vec<(&str, u64)> {
     let mut words: Vec<(&str, u64)> =
         counts.iter().map(|(word, &count)| (word.as_str(), count)).collect();

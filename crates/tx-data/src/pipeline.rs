@@ -3,7 +3,7 @@
 //! [`CleanCorpus::read`] cleans the pairs, compares them with given validation pairs and writes them to
 //! a [`TextStore`]. [`CleanCorpus::learn_tokenizers`] and [`CleanCorpus::encode`] stream over the stored
 //! text; encoded pairs go to a [`CorpusSink`]. Text and ids are stored in memory
-//! (`Vec<SentencePair>`, [`MemoryCorpus`]) or on disk ([`prepare`](crate::prepared::prepare)). The
+//! (`Vec<SentencePair>`, [`MemoryCorpus`]) or on disk ([`prepare`](crate::prepared::prepare())). The
 //! result depends on the pairs and the options, not on the storage.
 //!
 //! ```

@@ -4,7 +4,12 @@
 mod resuming;
 pub(crate) mod server;
 
-use std::{fs, sync::Arc, thread, time::Instant};
+use std::{
+    fs,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};

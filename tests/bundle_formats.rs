@@ -16,12 +16,12 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tx_data::{Lowercase, SentencePair, TokenizerConfig, Tokenizers};
 use tx_infer::{Bundle, SearchOptions, Translation, Translator, bundle::FORMAT};
 use tx_model::{
     Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
     Tying, VocabSizes,
 };
+use tx_text::{Lowercase, SentencePair, TokenizerConfig, Tokenizers};
 
 use crate::{
     invariants::pattern,

@@ -11,12 +11,13 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 8] = [
-    ("tx-data", &[]),
+const ARROWS: [(&str, &[&str]); 9] = [
+    ("tx-text", &[]),
+    ("tx-data", &["tx-text"]),
     ("tx-eval", &[]),
     ("tx-model", &[]),
-    ("tx-infer", &["tx-data", "tx-model"]),
-    ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model"]),
+    ("tx-infer", &["tx-data", "tx-model", "tx-text"]),
+    ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text"]),
     ("train", &["tx-infer", "tx-train"]),
     ("translate", &["tx-eval", "tx-infer"]),
     // Tests only.
@@ -25,8 +26,8 @@ const ARROWS: [(&str, &[&str]); 8] = [
 
 /// Additional packages that tests and examples may depend on.
 const ARROWS_OF_TESTS: [(&str, &[&str]); 2] = [
-    ("translate", &["tx-data", "tx-model"]),
-    ("tx-tests", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-train"]),
+    ("translate", &["tx-model", "tx-text"]),
+    ("tx-tests", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text", "tx-train"]),
 ];
 
 #[test]
@@ -71,16 +72,18 @@ fn translating_needs_nothing_that_training_needs() {
 }
 
 #[test]
-fn scoring_needs_no_tensors_and_models_need_no_text() {
-    let scoring = tree("tx-eval");
-    assert!(!scoring.iter().any(|name| name.starts_with("burn")), "{scoring:?}");
+fn scoring_and_text_need_no_tensors_and_models_need_no_text() {
+    for package in ["tx-eval", "tx-text"] {
+        let reached = tree(package);
+        assert!(!reached.iter().any(|name| name.starts_with("burn")), "{package}: {reached:?}");
+    }
     let model = tree("tx-model");
     assert!(!model.contains("tokenizers") && model.contains("burn-core"), "{model:?}");
 }
 
 #[test]
 fn no_library_turns_on_a_backend() {
-    for package in ["tx-data", "tx-eval", "tx-model", "tx-infer", "tx-train"] {
+    for package in ["tx-text", "tx-data", "tx-eval", "tx-model", "tx-infer", "tx-train"] {
         let reached = tree(package);
         for backend in ["burn-flex", "burn-ndarray", "burn-wgpu", "burn-cuda"] {
             // Burn's Learner always enables `flex`.
@@ -124,7 +127,7 @@ fn an_update_waits_for_no_device_elsewhere() {
 #[test]
 fn special_ids_are_decided_in_one_place() {
     for path in ["crates", "apps"].into_iter().flat_map(sources) {
-        if path.ends_with("tx-data/src/special.rs") {
+        if path.ends_with("tx-text/src/special.rs") {
             continue;
         }
         for name in ["PAD", "BOS", "EOS", "UNK"] {

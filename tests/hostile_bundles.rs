@@ -18,7 +18,6 @@ use burn::tensor::Device;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
-use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 use tx_infer::{
     Aligner, AlignmentOptions, Bundle, BundleInfo, InferError, SearchOptions, Tokens, Translator,
 };
@@ -26,6 +25,7 @@ use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer, Tying,
     VocabSizes,
 };
+use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
 const CONFIG: &str = "config.toml";
 const WEIGHTS: &str = "model.safetensors";
@@ -163,7 +163,7 @@ fn change_tokenizer(folder: &TempDir, change: impl FnOnce(&mut Value)) {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    tx_data::hash::hexadecimal(&Sha256::digest(bytes))
+    tx_text::hash::hexadecimal(&Sha256::digest(bytes))
 }
 
 #[test]

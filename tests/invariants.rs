@@ -7,11 +7,12 @@
 //! The *difference* of two tensors is `max |found - expected| / max |expected|`.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-use tx_data::{batch::padded, mask, special::PAD};
+use tx_data::{batch::padded, mask};
 use tx_model::{
     Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
     TransformerInput, Tying, VocabSizes,
 };
+use tx_text::special::PAD;
 
 use crate::support::{devices, largest, values, with_weights};
 

@@ -17,8 +17,9 @@ use std::{fs, path::Path};
 
 use burn::tensor::{Device, TensorData};
 use safetensors::{Dtype, SafeTensors};
-use tx_data::{EncodedPair, Seq2SeqBatch, special::PAD};
+use tx_data::{EncodedPair, Seq2SeqBatch};
 use tx_model::{ModelConfig, Transformer, TransformerInput, VocabSizes};
+use tx_text::special::PAD;
 use tx_train::loss::smoothed_cross_entropy;
 
 use crate::support::{self, Named, devices, largest, values};

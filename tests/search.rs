@@ -1,11 +1,7 @@
 //! Invariants of search for any weights. The weights are computed from a hash, as in `invariants`.
 
 use burn::tensor::{Device, Tensor, activation::log_softmax};
-use tx_data::{
-    batch::padded,
-    mask,
-    special::{BOS, EOS, PAD},
-};
+use tx_data::{batch::padded, mask};
 use tx_infer::{
     Cancellation, Request, Translator,
     search::{Engine, Hypothesis, SearchOptions, search},
@@ -14,6 +10,7 @@ use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer,
     TransformerInput, Tying, VocabSizes,
 };
+use tx_text::special::{BOS, EOS, PAD};
 
 use crate::{
     invariants::pattern,

@@ -13,8 +13,8 @@ use std::{
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
-use tx_data::TokenizerKind;
 use tx_model::{NormPlacement, Positions, Tying};
+use tx_text::TokenizerKind;
 
 use super::{CONFIG, PROVENANCE, TOKENIZERS, WEIGHTS, bundle, open, sha256, without_a_hang};
 
@@ -256,7 +256,7 @@ static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
             json["normalizer"] = json!({ "type": "Sequence", "normalizers": all });
             let json = serde_json::to_vec_pretty(&json).unwrap();
             bundle.tokenizers.source =
-                tx_data::Tokenizer::from_json(&json, "table".as_ref()).unwrap();
+                tx_text::Tokenizer::from_json(&json, "table".as_ref()).unwrap();
         }
         let folder = tempfile::tempdir().unwrap();
         bundle.save(folder.path()).unwrap();

@@ -14,7 +14,7 @@ use tx_train::{
     tx_data::{
         DataError,
         fetch::{Cache, Event, FetchError, Fetcher, Mode, Patience, Remote},
-        source::named::{self, Corpus, Endpoints, Part, Request},
+        source::named::{self, Corpus, CorpusCache, Endpoints, Part, Request},
     },
 };
 
@@ -121,12 +121,18 @@ pub fn fetch_for(data: &tx_train::config::DataConfig, quiet: bool) -> anyhow::Re
         return Ok(());
     }
     let fetcher = fetcher(Mode::Online, Patience::default(), quiet)?;
-    if let Some(corpus) = corpus::fetch(data, &fetcher)?
+    if let Some(corpus) = corpus::fetch(data, &fetcher, &Endpoints::from_env())?
         && !quiet
     {
         write!(stderr(), "{}", credits(&corpus))?;
     }
     Ok(())
+}
+
+/// The user's cache of named corpora; `None` if there is no folder for it.
+pub fn corpora() -> Option<CorpusCache> {
+    let cache = Cache::of_user().ok()?;
+    Some(CorpusCache { cache, endpoints: Endpoints::from_env() })
 }
 
 fn failed(error: FetchError) -> TrainError {

@@ -10,7 +10,8 @@ use serde_json::json;
 use tx_infer::{
     Aligner, Alignment, AlignmentOptions, Bundle, InferError, Tokens, Translation,
     device::DeviceName,
-    tx_data::{DataError, Tokenizers, source::local::Lines},
+    tx_text::TextError,
+    tx_text::{Lines, Tokenizers},
 };
 
 use crate::{
@@ -130,14 +131,14 @@ struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    fn open(args: &'a AlignArgs) -> Result<Self, DataError> {
+    fn open(args: &'a AlignArgs) -> Result<Self, TextError> {
         let paths = [&*args.source, &*args.target];
         let [source, target] = paths.map(Lines::open);
         Ok(Self { paths, lines: [source?, target?], count: 0 })
     }
 
     /// The next pair; none after the last.
-    fn next(&mut self) -> Result<Option<(String, String)>, DataError> {
+    fn next(&mut self) -> Result<Option<(String, String)>, TextError> {
         let [source, target] = &mut self.lines;
         match (source.next().transpose()?, target.next().transpose()?) {
             (Some(source), Some(target)) => {
@@ -145,7 +146,7 @@ impl<'a> Pairs<'a> {
                 Ok(Some((source, target)))
             }
             (None, None) if self.count == 0 => {
-                Err(DataError::Empty { path: self.paths[0].to_owned() })
+                Err(TextError::Empty { path: self.paths[0].to_owned() })
             }
             (None, None) => Ok(None),
             (source, target) => {
@@ -159,7 +160,7 @@ impl<'a> Pairs<'a> {
                 }
                 let [source_path, target_path] = self.paths.map(Path::to_owned);
                 let [source_lines, target_lines] = counts;
-                Err(DataError::LineCount { source_path, source_lines, target_path, target_lines })
+                Err(TextError::LineCount { source_path, source_lines, target_path, target_lines })
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::{num::NonZero, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use tx_infer::{Precision, device::DeviceName, tx_data::source::local};
+use tx_infer::{Precision, device::DeviceName, tx_text::InvalidUtf8};
 
 use crate::{
     align::{AlignArgs, AlignmentFormat, AlignmentFrom},
@@ -160,10 +160,10 @@ pub enum Invalid {
     Replace,
 }
 
-impl From<Invalid> for local::Invalid {
+impl From<Invalid> for InvalidUtf8 {
     fn from(invalid: Invalid) -> Self {
         match invalid {
-            Invalid::Error => Self::Refuse,
+            Invalid::Error => Self::Reject,
             Invalid::Replace => Self::Replace,
         }
     }

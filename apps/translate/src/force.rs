@@ -8,11 +8,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 use serde_json::json;
-use tx_infer::{
-    Forced, Translator,
-    device::DeviceName,
-    tx_data::{DataError, source::local::Lines},
-};
+use tx_infer::{Forced, Translator, device::DeviceName, tx_text::Lines, tx_text::TextError};
 
 use crate::terminal::{stderr, stdout};
 
@@ -71,7 +67,7 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
         let pairs = (window(&mut sources)?, window(&mut targets)?);
         if pairs.0.len() != pairs.1.len() {
             let rest = |lines: Lines| lines.count();
-            return Err(DataError::LineCount {
+            return Err(TextError::LineCount {
                 source_lines: first + pairs.0.len() + rest(sources),
                 target_lines: first + pairs.1.len() + rest(targets),
                 source_path: args.source,

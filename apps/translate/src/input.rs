@@ -8,9 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tx_infer::tx_data::{
-    DataError,
-    source::local::{Invalid, Lines},
+use tx_infer::{
+    tx_text::TextError,
+    tx_text::{InvalidUtf8, Lines},
 };
 
 /// How long to wait for more lines once there is one: what is written at once comes at once.
@@ -22,7 +22,7 @@ const MOST_AHEAD: usize = 10_000;
 /// The name of standard input in messages.
 pub const STANDARD_INPUT: &str = "standard input";
 
-type Line = Result<String, DataError>;
+type Line = Result<String, TextError>;
 
 /// Where lines come from.
 pub enum Input {
@@ -38,7 +38,7 @@ pub enum Input {
 pub struct Window {
     pub lines: Vec<String>,
     /// What comes after them; none where there is nothing more to say.
-    pub end: Option<Result<(), DataError>>,
+    pub end: Option<Result<(), TextError>>,
 }
 
 impl Input {
@@ -48,16 +48,16 @@ impl Input {
     }
 
     /// A file, plain or gzip.
-    pub fn file(path: &Path, invalid: Invalid) -> Result<Self, DataError> {
-        Ok(Self::File(Box::new(Lines::open(path)?.with_invalid(invalid))))
+    pub fn file(path: &Path, invalid: InvalidUtf8) -> Result<Self, TextError> {
+        Ok(Self::File(Box::new(Lines::open(path)?.with_invalid_utf8(invalid))))
     }
 
     /// Standard input, of which at most `ahead` lines are read ahead, and at most [`MOST_AHEAD`].
-    pub fn standard(invalid: Invalid, ahead: usize) -> Self {
+    pub fn standard(invalid: InvalidUtf8, ahead: usize) -> Self {
         let (sender, receiver) = sync_channel(ahead.min(MOST_AHEAD));
         thread::spawn(move || {
             let reader = Box::new(BufReader::new(stdin()));
-            for line in Lines::new(reader, STANDARD_INPUT).with_invalid(invalid) {
+            for line in Lines::new(reader, STANDARD_INPUT).with_invalid_utf8(invalid) {
                 let last = line.is_err();
                 if sender.send(line).is_err() || last {
                     break;

@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use clap::{Args, ValueHint};
 use tx_infer::{
     BundleInfo,
-    tx_data::{Tokenizer, special::SPECIAL_TOKENS},
+    tx_text::{Tokenizer, special::SPECIAL_TOKENS},
 };
 
 use crate::terminal::{printable, stdout};

@@ -32,7 +32,7 @@ use std::{
 use args::{Cli, Command};
 use clap::Parser;
 use terminal::stderr;
-use tx_infer::{InferError, device::DeviceError, tx_data::DataError};
+use tx_infer::{InferError, device::DeviceError, tx_text::TextError};
 use usage::Usage;
 
 fn main() -> ExitCode {
@@ -79,11 +79,11 @@ fn hint(error: &InferError) -> Option<&'static str> {
 fn report(error: &anyhow::Error) -> ExitCode {
     let infer = error.downcast_ref::<InferError>();
     let device = error.downcast_ref::<DeviceError>();
-    let data = error.downcast_ref::<DataError>();
+    let data = error.downcast_ref::<TextError>();
     let usage = error.downcast_ref::<Usage>();
     let hint = infer
         .and_then(hint)
-        .or_else(|| data.and_then(DataError::hint))
+        .or_else(|| data.and_then(TextError::hint))
         .or_else(|| usage.and_then(Usage::hint))
         .map(str::to_owned)
         .or_else(|| device.and_then(DeviceError::hint));

@@ -15,10 +15,8 @@ use tx_eval::{
 };
 use tx_infer::{
     SearchOptions, Translator,
-    tx_data::{
-        DataError,
-        source::local::{Lines, lines},
-    },
+    tx_text::TextError,
+    tx_text::{Lines, lines::read_lines},
 };
 
 use crate::terminal::{stderr, stdout};
@@ -89,7 +87,7 @@ struct System {
 /// Reads what to score, or makes it; `expected` lines of it.
 fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
     if let TranslateArgs { model: Some(model), source: Some(source), .. } = &args.translate {
-        let sources = lines(source)?;
+        let sources = read_lines(source)?;
         // Not after hours of translating.
         anyhow::ensure!(
             sources.len() == expected,
@@ -117,10 +115,10 @@ fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
 /// The lines of a file as the sacreBLEU program reads them: they end at line feeds only, white space
 /// at their ends is dropped, and a byte order mark is a character of the first line.
 fn read(path: &Path) -> anyhow::Result<Vec<String>> {
-    let lines = Lines::open(path)?.keeping_mark();
+    let lines = Lines::open(path)?.with_byte_order_mark();
     let lines = lines.map(|line| Ok(trim_end(&line?))).collect::<anyhow::Result<Vec<_>>>()?;
     if lines.is_empty() {
-        return Err(DataError::Empty { path: path.into() }.into());
+        return Err(TextError::Empty { path: path.into() }.into());
     }
     Ok(lines)
 }
@@ -129,7 +127,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<String>> {
 /// return ends a line too.
 fn standard_input(lines: Lines) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
-    for line in lines.keeping_mark() {
+    for line in lines.with_byte_order_mark() {
         found.extend(line?.split('\r').map(trim_end));
     }
     Ok(found)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use tx_infer::{
     EarlyStopping, InferError, LengthNorm, Sampling, SearchOptions, Translator,
-    tx_data::{
+    tx_text::{
         Tokenizer,
         special::{EOS, UNK},
     },

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, bail};
 use tx_infer::{
     Aligner, Bundle, Cancellation, InferError, Line, Translation, Translator,
-    tx_data::source::local::{Invalid, Lines},
+    tx_text::{InvalidUtf8, Lines},
 };
 
 use crate::{
@@ -159,11 +159,15 @@ enum Prefixes {
 }
 
 impl Prefixes {
-    fn new(same: Option<String>, file: Option<&Path>, invalid: Invalid) -> anyhow::Result<Self> {
+    fn new(
+        same: Option<String>,
+        file: Option<&Path>,
+        invalid: InvalidUtf8,
+    ) -> anyhow::Result<Self> {
         Ok(match file {
             None => Self::Same(same.unwrap_or_default()),
             Some(path) => Self::Lines {
-                lines: Lines::open(path)?.with_invalid(invalid),
+                lines: Lines::open(path)?.with_invalid_utf8(invalid),
                 path: path.display().to_string(),
             },
         })

@@ -20,9 +20,9 @@ use std::{
 use burn::tensor::Device;
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
-use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 use tx_infer::Bundle;
 use tx_model::{ModelConfig, Transformer, Tying, VocabSizes};
+use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
 mod cli {
     // Lines in, translations out.

@@ -1,36 +1,32 @@
-//! Padded batches on a device. The only shift by one stands here.
+//! Padded batches on a device. The target is shifted by one here and nowhere else.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-
 use rand::{Rng, RngExt};
+use tx_text::special::{BOS, EOS, PAD, UNK};
 
-use crate::{
-    encode::EncodedPair,
-    mask,
-    special::{BOS, EOS, PAD, UNK},
-};
+use crate::{encode::EncodedPair, mask};
 
-/// A batch to train on: the decoder reads `target_in` and is to say `target_out`.
+/// Training batch: the decoder predicts `target_out` from `target_in`.
 #[derive(Debug, Clone)]
 pub struct Seq2SeqBatch {
-    /// Ids `[B, S]`, padded on the right.
+    /// Source ids `[B, S]`, padded on the right.
     pub source: Tensor<2, Int>,
-    /// `[B, 1, 1, S]`; `true` = padding.
+    /// Padding mask of the source, `[B, 1, 1, S]`; `true` = padding.
     pub source_blocked: Tensor<4, Bool>,
-    /// Ids `[B, T]`: the target without its last token, padded on the right.
+    /// Decoder input ids `[B, T]`: the target without its last token, padded on the right.
     pub target_in: Tensor<2, Int>,
-    /// `[1, 1, T, T]`; `true` = a later token.
+    /// Causal mask, `[1, 1, T, T]`; `true` = a later token.
     pub target_blocked: Tensor<4, Bool>,
-    /// Ids `[B, T]`: the target without its first token, padded on the right.
+    /// Labels `[B, T]`: the target without its first token, padded on the right.
     pub target_out: Tensor<2, Int>,
-    /// Tokens of `source` that are not padding.
+    /// Number of tokens of `source`, without padding.
     pub source_tokens: usize,
-    /// Tokens of `target_out` that are not padding: what a loss is averaged over.
+    /// Number of tokens of `target_out`, without padding; the denominator of a mean loss.
     pub target_tokens: usize,
 }
 
 impl Seq2SeqBatch {
-    /// Puts `pairs` side by side.
+    /// Pads `pairs` to a batch.
     ///
     /// ```
     /// use burn::tensor::{Device, TensorData};
@@ -47,16 +43,16 @@ impl Seq2SeqBatch {
         Self::of(pairs, &sources, &inputs(pairs), device)
     }
 
-    /// Puts `pairs` side by side, with a `share` of what encoder and decoder read replaced by
-    /// `<unk>`: word dropout. `<bos>` and `<eos>` stay, and so does what the decoder is to say.
-    pub fn with_words_dropped(
+    /// Pads `pairs` to a batch with word dropout: replaces input tokens of encoder and decoder by `<unk>`
+    /// at `rate`, a probability. `<bos>`, `<eos>` and the labels are unchanged.
+    pub fn with_word_dropout(
         pairs: &[&EncodedPair],
-        share: f64,
+        rate: f64,
         random: &mut impl Rng,
         device: &Device,
     ) -> Self {
         let mut drop = |row: &[u32]| -> Vec<u32> {
-            let mut dropped = |id| ![BOS, EOS].contains(&id) && random.random_bool(share);
+            let mut dropped = |id| ![BOS, EOS].contains(&id) && random.random_bool(rate);
             row.iter().map(|&id| if dropped(id) { UNK } else { id }).collect()
         };
         let sources: Vec<_> = pairs.iter().map(|pair| drop(&pair.source)).collect();
@@ -64,7 +60,7 @@ impl Seq2SeqBatch {
         Self::of(pairs, &slices(&sources), &slices(&inputs), device)
     }
 
-    /// The same batch on another device.
+    /// Moves the batch to another device.
     pub fn to_device(self, device: &Device) -> Self {
         Self {
             source: self.source.to_device(device),
@@ -96,7 +92,7 @@ impl Seq2SeqBatch {
     }
 }
 
-/// What the decoder reads: targets without their last token.
+/// Decoder inputs: targets without their last token.
 fn inputs<'a>(pairs: &[&'a EncodedPair]) -> Vec<&'a [u32]> {
     pairs.iter().map(|pair| pair.target.split_last().map_or(&[][..], |(_, rest)| rest)).collect()
 }
@@ -106,13 +102,13 @@ fn slices(rows: &[Vec<u32>]) -> Vec<&[u32]> {
     rows.iter().map(|row| &row[..]).collect()
 }
 
-/// Rows of ids, filled up to the longest with padding: `[B, L]`.
+/// Rows of ids, padded to the longest: `[B, L]`.
 pub fn padded(rows: &[&[u32]], device: &Device) -> Tensor<2, Int> {
     let (ids, shape) = ids(rows);
     Tensor::from_data(TensorData::new(ids, shape), device)
 }
 
-/// Rows that [`padded`] sends to the device.
+/// Ids and shape of padded rows, in memory.
 fn ids(rows: &[&[u32]]) -> (Vec<i32>, [usize; 2]) {
     let len = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let mut ids = vec![PAD as i32; rows.len() * len];
@@ -147,16 +143,16 @@ mod tests {
         assert_eq!((batch.source_tokens, batch.target_tokens), (6, 5));
     }
 
-    /// 20,000 draws of share 0.3: the standard deviation of the count is √(n p q) = 65.
+    /// 20,000 samples at rate 0.3: the standard deviation of the count is √(n p q) = 65.
     #[test]
-    fn dropped_words_are_unknown_to_both_sides_but_still_to_be_said() {
+    fn dropped_words_are_unknown_on_both_sides_but_stay_labels() {
         let pair = EncodedPair {
             source: [vec![9; 10_000], vec![EOS]].concat(),
             target: [vec![BOS], vec![8; 10_000], vec![EOS]].concat(),
         };
         let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(1);
         let device = Device::flex();
-        let batch = Seq2SeqBatch::with_words_dropped(&[&pair], 0.3, &mut random, &device);
+        let batch = Seq2SeqBatch::with_word_dropout(&[&pair], 0.3, &mut random, &device);
         let ids = |tensor: Tensor<2, Int>| tensor.into_data().iter::<u32>().collect::<Vec<_>>();
         let (source, target) = (ids(batch.source), ids(batch.target_in));
         assert_eq!((source[10_000], target[0]), (EOS, BOS));

@@ -10,9 +10,8 @@ mod script;
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
+use tx_text::{SentencePair, hash::hash64};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
-
-use crate::{hash::hash64, pair::SentencePair};
 
 pub use report::{CleaningReport, Outcome, StepCount};
 pub use script::{script_named, scripts_of_language};
@@ -156,7 +155,8 @@ impl CleanConfig {
 /// Cleaner of a stream of pairs, with counts.
 ///
 /// ```
-/// use tx_data::{SentencePair, clean::{CleanConfig, Cleaner}};
+/// use tx_data::clean::{CleanConfig, Cleaner};
+/// use tx_text::SentencePair;
 ///
 /// let mut cleaner = Cleaner::new(CleanConfig::default());
 /// let pair = cleaner.clean(SentencePair::new(" ein\u{a0}Hund ", "a dog")).unwrap();
@@ -257,6 +257,11 @@ impl Cleaner {
     /// Report of all pairs so far.
     pub fn report(&self) -> &CleaningReport {
         &self.report
+    }
+
+    /// Returns the counts of each step and frees the memory of duplicate detection.
+    pub fn into_report(self) -> CleaningReport {
+        self.report
     }
 
     /// Cleans a corpus in memory.

@@ -1,59 +1,29 @@
-//! What can go wrong between a file and a batch.
+//! Errors between a file and a batch.
 
 use std::{io, path::PathBuf};
 
-/// Why text could not be read, tokenized or batched.
+/// Error of reading, cleaning, encoding or batching a corpus.
 ///
-/// Each message says what was found and what was expected, with file and line where there is one.
+/// Each message names the value found and the value expected, with file and line where there is one.
 /// The cause, where there is one, is in `source()` and not repeated in the message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// The caller asked for the work to end.
+    /// The caller interrupted the work.
     #[error("interrupted")]
     Interrupted,
 
-    /// A file is missing, unreadable, or not what its name says (a broken `.gz`, say).
+    /// A text could not be read or tokenized.
+    #[error(transparent)]
+    Text(#[from] tx_text::TextError),
+
+    /// A file of a prepared corpus is missing or unreadable.
     #[error("cannot read `{path}`")]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
-    },
-
-    /// A line is not valid UTF-8.
-    #[error("`{path}` line {line} is not valid UTF-8 (byte {byte} of the line)")]
-    Utf8 {
-        /// The file.
-        path: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-        /// The first bad byte of the line, from 1.
-        byte: usize,
-    },
-
-    /// A file has no line.
-    #[error("`{path}` is empty")]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-
-    /// Two files that should be translations of each other differ in length.
-    #[error(
-        "`{source_path}` has {source_lines} lines, but `{target_path}` has {target_lines}: line N \
-         of one must translate line N of the other"
-    )]
-    LineCount {
-        /// The source side.
-        source_path: PathBuf,
-        /// Its number of lines.
-        source_lines: usize,
-        /// The target side.
-        target_path: PathBuf,
-        /// Its number of lines.
-        target_lines: usize,
     },
 
     /// A line of a TSV file has too few columns.
@@ -63,38 +33,22 @@ pub enum DataError {
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// Columns found.
+        /// Number of columns found.
         found: usize,
-        /// Columns needed.
+        /// Number of columns required.
         expected: usize,
     },
 
-    /// Nothing is left to learn from.
+    /// No pair is left for training or validation.
     #[error("no usable sentence pair in {what}: {reason}")]
     NoPairs {
-        /// The corpus.
+        /// Name of the corpus.
         what: String,
-        /// Why nothing is left, with counts.
+        /// Reason, with counts.
         reason: String,
     },
 
-    /// The tokenizer cannot be made as asked.
-    #[error("tokenizer: {problem}")]
-    TokenizerConfig {
-        /// Key, value and rule.
-        problem: String,
-    },
-
-    /// A tokenizer file is not one, or lacks what tx needs.
-    #[error("`{path}` is not a usable tokenizer: {problem}")]
-    TokenizerFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-
-    /// A file that pairs are read from is not as it should be.
+    /// A file of pairs is malformed or unreadable.
     #[cfg(feature = "sources")]
     #[error(transparent)]
     Source(#[from] crate::source::error::SourceError),
@@ -109,16 +63,16 @@ pub enum DataError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 
-    /// A folder is no prepared corpus, or a damaged one.
+    /// A folder is not a prepared corpus, or is damaged.
     #[error("`{path}` is not usable as prepared data: {problem}")]
     Prepared {
         /// The folder, or the file in it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the damage.
         problem: String,
     },
 
@@ -127,17 +81,13 @@ pub enum DataError {
     StalePrepared {
         /// The folder.
         path: PathBuf,
-        /// What has changed, with both values.
+        /// Description of the change, with both values.
         what: String,
     },
-
-    /// The `tokenizers` library refused a text or a vocabulary.
-    #[error("the tokenizer failed")]
-    Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl DataError {
-    /// The next thing to try that a program can say in terms of its own options, if one is known.
+    /// The next step to try, for a program to express in its own options, if one is known.
     #[cfg(feature = "sources")]
     pub fn remedy(&self) -> Option<crate::remedy::Remedy> {
         match self {
@@ -147,22 +97,17 @@ impl DataError {
         }
     }
 
-    /// The next thing to try, if one is known; an app prints it on its own line as `hint: …`.
+    /// The next step to try, if one is known; an app prints it on its own line as `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Utf8 { .. } => {
-                Some("convert the file first, for example with `iconv -f latin1 -t utf-8`")
-            }
-            Self::LineCount { .. } => {
-                Some("compare with `wc -l`; an empty line on one side needs one on the other")
-            }
+            Self::Text(error) => error.hint(),
             Self::Columns { .. } => Some("source and target go in the first two columns"),
-            Self::Prepared { .. } => Some("delete the folder to have it prepared anew"),
+            Self::Prepared { .. } => Some("delete the folder, so that it is prepared again"),
             Self::StalePrepared { .. } => {
-                Some("delete the folder, or name another one, to have the data prepared anew")
+                Some("delete the folder or choose another one, so that the data is prepared again")
             }
             Self::NoPairs { .. } => {
-                Some("look at the files, allow longer sentences, or give validation files")
+                Some("check the files, allow longer sentences, or give validation files")
             }
             _ => None,
         }

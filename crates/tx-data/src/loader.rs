@@ -1,4 +1,4 @@
-//! Burn's data loader over encoded pairs, in an order that can be repeated.
+//! Burn's data loader over encoded pairs, in a reproducible order.
 
 use std::{
     io,
@@ -17,31 +17,31 @@ use burn::{
     },
     tensor::{Device, StreamId},
 };
-
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use tx_text::BpeDropout;
 
 use crate::{
     batch::Seq2SeqBatch,
-    bpe_dropout::BpeDropout,
     encode::EncodedPair,
-    sampler::{self, BatchSize, Grouping, Shuffled},
+    sampler::{self, BatchSampler, BatchSize, Grouping},
     store::PairStore,
 };
 
-/// Makes the random numbers of word dropout others than those of the order.
+/// Mixed into the seed of word dropout, so that its random numbers differ from those of the order.
 const WORDS: u64 = 0x5bd1_e995_7f4a_7c15;
-/// And those of BPE dropout others again.
+/// Mixed into the seed of BPE dropout.
 const MERGES: u64 = 0x94d0_49bb_1331_11eb;
-/// Batches that are on the device before they are asked for, beside the one being made.
+/// Number of batches sent to the device ahead of use, besides the one under construction.
 const AHEAD: usize = 2;
 
-/// Gives the batches of one epoch each time it is iterated over.
+/// Data loader whose iterator yields the batches of one epoch.
 ///
-/// The order of a training loader is a function of the seed and the number of the epoch: the first
-/// call of [`iter`](DataLoader::iter) gives epoch 1, or the one set by
-/// [`starting_at`](Self::starting_at), and each later call the next. Loaders made with
-/// [`to_device`](DataLoader::to_device) share that count.
+/// The order of a training loader is a function of the seed and the epoch. The first call of
+/// [`iter`](DataLoader::iter) yields epoch 1, or the epoch set by [`resume_from`](Self::resume_from), and
+/// each later call the next epoch. Loaders created by [`to_device`](DataLoader::to_device) share that
+/// count. For other orders, [`PairStore`] is a Burn `Dataset` and
+/// [`Seq2SeqBatcher`](crate::dataset::Seq2SeqBatcher) a Burn `Batcher`.
 #[derive(Debug, Clone)]
 pub struct PairLoader {
     pairs: PairStore,
@@ -49,16 +49,16 @@ pub struct PairLoader {
     grouping: Grouping,
     word_dropout: f64,
     bpe_dropout: Option<Arc<BpeDropout>>,
-    /// None keeps the pairs in order of length.
+    /// Seed of the order; `None` keeps the pairs in order of length.
     seed: Option<u64>,
     next_epoch: Arc<AtomicUsize>,
-    /// Batches that the next iteration leaves out.
-    left_out: Arc<AtomicUsize>,
+    /// Number of batches that the next iteration skips.
+    skipped: Arc<AtomicUsize>,
     device: Device,
 }
 
 impl PairLoader {
-    /// Shuffles anew each epoch.
+    /// Creates a loader with a new random order in each epoch.
     pub fn training(
         pairs: impl Into<PairStore>,
         size: BatchSize,
@@ -68,7 +68,7 @@ impl PairLoader {
         Self { seed: Some(seed), ..Self::validation(pairs, size, device) }
     }
 
-    /// Gives the same batches, sorted by length, every time.
+    /// Creates a loader with the same batches, sorted by length, in each iteration.
     pub fn validation(pairs: impl Into<PairStore>, size: BatchSize, device: Device) -> Self {
         Self {
             pairs: pairs.into(),
@@ -78,41 +78,41 @@ impl PairLoader {
             bpe_dropout: None,
             seed: None,
             next_epoch: Arc::new(AtomicUsize::new(1)),
-            left_out: Arc::default(),
+            skipped: Arc::default(),
             device,
         }
     }
 
-    /// Puts other sentences together than those of like length.
-    pub fn grouped(self, grouping: Grouping) -> Self {
+    /// Sets the composition of the batches. Default: sentences of similar length.
+    pub fn with_grouping(self, grouping: Grouping) -> Self {
         Self { grouping, ..self }
     }
 
-    /// Replaces so large a share of the words that are read by `<unk>`, other ones each epoch.
-    pub fn dropping_words(self, share: f64) -> Self {
-        Self { word_dropout: share, ..self }
+    /// Replaces input tokens of encoder and decoder by `<unk>` at `rate`, a probability; other tokens in
+    /// each epoch.
+    pub fn with_word_dropout(self, rate: f64) -> Self {
+        Self { word_dropout: rate, ..self }
     }
 
-    /// Segments words anew each epoch. Batches are planned by the lengths without dropout, so they
-    /// hold more tokens then.
-    pub fn dropping_merges(self, dropout: BpeDropout) -> Self {
+    /// Segments words randomly in each epoch. Batch sizes are computed from the lengths without dropout,
+    /// so batches contain more tokens than their size.
+    pub fn with_bpe_dropout(self, dropout: BpeDropout) -> Self {
         Self { bpe_dropout: Some(Arc::new(dropout)), ..self }
     }
 
-    /// The next iteration is that of `epoch`, from 1, without its first `batches`; for going on
-    /// after a stop.
-    pub fn starting_at(self, epoch: usize, batches: usize) -> Self {
+    /// Starts the next iteration at `epoch`, from 1, after its first `batches`.
+    pub fn resume_from(self, epoch: usize, batches: usize) -> Self {
         self.next_epoch.store(epoch, Ordering::SeqCst);
-        self.left_out.store(batches, Ordering::SeqCst);
+        self.skipped.store(batches, Ordering::SeqCst);
         self
     }
 
-    /// Batches in the next epoch.
+    /// Number of batches in the next epoch.
     pub fn batches(&self) -> usize {
         self.plan(self.next_epoch.load(Ordering::SeqCst)).count()
     }
 
-    /// The most source and target tokens in a batch of the next epoch, padding included.
+    /// Largest numbers of source and target tokens in a batch of the next epoch, padding included.
     pub fn largest_batch(&self) -> [usize; 2] {
         let mut largest = [0, 0];
         for batch in self.plan(self.next_epoch.load(Ordering::SeqCst)) {
@@ -131,16 +131,16 @@ impl PairLoader {
     fn plan(&self, epoch: usize) -> Box<dyn Iterator<Item = Vec<usize>> + Send> {
         let Self { pairs, size, grouping, seed, .. } = self;
         match *seed {
-            Some(seed) => Box::new(Shuffled::new(pairs.clone(), *size, *grouping, seed, epoch)),
+            Some(seed) => Box::new(BatchSampler::new(pairs.clone(), *size, *grouping, seed, epoch)),
             None => Box::new(sampler::sorted(pairs, *size).into_iter()),
         }
     }
 
-    /// The batches of `plan`, of which the first is number `first` of its epoch; made by a thread of
-    /// their own while the batch before is learned from.
+    /// Constructs the batches of `plan`, the first of which is number `first` of its epoch, on a separate
+    /// thread while the previous batch is used.
     ///
-    /// That thread only fills vectors and sends them to the device. It must run no operation that
-    /// needs the thread pool: with a pool of one thread, that thread may be the one waiting here.
+    /// The thread only fills vectors and sends them to the device. It must not run operations on the
+    /// thread pool, because the only thread of a pool may be the one that waits for the batch.
     fn read(
         &self,
         plan: Box<dyn Iterator<Item = Vec<usize>> + Send>,
@@ -149,35 +149,37 @@ impl PairLoader {
     ) -> Receiver<Batch> {
         let (sender, receiver) = sync_channel(AHEAD);
         let loader = self.clone();
-        // The stream of the thread that trains: a stream of its own for each epoch would keep memory
-        // pools on a GPU, and each use of its tensors would have to be synchronized.
+        // The stream of the training thread, because a separate stream for each epoch would keep memory
+        // pools on a GPU, and each use of its tensors would need synchronization.
         let stream = StreamId::current();
         thread::spawn(move || {
             stream.executes(|| {
                 let mut batches = plan
                     .enumerate()
                     .map(|(number, indices)| loader.batch(&indices, epoch, first + number));
-                // Nobody receives any more when an epoch is broken off.
+                // The receiver is dropped when an epoch is interrupted.
                 while batches.next().is_some_and(|batch| sender.send(batch).is_ok()) {}
             });
         });
         receiver
     }
 
-    /// The pairs at `indices` as batch `number` of `epoch`.
+    /// Batch `number` of `epoch`, with the pairs at `indices`.
     fn batch(&self, indices: &[usize], epoch: usize, number: usize) -> Batch {
         let Self { pairs, word_dropout, bpe_dropout, seed, device, .. } = self;
         let mut pairs: Vec<EncodedPair> =
             indices.iter().map(|&index| pairs.pair(index).into_owned()).collect();
         if let Some(dropout) = bpe_dropout {
             let mut random = random_of_batch(seed.unwrap_or_default() ^ MERGES, epoch, number);
-            pairs.iter_mut().for_each(|pair| dropout.apply(pair, &mut random));
+            for EncodedPair { source, target } in &mut pairs {
+                dropout.apply(source, target, &mut random);
+            }
         }
         let pairs: Vec<&EncodedPair> = pairs.iter().collect();
         let batch = match *seed {
             Some(seed) if *word_dropout > 0.0 => {
                 let mut random = random_of_batch(seed ^ WORDS, epoch, number);
-                Seq2SeqBatch::with_words_dropped(&pairs, *word_dropout, &mut random, device)
+                Seq2SeqBatch::with_word_dropout(&pairs, *word_dropout, &mut random, device)
             }
             _ => Seq2SeqBatch::new(&pairs, device),
         };
@@ -185,14 +187,14 @@ impl PairLoader {
     }
 }
 
-/// As for the plan of an epoch, no batch needs the ones before it.
+/// Random numbers of a batch, independent of the batches before it.
 fn random_of_batch(seed: u64, epoch: usize, number: usize) -> ChaCha8Rng {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream((epoch as u64) << 32 | number as u64);
     random
 }
 
-/// A batch with the number of its pairs.
+/// Batch with the number of its pairs.
 struct Batch {
     batch: Seq2SeqBatch,
     pairs: usize,
@@ -202,9 +204,9 @@ impl DataLoader<Seq2SeqBatch> for PairLoader {
     fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<Seq2SeqBatch> + 'a> {
         let epoch = self.next_epoch.fetch_add(1, Ordering::SeqCst);
         let mut plan = self.plan(epoch);
-        let left_out = self.left_out.swap(0, Ordering::SeqCst);
+        let skipped = self.skipped.swap(0, Ordering::SeqCst);
         let (mut number, mut done) = (0, 0);
-        for batch in plan.by_ref().take(left_out) {
+        for batch in plan.by_ref().take(skipped) {
             number += 1;
             done += batch.len();
         }
@@ -230,14 +232,14 @@ impl DataLoader<Seq2SeqBatch> for PairLoader {
     }
 }
 
-/// One epoch on its way.
+/// Iterator over the batches of an epoch.
 struct PairIterator {
-    /// Pairs of the epoch.
+    /// Number of pairs of the epoch.
     total: usize,
     batches: Receiver<Batch>,
-    /// Pairs given or left out so far.
+    /// Number of pairs returned or skipped so far.
     done: usize,
-    /// Whether it ended before its time.
+    /// True after an early end was reported.
     failed: bool,
 }
 
@@ -252,7 +254,8 @@ impl Iterator for PairIterator {
             }
             Err(_) if self.done < self.total && !self.failed => {
                 self.failed = true;
-                let ended = io::Error::other("reading ahead ended before the epoch did");
+                let ended =
+                    io::Error::other("the thread that constructs batches ended before the epoch");
                 Some(Err(DatasetError::new(ended)))
             }
             Err(_) => None,
@@ -290,24 +293,24 @@ mod tests {
         let (one, two) = (epoch(&first), epoch(&first));
         assert_ne!(one, two);
         assert_eq!(epoch(&loader()), one);
-        assert_eq!(epoch(&loader().starting_at(2, 0)), two);
-        assert_eq!(epoch(&*loader().starting_at(2, 0).to_device(&Device::flex())), two);
+        assert_eq!(epoch(&loader().resume_from(2, 0)), two);
+        assert_eq!(epoch(&*loader().resume_from(2, 0).to_device(&Device::flex())), two);
     }
 
     /// 5 batches of 8 pairs, two ids each.
     #[test]
-    fn an_epoch_can_be_gone_on_with() {
+    fn an_epoch_can_be_resumed() {
         assert_eq!(loader().largest_batch(), [8 * 2, 8 * 2]);
         for word_dropout in [0.0, 0.5] {
-            let loader = || loader().dropping_words(word_dropout);
+            let loader = || loader().with_word_dropout(word_dropout);
             let first = loader();
             let (one, two) = (epoch(&first), epoch(&first));
             assert_eq!(one.contains(&3), word_dropout > 0.0);
             for batches in 0..=5 {
-                let later = loader().starting_at(1, batches);
+                let later = loader().resume_from(1, batches);
                 assert_eq!(epoch(&later), one[16 * batches..], "after {batches}");
                 assert_eq!(epoch(&later), two, "the next is whole");
-                let later = loader().starting_at(1, batches);
+                let later = loader().resume_from(1, batches);
                 let mut batches = later.iter();
                 while batches.next().is_some() {}
                 assert!(batches.progress().is_completed());

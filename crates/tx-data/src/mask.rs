@@ -1,10 +1,9 @@
-//! What must not be seen. Mask polarity is decided here and nowhere else: `true` = blocked.
+//! Attention masks. Mask polarity is decided here and nowhere else: `true` = blocked.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use tx_text::special::PAD;
 
-use crate::special::PAD;
-
-/// Blocks padding, for every query: no token may look at it.
+/// Padding mask: blocks padding for every query.
 ///
 /// # Shapes
 ///
@@ -14,7 +13,7 @@ pub fn padding(ids: &Tensor<2, Int>) -> Tensor<4, Bool> {
     ids.clone().equal_elem(PAD).unsqueeze_dims(&[1, 1])
 }
 
-/// [`padding`] of ids that are not on a device yet.
+/// Padding mask of ids in memory; equal to [`padding`] of the same ids on a device.
 ///
 /// # Shapes
 ///
@@ -29,16 +28,16 @@ pub(crate) fn padding_of(
     Tensor::from_data(TensorData::new(blocked, [batch, 1, 1, len]), device)
 }
 
-/// Blocks the future: position `q` may look at `0..=q`.
+/// Causal mask: position `q` attends to `0..=q`.
 ///
-/// Targets are padded on the right, so this blocks their padding for every real position too.
+/// Targets are padded on the right, so the mask also blocks their padding for every real position.
 ///
 /// # Shapes
 ///
 /// - returns `[1, 1, len, len]`, which broadcasts over batch and heads
 pub fn causal(len: usize, device: &Device) -> Tensor<4, Bool> {
-    // Made here and sent to the device as a whole, so that no operation of the device's backend runs
-    // in the thread that prepares batches.
+    // Computed in memory, so that the thread that constructs batches runs no operation of the backend of
+    // the device.
     let blocked = (0..len).flat_map(|query| (0..len).map(move |key| key > query)).collect();
     Tensor::from_data(TensorData::new::<bool, _>(blocked, [1, 1, len, len]), device)
 }

@@ -9,9 +9,8 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
+use tx_text::{SentencePair, hash::hash64};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
-
-use crate::{hash::hash64, pair::SentencePair};
 
 /// Placeholder of a name in a template; unlike any other character of a template, it is neither a
 /// letter nor a digit.

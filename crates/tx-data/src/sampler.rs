@@ -1,7 +1,7 @@
-//! Which sentences go into which batch, and in which order.
+//! Composition and order of the batches.
 //!
-//! Sentences of like length share a batch, so that little of it is padding. The plan is a function
-//! of the lengths, the batch size, the seed and the epoch, and of nothing else.
+//! Sentences of similar length share a batch, so that batches contain little padding. The batches are a
+//! function of the lengths, the batch size, the seed and the epoch.
 
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
@@ -9,56 +9,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::PairStore;
 
-/// How large a batch is.
+/// Size of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BatchSize {
-    /// At most so many tokens on either side, padding included: memory stays bounded. A sentence
-    /// longer than that makes a batch of its own.
+    /// At most this many tokens on either side, padding included, which bounds memory. A longer sentence
+    /// is a batch of its own.
     Tokens(usize),
-    /// So many sentences, as long as there are enough.
+    /// This number of sentences, except in the last batch.
     Sentences(usize),
 }
 
-/// Which sentences share a batch in training.
+/// Composition of training batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grouping {
-    /// Those of like length: little padding, and the faster the more lengths differ.
+    /// Sentences of similar length: little padding, which is faster if lengths differ.
     Length,
-    /// Any: more padding, but no batch speaks for one length alone.
+    /// Random sentences: more padding, but the gradient of a batch does not depend on one length.
     Random,
 }
 
-/// Pairs whose lengths are sorted together. A corpus of no more has one plan for the whole epoch;
-/// of a larger one, so many are planned at a time, and memory stays bounded.
+/// Number of pairs that are sorted by length together. A larger corpus is sampled window by window, which
+/// bounds memory.
 pub const WINDOW: usize = 1 << 20;
-/// Neighbours that a larger corpus keeps together when it is shuffled: they are read at once.
+/// Number of adjacent pairs that stay together when a larger corpus is shuffled, so that reads are local.
 const BLOCK: usize = 64;
 
-/// The batches of one epoch, as indices; every pair stands in exactly one.
+/// Batches of one epoch, as indices; every pair is in exactly one batch.
 ///
-/// Ties in length are broken by chance, and the batches come in random order; another epoch gives
-/// another plan. A corpus of more than `window` pairs is shuffled in two steps: blocks of
-/// neighbours among each other, then the pairs of each window of blocks.
+/// Ties in length are broken randomly, and the batches are in random order, which differs between epochs.
+/// A corpus of more than [`WINDOW`] pairs is shuffled in two steps: first blocks of adjacent pairs, then
+/// the pairs of each window of blocks.
 #[derive(Debug, Clone)]
-pub struct Shuffled {
+pub struct BatchSampler {
     pairs: PairStore,
     size: BatchSize,
     grouping: Grouping,
     seed: u64,
     epoch: usize,
-    /// Pairs in a window.
+    /// Number of pairs in a window.
     window: usize,
-    /// The order of the blocks; none if one window holds all.
+    /// Order of the blocks; `None` if one window contains all pairs.
     blocks: Option<Vec<u32>>,
     next_window: usize,
-    /// What is left of the window before.
+    /// Remaining batches of the current window.
     batches: std::vec::IntoIter<Vec<usize>>,
 }
 
-impl Shuffled {
-    /// Plans an epoch.
+impl BatchSampler {
+    /// Creates the sampler of an epoch.
     pub fn new(
         pairs: PairStore,
         size: BatchSize,
@@ -96,14 +96,15 @@ impl Shuffled {
         plan
     }
 
-    /// Each epoch has a stream of its own, and each window of it: none needs the ones before it.
+    /// Random numbers of a window. Each epoch and each window has its own stream, so none depends on the
+    /// ones before it.
     fn random(&self, window: u64) -> ChaCha8Rng {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(self.epoch as u64 | window);
         random
     }
 
-    /// The pairs of the next window, in the corpus's order.
+    /// Pairs of the next window, in the order of the corpus.
     fn window(&mut self) -> Option<Vec<usize>> {
         let window = self.next_window;
         self.next_window += 1;
@@ -121,7 +122,7 @@ impl Shuffled {
     }
 }
 
-impl Iterator for Shuffled {
+impl Iterator for BatchSampler {
     type Item = Vec<usize>;
 
     fn next(&mut self) -> Option<Vec<usize>> {
@@ -142,14 +143,14 @@ impl Iterator for Shuffled {
     }
 }
 
-/// The batches in order of length, for validation.
+/// Batches in order of length, for validation.
 pub fn sorted(pairs: &PairStore, size: BatchSize) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     order.sort_by_key(|&index| length(pairs, index));
     fill(&order, pairs, size)
 }
 
-/// Target first: its length decides what the larger half of the work costs.
+/// Sort key: target before source, because the target length determines most of the cost.
 fn length(pairs: &PairStore, index: usize) -> (usize, usize) {
     let [source, target] = pairs.lengths(index);
     (target, source)
@@ -196,16 +197,16 @@ mod tests {
     }
 
     fn shuffled(size: BatchSize, grouping: Grouping, seed: u64, epoch: usize) -> Vec<Vec<usize>> {
-        Shuffled::new(pairs(), size, grouping, seed, epoch).collect()
+        BatchSampler::new(pairs(), size, grouping, seed, epoch).collect()
     }
 
     #[test]
-    fn every_pair_stands_in_exactly_one_batch() {
+    fn every_pair_is_in_exactly_one_batch() {
         for size in [BatchSize::Tokens(40), BatchSize::Sentences(32), BatchSize::Tokens(1)] {
             for batches in [
                 shuffled(size, Grouping::Length, 3, 1),
                 shuffled(size, Grouping::Random, 3, 1),
-                Shuffled::with_window(pairs(), size, Grouping::Length, 3, 1, 128).collect(),
+                BatchSampler::with_window(pairs(), size, Grouping::Length, 3, 1, 128).collect(),
                 sorted(&pairs(), size),
             ] {
                 let mut all = batches.concat();
@@ -247,7 +248,7 @@ mod tests {
     fn a_large_corpus_is_planned_window_by_window() {
         let plan = |seed, epoch| {
             let size = BatchSize::Sentences(16);
-            let plan = Shuffled::with_window(pairs(), size, Grouping::Length, seed, epoch, 128);
+            let plan = BatchSampler::with_window(pairs(), size, Grouping::Length, seed, epoch, 128);
             plan.collect::<Vec<_>>()
         };
         assert_eq!(plan(1, 4), plan(1, 4));

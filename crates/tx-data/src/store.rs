@@ -1,19 +1,19 @@
-//! Where encoded pairs lie: in memory, or in files that are read as they are needed.
+//! Storage of encoded pairs: in memory, or in memory-mapped files.
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use crate::{encode::EncodedPair, prepared::MappedPairs};
 
-/// Encoded pairs by number. Copies share what they hold.
+/// Encoded pairs by index. Clones share the pairs.
 #[derive(Debug, Clone)]
 pub enum PairStore {
-    /// In memory.
+    /// Pairs in memory.
     Memory(Arc<[EncodedPair]>),
-    /// In the files of a prepared corpus.
+    /// Pairs in the files of a prepared corpus.
     Mapped {
-        /// The files.
+        /// Memory-mapped files.
         pairs: Arc<MappedPairs>,
-        /// Which of them.
+        /// Range of the pairs.
         range: Range<usize>,
     },
 }
@@ -27,16 +27,16 @@ impl PairStore {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Tokens of source and target.
+    /// Numbers of source and target tokens of a pair.
     ///
     /// # Panics
     ///
-    /// When there is no pair of that number.
+    /// When `index` is out of bounds.
     pub fn lengths(&self, index: usize) -> [usize; 2] {
         match self {
             Self::Memory(pairs) => [pairs[index].source.len(), pairs[index].target.len()],
@@ -44,11 +44,11 @@ impl PairStore {
         }
     }
 
-    /// A pair.
+    /// Pair at `index`.
     ///
     /// # Panics
     ///
-    /// When there is no pair of that number.
+    /// When `index` is out of bounds.
     pub fn pair(&self, index: usize) -> Cow<'_, EncodedPair> {
         match self {
             Self::Memory(pairs) => Cow::Borrowed(&pairs[index]),
@@ -56,11 +56,11 @@ impl PairStore {
         }
     }
 
-    /// Those from `start` up to `end`.
+    /// Pairs from `start` to `end`, exclusive.
     ///
     /// # Panics
     ///
-    /// When there are not as many.
+    /// When the range is out of bounds.
     pub fn slice(&self, start: usize, end: usize) -> Self {
         match self {
             Self::Memory(pairs) => Self::Memory(pairs[start..end].into()),
@@ -70,6 +70,12 @@ impl PairStore {
                 Self::Mapped { pairs: pairs.clone(), range }
             }
         }
+    }
+}
+
+impl FromIterator<EncodedPair> for PairStore {
+    fn from_iter<I: IntoIterator<Item = EncodedPair>>(pairs: I) -> Self {
+        Self::Memory(pairs.into_iter().collect())
     }
 }
 

@@ -22,7 +22,7 @@ use burn::tensor::Device;
 use serde_json::{Value, json};
 use tx_infer::{
     Bundle, SearchOptions, Translator,
-    tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers},
+    tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};
 

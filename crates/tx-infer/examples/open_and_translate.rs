@@ -12,7 +12,7 @@ use std::{
 
 use tx_infer::{
     Bundle, Device, SearchOptions, Translator,
-    tx_data::{SentencePair, TokenizerConfig, Tokenizers},
+    tx_text::{SentencePair, TokenizerConfig, Tokenizers},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};
 

@@ -12,7 +12,7 @@ use std::{
 
 use tx_infer::{
     Bundle, Device,
-    tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit, special},
+    tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit, special},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};
 

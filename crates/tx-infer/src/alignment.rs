@@ -9,8 +9,9 @@
 //! Models that were not trained to align do so roughly: it is a look inside, not a lexicon.
 
 use burn::tensor::Device;
-use tx_data::{EncodedPair, Seq2SeqBatch, special::BOS};
+use tx_data::{EncodedPair, Seq2SeqBatch};
 use tx_model::{Transformer, TransformerInput};
+use tx_text::special::BOS;
 
 use crate::{attention::AttentionMap, tokens::Tokens};
 

@@ -5,11 +5,9 @@
 
 use burn::tensor::{Device, Tensor};
 use serde_json::{Value, json};
-use tx_data::{
-    EncodedPair, Seq2SeqBatch,
-    special::{BOS, SPECIAL_TOKENS},
-};
+use tx_data::{EncodedPair, Seq2SeqBatch};
 use tx_model::{Transformer, TransformerInput};
+use tx_text::special::{BOS, SPECIAL_TOKENS};
 
 use crate::tokens::Tokens;
 

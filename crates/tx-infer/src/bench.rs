@@ -13,8 +13,8 @@ use std::{
 use burn::tensor::Device;
 use rayon::ThreadPoolBuilder;
 use serde::Serialize;
-use tx_data::special;
 use tx_model::ModelConfig;
+use tx_text::special;
 
 use crate::{
     error::InferError,

@@ -21,8 +21,8 @@ use std::{
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tx_data::{Tokenizer, Tokenizers, hash::hexadecimal};
 use tx_model::{ModelConfig, Transformer, VocabSizes};
+use tx_text::{Tokenizer, Tokenizers, hash::hexadecimal};
 
 use crate::{error::InferError, file::write_whole};
 

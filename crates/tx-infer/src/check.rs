@@ -5,13 +5,9 @@
 //! `max |found - expected| / max |expected|`.
 
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
-use tx_data::{
-    EncodedPair, Seq2SeqBatch,
-    batch::padded,
-    mask,
-    special::{BOS, EOS, PAD, UNK},
-};
+use tx_data::{EncodedPair, Seq2SeqBatch, batch::padded, mask};
 use tx_model::{AttentionMaps, Transformer, TransformerInput};
+use tx_text::special::{BOS, EOS, PAD, UNK};
 
 use crate::{
     bundle::Bundle,

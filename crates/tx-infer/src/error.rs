@@ -2,8 +2,8 @@
 
 use std::{io, path::PathBuf};
 
-use tx_data::DataError;
 use tx_model::ConfigError;
+use tx_text::TextError;
 
 /// Why a bundle could not be opened or written, or a text not translated.
 ///
@@ -187,7 +187,7 @@ pub enum InferError {
 
     /// Text could not be tokenized.
     #[error(transparent)]
-    Data(#[from] DataError),
+    Text(#[from] TextError),
 }
 
 /// A number of tokens in a message.
@@ -217,7 +217,7 @@ impl InferError {
             Self::NotFinite { .. } => Some(
                 "in half precision, try single; otherwise the weights themselves may be damaged",
             ),
-            Self::Data(error) => error.hint(),
+            Self::Text(error) => error.hint(),
             _ => None,
         }
     }

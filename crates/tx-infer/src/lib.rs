@@ -51,4 +51,4 @@ pub use tokens::Tokens;
 // Types of the public interface.
 pub use burn::tensor::Device;
 pub use translator::{Forced, Line, Scored, Translation, Translator};
-pub use {serde_json, toml, tx_data};
+pub use {serde_json, toml, tx_text};

@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use tx_data::{
+use tx_text::{
     Tokenizer,
-    encode::cut,
     special::{BOS, EOS},
+    truncate,
 };
 
 use crate::error::InferError;
@@ -121,7 +121,7 @@ impl Tokens {
             })
             .unzip();
         if ids.len() > max_len {
-            cut(&mut ids, max_len);
+            truncate(&mut ids, max_len);
             word_of.truncate(max_len);
             if let Some(last) = word_of.last_mut() {
                 *last = None;
@@ -154,7 +154,7 @@ fn share_bytes(a: &Range<usize>, b: &Range<usize>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+    use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
     use super::*;
 

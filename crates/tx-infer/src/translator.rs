@@ -10,12 +10,12 @@ mod unknown;
 use std::{num::NonZero, path::Path, sync::Arc, thread};
 
 use burn::tensor::Device;
-use tx_data::{
-    Tokenizer, Tokenizers,
-    encode::cut,
-    special::{BOS, EOS},
-};
 use tx_model::{ModelConfig, VocabSizes};
+use tx_text::{
+    Tokenizer, Tokenizers,
+    special::{BOS, EOS},
+    truncate,
+};
 
 use crate::{
     bundle::Bundle,
@@ -325,7 +325,7 @@ impl Model {
         let readable = self.readable(text);
         let mut ids = self.tokenizers.source.encode(readable)?;
         let truncated = readable.len() < text.len() || ids.len() > self.config.max_len;
-        cut(&mut ids, self.config.max_len);
+        truncate(&mut ids, self.config.max_len);
         Ok((ids, truncated))
     }
 

@@ -3,8 +3,8 @@
 //! Axis letters: `B` batch, `T` target tokens, `V` target vocabulary.
 
 use burn::tensor::{Device, Int, Tensor};
-use tx_data::special::PAD;
 use tx_model::kernels;
+use tx_text::special::PAD;
 
 /// What a batch cost.
 #[derive(Debug, Clone)]

@@ -1,89 +1,88 @@
-//! What a corpus looks like before it is trained on: sizes, lengths, vocabulary, overlap.
+//! Statistics of a corpus before training: sizes, lengths, vocabulary, overlap.
 
 use std::{fmt, sync::atomic::AtomicBool};
 
 use serde::Serialize;
 use tx_data::{
-    CleaningReport, SentencePair, Tokenizer, Tokenizers, VocabularyReport,
+    CleaningReport,
     near_duplicate::{Overlap, OverlapFinder},
+    pipeline::Control,
+    source::named::CorpusCache,
 };
+use tx_text::{SentencePair, Tokenizer, Tokenizers, VocabularyReport};
 
-use crate::{
-    config::TrainConfig,
-    corpus::{self, Corpus},
-    error::TrainError,
-};
+use crate::{config::TrainConfig, corpus, error::TrainError};
 
-/// Lines of a histogram, and the width of its longest bar.
+/// Number of bins of a histogram, and width of its longest bar.
 const BINS: usize = 12;
 const BAR: usize = 40;
 
-/// What there is to know of the data of a run.
+/// Statistics of the data of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Statistics {
-    /// What cleaning did; none to generated pairs.
+    /// Counts of each cleaning step; `None` for generated pairs.
     pub cleaning: Option<CleaningReport>,
-    /// The training part.
+    /// Statistics of the training pairs.
     pub training: PartStatistics,
-    /// The validation part.
+    /// Statistics of the validation pairs.
     pub validation: PartStatistics,
-    /// How much of validation is in training.
+    /// Validation pairs that are in training too.
     pub overlap: Overlap,
-    /// Training pairs left out for their likeness to validation pairs.
+    /// Training pairs dropped as near duplicates of validation pairs.
     pub overlap_left_out: usize,
-    /// Longest side that is trained on, in tokens, special tokens included.
+    /// Longest side used for training, in tokens, special tokens included.
     pub max_len: usize,
 }
 
-/// One part of a corpus.
+/// Statistics of one part of a corpus.
 #[derive(Debug, Clone, Serialize)]
 pub struct PartStatistics {
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: usize,
-    /// The sources.
+    /// Statistics of the sources.
     pub source: SideStatistics,
-    /// The targets.
+    /// Statistics of the targets.
     pub target: SideStatistics,
-    /// Pairs of which one side is longer than `max_len`.
+    /// Number of pairs with a side longer than `max_len`.
     pub too_long: usize,
 }
 
-/// One side of a part.
+/// Statistics of one side of a part.
 #[derive(Debug, Clone, Serialize)]
 pub struct SideStatistics {
-    /// How the vocabulary, learned from the training part, fits.
+    /// Coverage by the vocabulary, which is learned from the training pairs.
     pub vocabulary: VocabularyReport,
     /// Lengths in tokens, special tokens included.
     pub lengths: Lengths,
 }
 
-/// How long sentences are.
+/// Distribution of sentence lengths, in tokens.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Lengths {
-    /// The mean.
+    /// Mean length.
     pub mean: f64,
-    /// Half are no longer.
+    /// Median length.
     pub median: usize,
-    /// 99 % are no longer.
+    /// 99th percentile.
     pub percentile_99: usize,
-    /// The longest.
+    /// Maximum length.
     pub longest: usize,
-    /// Tokens from the start of one bin of the histogram to the next.
+    /// Width of a bin of the histogram.
     pub bin_width: usize,
-    /// Sentences in each bin; the last holds all that are longer, too.
+    /// Number of sentences in each bin; the last bin includes all longer ones.
     pub histogram: Vec<usize>,
 }
 
 impl Lengths {
-    /// Of sentences of these lengths.
+    /// Computes the distribution of `lengths`.
     pub fn of(mut lengths: Vec<usize>) -> Self {
         lengths.sort_unstable();
         let count = lengths.len();
-        let at = |share: f64| {
-            let place = (count as f64 * share).ceil() as usize;
-            lengths.get(place.saturating_sub(1)).copied().unwrap_or(0)
+        let quantile = |fraction: f64| {
+            let rank = (count as f64 * fraction).ceil() as usize;
+            lengths.get(rank.saturating_sub(1)).copied().unwrap_or(0)
         };
-        let percentile_99 = at(0.99);
+        let percentile_99 = quantile(0.99);
         let bin_width = percentile_99.div_ceil(BINS - 1).max(1);
         let mut histogram = vec![0; BINS];
         for length in &lengths {
@@ -91,7 +90,7 @@ impl Lengths {
         }
         Self {
             mean: lengths.iter().sum::<usize>() as f64 / count.max(1) as f64,
-            median: at(0.5),
+            median: quantile(0.5),
             percentile_99,
             longest: lengths.last().copied().unwrap_or(0),
             bin_width,
@@ -101,14 +100,19 @@ impl Lengths {
 }
 
 impl Statistics {
-    /// Reads the data of `config`, learns its vocabularies and looks at all of it, in memory.
+    /// Reads the data of `config` into memory, learns its vocabularies and computes the statistics. Named
+    /// corpora come from `cache`.
     ///
     /// # Errors
     ///
     /// When the data cannot be read or tokenized.
-    pub fn of(config: &TrainConfig) -> Result<Self, TrainError> {
-        let Corpus { parts, cleaning, overlap_left_out, .. } =
-            corpus::load(config, &AtomicBool::new(false))?;
+    pub fn of(config: &TrainConfig, cache: Option<&CorpusCache>) -> Result<Self, TrainError> {
+        let control = Control { stop: &AtomicBool::new(false), progress: &|_| {} };
+        let corpus = corpus::load(config, cache, &control)?;
+        let cleaning = (!config.data.is_generated()).then(|| corpus.cleaning.clone());
+        let overlap_left_out = corpus.overlap_dropped;
+        let mut parts = corpus.into_split();
+        parts.validation.truncate(config.data.valid_pairs.unwrap_or(usize::MAX));
         let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
         let mut finder = OverlapFinder::new(&parts.validation);
         for pair in &parts.train {
@@ -125,11 +129,11 @@ impl Statistics {
         })
     }
 
-    /// For programs.
+    /// Statistics as JSON.
     ///
     /// # Errors
     ///
-    /// When a figure is no number; none is known.
+    /// When a value cannot be serialized; no such value is known.
     pub fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
@@ -208,7 +212,7 @@ impl fmt::Display for Statistics {
                     "{name:<22}{:>8}{:>10}{:>10.3} %{:>14.2}{:>14.2}",
                     report.size,
                     report.used,
-                    100.0 * report.unknown_share(),
+                    100.0 * report.unknown_rate(),
                     report.tokens_per_word(),
                     report.characters_per_token()
                 )?;
@@ -237,7 +241,7 @@ impl fmt::Display for Statistics {
     }
 }
 
-/// A bar for each bin.
+/// Text histogram, one line with a bar for each bin.
 fn histogram(lengths: &Lengths) -> String {
     let Lengths { bin_width, histogram, longest, .. } = lengths;
     let most = histogram.iter().copied().max().unwrap_or(0).max(1);
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_lengths() {
+    fn no_sentences_have_no_lengths() {
         let lengths = Lengths::of(Vec::new());
         assert_eq!((lengths.mean, lengths.longest, lengths.bin_width), (0.0, 0, 1));
     }

@@ -19,9 +19,10 @@ use burn::{
         ValidLoader,
     },
 };
-use tx_data::{Seq2SeqBatch, Tokenizers};
+use tx_data::Seq2SeqBatch;
 use tx_infer::Bundle;
 use tx_model::kernels::mix;
+use tx_text::Tokenizers;
 
 use crate::{
     checkpoint::{Best, Checkpoints, RunState},

@@ -7,9 +7,10 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use serde::{Deserialize, Serialize};
-use tx_data::{SentencePair, Seq2SeqBatch};
+use tx_data::Seq2SeqBatch;
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
 use tx_infer::{Bundle, Cancellation, InferError, SearchOptions, Tokens, Translation, Translator};
+use tx_text::SentencePair;
 
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},

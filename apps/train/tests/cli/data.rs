@@ -80,7 +80,7 @@ fn a_run_from_prepared_data_equals_one_from_memory_and_goes_on() {
         ],
     );
     workshop.append("source.txt", "more\n");
-    workshop.train_tiny("changed", &disk).failed(1, &["`source.txt` is another file now: "]);
+    workshop.train_tiny("changed", &disk).failed(1, &["`source.txt` has changed: "]);
 
     let ids = workshop.path("corpus/train.ids");
     let mut bytes = fs::read(&ids).unwrap();

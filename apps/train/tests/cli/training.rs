@@ -299,9 +299,9 @@ fn pairs_with_an_empty_side_and_long_ones_are_left_out_and_counted() {
          1 with an empty side left out (first: line 3); 1 too long left out\n",
     ]);
 
-    let cut = [&any_length[..], &["--set", "data.long=cut"]].concat();
-    let run = workshop.train_tiny_on(&files.concat(), "cut", &cut).trained();
-    run.says(&["training: 38 pairs", "; 2 too long cut\n"]);
+    let truncated = [&any_length[..], &["--set", "data.long=truncate"]].concat();
+    let run = workshop.train_tiny_on(&files.concat(), "truncated", &truncated).trained();
+    run.says(&["training: 38 pairs", "; 2 too long truncated\n"]);
 
     // Left to itself, cleaning leaves lines of so many characters out before they are tokenized.
     let run = workshop.train_tiny_on(&files.concat(), "clean", &[]).trained();

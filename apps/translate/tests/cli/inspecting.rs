@@ -2,8 +2,8 @@ use std::fs;
 
 use burn::tensor::Device;
 use serde_json::Value;
-use tx_data::Tokenizer;
 use tx_infer::Bundle;
+use tx_text::Tokenizer;
 
 use crate::{BUNDLE, bundle, run};
 

@@ -2,7 +2,7 @@ use burn::tensor::Device;
 use serde_json::Value;
 use tx_infer::{
     EarlyStopping, LengthNorm, Sampling, SearchOptions, Translation, Translator,
-    tx_data::special::UNK,
+    tx_text::special::UNK,
 };
 
 use crate::{BUNDLE, bundle, file, run, translate};

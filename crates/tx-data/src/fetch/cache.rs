@@ -15,16 +15,16 @@
 use std::{
     env,
     fs::{self, File},
-    io::{self, Read, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
+use tx_text::hash::hexadecimal;
 
-use super::{FetchError, Remote};
-use crate::hash::hexadecimal;
+use super::{error::FetchError, remote::Remote};
 
 /// Maximum length of a cached file's name.
 const MAX_NAME_LEN: usize = 100;
@@ -244,21 +244,4 @@ impl Entry {
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
-}
-
-/// Computes size and checksum of a file.
-pub(super) fn measure<D: Digest>(path: &Path) -> io::Result<(u64, String)> {
-    let mut file = File::open(path)?;
-    let mut hasher = D::new();
-    let mut buffer = vec![0; 256 << 10];
-    let mut size = 0;
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok((size, hexadecimal(&hasher.finalize()))),
-            read => {
-                hasher.update(&buffer[..read]);
-                size += read as u64;
-            }
-        }
-    }
 }

@@ -8,61 +8,29 @@
 
 mod address;
 mod cache;
+mod checksum;
 mod error;
+mod event;
+mod patience;
 mod published;
+mod remote;
 mod transfer;
-
-use std::time::Duration;
 
 pub use cache::{Cache, Record};
 pub use error::FetchError;
+pub use event::Event;
+pub use patience::Patience;
 pub use published::Published;
+pub use remote::Remote;
 
 pub(crate) use address::{below, without_login};
 
-use cache::{Entry, measure};
+use cache::Entry;
+use checksum::measure;
 use sha2::Sha256;
 use transfer::{Failure, Transfer};
 
 use crate::{remedy::Remedy, source::limits::Limits};
-
-/// File to download.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remote {
-    /// Name in the cache.
-    pub name: String,
-    /// Key that identifies the file: its original address, also for downloads from mirrors.
-    pub key: String,
-    /// Addresses, tried in this order.
-    pub addresses: Vec<String>,
-    /// Size in bytes, if known.
-    pub size: Option<u64>,
-    /// SHA-256 in hexadecimal, if known.
-    pub sha256: Option<String>,
-    /// Checksum of another kind, if no SHA-256 is known.
-    pub published: Option<Published>,
-    /// Token for `Authorization: Bearer`; never sent to another host.
-    pub token: Option<String>,
-}
-
-impl Remote {
-    /// File at an address, without checksums. User name and password of the address are removed:
-    /// they are neither sent nor stored.
-    pub fn at(address: &str) -> Self {
-        let address = without_login(address);
-        let path = address.split(['?', '#']).next().unwrap_or_default();
-        let name = path.rsplit('/').next().unwrap_or_default();
-        Self {
-            name: if name.is_empty() { "file".into() } else { name.into() },
-            key: address.clone(),
-            addresses: vec![address],
-            size: None,
-            sha256: None,
-            published: None,
-            token: None,
-        }
-    }
-}
 
 /// Checked file in the cache.
 #[derive(Debug, Clone)]
@@ -87,88 +55,6 @@ pub enum Mode {
     Refresh,
 }
 
-/// Timeouts and retries.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Patience {
-    /// Timeout of a connection.
-    pub connect: Duration,
-    /// Timeout of the next byte; also the window in which [`slowest`](Self::slowest) is measured.
-    pub stall: Duration,
-    /// Minimum speed in bytes per second; a slower transfer counts as stalled.
-    pub slowest: u64,
-    /// Number of retries per address after transient failures.
-    pub retries: u32,
-    /// Wait before the first retry; doubled for each further one.
-    pub backoff: Duration,
-    /// Maximum wait, even if the server requests a longer one.
-    pub longest_wait: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(15),
-            stall: Duration::from_secs(30),
-            slowest: 100,
-            retries: 5,
-            backoff: Duration::from_secs(1),
-            longest_wait: Duration::from_secs(120),
-        }
-    }
-}
-
-/// Progress event of a download, for display.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Event {
-    /// Another process downloads the same file.
-    Waiting {
-        /// Name of the file.
-        name: String,
-    },
-    /// Unencrypted connection without a known checksum: the file could be replaced in transit.
-    Unprotected {
-        /// Address of the file.
-        address: String,
-    },
-    /// Start or resumption of a transfer.
-    Begin {
-        /// Name of the file.
-        name: String,
-        /// Address of the file.
-        address: String,
-        /// Bytes already received.
-        have: u64,
-        /// Total bytes, if the server sends the number.
-        total: Option<u64>,
-    },
-    /// Number of bytes received so far.
-    Bytes(u64),
-    /// Failed attempt, to be retried after a wait.
-    Retry {
-        /// Address of the attempt.
-        address: String,
-        /// Reason of the failure.
-        problem: String,
-        /// Wait before the next attempt.
-        wait: Duration,
-    },
-    /// Permanent failure of an address; the next address is tried.
-    Mirror {
-        /// Address that failed.
-        address: String,
-        /// Reason of the failure.
-        problem: String,
-    },
-    /// Checked file in the cache.
-    Done {
-        /// Name of the file.
-        name: String,
-        /// Record of the file.
-        record: Record,
-    },
-}
-
 /// Downloader of files into a cache.
 pub struct Fetcher {
     cache: Cache,
@@ -186,15 +72,6 @@ impl Fetcher {
     pub fn new(cache: Cache, mode: Mode) -> Self {
         let (patience, limits) = (Patience::default(), Limits::default());
         Self { cache, mode, patience, limits, show: Box::new(|_| {}) }
-    }
-
-    /// Fetcher without network access, over the user's cache.
-    ///
-    /// # Errors
-    ///
-    /// When there is no folder for a cache.
-    pub fn offline() -> Result<Self, FetchError> {
-        Ok(Self::new(Cache::of_user()?, Mode::Offline))
     }
 
     /// Sets timeouts and retries.

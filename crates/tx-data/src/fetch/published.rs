@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use md5::Md5;
 use sha1::Sha1;
 
-use super::cache::measure;
+use super::checksum::measure;
 
 /// Checksum of an older kind, for files without a published SHA-256. It detects failed transfers
 /// and changed files, but not a forgery that was prepared together with the original.

@@ -4,7 +4,12 @@
 mod resuming;
 pub(crate) mod server;
 
-use std::{fs, sync::Arc, thread, time::Instant};
+use std::{
+    fs,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
@@ -88,7 +93,7 @@ fn body() -> Vec<u8> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    crate::hash::hexadecimal(&Sha256::digest(bytes))
+    tx_text::hash::hexadecimal(&Sha256::digest(bytes))
 }
 
 #[test]

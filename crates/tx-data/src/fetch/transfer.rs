@@ -17,8 +17,13 @@ use ureq::{
 };
 
 use super::{
-    Event, FetchError, Patience, Record, Remote, address,
-    cache::{Entry, PartRecord, measure},
+    address,
+    cache::{Entry, PartRecord, Record},
+    checksum::measure,
+    error::FetchError,
+    event::Event,
+    patience::Patience,
+    remote::Remote,
 };
 use crate::{remedy::Remedy, source::limits::Limits};
 

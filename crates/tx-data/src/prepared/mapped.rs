@@ -1,4 +1,4 @@
-//! Training pairs in files that the system reads as they are needed.
+//! Memory-mapped training pairs.
 
 use std::{fs::File, path::Path};
 
@@ -6,13 +6,13 @@ use memmap2::Mmap;
 
 use crate::{encode::EncodedPair, error::DataError};
 
-/// Bytes of an entry of the index.
+/// Bytes of an index entry.
 pub(super) const ENTRY: usize = 12;
 
 /// Encoded pairs in two files, `train.ids` and `train.index`.
 ///
-/// The system keeps in memory what was read lately and drops it when memory is short. The files must
-/// stay as they are while they are open.
+/// The operating system caches recently read pages and evicts them when memory is short. The files must
+/// not change while they are open.
 #[derive(Debug)]
 pub struct MappedPairs {
     ids: Mmap,
@@ -49,7 +49,7 @@ impl MappedPairs {
         Ok(mapped)
     }
 
-    /// Refuses an index in which pairs overlap, leave ids out or end elsewhere than the ids.
+    /// Rejects an index whose pairs overlap, skip ids or do not end with the ids.
     fn check_index(&self, total: u64) -> Result<(), String> {
         let mut end_before = 0;
         for pair in 0..self.pairs {
@@ -66,7 +66,7 @@ impl MappedPairs {
         }
     }
 
-    /// Refuses ids that a vocabulary does not have.
+    /// Rejects ids that are not in the vocabulary.
     fn check_ids(&self, vocabularies: [usize; 2]) -> Result<(), String> {
         let largest = match self.id_bytes {
             2 => self.ids.as_chunks().0.iter().map(|&id| u16::from_le_bytes(id).into()).max(),
@@ -76,7 +76,7 @@ impl MappedPairs {
         if largest.is_none_or(|id| vocabularies.iter().all(|&size| fits(id, size))) {
             return Ok(());
         }
-        // What is too large for one side may be of the other.
+        // An id that is too large for one side may belong to the other.
         for index in 0..self.pairs {
             let EncodedPair { source, target } = self.pair(index);
             for (ids, size) in [source, target].iter().zip(vocabularies) {
@@ -93,23 +93,23 @@ impl MappedPairs {
         self.pairs
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.pairs == 0
     }
 
-    /// Start of a pair, counted in ids, and ids of its source.
+    /// Start of a pair, counted in ids, and number of its source ids.
     fn entry(&self, index: usize) -> (u64, usize) {
         let entry = &self.index[index * ENTRY..(index + 1) * ENTRY];
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
         (number(&entry[..8]), number(&entry[8..]) as usize)
     }
 
-    /// Tokens of source and target.
+    /// Numbers of source and target tokens of a pair.
     ///
     /// # Panics
     ///
-    /// When there is no pair of that number.
+    /// When `index` is out of bounds.
     pub fn lengths(&self, index: usize) -> [usize; 2] {
         assert!(index < self.pairs, "pair {index} of {}", self.pairs);
         let (start, source) = self.entry(index);
@@ -118,16 +118,16 @@ impl MappedPairs {
         [source.min(both), both.saturating_sub(source)]
     }
 
-    /// A pair.
+    /// Pair at `index`.
     ///
     /// # Panics
     ///
-    /// When there is no pair of that number.
+    /// When `index` is out of bounds.
     pub fn pair(&self, index: usize) -> EncodedPair {
         let [source, target] = self.lengths(index);
         let start = self.entry(index).0 as usize;
         let read = |from: usize, count: usize| {
-            // Nothing, instead of a panic, if the files have changed since they were checked.
+            // Empty instead of a panic if the files have changed since they were checked.
             let byte = |id: usize| id.saturating_mul(self.id_bytes);
             let bytes = byte(from)..byte(from.saturating_add(count));
             let bytes = self.ids.get(bytes).unwrap_or_default();
@@ -141,12 +141,13 @@ impl MappedPairs {
     }
 }
 
+/// Maps a file into memory.
 #[allow(unsafe_code)]
-fn map(path: &Path) -> Result<Mmap, DataError> {
+pub(super) fn map(path: &Path) -> Result<Mmap, DataError> {
     let read = |source| DataError::Read { path: path.into(), source };
     let file = File::open(path).map_err(read)?;
-    // SAFETY: the bytes are only ever read as numbers, of which any value is allowed, and every
-    // access is within the length that the file has here. The documentation asks that nobody
-    // changes or cuts the files meanwhile, as nobody may with a library that a program has loaded.
+    // SAFETY: the bytes are only read, any value of them is valid, and every access is within the length
+    // of the file at this point. The documentation requires that the files are not changed or truncated
+    // while they are open, as for a shared library that a program has loaded.
     unsafe { Mmap::map(&file) }.map_err(read)
 }

@@ -13,7 +13,7 @@ pub struct Columns {
     pub source_language: Option<String>,
     /// Language code of the target.
     pub target_language: Option<String>,
-    /// Whether the first row of a table contains column names; detected from content if `None`.
+    /// True if the first row of a table contains column names; detected from content if `None`.
     pub header: Option<bool>,
 }
 

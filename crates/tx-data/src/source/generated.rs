@@ -2,8 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
-use crate::pair::SentencePair;
+use tx_text::SentencePair;
 
 /// The single pair of graykode's tutorial: *ich mochte ein bier* → *i want a beer*.
 pub fn toy() -> Vec<SentencePair> {

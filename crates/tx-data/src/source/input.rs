@@ -10,13 +10,11 @@ use std::{
 
 use flate2::{Crc, read::DeflateDecoder, read::MultiGzDecoder};
 use tempfile::TempPath;
+use tx_text::gzip::bomb;
 
 pub use super::limits::Limits;
 
-use super::{
-    error::{Place, SourceError},
-    limits::bomb,
-};
+use super::error::{Place, SourceError};
 
 /// Number of bytes used for format detection.
 const HEAD_BYTES: usize = 64 << 10;
@@ -186,8 +184,8 @@ impl Blob {
                     Method::Deflated => Box::new(DeflateDecoder::new(raw)),
                     Method::Zstd => Box::new(zstd::Decoder::with_buffer(raw)?),
                 };
-                if len > self.limits.expanded(packed) {
-                    return Err(bomb(self.limits.expanded(packed)));
+                if len > self.limits.expansion.of(packed) {
+                    return Err(bomb(self.limits.expansion.of(packed)));
                 }
                 let check = Some((Crc::new(), crc));
                 (Box::new(Exactly { inner: reader, left: len, check }), len)
@@ -210,7 +208,7 @@ fn unpack(
         Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(reader)),
         Some(Packing::Zstd) => Box::new(zstd::Decoder::new(reader)?),
     };
-    let limit = limits.expanded(packed);
+    let limit = limits.expansion.of(packed);
     Ok(Box::new(Guard { inner: reader, left: limit, limit }))
 }
 

@@ -3,9 +3,10 @@
 use std::io::BufRead;
 
 use serde_json::{Map, Value};
+use tx_text::{Lines, SentencePair};
 
-use super::{columns::Columns, error::Place, local::Lines, read::Pairs};
-use crate::{error::DataError, pair::SentencePair};
+use super::{columns::Columns, error::Place, pairs::Pairs};
+use crate::error::DataError;
 
 /// Reads one JSON object per line and skips empty lines.
 pub(super) fn json_lines(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns) -> Pairs {
@@ -15,7 +16,7 @@ pub(super) fn json_lines(text: Box<dyn BufRead + Send>, place: Place, columns: &
     Box::new(Lines::new(text, place.name()).filter_map(move |line| {
         let line = match line {
             Ok(line) => line,
-            Err(error) => return Some(Err(error)),
+            Err(error) => return Some(Err(error.into())),
         };
         number += 1;
         if line.trim().is_empty() {

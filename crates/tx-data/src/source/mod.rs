@@ -6,6 +6,7 @@
 pub mod generated;
 pub mod limits;
 pub mod local;
+pub mod pairs;
 pub mod phrasebook;
 
 #[cfg(feature = "sources")]
@@ -35,6 +36,8 @@ mod tmx;
 
 #[cfg(feature = "sources")]
 pub mod error;
+
+pub use pairs::Pairs;
 
 #[cfg(test)]
 #[cfg(feature = "sources")]

@@ -27,14 +27,15 @@ use parquet::{
 };
 
 use page_header::PageHeader;
+use tx_text::SentencePair;
 
 use super::{
     columns::Columns,
     error::{Place, SourceError},
     input::Limits,
-    read::Pairs,
+    pairs::Pairs,
 };
-use crate::{error::DataError, pair::SentencePair};
+use crate::error::DataError;
 
 /// Number of rows per batch.
 const BATCH_ROWS: usize = 1_024;
@@ -176,7 +177,7 @@ impl Table {
             for side in sides {
                 let column = group.columns().get(side);
                 let bytes = column.map_or(0, |column| column.uncompressed_size());
-                if !(0..=limits.expanded_bytes as i64).contains(&bytes) {
+                if !(0..=limits.expansion.bytes as i64).contains(&bytes) {
                     let problem = format!(
                         "a column declares an expanded size of {bytes} bytes, above the limit"
                     );

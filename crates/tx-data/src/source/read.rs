@@ -8,6 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tx_text::{Lines, SentencePair, TextError};
+
 use super::{
     archive,
     columns::Columns,
@@ -16,13 +18,10 @@ use super::{
     input::{Blob, Input, Limits},
     json_lines::json_lines,
     language::fit,
-    local::Lines,
+    pairs::Pairs,
     parquet, table, tmx,
 };
-use crate::{error::DataError, pair::SentencePair, remedy::Remedy};
-
-/// Iterator over pairs; it ends after the first error.
-pub type Pairs = Box<dyn Iterator<Item = Result<SentencePair, DataError>> + Send>;
+use crate::{error::DataError, remedy::Remedy};
 
 /// Maximum number of members listed in an error.
 const LISTED_MEMBERS: usize = 20;
@@ -56,7 +55,7 @@ pub struct ReadOptions {
 /// };
 /// let options = ReadOptions { columns, ..ReadOptions::default() };
 /// let read = pairs(&path, &options)?.collect::<Result<Vec<_>, _>>()?;
-/// assert_eq!(read, [tx_data::SentencePair::new("Ciao.", "Hello.")]);
+/// assert_eq!(read, [tx_text::SentencePair::new("Ciao.", "Hello.")]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -233,7 +232,7 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
     let head = blob.head()?;
     refuse_nested(&head, &blob)?;
     if head.is_empty() {
-        return Err(DataError::Empty { path: place.name().into() });
+        return Err(TextError::Empty { path: place.name().into() }.into());
     }
     let format = match options.format {
         Some(format) => format,
@@ -273,7 +272,7 @@ fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<P
     let mut count = 0;
     Ok(Box::new(std::iter::from_fn(move || {
         let pair = match (sources.next().transpose(), targets.next().transpose()) {
-            (Err(error), _) | (_, Err(error)) => return Some(Err(error)),
+            (Err(error), _) | (_, Err(error)) => return Some(Err(error.into())),
             (Ok(source), Ok(target)) => (source, target),
         };
         let (more_sources, more_targets) = match pair {
@@ -282,30 +281,31 @@ fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<P
                 return Some(Ok(SentencePair { source, target }));
             }
             (None, None) if count == 0 => {
-                return Some(Err(DataError::Empty { path: paths[0].clone().into() }));
+                return Some(Err(TextError::Empty { path: paths[0].clone().into() }.into()));
             }
             (None, None) => return None,
             (Some(_), None) => (1 + sources.by_ref().count(), 0),
             (None, Some(_)) => (0, 1 + targets.by_ref().count()),
         };
-        Some(Err(DataError::LineCount {
+        Some(Err(TextError::LineCount {
             source_path: paths[0].clone().into(),
             source_lines: count + more_sources,
             target_path: paths[1].clone().into(),
             target_lines: count + more_targets,
-        }))
+        }
+        .into()))
     })))
 }
 
 /// Iterator over the sentences of one side.
-type Sentences = Box<dyn Iterator<Item = Result<String, DataError>> + Send>;
+type Sentences = Box<dyn Iterator<Item = Result<String, TextError>> + Send>;
 
 fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
     let place = blob.place();
     let head = blob.head()?;
     refuse_nested(&head, blob)?;
     if head.is_empty() {
-        return Err(DataError::Empty { path: place.name().into() });
+        return Err(TextError::Empty { path: place.name().into() }.into());
     }
     let format = match options.format {
         Some(format) => format,

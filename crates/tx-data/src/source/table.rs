@@ -3,14 +3,14 @@
 use std::io::{self, BufRead, Read};
 
 use csv::{ReaderBuilder, StringRecord};
+use tx_text::{Lines, SentencePair};
 
 use super::{
     columns::Columns,
     error::{Place, SourceError},
-    local::Lines,
-    read::Pairs,
+    pairs::Pairs,
 };
-use crate::{error::DataError, pair::SentencePair, remedy::Remedy};
+use crate::{error::DataError, remedy::Remedy};
 
 /// Reads tab-separated columns. Quotes are literal; further columns are ignored.
 pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns) -> Pairs {
@@ -20,7 +20,7 @@ pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns
     Box::new(Lines::new(text, place.name()).filter_map(move |line| {
         let line = match line {
             Ok(line) => line,
-            Err(error) => return Some(Err(error)),
+            Err(error) => return Some(Err(error.into())),
         };
         number += 1;
         let cells: Vec<&str> = line.split('\t').collect();

@@ -11,6 +11,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
+use tx_text::{SentencePair, TextError};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::{
@@ -18,7 +19,7 @@ use super::{
     format::Format,
     read::{ReadOptions, pairs, parallel},
 };
-use crate::{error::DataError, pair::SentencePair};
+use crate::error::DataError;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
 
@@ -457,7 +458,10 @@ fn what_cannot_be_read_is_named() {
     let options = languages("en", "it");
     fails(Path::new("no/such.tsv"), &options, &["cannot read `no/such.tsv`: No such file"]);
     fails(folder.0.path(), &options, &["found a folder, expected a file"]);
-    assert!(matches!(read(&folder.file("e", ""), &options), Err(DataError::Empty { .. })));
+    assert!(matches!(
+        read(&folder.file("e", ""), &options),
+        Err(DataError::Text(TextError::Empty { .. }))
+    ));
     let path = folder.file("b.zip", deflated(&[("pairs.tsv", b"a\tb\nb\xff\tc\n")]));
     fails(&path, &options, &["b.zip!pairs.tsv` line 2 is not valid UTF-8 (byte 2"]);
     let path = folder.file("b.csv", b"a,b\nc,\xff\n");
@@ -485,7 +489,8 @@ fn sides_of_different_length_are_refused_with_both_numbers() {
     for (source, target, counts) in [(&a, &b, (3, 2)), (&b, &a, (2, 3))] {
         let read: Result<Vec<_>, _> =
             parallel(source, target, &ReadOptions::default()).unwrap().collect();
-        let Err(DataError::LineCount { source_lines, target_lines, .. }) = read else {
+        let Err(DataError::Text(TextError::LineCount { source_lines, target_lines, .. })) = read
+        else {
             panic!("{read:?}")
         };
         assert_eq!((source_lines, target_lines), counts);
@@ -514,6 +519,6 @@ fn a_pipe_is_read_like_a_file() {
 #[test]
 fn readers_are_send() {
     fn is_send<T: Send>() {}
-    is_send::<super::local::Lines>();
-    is_send::<super::read::Pairs>();
+    is_send::<tx_text::Lines>();
+    is_send::<super::Pairs>();
 }

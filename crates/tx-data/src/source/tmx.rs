@@ -11,16 +11,17 @@ use std::{
 
 use quick_xml::{
     Reader,
-    events::{BytesStart, Event},
+    events::{BytesRef, BytesStart, Event},
 };
+use tx_text::SentencePair;
 
 use super::{
     columns::Columns,
     error::{Place, SourceError},
     language::fit,
-    read::Pairs,
+    pairs::Pairs,
 };
-use crate::{pair::SentencePair, remedy::Remedy};
+use crate::remedy::Remedy;
 
 /// Maximum number of languages listed in an error.
 const LISTED_LANGUAGES: usize = 30;
@@ -93,81 +94,54 @@ impl Units {
         }
     }
 
+    /// Reads up to the end of the next unit with both languages; `None` at the end of the file.
     fn read_unit(&mut self) -> Result<Option<SentencePair>, SourceError> {
         let mut unit: Option<Unit> = None;
         loop {
             self.buffer.clear();
             let line = self.reader.get_mut().lines + 1;
             let here = || self.place.line(line);
-            let event =
-                self.reader.read_event_into(&mut self.buffer).map_err(|error| match error {
-                    quick_xml::Error::Io(error) => {
-                        here().unreadable(io::Error::new(error.kind(), error.to_string()))
-                    }
-                    other => here().malformed(other.to_string()),
-                })?;
-            match event {
-                Event::Eof if unit.is_some() => {
+            let event = self
+                .reader
+                .read_event_into(&mut self.buffer)
+                .map_err(|error| unreadable(error, here()))?;
+            match (event, &mut unit) {
+                (Event::Eof, Some(_)) => {
                     return Err(here().malformed("the file ends inside a `<tu>`"));
                 }
-                Event::Eof => return Ok(None),
-                Event::Start(start) => match (start.local_name().as_ref(), &mut unit) {
-                    ("tu", _) => unit = Some(Unit::default()),
-                    ("tuv", Some(unit)) => {
-                        let language = language(&start).unwrap_or_default();
-                        unit.fits = [0, 1].map(|side| fit(&language, &self.wanted[side]));
-                        if self.seen.len() < LISTED_LANGUAGES {
-                            self.seen.insert(language);
-                        }
-                    }
-                    (name, Some(unit)) => unit.start(name),
-                    _ => {}
+                (Event::Eof, None) => return Ok(None),
+                (Event::Start(start), _) if start.local_name().as_ref() == "tu" => {
+                    unit = Some(Unit::default());
+                }
+                (Event::Start(start), Some(unit)) => match start.local_name().as_ref() {
+                    "tuv" => unit.start_variant(&start, &self.wanted, &mut self.seen),
+                    name => unit.start(name),
                 },
-                Event::End(end) => {
+                (Event::End(end), open) => {
                     let name = end.local_name();
-                    if let Some(open) = &mut unit {
+                    if let Some(open) = open {
                         open.end(name.as_ref());
                     }
                     if name.as_ref() == "tu" {
                         self.reader.get_mut().refill();
-                        if let Some(Unit {
-                            sides: [Some((_, source)), Some((_, target))], ..
-                        }) = unit.take()
-                        {
-                            return Ok(Some(SentencePair { source, target }));
+                        if let Some(pair) = unit.take().and_then(Unit::into_pair) {
+                            return Ok(Some(pair));
                         }
                     }
                 }
-                Event::Text(text) => {
-                    if let Some(unit) = &mut unit {
-                        unit.text(&text.xml10_content());
-                    }
+                (Event::Text(text), Some(unit)) => unit.text(&text.xml10_content()),
+                (Event::CData(text), Some(unit)) => unit.text(&text.xml10_content()),
+                (Event::GeneralRef(reference), Some(unit)) => {
+                    unit.reference(&reference).map_err(|problem| here().malformed(problem))?;
                 }
-                Event::CData(text) => {
-                    if let Some(unit) = &mut unit {
-                        unit.text(&text.xml10_content());
-                    }
-                }
-                Event::GeneralRef(reference) => {
-                    if let Some(unit) = &mut unit {
-                        let name = reference.xml10_content();
-                        let character = reference
-                            .resolve_char_ref()
-                            .map_err(|error| here().malformed(error.to_string()))?;
-                        match (character, name.as_ref()) {
-                            (Some(character), _) => unit.text(character.encode_utf8(&mut [0; 4])),
-                            (None, "amp") => unit.text("&"),
-                            (None, "lt") => unit.text("<"),
-                            (None, "gt") => unit.text(">"),
-                            (None, "quot") => unit.text("\""),
-                            (None, "apos") => unit.text("'"),
-                            (None, other) => unit.text(&format!("&{other};")),
-                        }
-                    }
-                }
+                // Their size counts, also outside of units.
+                (
+                    Event::Start(_) | Event::Text(_) | Event::CData(_) | Event::GeneralRef(_),
+                    None,
+                ) => {}
                 // Before the first unit and between units, any number of these events may occur.
-                _ if unit.is_none() => self.reader.get_mut().refill(),
-                _ => {}
+                (_, None) => self.reader.get_mut().refill(),
+                (_, Some(_)) => {}
             }
         }
     }
@@ -185,6 +159,26 @@ impl Units {
 }
 
 impl Unit {
+    /// Source and target; `None` unless the unit has both.
+    fn into_pair(self) -> Option<SentencePair> {
+        let [source, target] = self.sides.map(|side| side.map(|(_, text)| text));
+        Some(SentencePair { source: source?, target: target? })
+    }
+
+    /// Starts a `<tuv>`, the unit in one language; records the language in `seen`.
+    fn start_variant(
+        &mut self,
+        start: &BytesStart<'_>,
+        wanted: &[String; 2],
+        seen: &mut BTreeSet<String>,
+    ) {
+        let language = language(start).unwrap_or_default();
+        self.fits = [0, 1].map(|side| fit(&language, &wanted[side]));
+        if seen.len() < LISTED_LANGUAGES {
+            seen.insert(language);
+        }
+    }
+
     fn start(&mut self, name: &str) {
         match (name, &self.segment) {
             ("seg", None) => self.segment = Some(String::new()),
@@ -217,10 +211,34 @@ impl Unit {
         }
     }
 
+    /// Appends the character of an entity or character reference; other entities stay as they are.
+    fn reference(&mut self, reference: &BytesRef<'_>) -> Result<(), String> {
+        let character = reference.resolve_char_ref().map_err(|error| error.to_string())?;
+        match (character, reference.xml10_content().as_ref()) {
+            (Some(character), _) => self.text(character.encode_utf8(&mut [0; 4])),
+            (None, "amp") => self.text("&"),
+            (None, "lt") => self.text("<"),
+            (None, "gt") => self.text(">"),
+            (None, "quot") => self.text("\""),
+            (None, "apos") => self.text("'"),
+            (None, other) => self.text(&format!("&{other};")),
+        }
+        Ok(())
+    }
+
     fn text(&mut self, text: &str) {
         if let (Some(segment), 0) = (&mut self.segment, self.dropped) {
             segment.push_str(text);
         }
+    }
+}
+
+fn unreadable(error: quick_xml::Error, here: Place) -> SourceError {
+    match error {
+        quick_xml::Error::Io(error) => {
+            here.unreadable(io::Error::new(error.kind(), error.to_string()))
+        }
+        other => here.malformed(other.to_string()),
     }
 }
 

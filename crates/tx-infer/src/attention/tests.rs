@@ -1,4 +1,4 @@
-use tx_data::special::EOS;
+use tx_text::special::EOS;
 
 use super::*;
 

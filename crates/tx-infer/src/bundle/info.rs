@@ -8,8 +8,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use tx_data::{Tokenizers, hash::hexadecimal};
 use tx_model::{ModelConfig, Tying, VocabSizes};
+use tx_text::{Tokenizers, hash::hexadecimal};
 
 use super::{
     CONFIG, FORMAT, PROVENANCE, SOURCE_TOKENIZER, TARGET_TOKENIZER, WEIGHTS, read_headers,
@@ -216,8 +216,8 @@ fn file_info(folder: &Path, name: &'static str) -> Result<FileInfo, InferError> 
 mod tests {
     use burn::tensor::Device;
     use tempfile::TempDir;
-    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
     use tx_model::{Activation, NormPlacement, Positions, Transformer};
+    use tx_text::{SentencePair, TokenizerConfig, TokenizerKind};
 
     use super::*;
     use crate::bundle::Bundle;

@@ -1,5 +1,5 @@
-use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
 use tx_model::{DropoutConfig, Tying};
+use tx_text::{SentencePair, TokenizerConfig, TokenizerKind};
 
 use super::*;
 use crate::translator::Translator;

@@ -1,9 +1,7 @@
 use std::path::Path;
 
-use tx_data::{
-    SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, tokenizer::WordSplit,
-};
 use tx_model::{ModelConfig, Positions, Tying};
+use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Texts that come back from their tokens.
 
-use tx_data::{
-    DataError, Tokenizer,
+use tx_text::{
+    TextError, Tokenizer,
     special::{EOS, UNK},
 };
 
@@ -21,7 +21,7 @@ pub(super) fn round_trip(law: &'static str, tokenizer: &Tokenizer) -> Verdict {
 }
 
 /// The share of texts that do not come back, and the first of them; no share without a word.
-fn differences(tokenizer: &Tokenizer) -> Result<(Option<f64>, Option<String>), DataError> {
+fn differences(tokenizer: &Tokenizer) -> Result<(Option<f64>, Option<String>), TextError> {
     if forges(tokenizer)? {
         return Ok((Some(1.0), Some("a text that says `<eos>` is taken for the end".into())));
     }
@@ -76,7 +76,7 @@ fn may_join(letter: char) -> bool {
     )
 }
 
-fn forges(tokenizer: &Tokenizer) -> Result<bool, DataError> {
+fn forges(tokenizer: &Tokenizer) -> Result<bool, TextError> {
     let ids = tokenizer.encode("a <eos> a")?;
     Ok(ids.iter().filter(|&&id| id == EOS).count() > 1)
 }

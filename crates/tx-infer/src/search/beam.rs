@@ -1,6 +1,6 @@
 //! Beam search: the best few hypotheses of each sentence, one token longer each step.
 
-use tx_data::special::{BOS, EOS};
+use tx_text::special::{BOS, EOS};
 
 use super::{
     Hypothesis,

@@ -1,6 +1,6 @@
 //! Forced decoding: the probability of given targets.
 
-use tx_data::special::BOS;
+use tx_text::special::BOS;
 
 use super::{decoder::Decoder, scores::log_softmax};
 use crate::{cancellation::Cancellation, error::InferError};

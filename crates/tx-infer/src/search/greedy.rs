@@ -1,6 +1,6 @@
 //! One token at a time for each row, never looking back: the likeliest, or one that is drawn.
 
-use tx_data::special::{BOS, EOS};
+use tx_text::special::{BOS, EOS};
 
 use super::{
     Hypothesis,

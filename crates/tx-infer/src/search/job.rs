@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tx_data::special::{BOS, EOS, PAD};
+use tx_text::special::{BOS, EOS, PAD};
 
 use super::{
     decoder::{Decoder, Next},

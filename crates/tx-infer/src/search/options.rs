@@ -1,7 +1,7 @@
 //! How targets are searched for, and which ways contradict each other.
 
 use serde::{Deserialize, Serialize};
-use tx_data::special::EOS;
+use tx_text::special::EOS;
 
 /// Most hypotheses or samples of one sentence.
 pub const MAX_ROWS: usize = 10_000;

@@ -2,8 +2,8 @@ use burn::{
     module::{Module, ModuleMapper, Param},
     tensor::{Tensor, TensorData},
 };
-use tx_data::special::EOS;
 use tx_model::{DropoutConfig, ModelConfig, NormPlacement, Positions, Tying, VocabSizes};
+use tx_text::special::EOS;
 
 use super::*;
 use crate::cancellation::Cancellation;

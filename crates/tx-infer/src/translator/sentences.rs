@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
-use tx_data::special::UNK;
+use tx_text::special::UNK;
 
 use super::{
     Line, Model, Scored, Translation,

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
-use tx_data::{Lowercase, SentencePair, TokenizerConfig, TokenizerKind};
 use tx_model::{DropoutConfig, Transformer, Tying};
+use tx_text::{Lowercase, SentencePair, TokenizerConfig, TokenizerKind};
 
 use super::*;
 use crate::{search::Sampling, tokens::BYTES_PER_TOKEN};

@@ -1,6 +1,6 @@
 //! Unknown words become the source words that attention says they come from (Jean et al. 2015).
 
-use tx_data::{
+use tx_text::{
     Tokenizer,
     special::{SPECIAL_TOKENS, UNK},
 };
@@ -37,7 +37,7 @@ pub(super) fn replaced(
 
 #[cfg(test)]
 mod tests {
-    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+    use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
     use super::*;
 

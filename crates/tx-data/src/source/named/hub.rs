@@ -8,12 +8,38 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::{
-    super::language::fit, Corpus, Endpoints, Files, HUB, Part, Piece, Request, list, title, unknown,
+    corpus::{Corpus, Files, Part, Piece},
+    endpoints::{Endpoint, Endpoints},
+    publisher::{Publisher, list, unknown},
+    request::Request,
 };
 use crate::{
     fetch::{FetchError, Fetcher, Remote, below},
     remedy::Remedy,
+    source::language::fit,
 };
+
+pub(super) const OPUS_BOOKS: Publisher = Publisher {
+    name: "opus_books",
+    about: "books, any pair of 16 languages (Hugging Face)",
+    is_name: |name| name == "opus_books",
+    endpoints: &[API],
+    find: |request, fetcher, endpoints| find(BOOKS, request, fetcher, endpoints),
+};
+
+pub(super) const HUB: Publisher = Publisher {
+    name: "OWNER/DATASET",
+    about: "any Hugging Face dataset with two text columns",
+    is_name: is_dataset,
+    endpoints: &[API],
+    find: |request, fetcher, endpoints| find(&request.name, request, fetcher, endpoints),
+};
+
+const API: Endpoint = Endpoint { variable: "HF_ENDPOINT", official: &[OFFICIAL] };
+const OFFICIAL: &str = "https://huggingface.co";
+
+/// Dataset of the corpus `opus_books`.
+const BOOKS: &str = "Helsinki-NLP/opus_books";
 
 /// Maximum number of pages in a list of files; a page has 1,000 entries.
 const MAX_PAGES: usize = 100;
@@ -25,7 +51,7 @@ const IN_PATH: &AsciiSet =
 /// File endings that are read from a dataset.
 const ENDINGS: [&str; 6] = ["parquet", "jsonl", "json", "csv", "tsv", "tmx"];
 
-pub(super) fn find(
+fn find(
     dataset: &str,
     request: &Request,
     fetcher: &Fetcher,
@@ -61,11 +87,11 @@ pub(super) fn find(
     }
     pieces.sort_by_key(|piece| piece.part);
     let (license, citation) = credits(dataset);
-    Ok(Corpus { title: title(request), license, citation, pieces })
+    Ok(Corpus { title: request.title(), license, citation, pieces })
 }
 
 fn credits(dataset: &str) -> (String, String) {
-    if dataset == "Helsinki-NLP/opus_books" {
+    if dataset == BOOKS {
         return (
             "free for personal, educational and research use; no commercial use".into(),
             "Tiedemann 2012, \"Parallel Data, Tools and Interfaces in OPUS\"; aligned by Andras \
@@ -73,7 +99,7 @@ fn credits(dataset: &str) -> (String, String) {
                 .into(),
         );
     }
-    let page = format!("{HUB}/datasets/{dataset}");
+    let page = format!("{OFFICIAL}/datasets/{dataset}");
     (format!("see {page}"), page)
 }
 
@@ -97,9 +123,9 @@ fn files(
     let query = format!("/api/datasets/{dataset}/tree/{revision}?recursive=true");
     let mut page = Remote {
         name: "tree.json".into(),
-        addresses: vec![format!("{}{query}", endpoints.hub)],
+        addresses: vec![format!("{}{query}", endpoints.address(&API))],
         token: endpoints.token.clone(),
-        ..Remote::at(&format!("{HUB}{query}"))
+        ..Remote::at(&format!("{OFFICIAL}{query}"))
     };
     let mut found = Vec::new();
     for _ in 0..MAX_PAGES {
@@ -114,12 +140,12 @@ fn files(
                 utf8_percent_encode(path, IN_PATH)
             );
             let remote = Remote {
-                addresses: vec![format!("{}{place}", endpoints.hub)],
+                addresses: vec![format!("{}{place}", endpoints.address(&API))],
                 size: entry["size"].as_u64(),
                 // Small files stored directly in git have no SHA-256.
                 sha256: entry["lfs"]["oid"].as_str().map(str::to_owned),
                 token: endpoints.token.clone(),
-                ..Remote::at(&format!("{HUB}{place}"))
+                ..Remote::at(&format!("{OFFICIAL}{place}"))
             };
             found.push(File { path: path.into(), split: split(path), remote });
         }
@@ -127,8 +153,8 @@ fn files(
             // The cache key remains the original address if a mirror answers.
             Some(next) => {
                 let Some(place) = on_hub(&next, endpoints) else { break };
-                page.key = format!("{HUB}{place}");
-                page.addresses = vec![format!("{}{place}", endpoints.hub)];
+                page.key = format!("{OFFICIAL}{place}");
+                page.addresses = vec![format!("{}{place}", endpoints.address(&API))];
             }
             None => break,
         }
@@ -146,9 +172,9 @@ fn converted(
     let query = format!("/api/datasets/{dataset}/parquet");
     let remote = Remote {
         name: "parquet.json".into(),
-        addresses: vec![format!("{}{query}", endpoints.hub)],
+        addresses: vec![format!("{}{query}", endpoints.address(&API))],
         token: endpoints.token.clone(),
-        ..Remote::at(&format!("{HUB}{query}"))
+        ..Remote::at(&format!("{OFFICIAL}{query}"))
     };
     let (value, _) = list(&remote, fetcher)?;
     let mut found = Vec::new();
@@ -157,9 +183,9 @@ fn converted(
             for address in addresses.as_array().into_iter().flatten().filter_map(Value::as_str) {
                 let Some(path) = on_hub(address, endpoints) else { continue };
                 let remote = Remote {
-                    addresses: vec![format!("{}{path}", endpoints.hub)],
+                    addresses: vec![format!("{}{path}", endpoints.address(&API))],
                     token: endpoints.token.clone(),
-                    ..Remote::at(&format!("{HUB}{path}"))
+                    ..Remote::at(&format!("{OFFICIAL}{path}"))
                 };
                 let split = usual(split).unwrap_or(split).to_owned();
                 found.push(File { path: format!("{subset}/{split}"), split, remote });
@@ -175,7 +201,7 @@ fn converted(
 
 /// Path and query of an address on the hub or its mirror. The token is sent to no other host.
 fn on_hub(address: &str, endpoints: &Endpoints) -> Option<String> {
-    below(address, &endpoints.hub).or_else(|| below(address, HUB))
+    below(address, endpoints.address(&API)).or_else(|| below(address, OFFICIAL))
 }
 
 /// Files of the requested subset, or of the subset named after the two languages.
@@ -273,4 +299,14 @@ fn usual(name: &str) -> Option<&'static str> {
         "test" | "testing" => Some("test"),
         _ => None,
     }
+}
+
+/// Returns true for `owner/dataset` in the hub's syntax.
+fn is_dataset(name: &str) -> bool {
+    let part = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    name.split_once('/').is_some_and(|(owner, dataset)| part(owner) && part(dataset))
 }

@@ -1,23 +1,38 @@
 //! OPUS (opus.nlpl.eu), with one zip of two text files per corpus and language pair.
 
-use super::{Corpus, Endpoints, Files, Part, Piece, Request, at, list, title, unknown};
+use super::{
+    corpus::{Corpus, Files, Part, Piece},
+    endpoints::{Endpoint, Endpoints},
+    publisher::{Publisher, list, unknown},
+    request::Request,
+};
 use crate::{
     fetch::{FetchError, Fetcher, Remote},
     remedy::Remedy,
 };
 
-/// Server of the zip files.
-pub(super) const OBJECTS: &str = "https://object.pouta.csc.fi";
-/// API with the list of zip files.
-pub(super) const API: &str = "https://opus.nlpl.eu/opusapi";
+pub(super) const OPUS: Publisher = Publisher {
+    name: "opus:CORPUS",
+    about: "any corpus of opus.nlpl.eu; opus:CORPUS/VERSION",
+    is_name: |name| corpus_of(name).is_some(),
+    endpoints: &[OBJECTS, API],
+    find,
+};
 
-/// Finds `CORPUS` or `CORPUS/VERSION`.
-pub(super) fn find(
-    corpus: &str,
-    request: &Request,
-    fetcher: &Fetcher,
-    endpoints: &Endpoints,
-) -> Result<Corpus, FetchError> {
+/// Server of the zip files.
+const OBJECTS: Endpoint =
+    Endpoint { variable: "TX_OPUS_URL", official: &["https://object.pouta.csc.fi"] };
+/// API with the list of zip files.
+const API: Endpoint = Endpoint { variable: "TX_OPUS_API_URL", official: &[OFFICIAL_API] };
+const OFFICIAL_API: &str = "https://opus.nlpl.eu/opusapi";
+
+/// `CORPUS` or `CORPUS/VERSION` of a name.
+fn corpus_of(name: &str) -> Option<&str> {
+    name.strip_prefix("opus:").filter(|corpus| !corpus.is_empty())
+}
+
+fn find(request: &Request, fetcher: &Fetcher, endpoints: &Endpoints) -> Result<Corpus, FetchError> {
+    let corpus = corpus_of(&request.name).unwrap_or_default();
     let (corpus, version) = match corpus.split_once('/') {
         Some((corpus, version)) => (corpus, Some(version.to_owned())),
         None => (corpus, request.revision.clone()),
@@ -43,9 +58,9 @@ pub(super) fn find(
         None => newest(corpus, first, second, fetcher, endpoints)?,
     };
     let path = format!("OPUS-{corpus}/{version}/moses/{first}-{second}.txt.zip");
-    let remote = at(OBJECTS, std::slice::from_ref(&endpoints.opus), &path);
+    let remote = endpoints.file(&OBJECTS, &path);
     Ok(Corpus {
-        title: format!("{}, version {version}", title(request)),
+        title: format!("{}, version {version}", request.title()),
         license: format!("see opus.nlpl.eu/{corpus} and the archive"),
         citation: "Tiedemann 2012, \"Parallel Data, Tools and Interfaces in OPUS\"; and the \
                    corpus itself, as its page there says"
@@ -71,8 +86,8 @@ fn newest(
     );
     let remote = Remote {
         name: format!("{corpus}.{first}-{second}.json"),
-        addresses: vec![format!("{}{query}", endpoints.opus_api)],
-        ..Remote::at(&format!("{API}{query}"))
+        addresses: vec![format!("{}{query}", endpoints.address(&API))],
+        ..Remote::at(&format!("{OFFICIAL_API}{query}"))
     };
     let (value, _) = list(&remote, fetcher)?;
     let version = value["corpora"][0]["version"].as_str();

@@ -1,20 +1,20 @@
 //! Named corpora from a local server with the responses of the real ones.
 
 use tempfile::TempDir;
+use tx_text::SentencePair;
 
 use super::{
     super::{
+        columns::Columns,
         input::Limits,
+        read::ReadOptions,
         tests::{csv_with, expected, jsonl, packings, tmx, tsv},
     },
     *,
 };
-use crate::{
-    fetch::{
-        Cache, Patience,
-        tests::server::{Act, Server, head, status},
-    },
-    pair::SentencePair,
+use crate::fetch::{
+    Cache, Mode, Patience,
+    tests::server::{Act, Server, head, status},
 };
 
 const BOOKS: &[u8] =
@@ -33,15 +33,13 @@ impl World {
 
     fn endpoints(&self) -> Endpoints {
         let url = self.server.url.clone();
-        Endpoints {
-            hub: url.clone(),
-            token: None,
-            manythings: format!("{url}/anki"),
-            d2l: format!("{url}/d2l"),
-            multi30k: vec![format!("{url}/gone"), format!("{url}/raw")],
-            opus: format!("{url}/objects"),
-            opus_api: format!("{url}/opusapi"),
-        }
+        Endpoints::default()
+            .with_mirrors("HF_ENDPOINT", vec![url.clone()])
+            .with_mirrors("TX_MANYTHINGS_URL", vec![format!("{url}/anki")])
+            .with_mirrors("TX_D2L_URL", vec![format!("{url}/d2l")])
+            .with_mirrors("TX_MULTI30K_URL", vec![format!("{url}/gone"), format!("{url}/raw")])
+            .with_mirrors("TX_OPUS_URL", vec![format!("{url}/objects")])
+            .with_mirrors("TX_OPUS_API_URL", vec![format!("{url}/opusapi")])
     }
 
     fn fetcher(&self, mode: Mode) -> Fetcher {
@@ -95,7 +93,7 @@ impl World {
 
 fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest;
-    crate::hash::hexadecimal(&sha2::Sha256::digest(bytes))
+    tx_text::hash::hexadecimal(&sha2::Sha256::digest(bytes))
 }
 
 fn request(name: &str, source: &str, target: &str) -> Request {
@@ -378,8 +376,11 @@ fn names_that_are_none_are_refused() {
 
 #[test]
 fn the_real_addresses_are_the_default() {
-    let real = Endpoints::default();
-    assert_eq!(real.hub, "https://huggingface.co");
-    let all = [vec![real.manythings, real.d2l, real.opus, real.opus_api], real.multi30k].concat();
-    assert!(all.iter().all(|address| address.starts_with("https://")));
+    let endpoints = KNOWN.iter().flat_map(|publisher| publisher.endpoints);
+    let official: Vec<&str> = endpoints
+        .inspect(|of| assert!(Endpoints::default().is_official(of)))
+        .flat_map(|of| of.official.to_vec())
+        .collect();
+    assert_eq!(official[0], "https://huggingface.co");
+    assert!(official.iter().all(|address| address.starts_with("https://")));
 }

@@ -58,14 +58,16 @@ impl PageHeader {
     pub(super) fn check(&self, left: u64, limits: &Limits) -> io::Result<()> {
         let packed = self.packed.min(left);
         let invalid = |text: String| Err(io::Error::new(ErrorKind::InvalidData, text));
-        if self.expanded > limits.expanded(packed) {
+        if self.expanded > limits.expansion.of(packed) {
             return invalid(format!(
                 "a page of {packed} bytes declares an expanded size of {}",
                 self.expanded
             ));
         }
         // Each text is preceded by its length in 4 bytes.
-        let most = packed.saturating_mul(limits.ratio).max(SMALL_DICTIONARY).min(self.expanded) / 4;
+        let most =
+            packed.saturating_mul(limits.expansion.ratio).max(SMALL_DICTIONARY).min(self.expanded)
+                / 4;
         match self.entries {
             Some(entries) if entries > most => {
                 invalid(format!("a dictionary of {packed} bytes declares {entries} texts"))

@@ -53,8 +53,8 @@ use std::collections::HashSet;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use tx_text::SentencePair;
 
-use crate::SentencePair;
 use draw::Draw;
 
 /// Number of consecutive samples without a new sentence after which a set counts as complete.

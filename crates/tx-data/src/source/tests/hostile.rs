@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use tx_text::gzip::ExpansionLimit;
+
 use super::{super::input::Limits, *};
 
 /// Limits small enough for tests.
@@ -17,7 +19,10 @@ fn zeros(len: u64) -> impl Read {
 #[test]
 fn bombs_end_with_an_error() {
     let folder = Folder::new();
-    let limit = Limits { expanded_bytes: 1 << 20, ..Limits::default() };
+    let limit = Limits {
+        expansion: ExpansionLimit { bytes: 1 << 20, ..ExpansionLimit::default() },
+        ..Limits::default()
+    };
     let bomb = |mut packer: Box<dyn Write + '_>| {
         std::io::copy(&mut zeros(50 << 20), &mut packer).unwrap();
     };

@@ -1,0 +1,171 @@
+//! Burn's `Dataset` and `Batcher` for corpora of tx.
+//!
+//! [`PairStore`] and [`MappedPairs`] are a `Dataset<EncodedPair>`, [`MappedText`] is a
+//! `Dataset<SentencePair>`, and text in memory is one as Burn's `InMemDataset`. All of them compose with
+//! Burn's transforms (shuffled, partial, mapped, sampled) and, by [`Seq2SeqBatcher`], with its
+//! `DataLoaderBuilder`. [`PairLoader`](crate::PairLoader) is the loader of tx, with batches of similar
+//! length and exact resume.
+//!
+//! ```
+//! use burn::{
+//!     data::{dataloader::DataLoaderBuilder, dataset::transform::PartialDataset},
+//!     tensor::Device,
+//! };
+//! use tx_data::{EncodedPair, PairStore, dataset::Seq2SeqBatcher};
+//!
+//! let pairs: PairStore =
+//!     (4..44).map(|id| EncodedPair { source: vec![id, 2], target: vec![1, id, 2] }).collect();
+//! let first_half = PartialDataset::new(pairs, 0, 20);
+//! let loader = DataLoaderBuilder::new(Seq2SeqBatcher)
+//!     .batch_size(8)
+//!     .shuffle(1)
+//!     .set_device(Device::flex())
+//!     .build(first_half);
+//! assert_eq!(loader.iter().count(), 3);
+//! ```
+
+use burn::{
+    data::{
+        dataloader::batcher::Batcher,
+        dataset::{Dataset, DatasetError},
+    },
+    tensor::Device,
+};
+use tx_text::SentencePair;
+
+use crate::{
+    batch::Seq2SeqBatch,
+    encode::EncodedPair,
+    prepared::{MappedPairs, MappedText},
+    store::PairStore,
+};
+
+impl Dataset<EncodedPair> for PairStore {
+    fn get(&self, index: usize) -> Result<EncodedPair, DatasetError> {
+        Ok(self.pair(index).into_owned())
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Dataset<EncodedPair> for MappedPairs {
+    fn get(&self, index: usize) -> Result<EncodedPair, DatasetError> {
+        Ok(self.pair(index))
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Dataset<SentencePair> for MappedText {
+    fn get(&self, index: usize) -> Result<SentencePair, DatasetError> {
+        self.pair(index).map_err(DatasetError::new)
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Batcher of encoded pairs, in the order given.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seq2SeqBatcher;
+
+impl Batcher<EncodedPair, Seq2SeqBatch> for Seq2SeqBatcher {
+    fn batch(&self, pairs: Vec<EncodedPair>, device: &Device) -> Seq2SeqBatch {
+        Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::data::{
+        dataloader::{DataLoader, DataLoaderBuilder},
+        dataset::{
+            InMemDataset,
+            transform::{
+                Mapper, MapperDataset, PartialDataset, SamplerDataset, SamplerDatasetOptions,
+                ShuffledDataset,
+            },
+        },
+    };
+
+    use super::*;
+
+    /// 40 pairs; pair `i` has the id `i + 4` on both sides.
+    fn store() -> PairStore {
+        (4..44).map(|id| EncodedPair { source: vec![id, 2], target: vec![1, id, 2] }).collect()
+    }
+
+    /// First source id of each pair, in order.
+    fn ids<D: Dataset<EncodedPair>>(dataset: &D) -> Vec<u32> {
+        dataset.iter().map(|pair| pair.unwrap().source[0]).collect()
+    }
+
+    /// First source id of each row, batch by batch.
+    fn batches(loader: &dyn DataLoader<Seq2SeqBatch>) -> Vec<Vec<u32>> {
+        let first_ids = |batch: Seq2SeqBatch| {
+            let ids: Vec<u32> = batch.source.into_data().iter::<u32>().collect();
+            ids.chunks(2).map(|row| row[0]).collect()
+        };
+        loader.iter().map(|batch| first_ids(batch.unwrap())).collect()
+    }
+
+    struct Reverse;
+
+    impl Mapper<EncodedPair, EncodedPair> for Reverse {
+        fn map(&self, pair: &EncodedPair) -> EncodedPair {
+            EncodedPair { source: pair.target.clone(), target: pair.source.clone() }
+        }
+    }
+
+    #[test]
+    fn transforms_of_burn_compose_with_a_store() {
+        let all: Vec<u32> = (4..44).collect();
+        assert_eq!(ids(&store()), all);
+        assert_eq!(ids(&PartialDataset::new(store(), 10, 13)), [14, 15, 16]);
+
+        let shuffled = ids(&ShuffledDataset::new(store(), 7));
+        assert_eq!(ids(&ShuffledDataset::new(store(), 7)), shuffled);
+        let mut sorted = shuffled.clone();
+        sorted.sort_unstable();
+        assert_eq!((sorted, shuffled != all), (all.clone(), true));
+
+        let options = SamplerDatasetOptions::default().without_replacement().with_seed(7);
+        let mut sampled = ids(&SamplerDataset::new(store(), options));
+        sampled.sort_unstable();
+        assert_eq!(sampled, all);
+
+        let reversed: MapperDataset<_, _, EncodedPair> = MapperDataset::new(store(), Reverse);
+        assert_eq!(ids(&reversed), [1; 40]);
+        assert_eq!(reversed.get(3).unwrap().target, [7, 2]);
+    }
+
+    #[test]
+    fn the_data_loader_of_burn_yields_batches_of_tx() {
+        let build = |builder: DataLoaderBuilder<_, _>| {
+            builder.batch_size(16).set_device(Device::flex()).build(store())
+        };
+        let in_order = batches(&*build(DataLoaderBuilder::new(Seq2SeqBatcher)));
+        assert_eq!(in_order.concat(), (4..44).collect::<Vec<_>>());
+        assert_eq!(in_order.iter().map(Vec::len).collect::<Vec<_>>(), [16, 16, 8]);
+        for workers in [0, 2] {
+            let builder = DataLoaderBuilder::new(Seq2SeqBatcher).shuffle(3).num_workers(workers);
+            let mut shuffled = batches(&*build(builder)).concat();
+            assert_ne!(shuffled, in_order.concat());
+            shuffled.sort_unstable();
+            assert_eq!(shuffled, in_order.concat());
+        }
+    }
+
+    #[test]
+    fn text_in_memory_is_a_dataset_of_burn() {
+        let pairs = [("a", "x"), ("b", "y"), ("c", "z")].map(|(a, b)| SentencePair::new(a, b));
+        let text = PartialDataset::new(InMemDataset::new(pairs.to_vec()), 1, 3);
+        let found: Vec<SentencePair> = text.iter().map(Result::unwrap).collect();
+        assert_eq!(found, pairs[1..]);
+    }
+}

@@ -1,0 +1,30 @@
+//! Tokenizers: text to token ids and back, on the Hugging Face `tokenizers` library.
+//!
+//! A tokenizer is defined completely by its `tokenizer.json`, so any tool that reads that format yields
+//! the same ids, with one exception that the format cannot express: text that contains `<eos>` encodes
+//! to five characters, not to the special token.
+
+mod both_sides;
+mod config;
+mod one_side;
+mod report;
+
+mod build;
+mod special_text;
+mod unigram;
+mod wordpiece;
+mod words;
+
+mod charsmap;
+mod check;
+mod import;
+mod sentencepiece;
+
+pub use both_sides::Tokenizers;
+pub use config::{Lowercase, TokenizerConfig, TokenizerKind, WordSplit};
+pub(crate) use one_side::Merges;
+pub use one_side::{Tokenizer, WordToken, truncate};
+pub use report::VocabularyReport;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Tokenizers of source and target, learned or imported.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    build::{self, Texts},
+    config::{Lowercase, TokenizerConfig},
+    import,
+    one_side::Tokenizer,
+};
+use crate::{error::TextError, pair::SentencePair};
+
+/// Tokenizers of both sides. With a joint vocabulary they differ at most in the special tokens that they
+/// add.
+#[derive(Debug, Clone)]
+pub struct Tokenizers {
+    /// Tokenizer of source text.
+    pub source: Tokenizer,
+    /// Tokenizer of target text.
+    pub target: Tokenizer,
+}
+
+/// Side of the pairs that a vocabulary is learned from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Source,
+    Target,
+    Both,
+}
+
+impl Tokenizers {
+    /// Learns the vocabularies from `pairs`, which should be the training pairs only, or reads them if
+    /// `config` names files.
+    ///
+    /// The result depends on the texts and `config`, not on threads or hash seeds.
+    ///
+    /// # Errors
+    ///
+    /// When `config` breaks a rule, or a file cannot be used.
+    pub fn train(config: &TokenizerConfig, pairs: &[SentencePair]) -> Result<Self, TextError> {
+        Self::make::<TextError>(config, &|side| {
+            let sources = (side != Side::Target).then_some(pairs);
+            let targets = (side != Side::Source).then_some(pairs);
+            let sources = sources.into_iter().flatten().map(|pair| pair.source.as_str());
+            let targets = targets.into_iter().flatten().map(|pair| pair.target.as_str());
+            Ok(Box::new(sources.chain(targets).map(Cow::Borrowed)))
+        })
+    }
+
+    /// Learns the vocabularies as [`train`](Self::train) does, from a stream of pairs. `stream` is called
+    /// once for each vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`train`](Self::train), or the first error of the stream.
+    pub fn train_on_stream<'a, I, E>(
+        config: &TokenizerConfig,
+        stream: impl Fn() -> Result<I, E>,
+    ) -> Result<Self, E>
+    where
+        I: Iterator<Item = Result<SentencePair, E>> + Send + 'a,
+        E: From<TextError> + Send + 'a,
+    {
+        // The trainers of the library accept texts only, so an error ends the texts and is kept here.
+        let failed: Arc<Mutex<Option<E>>> = Arc::default();
+        let tokenizers = Self::make::<E>(config, &|side| {
+            let failed = failed.clone();
+            let pairs = stream()?.map_while(move |pair| match pair {
+                Ok(pair) => Some(pair),
+                Err(error) => {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    None
+                }
+            });
+            let texts = pairs.flat_map(move |SentencePair { source, target }| {
+                let source = (side != Side::Target).then_some(source);
+                source.into_iter().chain((side != Side::Source).then_some(target))
+            });
+            Ok(Box::new(texts.map(Cow::Owned)))
+        });
+        match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => tokenizers,
+        }
+    }
+
+    fn make<'a, E: From<TextError>>(
+        config: &TokenizerConfig,
+        texts: &dyn Fn(Side) -> Result<Texts<'a>, E>,
+    ) -> Result<Self, E> {
+        let problems = config.problems();
+        if !problems.is_empty() {
+            return Err(TextError::TokenizerConfig { problem: problems.join("; ") }.into());
+        }
+        let lower = |side| match config.lowercase {
+            Lowercase::None => false,
+            Lowercase::Source => side == Side::Source,
+            Lowercase::Both => true,
+        };
+        let (source, target) = match (&config.file, &config.source_file, &config.target_file) {
+            (Some(file), ..) => {
+                let both = import::open(file)?;
+                (both.clone(), both)
+            }
+            (None, Some(source), Some(target)) => (import::open(source)?, import::open(target)?),
+            _ if config.joint => {
+                let both = build::learned(config, lower(Side::Both), texts(Side::Both)?)?;
+                (both.clone(), both)
+            }
+            _ => {
+                let source = build::learned(config, lower(Side::Source), texts(Side::Source)?)?;
+                let target = build::learned(config, lower(Side::Target), texts(Side::Target)?)?;
+                (source, target)
+            }
+        };
+        Ok(Self {
+            source: Tokenizer::finish(source, config.source_bos)?,
+            target: Tokenizer::finish(target, true)?,
+        })
+    }
+}

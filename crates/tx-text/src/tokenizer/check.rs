@@ -1,0 +1,326 @@
+//! Validation of a `tokenizer.json` before the library reads it, and of the resulting tokenizer.
+//!
+//! A bundle, a prepared corpus or a download may be untrusted. The library trusts its files: some cause a
+//! panic, a stack overflow, or unbounded expansion of a short text. Each part is therefore compared with
+//! limits that real tokenizers stay far below.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use data_encoding::BASE64;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokenizers::{ModelWrapper, Tokenizer as Inner};
+
+use super::charsmap;
+use crate::special::SPECIAL_TOKENS;
+
+/// Maximum size of a file in bytes. Vocabularies of 256,000 tokens take about 35 MB.
+const LARGEST_FILE: u64 = 256 << 20;
+/// Maximum number of steps of normalizer, pre-tokenizer and decoder together.
+const MOST_STEPS: usize = 64;
+/// Maximum nesting depth of sequences of steps.
+const DEEPEST: usize = 8;
+/// Maximum number of bytes that normalizer and pre-tokenizer, or the decoder, may write for one byte.
+const MOST_GROWTH: u64 = 10_000;
+/// Maximum length of a regular expression in bytes. The library limits the work of a match, not its size.
+const LONGEST_PATTERN: usize = 4_096;
+/// Maximum length of the prefix or suffix that a model adds to each piece of a word, in bytes.
+const LONGEST_AFFIX: usize = 64;
+/// Maximum number of characters of a word that WordPiece segments. Its time grows with their cube.
+const LONGEST_WORD: u64 = 1_000;
+/// Maximum length of a piece of a Unigram model in bytes. The library frees the tree of pieces by
+/// recursion, one level a byte.
+const LONGEST_PIECE: usize = 1_024;
+/// Maximum bytes of all pieces of a Unigram model. The tree takes about 350 bytes of memory for each.
+const MOST_PIECES: usize = 8 << 20;
+
+/// Parts of a file that are validated.
+///
+/// The library reads every occurrence of a key, most JSON readers keep the last. Serde's derived reader
+/// rejects a second one, so both read the same parts.
+#[derive(Deserialize)]
+struct Parts {
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    pre_tokenizer: Value,
+    #[serde(default)]
+    decoder: Value,
+    #[serde(default)]
+    added_tokens: Value,
+    #[serde(default)]
+    model: Value,
+}
+
+/// Reads a file up to the maximum size of a tokenizer.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        let text = format!("it has more than {LARGEST_FILE} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(bytes)
+}
+
+/// Opens a `tokenizer.json` of any origin.
+///
+/// # Errors
+///
+/// When it is not a tokenizer, or a part exceeds a limit; the message names the part.
+pub(super) fn open(json: &[u8]) -> Result<Inner, String> {
+    if json.len() as u64 > LARGEST_FILE {
+        return Err(format!("it has more than {LARGEST_FILE} bytes"));
+    }
+    let parts: Parts =
+        serde_json::from_slice(json).map_err(|error| format!("not readable: {error}"))?;
+    let mut steps = MOST_STEPS;
+    let normalizer = Stage { name: "normalizer", list: "normalizers", growth: normalizer };
+    let pre_tokenizer =
+        Stage { name: "pre-tokenizer", list: "pretokenizers", growth: pre_tokenizer };
+    let decoder = Stage { name: "decoder", list: "decoders", growth: decoder };
+    let text = normalizer.check(&parts.normalizer, &mut steps)?;
+    let text = text.saturating_mul(pre_tokenizer.check(&parts.pre_tokenizer, &mut steps)?);
+    for growth in [text, decoder.check(&parts.decoder, &mut steps)?] {
+        if growth > MOST_GROWTH {
+            return Err(format!(
+                "it may make a text {growth} times as long, expected at most {MOST_GROWTH} times"
+            ));
+        }
+    }
+    added_tokens(&parts.added_tokens)?;
+    model(&parts.model)?;
+    Inner::from_bytes(json).map_err(|error| format!("not readable: {error}"))
+}
+
+/// Number of ids of a tokenizer, which must be 0 to n − 1, one for each token.
+///
+/// # Errors
+///
+/// When ids are missing, shared or too large, or when the tokenizer truncates, pads or drops merges.
+pub(super) fn ids(inner: &Inner) -> Result<usize, String> {
+    if inner.get_truncation().is_some() || inner.get_padding().is_some() {
+        return Err("it truncates or pads, which tx does by itself".into());
+    }
+    if let ModelWrapper::BPE(model) = inner.get_model()
+        && model.dropout.is_some()
+    {
+        return Err("it drops merges at random".into());
+    }
+    let vocabulary = inner.get_vocab(true);
+    let mut tokens: Vec<(u32, &String)> =
+        vocabulary.iter().map(|(token, &id)| (id, token)).collect();
+    tokens.sort_unstable();
+    let size = tokens.len();
+    if inner.get_vocab_size(true) != size {
+        return Err("a token is in its vocabulary twice".into());
+    }
+    match tokens.iter().zip(0..).find(|((id, _), expected)| id != expected) {
+        Some(((id, token), expected)) => Err(format!(
+            "its {size} tokens must have the ids 0 to {}, but `{token}` has {id}, expected \
+             {expected}",
+            size - 1
+        )),
+        None => Ok(size),
+    }
+}
+
+/// Returns true if the tokenizer adds `<bos>` before a text. `<eos>` always follows the text.
+///
+/// # Errors
+///
+/// When it adds other tokens.
+pub(super) fn adds_bos(inner: &Inner) -> Result<bool, String> {
+    let added = serde_json::to_value(inner.get_post_processor()).unwrap_or_default();
+    let pieces = added["single"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let pieces: Vec<Option<&str>> = pieces
+        .iter()
+        .map(|piece| {
+            let text = piece["Sequence"].as_object().map(|_| "text");
+            text.or_else(|| piece["SpecialToken"]["id"].as_str())
+        })
+        .collect();
+    let [_, bos, eos, _] = SPECIAL_TOKENS;
+    match pieces.as_slice() {
+        [Some("text"), Some(last)] if *last == eos => Ok(false),
+        [Some(first), Some("text"), Some(last)] if *first == bos && *last == eos => Ok(true),
+        _ => Err(format!("it must add `{eos}` after a text, and at most `{bos}` before it")),
+    }
+}
+
+/// Part that consists of one step or a sequence of steps.
+struct Stage {
+    name: &'static str,
+    /// Key of the steps of a sequence.
+    list: &'static str,
+    /// Maximum number of bytes that a step writes for one byte, by its type.
+    growth: fn(&str, &Map<String, Value>) -> Result<u64, String>,
+}
+
+impl Stage {
+    /// Maximum number of bytes that the stage writes for one byte. Subtracts its steps from `steps`.
+    fn check(&self, stage: &Value, steps: &mut usize) -> Result<u64, String> {
+        match stage {
+            Value::Null => Ok(1),
+            step => self.step(step, steps, DEEPEST),
+        }
+    }
+
+    fn step(&self, step: &Value, steps: &mut usize, depth: usize) -> Result<u64, String> {
+        let name = self.name;
+        *steps = steps.checked_sub(1).ok_or(format!("it has more than {MOST_STEPS} steps"))?;
+        let kind = step.get("type").and_then(Value::as_str);
+        let (Some(step), Some(kind)) = (step.as_object(), kind) else {
+            return Err(format!("a step of its {name} has no type"));
+        };
+        if kind != "Sequence" {
+            return (self.growth)(kind, step)
+                .map_err(|problem| format!("its {name} `{kind}` {problem}"));
+        }
+        let depth = depth
+            .checked_sub(1)
+            .ok_or(format!("its {name} nests sequences more than {DEEPEST} deep"))?;
+        let inner = step.get(self.list).and_then(Value::as_array);
+        let inner = inner.ok_or(format!("a sequence of its {name} has no `{}`", self.list))?;
+        inner.iter().try_fold(1_u64, |growth, step| {
+            Ok(growth.saturating_mul(self.step(step, steps, depth)?))
+        })
+    }
+}
+
+fn normalizer(kind: &str, step: &Map<String, Value>) -> Result<u64, String> {
+    match kind {
+        "Strip" | "StripAccents" | "Nmt" => Ok(1),
+        // Canonical decompositions, Turkish capitals, spaces around CJK: three bytes at most.
+        "NFC" | "NFD" | "Lowercase" | "BertNormalizer" | "ByteLevel" => Ok(3),
+        // U+FDFA becomes 18 characters, 33 bytes instead of 3.
+        "NFKC" | "NFKD" => Ok(11),
+        "Prepend" => Ok(text_of(step, "prepend")?.len() as u64 + 1),
+        "Replace" => replace(step),
+        "Precompiled" => {
+            let table = text_of(step, "precompiled_charsmap")?;
+            let table = BASE64.decode(table.as_bytes()).map_err(|_| "is not base64")?;
+            charsmap::check(&table).map_err(|problem| format!("is damaged: {problem}"))
+        }
+        _ => Err("is not known".into()),
+    }
+}
+
+fn pre_tokenizer(kind: &str, step: &Map<String, Value>) -> Result<u64, String> {
+    match kind {
+        "BertPreTokenizer" | "CharDelimiterSplit" | "Digits" | "Punctuation" | "UnicodeScripts"
+        | "Whitespace" | "WhitespaceSplit" => Ok(1),
+        // Two bytes for one, and a space before each word.
+        "ByteLevel" => Ok(3),
+        // A mark of up to four bytes for each space, and before each word.
+        "Metaspace" => Ok(8),
+        "Split" => pattern(step).map(|_| 1),
+        // The library divides by it.
+        "FixedLength" if step.get("length").is_some_and(|length| *length == 0) => {
+            Err("has length 0".into())
+        }
+        "FixedLength" => Ok(1),
+        _ => Err("is not known".into()),
+    }
+}
+
+fn decoder(kind: &str, step: &Map<String, Value>) -> Result<u64, String> {
+    match kind {
+        "ByteFallback" | "ByteLevel" | "Fuse" | "Metaspace" => Ok(1),
+        // A space before each token, or around each byte of it.
+        "BPEDecoder" | "WordPiece" => Ok(2),
+        "Replace" => replace(step),
+        // The library strips beyond the start of tokens with fewer characters.
+        "Strip" if step.get("stop").is_none_or(|stop| *stop != 0) => {
+            Err("strips the ends of tokens, which is not supported".into())
+        }
+        "Strip" => Ok(1),
+        _ => Err("is not known".into()),
+    }
+}
+
+fn text_of<'a>(step: &'a Map<String, Value>, key: &str) -> Result<&'a str, String> {
+    step.get(key).and_then(Value::as_str).ok_or_else(|| format!("has no `{key}`"))
+}
+
+/// Literal text of a pattern; `None` for a regular expression.
+fn pattern(step: &Map<String, Value>) -> Result<Option<&str>, String> {
+    let pattern = step.get("pattern").unwrap_or(&Value::Null);
+    match (pattern["String"].as_str(), pattern["Regex"].as_str()) {
+        (Some(text), None) => Ok(Some(text)),
+        (None, Some(regex)) if regex.len() <= LONGEST_PATTERN => Ok(None),
+        (None, Some(_)) => Err(format!("has a pattern of more than {LONGEST_PATTERN} bytes")),
+        _ => Err("has no pattern".into()),
+    }
+}
+
+/// Bytes that `Replace` writes for one byte. A regular expression may match the empty text before any
+/// character.
+fn replace(step: &Map<String, Value>) -> Result<u64, String> {
+    let content = text_of(step, "content")?.len();
+    let growth = match pattern(step)? {
+        Some(text) if !text.is_empty() => content.div_ceil(text.len()).max(1),
+        _ => content + 1,
+    };
+    Ok(growth as u64)
+}
+
+fn added_tokens(tokens: &Value) -> Result<(), String> {
+    for token in tokens.as_array().into_iter().flatten() {
+        let content = token["content"].as_str().unwrap_or_default();
+        // Each space of a run would include all others.
+        if token["rstrip"] == true && content.starts_with(char::is_whitespace) {
+            return Err(format!(
+                "its added token `{content}` starts with a space and has `rstrip`"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Validates the keys that are present, because a model need not have a type.
+fn model(model: &Value) -> Result<(), String> {
+    let affix = |key: &str| match model[key].as_str().unwrap_or_default() {
+        affix if affix.len() > LONGEST_AFFIX => {
+            Err(format!("its `{key}` has more than {LONGEST_AFFIX} bytes"))
+        }
+        affix => Ok(affix),
+    };
+    affix("end_of_word_suffix")?;
+    let prefix = affix("continuing_subword_prefix")?;
+    if model["max_input_chars_per_word"].as_u64().is_some_and(|most| most > LONGEST_WORD) {
+        return Err(format!("its `max_input_chars_per_word` is more than {LONGEST_WORD}"));
+    }
+    if let Some(pieces) = model["vocab"].as_array() {
+        let mut all = 0;
+        for piece in pieces.iter().filter_map(|piece| piece[0].as_str()) {
+            all += piece.len();
+            if piece.len() > LONGEST_PIECE || all > MOST_PIECES {
+                return Err(format!(
+                    "its pieces have more than {LONGEST_PIECE} bytes, or {MOST_PIECES} together"
+                ));
+            }
+        }
+    }
+    if let (Some(vocab), Some(merges)) = (model["vocab"].as_object(), model["merges"].as_array()) {
+        let longest = vocab.keys().map(String::len).max().unwrap_or_default();
+        for merge in merges {
+            let parts = match merge {
+                Value::String(text) => text.split_once(' '),
+                pair => pair[0].as_str().zip(pair[1].as_str()),
+            };
+            // The library rejects merges without two parts. It writes the result of the others, without
+            // the prefix, into a buffer as long as the longest token.
+            let Some((first, second)) = parts else { continue };
+            let rest = second.get(prefix.len()..);
+            if rest.is_none_or(|rest| first.len() + rest.len() > longest) {
+                return Err(format!("its merge of `{first}` and `{second}` gives no token"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! Import of tokenizers from other programs: a `tokenizer.json`, or a SentencePiece `.model`.
+//!
+//! tx has its special tokens at fixed ids ([`special`](crate::special)). Other tokenizers have them at
+//! other ids and under other names, or not at all. Their ids are therefore renumbered: the special
+//! tokens first, then all others in their order. The segmentation of text is unchanged.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
+
+use serde_json::{Map, Value, json};
+use tokenizers::Tokenizer as Inner;
+
+use super::{check, sentencepiece, special_text::apart};
+use crate::{
+    error::TextError,
+    special::{SPECIAL_TOKENS, UNK},
+};
+
+/// Names of the special tokens in other programs, in the order of their ids in tx; the first one in a
+/// vocabulary is used.
+const NAMES: [&[&str]; 4] = [
+    &["<pad>", "[PAD]", "<PAD>", "<|padding|>", "<blank>"],
+    &["<bos>", "<s>", "[BOS]", "[CLS]", "<BOS>", "<|startoftext|>"],
+    &["<eos>", "</s>", "[EOS]", "[SEP]", "<EOS>", "<|endoftext|>"],
+    &["<unk>", "[UNK]", "<UNK>", "<|unk|>"],
+];
+
+/// Texts that a usable tokenizer can encode and decode.
+const PROBES: [&str; 4] = ["a", "Hello, world! 123", "¿Qué? Привет, 東京 😀", "<unk> <eos> <0x41>"];
+
+/// Opens a file of either kind, detected from its content.
+///
+/// # Errors
+///
+/// When the file cannot be read, or is not a tokenizer that tx can use.
+pub(super) fn open(path: &Path) -> Result<Inner, TextError> {
+    let bytes =
+        check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
+    imported(&bytes).map_err(|problem| TextError::TokenizerFile { path: path.into(), problem })
+}
+
+fn imported(bytes: &[u8]) -> Result<Inner, String> {
+    let is_json = bytes.trim_ascii_start().starts_with(b"{");
+    let json = match is_json {
+        true => {
+            // The library converts files of all its versions to one form.
+            let text = check::open(bytes)?.to_string(false).map_err(|error| error.to_string())?;
+            serde_json::from_str(&text).map_err(|error| error.to_string())?
+        }
+        false => sentencepiece::to_json(bytes)?,
+    };
+    let inner = check::open(renumber(json)?.to_string().as_bytes())?;
+    check::ids(&inner)?;
+    for text in PROBES {
+        let ids = inner
+            .encode_fast(text, false)
+            .map_err(|error| format!("it cannot tokenize `{text}`: {error}"))?;
+        inner
+            .decode(ids.get_ids(), false)
+            .map_err(|error| format!("it cannot decode the tokens of `{text}`: {error}"))?;
+    }
+    Ok(inner)
+}
+
+/// Renumbers a tokenizer, so that the special tokens of tx have their ids.
+fn renumber(mut json: Value) -> Result<Value, String> {
+    let root = json.as_object_mut().ok_or("it is not a tokenizer")?;
+    let added = match root.remove("added_tokens") {
+        Some(Value::Array(added)) => added,
+        _ => Vec::new(),
+    };
+    let model = root.get_mut("model").and_then(Value::as_object_mut).ok_or("it has no model")?;
+    let kind = model.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+
+    let vocabulary = Vocabulary::of(&kind, model, &added)?;
+    let special = special_names(&vocabulary, unknown_token(&kind, model));
+    let order = new_order(&vocabulary, &special)?;
+    renumber_model(&kind, model, &vocabulary, &order);
+    root.insert("added_tokens".into(), renumber_added(added, &special, &order).into());
+    for key in ["post_processor", "truncation", "padding"] {
+        root.insert(key.into(), Value::Null);
+    }
+    keep_special_text_apart(root)?;
+    Ok(json)
+}
+
+/// All tokens of a tokenizer.
+struct Vocabulary {
+    /// Tokens in the order of their ids.
+    tokens: Vec<String>,
+    /// Tokens of the model itself; the others are in `added_tokens` only.
+    of_model: HashSet<String>,
+}
+
+impl Vocabulary {
+    /// Collects the tokens. Those in `added_tokens` only come last, because the library numbers them
+    /// after those of the model.
+    fn of(kind: &str, model: &Map<String, Value>, added: &[Value]) -> Result<Self, String> {
+        let mut of_model = model_vocabulary(kind, model)?;
+        of_model.sort();
+        let known: HashSet<String> = of_model.iter().map(|(_, token)| token.clone()).collect();
+        let mut only_added = Vec::new();
+        for token in added {
+            let (Some(id), Some(content)) = (token["id"].as_u64(), token["content"].as_str())
+            else {
+                return Err("an added token has no id or no content".into());
+            };
+            if !known.contains(content) {
+                only_added.push((id, content.to_owned()));
+            }
+        }
+        only_added.sort();
+        let tokens = of_model.into_iter().chain(only_added).map(|(_, token)| token).collect();
+        Ok(Self { tokens, of_model: known })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.tokens.iter().any(|token| token == name)
+    }
+}
+
+/// Names of the special tokens in a vocabulary, in the order of their ids in tx; `None` for a token that
+/// it does not have.
+fn special_names(vocabulary: &Vocabulary, unknown: Option<String>) -> Vec<Option<String>> {
+    let named = |names: &[&str]| {
+        names.iter().find(|name| vocabulary.has(name)).map(|&name| name.to_owned())
+    };
+    let mut special: Vec<Option<String>> = NAMES.iter().map(|names| named(names)).collect();
+    if let Some(unknown) = unknown {
+        special[UNK as usize] = Some(unknown);
+    }
+    special
+}
+
+fn is_special(special: &[Option<String>], token: &str) -> bool {
+    special.iter().flatten().any(|name| name == token)
+}
+
+/// Tokens in the order of their new ids: the special tokens, then all others in their old order.
+fn new_order<'a>(
+    vocabulary: &'a Vocabulary,
+    special: &[Option<String>],
+) -> Result<Vec<&'a str>, String> {
+    let tokens = vocabulary.tokens.iter().map(String::as_str);
+    let others: Vec<&str> = tokens.filter(|token| !is_special(special, token)).collect();
+    if let Some(taken) = others.iter().find(|token| SPECIAL_TOKENS.contains(token)) {
+        return Err(format!("its token `{taken}` has another meaning than in tx"));
+    }
+    if others.is_empty() {
+        return Err("its vocabulary holds special tokens only".into());
+    }
+    Ok(SPECIAL_TOKENS.into_iter().chain(others).collect())
+}
+
+/// Gives the model the new ids, and turns off random segmentation, which tx does by itself in training.
+fn renumber_model(
+    kind: &str,
+    model: &mut Map<String, Value>,
+    vocabulary: &Vocabulary,
+    order: &[&str],
+) {
+    let scores = scores(kind, model);
+    match kind {
+        "Unigram" => {
+            let vocab: Vec<Value> =
+                order.iter().map(|&token| json!([token, scores(token)])).collect();
+            model.insert("vocab".into(), vocab.into());
+            model.insert("unk_id".into(), UNK.into());
+        }
+        _ => {
+            // Tokens that are only added must not be in the vocabulary of the model, too.
+            let vocab: Map<String, Value> = order
+                .iter()
+                .enumerate()
+                .filter(|&(id, &token)| {
+                    id < SPECIAL_TOKENS.len() || vocabulary.of_model.contains(token)
+                })
+                .map(|(id, token)| ((*token).to_owned(), id.into()))
+                .collect();
+            model.insert("vocab".into(), vocab.into());
+            model.insert("unk_token".into(), SPECIAL_TOKENS[UNK as usize].into());
+        }
+    }
+    for random in ["dropout", "alpha", "nbest_size"] {
+        if model.contains_key(random) {
+            model.insert(random.into(), Value::Null);
+        }
+    }
+}
+
+/// Added tokens with their new ids, the special tokens of tx instead of those of the tokenizer.
+fn renumber_added(mut added: Vec<Value>, special: &[Option<String>], order: &[&str]) -> Vec<Value> {
+    added.retain(|token| {
+        token["content"].as_str().is_some_and(|content| !is_special(special, content))
+    });
+    let ids: HashMap<&str, usize> =
+        order.iter().enumerate().map(|(id, token)| (*token, id)).collect();
+    for token in &mut added {
+        token["id"] =
+            token["content"].as_str().and_then(|content| ids.get(content)).copied().into();
+    }
+    let special = SPECIAL_TOKENS.iter().enumerate().map(|(id, token)| {
+        json!({
+            "id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": true,
+        })
+    });
+    let mut all: Vec<Value> = special.chain(added).collect();
+    all.sort_by_key(|token| token["id"].as_u64());
+    all
+}
+
+/// Splits text that looks like a special token, so that the text `<eos>` does not become the token.
+fn keep_special_text_apart(root: &mut Map<String, Value>) -> Result<(), String> {
+    let apart = apart().and_then(|split| Ok(serde_json::to_value(split)?));
+    let apart = apart.map_err(|error| error.to_string())?;
+    let pre_tokenizer = match root.remove("pre_tokenizer") {
+        None | Some(Value::Null) => apart,
+        Some(theirs) => json!({ "type": "Sequence", "pretokenizers": [theirs, apart] }),
+    };
+    root.insert("pre_tokenizer".into(), pre_tokenizer);
+    Ok(())
+}
+
+/// Ids and tokens of the model itself.
+fn model_vocabulary(kind: &str, model: &Map<String, Value>) -> Result<Vec<(u64, String)>, String> {
+    let none = || format!("its model `{kind}` has no vocabulary");
+    match model.get("vocab") {
+        Some(Value::Object(vocab)) => vocab
+            .iter()
+            .map(|(token, id)| {
+                let id = id.as_u64().ok_or_else(|| format!("`{token}` has no id"))?;
+                Ok((id, token.clone()))
+            })
+            .collect(),
+        Some(Value::Array(vocab)) => vocab
+            .iter()
+            .zip(0..)
+            .map(|(entry, id)| match entry.get(0).and_then(Value::as_str) {
+                Some(token) => Ok((id, token.to_owned())),
+                None => Err(none()),
+            })
+            .collect(),
+        _ => Err(none()),
+    }
+}
+
+/// The unknown token of the model.
+fn unknown_token(kind: &str, model: &Map<String, Value>) -> Option<String> {
+    if kind == "Unigram" {
+        let id = usize::try_from(model.get("unk_id")?.as_u64()?).ok()?;
+        return Some(model.get("vocab")?.get(id)?.get(0)?.as_str()?.to_owned());
+    }
+    let unknown = model.get("unk_token")?.as_str()?;
+    model.get("vocab")?.get(unknown).map(|_| unknown.to_owned())
+}
+
+/// Scores of the tokens of a Unigram model; 0 for tokens that it does not have.
+fn scores(kind: &str, model: &Map<String, Value>) -> impl Fn(&str) -> f64 + use<> {
+    let vocab = match model.get("vocab") {
+        Some(Value::Array(vocab)) if kind == "Unigram" => vocab.as_slice(),
+        _ => &[],
+    };
+    let scores: HashMap<String, f64> = vocab
+        .iter()
+        .filter_map(|entry| Some((entry.get(0)?.as_str()?.to_owned(), entry.get(1)?.as_f64()?)))
+        .collect();
+    move |token| scores.get(token).copied().unwrap_or(0.0)
+}

@@ -1,0 +1,229 @@
+//! Tokenizer of one side.
+
+use std::{collections::HashMap, ops::Range, path::Path, sync::Arc};
+
+use rayon::prelude::*;
+use serde::Deserialize;
+use tokenizers::{ModelWrapper, Tokenizer as Inner, processors::template::TemplateProcessing};
+
+use super::check;
+use crate::{
+    error::TextError,
+    special::{BOS, EOS, PAD, SPECIAL_TOKENS},
+};
+
+/// Token of a text with the position of its word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WordToken {
+    /// Token id.
+    pub id: u32,
+    /// Bytes of the text that contain the word of the token; `None` for special tokens.
+    pub word: Option<Range<usize>>,
+}
+
+/// Vocabulary and merges of a byte-pair encoding.
+#[derive(Deserialize)]
+pub(crate) struct Merges {
+    /// Id of each token.
+    pub vocab: HashMap<String, u32>,
+    /// Merged pairs of tokens, in the order in which they were learned.
+    pub merges: Vec<(String, String)>,
+}
+
+/// Tokenizer of one side: text to ids and back. Clones share the vocabulary.
+#[derive(Debug, Clone)]
+pub struct Tokenizer {
+    pub(super) inner: Arc<Inner>,
+    vocab_size: usize,
+}
+
+impl Tokenizer {
+    /// Adds `<eos>` after every text and, with `adds_bos`, `<bos>` before it.
+    pub(super) fn finish(mut inner: Inner, adds_bos: bool) -> Result<Self, TextError> {
+        let template = if adds_bos { "<bos> $A <eos>" } else { "$A <eos>" };
+        let special = [("<bos>", BOS), ("<eos>", EOS)].map(|(token, id)| (token.to_owned(), id));
+        let template = TemplateProcessing::builder()
+            .try_single(template)
+            .map_err(|problem| TextError::TokenizerConfig { problem })?
+            .special_tokens(special.to_vec())
+            .build()
+            .map_err(|error| TextError::Tokenizer(error.into()))?;
+        inner.with_post_processor(Some(template));
+        // The text `<eos>` encodes to five characters, not to the special token.
+        inner.set_encode_special_tokens(true);
+        let vocab_size = inner.get_vocab_size(true);
+        Ok(Self { inner: Arc::new(inner), vocab_size })
+    }
+
+    /// Opens a `tokenizer.json`.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, and those of [`from_json`](Self::from_json).
+    pub fn open(path: &Path) -> Result<Self, TextError> {
+        let json =
+            check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
+        Self::from_json(&json, path)
+    }
+
+    /// Reads the content of a `tokenizer.json` written by tx; error messages name `path`.
+    ///
+    /// The file may come from an untrusted source: it is either rejected or can be used without a panic,
+    /// with memory and time in proportion to file and text.
+    ///
+    /// # Errors
+    ///
+    /// When it is not a tokenizer, has other special tokens or ids than [`special`](crate::special), ids
+    /// other than 0 to n − 1, or parts that the library does not handle safely.
+    pub fn from_json(json: &[u8], path: &Path) -> Result<Self, TextError> {
+        let problem = |problem| TextError::TokenizerFile { path: path.into(), problem };
+        let inner = check::open(json).map_err(problem)?;
+        for (id, token) in SPECIAL_TOKENS.iter().enumerate() {
+            let found = inner.token_to_id(token);
+            if found != Some(id as u32) {
+                let found = found.map_or("none".to_owned(), |id| id.to_string());
+                return Err(problem(format!("`{token}` must have id {id}, found {found}")));
+            }
+        }
+        check::ids(&inner).map_err(problem)?;
+        let adds_bos = check::adds_bos(&inner).map_err(problem)?;
+        Self::finish(inner, adds_bos)
+    }
+
+    /// Content of a `tokenizer.json`; equal for equal tokenizers.
+    ///
+    /// # Errors
+    ///
+    /// When the library cannot serialize the tokenizer; no such tokenizer is known.
+    pub fn to_json(&self) -> Result<String, TextError> {
+        self.inner.to_string(true).map_err(TextError::Tokenizer)
+    }
+
+    /// Encodes a text to token ids, special tokens included.
+    ///
+    /// # Errors
+    ///
+    /// When the library rejects the text; no such text is known.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, TextError> {
+        let encoding = self.inner.encode_fast(text, true).map_err(TextError::Tokenizer)?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// Encodes texts one by one on the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`encode`](Self::encode).
+    pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, TextError> {
+        texts.into_iter().map(|text| self.encode(text)).collect()
+    }
+
+    /// Encodes texts on all threads of the current Rayon pool.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`encode`](Self::encode).
+    pub fn par_encode_batch(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, TextError> {
+        texts.par_iter().map(|text| self.encode(text)).collect()
+    }
+
+    /// Encodes a text as [`encode`](Self::encode) does, with the position of the word of each token.
+    /// Word boundaries are those of the tokenizer.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`encode`](Self::encode).
+    pub fn encode_with_words(&self, text: &str) -> Result<Vec<WordToken>, TextError> {
+        let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
+        let (words, offsets) = (encoding.get_word_ids(), encoding.get_offsets());
+        let mut tokens = Vec::with_capacity(words.len());
+        // The last word and its position, and the end of the word before it.
+        let (mut last, mut end_before) = (None, 0);
+        for (index, (&id, word)) in encoding.get_ids().iter().zip(words).enumerate() {
+            if let Some(word) = word
+                && last.as_ref().is_none_or(|(other, _)| other != word)
+            {
+                let parts = words[index..].iter().zip(&offsets[index..]);
+                let parts = parts.take_while(|(other, _)| **other == Some(*word));
+                // The library assigns the last letter of a word to a punctuation mark split off from it, too.
+                end_before = last.map_or(end_before, |(_, word): (_, Range<usize>)| word.end);
+                let (start, end) = parts.fold((text.len(), 0), |(start, end), (_, part)| {
+                    (start.min(part.0), end.max(part.1))
+                });
+                let whole = text.get(start.max(end_before)..end).unwrap_or_default();
+                // Some tokenizers include the space before a word.
+                let start = end - whole.trim_start().len();
+                last = Some((*word, start..start + whole.trim().len()));
+            }
+            let word = last.as_ref().filter(|_| word.is_some()).map(|(_, word)| word.clone());
+            tokens.push(WordToken { id, word });
+        }
+        Ok(tokens)
+    }
+
+    /// Encodes a text as [`encode`](Self::encode) does, with the bytes of `text` that each token covers:
+    /// none for added special tokens; a byte-pair token includes the space before its word.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`encode`](Self::encode).
+    pub fn encode_with_spans(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, TextError> {
+        let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
+        let spans = encoding.get_offsets().iter().map(|&(start, end)| start..end);
+        Ok(encoding.get_ids().iter().copied().zip(spans).collect())
+    }
+
+    /// Decodes token ids to text. `<pad>`, `<bos>`, `<eos>` and ids without a token are dropped; an
+    /// unknown token becomes `<unk>`.
+    ///
+    /// For text without unknown tokens, `decode(encode(text))` is `text` with single spaces, in Unicode
+    /// normal form NFC and, if so configured, lowercased. With [`WordSplit::Whitespace`] the spacing of
+    /// punctuation is unchanged.
+    ///
+    /// [`WordSplit::Whitespace`]: super::WordSplit::Whitespace
+    ///
+    /// # Errors
+    ///
+    /// When the library rejects the ids; no such ids are known.
+    pub fn decode(&self, ids: &[u32]) -> Result<String, TextError> {
+        let is_shown = |id: &u32| ![PAD, BOS, EOS].contains(id) && (*id as usize) < self.vocab_size;
+        let ids: Vec<u32> = ids.iter().copied().filter(is_shown).collect();
+        // Some decoders of the library fail without a token.
+        if ids.is_empty() {
+            return Ok(String::new());
+        }
+        self.inner.decode(&ids, false).map_err(TextError::Tokenizer)
+    }
+
+    /// Token of an id, as in the vocabulary.
+    pub fn token(&self, id: u32) -> Option<String> {
+        self.inner.id_to_token(id)
+    }
+
+    /// Id of a token, as in the vocabulary.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    /// Number of ids, special tokens included.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// Vocabulary and merges; `None` unless the tokenizer is a byte-pair encoding.
+    pub(crate) fn merges(&self) -> Option<Merges> {
+        let ModelWrapper::BPE(model) = self.inner.get_model() else { return None };
+        serde_json::to_value(model).and_then(serde_json::from_value).ok()
+    }
+}
+
+/// Truncates a sequence to `max_len` tokens, the last of which is `<eos>`.
+pub fn truncate(ids: &mut Vec<u32>, max_len: usize) {
+    if ids.len() > max_len {
+        ids.truncate(max_len);
+        if let Some(last) = ids.last_mut() {
+            *last = EOS;
+        }
+    }
+}

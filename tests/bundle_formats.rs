@@ -16,7 +16,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tx_infer::{Bundle, SearchOptions, Translation, Translator, bundle::FORMAT};
+use tx_infer::{
+    Bundle, Device, ModuleBundle, SearchOptions, Translation, Translator, bundle::FORMAT,
+};
 use tx_model::{
     Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
     Tying, VocabSizes,
@@ -43,7 +45,7 @@ fn bundles_of_every_format_say_what_they_said() {
     for format in 1..=FORMAT {
         for (device_name, device) in devices() {
             let what = format!("format {format} on {device_name}");
-            let translator = Translator::open(fixture(format), &device).unwrap();
+            let translator = Translator::open(fixture(format), &device.into()).unwrap();
             let found = said(translator);
             let expected = fs::read_to_string(record(format)).unwrap();
             let expected: Vec<Value> = serde_json::from_str(&expected).unwrap();
@@ -66,8 +68,7 @@ fn bundles_of_every_format_say_what_they_said() {
 
 #[test]
 fn a_bundle_keeps_where_it_comes_from() {
-    let (_, device) = &devices()[0];
-    let bundle = Bundle::open(fixture(1), device).unwrap();
+    let bundle = Bundle::open(fixture(1)).unwrap();
     assert_eq!(bundle.provenance["recipe"].as_str(), Some("none"));
     assert_eq!(bundle.provenance["seed"].as_integer(), Some(1));
     assert_eq!(bundle.config, config());
@@ -110,8 +111,8 @@ fn config() -> ModelConfig {
 
 /// Writes the fixture of the newest format.
 fn write_fixture() {
-    let talkative = |bundle: &Bundle| {
-        let found = said(Translator::new(bundle.clone(), &devices()[0].1));
+    let talkative = |bundle: &ModuleBundle| {
+        let found = said(bundle.clone().into_translator(&Device::Cpu));
         let lengths =
             found.iter().filter_map(|found| Some(found.hypotheses.first()?.hypothesis.ids.len()));
         lengths.clone().all(|length| (4..20).contains(&length)) && lengths.count() == 4
@@ -119,7 +120,7 @@ fn write_fixture() {
     // Untrained weights mostly say one word for ever; these are the first that do not.
     let bundle = (0..10_000).map(random_bundle).find(talkative).unwrap();
     bundle.save(fixture(FORMAT)).unwrap();
-    let said: Vec<Value> = said(Translator::new(bundle, &devices()[0].1))
+    let said: Vec<Value> = said(bundle.into_translator(&Device::Cpu))
         .iter()
         .zip(SOURCES)
         .map(|(found, source)| {
@@ -139,7 +140,7 @@ fn write_fixture() {
 
 /// Weights that are a function of their path and `seed`, and byte-pair tokenizers of four
 /// sentences.
-fn random_bundle(seed: u32) -> Bundle {
+fn random_bundle(seed: u32) -> ModuleBundle {
     let pairs = [
         ("the cat sleeps .", "il gatto dorme ."),
         ("the dog eats the bread .", "il cane mangia il pane ."),
@@ -161,7 +162,7 @@ fn random_bundle(seed: u32) -> Bundle {
     };
     let (_, device) = &devices()[0];
     let model = Transformer::new(&config(), vocab, device).unwrap();
-    Bundle {
+    ModuleBundle {
         model: with_weights(model, |path, shape| pattern(&format!("{seed} {path}"), shape)),
         config: config(),
         tokenizers,

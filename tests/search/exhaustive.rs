@@ -317,7 +317,7 @@ fn the_layer_asked_for_is_the_one_watched() {
     for subject in subjects(VOCABULARY) {
         let expected = Said::new(&[&subject], source, 1).ranked(&case);
         for engine in subject.engines() {
-            let found = engine.search(&[source], MAX_LEN, &case.options).unwrap().remove(0);
+            let found = engine.search(&[source], &case.options).unwrap().remove(0);
             assert_ranked(&subject.name, &found, &expected);
         }
     }
@@ -368,8 +368,8 @@ fn models_together_say_what_they_find_likely_on_the_mean() {
         let own: Vec<&Subject> = subjects.iter().filter(|s| s.device == device).collect();
         for members in [&own[..2], &own[1..4]] {
             let said = Said::new(members, source, 0);
-            let engines = members.iter().map(|m| Engine::new(m.model.clone(), &device));
-            let engine = engines.reduce(Engine::and).unwrap();
+            let engines = members.iter().map(|m| m.engine(&device.clone().into()));
+            let engine = engines.reduce(Engine::with_member).unwrap();
             for (name, case) in &cases {
                 let request = Request { source, prefix: &case.prefix, number: 0 };
                 let found = search_requests(&engine, &[request], &case.options).remove(0);
@@ -385,15 +385,15 @@ fn models_together_say_what_they_find_likely_on_the_mean() {
 fn a_model_with_itself_says_what_it_says_alone() {
     for subject in subjects(VOCABULARY) {
         for engine in subject.engines() {
-            let both = engine.clone().and(engine.clone());
+            let both = engine.clone().with_member(engine.clone());
             assert_eq!(both.gains_from_threads(), engine.gains_from_threads());
             for options in [
                 SearchOptions::greedy(),
                 SearchOptions { n_best: 4, ..SearchOptions::default() },
                 SearchOptions { n_best: 4, coverage_penalty: 0.3, ..SearchOptions::default() },
             ] {
-                let alone = engine.search(&SOURCES, MAX_LEN, &options).unwrap();
-                let twice = both.search(&SOURCES, MAX_LEN, &options).unwrap();
+                let alone = engine.search(&SOURCES, &options).unwrap();
+                let twice = both.search(&SOURCES, &options).unwrap();
                 for (alone, twice) in alone.iter().zip(&twice) {
                     assert_same(&subject.name, twice, alone);
                 }

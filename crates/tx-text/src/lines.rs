@@ -75,7 +75,7 @@ impl Lines {
             path: name.into(),
             number: 0,
             bytes: Vec::new(),
-            invalid: InvalidUtf8Utf8::default(),
+            invalid: InvalidUtf8::default(),
             keeps_byte_order_mark: false,
             bytes_read: Arc::default(),
         }

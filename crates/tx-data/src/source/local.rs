@@ -73,6 +73,7 @@ mod tests {
     fn sides_of_different_length_are_refused_with_both_numbers() {
         let (a, b) = (file(b"1\n2\n3\n"), file(b"1\n2\n"));
         let error = parallel_text(a.path(), b.path()).unwrap_err();
+        let DataError::Text(error) = error else { panic!("{error}") };
         assert!(matches!(error, TextError::LineCount { source_lines: 3, target_lines: 2, .. }));
     }
 
@@ -82,6 +83,6 @@ mod tests {
         let expected = [SentencePair::new("Go.", "Va !"), SentencePair::new("Hi.", "Salut !")];
         assert_eq!(tsv(three.path()).unwrap(), expected);
         let error = tsv(file(b"a\tb\nonly one\n").path()).unwrap_err();
-        assert!(matches!(error, TextError::Columns { line: 2, found: 1, .. }));
+        assert!(matches!(error, DataError::Columns { line: 2, found: 1, .. }));
     }
 }

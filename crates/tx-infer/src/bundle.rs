@@ -162,7 +162,8 @@ impl Bundle {
     pub fn packed(&self) -> Result<PackedTransformer, InferError> {
         let vocab = self.config.padded(self.vocabulary());
         self.weights.check(&self.config, vocab)?;
-        let packed = PackedTransformer::pack(&self.config, vocab, &self.weights.packing())?;
+        let packed =
+            PackedTransformer::pack(&self.config, vocab, &self.weights.packing(self.config.tying))?;
         self.weights.release();
         Ok(packed)
     }

@@ -11,7 +11,7 @@ use crate::{
     bundle::Bundle,
     device::Device,
     error::InferError,
-    search::{Engine, Hypothesis, SearchOptions},
+    search::{Engine, Hypothesis, Member, SearchOptions},
 };
 
 mod packed;
@@ -55,26 +55,24 @@ impl CheckResult {
 /// If the model cannot be built on the device.
 pub fn check(bundle: &Bundle, device: &Device, limit: f64) -> Result<Vec<CheckResult>, InferError> {
     let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len);
-    let mut results = match device {
-        Device::Cpu => {
-            let model = bundle.packed()?;
-            let results = packed::check(&model, &inputs, limit);
+    let engine = bundle.engine(device)?;
+    let mut results = match engine.first() {
+        Member::Packed(model) => {
+            let results = packed::check(&engine, model, &inputs, limit);
             #[cfg(feature = "burn")]
             let results = {
                 let flex = device.to_burn();
                 let module = bundle.transformer(&flex)?;
-                let agreement = tensors::agreement(&module, &flex, &model, &inputs, limit);
+                let agreement = tensors::agreement(&module, &flex, model, &inputs, limit);
                 [results, vec![agreement]].concat()
             };
             results
         }
         #[cfg(feature = "burn")]
-        Device::Burn(device) => {
-            let module = bundle.transformer(device)?;
-            let mut results = tensors::check(&module, device, &inputs, limit);
-            let packed = tx_model::packed::PackedTransformer::from(&module);
-            results.push(tensors::agreement(&module, device, &packed, &inputs, limit));
-            results
+        Member::Tensors(model, device) => {
+            let results = tensors::check(&engine, model, device, &inputs, limit);
+            let agreement = tensors::agreement(model, device, &bundle.packed()?, &inputs, limit);
+            [results, vec![agreement]].concat()
         }
     };
     for (invariant, tokenizer) in [

@@ -3,11 +3,11 @@
 
 use std::{
     borrow::Cow,
-    collections::{HashMap, VecDeque},
+    collections::HashMap,
     fs::File,
     ops::Range,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use memmap2::Mmap;
@@ -15,7 +15,7 @@ use safetensors::{
     Dtype,
     tensor::{Metadata, TensorInfo},
 };
-use tx_model::{ModelConfig, VocabSizes, packed::WeightSource};
+use tx_model::{ModelConfig, Tying, VocabSizes, packed::WeightSource};
 
 use super::{WEIGHTS, regular_file};
 use crate::error::InferError;
@@ -33,7 +33,7 @@ const HEADER_BYTES: u64 = 1 << 16;
 /// Values that are checked at a time.
 const CHUNK: usize = 1 << 18;
 
-/// Bytes of weights that stay mapped in memory while weights are packed, besides the latest one.
+/// Bytes of weights that are read, besides the latest weight, before their pages are released.
 const PACKING_BYTES: usize = 4 << 20;
 
 /// A mapped safetensors file: the length of the header in eight bytes, the header as JSON, the values.
@@ -163,8 +163,13 @@ impl WeightsFile {
     }
 
     /// Source of the weights for packing, which keeps few pages of the file in memory.
-    pub(super) fn packing(&self) -> Packing<'_> {
-        Packing { file: self, read: Mutex::default() }
+    pub(super) fn packing(&self, tying: Tying) -> Packing<'_> {
+        let kept: &[&str] = match tying {
+            Tying::None => &["source_embedding.weight", "target_embedding.weight"],
+            Tying::Decoder => &["source_embedding.weight"],
+            Tying::All => &[],
+        };
+        Packing { file: self, kept, read: AtomicUsize::new(0) }
     }
 
     /// Removes all pages of the file from the memory of this process.
@@ -195,12 +200,15 @@ impl WeightsFile {
 
 /// Weights of a mapped file, on their way to the packed engine.
 ///
-/// Weights that were packed leave memory while later ones are read. The latest few stay, because other
-/// cores are still packing them.
+/// Pages that were read leave memory while later weights are packed. Pages that other cores are still
+/// packing leave as well, and are read again.
 pub(super) struct Packing<'a> {
     file: &'a WeightsFile,
-    /// Ranges of the weights that were read and not released.
-    read: Mutex<VecDeque<Range<usize>>>,
+    /// Weights that the packed engine keeps in the order of the file. They are copied in parts, so that
+    /// copy and file are not in memory together.
+    kept: &'static [&'static str],
+    /// Bytes read since pages were released.
+    read: AtomicUsize,
 }
 
 impl WeightSource for Packing<'_> {
@@ -208,23 +216,26 @@ impl WeightSource for Packing<'_> {
         // `WeightsFile::check` compared the names with those that a model reads.
         let Some(info) = self.file.metadata.info(name) else { return Cow::Borrowed(&[]) };
         let range = self.file.range(info);
-        self.release_before(&range);
+        if self.kept.contains(&name) {
+            return Cow::Owned(self.copy(range));
+        }
+        if self.read.fetch_add(range.len(), Ordering::Relaxed) > PACKING_BYTES {
+            self.read.store(range.len(), Ordering::Relaxed);
+            self.file.release();
+        }
         values(&self.file.map[range])
     }
 }
 
 impl Packing<'_> {
-    /// Notes that `next` is read, and releases the oldest ranges.
-    fn release_before(&self, next: &Range<usize>) {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bytes: usize = read.iter().map(Range::len).sum();
-        while bytes > PACKING_BYTES
-            && let Some(oldest) = read.pop_front()
-        {
-            bytes -= oldest.len();
-            self.file.release_range(oldest);
+    fn copy(&self, range: Range<usize>) -> Vec<f32> {
+        let mut copy = Vec::with_capacity(range.len() / 4);
+        for (index, chunk) in self.file.map[range.clone()].chunks(4 * CHUNK).enumerate() {
+            copy.extend_from_slice(&values(chunk));
+            let start = range.start + index * 4 * CHUNK;
+            self.file.release_range(start..start + chunk.len());
         }
-        read.push_back(next.clone());
+        copy
     }
 }
 
@@ -343,7 +354,10 @@ mod tests {
             let content = [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &data].concat();
             let file = open(&content).unwrap();
             file.check_values().unwrap();
-            let packing = file.packing();
+            let copied =
+                file.packing(Tying::None).copy(file.range(file.metadata.info("1").unwrap()));
+            assert!(copied.into_iter().eq((size..2 * size).map(value)));
+            let packing = file.packing(Tying::None);
             for round in 0..2 {
                 for index in 0..4 {
                     let found = packing.weight(&index.to_string());
@@ -353,8 +367,7 @@ mod tests {
                     assert_eq!(matches!(found, Cow::Borrowed(_)), aligned, "{padding}");
                 }
             }
-            assert!(packing.read.lock().unwrap().len() < 4);
-            assert!(packing.weight("none").is_empty());
+            assert!(packing.read.into_inner() <= 2 * PACKING_BYTES);
         }
     }
 }

@@ -4,24 +4,31 @@ use tx_model::packed::{Decoding, PackedTransformer, log_softmax};
 use tx_text::special::{BOS, UNK};
 
 use super::{CheckResult, Inputs, Pair, deviation, largest};
-use crate::{attention::Attention, search::Engine, tokens::Tokens};
+use crate::{cancellation::Cancellation, search::Engine};
 
 /// Checks all invariants of scores and attention.
-pub(super) fn check(model: &PackedTransformer, inputs: &Inputs, limit: f64) -> Vec<CheckResult> {
-    let subject = Subject { model, inputs };
+pub(super) fn check(
+    engine: &Engine,
+    model: &PackedTransformer,
+    inputs: &Inputs,
+    limit: f64,
+) -> Vec<CheckResult> {
+    let subject = Subject { engine, model, inputs };
     let result = |invariant, deviation| CheckResult::new(invariant, deviation, limit);
     vec![
         result("scores are finite", subject.finite()),
         result("attention sums to 1 and sees nothing it must not", subject.attention()),
         result("a later token changes nothing before it", subject.causality()),
         result("a batch is its sentences one by one", subject.batch()),
-        result("decoding step by step is decoding at once", subject.cache()),
+        result("given targets score as decoded step by step", subject.target_scores()),
         result("greedy search takes the likeliest token each time", subject.greedy()),
         result("beam search's scores are the model's", subject.beam()),
     ]
 }
 
+/// A packed model with its inputs.
 struct Subject<'a> {
+    engine: &'a Engine,
     model: &'a PackedTransformer,
     inputs: &'a Inputs,
 }
@@ -112,42 +119,30 @@ impl Subject<'_> {
             .fold(0.0, f64::max)
     }
 
-    /// Attention of each step to the source, and that of one pass over the whole target.
-    fn cache(&self) -> f64 {
-        let mut worst = 0.0_f64;
-        let engine = self.engine();
-        for Pair { source, target } in &self.inputs.pairs {
-            for layer in 0..self.model.decoder_layers() {
-                let mut decoding = self.model.start(&[source]);
-                decoding.watch(layer);
-                let mut steps = Vec::new();
-                for &token in target {
-                    decoding.step_logits(&[token]);
-                    steps.extend_from_slice(decoding.attention(0));
-                }
-                // The decoder reads `<bos>` and all of these but the last.
-                let ids = [&target[1..], &[UNK]].concat();
-                let tokens = |ids: &[u32]| Tokens { ids: ids.to_vec(), ..Tokens::default() };
-                let attention = Attention::of(&engine, tokens(source), tokens(&ids));
-                let whole = attention.map(crate::AttentionKind::Cross, layer, None);
-                worst = worst.max(deviation(&steps, &whole.unwrap_or_default().weights));
-            }
-        }
-        worst
+    /// Scores of targets in a batch, which targets leave as they end, and those of each target alone.
+    fn target_scores(&self) -> f64 {
+        let pairs = self.inputs.pairs.iter();
+        let pairs: Vec<(&[u32], &[u32])> =
+            pairs.map(|pair| (&pair.source[..], &pair.target[1..])).collect();
+        let Ok(found) = self.engine.log_probabilities(&pairs, &Cancellation::new()) else {
+            return f64::INFINITY;
+        };
+        let alone = pairs.iter().map(|(source, ids)| {
+            let scores = self.log_probs(source, ids);
+            let rows = scores.chunks_exact(scores.len() / ids.len());
+            rows.zip(*ids).map(|(row, &id)| row[id as usize]).collect::<Vec<f32>>()
+        });
+        found.iter().zip(alone).map(|(found, alone)| deviation(found, &alone)).fold(0.0, f64::max)
     }
 
     fn greedy(&self) -> f64 {
         let log_probs = |source: &[u32], ids: &[u32]| self.log_probs(source, ids);
-        self.inputs.greedy(&self.engine(), self.width(), log_probs)
+        self.inputs.greedy(self.engine, self.width(), log_probs)
     }
 
     fn beam(&self) -> f64 {
         let log_probs = |source: &[u32], ids: &[u32]| self.log_probs(source, ids);
-        self.inputs.beam(&self.engine(), self.width(), log_probs)
-    }
-
-    fn engine(&self) -> Engine {
-        Engine::new(self.model.clone(), self.inputs.max_len)
+        self.inputs.beam(self.engine, self.width(), log_probs)
     }
 
     /// Size of the padded target vocabulary.

@@ -1,5 +1,7 @@
 //! Invariants of a module on a device of Burn.
 
+use std::slice;
+
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
 use tx_data::{batch::padded, mask};
 use tx_model::{AttentionMaps, Transformer, TransformerInput, packed::PackedTransformer};
@@ -10,12 +12,13 @@ use crate::search::Engine;
 
 /// Checks all invariants of scores and attention.
 pub(super) fn check(
+    engine: &Engine,
     model: &Transformer,
     device: &Device,
     inputs: &Inputs,
     limit: f64,
 ) -> Vec<CheckResult> {
-    let subject = Subject { model, device, inputs };
+    let subject = Subject { engine, model, device, inputs };
     let result = |invariant, deviation| CheckResult::new(invariant, deviation, limit);
     vec![
         result("scores are finite", subject.finite()),
@@ -29,7 +32,7 @@ pub(super) fn check(
     ]
 }
 
-/// Compares the scores of `packed` with those of the module on `device`.
+/// Compares the scores of the packed engine with those of the module on `device`.
 pub(super) fn agreement(
     model: &Transformer,
     device: &Device,
@@ -37,19 +40,19 @@ pub(super) fn agreement(
     inputs: &Inputs,
     limit: f64,
 ) -> CheckResult {
-    let subject = Subject { model, device, inputs };
-    let worst = subject.worst_sentence(|index, _| {
-        let Pair { source, target } = &inputs.pairs[index];
-        let mut decoding = packed.start(&[source]);
-        let found = target.iter().flat_map(|&token| decoding.step_logits(&[token]));
-        let alone = model.forward(subject.input(&inputs.pairs[index..=index], 0));
-        (found.collect(), read(alone))
-    });
+    let scores = |pair: &Pair| {
+        let mut decoding = packed.start(&[&pair.source]);
+        let found = pair.target.iter().flat_map(|&token| decoding.step_logits(&[token]));
+        let input = batch(slice::from_ref(pair), 0, inputs.max_len, device);
+        deviation(&found.collect::<Vec<_>>(), &read(model.forward(input)))
+    };
+    let worst = inputs.pairs.iter().map(scores).fold(0.0, f64::max);
     CheckResult::new("the processor's packed weights give the same scores", worst, limit)
 }
 
 /// A module with its inputs.
 struct Subject<'a> {
+    engine: &'a Engine,
     model: &'a Transformer,
     device: &'a Device,
     inputs: &'a Inputs,
@@ -131,17 +134,12 @@ impl Subject<'_> {
 
     fn greedy(&self) -> f64 {
         let log_probs = |source: &[u32], ids: &[u32]| self.log_probs(source, ids);
-        self.inputs.greedy(&self.engine(), self.width(), log_probs)
+        self.inputs.greedy(self.engine, self.width(), log_probs)
     }
 
     fn beam(&self) -> f64 {
         let log_probs = |source: &[u32], ids: &[u32]| self.log_probs(source, ids);
-        self.inputs.beam(&self.engine(), self.width(), log_probs)
-    }
-
-    fn engine(&self) -> Engine {
-        let device = crate::Device::Burn(self.device.clone());
-        Engine::from_transformer(self.model.clone(), self.inputs.max_len, &device)
+        self.inputs.beam(self.engine, self.width(), log_probs)
     }
 
     /// Size of the padded target vocabulary.
@@ -172,28 +170,32 @@ impl Subject<'_> {
         self.input(&self.inputs.pairs, 0)
     }
 
-    /// Pairs as a batch with up to `extra` columns more of padding than the longest sentence needs, within
-    /// the model's `max_len`.
     fn input(&self, pairs: &[Pair], extra: usize) -> TransformerInput {
-        let wider = |rows: Vec<&[u32]>| {
-            let ids = padded(&rows, self.device);
-            let [rows, len] = ids.dims();
-            let extra = extra.min(self.inputs.max_len.saturating_sub(len));
-            if extra == 0 {
-                return ids;
-            }
-            let padding = padded(&vec![&[PAD; 3][..extra]; rows], self.device);
-            Tensor::cat(vec![ids, padding], 1)
-        };
-        let source = wider(pairs.iter().map(|pair| &pair.source[..]).collect());
-        let target = wider(pairs.iter().map(|pair| &pair.target[..]).collect());
-        let [_, target_len] = target.dims();
-        TransformerInput {
-            source_blocked: mask::padding(&source),
-            source,
-            target,
-            target_blocked: mask::causal(target_len, self.device),
+        batch(pairs, extra, self.inputs.max_len, self.device)
+    }
+}
+
+/// Pairs as a batch, with up to `extra` columns more of padding than the longest sentence needs, within
+/// `max_len`.
+fn batch(pairs: &[Pair], extra: usize, max_len: usize, device: &Device) -> TransformerInput {
+    let wider = |rows: Vec<&[u32]>| {
+        let ids = padded(&rows, device);
+        let [rows, len] = ids.dims();
+        let extra = extra.min(max_len.saturating_sub(len));
+        if extra == 0 {
+            return ids;
         }
+        let padding = padded(&vec![&[PAD; 3][..extra]; rows], device);
+        Tensor::cat(vec![ids, padding], 1)
+    };
+    let source = wider(pairs.iter().map(|pair| &pair.source[..]).collect());
+    let target = wider(pairs.iter().map(|pair| &pair.target[..]).collect());
+    let [_, target_len] = target.dims();
+    TransformerInput {
+        source_blocked: mask::padding(&source),
+        source,
+        target,
+        target_blocked: mask::causal(target_len, device),
     }
 }
 

@@ -123,11 +123,12 @@ fn weights_that_are_not_finite_fail() {
     let mut bundle = bundle(&TokenizerConfig::default(), Positions::Sinusoidal, 40);
     bundle.model = bundle.model.map(&mut Ruin);
     let inputs = Inputs::new(bundle.vocabulary(), 40);
-    let packed = tx_model::packed::PackedTransformer::from(&bundle.model);
-    for results in [
-        packed::check(&packed, &inputs, LIMIT),
-        tensors::check(&bundle.model, &flex(), &inputs, LIMIT),
-    ] {
+    let check = |engine: Engine| match engine.first() {
+        Member::Packed(model) => packed::check(&engine, model, &inputs, LIMIT),
+        Member::Tensors(model, device) => tensors::check(&engine, model, device, &inputs, LIMIT),
+    };
+    for device in [Device::Cpu, Device::Burn(flex())] {
+        let results = check(bundle.engine(&device));
         let failed = results.iter().find(|result| result.invariant == "scores are finite");
         assert!(!failed.unwrap().passed());
     }

@@ -228,7 +228,7 @@ impl<'a> Subject<'a> {
         } else {
             self.model.clone().to_device(&processor)
         };
-        let packed = PackedTransformer::new(model);
+        let packed = PackedTransformer::from(&model);
         let worst = self.worst_sentence(|index, len| {
             let EncodedPair { source, target } = &self.pairs[index];
             let mut decoding = packed.start(&[source]);

@@ -42,7 +42,7 @@ impl Engine {
     pub fn new(model: Transformer, device: &Device) -> Self {
         #[cfg(feature = "cpu")]
         if *device == Device::flex() && model.dtype() == DType::F32 {
-            let packed = PackedTransformer::new(model);
+            let packed = PackedTransformer::from(&model);
             return Self { members: vec![Weights::Packed(packed.into())], padding: 0..0 };
         }
         Self::on_tensors(model, device)

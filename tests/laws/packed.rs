@@ -41,7 +41,7 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
     for subject in subjects() {
         let model = subject.model();
         let full = model.forward(subject.input());
-        let packed = PackedTransformer::new(model);
+        let packed = PackedTransformer::from(&model);
 
         let mut decoding = start(&packed, &sources());
         assert!(decoding.is_empty());
@@ -69,7 +69,7 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
 fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
     let mut worst = 0.0_f64;
     for subject in subjects() {
-        let packed = PackedTransformer::new(subject.model());
+        let packed = PackedTransformer::from(&subject.model());
         let mut sources = sources();
         let mut targets = vec![Vec::new(); sources.len()];
         let mut decoding = start(&packed, &sources);
@@ -98,7 +98,7 @@ fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
 #[test]
 fn the_likeliest_tokens_are_those_of_the_scores() {
     for subject in subjects() {
-        let packed = PackedTransformer::new(subject.model());
+        let packed = PackedTransformer::from(&subject.model());
         let scores = start(&packed, &sources()).step_logits(&[1, 1, 1]);
         let found = start(&packed, &sources()).step(&[1, 1, 1], &[0, 1], 4);
         let rows = scores.chunks_exact(scores.len() / 3);
@@ -123,7 +123,7 @@ fn the_likeliest_tokens_are_those_of_the_scores() {
 #[test]
 fn an_empty_source_is_finite_and_changes_no_other_row() {
     for subject in subjects() {
-        let packed = PackedTransformer::new(subject.model());
+        let packed = PackedTransformer::from(&subject.model());
         let expected = start(&packed, &sources()).step_logits(&[1, 1, 1]);
         let mut sources = sources();
         sources[1].clear();

@@ -11,21 +11,17 @@ use burn::{
     tensor::{Bool, Device, Tensor, activation::softmax, assert_shape},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedAttention, PackedMatrix, values};
 use crate::{
     config::{ModelConfig, Positions},
     dropout::Dropout,
     init,
     kernels::{self, composed},
-    position::{MAX_RELATIVE_DISTANCE, PositionTables},
+    position::PositionTables,
+    position_formulas::RELATIVE_DISTANCES,
 };
 
 /// Score given to a blocked position: far below any real score, yet finite, also in half precision.
 const BLOCKED_SCORE: f32 = -1.0e4;
-
-/// Rows of the table of relative biases: one for each clipped distance.
-pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;
 
 /// How much each query takes from each key: `softmax(q · kᵀ / √D + bias)` (equation 1).
 ///
@@ -93,27 +89,34 @@ pub struct MultiHeadAttention {
     dropout: Dropout,
     #[module(skip)]
     n_heads: usize,
-    #[module(skip)]
-    rotary: bool,
 }
 
-/// Whether the queries and the keys come from the same sequence.
+/// Role of an attention in its layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttentionKind {
-    /// One sequence looks at itself; relative and rotary positions apply.
+pub(crate) enum AttentionRole {
+    /// Queries and keys come from the same sequence; relative and rotary positions apply.
     SelfAttention,
-    /// The decoder looks at the encoder's output.
+    /// Queries come from the decoder, keys from the encoder's output.
     CrossAttention,
 }
 
 impl MultiHeadAttention {
-    /// Draws the weights; `config` must have been checked.
-    pub(crate) fn new(config: &ModelConfig, kind: AttentionKind, device: &Device) -> Self {
-        let own = kind == AttentionKind::SelfAttention;
+    /// Initializes the weights; `config` must have been checked.
+    pub(crate) fn new(config: &ModelConfig, role: AttentionRole, device: &Device) -> Self {
+        let positions = match role {
+            AttentionRole::SelfAttention => config.positions,
+            AttentionRole::CrossAttention => Positions::None,
+        };
         let linear =
             || init::linear(config, config.d_model, config.d_model, config.attention_bias, device);
-        let relative = (own && config.positions == Positions::Relative)
-            .then(|| Initializer::Zeros.init([RELATIVE_DISTANCES, config.n_heads], device));
+        let relative = match positions {
+            Positions::Relative => {
+                Some(Initializer::Zeros.init([RELATIVE_DISTANCES, config.n_heads], device))
+            }
+            Positions::Sinusoidal | Positions::Learned | Positions::Rotary | Positions::None => {
+                None
+            }
+        };
         Self {
             query: linear(),
             key: linear(),
@@ -122,7 +125,6 @@ impl MultiHeadAttention {
             relative,
             dropout: Dropout::new(config.dropout.attention),
             n_heads: config.n_heads,
-            rotary: own && config.positions == Positions::Rotary,
         }
     }
 
@@ -169,33 +171,6 @@ impl MultiHeadAttention {
         AttentionOutput { context: project(&self.output, mixed_bqm), weights }
     }
 
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self) -> PackedAttention {
-        let [d_model, _] = self.query.weight.dims();
-        let scale = ((d_model / self.n_heads) as f32).sqrt();
-        let bias = |linear: &Linear| linear.bias.as_ref().map(|bias| bias.val());
-        let pack = |weight: Tensor<2>, bias: Option<Tensor<1>>| {
-            PackedMatrix::new(&values(weight), d_model, bias.map(values).as_deref())
-        };
-        let keys_values = Tensor::cat(vec![self.key.weight.val(), self.value.weight.val()], 1);
-        let keys_values_bias = bias(&self.key)
-            .zip(bias(&self.value))
-            .map(|(key, value)| Tensor::cat(vec![key, value], 0));
-        PackedAttention {
-            // Scaling the weights costs less than scaling the queries.
-            query: pack(
-                self.query.weight.val().div_scalar(scale),
-                bias(&self.query).map(|bias| bias.div_scalar(scale)),
-            ),
-            keys_values: pack(keys_values, keys_values_bias),
-            output: pack(self.output.weight.val(), bias(&self.output)),
-            n_heads: self.n_heads,
-            relative: self.relative.as_ref().map(|table| values(table.val())),
-            rotary: self.rotary,
-        }
-    }
-
     /// `[B, L, M]` → `[B, H, L, D]`
     fn split_heads(&self, x_blm: Tensor<3>) -> Tensor<4> {
         let [batch, len, d_model] = x_blm.dims();
@@ -210,8 +185,10 @@ pub(crate) fn project(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use burn::tensor::{TensorData, Tolerance};
+
+    use super::*;
+    use crate::position_formulas::MAX_RELATIVE_DISTANCE;
 
     fn device() -> Device {
         Device::flex()
@@ -282,7 +259,7 @@ mod tests {
             ..ModelConfig::default()
         };
         let mut attention =
-            MultiHeadAttention::new(&config, AttentionKind::SelfAttention, &device());
+            MultiHeadAttention::new(&config, AttentionRole::SelfAttention, &device());
         let mut bias = vec![0.0_f32; RELATIVE_DISTANCES];
         bias[MAX_RELATIVE_DISTANCE - 1] = 3.0_f32.ln();
         let bias = TensorData::new(bias, [RELATIVE_DISTANCES, 1]);

@@ -7,8 +7,8 @@ use burn::{
 };
 
 use crate::{
-    config::{ConfigError, ModelConfig, VocabSizes},
-    embedding::{Side, TokenEmbedding},
+    config::{ConfigError, ModelConfig, Side, VocabSizes},
+    embedding::TokenEmbedding,
     encoder::Encoder,
     init,
     transformer::draw_weights,

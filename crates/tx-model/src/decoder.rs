@@ -6,10 +6,8 @@ use burn::{
     tensor::{Bool, Device, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedDecoder, PackedDecoderLayer, PackedNorm};
 use crate::{
-    attention::{AttentionKind, KeysValues, MultiHeadAttention},
+    attention::{AttentionRole, KeysValues, MultiHeadAttention},
     cache::{DecoderCache, LayerCache},
     config::{ModelConfig, Positions},
     feed_forward::FeedForward,
@@ -58,9 +56,9 @@ impl DecoderLayer {
     fn new(config: &ModelConfig, device: &Device) -> Self {
         let residual = || Residual::new(config, residual_dropout(config), device);
         Self {
-            self_attention: MultiHeadAttention::new(config, AttentionKind::SelfAttention, device),
+            self_attention: MultiHeadAttention::new(config, AttentionRole::SelfAttention, device),
             self_attention_residual: residual(),
-            cross_attention: MultiHeadAttention::new(config, AttentionKind::CrossAttention, device),
+            cross_attention: MultiHeadAttention::new(config, AttentionRole::CrossAttention, device),
             cross_attention_residual: residual(),
             feed_forward: FeedForward::new(config, device),
             feed_forward_residual: residual(),
@@ -90,19 +88,6 @@ impl DecoderLayer {
         let y = self.feed_forward_residual.enter(x.clone());
         let x = self.feed_forward_residual.leave(x, self.feed_forward.forward(y));
         LayerOutput { x, self_weights, cross_weights }
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    fn packed(self) -> PackedDecoderLayer {
-        PackedDecoderLayer {
-            self_attention: self.self_attention.packed(),
-            self_attention_residual: self.self_attention_residual.packed(),
-            cross_attention: self.cross_attention.packed(),
-            cross_attention_residual: self.cross_attention_residual.packed(),
-            feed_forward: self.feed_forward.packed(),
-            feed_forward_residual: self.feed_forward_residual.packed(),
-        }
     }
 }
 
@@ -252,15 +237,6 @@ impl Decoder {
         match &self.norm {
             Some(norm) => normalise(norm, x),
             None => x,
-        }
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(self) -> PackedDecoder {
-        PackedDecoder {
-            layers: self.layers.into_iter().map(DecoderLayer::packed).collect(),
-            norm: self.norm.as_ref().map(PackedNorm::of),
         }
     }
 }

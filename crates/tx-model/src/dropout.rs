@@ -55,7 +55,7 @@ impl Dropout {
 /// calling thread. This is decided by the backend alone: asking the device would wait for it.
 fn is_processor(device: &Device) -> bool {
     match device.as_dispatch() {
-        #[cfg(feature = "cpu")]
+        #[cfg(feature = "flex")]
         burn::backend::DispatchDevice::Flex(_) => true,
         #[cfg(feature = "ndarray")]
         burn::backend::DispatchDevice::NdArray(_) => true,
@@ -82,7 +82,7 @@ mod tests {
 
     /// Only a processor backend is read from; the kernels expect the hash there.
     #[test]
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     fn a_processor_drops_by_a_hash() {
         let draw = Dropout::new(0.5).draw(&Device::flex().autodiff());
         assert!(matches!(draw, Draw::Hashed(_)), "{draw:?}");

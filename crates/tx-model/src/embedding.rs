@@ -1,28 +1,16 @@
 //! From token ids to vectors: section 3.4 of the paper.
 
-#[cfg(feature = "cpu")]
-use std::sync::Arc;
-
 use burn::{
     module::{Module, Param},
     tensor::{Device, Int, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedEmbedding, PackedMatrix, values};
 use crate::{
-    config::{EmbeddingScale, ModelConfig},
+    config::{ModelConfig, Side},
     dropout::Dropout,
     init, kernels,
     position::PositionalEncoding,
 };
-
-/// Which side of the translation an embedding serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    Source,
-    Target,
-}
 
 /// Looks a token up, scales it, adds its place, and drops a share in training.
 ///
@@ -39,15 +27,10 @@ pub struct TokenEmbedding {
 impl TokenEmbedding {
     /// `config` must have been checked.
     pub(crate) fn new(config: &ModelConfig, side: Side, device: &Device) -> Self {
-        let scaled = match config.embedding_scale {
-            EmbeddingScale::Both => true,
-            EmbeddingScale::Source => side == Side::Source,
-            EmbeddingScale::None => false,
-        };
         Self {
             positions: PositionalEncoding::new(config, device),
             dropout: Dropout::new(config.dropout.embedding),
-            scale: if scaled { (config.d_model as f32).sqrt() } else { 1.0 },
+            scale: config.embedding_factor(side),
         }
     }
 
@@ -67,12 +50,6 @@ impl TokenEmbedding {
         let positions = self.positions.rows(offset, len);
         kernels::embedding(table, ids, positions, self.scale, draw)
     }
-
-    /// For decoding without tensors, with the table `[vocabulary, d_model]`.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self, table: Arc<Vec<f32>>, d_model: usize) -> PackedEmbedding {
-        PackedEmbedding { table, scale: self.scale, places: self.positions.packed(), d_model }
-    }
 }
 
 /// From vectors back to one score per token id.
@@ -86,13 +63,9 @@ pub struct OutputProjection {
 
 impl OutputProjection {
     /// With a matrix of its own, or for use with a table `[vocabulary, d_model]`.
-    pub(crate) fn new(
-        config: &ModelConfig,
-        vocabulary: usize,
-        tied: bool,
-        device: &Device,
-    ) -> Self {
+    pub(crate) fn new(config: &ModelConfig, vocabulary: usize, device: &Device) -> Self {
         let linear = init::linear(config, config.d_model, vocabulary, config.output_bias, device);
+        let tied = config.tying.ties_projection();
         Self { weight: (!tied).then_some(linear.weight), bias: linear.bias }
     }
 
@@ -107,15 +80,5 @@ impl OutputProjection {
             None => table().transpose(),
         };
         kernels::linear(x, weight, self.bias.as_ref().map(Param::val))
-    }
-
-    /// For decoding without tensors, with the target's table `[vocabulary, d_model]`.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self, table: &[f32], d_model: usize) -> PackedMatrix {
-        let bias = self.bias.as_ref().map(|bias| values(bias.val()));
-        match &self.weight {
-            Some(weight) => PackedMatrix::new(&values(weight.val()), d_model, bias.as_deref()),
-            None => PackedMatrix::transposed(table, d_model, bias.as_deref()),
-        }
     }
 }

@@ -6,10 +6,8 @@ use burn::{
     tensor::{Bool, Device, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedEncoder, PackedEncoderLayer, PackedNorm};
 use crate::{
-    attention::{AttentionKind, MultiHeadAttention},
+    attention::{AttentionRole, MultiHeadAttention},
     config::{ModelConfig, Positions},
     feed_forward::FeedForward,
     position::PositionTables,
@@ -28,7 +26,7 @@ pub struct EncoderLayer {
 impl EncoderLayer {
     fn new(config: &ModelConfig, device: &Device) -> Self {
         Self {
-            self_attention: MultiHeadAttention::new(config, AttentionKind::SelfAttention, device),
+            self_attention: MultiHeadAttention::new(config, AttentionRole::SelfAttention, device),
             self_attention_residual: Residual::new(config, config.dropout.residual, device),
             feed_forward: FeedForward::new(config, device),
             feed_forward_residual: Residual::new(config, residual_dropout(config), device),
@@ -55,17 +53,6 @@ impl EncoderLayer {
         let y = self.feed_forward_residual.enter(x.clone());
         let x = self.feed_forward_residual.leave(x, self.feed_forward.forward(y));
         (x, attention.weights)
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    fn packed(self) -> PackedEncoderLayer {
-        PackedEncoderLayer {
-            self_attention: self.self_attention.packed(),
-            self_attention_residual: self.self_attention_residual.packed(),
-            feed_forward: self.feed_forward.packed(),
-            feed_forward_residual: self.feed_forward_residual.packed(),
-        }
     }
 }
 
@@ -114,15 +101,6 @@ impl Encoder {
         match &self.norm {
             Some(norm) => normalise(norm, x),
             None => x,
-        }
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(self) -> PackedEncoder {
-        PackedEncoder {
-            layers: self.layers.into_iter().map(EncoderLayer::packed).collect(),
-            norm: self.norm.as_ref().map(PackedNorm::of),
         }
     }
 }

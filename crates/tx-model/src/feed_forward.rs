@@ -6,8 +6,6 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedFeedForward, PackedMatrix};
 use crate::{
     attention::project,
     config::{Activation, ModelConfig},
@@ -34,7 +32,9 @@ impl FeedForward {
         let (d_model, d_ff, bias) = (config.d_model, config.d_ff, config.feed_forward_bias);
         Self {
             inner: init::linear(config, d_model, d_ff, bias, device),
-            gate: (config.activation == Activation::Gated)
+            gate: config
+                .activation
+                .is_gated()
                 .then(|| init::linear(config, d_model, d_ff, bias, device)),
             outer: init::linear(config, d_ff, d_model, bias, device),
             dropout: Dropout::new(config.dropout.activation),
@@ -61,17 +61,6 @@ impl FeedForward {
             None => kernels::activation(inner, function, draw),
         };
         project(&self.outer, active)
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self) -> PackedFeedForward {
-        PackedFeedForward {
-            inner: PackedMatrix::of(&self.inner),
-            gate: self.gate.as_ref().map(PackedMatrix::of),
-            outer: PackedMatrix::of(&self.outer),
-            activation: self.activation,
-        }
     }
 }
 

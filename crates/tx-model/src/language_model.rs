@@ -7,8 +7,8 @@ use burn::{
 };
 
 use crate::{
-    config::{ConfigError, ModelConfig, Tying, VocabSizes},
-    embedding::{OutputProjection, Side, TokenEmbedding},
+    config::{ConfigError, ModelConfig, Side, VocabSizes},
+    embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
     init,
     transformer::draw_weights,
@@ -38,12 +38,11 @@ impl LanguageModel {
         device: &Device,
     ) -> Result<Self, ConfigError> {
         config.check(VocabSizes { source: vocabulary, target: vocabulary })?;
-        let tied = config.tying != Tying::None;
         let model = Self {
             embedding: init::embedding(config, vocabulary, device),
             input: TokenEmbedding::new(config, Side::Target, device),
             layers: Encoder::new(config, config.decoder_layers, device),
-            projection: OutputProjection::new(config, vocabulary, tied, device),
+            projection: OutputProjection::new(config, vocabulary, device),
         };
         draw_weights(&model);
         Ok(model)

@@ -45,35 +45,57 @@
 pub mod config;
 pub mod weights;
 
+#[cfg(feature = "burn")]
 pub mod embedding;
+#[cfg(feature = "burn")]
 pub mod position;
 
+#[cfg(feature = "burn")]
 pub mod attention;
+#[cfg(feature = "burn")]
 pub mod dropout;
+#[cfg(feature = "burn")]
 pub mod feed_forward;
+#[cfg(feature = "burn")]
 pub mod residual;
 
+#[cfg(feature = "burn")]
 pub mod decoder;
+#[cfg(feature = "burn")]
 pub mod encoder;
 
+#[cfg(feature = "burn")]
 pub mod cache;
+#[cfg(feature = "burn")]
 pub mod transformer;
 
+#[cfg(feature = "burn")]
 pub mod classifier;
+#[cfg(feature = "burn")]
 pub mod language_model;
 
+#[cfg(feature = "burn")]
+mod init;
+#[cfg(feature = "burn")]
 pub mod kernels;
-#[cfg(feature = "cpu")]
+
 pub mod packed;
 
-mod init;
+pub mod formulas;
+mod position_formulas;
+pub mod random;
+pub mod vector;
 
+#[cfg(feature = "burn")]
 pub use cache::DecoderCache;
+#[cfg(feature = "burn")]
 pub use classifier::Classifier;
 pub use config::{
     Activation, ConfigError, DropoutConfig, EmbeddingInit, EmbeddingScale, Init, ModelConfig,
     NormPlacement, Positions, Tying, VocabSizes,
 };
+#[cfg(feature = "burn")]
 pub use language_model::LanguageModel;
+#[cfg(feature = "burn")]
 pub use transformer::{AttentionMaps, Transformer, TransformerInput};
 pub use weights::WeightShape;

@@ -6,11 +6,10 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedNorm, PackedResidual};
 use crate::{
     config::{ModelConfig, NormPlacement},
     dropout::Dropout,
+    formulas::NORM_EPSILON,
     kernels,
 };
 
@@ -55,22 +54,16 @@ impl Residual {
             NormPlacement::SublayerOutput => kernels::residual(x, normalise(&self.norm, y), draw),
         }
     }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self) -> PackedResidual {
-        PackedResidual { norm: PackedNorm::of(&self.norm), placement: self.placement }
-    }
 }
 
 /// The norm after a whole stack, which only pre-norm needs: without it the sum of all residuals
 /// would leave the stack unnormalised.
 pub(crate) fn final_norm(config: &ModelConfig, device: &Device) -> Option<LayerNorm> {
-    (config.norm == NormPlacement::Pre).then(|| norm(config, device))
+    config.norm.has_final_norm().then(|| norm(config, device))
 }
 
 fn norm(config: &ModelConfig, device: &Device) -> LayerNorm {
-    LayerNormConfig::new(config.d_model).with_epsilon(kernels::NORM_EPSILON).init(device)
+    LayerNormConfig::new(config.d_model).with_epsilon(NORM_EPSILON).init(device)
 }
 
 /// `[B, L, d_model]`, each token with mean 0 and variance 1, then scaled and shifted.

@@ -3,22 +3,17 @@
 //! Axis letters: `B` batch, `S` source tokens, `T` target tokens, `V` target vocabulary, `H` heads.
 //! Masks say what must not be seen: `true` = blocked.
 
-#[cfg(feature = "cpu")]
-use std::sync::Arc;
-
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     nn::Embedding,
     tensor::{Bool, DType, Device, FloatDType, Int, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedTransformer, values};
 use crate::{
     cache::DecoderCache,
-    config::{ConfigError, ModelConfig, Tying, VocabSizes},
+    config::{ConfigError, ModelConfig, Side, VocabSizes},
     decoder::{Decoder, DecoderAttention, DecoderInput},
-    embedding::{OutputProjection, Side, TokenEmbedding},
+    embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
     init,
 };
@@ -53,6 +48,8 @@ pub struct Transformer {
     encoder: Encoder,
     decoder: Decoder,
     projection: OutputProjection,
+    #[module(skip)]
+    config: ModelConfig,
 }
 
 /// A batch with known targets, as in training.
@@ -123,20 +120,32 @@ impl Transformer {
         device: &Device,
     ) -> Result<Self, ConfigError> {
         config.check(vocab)?;
-        let tied = config.tying != Tying::None;
         Ok(Self {
             source_embedding: init::embedding(config, vocab.source, device),
-            target_embedding: (config.tying != Tying::All)
+            target_embedding: (!config.tying.ties_source())
                 .then(|| init::embedding(config, vocab.target, device)),
             source_input: TokenEmbedding::new(config, Side::Source, device),
             target_input: TokenEmbedding::new(config, Side::Target, device),
             encoder: Encoder::new(config, config.encoder_layers, device),
             decoder: Decoder::new(config, device),
-            projection: OutputProjection::new(config, vocab.target, tied, device),
+            projection: OutputProjection::new(config, vocab.target, device),
+            config: config.clone(),
         })
     }
 
-    /// Layers of the decoder.
+    /// Configuration of the model.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Vocabulary sizes of the model.
+    pub fn vocab(&self) -> VocabSizes {
+        let [[source, _], [target, _]] =
+            [self.source_table(), self.target_table()].map(|table| table.dims());
+        VocabSizes { source, target }
+    }
+
+    /// Number of decoder layers.
     pub fn decoder_layers(&self) -> usize {
         self.decoder.n_layers()
     }
@@ -232,33 +241,6 @@ impl Transformer {
 
     fn project(&self, x: Tensor<3>) -> Tensor<3> {
         self.projection.forward(x, || self.target_table())
-    }
-
-    /// For decoding without tensors. Each part is let go once it is packed: the weights are in
-    /// memory twice only in part.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(self) -> PackedTransformer {
-        let Self {
-            source_embedding,
-            target_embedding,
-            source_input,
-            target_input,
-            encoder,
-            decoder,
-            projection,
-        } = self;
-        let table =
-            |embedding: Embedding| -> Arc<Vec<f32>> { values(embedding.weight.val()).into() };
-        let [_, d_model] = source_embedding.weight.dims();
-        let source_table = table(source_embedding);
-        let target_table = target_embedding.map_or_else(|| source_table.clone(), table);
-        PackedTransformer {
-            projection: projection.packed(&target_table, d_model),
-            source_input: source_input.packed(source_table, d_model),
-            target_input: target_input.packed(target_table, d_model),
-            encoder: encoder.packed(),
-            decoder: decoder.packed(),
-        }
     }
 
     /// `[source vocabulary, d_model]`

@@ -9,8 +9,8 @@ use super::{
     dropped::Dropped,
     flex::{floats, rows, writable},
     rows::each_piece,
-    simd::{erf, exp, vectorised},
 };
+use crate::vector::{erf, exp, vectorized};
 
 impl Function {
     #[inline(always)]
@@ -65,7 +65,7 @@ pub fn forward(x: FlexTensor, function: Function, dropped: Option<Dropped>) -> F
     let [_, width] = rows(&x);
     let mut x = writable(x);
     each_piece(x.storage_mut(), width, |first, x| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (i, x) in x.chunks_exact_mut(width).enumerate() {
@@ -97,7 +97,7 @@ pub fn backward(
     let mut dy = writable(dy);
     each_piece(dy.storage_mut(), width, |first, dy| {
         let x = &x[first * width..first * width + dy.len()];
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (i, (dy, x)) in

@@ -7,8 +7,8 @@ use super::{
     AdamUpdate,
     flex::{contiguous, floats, tensor, writable},
     rows::{copy_pieces, per_piece},
-    simd::{sum_of, vectorised},
 };
+use crate::vector::{sum_of, vectorized};
 
 /// See [`adam`](super::adam()).
 ///
@@ -31,7 +31,7 @@ pub fn update(
     let [mut first, mut second] = [first, second].map(writable);
     let gradient = contiguous(gradient);
     let one = |parameter: &mut [f32], first: &mut [f32], second: &mut [f32], gradient: &[f32]| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 let moments = first.iter_mut().zip(second.iter_mut()).zip(gradient);
@@ -66,7 +66,7 @@ pub fn update(
 pub fn sum_of_squares(x: FlexTensor) -> f64 {
     let x = contiguous(x);
     let one = |x: &[f32]| {
-        f64::from(vectorised(
+        f64::from(vectorized(
             #[inline(always)]
             || sum_of(x, |x| x * x),
         ))

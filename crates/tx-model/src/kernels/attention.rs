@@ -19,8 +19,8 @@ use super::{
     flex::{dims, floats, step, tensor},
     matrix::{Matrix, Output, Write, multiply_here},
     rows::zeros,
-    simd::{LANES, exp, map, map_two, max, sum_of, sum_of_two, vectorised},
 };
+use crate::vector::{LANES, exp, map, map_two, max, sum_of, sum_of_two, vectorized};
 
 /// `dropout(softmax(q kᵀ / √D)) v`, and the logarithm of each row's sum of exponentials,
 /// `[B, H, Q]`.
@@ -52,7 +52,7 @@ pub fn forward(
             let (b, h) = (index / n_heads, index % n_heads);
             scores.resize(n_queries * padded, 0.0);
             heads.scores(b, h, scores, padded);
-            vectorised(
+            vectorized(
                 #[inline(always)]
                 || {
                     for (i, (row, log_sum)) in
@@ -125,7 +125,7 @@ pub fn backward(
                 Output::with_step(slopes, padded),
                 Write::Replace,
             );
-            vectorised(
+            vectorized(
                 #[inline(always)]
                 || {
                     let rows =

@@ -10,7 +10,7 @@ use burn::tensor::{
 };
 
 use super::{AdamUpdate, Draw, Function, WithMoments};
-use crate::attention::attention_weights;
+use crate::{attention::attention_weights, formulas::NORM_EPSILON};
 
 /// See [`linear`](super::linear()).
 pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
@@ -39,7 +39,7 @@ pub fn mixed(weights: Tensor<4>, v: Tensor<4>, draw: Draw) -> Tensor<3> {
 
 /// See [`layer_norm`](super::layer_norm()).
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<3> {
-    module::layer_norm(x, gamma, Some(beta), super::NORM_EPSILON)
+    module::layer_norm(x, gamma, Some(beta), NORM_EPSILON)
 }
 
 /// See [`residual`](super::residual()).

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 use super::{
     flex::{floats, ids, rows, tensor, writable},
     rows::{each_piece, per_piece},
-    simd::{exp, max, sum_of, vectorised},
 };
+use crate::vector::{exp, max, sum_of, vectorized};
 
 /// What a model should say.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +48,7 @@ pub fn forward(logits: &FlexTensor, targets: &FlexTensor, target: Target) -> Cos
         .map(|(logits, targets)| {
             let (mut loss, mut correct) = (0.0_f64, 0);
             let mut log_sums = vec![0.0; targets.len()];
-            vectorised(
+            vectorized(
                 #[inline(always)]
                 || {
                     let rows = logits.chunks_exact(width).zip(targets).zip(&mut log_sums);
@@ -97,7 +97,7 @@ pub fn backward(
     let mut logits = writable(logits);
     let everywhere = grad * smoothing / width as f32;
     each_piece(logits.storage_mut(), width, |first, x| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (i, x) in x.chunks_exact_mut(width).enumerate() {

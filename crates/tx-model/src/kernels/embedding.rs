@@ -6,8 +6,8 @@ use super::{
     dropped::Dropped,
     flex::{dims, floats, ids, rows, tensor},
     rows::each_piece,
-    simd::vectorised,
 };
+use crate::vector::vectorized;
 
 /// What an embedding does beside looking up.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,7 +33,7 @@ pub fn forward(
     let (table, tokens, positions) = (floats(table), ids(tokens), positions.map(floats));
     let mut out = vec![0.0; batch * len * width];
     each_piece(&mut out, width, |first, out| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (i, out) in out.chunks_exact_mut(width).enumerate() {
@@ -71,7 +71,7 @@ pub fn gradient_of_table(
 ) -> FlexTensor {
     let [_, width] = rows(dy);
     let mut gradient = vec![0.0; vocabulary * width];
-    vectorised(
+    vectorized(
         #[inline(always)]
         || {
             for (dy, &token) in floats(dy).chunks_exact(width).zip(ids(tokens)) {
@@ -89,7 +89,7 @@ pub fn gradient_of_table(
 pub fn gradient_of_positions(dy: &FlexTensor) -> FlexTensor {
     let [_, len, width] = dims(dy);
     let mut gradient = vec![0.0; len * width];
-    vectorised(
+    vectorized(
         #[inline(always)]
         || {
             for dy in floats(dy).chunks_exact((len * width).max(1)) {

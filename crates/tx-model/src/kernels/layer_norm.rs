@@ -3,10 +3,12 @@
 use burn::backend::flex::FlexTensor;
 
 use super::{
-    NORM_EPSILON,
     flex::{floats, rows, tensor},
     rows::{LEAST_SUMMED, copy_pieces, per_piece},
-    simd::{sum_of, sum_of_two, vectorised},
+};
+use crate::{
+    formulas::moments,
+    vector::{sum_of, sum_of_two, vectorized},
 };
 
 /// `(x - mean) / √(variance + ε) · γ + β`, row by row.
@@ -18,7 +20,7 @@ pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTen
     let [_, width] = rows(x);
     let (gamma, beta) = (floats(gamma), floats(beta));
     let (out, _) = copy_pieces(floats(x), width, per_piece(width), |_, rows| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for row in rows.chunks_exact_mut(width) {
@@ -47,7 +49,7 @@ pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTen
         // dγ, then dβ.
         let mut sums = vec![0.0; 2 * width];
         let (dgamma, dbeta) = sums.split_at_mut(width);
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (x, dx) in input.chunks_exact(width).zip(dx.chunks_exact_mut(width)) {
@@ -80,13 +82,4 @@ pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTen
     }
     let dbeta = total.split_off(width);
     [tensor(dx, x.layout().shape().clone()), tensor(total, [width]), tensor(dbeta, [width])]
-}
-
-/// Mean and `1 / √(variance + ε)`.
-#[inline(always)]
-fn moments(x: &[f32]) -> (f32, f32) {
-    let width = x.len() as f32;
-    let mean = sum_of(x, |x| x) / width;
-    let variance = sum_of(x, |x| (x - mean) * (x - mean)) / width;
-    (mean, 1.0 / (variance + NORM_EPSILON as f32).sqrt())
 }

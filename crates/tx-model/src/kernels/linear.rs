@@ -6,8 +6,8 @@ use super::{
     flex::{dims, floats, matrix, rows, tensor},
     matrix::{Matrix, product},
     rows::sum_pieces,
-    simd::vectorised,
 };
+use crate::vector::vectorized;
 
 /// # Shapes
 ///
@@ -46,7 +46,7 @@ pub fn gradient_of_w(x: &FlexTensor, dy: &FlexTensor, w: &FlexTensor) -> FlexTen
 pub fn gradient_of_b(dy: &FlexTensor) -> FlexTensor {
     let [_, d_out] = rows(dy);
     let sum = sum_pieces(floats(dy), d_out, d_out, |_, rows, sum| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for row in rows.chunks_exact(d_out) {

@@ -5,7 +5,8 @@ use gemm::Parallelism;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{rows::per_piece, simd::LANES};
+use super::rows::per_piece;
+use crate::vector::LANES;
 
 /// Products with more multiplications than this are shared among the cores.
 const SHARED: usize = 1 << 19;

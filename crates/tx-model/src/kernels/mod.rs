@@ -11,53 +11,48 @@
 pub mod composed;
 mod dropped;
 
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod activation;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod adam;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod attention;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod cross_entropy;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod embedding;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod layer_norm;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod linear;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod residual;
 
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod flex;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod matrix;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod rows;
-#[cfg(feature = "cpu")]
-pub mod simd;
 
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod extension;
-#[cfg(all(feature = "cpu", feature = "autodiff"))]
+#[cfg(all(feature = "flex", feature = "autodiff"))]
 mod gradients;
 
-#[cfg(all(test, feature = "cpu", feature = "autodiff"))]
+#[cfg(all(test, feature = "flex", feature = "autodiff"))]
 mod tests;
 
 use burn::tensor::{Bool, Int, Tensor};
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 use burn::{
     backend::Dispatch,
     tensor::{DType, IntDType},
 };
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 use extension::{Kernels, Maybe, MaybeMask, UpdateKernel, serves};
 
 pub use dropped::{Dropped, mix};
-
-/// Added to the variance in layer normalisation.
-pub const NORM_EPSILON: f64 = 1e-5;
 
 /// What dropout does to one tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,7 +65,7 @@ pub enum Draw {
     OnDevice(f64),
 }
 
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 impl Draw {
     fn hashed(self) -> Option<Dropped> {
         match self {
@@ -98,7 +93,7 @@ pub enum Function {
 /// - `x`: `[B, L, d_in]`; `w`: `[d_in, d_out]`; `b`: `[d_out]`
 /// - returns `[B, L, d_out]`
 pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if serves(&x) {
         let b = b.map_or(Maybe::Absent, |b| Maybe::Given(b.into_dispatch()));
         let (x, w) = (x.into_dispatch(), w.into_dispatch());
@@ -121,7 +116,7 @@ pub fn attention(
     blocked: Option<Tensor<4, Bool>>,
     draw: Draw,
 ) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if serves(&q) {
         let [q, k, v] = [q, k, v].map(Tensor::into_dispatch);
         let blocked =
@@ -137,7 +132,7 @@ pub fn attention(
 ///
 /// - `x`: `[B, L, width]`, and so is the result; `gamma` and `beta`: `[width]`
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if serves(&x) {
         let (x, gamma, beta) = (x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch());
         return Tensor::from_dispatch(Dispatch::layer_norm_kernel(x, gamma, beta));
@@ -151,7 +146,7 @@ pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<3> 
 ///
 /// - `x` and `y`: `[B, L, width]`, and so is the result
 pub fn residual(x: Tensor<3>, y: Tensor<3>, draw: Draw) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if let (true, Draw::Hashed(dropped)) = (serves(&x), draw) {
         let (x, y) = (x.into_dispatch(), y.into_dispatch());
         return Tensor::from_dispatch(Dispatch::residual_kernel(x, y, dropped));
@@ -165,7 +160,7 @@ pub fn residual(x: Tensor<3>, y: Tensor<3>, draw: Draw) -> Tensor<3> {
 ///
 /// - `x`: `[B, L, width]`, and so is the result
 pub fn activation(x: Tensor<3>, function: Function, draw: Draw) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if serves(&x) {
         let x = Dispatch::activation_kernel(x.into_dispatch(), function, draw.hashed());
         return Tensor::from_dispatch(x);
@@ -179,7 +174,7 @@ pub fn activation(x: Tensor<3>, function: Function, draw: Draw) -> Tensor<3> {
 ///
 /// - `x`: any, and so is the result
 pub fn dropout<const D: usize>(x: Tensor<D>, draw: Draw) -> Tensor<D> {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if let (true, Draw::Hashed(dropped)) = (serves(&x), draw) {
         return Tensor::from_dispatch(Dispatch::dropout_kernel(x.into_dispatch(), dropped));
     }
@@ -199,7 +194,7 @@ pub fn embedding(
     scale: f32,
     draw: Draw,
 ) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if serves(&table) {
         let manner = embedding::Manner { scale, dropped: draw.hashed() };
         let (table, ids) = (table.into_dispatch(), in_32_bits(ids).into_dispatch());
@@ -229,7 +224,7 @@ pub fn cross_entropy(
     smoothing: f64,
     ignored: u32,
 ) -> (Tensor<1>, Tensor<1, Int>) {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if serves(&logits) {
         let target = cross_entropy::Target { smoothing: smoothing as f32, ignored: ignored as i32 };
         let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
@@ -240,7 +235,7 @@ pub fn cross_entropy(
 }
 
 /// Ids as the kernels read them, whatever integer dtype the device is configured with.
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
     if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
 }
@@ -284,7 +279,7 @@ pub fn adam<const D: usize>(
     gradient: Tensor<D>,
     update: AdamUpdate,
 ) -> WithMoments<D> {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if serves(&now.parameter) {
         let WithMoments { parameter, first, second } = now;
         let [parameter, gradient, first, second] =
@@ -302,7 +297,7 @@ pub fn adam<const D: usize>(
 
 /// `Σ x²`: `[1]`
 pub fn sum_of_squares<const D: usize>(x: Tensor<D>) -> Tensor<1> {
-    #[cfg(feature = "cpu")]
+    #[cfg(feature = "flex")]
     if serves(&x) {
         return Tensor::from_dispatch(Dispatch::squares_kernel(x.into_dispatch()));
     }

@@ -6,8 +6,8 @@ use super::{
     dropped::Dropped,
     flex::{floats, rows, tensor, writable},
     rows::{copy_pieces, each_piece, per_piece},
-    simd::vectorised,
 };
+use crate::vector::vectorized;
 
 /// # Shapes
 ///
@@ -18,7 +18,7 @@ pub fn forward(x: &FlexTensor, y: FlexTensor, dropped: Dropped) -> FlexTensor {
     let mut y = writable(y);
     each_piece(y.storage_mut(), width, |first, y| {
         let x = &x[first * width..first * width + y.len()];
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (i, (y, x)) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)).enumerate()
@@ -38,7 +38,7 @@ pub fn forward(x: &FlexTensor, y: FlexTensor, dropped: Dropped) -> FlexTensor {
 pub fn dropout(x: &FlexTensor, dropped: Dropped) -> FlexTensor {
     let [_, width] = rows(x);
     let (out, _) = copy_pieces(floats(x), width, per_piece(width), |first, out| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (i, row) in out.chunks_exact_mut(width).enumerate() {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::matrix::{Columns, FEW, has_helpers};
-use crate::kernels::simd::{self, vectorised};
+use crate::vector::{self, vectorized};
 
 /// Scores looked at together: most of the time, none of them is among the best.
 const CHUNK: usize = 64;
@@ -94,14 +94,19 @@ impl TopTokens {
     ///
     /// Few rows are a single sentence's: then the groups are shared out among the threads of the
     /// pool, if this is one of them. The result is the same, to the bit.
-    pub(super) fn of(x: &[f32], blocks: &[Columns<'_>], never: &[u32], count: usize) -> Vec<Self> {
+    pub(super) fn of(
+        x: &[f32],
+        blocks: &[Columns<'_>],
+        suppressed: &[u32],
+        count: usize,
+    ) -> Vec<Self> {
         let rows = blocks.first().map_or(0, |columns| columns.rows(x));
         let new = || (0..rows).map(|_| Self::new(count)).collect::<Vec<_>>();
         let groups = blocks.chunks(blocks.len().div_ceil(GROUPS).max(LEAST));
         let mut top = new();
         if rows > FEW || groups.len() == 1 || !has_helpers() {
             for group in groups {
-                Self::add_group(&mut top, x, group, never, |_| {});
+                Self::add_group(&mut top, x, group, suppressed, |_| {});
             }
             return top;
         }
@@ -115,7 +120,7 @@ impl TopTokens {
         let mut found: Vec<Vec<Self>> = groups.clone().map(|_| new()).collect();
         rayon::scope(|scope| {
             for (group, found) in groups.zip(&mut found) {
-                scope.spawn(move |_| Self::add_group(found, x, group, never, raise));
+                scope.spawn(move |_| Self::add_group(found, x, group, suppressed, raise));
             }
         });
         for found in found {
@@ -134,7 +139,7 @@ impl TopTokens {
         top: &mut [Self],
         x: &[f32],
         group: &[Columns<'_>],
-        never: &[u32],
+        suppressed: &[u32],
         between: impl Fn(&mut [Self]),
     ) {
         let mut scores = SCORES.take();
@@ -142,12 +147,12 @@ impl TopTokens {
             between(top);
             scores.resize(top.len() * columns.count, 0.0);
             columns.product(x, &mut scores);
-            vectorised(
+            vectorized(
                 #[inline(always)]
                 || {
                     for (top, scores) in top.iter_mut().zip(scores.chunks_exact_mut(columns.count))
                     {
-                        top.extend(columns.first, scores, never);
+                        top.extend(columns.first, scores, suppressed);
                     }
                 },
             );
@@ -161,20 +166,20 @@ impl TopTokens {
         self.total = self.total.plus(std::mem::replace(&mut self.group, Sum::NONE));
     }
 
-    /// Takes in the scores of the tokens `first..`. Those of `never` count in the sum, but are not
+    /// Takes in the scores of the tokens `first..`. Those of `suppressed` count in the sum, but are not
     /// listed; they are overwritten.
     #[inline(always)]
-    fn extend(&mut self, first: usize, scores: &mut [f32], never: &[u32]) {
-        let block_max = simd::max(scores);
+    fn extend(&mut self, first: usize, scores: &mut [f32], suppressed: &[u32]) {
+        let block_max = vector::max(scores);
         let Sum { max, sum } = &mut self.group;
         if block_max > *max {
-            *sum *= f64::from(simd::exp(*max - block_max));
+            *sum *= f64::from(vector::exp(*max - block_max));
             *max = block_max;
         }
         let max = *max;
-        *sum += f64::from(simd::sum_of(scores, |x| simd::exp(x - max)));
+        *sum += f64::from(vector::sum_of(scores, |x| vector::exp(x - max)));
 
-        for &token in never {
+        for &token in suppressed {
             if let Some(score) =
                 (token as usize).checked_sub(first).and_then(|at| scores.get_mut(at))
             {
@@ -235,10 +240,10 @@ impl TopTokens {
 mod tests {
     use super::{super::PackedMatrix, *};
 
-    fn top(scores: &[f32], count: usize, never: &[u32], block: usize) -> Vec<(u32, f32)> {
+    fn top(scores: &[f32], count: usize, suppressed: &[u32], block: usize) -> Vec<(u32, f32)> {
         let mut top = TopTokens::new(count);
         for (index, scores) in scores.chunks(block).enumerate() {
-            top.extend(index * block, &mut scores.to_vec(), never);
+            top.extend(index * block, &mut scores.to_vec(), suppressed);
             if index % 3 == 0 {
                 top.end_group();
             }
@@ -252,14 +257,14 @@ mod tests {
     fn the_best_come_first_and_ties_go_to_the_earlier() {
         let scores = [1.0_f32, 4.0, 2.0, 1.0, 2.0].map(f32::ln);
         for block in [1, 2, 5] {
-            for (count, never, expected) in [
+            for (count, suppressed, expected) in [
                 (9, &[][..], &[(1, 0.4), (2, 0.2), (4, 0.2), (0, 0.1), (3, 0.1)][..]),
                 (2, &[], &[(1, 0.4), (2, 0.2)]),
                 (1, &[], &[(1, 0.4)]),
                 (2, &[1, 0], &[(2, 0.2), (4, 0.2)]),
                 (3, &[0, 1, 2, 3, 4], &[]),
             ] {
-                let found = top(&scores, count, never, block);
+                let found = top(&scores, count, suppressed, block);
                 let tokens = |list: &[(u32, f32)]| list.iter().map(|(t, _)| *t).collect::<Vec<_>>();
                 assert_eq!(tokens(&found), tokens(expected), "{count} of blocks of {block}");
                 for ((_, found), (_, expected)) in found.iter().zip(expected) {
@@ -295,7 +300,8 @@ mod tests {
             (0..count).map(|i| ((seed + i).wrapping_mul(2_654_435_761) >> 8) as f32 / 1e7).collect()
         };
         let (inputs, outputs) = (6, 5_000);
-        let matrix = PackedMatrix::new(&noise(1, inputs * outputs), inputs as usize, None);
+        let weight = noise(1, inputs * outputs);
+        let matrix = PackedMatrix::new(inputs as usize, &[&weight], Vec::new(), 1.0, false);
         let blocks: Vec<_> = matrix.blocks(100).collect();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         for rows in [1, 3, FEW as u32, FEW as u32 + 1] {

@@ -95,7 +95,6 @@ struct Pair {
 /// Sources and targets of different lengths; the first source is the longest.
 struct Inputs {
     pairs: Vec<Pair>,
-    max_len: usize,
     /// Number of ids of the target tokenizer.
     target_ids: usize,
 }
@@ -113,7 +112,7 @@ impl Inputs {
                 target: [&[BOS], &words(target, vocabulary.target)[..]].concat(),
             })
             .collect();
-        Self { pairs, max_len, target_ids: vocabulary.target }
+        Self { pairs, target_ids: vocabulary.target }
     }
 
     fn sources(&self) -> Vec<&[u32]> {

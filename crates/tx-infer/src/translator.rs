@@ -393,5 +393,7 @@ fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, In
     }))
 }
 
+#[cfg(test)]
+mod fixture;
 #[cfg(all(test, feature = "burn"))]
 mod tests;

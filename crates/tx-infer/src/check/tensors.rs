@@ -43,7 +43,7 @@ pub(super) fn agreement(
     let scores = |pair: &Pair| {
         let mut decoding = packed.start(&[&pair.source]);
         let found = pair.target.iter().flat_map(|&token| decoding.step_logits(&[token]));
-        let input = batch(slice::from_ref(pair), 0, inputs.max_len, device);
+        let input = batch(slice::from_ref(pair), 0, 0, device);
         deviation(&found.collect::<Vec<_>>(), &read(model.forward(input)))
     };
     let worst = inputs.pairs.iter().map(scores).fold(0.0, f64::max);
@@ -171,7 +171,7 @@ impl Subject<'_> {
     }
 
     fn input(&self, pairs: &[Pair], extra: usize) -> TransformerInput {
-        batch(pairs, extra, self.inputs.max_len, self.device)
+        batch(pairs, extra, self.engine.max_len(), self.device)
     }
 }
 

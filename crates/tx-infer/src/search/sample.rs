@@ -1,5 +1,7 @@
 //! Sampling of tokens, which depends on nothing but the seed, the sentence and the sample.
 
+use tx_model::random::mix;
+
 use super::{
     decoder::Next,
     options::Sampling,
@@ -90,17 +92,15 @@ fn sample(candidates: &[Next], sampling: &Sampling, u: f64) -> Option<Next> {
 
 /// Returns a uniform number in `0..1` for each position of each stream.
 fn uniform(seed: u64, stream: &Stream, position: u64) -> f64 {
-    let bits =
-        [stream.number, stream.sample, position].iter().fold(mix(seed), |x, y| mix(x ^ mix(*y)));
+    let bits = [stream.number, stream.sample, position]
+        .iter()
+        .fold(next_number(seed), |x, y| next_number(x ^ next_number(*y)));
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// One step of SplitMix64 (Steele et al. 2014).
-fn mix(x: u64) -> u64 {
-    let z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// Returns the next number of SplitMix64 (Steele et al. 2014) after the state `x`.
+fn next_number(x: u64) -> u64 {
+    mix(x.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
 #[cfg(test)]

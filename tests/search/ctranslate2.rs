@@ -1,5 +1,5 @@
-//! What CTranslate2 finds with the weights of `fixtures/bundle-v1`, as
-//! `fixtures/ctranslate2/generate.py` has written it down. On trained models and real sentences:
+//! Results of CTranslate2 with the weights of `fixtures/bundle-v1`, recorded by
+//! `fixtures/ctranslate2/generate.py`. For trained models and real sentences see
 //! `benches/compare/same_translations.py`.
 
 use std::{fs, path::Path};
@@ -9,7 +9,7 @@ use tx_infer::{Bundle, Device};
 
 use super::*;
 
-/// Two programs, each with its own order of sums.
+/// Maximum difference; the two programs sum in different orders.
 const APART: f64 = 1e-4;
 
 struct Fixture {
@@ -38,7 +38,7 @@ fn ids(value: &Value) -> Vec<u32> {
     list(value).iter().map(|id| id.as_u64().unwrap() as u32).collect()
 }
 
-/// The bundle on every device, and on the processor both ways.
+/// Engines with the bundle on every device; on the CPU both engines.
 fn engines() -> Vec<(String, Engine)> {
     let mut engines = Vec::new();
     for (name, device) in devices() {

@@ -14,14 +14,14 @@ use tx_train::{
     tx_data::{
         DataError,
         fetch::{Cache, Event, FetchError, Fetcher, Mode, Patience, Remote},
-        source::named::{self, Corpus, Endpoints, Part, Request},
+        source::named::{self, Corpus, CorpusCache, Endpoints, Part, Request},
     },
 };
 
 /// Fetch a corpus by name
 ///
 /// Files come into the cache: TX_CACHE, else XDG_CACHE_HOME/tx, else ~/.cache/tx. Their paths go to
-/// standard output; licence, progress and errors to standard error. Without a name, lists what
+/// standard output; license, progress and errors to standard error. Without a name, lists what
 /// there is.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -121,12 +121,18 @@ pub fn fetch_for(data: &tx_train::config::DataConfig, quiet: bool) -> anyhow::Re
         return Ok(());
     }
     let fetcher = fetcher(Mode::Online, Patience::default(), quiet)?;
-    if let Some(corpus) = corpus::fetch(data, &fetcher)?
+    if let Some(corpus) = corpus::fetch(data, &fetcher, &Endpoints::from_env())?
         && !quiet
     {
         write!(stderr(), "{}", credits(&corpus))?;
     }
     Ok(())
+}
+
+/// The user's cache of named corpora; `None` if there is no folder for it.
+pub fn corpora() -> Option<CorpusCache> {
+    let cache = Cache::of_user().ok()?;
+    Some(CorpusCache { cache, endpoints: Endpoints::from_env() })
 }
 
 fn failed(error: FetchError) -> TrainError {
@@ -138,8 +144,8 @@ fn list() -> String {
 }
 
 fn credits(corpus: &Corpus) -> String {
-    let Corpus { title, licence, citation, .. } = corpus;
-    format!("corpus: {title}\nlicence: {licence}\nby: {citation}\n")
+    let Corpus { title, license, citation, .. } = corpus;
+    format!("corpus: {title}\nlicense: {license}\nby: {citation}\n")
 }
 
 fn plan(remote: &Remote, fetcher: &Fetcher) -> String {

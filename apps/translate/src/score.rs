@@ -9,9 +9,9 @@ use std::{
 use anyhow::Context;
 use clap::{CommandFactory, error::ErrorKind};
 use tx_eval::{
-    Corpus, Metric, Statistics,
+    Corpus, Metric, SegmentStatistics,
     confidence::{self, Resampling},
-    paired::{self, Compared},
+    paired::{self, SystemResult},
 };
 use tx_infer::{
     SearchOptions, Translator,
@@ -39,7 +39,7 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
     let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
     let metrics = args.metrics();
     // For each metric those of all systems.
-    let mut statistics: Vec<Vec<Statistics>> = metrics.iter().map(|_| Vec::new()).collect();
+    let mut statistics: Vec<Vec<SegmentStatistics>> = metrics.iter().map(|_| Vec::new()).collect();
     for system in &systems {
         let corpus = Corpus::new(&system.lines, &references)
             .with_context(|| format!("cannot score `{}`", system.name))?;
@@ -171,7 +171,7 @@ fn translate(
     Ok(lines)
 }
 
-fn line_scores(metric: &dyn Metric, statistics: &Statistics) -> report::Lines {
+fn line_scores(metric: &dyn Metric, statistics: &SegmentStatistics) -> report::Lines {
     report::Lines {
         name: metric.name(),
         signature: metric.signature(statistics.n_references()),
@@ -181,7 +181,7 @@ fn line_scores(metric: &dyn Metric, statistics: &Statistics) -> report::Lines {
 
 fn single(
     metric: &dyn Metric,
-    statistics: &Statistics,
+    statistics: &SegmentStatistics,
     args: &ScoreArgs,
 ) -> anyhow::Result<Single> {
     let confidence = match args.resampling.confidence {
@@ -191,7 +191,11 @@ fn single(
     Ok(Single { score: metric.score(statistics), confidence })
 }
 
-fn column(metric: &dyn Metric, systems: &[Statistics], args: &ScoreArgs) -> anyhow::Result<Column> {
+fn column(
+    metric: &dyn Metric,
+    systems: &[SegmentStatistics],
+    args: &ScoreArgs,
+) -> anyhow::Result<Column> {
     let asked = &args.resampling;
     let resampling = |default: Resampling| Resampling {
         samples: asked.paired_n.map_or(default.samples, |n| n.get()),
@@ -214,7 +218,7 @@ fn column(metric: &dyn Metric, systems: &[Statistics], args: &ScoreArgs) -> anyh
 /// Each system by itself.
 fn unpaired(
     metric: &dyn Metric,
-    systems: &[Statistics],
+    systems: &[SegmentStatistics],
     args: &ScoreArgs,
 ) -> anyhow::Result<Column> {
     let mut signature = metric.signature(systems[0].n_references());
@@ -225,7 +229,7 @@ fn unpaired(
             signature = found.signature;
             found.interval
         });
-        compared.push(Compared { score: score.value, p_value: None, interval });
+        compared.push(SystemResult { score: score.value, p_value: None, interval });
     }
     Ok(Column { name: metric.name(), signature, systems: compared })
 }

@@ -35,6 +35,7 @@ pub mod split;
 
 pub mod encode;
 
+pub mod pipeline;
 pub mod prepared;
 pub mod store;
 

@@ -36,7 +36,9 @@ impl ExpansionLimit {
 
 /// Error for a file that expands to more than `limit` bytes.
 pub fn bomb(limit: u64) -> io::Error {
-    let text = format!("it expands to more than {limit} bytes: this may be a decompression bomb");
+    let text = format!(
+        "the decompressed data exceeds the limit of {limit} bytes, as in a decompression bomb"
+    );
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
@@ -112,7 +114,7 @@ mod tests {
         for packed in [gzip(&mebibyte).repeat(65), gzip(&mebibyte.repeat(65))] {
             let mut bomb = Gunzip::new(packed.as_slice(), ExpansionLimit::default());
             let error = io::copy(&mut bomb, &mut io::sink()).unwrap_err();
-            assert!(error.to_string().contains("more than 67108864 bytes"), "{error}");
+            assert!(error.to_string().contains("limit of 67108864 bytes"), "{error}");
             // The same bytes with a higher limit.
             let limit = ExpansionLimit { ratio: 2_000, ..ExpansionLimit::default() };
             let mut allowed = Gunzip::new(packed.as_slice(), limit);

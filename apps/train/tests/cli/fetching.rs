@@ -110,7 +110,7 @@ fn a_corpus_is_fetched_once_and_its_path_printed() {
     let world = World::new();
     let run = world.train(&["fetch", "opus_books", "--source", "en", "--target", "it"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    run.says(&["licence: free for personal", "Tiedemann 2012", "fetching ", "as expected"]);
+    run.says(&["license: free for personal", "Tiedemann 2012", "fetching ", "as expected"]);
     let path = run.stdout.trim_end().to_owned();
     assert_eq!(fs::read(&path).unwrap(), BOOKS);
     let offline = ["fetch", "opus_books", "--source", "en", "--target", "it", "--offline", "-q"];
@@ -144,10 +144,12 @@ fn wrong_names_and_languages_are_explained() {
     let world = World::new();
     let words = ["has no subset `en-de`", "en-it"];
     world.train(&[&FETCH_BOOKS[..], &["--subset", "en-de"]].concat()).failed(1, &words);
-    world.train(&["fetch", "opus_boks"]).failed(1, &["`opus_boks` needs two languages", "hint"]);
+    world
+        .train(&["fetch", "opus_boks"])
+        .failed(1, &["`opus_boks` requires the languages of both sides", "hint"]);
     let pair = ["--source", "en", "--target", "de"];
     let run = world.train(&[&["fetch", "opus_boks"][..], &pair].concat());
-    run.failed(1, &["there is no source `opus_boks`; there are opus_books, "]);
+    run.failed(1, &["unknown source `opus_boks`; available: opus_books, "]);
     let run = world.train(&["--recipe", "fra-eng", "--set", "data.source=opus_boks"]);
     run.failed(2, &["`source` = \"opus_boks\" is neither \"files\""]);
     let gone = [&["fetch", "me/gone", "--retries", "0"][..], &pair].concat();
@@ -177,7 +179,7 @@ fn the_recipe_opus_books_runs_from_a_server() {
     world
         .train(&[&recipe[..], &["--fetch"]].concat())
         .trained()
-        .says(&["licence: ", "bundle: run"]);
+        .says(&["license: ", "bundle: run"]);
     let asked = world.server.seen().len();
     // A second run, and one that goes on, need no network.
     let again = [&["--recipe", "opus-books", "--run", "again"][..], &settings].concat();
@@ -188,7 +190,7 @@ fn the_recipe_opus_books_runs_from_a_server() {
     fs::remove_dir_all(world.workshop.path("cache")).unwrap();
     let resume = ["--resume", "run", "--set", "train.max_steps=8"];
     world.train(&resume).failed(1, &missing);
-    world.train(&[&resume[..], &["--fetch"]].concat()).trained().says(&["licence: "]);
+    world.train(&[&resume[..], &["--fetch"]].concat()).trained().says(&["license: "]);
 }
 
 #[test]

@@ -292,19 +292,19 @@ fn pairs_with_an_empty_side_and_long_ones_are_left_out_and_counted() {
     let any_length = set(&["data.clean.max_chars=0", "data.clean.max_ratio=0"]);
     let run = workshop.train_tiny_on(&files.concat(), "run", &any_length).trained();
     run.says(&[
-        "  an empty side                        2 left out (first: pair 37)\n",
+        "  empty side                            2 dropped (first: pair 37)\n",
         "training: 36 pairs, longest source 5001 and target 5002 tokens; 2 too long left out\n",
         "validation: 1 pairs, longest source 5001 and target 4 tokens; \
          1 with an empty side left out (first: line 3); 1 too long left out\n",
     ]);
 
-    let cut = [&any_length[..], &["--set", "data.long=cut"]].concat();
-    let run = workshop.train_tiny_on(&files.concat(), "cut", &cut).trained();
-    run.says(&["training: 38 pairs", "; 2 too long cut\n"]);
+    let truncated = [&any_length[..], &["--set", "data.long=truncate"]].concat();
+    let run = workshop.train_tiny_on(&files.concat(), "truncated", &truncated).trained();
+    run.says(&["training: 38 pairs", "; 2 too long truncated\n"]);
 
     // Left to itself, cleaning leaves lines of so many characters out before they are tokenized.
     let run = workshop.train_tiny_on(&files.concat(), "clean", &[]).trained();
-    run.says(&["2 left out (first: pair 39)\n", "training: 36 pairs, longest source 3 and"]);
+    run.says(&["2 dropped (first: pair 39)\n", "training: 36 pairs, longest source 3 and"]);
 }
 
 #[test]

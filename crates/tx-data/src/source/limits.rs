@@ -1,19 +1,20 @@
-//! Limits on what a file may ask of the machine.
+//! Limits on memory and time for input files.
 
 use tx_text::gzip::ExpansionLimit;
 
-/// Limits on the memory and time that a file may take. Real text stays far below; hostile files do not.
+/// Limits on the memory and time that a file may use. Real text stays far below these limits;
+/// hostile files exceed them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Expanded size of a compressed file or member.
+    /// Limit on the expanded size of a compressed file or member.
     pub expansion: ExpansionLimit,
-    /// Most members of an archive.
+    /// Maximum number of members in an archive.
     pub members: usize,
-    /// Longest line, row or translation unit in bytes.
+    /// Maximum length of a line, row or translation unit, in bytes.
     pub record_bytes: usize,
-    /// Most bytes of a file that is fetched.
+    /// Maximum size of a download, in bytes.
     pub download_bytes: u64,
-    /// Most bytes of a file that is fetched when the server does not announce its size.
+    /// Maximum size in bytes of a download without a `Content-Length`.
     pub unannounced_bytes: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Sentence pairs from local files: two text files side by side, or one of tab-separated columns.
+//! Sentence pairs from local files: two parallel text files, or one tab-separated file.
 //!
-//! Files are read by [`tx_text::lines`]: UTF-8, plain or gzip. No line is skipped, so line numbers are
-//! those of the file.
+//! Files are read by [`tx_text::lines`]: UTF-8, plain or gzip. No line is skipped, so line numbers match
+//! the file.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use tx_text::{SentencePair, TextError, lines::read_lines};
 
 use crate::error::DataError;
 
-/// Reads two files of which line N translates line N.
+/// Reads two parallel files: line N of `target` translates line N of `source`.
 ///
 /// # Errors
 ///
-/// When a file cannot be read, is empty or not UTF-8, or the numbers of lines differ.
+/// When a file cannot be read, is empty or not UTF-8, or line counts differ.
 pub fn parallel_text(source: &Path, target: &Path) -> Result<Vec<SentencePair>, DataError> {
     let (sources, targets) = (read_lines(source)?, read_lines(target)?);
     if sources.len() != targets.len() {
@@ -32,8 +32,8 @@ pub fn parallel_text(source: &Path, target: &Path) -> Result<Vec<SentencePair>, 
         .collect())
 }
 
-/// Reads the first two columns of a tab-separated file; further columns (licences, scores) are
-/// left alone.
+/// Reads the first two columns of a tab-separated file and ignores further columns (licenses,
+/// scores).
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
-//! What must hold for every variant of the model, whatever its weights are.
+//! Invariants of the model: properties that hold for every variant with any weights.
 //!
-//! The weights come from a hash of their path, not from the device's random numbers: those are
-//! one stream for all tests of a process, and which test draws first is up to the scheduler.
-//! They leave nothing at zero or one, where a fault could hide.
+//! Weights are computed from a hash of their path, because the device's random numbers are one
+//! stream for all tests of a process, and its order depends on the scheduler. No weight is zero or
+//! one, so a fault cannot be hidden by such values.
 //!
 //! The *difference* of two tensors is `max |found - expected| / max |expected|`.
 
@@ -16,25 +16,25 @@ use tx_text::special::PAD;
 
 use crate::support::{devices, largest, values, with_weights};
 
-// Same scores by different roads: padding, batching, the cache; what nobody may see.
+// Scores: invariance to padding and batching, cached decoding, causality.
 mod forward;
 
-// The same scores without tensors.
+// Packed engine against tensors.
 mod packed;
 
-// The same on another device.
+// Other devices against the CPU.
 mod conformance;
 
-// In half precision.
+// Half precision.
 mod precision;
 
-// Gradients: finite, where they should be, right, and good for learning.
+// Gradients: finite, zero where required, equal to finite differences, and sufficient for training.
 mod backward;
 
-/// Ids on either side, special tokens included.
+/// Vocabulary size of both sides, including special tokens.
 const VOCABULARY: usize = 11;
 
-/// Largest difference between two roads to the same number in single precision.
+/// Maximum difference between two computations of the same value in single precision.
 const LIMIT: f64 = 1e-5;
 
 /// Sources of different lengths, each with `<eos>`; the first is the longest.
@@ -42,17 +42,17 @@ fn sources() -> Vec<Vec<u32>> {
     vec![vec![5, 9, 4, 10, 2], vec![6, 2], vec![8, 3, 7, 2]]
 }
 
-/// What the decoder reads, `<bos>` first; the second is the longest.
+/// Decoder inputs, beginning with `<bos>`; the second is the longest.
 fn targets() -> Vec<Vec<u32>> {
     vec![vec![1, 7, 5], vec![1, 4, 10, 9, 9, 6], vec![1, 8, 5, 3]]
 }
 
-/// What the decoder is to say to [`targets`].
+/// Expected decoder outputs for [`targets`].
 fn answers() -> Vec<Vec<u32>> {
     vec![vec![7, 5, 2], vec![4, 10, 9, 9, 6, 2], vec![8, 5, 3, 2]]
 }
 
-/// A model of the table below.
+/// Model variant on a device.
 struct Subject {
     /// Device and variant, for messages.
     name: String,
@@ -61,30 +61,32 @@ struct Subject {
 }
 
 impl Subject {
-    /// With the weights of [`pattern`].
+    /// Model with the weights of [`pattern`].
     fn model(&self) -> Transformer {
         with_weights(self.untrained(&self.device), pattern)
     }
 
-    /// As [`model`](Self::model), and able to go back.
+    /// Same as [`model`](Self::model), with autodiff.
     fn trainable(&self) -> Transformer {
         with_weights(self.untrained(&self.device.clone().autodiff()), pattern)
     }
 
-    /// With the first values that the configuration asks for.
+    /// Model with the initialization of the configuration.
     fn untrained(&self, device: &Device) -> Transformer {
         let vocab = VocabSizes { source: VOCABULARY, target: VOCABULARY };
         Transformer::new(&self.config, vocab, device).unwrap()
     }
 
-    /// [`sources`] and [`targets`].
+    /// Batch of [`sources`] and [`targets`].
     fn input(&self) -> TransformerInput {
         input(&sources(), &targets(), 0, &self.device)
     }
 
+    /// Returns the difference of two tensors.
+    ///
     /// # Panics
     ///
-    /// When the two differ by more than [`LIMIT`]; gives back by how much they do.
+    /// When the difference exceeds [`LIMIT`].
     fn assert_close(&self, what: &str, found: &TensorData, expected: &TensorData) -> f64 {
         let Self { name, .. } = self;
         assert_eq!(found.shape(), expected.shape(), "{name}: {what}");
@@ -105,7 +107,8 @@ fn subjects() -> impl Iterator<Item = Subject> {
     })
 }
 
-/// Norm placement × positions × activation × tying, and what else can be switched.
+/// All combinations of norm placement, positional encoding, activation and tying, and the remaining
+/// options.
 fn variants() -> Vec<(String, ModelConfig)> {
     let base = ModelConfig {
         d_model: 8,
@@ -154,22 +157,22 @@ fn variants() -> Vec<(String, ModelConfig)> {
     variants
 }
 
-/// The weight at `path`: of about the size that training gives, and never a special value.
+/// Weight at `path`: about as large as after training, and never a special value.
 pub fn pattern(path: &str, shape: &[usize]) -> TensorData {
-    // A table's rows are vectors of their own; the rows of a matrix are added up.
+    // Rows of a table are separate vectors; rows of a matrix are summed.
     let is_table = path.contains("embedding") || path.contains("learned");
     let size = match shape {
         [rows, columns] => 1.7 / (if is_table { *columns } else { *rows } as f64).sqrt(),
         _ => 0.4,
     };
     let size = if path.ends_with("relative") { 1.0 } else { size };
-    let centre = if path.ends_with("gamma") { 1.0 } else { 0.0 };
-    let values = noise(path, shape.iter().product()).map(|noise| (centre + size * noise) as f32);
+    let center = if path.ends_with("gamma") { 1.0 } else { 0.0 };
+    let values = noise(path, shape.iter().product()).map(|noise| (center + size * noise) as f32);
     TensorData::new(values.collect::<Vec<_>>(), shape.to_vec())
 }
 
-/// Numbers in -1..1 that are a function of `key` alone: SplitMix64 (Steele et al. 2014), started
-/// at the FNV hash of the key.
+/// Numbers in -1..1 that depend on `key` only: SplitMix64 (Steele et al. 2014), seeded with the FNV
+/// hash of the key.
 fn noise(key: &str, count: usize) -> impl Iterator<Item = f64> + use<> {
     let start = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -182,7 +185,7 @@ fn noise(key: &str, count: usize) -> impl Iterator<Item = f64> + use<> {
     })
 }
 
-/// Sentences side by side, with `extra` columns more than the longest needs on both sides.
+/// Batch of sentences, with `extra` columns of padding on both sides.
 fn input(
     sources: &[Vec<u32>],
     targets: &[Vec<u32>],
@@ -218,7 +221,7 @@ fn sentence(batch: &Tensor<3>, index: usize, len: usize) -> TensorData {
 fn difference(found: &[f32], expected: &[f32]) -> f64 {
     let gaps: Vec<f32> =
         found.iter().zip(expected).map(|(found, expected)| found - expected).collect();
-    // `largest` skips NaN, the sum does not.
+    // `largest` ignores NaN, the sum does not.
     if gaps.iter().sum::<f32>().is_finite() {
         largest(&gaps) / largest(expected)
     } else {
@@ -226,7 +229,7 @@ fn difference(found: &[f32], expected: &[f32]) -> f64 {
     }
 }
 
-/// Where a mask, broadcast to `shape`, blocks.
+/// Blocked positions of a mask broadcast to `shape`.
 fn blocked(mask: &Tensor<4, Bool>, shape: [usize; 4]) -> Vec<bool> {
     mask.clone().expand(shape).into_data().iter::<bool>().collect()
 }

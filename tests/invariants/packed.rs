@@ -1,4 +1,4 @@
-//! Decoding without tensors gives the scores of the model on tensors.
+//! Packed engine: the same scores as the model on tensors.
 
 use std::slice::from_ref;
 
@@ -7,7 +7,7 @@ use tx_model::packed::{Decoding, PackedTransformer};
 use super::{LIMIT, Subject, difference, input, sentence, sources, subjects, targets};
 use crate::support::values;
 
-/// What the model on tensors gives each of `targets`, after its last token.
+/// Scores of the model on tensors after the last token of each of `targets`.
 fn expected(subject: &Subject, sources: &[Vec<u32>], targets: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let model = subject.model();
     let row = |(source, target): (&Vec<u32>, &Vec<u32>)| {
@@ -24,9 +24,11 @@ fn start<'a>(model: &'a PackedTransformer, sources: &[Vec<u32>]) -> Decoding<'a>
     model.start(&sources.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
+/// Returns the difference of all rows.
+///
 /// # Panics
 ///
-/// When a row of `found` is not the one expected; gives back by how much they differ.
+/// When a row of `found` differs from the expected one.
 fn assert_rows(subject: &Subject, found: &[f32], expected: &[Vec<f32>]) -> f64 {
     let expected = expected.concat();
     assert_eq!(found.len(), expected.len(), "{}", subject.name);
@@ -48,7 +50,7 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
         let targets = targets();
         let longest = targets.iter().map(Vec::len).max().unwrap();
         for place in 0..longest {
-            // Rows whose target is over go on with padding, as they do in a batch of tensors.
+            // Rows whose target has ended continue with padding, as in a batch of tensors.
             let column = targets.iter().map(|target| target.get(place).copied().unwrap_or(0));
             let scores = decoding.step_logits(&column.collect::<Vec<_>>());
             assert_eq!(decoding.len(), place + 1);
@@ -64,7 +66,7 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
     println!("packed: {worst:.1e}");
 }
 
-/// As beam search does: after each step rows are swapped, repeated and dropped.
+/// As in beam search, rows are swapped, repeated and dropped after each step.
 #[test]
 fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
     let mut worst = 0.0_f64;
@@ -75,7 +77,7 @@ fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
         let mut decoding = start(&packed, &sources);
         let rounds: [&[usize]; 4] = [&[2, 0, 0, 1], &[3, 1, 1, 0, 2], &[4, 0], &[1, 1, 0]];
         for round in 0..=rounds.len() {
-            // A token of its own for every row and round.
+            // A different token for every row and round.
             for (row, target) in targets.iter_mut().enumerate() {
                 target.push(4 + ((2 * row + 3 * round) % 7) as u32);
             }
@@ -94,7 +96,7 @@ fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
     println!("packed, selected: {worst:.1e}");
 }
 
-/// `log softmax` of the scores, sorted; what must not be said is left out but counts.
+/// Log-softmax of the scores, sorted; suppressed tokens are left out but included in the sum.
 #[test]
 fn the_likeliest_tokens_are_those_of_the_scores() {
     for subject in subjects() {
@@ -119,7 +121,7 @@ fn the_likeliest_tokens_are_those_of_the_scores() {
     }
 }
 
-/// A source without a word, among others.
+/// A source without words, among others.
 #[test]
 fn an_empty_source_is_finite_and_changes_no_other_row() {
     for subject in subjects() {

@@ -1,4 +1,4 @@
-//! Targets drawn at random, and the probability of given ones.
+//! Sampling, and the probability of given targets.
 
 use std::collections::HashMap;
 
@@ -6,21 +6,21 @@ use tx_infer::Sampling;
 
 use super::*;
 
-fn drawn(sampling: Sampling) -> SearchOptions {
+fn sampling_options(sampling: Sampling) -> SearchOptions {
     SearchOptions::sampling(sampling)
 }
 
-/// 4,000 targets of two tokens at most: how often each comes is its probability, among those that
-/// can be said, within four standard deviations.
+/// 4,000 samples of at most two tokens: the frequency of each equals its probability among the
+/// possible targets within four standard deviations.
 #[test]
-fn targets_come_as_often_as_they_are_likely() {
+fn targets_are_sampled_with_their_probability() {
     const SAMPLES: usize = 4_000;
     let targets = all_targets(2);
     for subject in subjects(7) {
         let source = SOURCES[0];
         let options = SearchOptions {
             max_len: Some(2),
-            ..drawn(Sampling { samples: SAMPLES, seed: 5, ..Sampling::default() })
+            ..sampling_options(Sampling { samples: SAMPLES, seed: 5, ..Sampling::default() })
         };
         let found = subject.search(&[source], &options).remove(0);
         assert_eq!(found.len(), SAMPLES);
@@ -28,7 +28,8 @@ fn targets_come_as_often_as_they_are_likely() {
         for hypothesis in &found {
             *counts.entry(hypothesis.ids.clone()).or_default() += 1.0 / SAMPLES as f64;
         }
-        // What is lost to padding and `<bos>` goes to the others, place by place.
+        // The probability of padding and `<bos>` is distributed over the other tokens at each
+        // position.
         let own = subject.log_probabilities(source, &targets);
         let starts: Vec<Vec<u32>> = (0..7).map(|id| vec![id]).collect();
         let first: Vec<f64> = subject
@@ -49,7 +50,7 @@ fn targets_come_as_often_as_they_are_likely() {
             let deviation = (probability * (1.0 - probability) / SAMPLES as f64).sqrt();
             let gap = (found_here - probability).abs();
             assert!(gap <= 4.0 * deviation + 1e-3, "{}: {target:?}", subject.name);
-            // The log-probability is the model's own.
+            // The log-probability is that of the model.
             let one = found.iter().find(|hypothesis| hypothesis.ids == *target);
             if let Some(one) = one {
                 assert!((one.log_probability - own).abs() <= LIMIT, "{}", subject.name);
@@ -58,12 +59,12 @@ fn targets_come_as_often_as_they_are_likely() {
     }
 }
 
-/// Whoever shares the batch; to the bit where sentences are not padded.
+/// Samples do not depend on the batch; to the bit if sentences are not padded.
 #[test]
-fn what_is_drawn_depends_on_seed_and_number_alone() {
+fn samples_depend_on_seed_and_number_only() {
     for subject in subjects(30) {
         for engine in subject.engines() {
-            let options = drawn(Sampling { samples: 3, seed: 1, ..Sampling::default() });
+            let options = sampling_options(Sampling { samples: 3, seed: 1, ..Sampling::default() });
             let requests: Vec<Request<'_>> =
                 SOURCES.iter().zip(70..).map(|(source, n)| Request::new(source, n)).collect();
             let together = search_requests(&engine, &requests, &options);
@@ -86,7 +87,7 @@ fn what_is_drawn_depends_on_seed_and_number_alone() {
                 search_requests(
                     &engine,
                     &requests,
-                    &drawn(Sampling { samples: 3, seed: 2, ..Sampling::default() }),
+                    &sampling_options(Sampling { samples: 3, seed: 2, ..Sampling::default() }),
                 ),
             ] {
                 assert_ne!(other, together, "{}: other numbers or seed", subject.name);
@@ -96,7 +97,7 @@ fn what_is_drawn_depends_on_seed_and_number_alone() {
 }
 
 #[test]
-fn few_tokens_to_draw_from_are_the_likeliest() {
+fn narrow_sampling_gives_the_likeliest_tokens() {
     let mut differs = 0;
     for subject in subjects(30) {
         let greedy = subject.search(&SOURCES, &SearchOptions::greedy());
@@ -106,27 +107,27 @@ fn few_tokens_to_draw_from_are_the_likeliest() {
             Sampling { top_k: 5, top_p: 1e-6, ..Sampling::default() },
             Sampling { temperature: 1e-3, ..Sampling::default() },
         ] {
-            let found = subject.search(&SOURCES, &drawn(sampling));
+            let found = subject.search(&SOURCES, &sampling_options(sampling));
             for (found, greedy) in found.iter().zip(&greedy) {
                 assert_same(&format!("{}, {sampling:?}", subject.name), found, greedy);
             }
         }
-        let all = subject.search(&SOURCES, &drawn(Sampling::default()));
+        let all = subject.search(&SOURCES, &sampling_options(Sampling::default()));
         differs += usize::from(all != greedy);
     }
     assert_eq!(differs, subjects(30).len());
 }
 
-/// Constraints hold for what is drawn too.
+/// Output constraints also hold for samples.
 #[test]
-fn what_must_not_be_said_is_not_drawn() {
+fn suppressed_tokens_are_not_sampled() {
     for subject in subjects(7) {
         for top_k in [0, 3] {
             let options = SearchOptions {
                 no_repeat_ngram: 2,
                 suppress: vec![4],
                 min_len: 3,
-                ..drawn(Sampling { samples: 20, top_k, ..Sampling::default() })
+                ..sampling_options(Sampling { samples: 20, top_k, ..Sampling::default() })
             };
             for found in subject.search(&SOURCES, &options).concat() {
                 let words: Vec<u32> = found.ids.iter().copied().filter(|&id| id != EOS).collect();
@@ -141,7 +142,7 @@ fn what_must_not_be_said_is_not_drawn() {
     }
 }
 
-/// Token by token and in total, for targets of different lengths in one batch.
+/// Per token and in total, for targets of different lengths in one batch.
 #[test]
 fn the_probability_of_a_given_target_is_that_of_reading_it_at_once() {
     let targets: [&[u32]; 6] =
@@ -170,13 +171,13 @@ fn the_probability_of_a_given_target_is_that_of_reading_it_at_once() {
     }
 }
 
-/// Any number of threads and any size of batch, to the bit; with the text around it.
+/// For any number of threads and any batch size, to the bit; including the text output.
 #[test]
-fn drawn_translations_are_the_same_whatever_the_threads_and_batches() {
+fn sampled_translations_do_not_depend_on_threads_and_batches() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/bundle-v1");
     let texts: Vec<&str> =
         ["the cat sleeps .", "", "dog", "the dog eats"].into_iter().cycle().take(17).collect();
-    let options = drawn(Sampling { samples: 2, seed: 3, ..Sampling::default() });
+    let options = sampling_options(Sampling { samples: 2, seed: 3, ..Sampling::default() });
     let translate = |threads, batch_tokens| {
         let translator = Translator::open(folder, &tx_infer::Device::Cpu).unwrap();
         let translator = translator.with_options(options.clone()).unwrap();
@@ -185,7 +186,7 @@ fn drawn_translations_are_the_same_whatever_the_threads_and_batches() {
     };
     let alone = translate(1, 4_096);
     assert!(alone[0].hypotheses.len() == 2 && alone[1].hypotheses.is_empty());
-    // The same text at another line is drawn anew.
+    // The same text on another line gives another sample.
     assert!(alone.iter().step_by(4).any(|found| found.text != alone[0].text));
     for (threads, batch_tokens) in [(2, 4_096), (3, 10), (1, 0)] {
         assert_eq!(translate(threads, batch_tokens), alone, "{threads} threads, {batch_tokens}");

@@ -1,5 +1,5 @@
-//! The operations of Burn that the model is made of, one at a time: where the model differs, these
-//! say by which.
+//! Burn's operations that the model uses, one at a time. If a model differs, these tests show the
+//! operation.
 
 use burn::tensor::{
     Bool, Device, Int, Tensor, TensorData,
@@ -9,11 +9,11 @@ use burn::tensor::{
 
 use super::{SCORES, checked};
 use crate::{
-    laws::{difference, noise},
+    invariants::{difference, noise},
     support::values,
 };
 
-/// Every operation that differs is named, not only the first.
+/// Lists every operation that differs, not only the first.
 #[test]
 fn operations() {
     let mut wrong = Vec::new();
@@ -34,7 +34,7 @@ type Operation = fn(&Device) -> TensorData;
 
 fn all() -> Vec<(&'static str, Operation)> {
     vec![
-        // One number at a time.
+        // Elementwise operations.
         ("+", |d| (x(d) + y(d)).into_data()),
         ("-", |d| (x(d) - y(d)).into_data()),
         ("*", |d| (x(d) * y(d)).into_data()),
@@ -51,7 +51,7 @@ fn all() -> Vec<(&'static str, Operation)> {
         ("erf", |d| x(d).erf().into_data()),
         ("relu", |d| relu(x(d)).into_data()),
         ("swish", |d| silu(x(d)).into_data()),
-        // Along an axis.
+        // Reductions along an axis.
         ("sum", |d| x(d).sum().into_data()),
         ("sum of rows", |d| x(d).sum_dim(2).into_data()),
         ("sum of columns", |d| x(d).sum_dim(0).into_data()),
@@ -64,7 +64,7 @@ fn all() -> Vec<(&'static str, Operation)> {
         ("softmax", |d| softmax(x(d), 2).into_data()),
         ("softmax of something swapped", |d| softmax(x(d).swap_dims(1, 2), 2).into_data()),
         ("layer norm", |d| module::layer_norm(x(d), weight(d), Some(weight(d)), 1e-5).into_data()),
-        // Products.
+        // Matrix products.
         ("product", |d| matrix(7, 12, d).matmul(matrix(12, 9, d)).into_data()),
         ("product of larger ones", |d| matrix(70, 66, d).matmul(matrix(66, 130, d)).into_data()),
         ("product with a vector", |d| matrix(1, 12, d).matmul(matrix(12, 9, d)).into_data()),
@@ -81,7 +81,7 @@ fn all() -> Vec<(&'static str, Operation)> {
         }),
         ("linear", |d| module::linear(x(d), matrix(12, 9, d), Some(vector(9, d))).into_data()),
         ("linear without bias", |d| module::linear(x(d), matrix(12, 9, d), None).into_data()),
-        // What moves numbers.
+        // Data movement.
         ("reshape", |d| x(d).reshape([10, 18]).into_data()),
         ("heads", |d| heads(d).into_data()),
         ("heads and back", |d| heads(d).swap_dims(1, 2).reshape([3, 5, 12]).into_data()),
@@ -110,7 +110,7 @@ fn all() -> Vec<(&'static str, Operation)> {
             let scores = heads(d).matmul(heads(d).transpose());
             scores.mask_fill(blocked, -1e4).into_data()
         }),
-        // Back.
+        // Gradients.
         ("gradient of a product", |d| {
             let w = matrix(12, 9, &d.clone().autodiff()).require_grad();
             let x = x(&d.clone().autodiff());
@@ -139,27 +139,27 @@ fn all() -> Vec<(&'static str, Operation)> {
     ]
 }
 
-/// `[3, 5, 12]`
+/// Tensor `[3, 5, 12]`.
 fn x(device: &Device) -> Tensor<3> {
     numbers("x", [3, 5, 12], device)
 }
 
-/// `[3, 5, 12]`
+/// Second tensor `[3, 5, 12]`.
 fn y(device: &Device) -> Tensor<3> {
     numbers("y", [3, 5, 12], device)
 }
 
-/// `[1, 1, 12]`
+/// Row `[1, 1, 12]`.
 fn row(device: &Device) -> Tensor<3> {
     numbers("row", [1, 1, 12], device)
 }
 
-/// `[3, 5, 1]`
+/// Column `[3, 5, 1]`.
 fn column(device: &Device) -> Tensor<3> {
     numbers("column", [3, 5, 1], device)
 }
 
-/// `[12]`
+/// Vector `[12]`.
 fn weight(device: &Device) -> Tensor<1> {
     vector(12, device)
 }
@@ -177,12 +177,12 @@ fn heads(device: &Device) -> Tensor<4> {
     x(device).reshape([3, 5, 4, 3]).swap_dims(1, 2)
 }
 
-/// Below 11, with one that comes twice: `[3, 4]`.
+/// Ids below 11, one of them repeated: `[3, 4]`.
 fn ids(device: &Device) -> Tensor<2, Int> {
     Tensor::from_ints([[5, 9, 4, 10], [6, 2, 0, 1], [8, 3, 3, 2]], device)
 }
 
-/// `[3, 5]`
+/// Mask `[3, 5]`.
 fn mask(device: &Device) -> Tensor<2, Bool> {
     matrix(3, 5, device).greater_elem(0.2)
 }

@@ -1,7 +1,7 @@
-//! Another device gives what `cpu` gives: operations, scores, attention, gradients, an update,
-//! decoding, searching, and fifty updates in a row.
+//! Conformance of other devices with `cpu`: operations, scores, attention, gradients, an update,
+//! decoding, search, and fifty updates in a row.
 //!
-//! `ndarray` is always checked, and the device that `TX_TEST_DEVICE` names, if there is one:
+//! `ndarray` is always checked, and the device of `TX_TEST_DEVICE`, if set:
 //!
 //! ```sh
 //! TX_TEST_DEVICE=wgpu cargo test --workspace --features wgpu --test tx_tests conformance -- --nocapture
@@ -41,17 +41,17 @@ mod operations;
 
 mod synchronization;
 
-/// Largest difference of scores, attention and log-probabilities. The processor's own roads differ
-/// by less than 1e-5; a GPU has its own `exp` and adds up in another order.
+/// Maximum difference of scores, attention and log-probabilities. The CPU backends differ by less
+/// than 1e-5; a GPU has a different `exp` and order of summation.
 const SCORES: f64 = 1e-4;
 
-/// Largest difference of a gradient, as a share of the largest of all gradients.
+/// Maximum difference of a gradient, relative to the largest of all gradients.
 const GRADIENTS: f64 = 1e-4;
 
-/// Largest difference of the loss, at any of fifty updates.
+/// Maximum difference of the loss, at any of fifty updates.
 const LOSSES: f64 = 1e-3;
 
-/// A model on the device that is checked, and the same on the processor.
+/// Model on the checked device, and the same model on the CPU.
 struct Pair {
     found: Subject,
     expected: Subject,
@@ -62,9 +62,11 @@ impl Pair {
         &self.found.name
     }
 
+    /// Returns the difference of two tensors.
+    ///
     /// # Panics
     ///
-    /// When the two differ by more than `limit`; gives back by how much they do.
+    /// When the difference exceeds `limit`.
     fn assert_close(
         &self,
         what: &str,
@@ -79,7 +81,7 @@ impl Pair {
     }
 }
 
-/// The devices to check.
+/// Devices to check.
 fn checked() -> Vec<(String, Device)> {
     let mut checked: Vec<(String, Device)> =
         devices().into_iter().skip(1).map(|(name, device)| (name.to_owned(), device)).collect();
@@ -96,7 +98,7 @@ fn checked() -> Vec<(String, Device)> {
     checked
 }
 
-/// Every variant on every device to check.
+/// Every variant on every checked device.
 fn pairs() -> impl Iterator<Item = Pair> {
     checked().into_iter().flat_map(|(device_name, device)| {
         variants().into_iter().map(move |(variant, config)| {
@@ -110,7 +112,7 @@ fn pairs() -> impl Iterator<Item = Pair> {
     })
 }
 
-/// One for each placement of the norm, each with other positions and tying.
+/// One variant per norm placement, with different positional encodings and tying.
 fn few_pairs() -> impl Iterator<Item = Pair> {
     let few = [
         (NormPlacement::Pre, Positions::Sinusoidal, Tying::All),
@@ -159,9 +161,11 @@ fn gradients() {
     println!("gradients: {worst:.1e}");
 }
 
+/// Returns the maximum difference of two sets of weights or gradients.
+///
 /// # Panics
 ///
-/// When two weights or gradients of a name differ by more than [`GRADIENTS`] of the largest of all.
+/// When two entries of a name differ by more than [`GRADIENTS`] of the largest of all.
 fn assert_same_weights(pair: &Pair, found: &Named, expected: &Named) -> f64 {
     let scale = largest_of_all(expected);
     let mut worst = 0.0_f64;
@@ -179,8 +183,8 @@ fn assert_same_weights(pair: &Pair, found: &Named, expected: &Named) -> f64 {
     worst
 }
 
-/// One update. The guard ε is as large as a small gradient, so that the sign of a gradient that is
-/// zero but for rounding does not decide about a whole step.
+/// One update. ε is as large as a small gradient, so that the sign of a gradient that is zero
+/// except for rounding does not determine a whole step.
 #[test]
 fn an_update_of_adam() {
     let mut worst = 0.0_f64;
@@ -201,7 +205,7 @@ fn an_update_of_adam() {
     println!("an update: {worst:.1e}");
 }
 
-/// Decoding step by step on the device against all at once on the processor.
+/// Step-by-step decoding on the device against full decoding on the CPU.
 #[test]
 fn decoding_with_the_cache() {
     let mut worst = 0.0_f64;
@@ -241,7 +245,7 @@ fn greedy_and_beam_search() {
     }
 }
 
-/// What Burn's Learner does, with clipping, from the same weights.
+/// Updates of Burn's Learner, with gradient clipping, from the same weights.
 #[test]
 fn fifty_updates() {
     let mut worst = 0.0_f64;
@@ -257,7 +261,7 @@ fn fifty_updates() {
     println!("losses: {worst:.1e}");
 }
 
-/// The loss before each of fifty updates.
+/// Loss before each of fifty updates.
 fn losses(subject: &Subject) -> Vec<f64> {
     let device = subject.device.clone().autodiff();
     let model = Seq2Seq::new(subject.trainable(), 0.1, 1.0);
@@ -284,7 +288,7 @@ fn losses(subject: &Subject) -> Vec<f64> {
         .collect()
 }
 
-/// [`sources`] with [`answers`], to train on.
+/// Training batch of [`sources`] and [`answers`].
 fn batch(device: &Device) -> Seq2SeqBatch {
     let pairs: Vec<EncodedPair> = sources()
         .into_iter()

@@ -1,16 +1,16 @@
-//! The tokenizer `zh`: characters of Chinese text are words, the rest is split as in `13a`, as
-//! sacreBLEU does it.
+//! Tokenizer `zh`: Chinese characters are separate words, the rest is split as in `13a`, as in
+//! sacreBLEU.
 
 use std::ops::RangeInclusive;
 
-use crate::tokenizer_13a::split;
+use super::v13a::split;
 
-/// What counts as a Chinese character.
+/// Code points treated as Chinese characters.
 ///
-/// The third row and the last are meant to be two blocks outside the Basic Multilingual Plane (U+20000 to U+2A6D6
-/// and U+2F800 to U+2FA1D). sacreBLEU 2.6.0 spells them with four digits and a letter to spare, so
-/// that what it takes apart is U+2001 to U+2A6D and U+2F81 to U+2FA1: dashes, quotation marks,
-/// arrows and signs. Scores are compared with those of others, so here too.
+/// The third range and the last are meant to be two blocks outside the Basic Multilingual Plane
+/// (U+20000 to U+2A6D6 and U+2F800 to U+2FA1D). sacreBLEU 2.6.0 writes them with four-digit escapes
+/// followed by a literal digit, so it splits U+2001 to U+2A6D and U+2F81 to U+2FA1 instead: dashes,
+/// quotation marks, arrows and signs. The same is done here, because scores must be comparable.
 const RANGES: [RangeInclusive<char>; 21] = [
     '\u{3400}'..='\u{4db5}',
     '\u{4e00}'..='\u{9fbb}',
@@ -35,21 +35,19 @@ const RANGES: [RangeInclusive<char>; 21] = [
     '\u{2f81}'..='\u{2fa1}',
 ];
 
-/// Calls `visit` with each word of `line`, which has no white space around it.
+/// Calls `visit` with each word of `line`, which has no surrounding white space.
 pub(crate) fn for_each_word(line: &str, visit: impl FnMut(&str)) {
     let chinese = |c: char| c >= '\u{2001}' && RANGES.iter().any(|range| range.contains(&c));
-    // Unlike for `13a`, nothing stands before and after the line, and markup stays.
+    // Unlike `13a`, `zh` adds no space before and after the line and keeps markup.
     split(line, None, chinese, visit);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::Tokenizer;
 
     fn tokenize(line: &str) -> String {
-        let mut words = Vec::new();
-        for_each_word(line, |word| words.push(word.to_owned()));
-        words.join(" ")
+        Tokenizer::Zh.tokenize(line).join(" ")
     }
 
     #[test]
@@ -59,14 +57,15 @@ mod tests {
         assert_eq!(tokenize("第5.课"), "第 5 . 课");
     }
 
-    /// Kana are not among the ranges; half-width ones are.
+    /// Full-width kana are outside the ranges, half-width kana inside.
     #[test]
     fn kana_stay_words() {
         assert_eq!(tokenize("犬がいる"), "犬 がいる");
         assert_eq!(tokenize("ｱｲ"), "ｱ ｲ");
     }
 
-    /// See [`RANGES`]: a character of extension B is no Chinese character, a dash is one.
+    /// See [`RANGES`]: a character of extension B does not count as a Chinese character, a dash
+    /// does.
     #[test]
     fn what_is_outside_the_basic_plane_stays_together() {
         assert_eq!(tokenize("a𠀀𠀁b"), "a𠀀𠀁b");

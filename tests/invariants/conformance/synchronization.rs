@@ -1,4 +1,5 @@
-//! A GPU computes while the program queues more work. Each wait for a result costs that overlap.
+//! Synchronization with a GPU, which computes while the program queues more work. Each wait for a
+//! result loses that overlap.
 
 use burn::{
     backend::{Backend, Dispatch, ExecutionError},
@@ -15,11 +16,12 @@ use tx_train::{
 };
 
 use super::{batch, checked};
-use crate::laws::VOCABULARY;
+use crate::invariants::VOCABULARY;
 
-/// While CubeCL records the kernels that operations launch, it refuses reads, waits and measurements,
-/// and Burn panics where a read fails. So a forward pass with dropout, a backward pass and an update of
-/// Adam that get through do not wait for the GPU. What `Seq2Seq::gradients` does besides is one read.
+/// While CubeCL captures the launched kernels, it rejects reads, waits and measurements, and Burn
+/// panics on a failed read. So a forward pass with dropout, a backward pass and an Adam update that
+/// complete do not wait for the GPU. The only additional operation of `Seq2Seq::gradients` is one
+/// read.
 #[test]
 fn an_update_is_queued_without_waiting() {
     for (name, device) in checked() {
@@ -66,7 +68,7 @@ fn an_update_is_queued_without_waiting() {
         };
         record(&device, update).unwrap();
 
-        // A read is refused indeed.
+        // Confirms that a read is rejected.
         let x = Tensor::<1>::ones([4], &device);
         let mut reads = Vec::new();
         record(&device, || reads.push(x.clone().sum().try_into_scalar::<f32>().is_ok())).unwrap();
@@ -74,7 +76,7 @@ fn an_update_is_queued_without_waiting() {
     }
 }
 
-/// Runs `work` twice, which chooses its kernels, and once more while CubeCL records.
+/// Runs `work` twice, which selects its kernels, and once more while CubeCL captures.
 fn record(device: &Device, mut work: impl FnMut()) -> Result<(), ExecutionError> {
     let device = device.as_dispatch();
     Dispatch::graph_prepare(device)?;
@@ -84,7 +86,8 @@ fn record(device: &Device, mut work: impl FnMut()) -> Result<(), ExecutionError>
     }
     Dispatch::graph_start_capture(device)?;
     work();
-    // Nobody wants the graph, which may lack memory: none can be allocated meanwhile.
+    // The graph is not used and may lack memory, because nothing can be allocated during the
+    // capture.
     drop(Dispatch::graph_stop_capture(device));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Laws of the gradients.
+//! Invariants of the gradients.
 
 use burn::{
     optim::{AdamConfig, GradientsParams},
@@ -10,7 +10,7 @@ use tx_train::loss::smoothed_cross_entropy;
 use super::{Subject, answers, ids, input, noise, pattern, sources, subjects, targets};
 use crate::support::{self, Named, largest, values, with_weights};
 
-/// The summed loss of `answers`, with the paper's smoothing, and all gradients.
+/// Summed loss of `answers`, with the paper's label smoothing, and all gradients.
 pub(super) fn loss_and_gradients(
     model: &Transformer,
     input: TransformerInput,
@@ -22,23 +22,23 @@ pub(super) fn loss_and_gradients(
     (f64::from(loss.into_scalar::<f32>()), gradients)
 }
 
-/// The loss alone.
+/// Summed loss without gradients.
 fn loss(model: &Transformer, input: TransformerInput) -> f64 {
     let target = ids(&answers(), 0, &input.target.device());
     let loss = smoothed_cross_entropy(model.forward(input), target, 0.1).sum;
     f64::from(loss.into_scalar::<f32>())
 }
 
-/// The largest absolute value of all of a model's gradients.
+/// Maximum absolute value of all gradients of a model.
 pub(super) fn largest_of_all(gradients: &Named) -> f64 {
     gradients.values().map(|gradient| largest(&values(gradient))).fold(0.0, f64::max)
 }
 
-/// Whether the gradient of the weight at `path` is zero by nature.
+/// Returns true if the gradient of the weight at `path` is zero by definition.
 ///
-/// A bias of the keys adds the same number, `q · b`, to every score of a query, and softmax does
-/// not see what is added to all. Rotary positions turn the keys of self-attention, and the bias
-/// with them, each by its own angle: then the bias does matter.
+/// A bias of the keys adds the same number, `q · b`, to every score of a query, and softmax is
+/// invariant to a constant. Rotary positions rotate the keys of self-attention and their bias by
+/// different angles, so there the bias has an effect.
 fn cannot_matter(path: &str, positions: Positions) -> bool {
     let rotated = positions == Positions::Rotary && path.contains("self_attention");
     path.ends_with("key.bias") && !rotated
@@ -61,7 +61,8 @@ fn every_weight_has_a_part_in_the_loss() {
     }
 }
 
-/// Both ways, and the gradients are those of the other sentences when only they are to be learnt.
+/// Covers the forward and the backward pass. The gradients equal those of the other sentences
+/// alone.
 #[test]
 fn a_source_of_padding_alone_has_finite_gradients_and_leaks_into_none() {
     let mut worst = 0.0_f64;
@@ -78,7 +79,7 @@ fn a_source_of_padding_alone_has_finite_gradients_and_leaks_into_none() {
             assert!(values(gradient).iter().all(|x| x.is_finite()), "{name}: {path}");
         }
 
-        // Nothing is to be said to the empty sentence: padding counts for nothing.
+        // The target of the empty sentence is padding, which has no loss.
         let mut others = answers();
         others[1] = vec![0; others[1].len()];
         let (_, found) = loss_and_gradients(&model, empty(), &others);
@@ -98,7 +99,7 @@ fn a_source_of_padding_alone_has_finite_gradients_and_leaks_into_none() {
     println!("gradients beside an empty source: {worst:.1e}");
 }
 
-/// Batches are made on a plain device, in another thread perhaps, and the model is not told.
+/// Batches are created on a device without autodiff, possibly in another thread.
 #[test]
 fn a_plain_batch_trains_a_model_with_autodiff() {
     for subject in subjects() {
@@ -112,15 +113,15 @@ fn a_plain_batch_trains_a_model_with_autodiff() {
     }
 }
 
-/// The slope of the loss along a direction `d` of length 1 against `Σ gradient · d`.
+/// The slope of the loss along a direction `d` of length 1 equals `Σ gradient · d`.
 ///
-/// The direction is the gradient with each element scaled at random by 0 to 2: a plain random
-/// direction stands at nearly a right angle to the gradient, and what is left of the slope drowns
-/// in rounding. Relu is left out, whose kinks a difference steps over.
+/// The direction is the gradient with each element scaled at random by 0 to 2. A plain random
+/// direction would be nearly orthogonal to the gradient, and rounding would dominate the remaining
+/// slope. Relu is left out, because a finite difference steps over its kinks.
 ///
-/// Single precision knows the loss, some 40, to about 4e-6, and so the slope to 4e-6 / h; these
-/// slopes are 19 to 500, and where one is steep the loss bends soon. With h = 0.001 all of them
-/// are met to 7e-4.
+/// In single precision the loss of about 40 is accurate to about 4e-6, so the slope is accurate to
+/// 4e-6 / h. The slopes are 19 to 500, and where one is steep the loss has a high curvature. With h
+/// = 0.001 all of them agree to 7e-4.
 #[test]
 fn gradients_are_slopes() {
     let mut worst = 0.0_f64;
@@ -136,9 +137,9 @@ fn gradients_are_slopes() {
     println!("slopes: {worst:.1e}");
 }
 
-/// The same for each weight by itself, in variants that PyTorch has no layers for.
+/// Slope of each weight separately, in variants for which PyTorch has no layers.
 ///
-/// These slopes are 0.08 to 90, and flatter ones bend later: h = 0.005 meets them to 4e-3.
+/// The slopes are 0.08 to 90, and the curvature is lower: with h = 0.005 they agree to 4e-3.
 #[test]
 fn the_gradient_of_each_weight_is_a_slope() {
     let variants = [
@@ -167,10 +168,10 @@ fn the_gradient_of_each_weight_is_a_slope() {
     println!("slopes of single weights: {worst:.1e}");
 }
 
-/// Gives back by which share the slope along `direction` differs from what the gradients say.
+/// Returns the relative difference between the slope along `direction` and the gradients.
 ///
-/// With `D(h) = (L(w + h d) - L(w - h d)) / 2h`, the slope is taken as `(4 D(h) - D(2h)) / 3`: the
-/// errors in h² cancel out (Richardson's extrapolation).
+/// With `D(h) = (L(w + h d) - L(w - h d)) / 2h`, the slope is `(4 D(h) - D(2h)) / 3`: the errors in
+/// h² cancel out (Richardson's extrapolation).
 fn check_slope(
     subject: &Subject,
     gradients: &Named,
@@ -206,9 +207,9 @@ fn check_slope(
     difference
 }
 
-/// From its own first values, some steps of Adam on one batch take off a third of the loss.
+/// From its own initialization, 30 steps of Adam on one batch reduce the loss by a third.
 ///
-/// These values are drawn anew in every run, hence a limit far from what is usual: of 1,000
+/// The initialization differs in every run, hence a limit far from the usual result: of 1,000
 /// models, the worst kept 0.47 of its loss.
 #[test]
 fn every_variant_learns() {

@@ -1,4 +1,4 @@
-//! Laws of the scores.
+//! Invariants of the scores.
 
 use burn::tensor::{Int, Tensor, TensorData};
 use tx_model::{DecoderCache, Transformer, TransformerInput};
@@ -40,7 +40,7 @@ fn a_batch_is_its_sentences_one_by_one() {
     println!("batching: {worst:.1e}");
 }
 
-/// Exactly: a blocked key has weight zero, and adding zero changes no bit.
+/// Equal to the bit: a blocked key has weight zero, and adding zero changes no bit.
 #[test]
 fn a_later_token_changes_nothing_before_it() {
     for subject in subjects() {
@@ -70,12 +70,12 @@ pub(super) fn start(model: &Transformer, input: &TransformerInput) -> DecoderCac
     model.start_decoding(memory, input.source_blocked.clone())
 }
 
-/// The ids at one place of every row: `[B]`.
+/// Ids of every row at one position: `[B]`.
 pub(super) fn column(ids: &Tensor<2, Int>, place: usize) -> Tensor<1, Int> {
     ids.clone().narrow(1, place, 1).squeeze_dim(1)
 }
 
-/// The scores after one place: `[B, V]`.
+/// Scores after one position: `[B, V]`.
 pub(super) fn scores_at(logits: &Tensor<3>, place: usize) -> TensorData {
     logits.clone().narrow(1, place, 1).squeeze_dim::<2>(1).into_data()
 }
@@ -113,7 +113,7 @@ fn decoding_step_by_step_is_decoding_at_once() {
     println!("cache: {worst:.1e}");
 }
 
-/// As beam search does: after each step rows are swapped, repeated and dropped.
+/// As in beam search, rows are swapped, repeated and dropped after each step.
 #[test]
 fn selected_rows_decode_on_as_if_nothing_had_happened() {
     let mut worst = 0.0_f64;
@@ -124,7 +124,7 @@ fn selected_rows_decode_on_as_if_nothing_had_happened() {
     println!("select: {worst:.1e}");
 }
 
-/// Rows 0 and 1 belong to one sentence, 2 and 3 to another; rows change places within a sentence.
+/// Rows 0 and 1 belong to one sentence, 2 and 3 to another; rows are swapped within a sentence.
 #[test]
 fn reordered_rows_decode_on_as_if_nothing_had_happened() {
     let mut worst = 0.0_f64;
@@ -137,8 +137,8 @@ fn reordered_rows_decode_on_as_if_nothing_had_happened() {
     println!("reorder: {worst:.1e}");
 }
 
-/// Makes a step, rearranges the rows, and so on; each row is then held to decoding its own source
-/// and its own tokens at once.
+/// Alternates decoding steps and rearrangements of rows. Each row is compared with full decoding of
+/// its source and its tokens.
 fn decode_in_rounds(
     subject: &Subject,
     mut sources: Vec<Vec<u32>>,
@@ -150,7 +150,7 @@ fn decode_in_rounds(
     let mut cache = start(&model, &input(&sources, &targets, 0, device));
     let mut worst = 0.0_f64;
     for round in 0..=rounds.len() {
-        // A token of its own for every row and round.
+        // A different token for every row and round.
         for (row, target) in targets.iter_mut().enumerate() {
             target.push(4 + ((2 * row + 3 * round) % 7) as u32);
         }
@@ -171,7 +171,7 @@ fn decode_in_rounds(
 }
 
 #[test]
-fn attention_sums_to_one_and_never_looks_where_it_must_not() {
+fn attention_sums_to_one_and_is_zero_at_blocked_positions() {
     for subject in subjects() {
         let Subject { name, .. } = &subject;
         let input = subject.input();
@@ -197,7 +197,7 @@ fn attention_sums_to_one_and_never_looks_where_it_must_not() {
     }
 }
 
-/// An empty line among full ones: it gets some finite scores and harms no other.
+/// An empty line among other lines gets finite scores and does not change the others.
 #[test]
 fn a_source_of_padding_alone_is_finite_and_changes_no_other_row() {
     for subject in subjects() {
@@ -208,7 +208,7 @@ fn a_source_of_padding_alone_is_finite_and_changes_no_other_row() {
         sources[1].clear();
         let input = input(&sources, &targets(), 0, device);
         let found = model.forward(input.clone());
-        // Where attention is asked for, another road leads to the same scores.
+        // With attention maps, another code path computes the same scores.
         let (same, maps) = model.forward_with_attention(input);
         subject.assert_close("with attention", &same.into_data(), &found.to_data());
 

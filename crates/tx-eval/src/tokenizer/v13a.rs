@@ -1,25 +1,26 @@
-//! The tokenizer `13a`: what `mteval-v13a.pl` does to Western text, as sacreBLEU does it.
+//! Tokenizer `13a`: the rules of `mteval-v13a.pl` for Western text, as in sacreBLEU.
 //!
-//! The original is a chain of text replacements, each run on the outcome of the one before. They
-//! only ever insert spaces, so here one walk over the line decides for each character whether it
-//! stands alone:
+//! The original is a chain of text replacements, each applied to the result of the previous one.
+//! They only insert spaces, so a single pass over the line can decide for each character whether it
+//! is a separate word:
 //!
-//! - ASCII punctuation and symbols other than `'` `,` `-` `.` always do;
-//! - `.` and `,` do, except when they touch a digit in the way of `1,000.5` (see [`Marks`]);
-//! - `-` does right after a digit.
+//! - ASCII punctuation and symbols other than `'` `,` `-` `.` always are;
+//! - `.` and `,` are, unless they are adjacent to digits as in `1,000.5` (see [`Marks`]);
+//! - `-` is directly after a digit.
 
 use std::borrow::Cow;
 
-use crate::tokenizer::is_space;
+use super::is_space;
+use crate::replace;
 
-/// Calls `visit` with each word of `line`, which has no white space at its end.
+/// Calls `visit` with each word of `line`, which has no trailing white space.
 pub(crate) fn for_each_word(line: &str, visit: impl FnMut(&str)) {
-    // The original puts a space before and after the line.
+    // The original adds a space before and after the line.
     split(&unescape(line), Some(' '), |_| false, visit);
 }
 
-/// Splits at white space and around what stands alone, or is `apart`. Before and after the text
-/// stands `edge`.
+/// Splits at white space and around characters that are separate words by rule or by `apart`.
+/// `edge` is the character before and after the text.
 pub(crate) fn split(
     text: &str,
     edge: Option<char>,
@@ -55,8 +56,8 @@ pub(crate) fn split(
     }
 }
 
-/// Removes what marks up a segment in WMT's files, in the original's order: `&amp;lt;` becomes `<`,
-/// but `&amp;quot;` becomes `&quot;`.
+/// Removes the markup of WMT's files, in the order of the original: `&amp;lt;` becomes `<`, but
+/// `&amp;quot;` becomes `&quot;`.
 fn unescape(line: &str) -> Cow<'_, str> {
     const REPLACEMENTS: [(&str, &str); 7] = [
         ("<skipped>", ""),
@@ -68,30 +69,26 @@ fn unescape(line: &str) -> Cow<'_, str> {
         ("&gt;", ">"),
     ];
     let mut text = Cow::Borrowed(line);
-    for (from, to) in REPLACEMENTS {
-        if text.contains(from) {
-            text = Cow::Owned(text.replace(from, to));
-        }
-    }
+    replace::literals(&mut text, &REPLACEMENTS);
     text
 }
 
-/// Decides about periods and commas, one after the other from the left.
+/// State for periods and commas, from left to right.
 ///
-/// The original first looks for pairs of a non-digit and a mark, left to right and without overlap,
-/// and frees the mark; then it frees each mark that is still followed by a non-digit. Because pairs
-/// do not overlap, a mark that closed one cannot open the next: in `a..5` the first period closes a
-/// pair, so the second closes none and stays with the 5, whereas in `1..5` the two make a pair and
-/// both are free.
+/// The original first matches pairs of a non-digit and a mark, left to right and without overlap,
+/// and splits off the mark. Then it splits off each mark that is still followed by a non-digit.
+/// Because pairs do not overlap, a mark that ends one pair cannot begin the next. In `a..5` the
+/// first period ends a pair, so the second one ends none and stays with the 5. In `1..5` the two
+/// periods form a pair and both are split off.
 #[derive(Default)]
 struct Marks {
-    /// The character before was a mark and closed a pair.
+    /// True if the previous character was a mark that ended a pair.
     closed_a_pair: bool,
 }
 
 impl Marks {
-    /// Whether the mark between `previous` and `next` is a word of its own. Where nothing stands,
-    /// there is no non-digit either.
+    /// Returns true if the mark between `previous` and `next` is a separate word. `None` is not a
+    /// non-digit.
     fn stands_alone(&mut self, previous: Option<char>, next: Option<char>) -> bool {
         let taken = matches!(previous, Some('.' | ',')) && self.closed_a_pair;
         self.closed_a_pair = previous.is_some_and(|c| !c.is_ascii_digit()) && !taken;
@@ -101,12 +98,10 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::Tokenizer;
 
     fn tokenize(line: &str) -> String {
-        let mut words = Vec::new();
-        for_each_word(line, |word| words.push(word.to_owned()));
-        words.join(" ")
+        Tokenizer::V13a.tokenize(line).join(" ")
     }
 
     #[test]
@@ -123,11 +118,11 @@ mod tests {
         assert_eq!(tokenize("in 2016."), "in 2016 .");
         assert_eq!(tokenize(".5 and a.5"), ". 5 and a . 5");
         assert_eq!(tokenize("1990-1995, 5--a"), "1990 - 1995 , 5 - -a");
-        // Only ASCII digits are digits.
+        // Only ASCII digits count as digits.
         assert_eq!(tokenize("٣.٥ ３-４"), "٣ . ٥ ３-４");
     }
 
-    /// The pairs of non-digit and mark are in brackets; see [`Marks`].
+    /// Pairs of a non-digit and a mark are in brackets; see [`Marks`].
     #[test]
     fn runs_of_marks_pair_up_from_the_left() {
         assert_eq!(tokenize("a...5"), "a . . . 5"); // [a.][..]5

@@ -1,4 +1,4 @@
-//! Half precision gives the scores of single precision, but for its rounding.
+//! Half precision: the scores of single precision, except for rounding.
 
 use burn::tensor::{DType, FloatDType};
 use tx_model::NormPlacement;
@@ -6,8 +6,8 @@ use tx_model::NormPlacement;
 use super::{Subject, difference, subjects};
 use crate::support::values;
 
-/// Numbers, and the largest difference: some twenty roundings by 2⁻¹¹ or 2⁻⁸ that add up, of some sixty
-/// on the way to a score.
+/// Dtypes with their maximum difference: about twenty accumulated roundings by 2⁻¹¹ or 2⁻⁸, of
+/// about sixty in the computation of a score.
 const HALVES: [(FloatDType, f64); 2] = [(FloatDType::F16, 1e-2), (FloatDType::BF16, 8e-2)];
 
 #[test]
@@ -22,8 +22,9 @@ fn half_precision_rounds_and_no_more() {
             let found = values(&scores.cast(DType::F32).into_data());
             let gap = difference(&found, &expected);
             assert!(gap > 0.0 && gap.is_finite(), "{name}, {numbers:?}");
-            // A norm on a sub-layer's output divides it by its own deviation, however small that is
-            // for eight features, and its rounding with it: no count of roundings bounds that.
+            // A norm on a sub-layer's output divides it, and its rounding error, by its standard
+            // deviation, which may be arbitrarily small for eight features. No number of roundings
+            // bounds that.
             if subject.config.norm != NormPlacement::SublayerOutput {
                 assert!(gap <= limit, "{name}, {numbers:?}: differs by {gap:.1e}");
                 *worst = worst.max(gap);

@@ -45,13 +45,8 @@ fn bundles_of_every_format_give_their_recorded_output() {
     for format in 1..=FORMAT {
         for (device_name, device) in devices() {
             let what = format!("format {format} on {device_name}");
-<<<<<<< HEAD
             let translator = Translator::open(fixture(format), &device.into()).unwrap();
-            let found = said(translator);
-=======
-            let translator = Translator::open(fixture(format), &device).unwrap();
             let found = search_outputs(translator);
->>>>>>> text
             let expected = fs::read_to_string(record(format)).unwrap();
             let expected: Vec<Value> = serde_json::from_str(&expected).unwrap();
             assert_eq!(found.len(), expected.len(), "{what}");
@@ -117,13 +112,8 @@ fn config() -> ModelConfig {
 
 /// Writes the fixture of the newest format.
 fn write_fixture() {
-<<<<<<< HEAD
     let talkative = |bundle: &ModuleBundle| {
-        let found = said(bundle.clone().into_translator(&Device::Cpu));
-=======
-    let talkative = |bundle: &Bundle| {
-        let found = search_outputs(Translator::new(bundle.clone(), &devices()[0].1));
->>>>>>> text
+        let found = search_outputs(bundle.clone().into_translator(&Device::Cpu));
         let lengths =
             found.iter().filter_map(|found| Some(found.hypotheses.first()?.hypothesis.ids.len()));
         lengths.clone().all(|length| (4..20).contains(&length)) && lengths.count() == 4
@@ -131,11 +121,7 @@ fn write_fixture() {
     // Untrained weights mostly repeat one word; this is the first bundle that does not.
     let bundle = (0..10_000).map(random_bundle).find(talkative).unwrap();
     bundle.save(fixture(FORMAT)).unwrap();
-<<<<<<< HEAD
-    let said: Vec<Value> = said(bundle.into_translator(&Device::Cpu))
-=======
-    let said: Vec<Value> = search_outputs(Translator::new(bundle, &devices()[0].1))
->>>>>>> text
+    let said: Vec<Value> = search_outputs(bundle.into_translator(&Device::Cpu))
         .iter()
         .zip(SOURCES)
         .map(|(found, source)| {
@@ -153,15 +139,9 @@ fn write_fixture() {
     fs::write(record(FORMAT), format!("{:#}\n", Value::Array(said))).unwrap();
 }
 
-<<<<<<< HEAD
-/// Weights that are a function of their path and `seed`, and byte-pair tokenizers of four
-/// sentences.
-fn random_bundle(seed: u32) -> ModuleBundle {
-=======
 /// Bundle with weights computed from their path and `seed`, and byte-pair tokenizers trained on
 /// four sentences.
-fn random_bundle(seed: u32) -> Bundle {
->>>>>>> text
+fn random_bundle(seed: u32) -> ModuleBundle {
     let pairs = [
         ("the cat sleeps .", "il gatto dorme ."),
         ("the dog eats the bread .", "il cane mangia il pane ."),

@@ -62,13 +62,8 @@ fn no_arrow_between_the_crates_runs_back() {
 fn translating_needs_nothing_that_training_needs() {
     for package in ["translate", "tx-infer"] {
         let reached = tree(package);
-<<<<<<< HEAD
         assert!(reached.contains("tx-model") && reached.contains("tx-text"), "{reached:?}");
-        // The last are for fetching and reading corpora.
-=======
-        assert!(reached.contains("burn-core") && reached.contains("tx-model"), "{reached:?}");
         // The last two download and read corpora.
->>>>>>> text
         let training = ["tx-train", "burn-train", "burn-autodiff", "burn-optim", "ureq", "parquet"];
         for banned in training {
             assert!(!reached.contains(banned), "`{package}` reaches `{banned}`");
@@ -135,13 +130,8 @@ fn an_update_waits_for_no_device_elsewhere() {
     let update = ["step", "loss", "adam", "ema"].map(|file| format!("tx-train/src/{file}.rs"));
     let update = update.iter().map(|file| root().join("crates").join(file));
     for path in sources("crates/tx-model/src").into_iter().chain(update) {
-<<<<<<< HEAD
-        // Reads on processors alone.
-        if path.ends_with("tx-model/src/dropout.rs") || path.ends_with("packed/module_weights.rs") {
-=======
         // Reads on CPUs only.
-        if path.ends_with("tx-model/src/dropout.rs") || path.ends_with("packed/mod.rs") {
->>>>>>> text
+        if path.ends_with("tx-model/src/dropout.rs") || path.ends_with("packed/module_weights.rs") {
             continue;
         }
         for waits in ["into_data", "to_data", "into_scalar", "memory_pool_usage", ".sync()"] {

@@ -43,18 +43,13 @@ const PAIRS: [(&str, &str); 2] = [
     ("a house, a car and a tree", "una casa, una macchina e un albero"),
 ];
 
-<<<<<<< HEAD
-/// The smallest model of a kind.
+/// Minimal model with these options.
 fn bundle(
     kind: TokenizerKind,
     positions: Positions,
     norm: NormPlacement,
     tying: Tying,
 ) -> ModuleBundle {
-=======
-/// Minimal model with these options.
-fn bundle(kind: TokenizerKind, positions: Positions, norm: NormPlacement, tying: Tying) -> Bundle {
->>>>>>> text
     let device = Device::flex();
     let pairs = PAIRS.map(|(source, target)| SentencePair::new(source, target));
     let tokenizers = Tokenizers::train(

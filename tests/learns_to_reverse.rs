@@ -72,16 +72,10 @@ fn words_never_seen_are_reversed() {
     reads_backwards(&translator);
 }
 
-<<<<<<< HEAD
-/// To write the letters backwards it looks at them backwards: by chance one row in five would have
-/// its largest weight on the anti-diagonal, for there are four letters and `<eos>`.
-fn reads_backwards(translator: &Translator) {
-    let tokenizers = translator.tokenizers();
-=======
 /// Cross-attention is on the anti-diagonal, because the target is the reversed source. With four
 /// letters and `<eos>`, one row in five would have its largest weight there by chance.
-fn reads_backwards(bundle: &Bundle, device: &Device) {
->>>>>>> text
+fn reads_backwards(translator: &Translator) {
+    let tokenizers = translator.tokenizers();
     let (mut rows, mut backwards) = (0, 0);
     for word in ["abcd", "ecab", "dbae", "cdeb", "bead"] {
         let reversed: String = word.chars().rev().collect();

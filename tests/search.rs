@@ -62,7 +62,6 @@ impl Subject {
         found
     }
 
-<<<<<<< HEAD
     fn engine(&self, device: &tx_infer::Device) -> Engine {
         Engine::from_transformer(self.model.clone(), MAX_LEN, device)
     }
@@ -72,10 +71,7 @@ impl Subject {
         self.engine(&tx_infer::Device::Burn(self.device.clone()))
     }
 
-    /// The ways to decode on this device.
-=======
     /// Engines of this device.
->>>>>>> text
     fn engines(&self) -> Vec<Engine> {
         let mut engines = vec![self.engine(&self.device.clone().into())];
         if engines[0].gains_from_threads() {

@@ -5,14 +5,8 @@
 //! are packed once in the order in which a product reads them, sentences are stored one after another
 //! without padding, and a step writes into existing buffers.
 //!
-<<<<<<< HEAD
 //! [`PackedTransformer`] computes the scores of the `Transformer` with the same weights, up to
 //! rounding, for every variant of [`ModelConfig`](crate::ModelConfig); `tests/laws` checks that.
-=======
-//! [`PackedTransformer`] gives the scores of the [`Transformer`](crate::Transformer) it is made
-//! of, to rounding, for every variant of [`ModelConfig`](crate::ModelConfig); a law in `tests/invariants`
-//! holds it to that.
->>>>>>> text
 
 mod transformer;
 

@@ -178,7 +178,7 @@ impl Attention {
             source,
             target,
             encoder: layers(maps.encoder),
-            decoder: layers(maps.decoder.own),
+            decoder: layers(maps.decoder.self_attention),
             cross: layers(maps.decoder.cross),
         }
     }

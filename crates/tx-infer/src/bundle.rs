@@ -123,7 +123,7 @@ impl Bundle {
         let provenance = read_toml(&folder.join(PROVENANCE))?;
         let model = || {
             let vocab = config.model.padded(config.vocabulary);
-            let mut model = Transformer::to_be_loaded(&config.model, vocab, device)?;
+            let mut model = Transformer::uninitialized(&config.model, vocab, device)?;
             weights::load(&mut model, &folder.join(WEIGHTS))?;
             Ok::<_, InferError>(model)
         };

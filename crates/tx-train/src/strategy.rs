@@ -21,7 +21,7 @@ use burn::{
 };
 use tx_data::{Seq2SeqBatch, Tokenizers};
 use tx_infer::Bundle;
-use tx_model::kernels::mix;
+use tx_model::random::mix;
 
 use crate::{
     checkpoint::{Best, Checkpoints, RunState},

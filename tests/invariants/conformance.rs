@@ -134,7 +134,11 @@ fn scores_and_attention() {
             let (scores, maps) = subject.model().forward_with_attention(subject.input());
             let mut all = vec![scores.into_data()];
             all.push(subject.model().forward(subject.input()).into_data());
-            let maps = maps.encoder.into_iter().chain(maps.decoder.own).chain(maps.decoder.cross);
+            let maps = maps
+                .encoder
+                .into_iter()
+                .chain(maps.decoder.self_attention)
+                .chain(maps.decoder.cross);
             all.extend(maps.map(|map| map.into_data()));
             all
         };

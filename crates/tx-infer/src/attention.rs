@@ -280,7 +280,7 @@ mod tensors {
             target_blocked: mask::causal(target.len(), device),
         });
         let layers = |layers: Vec<Tensor<4>>| layers.into_iter().map(heads).collect();
-        (layers(maps.encoder), layers(maps.decoder.own), layers(maps.decoder.cross))
+        (layers(maps.encoder), layers(maps.decoder.self_attention), layers(maps.decoder.cross))
     }
 
     /// Splits the maps of a layer, `[1, H, Q, K]`, by head.

@@ -127,6 +127,16 @@ mod tests {
         config::{Activation, DropoutConfig, NormPlacement, Tying},
     };
 
+    /// All values of an option. Does not compile if one is missing.
+    macro_rules! every {
+        ($option:ident: $($value:ident),+) => {{
+            let _ = |value: $option| match value {
+                $($option::$value => {})+
+            };
+            [$($option::$value),+]
+        }};
+    }
+
     /// Path and shape of every parameter of a module.
     #[derive(Default)]
     struct Visitor {
@@ -153,17 +163,9 @@ mod tests {
     fn every_variant_lists_the_weights_of_its_model() {
         use Activation::{Gated, Relu};
         let vocab = VocabSizes { source: 11, target: 11 };
-        let (norms, encodings) = (
-            [NormPlacement::Pre, NormPlacement::Post, NormPlacement::SublayerOutput],
-            [
-                Positions::Sinusoidal,
-                Positions::Learned,
-                Positions::Rotary,
-                Positions::Relative,
-                Positions::None,
-            ],
-        );
-        let tyings = [Tying::None, Tying::Decoder, Tying::All];
+        let norms = every!(NormPlacement: Pre, Post, SublayerOutput);
+        let encodings = every!(Positions: Sinusoidal, Learned, Rotary, Relative, None);
+        let tyings = every!(Tying: None, Decoder, All);
         let variants = norms.into_iter().flat_map(|norm| {
             encodings.into_iter().flat_map(move |positions| {
                 tyings.into_iter().flat_map(move |tying| {

@@ -21,7 +21,7 @@ use burn::{
 };
 use tx_data::Seq2SeqBatch;
 use tx_infer::ModuleBundle;
-use tx_model::kernels::mix;
+use tx_model::random::mix;
 use tx_text::Tokenizers;
 
 use crate::{

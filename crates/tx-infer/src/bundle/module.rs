@@ -135,7 +135,7 @@ pub(super) fn load(
     device: &Device,
 ) -> Result<Transformer, InferError> {
     let problem = |problem| InferError::Weights { path: path.into(), problem };
-    let mut model = Transformer::to_be_loaded(config, vocab, device)?;
+    let mut model = Transformer::uninitialized(config, vocab, device)?;
     // Without the validation of the store, whose message does not name the file.
     let mut store = SafetensorsStore::from_file(path).validate(false).allow_partial(true);
     let result = model.load_from(&mut store).map_err(|error| problem(error.to_string()))?;

@@ -69,7 +69,8 @@ impl Subject<'_> {
         let (padding, future) = (input.source_blocked.clone(), input.target_blocked.clone());
         let (_, maps) = self.model.forward_with_attention(input);
         let AttentionMaps { encoder, decoder } = maps;
-        let all = [(encoder, &padding), (decoder.own, &future), (decoder.cross, &padding)];
+        let all =
+            [(encoder, &padding), (decoder.self_attention, &future), (decoder.cross, &padding)];
         let mut worst = 0.0_f64;
         for (maps, blocked) in all {
             for map in maps {

@@ -1,5 +1,7 @@
 //! Constraints and selection on the scores of all next tokens of one hypothesis.
 
+use tx_model::top_k::TopK;
+
 use super::decoder::Next;
 
 /// Sets the scores of tokens to minus infinity; ids beyond the vocabulary are ignored.
@@ -58,22 +60,13 @@ pub(super) fn longest_run(ids: &[u32]) -> usize {
     longest
 }
 
-/// Returns the best `count` of a row, in one pass; among equals the first wins, as in `argmax`.
+/// Returns the best `count` of a row, best first; among equals the first wins, as in `argmax`.
 pub(super) fn best_of_row(log_probs: &[f32], count: usize) -> Vec<Next> {
-    let mut best: Vec<Next> = Vec::with_capacity(count.min(log_probs.len()) + 1);
-    // Threshold of a full list. Impossible tokens are never listed.
-    let mut threshold = f32::NEG_INFINITY;
-    for (token, &log_prob) in log_probs.iter().enumerate() {
-        if log_prob > threshold {
-            let rank = best.partition_point(|(_, other)| *other >= log_prob);
-            best.insert(rank, (token as u32, log_prob));
-            best.truncate(count);
-            if best.len() == count {
-                threshold = best[count - 1].1;
-            }
-        }
+    let mut best = TopK::new(count);
+    for (token, &log_prob) in (0..).zip(log_probs) {
+        best.offer(token, log_prob);
     }
-    best
+    best.into_vec()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Layer normalisation (Ba et al. 2016), and back.
+//! Layer normalization (Ba et al. 2016) and its backward pass.
 
 use burn::backend::flex::FlexTensor;
 
@@ -11,11 +11,11 @@ use crate::{
     vector::{sum_of, sum_of_two, vectorized},
 };
 
-/// `(x - mean) / √(variance + ε) · γ + β`, row by row.
+/// Computes `(x - mean) / √(variance + ε) · γ + β`, row by row.
 ///
 /// # Shapes
 ///
-/// - `x`: `[.., width]`, and so is the result; `gamma` and `beta`: `[width]`
+/// - `x`: `[.., width]`; `gamma` and `beta`: `[width]`; returns `[.., width]`
 pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTensor {
     let [_, width] = rows(x);
     let (gamma, beta) = (floats(gamma), floats(beta));
@@ -37,16 +37,16 @@ pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTen
 
 /// Gradients of `x`, `γ` and `β`.
 ///
-/// With `x̂` the normalised row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + ε)`,
+/// With `x̂` the normalized row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + ε)`,
 /// `dγ = Σ dy x̂`, `dβ = Σ dy`.
 pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTensor; 3] {
     let [_, width] = rows(x);
     let (input, weight) = (floats(x), floats(gamma));
     let piece = per_piece(width).max(LEAST_SUMMED);
-    // Begins as a copy of `dy`.
+    // A copy of `dy` at first.
     let (dx, sums) = copy_pieces(floats(dy), width, piece, |first, dx| {
         let input = &input[first * width..][..dx.len()];
-        // dγ, then dβ.
+        // Parts of dγ, then of dβ.
         let mut sums = vec![0.0; 2 * width];
         let (dgamma, dbeta) = sums.split_at_mut(width);
         vectorized(

@@ -6,7 +6,7 @@
 //! without padding, and a step writes into existing buffers.
 //!
 //! [`PackedTransformer`] computes the scores of the `Transformer` with the same weights, up to
-//! rounding, for every variant of [`ModelConfig`](crate::ModelConfig); `tests/laws` checks that.
+//! rounding, for every variant of [`ModelConfig`](crate::ModelConfig); `tests/invariants` checks that.
 
 mod transformer;
 

@@ -56,9 +56,9 @@ const MAX_TEXT: u64 = 1 << 20;
 /// Largest tokenizer in bytes. The tokenizer of NLLB, with 256,000 tokens, has 17 MB.
 const MAX_TOKENIZER: u64 = 256 << 20;
 
-/// Files with at least so many bytes of weights are checked on a thread of their own: a thread starts in
-/// the time that this takes.
-const LARGE: usize = 1 << 20;
+/// Bytes of a bundle from which on its files are read by several threads. A thread starts in a fraction of
+/// the time that smaller ones take.
+const LARGE: u64 = 1 << 18;
 
 /// A bundle that was read and validated: configuration, tokenizers, provenance, and the mapped weights.
 ///
@@ -134,15 +134,18 @@ impl Bundle {
         let folder = folder.as_ref();
         let (config, weights) = read_headers(folder)?;
         let provenance = read_toml(&folder.join(PROVENANCE))?;
-        let tokenizers = if weights.bytes() < LARGE {
+        let size = weights.bytes() as u64 + tokenizer_bytes(folder);
+        let tokenizers = if size < LARGE {
             weights.check_values()?;
             read_tokenizers(folder, &config)?
         } else {
             thread::scope(|scope| {
+                let target = scope.spawn(|| read_target_tokenizer(folder, &config));
                 let values = scope.spawn(|| weights.check_values());
-                let tokenizers = read_tokenizers(folder, &config);
+                let source = read_source_tokenizer(folder, &config);
+                let target = target.join().unwrap_or_else(|panic| resume_unwind(panic));
                 values.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-                tokenizers
+                Ok::<_, InferError>(Tokenizers { source: source?, target: target? })
             })?
         };
         Ok(Self { config: config.model, tokenizers, provenance, weights: Arc::new(weights) })
@@ -262,13 +265,25 @@ fn read_text(path: &Path) -> Result<String, InferError> {
     })
 }
 
+/// Size of both tokenizers; a missing file has none.
+fn tokenizer_bytes(folder: &Path) -> u64 {
+    let files = [SOURCE_TOKENIZER, TARGET_TOKENIZER].map(|name| fs::metadata(folder.join(name)));
+    files.into_iter().flatten().map(|file| file.len()).fold(0, u64::saturating_add)
+}
+
 fn read_tokenizers(folder: &Path, config: &BundleConfig) -> Result<Tokenizers, InferError> {
-    let (hashes, vocab) = (&config.tokenizers, config.vocabulary);
-    let read = |name, hash, size| read_tokenizer(&folder.join(name), hash, size);
-    Ok(Tokenizers {
-        source: read(SOURCE_TOKENIZER, &hashes.source_sha256, vocab.source)?,
-        target: read(TARGET_TOKENIZER, &hashes.target_sha256, vocab.target)?,
-    })
+    let source = read_source_tokenizer(folder, config)?;
+    Ok(Tokenizers { source, target: read_target_tokenizer(folder, config)? })
+}
+
+fn read_source_tokenizer(folder: &Path, config: &BundleConfig) -> Result<Tokenizer, InferError> {
+    let hash = &config.tokenizers.source_sha256;
+    read_tokenizer(&folder.join(SOURCE_TOKENIZER), hash, config.vocabulary.source)
+}
+
+fn read_target_tokenizer(folder: &Path, config: &BundleConfig) -> Result<Tokenizer, InferError> {
+    let hash = &config.tokenizers.target_sha256;
+    read_tokenizer(&folder.join(TARGET_TOKENIZER), hash, config.vocabulary.target)
 }
 
 fn read_tokenizer(path: &Path, hash: &str, vocabulary: usize) -> Result<Tokenizer, InferError> {

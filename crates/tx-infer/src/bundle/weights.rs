@@ -34,7 +34,7 @@ const HEADER_BYTES: u64 = 1 << 16;
 const CHUNK: usize = 1 << 18;
 
 /// Bytes of weights that are read, besides the latest weight, before their pages are released.
-const PACKING_BYTES: usize = 4 << 20;
+const PACKING_BYTES: usize = 1 << 20;
 
 /// A mapped safetensors file: the length of the header in eight bytes, the header as JSON, the values.
 ///

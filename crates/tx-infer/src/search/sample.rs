@@ -166,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_possible_nothing_is_drawn() {
+    fn without_a_possible_token_nothing_is_sampled() {
         let sampling = Sampling { top_p: 0.5, ..Sampling::default() };
         assert_eq!(nucleus(&[f32::NEG_INFINITY; 3], &sampling), []);
-        assert_eq!(draw(&[], &sampling, 0.5), None);
+        assert_eq!(sample(&[], &sampling, 0.5), None);
     }
 }

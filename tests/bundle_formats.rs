@@ -16,7 +16,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tx_infer::{Bundle, SearchOptions, Translation, Translator, bundle::FORMAT};
+use tx_infer::{
+    Bundle, Device, ModuleBundle, SearchOptions, Translation, Translator, bundle::FORMAT,
+};
 use tx_model::{
     Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
     Tying, VocabSizes,
@@ -43,7 +45,7 @@ fn bundles_of_every_format_give_their_recorded_output() {
     for format in 1..=FORMAT {
         for (device_name, device) in devices() {
             let what = format!("format {format} on {device_name}");
-            let translator = Translator::open(fixture(format), &device).unwrap();
+            let translator = Translator::open(fixture(format), &device.into()).unwrap();
             let found = search_outputs(translator);
             let expected = fs::read_to_string(record(format)).unwrap();
             let expected: Vec<Value> = serde_json::from_str(&expected).unwrap();
@@ -66,8 +68,7 @@ fn bundles_of_every_format_give_their_recorded_output() {
 
 #[test]
 fn a_bundle_keeps_where_it_comes_from() {
-    let (_, device) = &devices()[0];
-    let bundle = Bundle::open(fixture(1), device).unwrap();
+    let bundle = Bundle::open(fixture(1)).unwrap();
     assert_eq!(bundle.provenance["recipe"].as_str(), Some("none"));
     assert_eq!(bundle.provenance["seed"].as_integer(), Some(1));
     assert_eq!(bundle.config, config());
@@ -111,8 +112,8 @@ fn config() -> ModelConfig {
 
 /// Writes the fixture of the newest format.
 fn write_fixture() {
-    let talkative = |bundle: &Bundle| {
-        let found = search_outputs(Translator::new(bundle.clone(), &devices()[0].1));
+    let talkative = |bundle: &ModuleBundle| {
+        let found = search_outputs(bundle.clone().into_translator(&Device::Cpu));
         let lengths =
             found.iter().filter_map(|found| Some(found.hypotheses.first()?.hypothesis.ids.len()));
         lengths.clone().all(|length| (4..20).contains(&length)) && lengths.count() == 4
@@ -120,7 +121,7 @@ fn write_fixture() {
     // Untrained weights mostly repeat one word; this is the first bundle that does not.
     let bundle = (0..10_000).map(random_bundle).find(talkative).unwrap();
     bundle.save(fixture(FORMAT)).unwrap();
-    let said: Vec<Value> = search_outputs(Translator::new(bundle, &devices()[0].1))
+    let said: Vec<Value> = search_outputs(bundle.into_translator(&Device::Cpu))
         .iter()
         .zip(SOURCES)
         .map(|(found, source)| {
@@ -140,7 +141,7 @@ fn write_fixture() {
 
 /// Bundle with weights computed from their path and `seed`, and byte-pair tokenizers trained on
 /// four sentences.
-fn random_bundle(seed: u32) -> Bundle {
+fn random_bundle(seed: u32) -> ModuleBundle {
     let pairs = [
         ("the cat sleeps .", "il gatto dorme ."),
         ("the dog eats the bread .", "il cane mangia il pane ."),
@@ -162,7 +163,7 @@ fn random_bundle(seed: u32) -> Bundle {
     };
     let (_, device) = &devices()[0];
     let model = Transformer::new(&config(), vocab, device).unwrap();
-    Bundle {
+    ModuleBundle {
         model: with_weights(model, |path, shape| pattern(&format!("{seed} {path}"), shape)),
         config: config(),
         tokenizers,

@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
-use burn::tensor::Device;
-use tx_infer::{Cancellation, InferError, Line, Sampling, SearchOptions, Translation, Translator};
+use tx_infer::{
+    Cancellation, Device, InferError, Line, Sampling, SearchOptions, Translation, Translator,
+};
 
 use crate::support::devices;
 
@@ -104,7 +105,7 @@ fn every_answer_is_the_answer_given_alone() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/bundle-v1");
     let calls = calls();
     for ((name, device), rounds) in devices().into_iter().zip([24, 3]) {
-        let translator = Translator::open(folder, &device).unwrap().with_threads(3);
+        let translator = Translator::open(folder, &device.into()).unwrap().with_threads(3);
         let alone: Vec<Vec<Translation>> = calls
             .iter()
             .map(|call| {
@@ -157,7 +158,7 @@ fn every_answer_is_the_answer_given_alone() {
 #[test]
 fn a_sink_may_use_the_same_translator() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/bundle-v1");
-    let translator = Translator::open(folder, &Device::flex()).unwrap().with_threads(1);
+    let translator = Translator::open(folder, &Device::Cpu).unwrap().with_threads(1);
     let lines = [Line { text: "dog", ..Line::default() }; 3];
     let alone = translator.translate("dog").unwrap();
     let never = Cancellation::new();

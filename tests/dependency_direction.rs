@@ -62,7 +62,7 @@ fn no_arrow_between_the_crates_runs_back() {
 fn translating_needs_nothing_that_training_needs() {
     for package in ["translate", "tx-infer"] {
         let reached = tree(package);
-        assert!(reached.contains("burn-core") && reached.contains("tx-model"), "{reached:?}");
+        assert!(reached.contains("tx-model") && reached.contains("tx-text"), "{reached:?}");
         // The last two download and read corpora.
         let training = ["tx-train", "burn-train", "burn-autodiff", "burn-optim", "ureq", "parquet"];
         for banned in training {
@@ -71,13 +71,29 @@ fn translating_needs_nothing_that_training_needs() {
     }
 }
 
+/// Nor what reads and batches corpora, which needs tensors.
+#[test]
+fn translating_on_the_processor_needs_no_burn() {
+    let program = tree_with("translate", &["--no-default-features", "--features", "cpu"]);
+    for (name, reached) in [("tx-infer", tree("tx-infer")), ("translate", program)] {
+        assert!(reached.contains("tx-model"), "{reached:?}");
+        let is_banned = |reached: &&String| reached.starts_with("burn") || *reached == "tx-data";
+        let banned: Vec<&String> = reached.iter().filter(is_banned).collect();
+        assert!(banned.is_empty(), "`{name}` reaches {banned:?}");
+    }
+    for (features, reached) in [("burn", "burn-flex"), ("ndarray", "burn-ndarray")] {
+        let tree = tree_with("translate", &["--no-default-features", "--features", features]);
+        assert!(tree.contains(reached), "{features}: {tree:?}");
+    }
+}
+
 #[test]
 fn scoring_and_text_need_no_tensors_and_models_need_no_text() {
-    for package in ["tx-eval", "tx-text"] {
+    for package in ["tx-eval", "tx-model", "tx-text"] {
         let reached = tree(package);
         assert!(!reached.iter().any(|name| name.starts_with("burn")), "{package}: {reached:?}");
     }
-    let model = tree("tx-model");
+    let model = tree_with("tx-model", &["--features", "burn"]);
     assert!(!model.contains("tokenizers") && model.contains("burn-core"), "{model:?}");
 }
 
@@ -115,7 +131,7 @@ fn an_update_waits_for_no_device_elsewhere() {
     let update = update.iter().map(|file| root().join("crates").join(file));
     for path in sources("crates/tx-model/src").into_iter().chain(update) {
         // Reads on CPUs only.
-        if path.ends_with("tx-model/src/dropout.rs") || path.ends_with("packed/mod.rs") {
+        if path.ends_with("tx-model/src/dropout.rs") || path.ends_with("packed/module_weights.rs") {
             continue;
         }
         for waits in ["into_data", "to_data", "into_scalar", "memory_pool_usage", ".sync()"] {
@@ -147,8 +163,13 @@ fn cargo(arguments: &[&str]) -> String {
 
 /// Names of the packages in the dependency tree of `package`, with default features.
 fn tree(package: &str) -> BTreeSet<String> {
+    tree_with(package, &[])
+}
+
+/// Names of the packages that `package` ships with; `features` are arguments of cargo.
+fn tree_with(package: &str, features: &[&str]) -> BTreeSet<String> {
     let arguments = ["tree", "--offline", "--edges", "normal", "--prefix", "none", "--package"];
-    cargo(&[&arguments[..], &[package]].concat())
+    cargo(&[&arguments[..], &[package], features].concat())
         .lines()
         .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
         .collect()

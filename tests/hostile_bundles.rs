@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tx_infer::{
-    Aligner, AlignmentOptions, Bundle, BundleInfo, InferError, SearchOptions, Tokens, Translator,
+    Aligner, AlignmentOptions, Bundle, BundleInfo, InferError, ModuleBundle, SearchOptions, Tokens,
+    Translator,
 };
 use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer, Tying,
@@ -43,7 +44,12 @@ const PAIRS: [(&str, &str); 2] = [
 ];
 
 /// Minimal model with these options.
-fn bundle(kind: TokenizerKind, positions: Positions, norm: NormPlacement, tying: Tying) -> Bundle {
+fn bundle(
+    kind: TokenizerKind,
+    positions: Positions,
+    norm: NormPlacement,
+    tying: Tying,
+) -> ModuleBundle {
     let device = Device::flex();
     let pairs = PAIRS.map(|(source, target)| SentencePair::new(source, target));
     let tokenizers = Tokenizers::train(
@@ -72,7 +78,7 @@ fn bundle(kind: TokenizerKind, positions: Positions, norm: NormPlacement, tying:
     device.seed(7);
     let model = Transformer::new(&config, vocab, &device).unwrap();
     let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
-    Bundle { model, config, tokenizers, provenance }
+    ModuleBundle { model, config, tokenizers, provenance }
 }
 
 fn saved() -> TempDir {
@@ -85,16 +91,17 @@ fn saved() -> TempDir {
 
 /// Opens a bundle through every entry point and translates a few texts with it.
 fn open(folder: &Path) -> Result<(), InferError> {
-    let device = Device::flex();
     let info = BundleInfo::read(folder);
     if let Ok(info) = &info {
         drop(info.to_json(4_096));
     }
-    let bundle = Bundle::open(folder, &device)?;
+    let bundle = Bundle::open(folder)?;
     info?;
-    let Bundle { config, tokenizers, model, .. } = bundle.clone();
+    bundle.transformer(&Device::flex())?;
+    let Bundle { config, tokenizers, .. } = bundle.clone();
     let search = SearchOptions { beam: 2, max_len: Some(3), ..SearchOptions::default() };
-    let translator = Translator::new(bundle, &device).with_threads(1).with_options(search)?;
+    let translator = Translator::new(bundle, &tx_infer::Device::Cpu)?;
+    let translator = translator.with_threads(1).with_options(search)?;
     let translations = translator.translate_batch(&TEXTS)?;
     let ids = translations.iter().filter_map(|found| found.hypotheses.first());
     let pairs = TEXTS.iter().zip(ids).map(|(text, found)| {
@@ -103,7 +110,7 @@ fn open(folder: &Path) -> Result<(), InferError> {
         Ok((source, Tokens::of_hypothesis(&tokenizers.target, ids, config.max_len)?))
     });
     let pairs = pairs.collect::<Result<Vec<_>, InferError>>()?;
-    Aligner::new(model, &device, AlignmentOptions::default()).align(&pairs);
+    Aligner::new(translator.engine().clone(), AlignmentOptions::default()).align(&pairs);
     Ok(())
 }
 

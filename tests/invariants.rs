@@ -107,6 +107,16 @@ fn subjects() -> impl Iterator<Item = Subject> {
     })
 }
 
+/// All values of an option. Does not compile if one is missing.
+macro_rules! every {
+    ($option:ident: $($value:ident),+) => {{
+        let _ = |value: $option| match value {
+            $($option::$value => {})+
+        };
+        [$($option::$value),+]
+    }};
+}
+
 /// All combinations of norm placement, positional encoding, activation and tying, and the remaining
 /// options.
 fn variants() -> Vec<(String, ModelConfig)> {
@@ -121,18 +131,11 @@ fn variants() -> Vec<(String, ModelConfig)> {
         ..ModelConfig::default()
     };
     let mut variants = Vec::new();
-    for norm in [NormPlacement::Pre, NormPlacement::Post, NormPlacement::SublayerOutput] {
-        for positions in [
-            Positions::Sinusoidal,
-            Positions::Learned,
-            Positions::Rotary,
-            Positions::Relative,
-            Positions::None,
-        ] {
-            for activation in
-                [Activation::Relu, Activation::Gelu, Activation::Swish, Activation::Gated]
-            {
-                for tying in [Tying::None, Tying::Decoder, Tying::All] {
+    let norms = every!(NormPlacement: Pre, Post, SublayerOutput);
+    for norm in norms {
+        for positions in every!(Positions: Sinusoidal, Learned, Rotary, Relative, None) {
+            for activation in every!(Activation: Relu, Gelu, Swish, Gated) {
+                for tying in every!(Tying: None, Decoder, All) {
                     let config = ModelConfig { norm, positions, activation, tying, ..base.clone() };
                     let name = format!("{norm:?} {positions:?} {activation:?} {tying:?}");
                     variants.push((name, config));
@@ -140,7 +143,7 @@ fn variants() -> Vec<(String, ModelConfig)> {
             }
         }
     }
-    for norm in [NormPlacement::Pre, NormPlacement::Post, NormPlacement::SublayerOutput] {
+    for norm in norms {
         let config = ModelConfig {
             norm,
             attention_bias: false,
@@ -150,7 +153,7 @@ fn variants() -> Vec<(String, ModelConfig)> {
         };
         variants.push((format!("{norm:?} without biases"), config));
     }
-    for embedding_scale in [EmbeddingScale::Source, EmbeddingScale::None] {
+    for embedding_scale in every!(EmbeddingScale: Both, Source, None) {
         let config = ModelConfig { embedding_scale, ..base.clone() };
         variants.push((format!("scale {embedding_scale:?}"), config));
     }

@@ -87,7 +87,7 @@ fn check_forward(fixture: &Fixture, device: &Device) -> String {
     let real_source = fixture.real("source");
     let kinds = [
         ("encoder", &maps.encoder, &real_source),
-        ("decoder", &maps.decoder.own, &real_target),
+        ("decoder", &maps.decoder.self_attention, &real_target),
         ("cross", &maps.decoder.cross, &real_target),
     ];
     let mut compared = 0;

@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor, activation::log_softmax};
 use tx_data::{batch::padded, mask};
 use tx_infer::{
     Cancellation, Request, Translator,
-    search::{Engine, Hypothesis, SearchOptions, search},
+    search::{Engine, Hypothesis, SearchOptions},
 };
 use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer,
@@ -56,16 +56,26 @@ struct Subject {
 impl Subject {
     fn search(&self, sources: &[&[u32]], options: &SearchOptions) -> Vec<Vec<Hypothesis>> {
         assert_eq!(options.problems(), [""; 0]);
-        let found = search(&self.model, sources, MAX_LEN, options, &self.device).unwrap();
+        let engine = self.engine(&self.device.clone().into());
+        let found = engine.search(sources, options).unwrap();
         assert_eq!(found.len(), sources.len(), "{}", self.name);
         found
     }
 
+    fn engine(&self, device: &tx_infer::Device) -> Engine {
+        Engine::from_transformer(self.model.clone(), MAX_LEN, device)
+    }
+
+    /// Engine with tensors on this device.
+    fn tensors(&self) -> Engine {
+        self.engine(&tx_infer::Device::Burn(self.device.clone()))
+    }
+
     /// Engines of this device.
     fn engines(&self) -> Vec<Engine> {
-        let mut engines = vec![Engine::new(self.model.clone(), &self.device)];
+        let mut engines = vec![self.engine(&self.device.clone().into())];
         if engines[0].gains_from_threads() {
-            engines.push(Engine::on_tensors(self.model.clone(), &self.device));
+            engines.push(self.tensors());
         }
         engines
     }
@@ -350,15 +360,15 @@ fn no_sources_find_nothing() {
 #[test]
 fn packed_weights_and_tensors_find_the_same() {
     for subject in subjects(30).into_iter().filter(|subject| subject.device == Device::flex()) {
-        let tensors = Engine::on_tensors(subject.model.clone(), &subject.device);
-        let packed = Engine::new(subject.model.clone(), &subject.device);
+        let tensors = subject.tensors();
+        let packed = subject.engine(&tx_infer::Device::Cpu);
         assert!(packed.gains_from_threads() && !tensors.gains_from_threads());
         for beam in [1, 2, 5] {
             for min_len in [0, 6] {
                 let options =
                     SearchOptions { beam, n_best: beam, min_len, ..SearchOptions::default() };
-                let expected = tensors.search(&SOURCES, MAX_LEN, &options).unwrap();
-                let found = packed.search(&SOURCES, MAX_LEN, &options).unwrap();
+                let expected = tensors.search(&SOURCES, &options).unwrap();
+                let found = packed.search(&SOURCES, &options).unwrap();
                 assert_eq!(found.len(), expected.len());
                 for (found, expected) in found.iter().zip(&expected) {
                     assert_same(&format!("{}, beam {beam}", subject.name), found, expected);
@@ -377,7 +387,7 @@ fn any_number_of_threads_translates_the_same_in_the_same_order() {
     for beam in [1, 4] {
         let options = SearchOptions { beam, n_best: beam, ..SearchOptions::default() };
         let translate = |threads| {
-            let translator = Translator::open(folder, &Device::flex()).unwrap();
+            let translator = Translator::open(folder, &tx_infer::Device::Cpu).unwrap();
             let translator =
                 translator.with_options(options.clone()).unwrap().with_threads(threads);
             translator.translate_batch(&texts).unwrap()

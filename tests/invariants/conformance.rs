@@ -17,7 +17,7 @@ use burn::{
 use tx_data::{EncodedPair, Seq2SeqBatch};
 use tx_infer::{
     device::{DeviceError, DeviceName},
-    search::{SearchOptions, search},
+    search::{Engine, SearchOptions},
 };
 use tx_model::{Activation, NormPlacement, Positions, Tying};
 use tx_train::{
@@ -87,7 +87,7 @@ fn checked() -> Vec<(String, Device)> {
         devices().into_iter().skip(1).map(|(name, device)| (name.to_owned(), device)).collect();
     match env::var("TX_TEST_DEVICE") {
         Ok(name) => match name.parse().and_then(DeviceName::open) {
-            Ok((_, device)) => checked.push((name, device)),
+            Ok((_, device)) => checked.push((name, device.to_burn())),
             Err(error @ (DeviceError::Absent { .. } | DeviceError::Miscompiled { .. })) => {
                 println!("SKIPPED, nothing is checked on `{name}`: {error}");
             }
@@ -134,7 +134,11 @@ fn scores_and_attention() {
             let (scores, maps) = subject.model().forward_with_attention(subject.input());
             let mut all = vec![scores.into_data()];
             all.push(subject.model().forward(subject.input()).into_data());
-            let maps = maps.encoder.into_iter().chain(maps.decoder.own).chain(maps.decoder.cross);
+            let maps = maps
+                .encoder
+                .into_iter()
+                .chain(maps.decoder.self_attention)
+                .chain(maps.decoder.cross);
             all.extend(maps.map(|map| map.into_data()));
             all
         };
@@ -230,7 +234,9 @@ fn greedy_and_beam_search() {
             let sources = sources();
             let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
             let search = |subject: &Subject| {
-                search(&subject.model(), &sources, 16, &options, &subject.device).unwrap()
+                Engine::from_transformer(subject.model(), 16, &subject.device.clone().into())
+                    .search(&sources, &options)
+                    .unwrap()
             };
             let (found, expected) = (search(&pair.found), search(&pair.expected));
             for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {

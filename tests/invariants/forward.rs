@@ -98,7 +98,7 @@ fn decoding_step_by_step_is_decoding_at_once() {
             let expected = scores_at(&full, place);
             worst = worst.max(subject.assert_close("a step", &scores.into_data(), &expected));
 
-            for (found, full) in maps.own.iter().zip(&full_maps.decoder.own) {
+            for (found, full) in maps.self_attention.iter().zip(&full_maps.decoder.self_attention) {
                 let expected = full.clone().narrow(2, place, 1).narrow(3, 0, place + 1);
                 let (found, expected) = (found.to_data(), expected.into_data());
                 worst = worst.max(subject.assert_close("self-attention", &found, &expected));
@@ -178,7 +178,7 @@ fn attention_sums_to_one_and_is_zero_at_blocked_positions() {
         let (_, maps) = subject.model().forward_with_attention(input.clone());
         let layers = [
             (subject.config.encoder_layers, &maps.encoder, &input.source_blocked),
-            (subject.config.decoder_layers, &maps.decoder.own, &input.target_blocked),
+            (subject.config.decoder_layers, &maps.decoder.self_attention, &input.target_blocked),
             (subject.config.decoder_layers, &maps.decoder.cross, &input.source_blocked),
         ];
         for (count, maps, mask) in layers {

@@ -1,8 +1,9 @@
-//! Packed engine: the same scores as the model on tensors.
+//! The packed engine computes the scores and attention weights of the model on tensors.
 
 use std::slice::from_ref;
 
-use tx_model::packed::{Decoding, PackedTransformer};
+use burn::tensor::Tensor;
+use tx_model::packed::{Decoding, Map, PackedTransformer};
 
 use super::{LIMIT, Subject, difference, input, sentence, sources, subjects, targets};
 use crate::support::values;
@@ -43,7 +44,7 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
     for subject in subjects() {
         let model = subject.model();
         let full = model.forward(subject.input());
-        let packed = PackedTransformer::new(model);
+        let packed = PackedTransformer::from(&model);
 
         let mut decoding = start(&packed, &sources());
         assert!(decoding.is_empty());
@@ -71,7 +72,7 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
 fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
     let mut worst = 0.0_f64;
     for subject in subjects() {
-        let packed = PackedTransformer::new(subject.model());
+        let packed = PackedTransformer::from(&subject.model());
         let mut sources = sources();
         let mut targets = vec![Vec::new(); sources.len()];
         let mut decoding = start(&packed, &sources);
@@ -100,7 +101,7 @@ fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
 #[test]
 fn the_likeliest_tokens_are_those_of_the_scores() {
     for subject in subjects() {
-        let packed = PackedTransformer::new(subject.model());
+        let packed = PackedTransformer::from(&subject.model());
         let scores = start(&packed, &sources()).step_logits(&[1, 1, 1]);
         let found = start(&packed, &sources()).step(&[1, 1, 1], &[0, 1], 4);
         let rows = scores.chunks_exact(scores.len() / 3);
@@ -125,7 +126,7 @@ fn the_likeliest_tokens_are_those_of_the_scores() {
 #[test]
 fn an_empty_source_is_finite_and_changes_no_other_row() {
     for subject in subjects() {
-        let packed = PackedTransformer::new(subject.model());
+        let packed = PackedTransformer::from(&subject.model());
         let expected = start(&packed, &sources()).step_logits(&[1, 1, 1]);
         let mut sources = sources();
         sources[1].clear();
@@ -137,4 +138,36 @@ fn an_empty_source_is_finite_and_changes_no_other_row() {
             assert_rows(&subject, &found[at.clone()], &[expected[at].to_vec()]);
         }
     }
+}
+
+#[test]
+fn packed_attention_maps_are_those_of_the_model_on_tensors() {
+    let mut worst = 0.0_f64;
+    for subject in subjects() {
+        let model = subject.model();
+        let packed = PackedTransformer::from(&model);
+        for (source, target) in sources().iter().zip(&targets()) {
+            let input = input(from_ref(source), from_ref(target), 0, &subject.device);
+            let (_, expected) = model.forward_with_attention(input);
+            let found = packed.attention_maps(source, target);
+            let pairs: [(&str, &[Map], Vec<Tensor<4>>); 3] = [
+                ("encoder", &found.encoder, expected.encoder),
+                ("decoder", &found.decoder, expected.decoder.self_attention),
+                ("cross", &found.cross, expected.decoder.cross),
+            ];
+            for (kind, found, expected) in pairs {
+                assert_eq!(found.len(), expected.len(), "{}: {kind}", subject.name);
+                for (map, expected) in found.iter().zip(expected) {
+                    let shape = [1, map.heads, map.queries, map.keys];
+                    assert_eq!(shape, expected.dims(), "{}: {kind}", subject.name);
+                    for (found, expected) in map.weights.iter().zip(values(&expected.into_data())) {
+                        let gap = f64::from((found - expected).abs());
+                        assert!(gap <= LIMIT, "{}: {kind} differs by {gap:.1e}", subject.name);
+                        worst = worst.max(gap);
+                    }
+                }
+            }
+        }
+    }
+    println!("packed, attention: {worst:.1e}");
 }

@@ -319,7 +319,7 @@ fn the_requested_layer_is_recorded() {
     for subject in subjects(VOCABULARY) {
         let expected = ModelOutputs::new(&[&subject], source, 1).ranked(&case);
         for engine in subject.engines() {
-            let found = engine.search(&[source], MAX_LEN, &case.options).unwrap().remove(0);
+            let found = engine.search(&[source], &case.options).unwrap().remove(0);
             assert_ranked(&subject.name, &found, &expected);
         }
     }
@@ -371,8 +371,8 @@ fn an_ensemble_averages_probabilities() {
         let own: Vec<&Subject> = subjects.iter().filter(|s| s.device == device).collect();
         for members in [&own[..2], &own[1..4]] {
             let outputs = ModelOutputs::new(members, source, 0);
-            let engines = members.iter().map(|m| Engine::new(m.model.clone(), &device));
-            let engine = engines.reduce(Engine::and).unwrap();
+            let engines = members.iter().map(|m| m.engine(&device.clone().into()));
+            let engine = engines.reduce(Engine::with_member).unwrap();
             for (name, case) in &cases {
                 let request = Request { source, prefix: &case.prefix, number: 0 };
                 let found = search_requests(&engine, &[request], &case.options).remove(0);
@@ -389,15 +389,15 @@ fn an_ensemble_averages_probabilities() {
 fn a_model_in_an_ensemble_with_itself_equals_the_single_model() {
     for subject in subjects(VOCABULARY) {
         for engine in subject.engines() {
-            let both = engine.clone().and(engine.clone());
+            let both = engine.clone().with_member(engine.clone());
             assert_eq!(both.gains_from_threads(), engine.gains_from_threads());
             for options in [
                 SearchOptions::greedy(),
                 SearchOptions { n_best: 4, ..SearchOptions::default() },
                 SearchOptions { n_best: 4, coverage_penalty: 0.3, ..SearchOptions::default() },
             ] {
-                let alone = engine.search(&SOURCES, MAX_LEN, &options).unwrap();
-                let twice = both.search(&SOURCES, MAX_LEN, &options).unwrap();
+                let alone = engine.search(&SOURCES, &options).unwrap();
+                let twice = both.search(&SOURCES, &options).unwrap();
                 for (alone, twice) in alone.iter().zip(&twice) {
                     assert_same(&subject.name, twice, alone);
                 }

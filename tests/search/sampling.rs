@@ -83,7 +83,7 @@ fn samples_depend_on_seed_and_number_only() {
             let samples = &together[2];
             assert!(samples[0] != samples[1] || samples[1] != samples[2], "{}", subject.name);
             for other in [
-                engine.search(&SOURCES, MAX_LEN, &options).unwrap(),
+                engine.search(&SOURCES, &options).unwrap(),
                 search_requests(
                     &engine,
                     &requests,
@@ -179,7 +179,7 @@ fn sampled_translations_do_not_depend_on_threads_and_batches() {
         ["the cat sleeps .", "", "dog", "the dog eats"].into_iter().cycle().take(17).collect();
     let options = sampling_options(Sampling { samples: 2, seed: 3, ..Sampling::default() });
     let translate = |threads, batch_tokens| {
-        let translator = Translator::open(folder, &Device::flex()).unwrap();
+        let translator = Translator::open(folder, &tx_infer::Device::Cpu).unwrap();
         let translator = translator.with_options(options.clone()).unwrap();
         let translator = translator.with_threads(threads).with_batch_tokens(batch_tokens);
         translator.translate_batch(&texts).unwrap()

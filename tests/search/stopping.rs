@@ -117,7 +117,7 @@ fn groups_of_one_are_greedy_searches_that_avoid_each_other() {
                     ..SearchOptions::default()
                 };
                 for source in SOURCES {
-                    let found = engine.search(&[source], MAX_LEN, &options).unwrap().remove(0);
+                    let found = engine.search(&[source], &options).unwrap().remove(0);
                     let expected = greedy_and_apart(&subject, source, 4, diversity);
                     let what = format!("{}, {source:?}, λ {diversity}", subject.name);
                     let mut distinct = expected.clone();

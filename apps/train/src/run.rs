@@ -97,7 +97,7 @@ pub fn open(names: &[DeviceName]) -> Result<(String, Vec<Device>), DeviceError> 
             Some(adapter) => format!("{} ({})", kind.name(), adapter.name),
             None => kind.name().to_owned(),
         });
-        devices.push(device);
+        devices.push(device.to_burn());
     }
     Ok((about.join(", "), devices))
 }

@@ -96,9 +96,9 @@ impl AlignmentFrom {
 /// Prints the alignments of the pairs that `args` name.
 pub fn align(args: AlignArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model, &device)?;
+    let bundle = Bundle::open(&args.model)?;
     let options = args.from.options(&bundle)?;
-    let texts = TextAligner::new(&bundle, Aligner::new(bundle.model.clone(), &device, options));
+    let texts = TextAligner::new(&bundle, Aligner::new(bundle.engine(&device)?, options));
     let mut pairs = Pairs::open(&args)?;
     loop {
         let mut tokens = Vec::new();

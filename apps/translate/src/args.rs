@@ -63,7 +63,7 @@ pub enum Command {
     /// Show what is in a model: sizes, vocabulary, memory, provenance, files
     Inspect(InspectArgs),
 
-    /// Try on this device whether a model obeys the laws that every model must obey
+    /// Check the invariants of a model on this device: causality, batches, cache, search, tokenizers
     Check(CheckArgs),
 
     Bench(BenchArgs),

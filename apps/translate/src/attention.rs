@@ -127,17 +127,17 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
         return Err(Usage::new("`--text` has no words to look at").into());
     }
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model, &device)?;
+    let bundle = Bundle::open(&args.model)?;
     let options = view(&args, &bundle)?;
 
     let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
-    let model = bundle.model.clone();
+    let translator = Translator::new(bundle, &device)?;
     let source = Tokens::of_source(&tokenizers.source, &args.text, max_len)?;
     let target = match &args.target {
         Some(text) => Tokens::of_target(&tokenizers.target, text, max_len)?,
         None => {
             let search = SearchOptions { beam: args.beam.into(), ..SearchOptions::default() };
-            let translator = Translator::new(bundle, &device).with_options(search)?;
+            let translator = translator.clone().with_options(search)?;
             let mut found = translator.translate_batch(&[&args.text])?;
             let found = found.pop().and_then(|found| found.hypotheses.into_iter().next());
             let ids = found.map(|found| found.hypothesis.ids).unwrap_or_default();
@@ -146,7 +146,7 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     };
     let written = target.words.join(" ");
     let cut = source.ids.len() == max_len || target.ids.len() == max_len;
-    let attention = Attention::of(&model, source, target, &device);
+    let attention = Attention::of(translator.engine(), source, target);
     write(&attention, &options, format, &args.out)?;
     if !args.quiet {
         let mut stderr = stderr();

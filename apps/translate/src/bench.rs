@@ -4,7 +4,7 @@ use std::{io::Write, num::NonZero, path::PathBuf, thread};
 
 use clap::{Args, ValueHint};
 use tx_infer::{
-    Bundle, Engine, Precision,
+    Bundle, Precision,
     bench::{Report, Searching},
     device::{Adapter, DeviceName},
 };
@@ -73,8 +73,9 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         Some(adapter) => format!("{} ({})", kind.name(), adapter.name),
         None => kind.name().to_owned(),
     };
-    let bundle = Bundle::open(&args.model, &device)?.in_precision(args.precision, &device)?;
-    let Bundle { model, config, tokenizers, .. } = bundle;
+    let bundle = Bundle::open(&args.model)?;
+    let engine = bundle.engine_in(args.precision, &device)?;
+    let Bundle { config, tokenizers, .. } = bundle;
     let vocabulary = tokenizers.source.vocab_size();
     let (source_len, target_len) = (args.source_len.get(), args.target_len.get());
     if source_len.max(target_len) >= config.max_len {
@@ -84,7 +85,6 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         );
         return Err(Usage::new(problem).into());
     }
-    let engine = Engine::new(model, &device);
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = args.threads.map_or(cores, NonZero::get);
     writeln!(stderr(), "tx {}, {name}", env!("CARGO_PKG_VERSION"))?;
@@ -102,7 +102,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
             threads: if engine.gains_from_threads() { threads } else { 1 },
             one_by_one: false,
         };
-        let timing = searching.measure(&engine, &config, vocabulary, args.rounds.get())?;
+        let timing = searching.measure(&engine, vocabulary, args.rounds.get())?;
         let model = args.model.display().to_string();
         let work = format!("{searching}, {}", args.precision);
         let report = Report::new(&model, &name, &device, work, timing);

@@ -1,4 +1,4 @@
-//! The laws of a model, tried on the user's own device.
+//! `translate check`: the invariants of a model, on the user's own device.
 
 use std::{io::Write, path::PathBuf};
 
@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use tx_infer::{
     Bundle,
-    check::{self, Verdict},
+    check::{self, CheckResult},
     device::DeviceName,
 };
 
@@ -33,42 +33,42 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
-/// Prints what every law finds; fails if one is broken.
+/// Prints the result of every check; fails if an invariant is broken.
 pub fn check(args: CheckArgs) -> anyhow::Result<()> {
     if !(args.limit >= 0.0 && args.limit.is_finite()) {
         return Err(Usage::new(format!("`--limit` = {} must be at least 0", args.limit)).into());
     }
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model, &device)?;
-    let verdicts = check::check(&bundle, &device, args.limit);
+    let bundle = Bundle::open(&args.model)?;
+    let results = check::check(&bundle, &device, args.limit)?;
     let mut output = stdout();
     if args.json {
-        let list: Vec<Value> = verdicts.iter().map(to_json).collect();
+        let list: Vec<Value> = results.iter().map(to_json).collect();
         writeln!(output, "{:#}", Value::Array(list))?;
     } else {
-        writeln!(output, "{:<6}{:<55}{:>10}{:>10}", "", "law", "deviation", "limit")?;
-        for verdict in &verdicts {
-            let deviation = verdict.deviation.map_or("-".into(), short);
-            let limit = short(verdict.limit);
-            let word = word(verdict);
-            writeln!(output, "{word:<6}{:<55}{deviation:>10}{limit:>10}", verdict.law)?;
-            if let Some(detail) = &verdict.detail {
+        writeln!(output, "{:<6}{:<55}{:>10}{:>10}", "", "invariant", "deviation", "limit")?;
+        for result in &results {
+            let deviation = result.deviation.map_or("-".into(), short);
+            let limit = short(result.limit);
+            let word = word(result);
+            writeln!(output, "{word:<6}{:<55}{deviation:>10}{limit:>10}", result.invariant)?;
+            if let Some(detail) = &result.detail {
                 writeln!(output, "      {detail}")?;
             }
         }
     }
     output.flush()?;
-    let broken = verdicts.iter().filter(|verdict| !verdict.passed()).count();
+    let broken = results.iter().filter(|result| !result.passed()).count();
     if broken > 0 {
-        bail!("{broken} of {} laws are broken", verdicts.len());
+        bail!("{broken} of {} invariants are broken", results.len());
     }
     Ok(())
 }
 
-fn word(verdict: &Verdict) -> &'static str {
-    match verdict.deviation {
+fn word(result: &CheckResult) -> &'static str {
+    match result.deviation {
         None => "skip",
-        Some(_) if verdict.passed() => "pass",
+        Some(_) if result.passed() => "pass",
         Some(_) => "FAIL",
     }
 }
@@ -79,12 +79,12 @@ fn short(number: f64) -> String {
 }
 
 /// JSON has no infinity: there it is null.
-fn to_json(verdict: &Verdict) -> Value {
+fn to_json(result: &CheckResult) -> Value {
     json!({
-        "law": verdict.law,
-        "outcome": word(verdict).to_lowercase(),
-        "deviation": verdict.deviation,
-        "limit": verdict.limit,
-        "detail": verdict.detail,
+        "invariant": result.invariant,
+        "outcome": word(result).to_lowercase(),
+        "deviation": result.deviation,
+        "limit": result.limit,
+        "detail": result.detail,
     })
 }

@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 use serde_json::json;
-use tx_infer::{Forced, Translator, device::DeviceName, tx_text::Lines, tx_text::TextError};
+use tx_infer::{TargetScore, Translator, device::DeviceName, tx_text::Lines, tx_text::TextError};
 
 use crate::terminal::{stderr, stdout};
 
@@ -79,7 +79,7 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
         if pairs.is_empty() {
             break;
         }
-        let found = translator.force(&pairs, first as u64)?;
+        let found = translator.score(&pairs, first as u64)?;
         let mut out = BufWriter::new(stdout());
         if first == 0 && !args.json {
             writeln!(out, "log_probability\ttokens\tperplexity")?;
@@ -112,7 +112,7 @@ fn write_one(
     out: &mut impl Write,
     translator: &Translator,
     line: usize,
-    forced: &Forced,
+    forced: &TargetScore,
     as_json: bool,
 ) -> io::Result<()> {
     let (log_probability, perplexity) = (forced.log_probability(), forced.perplexity());

@@ -6,10 +6,10 @@ use std::{
     path::PathBuf,
 };
 
-use burn::tensor::Device;
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tx_infer::{
-    Attention, AttentionKind, Bundle, SearchOptions, Translation, Translator, figure::FigureOptions,
+    Attention, AttentionKind, Bundle, Engine, SearchOptions, Translation, Translator,
+    figure::FigureOptions,
 };
 
 use crate::{
@@ -105,8 +105,8 @@ pub fn interactive(mut session: Session) -> anyhow::Result<()> {
 /// A model and how it is asked.
 pub struct Session {
     bundle: Bundle,
-    device: Device,
     translator: Translator,
+    engine: Engine,
     texts: TextAligner,
     align: bool,
     /// The last sentence and what was found for it.
@@ -114,17 +114,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// With a `translator` of `bundle`; `align` is whether alignments are shown
-    /// at first.
+    /// Session with a `translator` of `bundle`, and the `engine` whose attention is shown. `align` is
+    /// whether alignments are shown at first.
     pub fn new(
         bundle: Bundle,
-        device: &Device,
         translator: Translator,
+        engine: Engine,
         texts: TextAligner,
         align: bool,
     ) -> Self {
-        let device = device.clone();
-        Self { bundle, device, translator, texts, align, last: None }
+        Self { bundle, translator, engine, texts, align, last: None }
     }
 
     fn answer(&mut self, request: Request) -> anyhow::Result<()> {
@@ -233,7 +232,7 @@ impl Session {
             anyhow::bail!("there is no sentence yet to look at");
         };
         let (source, target) = self.texts.found(text, ids)?;
-        let attention = Attention::of(&self.bundle.model, source, target, &self.device);
+        let attention = Attention::of(&self.engine, source, target);
         let view = FigureOptions {
             kind: AttentionKind::Cross,
             layer: self.bundle.config.decoder_layers.saturating_sub(1),

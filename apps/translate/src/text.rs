@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use tx_infer::{
-    Aligner, Bundle, Cancellation, InferError, Line, Translation, Translator,
+    Aligner, Bundle, Cancellation, InferError, Line, Precision, Translation, Translator,
     tx_text::{InvalidUtf8, Lines},
 };
 
@@ -27,36 +27,46 @@ use crate::{
 pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     let model = args.model.context("`--model` is required")?;
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&model, &device)?;
+    let bundle = Bundle::open(&model)?;
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
     if args.alignment_from.is_given() && !wants_alignment {
         let problem = "`--alignment-layer` and `--alignment-head` need `--alignment`";
         return Err(Usage::new(problem).into());
     }
-    // The translator lets the weights go as it packs them; who looks inside keeps them.
-    let kept = wants_alignment.then(|| bundle.clone());
-    let mut others = args.search.ensemble.iter();
-    let translator = |bundle: Bundle| {
-        Ok::<_, InferError>(Translator::new(bundle.in_precision(args.precision, &device)?, &device))
+    let translator = |bundle: &Bundle| {
+        let engine = bundle.engine_in(args.precision, &device)?;
+        let (config, tokenizers) = (bundle.config.clone(), bundle.tokenizers.clone());
+        Ok::<_, InferError>(Translator::from_engine(engine, config, tokenizers))
     };
-    let translator = others.try_fold(translator(bundle)?, |all, path| {
-        all.joined_by(&model, path, translator(Bundle::open(path, &device)?)?)
+    let mut others = args.search.ensemble.iter();
+    let translator = others.try_fold(translator(&bundle)?, |all, path| {
+        all.with_member(&model, path, translator(&Bundle::open(path)?)?)
     })?;
     let mut translator = args.search.apply(translator)?.with_batch_tokens(args.batch_tokens);
     if let Some(threads) = args.threads {
         translator = translator.with_threads(threads.get());
     }
-    let aligner = kept.as_ref().map(|bundle| {
-        TextAligner::new(bundle, Aligner::new(bundle.model.clone(), &device, alignment_options))
-    });
-    let aligner = match (kept, aligner) {
-        (Some(bundle), Some(texts)) if args.interactive => {
-            let shown = args.alignment.is_some();
-            return interactive(Session::new(bundle, &device, translator, texts, shown));
-        }
-        (_, aligner) => args.alignment.zip(aligner),
+    let aligner = if wants_alignment {
+        // Alignments are computed in single precision.
+        let engine = match args.precision {
+            Precision::F32 => translator.engine().clone(),
+            _ => bundle.engine(&device)?,
+        };
+        let aligner = Aligner::new(engine.clone(), alignment_options);
+        Some((engine, TextAligner::new(&bundle, aligner)))
+    } else {
+        None
     };
+    let aligner = match aligner {
+        Some((engine, texts)) if args.interactive => {
+            let shown = args.alignment.is_some();
+            return interactive(Session::new(bundle, translator, engine, texts, shown));
+        }
+        aligner => args.alignment.zip(aligner.map(|(_, texts)| texts)),
+    };
+    // Unmaps the weights.
+    drop(bundle);
     let several = args.search.n_best.is_some() || args.search.samples.is_some();
     let format = match (aligner, args.json, several) {
         (Some((format, aligner)), ..) => Format::Aligned(format, Box::new(aligner)),

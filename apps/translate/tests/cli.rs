@@ -20,7 +20,7 @@ use std::{
 use burn::tensor::Device;
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
-use tx_infer::Bundle;
+use tx_infer::ModuleBundle;
 use tx_model::{ModelConfig, Transformer, Tying, VocabSizes};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
@@ -58,7 +58,7 @@ static BUNDLE: LazyLock<TempDir> = LazyLock::new(|| {
 });
 
 /// With a vocabulary of `words` on both sides.
-fn bundle(words: &str) -> Bundle {
+fn bundle(words: &str) -> ModuleBundle {
     let device = Device::flex();
     let pairs = [SentencePair::new(words, words)];
     let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
@@ -79,7 +79,7 @@ fn bundle(words: &str) -> Bundle {
     };
     device.seed(3);
     let model = Transformer::new(&config, vocab, &device).unwrap();
-    Bundle { model, config, tokenizers, provenance: Default::default() }
+    ModuleBundle { model, config, tokenizers, provenance: Default::default() }
 }
 
 /// Beginning of a warning of unknown words.

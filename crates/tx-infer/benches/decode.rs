@@ -21,10 +21,10 @@ use std::{
     thread,
 };
 
-use burn::tensor::Device;
+use burn::tensor::Device as BurnDevice;
 use serde_json::{Value, json};
 use tx_infer::{
-    Bundle, Engine,
+    Bundle, Device, Engine,
     bench::{Searching, peak_megabytes},
 };
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
@@ -146,25 +146,20 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn engine(name: &str, arguments: &Arguments) -> Result<(Engine, ModelConfig), Box<dyn Error>> {
-    let device = Device::flex();
-    let (model, config) = match &arguments.bundles {
-        Some(bundles) => {
-            let bundle = Bundle::open(bundles.join(name), &device)?;
-            (bundle.model, bundle.config)
+fn engine(name: &str, arguments: &Arguments) -> Result<Engine, Box<dyn Error>> {
+    let flex = BurnDevice::flex();
+    let device = if arguments.tensors { Device::Burn(flex.clone()) } else { Device::Cpu };
+    match &arguments.bundles {
+        Some(bundles) => Ok(Bundle::open(bundles.join(name))?.engine(&device)?),
+        None => {
+            let (model, config) = random(name, &flex)?;
+            Ok(Engine::from_transformer(model, config.max_len, &device))
         }
-        None => random(name, &device)?,
-    };
-    let engine = if arguments.tensors {
-        Engine::on_tensors(model, &device)
-    } else {
-        Engine::new(model, &device)
-    };
-    Ok((engine, config))
+    }
 }
 
-/// A model that has learned nothing.
-fn random(name: &str, device: &Device) -> Result<(Transformer, ModelConfig), Box<dyn Error>> {
+/// An untrained model.
+fn random(name: &str, device: &BurnDevice) -> Result<(Transformer, ModelConfig), Box<dyn Error>> {
     let (vocabulary, d_model, d_ff, n_heads, layers) = match name {
         "tiny" => (10_000, 128, 256, 4, 4),
         "small" => (10_000, 256, 1_024, 4, 3),
@@ -185,7 +180,7 @@ fn random(name: &str, device: &Device) -> Result<(Transformer, ModelConfig), Box
 }
 
 fn measure(
-    (engine, config): &(Engine, ModelConfig),
+    engine: &Engine,
     model: &str,
     [batch, beam, target, threads]: [usize; 4],
     &Arguments { one_by_one, rounds, .. }: &Arguments,
@@ -199,7 +194,7 @@ fn measure(
         threads,
         one_by_one,
     };
-    let timing = searching.measure(engine, config, LEAST_VOCABULARY, rounds)?;
+    let timing = searching.measure(engine, LEAST_VOCABULARY, rounds)?;
     Ok(json!({
         "program": "tx",
         "model": model,

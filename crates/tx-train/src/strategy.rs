@@ -20,8 +20,8 @@ use burn::{
     },
 };
 use tx_data::Seq2SeqBatch;
-use tx_infer::Bundle;
-use tx_model::kernels::mix;
+use tx_infer::ModuleBundle;
+use tx_model::random::mix;
 use tx_text::Tokenizers;
 
 use crate::{
@@ -330,7 +330,7 @@ impl Running<'_> {
             Some(average) => average.model().clone(),
             None => learner.model().valid(),
         };
-        let mut bundle = Bundle {
+        let mut bundle = ModuleBundle {
             model: model.model.clone(),
             config: self.setup.config.model.clone(),
             tokenizers: self.setup.tokenizers.clone(),

@@ -7,8 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use burn::tensor::Device;
-use tx_infer::Translator;
+use tx_infer::{Device, Translator};
 
 use crate::{Workshop, corpus, set, tiny};
 
@@ -45,7 +44,7 @@ fn two_files_become_a_bundle_that_translates_on_either_processor_backend() {
         run.says(&["training: 36 pairs, longest source 3 and target 4 tokens\n"]);
         assert!(!run.stderr.contains("too long left out"), "{}", run.stderr);
 
-        let translator = Translator::open(workshop.path("run"), &Device::flex()).unwrap();
+        let translator = Translator::open(workshop.path("run"), &Device::Cpu).unwrap();
         assert_eq!(translator.translate("three four").unwrap().text, "tre quattro", "{device}");
     }
 }
@@ -267,7 +266,7 @@ fn a_budget_of_updates_ends_a_run_within_an_epoch() {
     let run = workshop.train_tiny("run", &["--set", "train.max_steps=3"]).trained();
     run.says(&["step 3  ", "bundle: run (best of epoch 1)"]);
     assert!(!run.stderr.contains("step 4"), "{}", run.stderr);
-    Translator::open(workshop.path("run"), &Device::flex()).unwrap();
+    Translator::open(workshop.path("run"), &Device::Cpu).unwrap();
 }
 
 #[test]
@@ -277,7 +276,7 @@ fn a_budget_of_minutes_ends_a_run() {
     let settings = ["--set", "train.max_minutes=0.01", "--set", "train.epochs=1000000"];
     workshop.train_tiny("run", &settings).trained().says(&["bundle: run"]);
     assert!(start.elapsed().as_secs() < 30, "0.6 seconds were asked for");
-    Translator::open(workshop.path("run"), &Device::flex()).unwrap();
+    Translator::open(workshop.path("run"), &Device::Cpu).unwrap();
 }
 
 #[test]

@@ -4,10 +4,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use burn::tensor::Device;
 use serde_json::Value;
 use tempfile::TempDir;
-use tx_infer::{Attention, AttentionKind, Bundle, SearchOptions, Tokens, Translator};
+use tx_infer::{Attention, AttentionKind, Bundle, Device, SearchOptions, Tokens, Translator};
 
 use crate::{BUNDLE, Run, run};
 
@@ -21,12 +20,12 @@ fn attention(out: &Path, arguments: &[&str]) -> Run {
 
 /// What the library says of `TEXT` and a target.
 fn expected(target: &str) -> Attention {
-    let device = Device::flex();
-    let bundle = Bundle::open(BUNDLE.path(), &device).unwrap();
+    let bundle = Bundle::open(BUNDLE.path()).unwrap();
+    let engine = bundle.engine(&Device::Cpu).unwrap();
     let max_len = bundle.config.max_len;
     let source = Tokens::of_source(&bundle.tokenizers.source, TEXT, max_len).unwrap();
     let target = Tokens::of_target(&bundle.tokenizers.target, target, max_len).unwrap();
-    Attention::of(&bundle.model, source, target, &device)
+    Attention::of(&engine, source, target)
 }
 
 #[test]
@@ -54,7 +53,7 @@ fn json_holds_every_map_of_the_translation_or_of_a_target_that_is_given() {
 
     let found = attention(&out, &[]);
     let json: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
-    let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
+    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
     let translator = translator.with_options(SearchOptions::default()).unwrap();
     let translation = translator.translate(TEXT).unwrap().text;
     let words: Vec<&str> = translation.split_whitespace().collect();

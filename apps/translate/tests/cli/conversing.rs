@@ -7,8 +7,7 @@ use std::{
     time::Duration,
 };
 
-use burn::tensor::Device;
-use tx_infer::{SearchOptions, Translator};
+use tx_infer::{Device, SearchOptions, Translator};
 
 use crate::{BUNDLE, file, run};
 
@@ -120,7 +119,7 @@ fn at_a_terminal_sentences_and_commands_are_answered() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
 
-    let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
+    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
     let options = SearchOptions { n_best: 2, ..SearchOptions::default() };
     let translator = translator.with_options(options).unwrap();
     let found = translator.translate_batch(&["one two three"]).unwrap().remove(0);

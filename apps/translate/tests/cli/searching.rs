@@ -1,7 +1,6 @@
-use burn::tensor::Device;
 use serde_json::Value;
 use tx_infer::{
-    EarlyStopping, LengthNorm, Sampling, SearchOptions, Translation, Translator,
+    Device, EarlyStopping, LengthNorm, Sampling, SearchOptions, Translation, Translator,
     tx_text::special::UNK,
 };
 
@@ -11,7 +10,7 @@ const LINES: [&str; 5] =
     ["one two three", "", "seven", "six five four three two one", "two two unknown words"];
 
 fn found(lines: &[&str], options: SearchOptions) -> Vec<Translation> {
-    let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
+    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
     translator.with_options(options).unwrap().translate_batch(lines).unwrap()
 }
 
@@ -21,7 +20,7 @@ fn every_option_reaches_the_search() {
     let base = SearchOptions::default;
     let drawn = |sampling| SearchOptions::sampling(sampling);
     let id = |token: &str| {
-        let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
+        let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
         translator.tokenizers().target.id(token).unwrap()
     };
     let cases: Vec<(&str, SearchOptions)> = vec![
@@ -115,7 +114,7 @@ fn n_best_lists_are_those_of_moses() {
 fn json_holds_tokens_and_scores_of_all() {
     let options = SearchOptions { n_best: 2, ..SearchOptions::default() };
     let said = translate(&["--n-best", "2", "--json"], LINES.join("\n")).said();
-    let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
+    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
     for ((line, text), (number, source)) in
         said.lines().zip(found(&LINES, options)).zip((1..).zip(LINES))
     {
@@ -181,7 +180,7 @@ fn translations_begin_as_asked_for() {
     assert!(said.starts_with(long.trim()), "{said}");
     let longer = "one ".repeat(12);
     translate(&["--prefix", &longer], "one\n")
-        .failed(1, &["the prefix of line 1 has 12 tokens; this model writes at most 11"]);
+        .failed(1, &["the prefix of line 1 has 12 tokens; this model generates at most 11"]);
 }
 
 #[test]
@@ -352,7 +351,7 @@ fn forced_decoding_names_what_does_not_fit() {
     let files = pair(&folder, "one\ntwo\n", &format!("one\n{}\n", "one ".repeat(12)));
     let long = force(&files, &[]);
     assert_eq!(long.code, Some(1));
-    let words = "the target of line 2 has 13 tokens; this model writes at most 12";
+    let words = "the target of line 2 has 13 tokens; this model generates at most 12";
     assert!(long.stderr.contains(words), "{}", long.stderr);
     run(&["force", "--model", "x"], "").failed(2, &["--source", "--target"]);
     // Empty lines are lines: a target that ends at once.

@@ -3,9 +3,8 @@ use std::{
     thread,
 };
 
-use burn::tensor::Device;
 use serde_json::{Value, json};
-use tx_infer::{SearchOptions, Translator};
+use tx_infer::{Device, SearchOptions, Translator};
 
 use crate::{BUNDLE, MAX_LEN, file, gzip, start, translate};
 
@@ -14,7 +13,7 @@ const LINES: [&str; 6] =
 
 /// What the library says to each line by itself.
 fn expected(lines: &[&str], options: SearchOptions) -> String {
-    let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
+    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
     let translator = translator.with_options(options).unwrap();
     lines.iter().map(|line| translator.translate(line).unwrap().text + "\n").collect()
 }

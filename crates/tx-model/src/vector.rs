@@ -1,25 +1,26 @@
-//! Loops that the compiler turns into vector instructions, for the widest vectors of the processor
-//! that the program runs on.
+//! Loops over slices that the compiler turns into vector instructions of the widest kind that the
+//! processor has.
 //!
-//! Written on plain slices in a way that vectorises: sums in [`LANES`] independent parts, no
-//! branches, no calls. Everything here is inlined into [`vectorised`], which is compiled once for
-//! each kind of vector (AVX-512, AVX2, NEON, …).
+//! A loop vectorizes if it has no branches and no calls, and if sums are kept in [`LANES`]
+//! independent parts. Every function of this module is inlined into [`vectorized`], which is compiled
+//! once for each instruction set (AVX-512, AVX2, NEON, …).
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Places of the widest vectors.
+/// Lanes of the widest vectors.
 pub const LANES: usize = 16;
 
-/// Independent partial sums: four of the widest vectors in flight.
+/// Independent partial sums: four of the widest vectors.
 const PARTS: usize = 4 * LANES;
 
-/// Runs `work`, and whatever is inlined into it, compiled for the widest vectors there are.
+/// Runs `work`, compiled for the widest vectors of the processor.
 ///
-/// A closure of more than a few instructions is inlined only when told to:
-/// `vectorised(#[inline(always)] || …)`; one that is not runs without vectors. `FnMut`, though it is
-/// called once: as `FnOnce`, the compiler puts a function around the closure that is told nothing.
+/// `work` must be inlined for that: a closure of more than a few instructions needs
+/// `vectorized(#[inline(always)] || …)`, and one that is not inlined runs without vectors. The bound is
+/// `FnMut`, although `work` is called once, because the compiler wraps an `FnOnce` in a function that
+/// does not inherit the attribute.
 #[inline(always)]
-pub fn vectorised<R>(work: impl FnMut() -> R) -> R {
+pub fn vectorized<R>(work: impl FnMut() -> R) -> R {
     struct Work<F>(F);
     impl<R, F: FnMut() -> R> WithSimd for Work<F> {
         type Output = R;
@@ -32,22 +33,22 @@ pub fn vectorised<R>(work: impl FnMut() -> R) -> R {
     Arch::new().dispatch(Work(work))
 }
 
-/// Below this, [`exp`] gives 0: what the processor takes its time for, numbers smaller than
-/// [`f32::MIN_POSITIVE`], never comes up.
+/// Smallest argument for which [`exp`] is not 0. Results below [`f32::MIN_POSITIVE`] never occur,
+/// because processors compute slowly with subnormal numbers.
 const LOWEST: f32 = -86.6;
 
-/// `e^x` within 1.5 units in the last place; 0 far below, infinity far above.
+/// `e^x` within 1.5 units in the last place; 0 below -86.6, infinity above 88.7.
 ///
-/// `x = n ln 2 + r` with `|r| ≤ ln 2 / 2`; `e^r` is a polynomial (Cephes, `expf`), `2^n` is made of
-/// bits.
+/// `x = n ln 2 + r` with `|r| ≤ ln 2 / 2`; `e^r` is a polynomial (Cephes, `expf`), and `2^n` is
+/// assembled from its bits.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     let vanishes = x < LOWEST;
     let x = if vanishes { LOWEST } else { x };
     // From 89 on, the result is infinite anyway.
     let x = if x > 89.0 { 89.0 } else { x };
-    // At this size the last bit counts ones: adding rounds, and the bits show the whole number.
-    // (A cast to `i32` would look at every number by itself, in case it does not fit.)
+    // At this magnitude the last bit has the value 1: the addition rounds to an integer, which the
+    // bits contain. (A cast to `i32` does not vectorize, because it checks the range.)
     const ROUNDER: f32 = 12_582_912.0;
     let rounded = x.mul_add(std::f32::consts::LOG2_E, ROUNDER);
     let n = rounded - ROUNDER;
@@ -61,7 +62,7 @@ pub fn exp(x: f32) -> f32 {
     let p = p.mul_add(r, 1.666_666_5e-1);
     let p = p.mul_add(r, 0.5);
     let e = p.mul_add(r * r, r) + 1.0;
-    // 2^(n - 1), as 2^128 has no bits; n is -125 at least.
+    // 2^(n - 1), because 2^128 is not representable; n is at least -125.
     let power = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()).wrapping_add(126) << 23;
     let result = e * f32::from_bits(power) * 2.0;
     if vanishes { 0.0 } else { result }
@@ -79,7 +80,7 @@ pub fn erf(x: f32) -> f32 {
     (1.0 - p * t * exp(-x * x)).copysign(x)
 }
 
-/// The largest element; minus infinity of none.
+/// Largest element, or minus infinity if `x` is empty. NaN is ignored.
 #[inline(always)]
 pub fn max(x: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
@@ -92,13 +93,14 @@ pub fn sum_of(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     reduce(x, x, 0.0, |x, _| f(x), |a, b| a + b)
 }
 
-/// `Σ f(x, y)` over two slices of one length.
+/// `Σ f(x, y)` over two slices of the same length.
 #[inline(always)]
 pub fn sum_of_two(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     reduce(x, y, 0.0, f, |a, b| a + b)
 }
 
-/// Joins `f(x, y)` of all places, in a fixed order: four vectors at a time, then one, then the rest.
+/// Reduces `f(x, y)` over all positions in a fixed order: four vectors at a time, then one vector at a
+/// time, then the rest.
 #[inline(always)]
 fn reduce(
     x: &[f32],
@@ -128,7 +130,6 @@ fn reduce(
             lanes[i] = join(lanes[i], f(x[i], y[i]));
         }
     }
-    // Halves upon halves.
     let mut half = LANES;
     while half > 1 {
         half /= 2;
@@ -143,7 +144,7 @@ fn reduce(
     result
 }
 
-/// `x ← f(x)` everywhere.
+/// `x ← f(x)` for each element.
 #[inline(always)]
 pub fn map(x: &mut [f32], f: impl Fn(f32) -> f32) {
     for x in x {
@@ -151,7 +152,7 @@ pub fn map(x: &mut [f32], f: impl Fn(f32) -> f32) {
     }
 }
 
-/// `x ← f(x, y)` everywhere, over two slices of one length.
+/// `x ← f(x, y)` for each element of two slices of the same length.
 #[inline(always)]
 pub fn map_two(x: &mut [f32], y: &[f32], f: impl Fn(f32, f32) -> f32) {
     for (x, &y) in x.iter_mut().zip(y) {
@@ -164,12 +165,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exp_is_right_everywhere() {
+    fn exp_is_accurate_over_its_range() {
         let mut worst = 0.0_f64;
         for step in -104_000..88_700 {
             let x = step as f32 / 1_000.0;
             let expected = f64::from(x).exp();
-            let found = f64::from(vectorised(|| exp(x)));
+            let found = f64::from(vectorized(|| exp(x)));
             if x >= LOWEST {
                 worst = worst.max((found - expected).abs() / expected);
             } else {
@@ -177,15 +178,15 @@ mod tests {
             }
         }
         assert!(worst < 1.5 * f64::from(f32::EPSILON), "{worst:e}");
-        assert_eq!(vectorised(|| exp(0.0)), 1.0);
-        assert_eq!(vectorised(|| exp(f32::NEG_INFINITY)), 0.0);
-        assert_eq!(vectorised(|| exp(f32::INFINITY)), f32::INFINITY);
-        assert!(vectorised(|| exp(f32::NAN)).is_nan());
+        assert_eq!(vectorized(|| exp(0.0)), 1.0);
+        assert_eq!(vectorized(|| exp(f32::NEG_INFINITY)), 0.0);
+        assert_eq!(vectorized(|| exp(f32::INFINITY)), f32::INFINITY);
+        assert!(vectorized(|| exp(f32::NAN)).is_nan());
     }
 
-    /// erf(0.5), erf(1), erf(2) from tables.
+    /// erf(0.5), erf(1) and erf(2) as tabulated.
     #[test]
-    fn erf_is_right_and_odd() {
+    fn erf_is_accurate_and_odd() {
         for (x, expected) in
             [(0.0, 0.0), (0.5, 0.520_499_9), (1.0, 0.842_700_8), (2.0, 0.995_322_3), (9.0, 1.0)]
         {
@@ -199,16 +200,16 @@ mod tests {
         for len in [0, 1, 2, 15, 16, 17, 63, 64, 65, 79, 80, 200] {
             let x: Vec<f32> = (0..len).map(|i| ((i * 37) % 101) as f32 - 50.0).collect();
             let y: Vec<f32> = (0..len).map(|i| ((i * 11) % 13) as f32).collect();
-            // Whole numbers: exact in any order.
+            // Integers: sums are exact in any order.
             let sum: f32 = x.iter().map(|x| x * x).sum();
-            assert_eq!(vectorised(|| sum_of(&x, |x| x * x)), sum);
+            assert_eq!(vectorized(|| sum_of(&x, |x| x * x)), sum);
             let dot: f32 = x.iter().zip(&y).map(|(x, y)| x * y).sum();
-            assert_eq!(vectorised(|| sum_of_two(&x, &y, |x, y| x * y)), dot);
+            assert_eq!(vectorized(|| sum_of_two(&x, &y, |x, y| x * y)), dot);
             let largest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            assert_eq!(vectorised(|| max(&x)), largest);
+            assert_eq!(vectorized(|| max(&x)), largest);
             let (mut squares, mut products) = (x.clone(), x.clone());
-            vectorised(|| map(&mut squares, |x| x * x));
-            vectorised(|| map_two(&mut products, &y, |x, y| x * y));
+            vectorized(|| map(&mut squares, |x| x * x));
+            vectorized(|| map_two(&mut products, &y, |x, y| x * y));
             for i in 0..len {
                 assert_eq!((squares[i], products[i]), (x[i] * x[i], x[i] * y[i]));
             }

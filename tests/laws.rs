@@ -1,4 +1,4 @@
-//! What must hold for every variant of the model, whatever its weights are.
+//! Invariants of every variant of the model, for any weights.
 //!
 //! The weights come from a hash of their path, not from the device's random numbers: those are
 //! one stream for all tests of a process, and which test draws first is up to the scheduler.
@@ -41,12 +41,12 @@ fn sources() -> Vec<Vec<u32>> {
     vec![vec![5, 9, 4, 10, 2], vec![6, 2], vec![8, 3, 7, 2]]
 }
 
-/// What the decoder reads, `<bos>` first; the second is the longest.
+/// Inputs of the decoder, `<bos>` first; the second is the longest.
 fn targets() -> Vec<Vec<u32>> {
     vec![vec![1, 7, 5], vec![1, 4, 10, 9, 9, 6], vec![1, 8, 5, 3]]
 }
 
-/// What the decoder is to say to [`targets`].
+/// Expected outputs of the decoder for [`targets`].
 fn answers() -> Vec<Vec<u32>> {
     vec![vec![7, 5, 2], vec![4, 10, 9, 9, 6, 2], vec![8, 5, 3, 2]]
 }
@@ -228,7 +228,7 @@ fn difference(found: &[f32], expected: &[f32]) -> f64 {
     }
 }
 
-/// Where a mask, broadcast to `shape`, blocks.
+/// Elements of a mask, broadcast to `shape`.
 fn blocked(mask: &Tensor<4, Bool>, shape: [usize; 4]) -> Vec<bool> {
     mask.clone().expand(shape).into_data().iter::<bool>().collect()
 }

@@ -8,7 +8,7 @@ use tx_model::packed::{Decoding, Map, PackedTransformer};
 use super::{LIMIT, Subject, difference, input, sentence, sources, subjects, targets};
 use crate::support::values;
 
-/// What the model on tensors gives each of `targets`, after its last token.
+/// Scores of the model on tensors after the last token of each of `targets`.
 fn expected(subject: &Subject, sources: &[Vec<u32>], targets: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let model = subject.model();
     let row = |(source, target): (&Vec<u32>, &Vec<u32>)| {
@@ -27,7 +27,7 @@ fn start<'a>(model: &'a PackedTransformer, sources: &[Vec<u32>]) -> Decoding<'a>
 
 /// # Panics
 ///
-/// When a row of `found` is not the one expected; gives back by how much they differ.
+/// If a row of `found` differs from the expected one by more than [`LIMIT`]. Returns the difference.
 fn assert_rows(subject: &Subject, found: &[f32], expected: &[Vec<f32>]) -> f64 {
     let expected = expected.concat();
     assert_eq!(found.len(), expected.len(), "{}", subject.name);
@@ -48,15 +48,15 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
         assert!(decoding.is_empty());
         let targets = targets();
         let longest = targets.iter().map(Vec::len).max().unwrap();
-        for place in 0..longest {
-            // Rows whose target is over go on with padding, as they do in a batch of tensors.
-            let column = targets.iter().map(|target| target.get(place).copied().unwrap_or(0));
+        for position in 0..longest {
+            // Rows whose target has ended continue with padding, as in a batch of tensors.
+            let column = targets.iter().map(|target| target.get(position).copied().unwrap_or(0));
             let scores = decoding.step_logits(&column.collect::<Vec<_>>());
-            assert_eq!(decoding.len(), place + 1);
+            assert_eq!(decoding.len(), position + 1);
             let width = scores.len() / targets.len();
-            for (row, target) in targets.iter().enumerate().filter(|(_, t)| place < t.len()) {
+            for (row, target) in targets.iter().enumerate().filter(|(_, t)| position < t.len()) {
                 let expected = values(&sentence(&full, row, target.len()));
-                let expected = expected[place * width..(place + 1) * width].to_vec();
+                let expected = expected[position * width..(position + 1) * width].to_vec();
                 let found = &scores[row * width..(row + 1) * width];
                 worst = worst.max(assert_rows(&subject, found, &[expected]));
             }
@@ -65,9 +65,9 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
     println!("packed: {worst:.1e}");
 }
 
-/// As beam search does: after each step rows are swapped, repeated and dropped.
+/// Rows are swapped, repeated and removed after each step, as in beam search.
 #[test]
-fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
+fn selected_rows_decode_on_packed_as_before() {
     let mut worst = 0.0_f64;
     for subject in subjects() {
         let packed = PackedTransformer::from(&subject.model());
@@ -76,7 +76,7 @@ fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
         let mut decoding = start(&packed, &sources);
         let rounds: [&[usize]; 4] = [&[2, 0, 0, 1], &[3, 1, 1, 0, 2], &[4, 0], &[1, 1, 0]];
         for round in 0..=rounds.len() {
-            // A token of its own for every row and round.
+            // A different token for every row and round.
             for (row, target) in targets.iter_mut().enumerate() {
                 target.push(4 + ((2 * row + 3 * round) % 7) as u32);
             }
@@ -95,7 +95,7 @@ fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
     println!("packed, selected: {worst:.1e}");
 }
 
-/// `log softmax` of the scores, sorted; what must not be said is left out but counts.
+/// Compared with `log softmax` of the scores, sorted; suppressed tokens are not listed but count.
 #[test]
 fn the_likeliest_tokens_are_those_of_the_scores() {
     for subject in subjects() {
@@ -120,7 +120,7 @@ fn the_likeliest_tokens_are_those_of_the_scores() {
     }
 }
 
-/// A source without a word, among others.
+/// An empty source among others.
 #[test]
 fn an_empty_source_is_finite_and_changes_no_other_row() {
     for subject in subjects() {

@@ -29,7 +29,7 @@ fn start<'a>(model: &'a PackedTransformer, sources: &[Vec<u32>]) -> Decoding<'a>
 ///
 /// # Panics
 ///
-/// When a row of `found` differs from the expected one.
+/// If a row of `found` differs from the expected one by more than [`LIMIT`]. Returns the difference.
 fn assert_rows(subject: &Subject, found: &[f32], expected: &[Vec<f32>]) -> f64 {
     let expected = expected.concat();
     assert_eq!(found.len(), expected.len(), "{}", subject.name);
@@ -50,15 +50,15 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
         assert!(decoding.is_empty());
         let targets = targets();
         let longest = targets.iter().map(Vec::len).max().unwrap();
-        for place in 0..longest {
+        for position in 0..longest {
             // Rows whose target has ended continue with padding, as in a batch of tensors.
-            let column = targets.iter().map(|target| target.get(place).copied().unwrap_or(0));
+            let column = targets.iter().map(|target| target.get(position).copied().unwrap_or(0));
             let scores = decoding.step_logits(&column.collect::<Vec<_>>());
-            assert_eq!(decoding.len(), place + 1);
+            assert_eq!(decoding.len(), position + 1);
             let width = scores.len() / targets.len();
-            for (row, target) in targets.iter().enumerate().filter(|(_, t)| place < t.len()) {
+            for (row, target) in targets.iter().enumerate().filter(|(_, t)| position < t.len()) {
                 let expected = values(&sentence(&full, row, target.len()));
-                let expected = expected[place * width..(place + 1) * width].to_vec();
+                let expected = expected[position * width..(position + 1) * width].to_vec();
                 let found = &scores[row * width..(row + 1) * width];
                 worst = worst.max(assert_rows(&subject, found, &[expected]));
             }
@@ -67,9 +67,9 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
     println!("packed: {worst:.1e}");
 }
 
-/// As in beam search, rows are swapped, repeated and dropped after each step.
+/// Rows are swapped, repeated and removed after each step, as in beam search.
 #[test]
-fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
+fn selected_rows_decode_on_packed_as_before() {
     let mut worst = 0.0_f64;
     for subject in subjects() {
         let packed = PackedTransformer::from(&subject.model());
@@ -97,7 +97,7 @@ fn selected_rows_decode_on_packed_as_if_nothing_had_happened() {
     println!("packed, selected: {worst:.1e}");
 }
 
-/// Log-softmax of the scores, sorted; suppressed tokens are left out but included in the sum.
+/// Compared with `log softmax` of the scores, sorted; suppressed tokens are not listed but count.
 #[test]
 fn the_likeliest_tokens_are_those_of_the_scores() {
     for subject in subjects() {
@@ -122,7 +122,7 @@ fn the_likeliest_tokens_are_those_of_the_scores() {
     }
 }
 
-/// A source without words, among others.
+/// An empty source among others.
 #[test]
 fn an_empty_source_is_finite_and_changes_no_other_row() {
     for subject in subjects() {

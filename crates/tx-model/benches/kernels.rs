@@ -1,4 +1,5 @@
-//! Time of each kernel and of its composed version, forward and backward, on shapes of a small model.
+//! Time of each kernel and of its composed version, forward and backward, on shapes of a small
+//! model.
 //!
 //! `cargo bench --workspace --bench kernels`
 //!

@@ -145,7 +145,8 @@ mod tests {
         Device::flex()
     }
 
-    /// With zero projections the scores are the bias alone: keys one position back get ln 3, others 0.
+    /// With zero projections the scores are the bias alone: keys one position back get ln 3, others
+    /// 0.
     ///
     /// ```text
     /// query 0 (no key one back)        1/3   1/3   1/3

@@ -1,8 +1,8 @@
 //! Cache of keys and values for decoding step by step.
 //!
-//! Keys and values of the encoder's output are computed once per sentence; those of the target grow by
-//! one position a step. A hypothesis is one row of the batch; rows can be reordered, repeated and
-//! removed with [`DecoderCache::select`].
+//! Keys and values of the encoder's output are computed once per sentence; those of the target grow
+//! by one position a step. A hypothesis is one row of the batch; rows can be reordered, repeated
+//! and removed with [`DecoderCache::select`].
 
 use burn::tensor::{Bool, Int, Tensor};
 
@@ -59,8 +59,8 @@ impl DecoderCache {
         }
     }
 
-    /// Like [`select`](Self::select), if `rows[i]` and `i` always belong to the same source sentence, so
-    /// that keys and values of the source remain in place.
+    /// Like [`select`](Self::select), if `rows[i]` and `i` always belong to the same source
+    /// sentence, so that keys and values of the source remain in place.
     pub fn reorder(self, rows: &Tensor<1, Int>) -> Self {
         Self {
             layers: self
@@ -94,8 +94,8 @@ fn select(kv: KeysValues, rows: &Tensor<1, Int>) -> KeysValues {
     KeysValues { keys: kv.keys.select(0, rows.clone()), values: kv.values.select(0, rows.clone()) }
 }
 
-/// Selects rows of a mask by way of integers, because flex (burn-flex 0.22.1, `bool_select`) returns an
-/// integer tensor, on which the next `bool_not` panics.
+/// Selects rows of a mask by way of integers, because flex (burn-flex 0.22.1, `bool_select`)
+/// returns an integer tensor, on which the next `bool_not` panics.
 fn select_mask(mask: Tensor<4, Bool>, rows: &Tensor<1, Int>) -> Tensor<4, Bool> {
     mask.int().select(0, rows.clone()).equal_elem(1)
 }

@@ -13,7 +13,8 @@ use crate::{
     init::{self, initialize_weights},
 };
 
-/// Classifier of sequences, from the mean of the encoder's output over the tokens that are not padding.
+/// Classifier of sequences, from the mean of the encoder's output over the tokens that are not
+/// padding.
 #[derive(Module, Debug)]
 pub struct Classifier {
     embedding: Embedding,

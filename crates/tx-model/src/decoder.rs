@@ -108,7 +108,8 @@ pub struct Decoder {
 pub struct DecoderInput {
     /// Embedded target tokens `[B, T, d_model]`.
     pub target: Tensor<3>,
-    /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least every later token.
+    /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least every later
+    /// token.
     pub target_blocked: Tensor<4, Bool>,
     /// Output of the encoder, `[B, S, d_model]`.
     pub memory: Tensor<3>,
@@ -229,7 +230,8 @@ impl Decoder {
         self.finish(x)
     }
 
-    /// Position tables of the tokens `x`, the first of which is at position `offset` of its sequence.
+    /// Position tables of the tokens `x`, the first of which is at position `offset` of its
+    /// sequence.
     fn tables(&self, offset: usize, x: &Tensor<3>) -> PositionTables {
         let [_, len, _] = x.dims();
         PositionTables::new(self.positions, self.d_head, offset, len, x)

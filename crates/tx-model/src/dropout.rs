@@ -9,11 +9,11 @@ use crate::kernels::{self, DropoutMask, HashedMask};
 
 /// Sets a fraction of the activations to 0 in training, and scales the others by `1 / (1 - rate)`.
 ///
-/// Burn's own `Dropout` samples each element from one locked generator, which on a CPU takes as long as
-/// a matrix product. On the CPU backends only two random numbers are sampled here, and a hash of them
-/// and the position decides about each element. Other devices use their own random numbers, because
-/// reading a number back waits for all queued work of the device. In both cases the result depends on
-/// the device's seed alone.
+/// Burn's own `Dropout` samples each element from one locked generator, which on a CPU takes as
+/// long as a matrix product. On the CPU backends only two random numbers are sampled here, and a
+/// hash of them and the position decides about each element. Other devices use their own random
+/// numbers, because reading a number back waits for all queued work of the device. In both cases
+/// the result depends on the device's seed alone.
 #[derive(Module, Debug)]
 pub struct Dropout {
     training: Param<Flag>,

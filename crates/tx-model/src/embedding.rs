@@ -12,9 +12,11 @@ use crate::{
     position::PositionalEncoding,
 };
 
-/// Token embedding: looks tokens up, scales them, adds the positional encoding, and applies dropout.
+/// Token embedding: looks tokens up, scales them, adds the positional encoding, and applies
+/// dropout.
 ///
-/// The table is an argument because tied weights share it, while each parameter belongs to one module.
+/// The table is an argument because tied weights share it, while each parameter belongs to one
+/// module.
 #[derive(Module, Debug)]
 pub struct TokenEmbedding {
     positions: PositionalEncoding,

@@ -1,5 +1,5 @@
-//! Formulas that both the fused kernels and the packed engine compute: moments of layer normalization,
-//! softmax, activation functions.
+//! Formulas that both the fused kernels and the packed engine compute: moments of layer
+//! normalization, softmax, activation functions.
 //!
 //! All functions are meant to be called inside [`vectorized`].
 

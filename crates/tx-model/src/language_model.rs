@@ -15,8 +15,8 @@ use crate::{
 
 /// Language model: scores each next token of a text.
 ///
-/// Its layers are encoder layers with a causal mask, because a decoder layer without cross-attention is
-/// an encoder layer. There are `decoder_layers` of them.
+/// Its layers are encoder layers with a causal mask, because a decoder layer without
+/// cross-attention is an encoder layer. There are `decoder_layers` of them.
 #[derive(Module, Debug)]
 pub struct LanguageModel {
     embedding: Embedding,
@@ -52,8 +52,8 @@ impl LanguageModel {
     /// # Shapes
     ///
     /// - `ids`: `[B, T]`
-    /// - `blocked`: broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least every
-    ///   later token
+    /// - `blocked`: broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least
+    ///   every later token
     /// - returns the logits `[B, T, vocabulary]`
     pub fn forward(&self, ids: Tensor<2, Int>, blocked: Tensor<4, Bool>) -> Tensor<3> {
         let x = self.input.forward(self.embedding.weight.val(), ids, 0);

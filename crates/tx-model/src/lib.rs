@@ -1,21 +1,23 @@
-//! Transformers for translation: configuration, modules on [Burn](https://burn.dev), and an engine for
-//! inference without it.
+//! Transformers for translation: configuration, modules on [Burn](https://burn.dev), and an engine
+//! for inference without it.
 //!
-//! This crate computes scores of next token ids from token ids. It opens no file, prints nothing and
-//! does not handle text; `tx-data` makes its batches, `tx-train` trains it, `tx-infer` decodes with it.
+//! This crate computes scores of next token ids from token ids. It opens no file, prints nothing
+//! and does not handle text; `tx-data` makes its batches, `tx-train` trains it, `tx-infer` decodes
+//! with it.
 //!
 //! Without features, the crate contains [`ModelConfig`], the names and shapes of a model's weights
 //! ([`weights`]), and the [`packed`] engine, which runs the encoder-decoder on a CPU.
 //!
-//! The feature `burn` adds the modules, for training and for all of Burn's devices. The central one is
-//! `Transformer`: token embeddings (`embedding`) with positional encoding (`position`), the `encoder`,
-//! the `decoder`, and the projection to the vocabulary. Each layer consists of `attention` and
-//! `feed_forward`, each in a `residual` connection. Decoding token by token uses a `cache`. `Classifier`
-//! and `LanguageModel` are the encoder and the decoder alone. The feature `flex` adds fused `kernels`
-//! for Burn's CPU backend, `autodiff` their backward passes, and `ndarray` another CPU backend.
+//! The feature `burn` adds the modules, for training and for all of Burn's devices. The central one
+//! is `Transformer`: token embeddings (`embedding`) with positional encoding (`position`), the
+//! `encoder`, the `decoder`, and the projection to the vocabulary. Each layer consists of
+//! `attention` and `feed_forward`, each in a `residual` connection. Decoding token by token uses a
+//! `cache`. `Classifier` and `LanguageModel` are the encoder and the decoder alone. The feature
+//! `flex` adds fused `kernels` for Burn's CPU backend, `autodiff` their backward passes, and
+//! `ndarray` another CPU backend.
 //!
-//! In masks, `true` means that a key must **not** be attended to; masks broadcast. The device of a model
-//! is the one that it was created on; this crate enables no backend by itself.
+//! In masks, `true` means that a key must **not** be attended to; masks broadcast. The device of a
+//! model is the one that it was created on; this crate enables no backend by itself.
 //!
 //! Invalid sizes are rejected before a device is used, and all violated rules are reported at once:
 //!

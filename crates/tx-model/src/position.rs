@@ -61,8 +61,8 @@ impl PositionalEncoding {
     }
 }
 
-/// Positional encoding inside self-attention: tables of one forward pass, the same in every layer of a
-/// stack.
+/// Positional encoding inside self-attention: tables of one forward pass, the same in every layer
+/// of a stack.
 #[derive(Debug, Clone)]
 pub enum PositionTables {
     /// None: cross-attention, and encodings that are added to the embeddings.

@@ -3,14 +3,15 @@
 /// The longest wavelength of the sinusoids is `2π` times this (section 3.5).
 const WAVELENGTH_BASE: f64 = 10_000.0;
 
-/// Distances beyond this share one bias of relative positions (`k` of Shaw et al. 2018, section 3.2).
+/// Distances beyond this share one bias of relative positions (`k` of Shaw et al. 2018, section
+/// 3.2).
 pub(crate) const MAX_RELATIVE_DISTANCE: usize = 16;
 
 /// Rows of the table of relative biases: one for each clipped distance.
 pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;
 
-/// Sinusoidal positional encodings: `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, and the cosine at
-/// `2i + 1`. They are computed in double precision.
+/// Sinusoidal positional encodings: `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, and the cosine
+/// at `2i + 1`. They are computed in double precision.
 ///
 /// # Shapes
 ///

@@ -1,9 +1,10 @@
 //! Mixing of seeds.
 
-/// Returns a hash of `x` in which each input bit affects every output bit: the finalizer of SplitMix64
-/// (Steele et al. 2014).
+/// Returns a hash of `x` in which each input bit affects every output bit: the finalizer of
+/// SplitMix64 (Steele et al. 2014).
 ///
 /// Combine several seeds by mixing one before adding the next.
+#[inline]
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

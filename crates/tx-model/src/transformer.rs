@@ -18,7 +18,8 @@ use crate::{
     init::{self, initialize_weights},
 };
 
-/// Encoder-decoder Transformer: scores each next token of a target sequence, given a source sequence.
+/// Encoder-decoder Transformer: scores each next token of a target sequence, given a source
+/// sequence.
 ///
 /// ```
 /// use burn::tensor::{Bool, Device, Int, Tensor};
@@ -70,7 +71,8 @@ pub struct TransformerInput {
     pub source_blocked: Tensor<4, Bool>,
     /// Target ids `[B, T]`, shifted right: the first is `<bos>`.
     pub target: Tensor<2, Int>,
-    /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least every later token.
+    /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least every later
+    /// token.
     pub target_blocked: Tensor<4, Bool>,
 }
 
@@ -107,7 +109,8 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] if `config` breaks a rule; it names all broken rules. The device is not used then.
+    /// [`ConfigError`] if `config` breaks a rule; it names all broken rules. The device is not used
+    /// then.
     pub fn new(
         config: &ModelConfig,
         vocab: VocabSizes,
@@ -118,8 +121,8 @@ impl Transformer {
         Ok(model)
     }
 
-    /// Creates a model for weights that are loaded later. A weight that is read before is initialized
-    /// then.
+    /// Creates a model for weights that are loaded later. A weight that is read before is
+    /// initialized then.
     ///
     /// # Errors
     ///
@@ -227,8 +230,8 @@ impl Transformer {
         self.step(tokens, cache, None)
     }
 
-    /// [`decode_step`](Self::decode_step), and the attention weights of the new token, `[B, H, 1, …]` for
-    /// each layer.
+    /// [`decode_step`](Self::decode_step), and the attention weights of the new token, `[B, H, 1,
+    /// …]` for each layer.
     pub fn decode_step_with_attention(
         &self,
         tokens: Tensor<1, Int>,

@@ -2,8 +2,8 @@
 //! processor has.
 //!
 //! A loop vectorizes if it has no branches and no calls, and if sums are kept in [`LANES`]
-//! independent parts. Every function of this module is inlined into [`vectorized`], which is compiled
-//! once for each instruction set (AVX-512, AVX2, NEON, …).
+//! independent parts. Every function of this module is inlined into [`vectorized`], which is
+//! compiled once for each instruction set (AVX-512, AVX2, NEON, …).
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -16,9 +16,9 @@ const PARTS: usize = 4 * LANES;
 /// Runs `work`, compiled for the widest vectors of the processor.
 ///
 /// `work` must be inlined for that: a closure of more than a few instructions needs
-/// `vectorized(#[inline(always)] || …)`, and one that is not inlined runs without vectors. The bound is
-/// `FnMut`, although `work` is called once, because the compiler wraps an `FnOnce` in a function that
-/// does not inherit the attribute.
+/// `vectorized(#[inline(always)] || …)`, and one that is not inlined runs without vectors. The
+/// bound is `FnMut`, although `work` is called once, because the compiler wraps an `FnOnce` in a
+/// function that does not inherit the attribute.
 #[inline(always)]
 pub fn vectorized<R>(work: impl FnMut() -> R) -> R {
     struct Work<F>(F);
@@ -99,8 +99,8 @@ pub fn sum_of_two(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     reduce(x, y, 0.0, f, |a, b| a + b)
 }
 
-/// Reduces `f(x, y)` over all positions in a fixed order: four vectors at a time, then one vector at a
-/// time, then the rest.
+/// Reduces `f(x, y)` over all positions in a fixed order: four vectors at a time, then one vector
+/// at a time, then the rest.
 #[inline(always)]
 fn reduce(
     x: &[f32],

@@ -1,8 +1,8 @@
 //! Scaled dot-product attention and its backward pass; each head of each sentence is one task.
 //!
-//! Axis letters as in [`crate::attention`]. The weights `[Q, K]` of one head are computed and used while
-//! they are in the cache of a core. The backward pass computes them again from the logarithm of each
-//! row's sum (Dao et al. 2022, "FlashAttention"), so that no `[B, H, Q, K]` is ever stored.
+//! Axis letters as in [`crate::attention`]. The weights `[Q, K]` of one head are computed and used
+//! while they are in the cache of a core. The backward pass computes them again from the logarithm
+//! of each row's sum (Dao et al. 2022, "FlashAttention"), so that no `[B, H, Q, K]` is ever stored.
 //!
 //! Rows of weights are padded to whole vectors: beyond the last key, scores are minus infinity and
 //! weights are zero.
@@ -170,14 +170,14 @@ pub fn backward(
     })
 }
 
-/// Rows of each sentence, to which its heads write their columns in turn, because the columns of one
-/// head are not a slice. A head holds the lock for one product, a fraction of its work.
+/// Rows of each sentence, to which its heads write their columns in turn, because the columns of
+/// one head are not a slice. A head holds the lock for one product, a fraction of its work.
 fn sentences(rows: &mut [f32], len: usize) -> Vec<Mutex<&mut [f32]>> {
     rows.chunks_exact_mut(len).map(Mutex::new).collect()
 }
 
-/// Locks the rows of a sentence. A poisoned lock is accepted, because a panic of another head ends the
-/// whole kernel.
+/// Locks the rows of a sentence. A poisoned lock is accepted, because a panic of another head ends
+/// the whole kernel.
 fn lock<'a, 'b>(rows: &'a Mutex<&'b mut [f32]>) -> MutexGuard<'a, &'b mut [f32]> {
     rows.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -250,8 +250,8 @@ impl<'a> Mask<'a> {
     }
 }
 
-/// Writes minus infinity for the keys that the query of sentence, head and position `[b, h, i]` must not
-/// attend to, and beyond the last key.
+/// Writes minus infinity for the keys that the query of sentence, head and position `[b, h, i]`
+/// must not attend to, and beyond the last key.
 #[inline(always)]
 fn block(scores: &mut [f32], n_keys: usize, mask: Option<&Mask<'_>>, [b, h, i]: [usize; 3]) {
     let (scores, beyond) = scores.split_at_mut(n_keys);
@@ -270,8 +270,8 @@ fn block(scores: &mut [f32], n_keys: usize, mask: Option<&Mask<'_>>, [b, h, i]: 
 }
 
 /// Replaces a row of scores by weights that sum to 1, or by zeros if all scores are minus infinity.
-/// Returns the logarithm of the sum of exponentials, which is infinite in the latter case. A score that
-/// is NaN makes the whole row and the logarithm NaN.
+/// Returns the logarithm of the sum of exponentials, which is infinite in the latter case. A score
+/// that is NaN makes the whole row and the logarithm NaN.
 #[inline(always)]
 fn softmax(row: &mut [f32]) -> f32 {
     let largest = max(row);

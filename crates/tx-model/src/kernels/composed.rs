@@ -1,4 +1,5 @@
-//! Reference implementation of each kernel from Burn's operations, for devices without fused kernels.
+//! Reference implementation of each kernel from Burn's operations, for devices without fused
+//! kernels.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -87,9 +88,9 @@ pub fn activation(x: Tensor<3>, activation: Activation, mask: DropoutMask) -> Te
 
 /// `x · Φ(x) = x (1 + erf(x / √2)) / 2`.
 ///
-/// Burn's own `gelu` has the same value, but its backward pass uses the derivative of the approximation
-/// with tanh on every backend except flex and LibTorch (burn-backend 0.22.1, `gelu_backward`), which
-/// deviates by up to a thousandth.
+/// Burn's own `gelu` has the same value, but its backward pass uses the derivative of the
+/// approximation with tanh on every backend except flex and LibTorch (burn-backend 0.22.1,
+/// `gelu_backward`), which deviates by up to a thousandth.
 fn gelu(x: Tensor<3>) -> Tensor<3> {
     let twice_cdf = x.clone().mul_scalar(FRAC_1_SQRT_2).erf().add_scalar(1.0);
     x.mul_scalar(0.5) * twice_cdf

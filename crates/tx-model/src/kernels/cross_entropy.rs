@@ -86,8 +86,8 @@ pub fn forward(
     }
 }
 
-/// Gradient of the logits: `grad · (softmax(x) - (1 - ε) [v = t] - ε / V)`. It overwrites the logits if
-/// they are not used elsewhere.
+/// Gradient of the logits: `grad · (softmax(x) - (1 - ε) [v = t] - ε / V)`. It overwrites the
+/// logits if they are not used elsewhere.
 pub fn backward(
     logits: FlexTensor,
     targets: &FlexTensor,

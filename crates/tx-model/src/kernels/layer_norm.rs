@@ -37,8 +37,8 @@ pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTen
 
 /// Gradients of `x`, `γ` and `β`.
 ///
-/// With `x̂` the normalized row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + ε)`,
-/// `dγ = Σ dy x̂`, `dβ = Σ dy`.
+/// With `x̂` the normalized row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var +
+/// ε)`, `dγ = Σ dy x̂`, `dβ = Σ dy`.
 pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTensor; 3] {
     let [_, width] = rows(x);
     let (input, weight) = (floats(x), floats(gamma));

@@ -1,6 +1,6 @@
-//! Matrix products. Large ones are computed by the `gemm` crate, which needs raw pointers. The smallest,
-//! as in the attention of a short sentence, are computed by a loop that takes less time than `gemm`
-//! needs to start.
+//! Matrix products. Large ones are computed by the `gemm` crate, which needs raw pointers. The
+//! smallest, as in the attention of a short sentence, are computed by a loop that takes less time
+//! than `gemm` needs to start.
 
 use gemm::Parallelism;
 use pulp::{Arch, Simd, WithSimd};
@@ -12,13 +12,13 @@ use crate::vector::LANES;
 /// Products with more multiplications than this are divided among the cores.
 const SHARED: usize = 1 << 19;
 
-/// Products with fewer multiplications than this are small. (10 × 8 by 8 × 10 takes 0.30 µs with `gemm`
-/// and 0.07 µs here; 20 × 32 by 32 × 20 takes the same time.)
+/// Products with fewer multiplications than this are small. (10 × 8 by 8 × 10 takes 0.30 µs with
+/// `gemm` and 0.07 µs here; 20 × 32 by 32 × 20 takes the same time.)
 const SMALL: usize = 1 << 12;
 
-/// If an output is this many times as large as both factors together, its bias is computed as another
-/// column of the left factor, ones, and another row of the right. Copying the factors then takes less
-/// time than writing the bias to the output and reading it again.
+/// If an output is this many times as large as both factors together, its bias is computed as
+/// another column of the left factor, ones, and another row of the right. Copying the factors then
+/// takes less time than writing the bias to the output and reading it again.
 const MANY: usize = 4;
 
 /// Elements of the right factor of a small product.
@@ -106,8 +106,8 @@ pub enum Write {
     Add,
 }
 
-/// Computes `a b`, or `a b + bias` in each row, in row-major order. Large products are divided among the
-/// cores.
+/// Computes `a b`, or `a b + bias` in each row, in row-major order. Large products are divided
+/// among the cores.
 ///
 /// # Panics
 ///
@@ -216,8 +216,8 @@ struct Pointer {
 
 /// # Safety
 ///
-/// `to` must be valid for writing the product's rows, which are `row_stride` apart, and if `add` for
-/// reading them; nothing else may use those elements meanwhile.
+/// `to` must be valid for writing the product's rows, which are `row_stride` apart, and if `add`
+/// for reading them; nothing else may use those elements meanwhile.
 #[allow(unsafe_code)]
 unsafe fn gemm(
     a: Matrix<'_>,
@@ -228,8 +228,8 @@ unsafe fn gemm(
     parallelism: Parallelism,
 ) {
     assert_eq!(a.columns, b.rows, "inner sizes");
-    // SAFETY: `Matrix::with_strides` has checked that every element that is read lies in its slice; the
-    // caller guarantees `to`. Sizes and strides of slices in memory are far below `isize::MAX`.
+    // SAFETY: `Matrix::with_strides` has checked that every element that is read lies in its slice;
+    // the caller guarantees `to`. Sizes and strides of slices in memory are far below `isize::MAX`.
     unsafe {
         gemm::gemm(
             a.rows,
@@ -269,7 +269,8 @@ struct Small<'a> {
 impl WithSimd for Small<'_> {
     type Output = ();
 
-    /// Copies the right factor into rows of whole vectors, then computes tiles of four rows by one vector.
+    /// Copies the right factor into rows of whole vectors, then computes tiles of four rows by one
+    /// vector.
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let Self { a, b, padded, .. } = self;
@@ -331,7 +332,8 @@ impl Small<'_> {
                 }
             }
         }
-        // A copy, because an array that is indexed by a loop counter would not stay in registers above.
+        // A copy, because an array that is indexed by a loop counter would not stay in registers
+        // above.
         let factor = simd.splat_f32s(factor);
         let mut tile = [simd.splat_f32s(0.0); R];
         for i in 0..R {

@@ -1,9 +1,9 @@
 //! Fused kernels, each with a reference implementation from Burn's operations.
 //!
-//! The functions of this module choose the implementation. On Burn's `flex` backend in single precision
-//! (feature `flex`) they run a fused kernel: single-pass, saving little for backward, parallel over
-//! rows. On every other device they run the same computation from Burn's operations, in [`composed`].
-//! Tests compare each kernel with its composed version, values and gradients.
+//! The functions of this module choose the implementation. On Burn's `flex` backend in single
+//! precision (feature `flex`) they run a fused kernel: single-pass, saving little for backward,
+//! parallel over rows. On every other device they run the same computation from Burn's operations,
+//! in [`composed`]. Tests compare each kernel with its composed version, values and gradients.
 //!
 //! Each kernel is a file of functions on slices. `extension` makes them operations of Burn, and
 //! `gradients` adds their backward passes.
@@ -79,7 +79,8 @@ impl DropoutMask {
     }
 }
 
-/// Whether the fused kernels take this tensor. Devices are equal whether or not they track gradients.
+/// Whether the fused kernels take this tensor. Devices are equal whether or not they track
+/// gradients.
 #[cfg(feature = "flex")]
 fn is_flex_f32<const D: usize>(x: &Tensor<D>) -> bool {
     x.dtype() == DType::F32 && x.device() == Device::flex()
@@ -124,8 +125,8 @@ pub struct AttentionInput {
     pub dropout: DropoutMask,
 }
 
-/// Multi-head attention without its projections: `dropout(softmax(q · kᵀ / √D + bias)) · v`, with the
-/// heads concatenated (sections 3.2.1 and 3.2.2).
+/// Multi-head attention without its projections: `dropout(softmax(q · kᵀ / √D + bias)) · v`, with
+/// the heads concatenated (sections 3.2.1 and 3.2.2).
 ///
 /// # Shapes
 ///
@@ -174,8 +175,8 @@ pub fn residual(x: Tensor<3>, y: Tensor<3>, mask: DropoutMask) -> Tensor<3> {
     composed::residual(x, y, mask)
 }
 
-/// Activation function with dropout: `dropout(f(x))`. [`Activation::Gated`] applies swish, as to its
-/// gate.
+/// Activation function with dropout: `dropout(f(x))`. [`Activation::Gated`] applies swish, as to
+/// its gate.
 ///
 /// # Shapes
 ///

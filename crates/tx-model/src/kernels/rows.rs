@@ -10,8 +10,8 @@ const PIECE: usize = 1 << 13;
 /// Smallest number of rows that are summed in one piece.
 pub const LEAST_SUMMED: usize = 64;
 
-/// Rows of `width` in a piece of work. The number depends on `width` alone, so that sums over pieces
-/// are the same for any number of cores.
+/// Rows of `width` in a piece of work. The number depends on `width` alone, so that sums over
+/// pieces are the same for any number of cores.
 pub fn per_piece(width: usize) -> usize {
     (PIECE / width.max(1)).max(1)
 }
@@ -30,8 +30,8 @@ pub fn each_piece(rows: &mut [f32], width: usize, work: impl Fn(usize, &mut [f32
         .for_each(|(piece, rows)| work(piece * count, rows));
 }
 
-/// Copies `rows` and calls `work` on each piece of `count` rows of the copy. Returns the copy, and the
-/// results of `work` in the order of the pieces.
+/// Copies `rows` and calls `work` on each piece of `count` rows of the copy. Returns the copy, and
+/// the results of `work` in the order of the pieces.
 ///
 /// Each piece is copied by the core that works on it; a copy made before would be made by one core
 /// while the others wait.
@@ -84,8 +84,8 @@ fn fresh<R: Send>(
     (numbers, results)
 }
 
-/// Calls `work` on each piece of `rows`, and sums the `len` elements that it writes in the order of the
-/// pieces.
+/// Calls `work` on each piece of `rows`, and sums the `len` elements that it writes in the order of
+/// the pieces.
 pub fn sum_pieces(
     rows: &[f32],
     width: usize,

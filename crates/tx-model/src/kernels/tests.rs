@@ -1,8 +1,8 @@
-//! Each kernel against its composed version in double precision: values, and gradients of all inputs,
-//! once also against finite differences.
+//! Each kernel against its composed version in double precision: values, and gradients of all
+//! inputs, once also against finite differences.
 //!
-//! Kernels run on `flex` only, so that the same function called with tensors of another backend is the
-//! composed version: here `ndarray`, whose double precision shares no code with the kernels.
+//! Kernels run on `flex` only, so that the same function called with tensors of another backend is
+//! the composed version: here `ndarray`, whose double precision shares no code with the kernels.
 
 use burn::tensor::{DType, Device, FloatDType, TensorData};
 
@@ -19,8 +19,8 @@ enum Implementation {
     Kernel,
     /// The composed version, in double precision.
     Reference,
-    /// The composed version on `flex`, whose functions are accurate to the last bits of a double. (Its
-    /// product of some small matrices of doubles crashes: gemm-f64 0.19.0, `hx2x1`.)
+    /// The composed version on `flex`, whose functions are accurate to the last bits of a double.
+    /// (Its product of some small matrices of doubles crashes: gemm-f64 0.19.0, `hx2x1`.)
     Exact,
 }
 
@@ -436,8 +436,8 @@ fn ids_may_have_64_bits() {
     assert_eq!(narrow, wide);
 }
 
-/// NaN propagates, as in Burn's operations and PyTorch. Of the scores, row 1 is NaN, row 2 has one NaN,
-/// and row 3 is blocked.
+/// NaN propagates, as in Burn's operations and PyTorch. Of the scores, row 1 is NaN, row 2 has one
+/// NaN, and row 3 is blocked.
 #[test]
 fn nan_stays_nan() {
     let device = Device::flex();

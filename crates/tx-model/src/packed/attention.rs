@@ -162,7 +162,8 @@ impl PackedAttention {
         });
     }
 
-    /// Attention weights of each head in the last [`attend`](Self::attend), which had `n_keys` keys.
+    /// Attention weights of each head in the last [`attend`](Self::attend), which had `n_keys`
+    /// keys.
     ///
     /// # Shapes
     ///

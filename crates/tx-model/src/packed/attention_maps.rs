@@ -53,7 +53,8 @@ impl PackedTransformer {
     ///
     /// # Panics
     ///
-    /// If an id is not in its vocabulary, or `source` or `target` is longer than the model's `max_len`.
+    /// If an id is not in its vocabulary, or `source` or `target` is longer than the model's
+    /// `max_len`.
     pub fn attention_maps(&self, source: &[u32], target: &[u32]) -> PackedAttentionMaps {
         let mut maps = PackedAttentionMaps {
             encoder: Vec::new(),

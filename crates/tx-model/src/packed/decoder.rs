@@ -32,8 +32,8 @@ pub(super) struct PackedDecoder {
 /// Keys and values of a batch, kept between two steps.
 ///
 /// Those of the source are stored once per sentence, whatever the number of its rows. Those of the
-/// target are appended at each step and never move: the [`history`](Row::history) of a row lists the
-/// slots that belong to it.
+/// target are appended at each step and never move: the [`history`](Row::history) of a row lists
+/// the slots that belong to it.
 #[derive(Debug)]
 pub(super) struct PackedCache {
     layers: Vec<LayerCache>,
@@ -89,8 +89,8 @@ impl PackedCache {
         self.watched = Some(Watched { layer, weights: Vec::new() });
     }
 
-    /// Attention of row `row` to each token of its source in the last step: the mean over the heads of
-    /// the watched layer. Empty if no layer is watched.
+    /// Attention of row `row` to each token of its source in the last step: the mean over the heads
+    /// of the watched layer. Empty if no layer is watched.
     pub(super) fn attention(&self, row: usize) -> &[f32] {
         let Some(Watched { weights, .. }) = &self.watched else { return &[] };
         let keys = self.sentences[self.rows[row].sentence].len();

@@ -42,7 +42,8 @@ impl PackedEncoder {
     ///
     /// - `x`: embedded tokens `[tokens of all sentences, d_model]`
     /// - `sentences`: the rows of each
-    /// - `maps`: if given, receives the attention weights `[H, S, S]` of each layer; for one sentence
+    /// - `maps`: if given, receives the attention weights `[H, S, S]` of each layer; for one
+    ///   sentence
     pub(super) fn forward(
         &self,
         x: &mut [f32],

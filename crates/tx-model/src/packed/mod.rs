@@ -1,9 +1,9 @@
 //! The packed engine: inference of the encoder-decoder on a CPU, without tensors.
 //!
 //! A step of decoding is a few hundred products of small matrices. As tensor operations, each of
-//! them is allocated and dispatched separately, which costs more than the arithmetic. Here the weights
-//! are packed once in the order in which a product reads them, sentences are stored one after another
-//! without padding, and a step writes into existing buffers.
+//! them is allocated and dispatched separately, which costs more than the arithmetic. Here the
+//! weights are packed once in the order in which a product reads them, sentences are stored one
+//! after another without padding, and a step writes into existing buffers.
 //!
 //! [`PackedTransformer`] computes the scores of the `Transformer` with the same weights, up to
 //! rounding, for every variant of [`ModelConfig`](crate::ModelConfig); `tests/invariants` checks that.

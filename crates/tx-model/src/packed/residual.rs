@@ -53,7 +53,8 @@ impl PackedResidual {
         Self { norm, placement: packer.config.norm }
     }
 
-    /// Returns the input of the sub-layer: `x`, normalized into the buffer `normalized` in pre-norm.
+    /// Returns the input of the sub-layer: `x`, normalized into the buffer `normalized` in
+    /// pre-norm.
     pub(super) fn enter<'a>(&self, x: &'a [f32], normalized: &'a mut Vec<f32>) -> &'a [f32] {
         match self.placement {
             NormPlacement::Pre => {
@@ -68,8 +69,8 @@ impl PackedResidual {
 
     /// Adds the output of the sub-layer to its input `x`.
     ///
-    /// The sub-layer ends with the product of `inner` and `outer`. It is added to `x` directly if the
-    /// placement of the norm allows that, and computed in the buffer `output` otherwise.
+    /// The sub-layer ends with the product of `inner` and `outer`. It is added to `x` directly if
+    /// the placement of the norm allows that, and computed in the buffer `output` otherwise.
     pub(super) fn leave(
         &self,
         x: &mut [f32],

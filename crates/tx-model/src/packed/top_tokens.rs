@@ -1,4 +1,5 @@
-//! Likeliest tokens of each row with their log-probabilities, computed block by block of the projection.
+//! Likeliest tokens of each row with their log-probabilities, computed block by block of the
+//! projection.
 
 use std::{
     cell::Cell,
@@ -27,8 +28,8 @@ thread_local! {
 
 /// Best scores of a row so far, and the sum of the exponentials of all.
 ///
-/// `log softmax(x)_i = x_i - max - ln Σ e^(x_j - max)`; maximum and sum are updated with every block of
-/// scores (Milakov and Gimelshein 2018).
+/// `log softmax(x)_i = x_i - max - ln Σ e^(x_j - max)`; maximum and sum are updated with every
+/// block of scores (Milakov and Gimelshein 2018).
 #[derive(Debug)]
 pub(super) struct TopTokens {
     best: TopK,
@@ -72,8 +73,8 @@ impl Default for Floor {
 }
 
 impl Floor {
-    /// Raises the floor to the last listed score of a group. Returns a threshold just below the highest
-    /// floor so far, because an equal score may belong to an earlier token.
+    /// Raises the floor to the last listed score of a group. Returns a threshold just below the
+    /// highest floor so far, because an equal score may belong to an earlier token.
     fn raise(&self, threshold: f32) -> f32 {
         let higher = |bits| (threshold > f32::from_bits(bits)).then_some(threshold.to_bits());
         let old = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, higher);
@@ -94,8 +95,8 @@ impl TopTokens {
 
     /// Best `count` tokens of each row of `x` among those of some blocks of the projection.
     ///
-    /// If there are few rows, as for a single sentence, the groups are divided among the threads of the
-    /// pool, if this is one of them. The result is bit-identical.
+    /// If there are few rows, as for a single sentence, the groups are divided among the threads of
+    /// the pool, if this is one of them. The result is bit-identical.
     pub(super) fn of(
         x: &[f32],
         blocks: &[Columns<'_>],
@@ -168,8 +169,8 @@ impl TopTokens {
         self.total = self.total.plus(std::mem::replace(&mut self.group, ExpSum::EMPTY));
     }
 
-    /// Adds the scores of the tokens from `first`. Those of `suppressed` tokens count in the sum, but are
-    /// not listed; they are overwritten.
+    /// Adds the scores of the tokens from `first`. Those of `suppressed` tokens count in the sum,
+    /// but are not listed; they are overwritten.
     #[inline(always)]
     fn extend(&mut self, first: usize, scores: &mut [f32], suppressed: &[u32]) {
         let block_max = vector::max(scores);
@@ -218,8 +219,8 @@ impl TopTokens {
         }
     }
 
-    /// Returns the listed tokens with their log-probabilities, best first. If a score is not finite,
-    /// returns one token with the log-probability NaN.
+    /// Returns the listed tokens with their log-probabilities, best first. If a score is not
+    /// finite, returns one token with the log-probability NaN.
     pub(super) fn finish(self) -> Vec<(u32, f32)> {
         let ExpSum { max, sum } = self.total;
         let log_sum = sum.ln();

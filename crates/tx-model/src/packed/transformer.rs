@@ -13,8 +13,8 @@ use super::{
 };
 use crate::config::{ConfigError, ModelConfig, VocabSizes};
 
-/// Weights of the projection to the vocabulary in one block, whose scores are ranked before the next
-/// block is computed: few enough to stay in a core's own cache together with the scores.
+/// Weights of the projection to the vocabulary in one block, whose scores are ranked before the
+/// next block is computed: few enough to stay in a core's own cache together with the scores.
 const BLOCK: usize = 1 << 17;
 
 /// A `Transformer` for inference on a CPU. Clones share the embeddings, not the other weights.
@@ -147,9 +147,9 @@ impl Decoding<'_> {
     /// Adds one target token to each row, and returns each row's `count` likeliest next tokens with
     /// their log-probabilities, best first; among equals, the token with the lower id first.
     ///
-    /// `tokens` has one id per row; in the first step, `<bos>` for all. The tokens `suppressed` are not
-    /// listed, but keep their probability. For a row whose scores are not finite, one token with the
-    /// log-probability NaN is returned.
+    /// `tokens` has one id per row; in the first step, `<bos>` for all. The tokens `suppressed` are
+    /// not listed, but keep their probability. For a row whose scores are not finite, one token
+    /// with the log-probability NaN is returned.
     ///
     /// # Panics
     ///
@@ -187,8 +187,9 @@ impl Decoding<'_> {
         self.cache.watch(layer);
     }
 
-    /// Attention weights of row `row` for each token of its source in the last step: the mean over the
-    /// heads of the [watched](Self::watch) layer, which sums to 1. Empty if no layer is watched.
+    /// Attention weights of row `row` for each token of its source in the last step: the mean over
+    /// the heads of the [watched](Self::watch) layer, which sums to 1. Empty if no layer is
+    /// watched.
     ///
     /// # Panics
     ///

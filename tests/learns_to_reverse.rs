@@ -4,7 +4,7 @@ use std::{fmt::Write, fs};
 
 use burn::tensor::Device;
 use tx_infer::{Attention, AttentionKind, Bundle, Tokens, Translator};
-use tx_train::{Layers, Trainer, progress::Show};
+use tx_train::{Layers, Trainer, reporting::progress::Show};
 
 /// Every word of two to four letters from `a` to `e`: 775 of them, one in ten set aside.
 fn words() -> String {

@@ -18,7 +18,7 @@ use burn::tensor::{Device, TensorData};
 use safetensors::{Dtype, SafeTensors};
 use tx_data::{EncodedPair, Seq2SeqBatch, special::PAD};
 use tx_model::{ModelConfig, Transformer, TransformerInput, VocabSizes};
-use tx_train::loss::smoothed_cross_entropy;
+use tx_train::translation::loss::smoothed_cross_entropy;
 
 use crate::support::{self, Named, devices, largest, values};
 

@@ -21,11 +21,13 @@ use tx_infer::{
 };
 use tx_model::{Activation, NormPlacement, Positions, Tying};
 use tx_train::{
-    adam::Adam,
     config::OptimizationConfig,
-    loss::smoothed_cross_entropy,
-    schedule::{LearningRate, Schedule},
-    step::Seq2Seq,
+    training::{
+        adam::Adam,
+        gradients::Seq2Seq,
+        schedule::{LearningRate, Schedule},
+    },
+    translation::loss::smoothed_cross_entropy,
 };
 
 use super::{

@@ -46,7 +46,7 @@ fn other(command: Command) -> anyhow::Result<ExitCode> {
         Command::Devices => print(&devices::devices()),
         Command::Report { run } => {
             let _lock = RunLock::take(&run)?;
-            print(&format!("{}\n", tx_train::report::write(&run)?.display()))
+            print(&format!("{}\n", tx_train::reporting::report::write(&run)?.display()))
         }
         Command::Compare { runs } => print(&tx_train::compare(&runs)?),
         Command::Average { run, last, best, output } => {

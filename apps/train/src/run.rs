@@ -10,7 +10,8 @@ use burn::tensor::Device;
 use clap::{CommandFactory, error::ErrorKind};
 use tx_infer::device::{Adapter, DeviceError, DeviceName};
 use tx_train::{
-    Layers, Outcome, ResumeFrom, RunLock, Take, TrainError, Trainer, Which, progress::Show,
+    Layers, Outcome, ResumeFrom, RunLock, Take, TrainError, Trainer, Which,
+    reporting::progress::Show,
 };
 
 use crate::{

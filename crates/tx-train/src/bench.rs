@@ -6,10 +6,10 @@ use tx_infer::bench::Timing;
 use tx_model::{ConfigError, ModelConfig, Transformer, VocabSizes};
 
 use crate::{
-    adam::Adam,
     config::{OptimizationConfig, TrainConfig},
-    schedule::{LearningRate, Schedule},
-    step::{Seq2Seq, UpdateGradients},
+    training::adam::Adam,
+    training::gradients::{Seq2Seq, UpdateGradients},
+    training::schedule::{LearningRate, Schedule},
 };
 
 /// Updates before those that count: kernels are chosen, memory is asked for.
@@ -121,7 +121,7 @@ impl Updates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::{Layers, RECIPES};
+    use crate::config::builder::{Layers, RECIPES};
 
     #[test]
     fn every_recipe_has_updates_to_measure() {

@@ -1,12 +1,9 @@
 //! Train Transformers for translation with Burn's Learner.
 //!
-//! The road of a run: a [`recipe`] and settings laid over it give a [`config`]; [`corpus`] reads or
-//! generates the pairs, [`data`] turns them into ids; [`trainer`] puts tokenizers, model and optimizer together and launches the
-//! loop of `strategy`, which makes each update ([`mod@step`]: [`loss`], gradients, clipping; the
-//! learning rate from [`schedule`]), checks the model ([`validate`]), keeps the best as a bundle and
-//! a [`checkpoint`] to go on from, of which an [`average`](mod@average) can be taken. [`progress`]
-//! is what a person sees of all that, [`metrics`] what is left for programs and TensorBoard, and
-//! [`report`] a page of it.
+//! [`config`] describes a run. [`corpus`] reads or generates sentence pairs, [`data`] tokenizes and
+//! encodes them, [`translation`] is the task: model, loss and validation. [`trainer`] builds all of
+//! it and launches [`training`]. [`recording`] writes the files of the run folder, [`reporting`] the
+//! output for people.
 //!
 //! ```
 //! use tx_train::{Layers, Recipe};
@@ -19,46 +16,34 @@
 //! ```
 
 pub mod config;
+
 pub mod corpus;
 pub mod data;
-pub mod recipe;
 pub mod statistics;
 
+pub mod translation;
+
 pub mod trainer;
+pub mod training;
 
-pub mod adam;
-pub mod loss;
-pub mod schedule;
-pub mod step;
-mod strategy;
+pub mod recording;
+pub mod reporting;
 
-pub mod average;
 pub mod bench;
-pub mod checkpoint;
-mod compare;
-mod dashboard;
-mod ema;
-mod interrupt;
-mod memory;
-pub mod metrics;
-pub mod progress;
-pub mod report;
-mod run_lock;
-pub mod sample;
-mod settings;
-mod silent;
-mod tensorboard;
-pub mod validate;
-
 pub mod error;
+mod interrupt;
 
-pub use average::{Which, average};
-pub use compare::compare;
-pub use config::TrainConfig;
+pub use config::{
+    TrainConfig,
+    builder::{Layers, RECIPES, Recipe},
+};
 pub use error::TrainError;
-pub use recipe::{Layers, RECIPES, Recipe};
-pub use run_lock::RunLock;
+pub use recording::{
+    average::{Which, average},
+    run_lock::RunLock,
+};
+pub use reporting::compare::compare;
 pub use statistics::Statistics;
 pub use trainer::{Outcome, ResumeFrom, Take, Trainer};
+pub use translation::validation::Validation;
 pub use tx_data;
-pub use validate::Validation;

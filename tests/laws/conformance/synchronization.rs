@@ -8,10 +8,12 @@ use burn::{
 use tx_infer::device::Adapter;
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
 use tx_train::{
-    adam::Adam,
     config::OptimizationConfig,
-    schedule::{LearningRate, Schedule},
-    step::{QueuedGradients, Seq2Seq},
+    training::{
+        adam::Adam,
+        gradients::{QueuedGradients, Seq2Seq},
+        schedule::{LearningRate, Schedule},
+    },
 };
 
 use super::{batch, checked};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tx_data::{BatchSize, Grouping};
 
-use crate::schedule::Schedule;
+use crate::training::schedule::Schedule;
 
 /// Which update rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,10 @@ use indicatif::{
     FormattedDuration, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
 };
 
-use crate::{config::TrainConfig, sample::Sample, step::StepOutput, validate::Validation};
+use crate::{
+    config::TrainConfig, training::gradients::StepOutput, translation::sample::Sample,
+    translation::validation::Validation,
+};
 
 /// Updates that the shown loss and speed are taken over.
 const RECENT: usize = 50;

@@ -1,7 +1,7 @@
 //! Where a translation looked, as SVG.
 
 use super::escape;
-use crate::sample::CrossAttention;
+use crate::translation::sample::CrossAttention;
 
 /// Side of a cell, and room for the words on the left and at the top.
 const CELL: usize = 26;

@@ -1,5 +1,5 @@
-//! What Burn's Learner shows and logs by itself: nothing, as [`progress`](crate::progress) and
-//! [`metrics`](crate::metrics) do.
+//! What Burn's Learner shows and logs by itself: nothing, as [`progress`](super::progress) and
+//! [`metrics`](crate::recording::metrics) do.
 
 use burn::train::{
     LearnerSummary,

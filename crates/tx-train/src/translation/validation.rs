@@ -15,9 +15,9 @@ use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
     error::TrainError,
     interrupt::check,
-    metrics::number,
-    sample::{CrossAttention, Sample},
-    step::{Seq2Seq, StepOutput},
+    recording::metrics::number,
+    training::gradients::{Seq2Seq, StepOutput},
+    translation::sample::{CrossAttention, Sample},
 };
 
 /// What validation found.

@@ -24,16 +24,16 @@ use tx_infer::Bundle;
 use tx_model::kernels::mix;
 
 use crate::{
-    checkpoint::{Best, Checkpoints, RunState},
     config::{Interval, OnNonFinite, OptimizationConfig, TrainConfig},
-    ema::MovingAverage,
     error::TrainError,
-    metrics::{Metrics, Record, Update},
-    progress::{Budget, Progress, Show},
-    report,
-    schedule::{LearningRate, Schedule},
-    step::{Seq2Seq, StepOutput, UpdateGradients},
-    validate::{Validation, Validator},
+    recording::checkpoint::{Best, Checkpoints, RunState},
+    recording::metrics::{Metrics, Record, Update},
+    reporting::progress::{Budget, Progress, Show},
+    reporting::report,
+    training::ema::MovingAverage,
+    training::gradients::{Seq2Seq, StepOutput, UpdateGradients},
+    training::schedule::{LearningRate, Schedule},
+    translation::validation::{Validation, Validator},
 };
 
 /// Batches skipped in a row, for a loss or gradient that is not finite, that end a run.

@@ -6,7 +6,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use crate::step::Seq2Seq;
+use crate::training::gradients::Seq2Seq;
 
 /// A moving average of the weights of a model.
 #[derive(Debug, Clone)]

@@ -1,20 +1,17 @@
 //! Everything that decides a training run, as plain data.
 
-mod data;
-mod interval;
-mod optimization;
-
 use serde::{Deserialize, Serialize};
 use tx_data::{TokenizerConfig, TokenizerKind};
 use tx_model::ModelConfig;
 
-pub use data::{DataConfig, DataSource, OverlapPolicy};
-pub use interval::Interval;
-pub use optimization::{OnNonFinite, OptimizationConfig, OptimizerKind};
+use super::{data::DataConfig, interval::Interval, optimization::OptimizationConfig};
+
+/// Name of the configuration file in a run folder.
+pub(crate) const CONFIG_FILE: &str = "train.toml";
 
 /// One run: what to learn from, which model, how to train and how to check it.
 ///
-/// Read from a recipe, a file or both (see [`recipe`](crate::recipe)); written whole into the run
+/// Read from a recipe, a file or both (see [`ConfigBuilder`](super::builder)); written whole into the run
 /// folder as `train.toml`. An unknown key is an error.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -8,7 +8,7 @@ use burn::{
 };
 use tx_infer::Bundle;
 
-use crate::{checkpoint::Checkpoints, error::TrainError, step::Seq2Seq};
+use crate::{error::TrainError, recording::checkpoint::Checkpoints, training::gradients::Seq2Seq};
 
 /// Checkpoints to average.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

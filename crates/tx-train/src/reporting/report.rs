@@ -12,12 +12,12 @@ use self::{
     chart::{Series, chart},
 };
 use crate::{
+    config::CONFIG_FILE,
     error::TrainError,
-    metrics::{self, Record},
-    progress::clock,
-    sample::Sample,
-    trainer::CONFIG,
-    validate::Validation,
+    recording::metrics::{self, Record},
+    reporting::progress::clock,
+    translation::sample::Sample,
+    translation::validation::Validation,
 };
 
 mod attention;
@@ -52,7 +52,7 @@ pre { overflow-x: auto; padding: 1em; border: 1px solid var(--line); }
 /// When the run has no metrics, or a file cannot be read or written.
 pub fn write(run: &Path) -> Result<PathBuf, TrainError> {
     let records = metrics::read(run)?;
-    let path = run.join(CONFIG);
+    let path = run.join(CONFIG_FILE);
     let config = fs::read_to_string(&path).map_err(|source| TrainError::Read { path, source })?;
     let name = run.file_name().unwrap_or(run.as_os_str()).to_string_lossy();
     let path = run.join(FILE);
@@ -257,7 +257,7 @@ fn samples(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::CrossAttention;
+    use crate::translation::sample::CrossAttention;
 
     #[test]
     fn text_cannot_become_markup() {

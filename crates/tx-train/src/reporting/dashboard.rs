@@ -16,10 +16,10 @@ use burn::{
 };
 
 use crate::{
-    silent::Silent,
-    step::{Seq2Seq, StepOutput},
-    strategy::lock,
-    validate::Validation,
+    reporting::noop_renderer::Silent,
+    training::gradients::{Seq2Seq, StepOutput},
+    training::training_loop::lock,
+    translation::validation::Validation,
 };
 
 /// Shows `training` on the dashboard; `validation` is where the last one is found.

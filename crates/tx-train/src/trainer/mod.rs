@@ -24,29 +24,26 @@ use tx_infer::{
 use tx_model::Transformer;
 
 use crate::{
-    adam::Adam,
-    checkpoint::{Checkpoints, RunState},
-    config::TrainConfig,
+    config::builder::Layers,
+    config::diff::differences,
+    config::{CONFIG_FILE, TrainConfig},
     corpus,
-    dashboard::on_dashboard,
     data::RunData,
-    ema::MovingAverage,
     error::TrainError,
-    memory::Memory,
-    progress::{Budget, Show, print},
-    recipe::Layers,
-    report,
-    run_lock::RunLock,
-    schedule::LearningRate,
-    settings::differences,
-    silent::Silent,
-    step::Seq2Seq,
-    strategy::{TrainingLoop, lock},
-    validate::{Validation, Validator},
+    recording::checkpoint::{Checkpoints, RunState},
+    recording::run_lock::RunLock,
+    reporting::dashboard::on_dashboard,
+    reporting::noop_renderer::Silent,
+    reporting::progress::{Budget, Show, print},
+    reporting::report,
+    training::adam::Adam,
+    training::ema::MovingAverage,
+    training::gradients::Seq2Seq,
+    training::schedule::LearningRate,
+    training::training_loop::{TrainingLoop, lock},
+    translation::memory::Memory,
+    translation::validation::{Validation, Validator},
 };
-
-/// The configuration of a run, in its folder.
-pub(crate) const CONFIG: &str = "train.toml";
 
 /// A training run: a configuration, a folder and a device.
 ///
@@ -146,9 +143,9 @@ impl Trainer {
         change: impl FnOnce(&mut Layers) -> Result<(), TrainError>,
     ) -> Result<Self, TrainError> {
         let run = run.into();
-        let path = run.join(CONFIG);
+        let path = run.join(CONFIG_FILE);
         if !path.is_file() {
-            let reason = format!("it has no `{CONFIG}`");
+            let reason = format!("it has no `{CONFIG_FILE}`");
             return Err(TrainError::NothingToResume { path: run, reason });
         }
         let lock = Some(RunLock::take(&run)?);
@@ -482,7 +479,7 @@ fn schedule(config: &TrainConfig, budget: Budget) -> LearningRate {
 }
 
 fn write_config(config: &TrainConfig, run: &Path) -> Result<(), TrainError> {
-    let path = run.join(CONFIG);
+    let path = run.join(CONFIG_FILE);
     let text = toml::to_string(config).map_err(|error| unwritable(&path, error))?;
     fs::create_dir_all(run)
         .and_then(|()| write_whole(&path, text.as_bytes()))

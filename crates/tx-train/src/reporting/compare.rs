@@ -7,11 +7,11 @@ use std::{
 };
 
 use crate::{
+    config::CONFIG_FILE,
+    config::diff::settings,
     error::TrainError,
-    metrics::{self, Record},
-    progress::{clock, thousands},
-    settings::settings,
-    trainer::CONFIG,
+    recording::metrics::{self, Record},
+    reporting::progress::{clock, thousands},
 };
 
 /// A table of the runs in the folders `runs`, a column each: their last update and their best
@@ -63,7 +63,7 @@ struct Run {
 impl Run {
     fn read(path: &Path) -> Result<Self, TrainError> {
         let records = metrics::read(path)?;
-        let file = path.join(CONFIG);
+        let file = path.join(CONFIG_FILE);
         let text = fs::read_to_string(&file)
             .map_err(|source| TrainError::Read { path: file.clone(), source })?;
         let table: toml::Table =
@@ -157,7 +157,7 @@ mod tests {
             let path = folder.path().join(name);
             fs::create_dir(&path).unwrap();
             let text = format!("recipe = \"small\"\n[train]\nseed = {seed}\nepochs = 3\n");
-            fs::write(path.join(CONFIG), text).unwrap();
+            fs::write(path.join(CONFIG_FILE), text).unwrap();
             let mut lines = String::new();
             for (step, bleu, best) in steps {
                 let validation = format!(

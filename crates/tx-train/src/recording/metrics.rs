@@ -16,8 +16,9 @@ use tx_infer::{
 };
 
 use crate::{
-    checkpoint::RunState, error::TrainError, sample::Sample, step::StepOutput,
-    tensorboard::EventFile, validate::Validation,
+    error::TrainError, recording::checkpoint::RunState, recording::tensorboard::EventFile,
+    training::gradients::StepOutput, translation::sample::Sample,
+    translation::validation::Validation,
 };
 
 /// In the folder of a run.

@@ -31,7 +31,7 @@ use sha2::{Digest, Sha256};
 use tx_data::hash::hexadecimal;
 use tx_infer::file::write_whole;
 
-use crate::{config::TrainConfig, error::TrainError, step::Seq2Seq};
+use crate::{config::TrainConfig, error::TrainError, training::gradients::Seq2Seq};
 
 /// In the folder of a run.
 const FOLDER: &str = "checkpoints";
@@ -458,9 +458,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        adam::Adam,
         config::OptimizationConfig,
-        schedule::{LearningRate, Schedule},
+        training::adam::Adam,
+        training::schedule::{LearningRate, Schedule},
     };
 
     fn model(device: &Device) -> Seq2Seq {

@@ -11,7 +11,7 @@ use burn::{
 use tx_data::Seq2SeqBatch;
 use tx_model::{Transformer, TransformerInput, kernels::sum_of_squares};
 
-use crate::loss::{BatchLoss, smoothed_cross_entropy};
+use crate::translation::loss::{BatchLoss, smoothed_cross_entropy};
 
 /// A Transformer with what Burn's Learner must know to train it.
 #[derive(Module, Debug)]

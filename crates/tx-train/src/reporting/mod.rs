@@ -1,0 +1,7 @@
+//! Output for people: progress, dashboard, the HTML report, a table of several runs.
+
+pub(crate) mod compare;
+pub(crate) mod dashboard;
+pub(crate) mod noop_renderer;
+pub mod progress;
+pub mod report;

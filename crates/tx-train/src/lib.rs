@@ -1,16 +1,16 @@
 //! Train Transformers for translation with Burn's Learner.
 //!
 //! [`config`] describes a run. [`corpus`] reads or generates sentence pairs, [`data`] tokenizes and
-//! encodes them, [`translation`] is the task: model, loss and validation. [`trainer`] builds all of
-//! it and launches [`training`]. [`recording`] writes the files of the run folder, [`reporting`] the
-//! output for people.
+//! encodes them. A [`task`] has a model, its loss and its validation; [`translation`] is the only one so
+//! far. [`trainer`] prepares data, builds the parts of a run and launches the loop of [`training`].
+//! [`recording`] writes the files of a run folder, [`reporting`] the output for people.
 //!
 //! ```
-//! use tx_train::{Layers, Recipe};
+//! use tx_train::ConfigBuilder;
 //!
-//! let mut layers = Layers::recipe("reverse")?;
-//! layers.set("train.epochs=1")?;
-//! let config = layers.finish()?;
+//! let mut builder = ConfigBuilder::from_recipe("reverse")?;
+//! builder.set("train.epochs=1")?;
+//! let config = builder.build()?;
 //! assert_eq!((config.train.epochs, config.model.d_model), (1, 128));
 //! # Ok::<(), tx_train::TrainError>(())
 //! ```
@@ -21,6 +21,7 @@ pub mod corpus;
 pub mod data;
 pub mod statistics;
 
+pub mod task;
 pub mod translation;
 
 pub mod trainer;
@@ -33,17 +34,11 @@ pub mod bench;
 pub mod error;
 mod interrupt;
 
-pub use config::{
-    TrainConfig,
-    builder::{Layers, RECIPES, Recipe},
-};
+pub use config::{ConfigBuilder, RECIPES, Recipe, TrainConfig};
 pub use error::TrainError;
-pub use recording::{
-    average::{Which, average},
-    run_lock::RunLock,
-};
+pub use recording::{average::CheckpointSelection, run_lock::RunLock};
 pub use reporting::compare::compare;
 pub use statistics::Statistics;
-pub use trainer::{Outcome, ResumeFrom, Take, Trainer};
-pub use translation::validation::Validation;
+pub use trainer::{OnMismatch, Outcome, ResumeFrom, Trainer};
+pub use translation::{average::average, validation::Validation};
 pub use tx_data;

@@ -8,12 +8,13 @@ use burn::{
 use tx_infer::device::Adapter;
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
 use tx_train::{
-    config::OptimizationConfig,
+    config::{OptimizationConfig, Schedule},
     training::{
         adam::Adam,
-        gradients::{QueuedGradients, Seq2Seq},
-        schedule::{LearningRate, Schedule},
+        gradients::{QueuedGradients, queue_gradients},
+        schedule::{Curve, LearningRate},
     },
+    translation::seq2seq::Seq2Seq,
 };
 
 use super::{batch, checked};
@@ -21,7 +22,7 @@ use crate::laws::VOCABULARY;
 
 /// While CubeCL records the kernels that operations launch, it refuses reads, waits and measurements,
 /// and Burn panics where a read fails. So a forward pass with dropout, a backward pass and an update of
-/// Adam that get through do not wait for the GPU. What `Seq2Seq::gradients` does besides is one read.
+/// Adam that get through do not wait for the GPU. `compute_gradients` adds only one read.
 #[test]
 fn an_update_is_queued_without_waiting() {
     for (name, device) in checked() {
@@ -43,16 +44,14 @@ fn an_update_is_queued_without_waiting() {
         };
         let vocab = VocabSizes { source: VOCABULARY, target: VOCABULARY };
         let model = Transformer::new(&config, vocab, &autodiff).unwrap();
-        let rate = LearningRate {
+        let rate = LearningRate::new(Curve {
             schedule: Schedule::Constant,
             peak: 1e-3,
             warmup_steps: 0,
             total_steps: 10,
             d_model: 8,
-            step: 0,
-            reduction: 1.0,
-        };
-        let model = Seq2Seq::new(model, 0.1, 1.0);
+        });
+        let model = Seq2Seq::new(model, 0.1);
         let mut learner =
             Learner::new(model, Adam::new(&OptimizationConfig::default()).into(), rate);
         let batch = batch(&autodiff);
@@ -61,7 +60,8 @@ fn an_update_is_queued_without_waiting() {
             step += 1;
             autodiff.seed(step);
             let model = learner.model();
-            let QueuedGradients { gradients, .. } = model.queue_gradients(vec![batch.clone()], &[]);
+            let QueuedGradients { gradients, .. } =
+                queue_gradients(&model, vec![batch.clone()], &[]);
             drop(model);
             learner.lr_step();
             learner.optimizer_step(gradients);

@@ -69,21 +69,21 @@ fn a_folder_that_holds_a_run_is_kept() {
     let run = workshop.train_tiny("run", &["--seed", "2"]);
     let train = env!("CARGO_BIN_EXE_train");
     let hint = format!("hint: resume it with `{train} --resume run`");
-    run.failed(1, &["`run` holds a run already", &hint]);
+    run.failed(1, &["`run` already contains a run", &hint]);
     assert_eq!(fs::read(workshop.path("run/model.safetensors")).unwrap(), before);
 }
 
 #[test]
 fn a_folder_without_a_run_cannot_be_resumed() {
     let workshop = Workshop::new();
-    workshop.train(&["--resume", "no/run"]).failed(1, &["`no/run` holds no run to resume"]);
+    workshop.train(&["--resume", "no/run"]).failed(1, &["`no/run` contains no run to resume"]);
     // Its best model alone was kept, which a new run must not overwrite.
     workshop.train_tiny("run", &["--set", "train.max_steps=1"]).trained();
     fs::remove_dir_all(workshop.path("run/checkpoints")).unwrap();
     let run = workshop.train(&["--resume", "run"]);
-    run.failed(1, &["`run` holds no run to resume", "no checkpoint yet", "hint: ", "`--run`"]);
+    run.failed(1, &["`run` contains no run to resume", "no checkpoint yet", "hint: ", "`--run`"]);
     let run = workshop.train_tiny("run", &[]);
-    run.failed(1, &["`run` holds a run already", "hint: choose another folder with `--run`"]);
+    run.failed(1, &["`run` already contains a run", "hint: choose another folder with `--run`"]);
 }
 
 /// Other tokenizers would give other ids than the weights were trained with.
@@ -93,7 +93,7 @@ fn a_run_without_its_tokenizers_is_not_resumed() {
     workshop.train_tiny("run", &[]).trained();
     fs::remove_file(workshop.path("run/target.tokenizer.json")).unwrap();
     let run = workshop.train(&["--resume", "run"]);
-    run.failed(1, &["`run` holds no run to resume: its tokenizers", "are missing", "hint: "]);
+    run.failed(1, &["`run` contains no run to resume: its tokenizers", "are missing", "hint: "]);
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn wrong_names_and_languages_are_explained() {
     let run = world.train(&[&["fetch", "opus_boks"][..], &pair].concat());
     run.failed(1, &["there is no source `opus_boks`; there are opus_books, "]);
     let run = world.train(&["--recipe", "fra-eng", "--set", "data.source=opus_boks"]);
-    run.failed(2, &["`source` = \"opus_boks\" is neither \"files\""]);
+    run.failed(2, &["`source` = \"opus_boks\" is unknown; accepted are \"files\""]);
     let gone = [&["fetch", "me/gone", "--retries", "0"][..], &pair].concat();
     world.train(&gone).failed(1, &["cannot fetch `tree.json`", "404"]);
 }

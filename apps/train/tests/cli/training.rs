@@ -64,7 +64,10 @@ fn a_loss_that_is_no_number_stops_before_the_update_or_leaves_batches_out() {
     let workshop = Workshop::new();
     let arguments = ["--set", "train.learning_rate=1e30", "--checkpoint-every", "1 step"];
     let run = workshop.train_tiny("stopped", &arguments);
-    run.failed(1, &["of step 2 (epoch 1, batch 2) is NaN: the update is not made", "hint: lower"]);
+    run.failed(
+        1,
+        &["of step 2 (epoch 1, batch 2) is NaN: the update was not applied", "hint: lower"],
+    );
     assert!(workshop.path("stopped/checkpoints/step-1").is_dir());
 
     let skip = [&arguments[..], &["--on-nonfinite", "skip"]].concat();
@@ -391,8 +394,8 @@ fn checkpoints_are_averaged() {
     workshop.train(&["average", "run", "--last", "5"]).failed(
         1,
         &[
-            "`run` has 1 checkpoints, asked for the mean of 5",
-            "hint: `--set checkpoint.keep_last=N`",
+            "cannot average 5 checkpoints: `run` has 1",
+            "hint: train with `--set checkpoint.keep_last=N`",
         ],
     );
 }

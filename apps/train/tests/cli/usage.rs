@@ -76,7 +76,7 @@ fn devices_that_do_not_exist_or_are_not_built_in_are_refused() {
 fn generated_pairs_and_files_do_not_go_together() {
     let workshop = Workshop::new();
     workshop.write("valid.tsv", "a\tb\n");
-    let words = ["`valid_…` names files, but `source` = \"toy\" makes its own pairs"];
+    let words = ["`valid_…` names files, but `source` = \"toy\" generates its own pairs"];
     workshop.train(&["--recipe", "toy", "--valid-tsv", "valid.tsv"]).failed(2, &words);
 }
 

@@ -1,113 +1,65 @@
-//! Named configurations, and how files and settings are laid over them.
+//! Builder of a configuration from a recipe, a file and single settings.
 
 use std::{fs, path::Path};
 
-use crate::{config::TrainConfig, error::TrainError};
+use super::{recipe::Recipe, similar::most_similar, train_config::TrainConfig};
+use crate::error::TrainError;
 
-/// A named configuration that comes with tx.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recipe {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, in a line.
-    pub about: &'static str,
-    /// Its file, with comments.
-    pub toml: &'static str,
-}
-
-macro_rules! recipes {
-    ($($name:literal: $about:literal,)*) => {
-        &[$(Recipe {
-            name: $name,
-            about: $about,
-            toml: include_str!(concat!("recipes/", $name, ".toml")),
-        }),*]
-    };
-}
-
-/// All recipes; the first is what `train` does when not told otherwise.
-pub const RECIPES: &[Recipe] = recipes! {
-    "phrasebook": "English to Italian phrases from a generated grammar; offline, minutes",
-    "reverse": "random words to their reverse, as published by Etienne; offline, a minute",
-    "reverse-exact": "the same task with pre-norm and warm-up: hardly an error left",
-    "toy": "`ich mochte ein bier` to `i want a beer`, as published by graykode; offline, seconds",
-    "fra-eng": "English to French on 600 short pairs, as published in the d2l course; fetched",
-    "small": "a small model for some 30,000 pairs of short sentences; from files",
-    "multi30k-tiny": "the field's benchmark on Multi30k, tokenized text; from files",
-    "opus-books": "English to Italian books, word level, as published by Jamil; fetched",
-    "base": "the base model and schedule of \"Attention Is All You Need\"; from files",
-};
-
-impl Recipe {
-    /// Finds a recipe by name.
-    ///
-    /// # Errors
-    ///
-    /// When there is none of that name; the nearest is named.
-    pub fn find(name: &str) -> Result<&'static Self, TrainError> {
-        RECIPES.iter().find(|recipe| recipe.name == name).ok_or_else(|| {
-            let known: Vec<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();
-            let nearest = nearest(name, known.iter().copied());
-            TrainError::UnknownRecipe { name: name.into(), known, nearest }
-        })
-    }
-}
-
-/// A configuration under way: tables laid over each other, the later over the earlier.
+/// Builder of a [`TrainConfig`]. Later values override earlier ones; keys without a value have their
+/// default.
 #[derive(Debug, Clone, Default)]
-pub struct Layers {
+pub struct ConfigBuilder {
     table: toml::Table,
 }
 
-impl Layers {
-    /// Starts from a recipe.
+impl ConfigBuilder {
+    /// Starts with a recipe.
     ///
     /// # Errors
     ///
-    /// When there is none of that name.
-    pub fn recipe(name: &str) -> Result<Self, TrainError> {
+    /// When there is no recipe of that name.
+    pub fn from_recipe(name: &str) -> Result<Self, TrainError> {
         let recipe = Recipe::find(name)?;
-        let mut layers = Self { table: parse(recipe.toml, &format!("recipe `{name}`"))? };
-        layers.table.insert(FROM_RECIPE.into(), name.into());
-        Ok(layers)
+        let mut builder = Self { table: parse(recipe.toml, &format!("recipe `{name}`"))? };
+        builder.table.insert(FROM_RECIPE.into(), name.into());
+        Ok(builder)
     }
 
-    /// Starts from a file, laid over the recipe that its key `recipe` names, if it has one.
+    /// Starts with a file. If it has the key `recipe`, its values override those of that recipe.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or understood.
-    pub fn file(path: &Path) -> Result<Self, TrainError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| TrainError::Read { path: path.into(), source })?;
-        let place = format!("`{}`", path.display());
+    /// When the file cannot be read or parsed.
+    pub fn from_file(path: &Path) -> Result<Self, TrainError> {
+        let text = fs::read_to_string(path).map_err(TrainError::reading(path))?;
+        let location = format!("`{}`", path.display());
         // Keys are checked in the text itself, so that a message can name line and column.
-        toml::from_str::<TrainConfig>(&text).map_err(|error| config_error(&place, &error))?;
-        let mut table = parse(&text, &place)?;
-        let mut layers = match table.remove("recipe").as_ref().and_then(toml::Value::as_str) {
-            Some(name) => Self::recipe(name)?,
+        toml::from_str::<TrainConfig>(&text).map_err(|error| config_error(&location, &error))?;
+        let mut table = parse(&text, &location)?;
+        let mut builder = match table.remove("recipe").as_ref().and_then(toml::Value::as_str) {
+            Some(name) => Self::from_recipe(name)?,
             None => Self::default(),
         };
-        lay(&mut layers.table, table);
-        Ok(layers)
+        merge(&mut builder.table, table);
+        Ok(builder)
     }
 
-    /// Starts from a whole configuration.
+    /// Starts with a complete configuration.
     ///
     /// # Errors
     ///
-    /// When a number has no form in TOML.
-    pub fn config(config: &TrainConfig) -> Result<Self, TrainError> {
+    /// When TOML cannot represent a number.
+    pub fn from_config(config: &TrainConfig) -> Result<Self, TrainError> {
         let table = toml::Table::try_from(config).map_err(|error| TrainError::Config {
-            place: "configuration".into(),
+            location: "configuration".into(),
             problem: error.to_string(),
             nearest: None,
         })?;
         Ok(Self { table })
     }
 
-    /// Lays one setting over: `train.epochs=3`. The value is TOML; a bare word is a string; an empty
-    /// one resets the key to its default, whatever the layers below say.
+    /// Overrides one key, as in `train.epochs=3`. The value is TOML, or a bare word that is taken as a
+    /// string. An empty value resets the key to its default.
     ///
     /// # Errors
     ///
@@ -115,7 +67,7 @@ impl Layers {
     pub fn set(&mut self, setting: &str) -> Result<(), TrainError> {
         let Some((key, value)) = setting.split_once('=') else {
             return Err(TrainError::Config {
-                place: format!("`--set {setting}`"),
+                location: format!("`--set {setting}`"),
                 problem: "expected `section.key=value`".into(),
                 nearest: None,
             });
@@ -135,7 +87,7 @@ impl Layers {
 
     /// Resets one key to its default.
     fn reset(&mut self, key: &str) -> Result<(), TrainError> {
-        // No key takes such a value: the error tells whether there is the key.
+        // No key accepts such a value, so the error shows whether the key exists.
         let mut probe = self.clone();
         probe.set_value(key, vec![toml::Value::Array(Vec::new())]);
         if let Err(error) = probe.table.try_into::<TrainConfig>()
@@ -153,7 +105,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Lays one value over; `key` is a path such as `data.train_source`.
+    /// Overrides one value; `key` is a path such as `data.train_source`.
     pub fn set_value(&mut self, key: &str, value: impl Into<toml::Value>) {
         let mut path: Vec<&str> = key.split('.').collect();
         let last = path.pop().unwrap_or_default();
@@ -163,15 +115,16 @@ impl Layers {
             .fold(toml::Table::from_iter([(last.to_owned(), value.into())]), |inner, key| {
                 toml::Table::from_iter([(key.to_owned(), inner.into())])
             });
-        lay(&mut self.table, nested);
+        merge(&mut self.table, nested);
     }
 
-    /// The configuration, with defaults where no layer says anything.
+    /// Builds the configuration.
     ///
     /// # Errors
     ///
-    /// When a key is unknown, a value has the wrong type, or a rule is broken.
-    pub fn finish(self) -> Result<TrainConfig, TrainError> {
+    /// When a key is unknown, a value has the wrong type, or values are out of range or contradict each
+    /// other.
+    pub fn build(self) -> Result<TrainConfig, TrainError> {
         let config: TrainConfig =
             self.table.try_into().map_err(|error| config_error("configuration", &error))?;
         let problems = config.problems();
@@ -179,46 +132,37 @@ impl Layers {
     }
 }
 
-/// The recipe that a configuration came from.
+/// Key with the recipe of a configuration.
 const FROM_RECIPE: &str = "from_recipe";
 
-/// Puts the values of `above` over those of `below`, table by table. A table that chooses one of
-/// several forms (`batch = { tokens = 4096 }`) is replaced whole.
-fn lay(below: &mut toml::Table, above: toml::Table) {
-    for (key, value) in above {
-        match (below.get_mut(&key), value) {
-            (Some(toml::Value::Table(below)), toml::Value::Table(above)) if key != "batch" => {
-                lay(below, above);
+/// Overrides values of `base` by those of `overrides`, table by table. A table that selects one of
+/// several variants (`batch = { tokens = 4096 }`) is replaced as a whole.
+fn merge(base: &mut toml::Table, overrides: toml::Table) {
+    for (key, value) in overrides {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(overrides)) if key != "batch" => {
+                merge(base, overrides);
             }
             (_, value) => {
-                below.insert(key, value);
+                base.insert(key, value);
             }
         }
     }
 }
 
-fn parse(text: &str, place: &str) -> Result<toml::Table, TrainError> {
-    text.parse().map_err(|error| config_error(place, &error))
+fn parse(text: &str, location: &str) -> Result<toml::Table, TrainError> {
+    text.parse().map_err(|error| config_error(location, &error))
 }
 
-fn config_error(place: &str, error: &toml::de::Error) -> TrainError {
+fn config_error(location: &str, error: &toml::de::Error) -> TrainError {
     let problem = error.to_string().trim_end().to_owned();
-    // serde says: unknown field `epoch`, expected one of `seed`, `epochs`, …
+    // serde's message: unknown field `epoch`, expected one of `seed`, `epochs`, …
     let nearest = error.message().strip_prefix("unknown field ").and_then(|message| {
         let mut quoted = message.split('`').skip(1).step_by(2);
         let unknown = quoted.next()?;
-        nearest(unknown, quoted)
+        most_similar(unknown, quoted)
     });
-    TrainError::Config { place: place.into(), problem, nearest }
-}
-
-/// The most similar of `known`, if any is similar at all.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    known
-        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
-        .filter(|(similarity, _)| *similarity > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate.to_owned())
+    TrainError::Config { location: location.into(), problem, nearest }
 }
 
 #[cfg(test)]
@@ -226,34 +170,35 @@ mod tests {
     use tx_data::BatchSize;
 
     use super::*;
+    use crate::config::recipe::RECIPES;
 
     #[test]
-    fn every_recipe_is_a_usable_configuration() {
+    fn every_recipe_is_a_valid_configuration() {
         for recipe in RECIPES {
-            let mut layers = Layers::recipe(recipe.name).unwrap();
+            let mut builder = ConfigBuilder::from_recipe(recipe.name).unwrap();
             if recipe.about.ends_with("from files") {
-                layers.set("data.train_tsv=pairs.tsv").unwrap();
+                builder.set("data.train_tsv=pairs.tsv").unwrap();
             }
-            let config = layers.finish().unwrap_or_else(|error| panic!("{}: {error}", recipe.name));
+            let config = builder.build().unwrap_or_else(|error| panic!("{}: {error}", recipe.name));
             assert_eq!(config.recipe.as_deref(), Some(recipe.name));
         }
     }
 
+    /// The file of a recipe, parsed on its own.
     #[test]
-    fn a_recipe_says_nothing_that_it_does_not_mean() {
-        // A file parsed on its own, without the recipe's name, must say the same.
+    fn every_key_of_a_recipe_is_known() {
         for recipe in RECIPES {
             assert!(toml::from_str::<TrainConfig>(recipe.toml).is_ok(), "{}", recipe.name);
         }
     }
 
     #[test]
-    fn settings_lie_over_the_recipe() {
-        let mut layers = Layers::recipe("reverse").unwrap();
-        layers.set("train.epochs=3").unwrap();
-        layers.set("train.batch={ tokens = 100 }").unwrap();
-        layers.set("model.norm=pre").unwrap();
-        let config = layers.finish().unwrap();
+    fn settings_override_the_recipe() {
+        let mut builder = ConfigBuilder::from_recipe("reverse").unwrap();
+        builder.set("train.epochs=3").unwrap();
+        builder.set("train.batch={ tokens = 100 }").unwrap();
+        builder.set("model.norm=pre").unwrap();
+        let config = builder.build().unwrap();
         assert_eq!(config.train.epochs, 3);
         assert_eq!(config.train.batch, BatchSize::Tokens(100));
         assert_eq!(config.model.norm, tx_model::NormPlacement::Pre);
@@ -261,68 +206,68 @@ mod tests {
     }
 
     #[test]
-    fn a_file_lies_over_the_recipe_it_names() {
+    fn a_file_overrides_the_recipe_that_it_names() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.toml");
         fs::write(&path, "recipe = \"reverse\"\n[train]\nepochs = 7\n").unwrap();
-        let config = Layers::file(&path).unwrap().finish().unwrap();
+        let config = ConfigBuilder::from_file(&path).unwrap().build().unwrap();
         assert_eq!((config.train.epochs, config.model.d_model), (7, 128));
     }
 
-    /// `small` ends after 10 minutes: without the key in a saved configuration, or reset, it does not.
+    /// `small` has a limit of 10 minutes, which does not return once it is removed or reset.
     #[test]
-    fn a_saved_configuration_is_laid_over_nothing_and_a_key_can_be_reset() {
-        let mut layers = Layers::recipe("small").unwrap();
-        layers.set("data.train_tsv=pairs.tsv").unwrap();
-        let small = layers.clone().finish().unwrap();
+    fn a_saved_configuration_does_not_use_its_recipe_and_a_key_can_be_reset() {
+        let mut builder = ConfigBuilder::from_recipe("small").unwrap();
+        builder.set("data.train_tsv=pairs.tsv").unwrap();
+        let small = builder.clone().build().unwrap();
         assert_eq!(small.train.max_minutes, Some(10.0));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("train.toml");
         let text = toml::to_string(&small).unwrap();
         fs::write(&path, text.replace("max_minutes = 10.0\n", "")).unwrap();
-        let saved = Layers::file(&path).unwrap().finish().unwrap();
+        let saved = ConfigBuilder::from_file(&path).unwrap().build().unwrap();
         assert_eq!((saved.train.max_minutes, saved.recipe.as_deref()), (None, Some("small")));
         assert_eq!(saved.model, small.model);
 
-        layers.set("train.max_minutes=").unwrap();
-        layers.set("model.dropout.residual = ").unwrap();
-        let reset = layers.clone().finish().unwrap();
+        builder.set("train.max_minutes=").unwrap();
+        builder.set("model.dropout.residual = ").unwrap();
+        let reset = builder.clone().build().unwrap();
         assert_eq!(reset.train.max_minutes, None);
         assert_eq!(reset.train.warmup_steps, small.train.warmup_steps);
-        let error = layers.set("train.max_minute=").unwrap_err();
+        let error = builder.set("train.max_minute=").unwrap_err();
         assert_eq!(error.hint().as_deref(), Some("did you mean `max_minutes`?"));
-        assert!(layers.set("trian.max_minutes=").is_err());
+        assert!(builder.set("trian.max_minutes=").is_err());
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_the_nearest() {
-        let mut layers = Layers::recipe("toy").unwrap();
-        layers.set("train.epoch=3").unwrap();
-        let error = layers.finish().unwrap_err();
+    fn an_unknown_key_is_refused_with_the_most_similar() {
+        let mut builder = ConfigBuilder::from_recipe("toy").unwrap();
+        builder.set("train.epoch=3").unwrap();
+        let error = builder.build().unwrap_err();
         assert!(error.to_string().contains("unknown field `epoch`"), "{error}");
         assert_eq!(error.hint().as_deref(), Some("did you mean `epochs`?"));
 
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.toml");
         fs::write(&path, "[model]\nd_modl = 7\n").unwrap();
-        let error = Layers::file(&path).unwrap_err();
+        let error = ConfigBuilder::from_file(&path).unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");
         assert_eq!(error.hint().as_deref(), Some("did you mean `d_model`?"));
 
-        let error = Layers::recipe("revers").unwrap_err();
+        let error = ConfigBuilder::from_recipe("revers").unwrap_err();
         assert_eq!(error.hint().as_deref(), Some("did you mean `reverse`?"));
     }
 
     #[test]
-    fn a_wrong_type_and_a_broken_rule_name_the_key() {
-        let mut layers = Layers::recipe("toy").unwrap();
-        layers.set("train.epochs=many").unwrap();
-        let error = layers.finish().unwrap_err().to_string();
+    fn errors_about_types_and_ranges_name_the_key() {
+        let mut builder = ConfigBuilder::from_recipe("toy").unwrap();
+        builder.set("train.epochs=many").unwrap();
+        let error = builder.build().unwrap_err().to_string();
         assert!(error.contains("epochs") && error.contains("many"), "{error}");
 
-        let mut layers = Layers::recipe("toy").unwrap();
-        layers.set("model.n_heads=7").unwrap();
-        let error = layers.finish().unwrap_err().to_string();
+        let mut builder = ConfigBuilder::from_recipe("toy").unwrap();
+        builder.set("model.n_heads=7").unwrap();
+        let error = builder.build().unwrap_err().to_string();
         assert!(error.contains("[model] `n_heads` = 7 must divide `d_model` = 512"), "{error}");
     }
 }

@@ -1,10 +1,10 @@
-//! A configuration as single settings: what two have differently.
+//! Differences between two configurations.
 
 use std::collections::BTreeMap;
 
-use crate::config::TrainConfig;
+use super::train_config::TrainConfig;
 
-/// Every value of a table, written as TOML, with the path to it: `train.epochs`.
+/// Values of a table as TOML, by their path such as `train.epochs`.
 pub(crate) fn settings(table: &toml::Table) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     flatten("", table, &mut settings);
@@ -21,7 +21,7 @@ fn flatten(prefix: &str, table: &toml::Table, settings: &mut BTreeMap<String, St
     }
 }
 
-/// What `now` says otherwise than `before`, a line each: `train.epochs` = 20, was 10.
+/// Differences between two configurations, a line each, such as `train.epochs` = 20, was 10.
 pub(crate) fn differences(
     before: &TrainConfig,
     now: &TrainConfig,
@@ -29,10 +29,10 @@ pub(crate) fn differences(
     let [before, now] = [before, now].map(toml::Table::try_from);
     let (before, now) = (settings(&before?), settings(&now?));
     let keys = before.keys().chain(now.keys().filter(|key| !before.contains_key(*key)));
-    let told = |value: Option<&String>| value.map_or("not given", String::as_str).to_owned();
+    let text = |value: Option<&String>| value.map_or("not given", String::as_str).to_owned();
     Ok(keys
         .filter(|key| before.get(*key) != now.get(*key))
-        .map(|key| format!("`{key}` = {}, was {}", told(now.get(key)), told(before.get(key))))
+        .map(|key| format!("`{key}` = {}, was {}", text(now.get(key)), text(before.get(key))))
         .collect())
 }
 

@@ -1,114 +1,54 @@
-//! Everything that decides a training run, as plain data.
+//! Configuration of a training run, as plain data.
 
 use serde::{Deserialize, Serialize};
 use tx_data::{TokenizerConfig, TokenizerKind};
 use tx_model::ModelConfig;
 
-use super::{data::DataConfig, interval::Interval, optimization::OptimizationConfig};
+use super::{
+    data::DataConfig, interval::Interval, optimization::OptimizationConfig,
+    validation::ValidationConfig,
+};
 
 /// Name of the configuration file in a run folder.
 pub(crate) const CONFIG_FILE: &str = "train.toml";
 
-/// One run: what to learn from, which model, how to train and how to check it.
+/// Configuration of a training run.
 ///
-/// Read from a recipe, a file or both (see [`ConfigBuilder`](super::builder)); written whole into the run
-/// folder as `train.toml`. An unknown key is an error.
+/// [`ConfigBuilder`](super::ConfigBuilder) builds it from a recipe, a file or both. The run folder contains
+/// it completely, as `train.toml`. An unknown key is an error.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
-    /// The recipe that this came from, for the record. In a file, `recipe` names one to lay the file
-    /// over; a whole configuration has `from_recipe` instead, and is laid over nothing.
+    /// Recipe that the configuration was built from, for information. In a file, the key `recipe` names
+    /// the recipe whose values the file overrides; a complete configuration has `from_recipe` instead.
     #[serde(rename = "from_recipe", alias = "recipe")]
     pub recipe: Option<String>,
-    /// What to learn from.
+    /// Training and validation data.
     pub data: DataConfig,
-    /// How text becomes tokens.
+    /// Tokenizers.
     pub tokenizer: TokenizerConfig,
-    /// The model's shape.
+    /// Model.
     pub model: ModelConfig,
-    /// How to train.
+    /// Batches, learning rate, optimizer and regularization.
     pub train: OptimizationConfig,
-    /// How to check.
+    /// Validation.
     pub validation: ValidationConfig,
-    /// What to keep to go on from.
+    /// Checkpoints.
     pub checkpoint: CheckpointConfig,
-    /// What to note for programs.
+    /// Metrics for programs.
     pub metrics: MetricsConfig,
 }
 
-/// Which figure says that a model is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BestBy {
-    /// Lowest loss per token on the validation pairs, and so the lowest perplexity.
-    #[serde(alias = "perplexity")]
-    Loss,
-    /// Highest BLEU of translated validation sources.
-    Bleu,
-    /// Highest chrF of translated validation sources.
-    Chrf,
-    /// Most validation sources translated exactly.
-    ExactMatch,
-}
-
-/// How BLEU splits words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BleuTokenizer {
-    /// sacreBLEU's default, for text as it is written.
-    #[serde(rename = "13a")]
-    V13a,
-    /// At spaces, for text that is tokenized already.
-    #[serde(rename = "none")]
-    None,
-}
-
-/// How to check a model during training.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ValidationConfig {
-    /// Epochs from one validation to the next; the last epoch is always validated.
-    pub every_epochs: usize,
-    /// Updates from one validation to the next, besides those after epochs.
-    pub every_steps: Option<usize>,
-    /// Validation pairs to check on, from the first: for the loss as for the translations.
-    pub sentences: usize,
-    /// Hypotheses kept when they are translated; 1 is greedy.
-    pub beam: usize,
-    /// Translations shown each time.
-    pub samples: usize,
-    /// How BLEU splits words.
-    pub tokenize: BleuTokenizer,
-    /// Which figure says that a model is better; the loss decides between equals.
-    pub best_by: BestBy,
-    /// The run ends after so many validations without a better model.
-    pub patience: Option<usize>,
-}
-
-impl Default for ValidationConfig {
-    fn default() -> Self {
-        Self {
-            every_epochs: 1,
-            every_steps: None,
-            sentences: 1_000,
-            beam: 1,
-            samples: 3,
-            tokenize: BleuTokenizer::V13a,
-            best_by: BestBy::Bleu,
-            patience: None,
-        }
-    }
-}
-
-/// What to keep to go on from.
+/// Section `[checkpoint]`: checkpoints to resume from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
-    /// Interval between checkpoints: `"1 epoch"`, `"500 steps"` or `"10 minutes"`. There is one at the
-    /// end of a run in any case.
+    /// Interval between checkpoints: `"1 epoch"`, `"500 steps"` or `"10 minutes"`. The end of a run
+    /// always has one.
     pub every: Interval,
-    /// How many of the last checkpoints are kept.
+    /// Number of the last checkpoints to keep.
     pub keep_last: usize,
-    /// Of how many of the best models a checkpoint is kept besides; each is made at its validation.
+    /// Number of best models whose checkpoints are kept, too; each is saved at its validation.
     pub keep_best: usize,
 }
 
@@ -118,11 +58,11 @@ impl Default for CheckpointConfig {
     }
 }
 
-/// What to note for programs.
+/// Section `[metrics]`: metrics for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetricsConfig {
-    /// Updates from one line of `metrics.jsonl` to the next.
+    /// Number of updates for a line of `metrics.jsonl`.
     pub every_steps: usize,
 }
 
@@ -133,8 +73,8 @@ impl Default for MetricsConfig {
 }
 
 impl TrainConfig {
-    /// The rules that are broken, as `section.key …`; empty when all is well. Nothing is read and
-    /// no device is touched.
+    /// Problems of the configuration, each with section, key, value and rule. Reads no file and uses no
+    /// device.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut section = |name: &str, list: Vec<String>| {
@@ -165,34 +105,9 @@ impl TrainConfig {
         problems
     }
 
-    /// Longest side of a training pair in tokens, special tokens included.
+    /// Maximum length of a side of a training pair in tokens, including special tokens.
     pub fn max_len(&self) -> usize {
         self.data.max_len.unwrap_or(self.model.max_len)
-    }
-}
-
-impl ValidationConfig {
-    /// Whether models validated as `other` says can be compared with those validated so, with
-    /// `pairs` validation pairs to choose from.
-    pub(crate) fn is_comparable(&self, other: &Self, pairs: usize) -> bool {
-        self.best_by == other.best_by
-            && self.sentences.min(pairs) == other.sentences.min(pairs)
-            && self.beam == other.beam
-            && self.tokenize == other.tokenize
-    }
-
-    fn problems(&self) -> Vec<String> {
-        [
-            ("every_epochs", self.every_epochs),
-            ("every_steps", self.every_steps.unwrap_or(1)),
-            ("sentences", self.sentences),
-            ("beam", self.beam),
-            ("patience", self.patience.unwrap_or(1)),
-        ]
-        .into_iter()
-        .filter(|(_, value)| *value == 0)
-        .map(|(key, _)| format!("`{key}` must be at least 1"))
-        .collect()
     }
 }
 
@@ -215,25 +130,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn validations_are_comparable_by_the_same_figure_on_the_same_pairs() {
-        let now = ValidationConfig::default();
-        let other =
-            ValidationConfig { patience: Some(3), samples: 9, every_epochs: 2, ..now.clone() };
-        assert!(now.is_comparable(&other, 3_000));
-        for other in [
-            ValidationConfig { best_by: BestBy::Loss, ..now.clone() },
-            ValidationConfig { sentences: 2_000, ..now.clone() },
-            ValidationConfig { beam: 5, ..now.clone() },
-            ValidationConfig { tokenize: BleuTokenizer::None, ..now.clone() },
-        ] {
-            assert!(!now.is_comparable(&other, 3_000), "{other:?}");
-        }
-        // There are no more than 1,000 either way.
-        let more = ValidationConfig { sentences: 2_000, ..now.clone() };
-        assert!(now.is_comparable(&more, 1_000) && !now.is_comparable(&more, 1_001));
-    }
-
-    #[test]
     fn every_section_reports_its_problems_at_once() {
         let mut config = TrainConfig::default();
         config.data.train_source = Some("a".into());
@@ -247,7 +143,7 @@ mod tests {
             config.problems(),
             [
                 "[data] `train_source` and `train_target` go together",
-                "[data] `max_len` = 9999 is more than `model.max_len` = 512",
+                "[data] `max_len` = 9999 exceeds `model.max_len` = 512",
                 "[model] `n_heads` = 7 must divide `d_model` = 512 (remainder 1)",
                 "[train] `learning_rate` = 0 must be more than 0",
                 "[train] `warmup_steps` must be at least 1 for this `schedule`",

@@ -1,73 +1,72 @@
-//! The mean of several checkpoints, weight by weight: section 6.1 of the paper.
+//! Average of the weights of several checkpoints: section 6.1 of the paper.
 
 use std::path::Path;
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Tensor, TensorData},
 };
-use tx_infer::Bundle;
 
-use crate::{error::TrainError, recording::checkpoint::Checkpoints, training::gradients::Seq2Seq};
+use super::checkpoint::Checkpoints;
+use crate::error::TrainError;
 
 /// Checkpoints to average.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    /// So many of the last.
+pub enum CheckpointSelection {
+    /// Last N checkpoints.
     Last(usize),
-    /// Those of so many of the best models, as `checkpoint.keep_best` keeps them.
+    /// Checkpoints of the N best models, as `checkpoint.keep_best` keeps them.
     Best(usize),
 }
 
-/// The bundle of the run in `run` with the mean of some of its checkpoints as weights, and the
-/// updates after which those were saved.
+impl CheckpointSelection {
+    /// Updates of the selected checkpoints of the run in `run`, in ascending order.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer checkpoints, or the last one is damaged.
+    pub fn steps(self, run: &Path) -> Result<Vec<usize>, TrainError> {
+        let checkpoints = Checkpoints::of(run);
+        let all = checkpoints.steps()?;
+        let (count, mut steps) = match self {
+            Self::Last(count) => (count, all),
+            Self::Best(count) => {
+                let state = all.last().map(|&last| checkpoints.state(last)).transpose()?;
+                let kept = state.unwrap_or_default().kept;
+                (count, kept.into_iter().rev().map(|best| best.step).collect())
+            }
+        };
+        if count == 0 || steps.len() < count {
+            return Err(TrainError::TooFewCheckpoints {
+                path: run.into(),
+                found: steps.len(),
+                requested: count,
+            });
+        }
+        let mut steps = steps.split_off(steps.len() - count);
+        steps.sort_unstable();
+        Ok(steps)
+    }
+}
+
+/// Averages the weights of the checkpoints of the run in `run` after updates `steps`. `model` provides
+/// the shapes.
 ///
 /// # Errors
 ///
-/// When `run` holds no bundle or no checkpoint, or fewer checkpoints than asked for, or one of them
-/// is damaged.
-pub fn average(
-    run: &Path,
-    which: Which,
-    device: &Device,
-) -> Result<(Bundle, Vec<usize>), TrainError> {
-    let mut bundle = Bundle::open(run, device)?;
+/// When a checkpoint is damaged, or belongs to another model.
+pub fn average_weights<M: Module>(run: &Path, steps: &[usize], model: M) -> Result<M, TrainError> {
     let checkpoints = Checkpoints::of(run);
-    let all = checkpoints.steps()?;
-    let (count, mut steps) = match which {
-        Which::Last(count) => (count, all),
-        Which::Best(count) => {
-            let kept = all.last().map(|&last| checkpoints.state(last)).transpose()?;
-            let kept = kept.unwrap_or_default().kept;
-            (count, kept.into_iter().rev().map(|best| best.step).collect())
-        }
-    };
-    if count == 0 || steps.len() < count {
-        return Err(TrainError::TooFewCheckpoints {
-            path: run.into(),
-            found: steps.len(),
-            asked: count,
-        });
-    }
-    let mut steps = steps.split_off(steps.len() - count);
-    steps.sort_unstable();
-    let shape = Seq2Seq::new(bundle.model, 0.0, 0.0);
     let mut sums = Sums::default();
-    for &step in &steps {
+    for &step in steps {
         checkpoints.state(step)?;
-        checkpoints.model(step, shape.clone())?.visit(&mut sums);
+        checkpoints.model(step, model.clone())?.visit(&mut sums);
         sums.rewind();
     }
-    let mut mean = Mean { sums: sums.values.into_iter(), count: count as f64 };
-    bundle.model = shape.map(&mut mean).model;
-    let names: Vec<toml::Value> = steps.iter().map(|&step| (step as i64).into()).collect();
-    bundle.provenance.insert("average_of_steps".into(), names.into());
-    // They were those of other weights.
-    bundle.provenance.remove("validation");
-    Ok((bundle, steps))
+    Ok(model.map(&mut Mean { sums: sums.values.into_iter(), count: steps.len() as f64 }))
 }
 
-/// Adds up the weights of models of one shape, in double precision.
+/// Visitor that adds up the weights of models of the same shape, in double precision.
 #[derive(Default)]
 struct Sums {
     values: Vec<Vec<f64>>,
@@ -93,7 +92,7 @@ impl ModuleVisitor for Sums {
     }
 }
 
-/// Puts the sums back, divided.
+/// Mapper that replaces weights by their mean.
 struct Mean {
     sums: std::vec::IntoIter<Vec<f64>>,
     count: f64,

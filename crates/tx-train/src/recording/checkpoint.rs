@@ -1,8 +1,8 @@
-//! Going on after a stop: weights, optimizer, schedule, and where the run stands.
+//! Checkpoints: weights, optimizer, learning rate and state of a run.
 //!
-//! A checkpoint is a folder `checkpoints/step-N` of the run: three files of Burn's `burnpack`
-//! format, and `state.toml` with their hashes. It is written aside, brought to disk and renamed:
-//! it is whole or absent, and the one before stays until then.
+//! A checkpoint is a folder `checkpoints/step-N` of the run: files in Burn's `burnpack` format, and
+//! `state.toml` with their hashes. It is written under another name, synchronized to disk and renamed.
+//! Therefore it is complete or absent, and the previous checkpoint stays until then.
 
 use std::{
     collections::BTreeMap,
@@ -31,80 +31,23 @@ use sha2::{Digest, Sha256};
 use tx_data::hash::hexadecimal;
 use tx_infer::file::write_whole;
 
-use crate::{config::TrainConfig, error::TrainError, training::gradients::Seq2Seq};
+use super::run_state::RunState;
+use crate::{error::TrainError, task::Trainable};
 
-/// In the folder of a run.
+/// Name of the folder of checkpoints in a run folder.
 const FOLDER: &str = "checkpoints";
-/// The name of a checkpoint, before the number of its update.
+/// Name of a checkpoint, without the number of its update.
 const PREFIX: &str = "step-";
-/// Of a checkpoint that is being written.
+/// Suffix of a checkpoint that is being written.
 const PARTIAL: &str = ".partial";
+/// Name of the file with state and hashes.
 const STATE: &str = "state.toml";
-/// The files of every checkpoint: `model-N.bpk` and so on.
+/// Files of every checkpoint, as in `model-N.bpk`.
 const PARTS: [&str; 3] = ["model", "optim", "scheduler"];
-/// The moving average of the weights, of a run that has one.
+/// File with the moving average of the weights, if the run keeps one.
 const AVERAGE: &str = "average";
 
-/// Where a run stands.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunState {
-    /// Whole epochs done.
-    pub epoch: usize,
-    /// Batches done of the next epoch.
-    pub batch: usize,
-    /// Updates made.
-    pub step: usize,
-    /// Seconds of training and validation so far.
-    pub seconds: f64,
-    /// Fingerprint of the training data: pairs and a hash of their text.
-    pub data: String,
-    /// Fingerprint of the validation data. Empty in checkpoints that have both in one.
-    #[serde(default)]
-    pub validation_data: String,
-    /// The update after which the model was last validated.
-    pub validated: Option<usize>,
-    /// Validations since the best model.
-    pub since_best: usize,
-    /// How often `reduce-on-plateau` has reduced the learning rate.
-    pub reductions: usize,
-    /// The best model so far.
-    pub best: Option<Best>,
-    /// The best models that a checkpoint is kept of, the best first.
-    pub kept: Vec<Best>,
-    /// What the run was told.
-    pub config: TrainConfig,
-}
-
-impl RunState {
-    /// Forgets the best models: they were chosen by another figure, or on other data.
-    pub fn forget_best(&mut self) {
-        (self.best, self.since_best, self.validated) = (None, 0, None);
-        self.kept.clear();
-    }
-
-    /// Notes a model if it is among the best `count`; says whether it is.
-    pub fn keep(&mut self, model: Best, count: usize) -> bool {
-        let place = self.kept.partition_point(|other| other.rank >= model.rank);
-        self.kept.insert(place, model);
-        self.kept.truncate(count);
-        place < count
-    }
-}
-
-/// The best model of a run so far.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Best {
-    /// In which epoch.
-    pub epoch: usize,
-    /// After which update.
-    pub step: usize,
-    /// The figure that it is best by, higher is better, and its negated loss.
-    pub rank: (f64, f64),
-}
-
-/// `state.toml`.
+/// Contents of `state.toml`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents {
@@ -121,7 +64,7 @@ impl Contents {
         sync_folder(folder)
     }
 
-    /// The file's own hash, of all that follows.
+    /// Comment with the hash of the rest of the file.
     fn first_line(text: &str) -> String {
         format!("# SHA-256 of what follows: {}", hexadecimal(&Sha256::digest(text)))
     }
@@ -132,37 +75,37 @@ impl Contents {
             Some((line, text)) if line == Self::first_line(text) => {
                 toml::from_str(text).map_err(|error| error.to_string())
             }
-            _ => Err("it does not have the hash that it gives".into()),
+            _ => Err("checksum mismatch".into()),
         }
     }
 }
 
-/// The checkpoints of a run.
+/// Checkpoints of a run.
 #[derive(Debug, Clone)]
 pub struct Checkpoints {
     folder: PathBuf,
 }
 
 impl Checkpoints {
-    /// Those of the run in the folder `run`; there may be none yet.
+    /// Checkpoints of the run in the folder `run`, which may have none yet.
     pub fn of(run: &Path) -> Self {
         Self { folder: run.join(FOLDER) }
     }
 
-    /// The updates after which there is one, in order.
+    /// Updates after which there is a checkpoint, in ascending order.
     ///
     /// # Errors
     ///
     /// When the folder cannot be read.
     pub fn steps(&self) -> Result<Vec<usize>, TrainError> {
-        let read = |source| TrainError::Read { path: self.folder.clone(), source };
+        let read = || TrainError::reading(&self.folder);
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(read)?,
+            entries => entries.map_err(read())?,
         };
         let mut steps = Vec::new();
         for entry in entries {
-            let name = entry.map_err(read)?.file_name();
+            let name = entry.map_err(read())?.file_name();
             steps.extend(
                 name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<usize>().ok()),
             );
@@ -171,12 +114,12 @@ impl Checkpoints {
         Ok(steps)
     }
 
-    /// Where the run stood after update `step`. All files of the checkpoint are read and compared
-    /// with their hashes.
+    /// State of the run after update `step`. All files of the checkpoint are read and compared with
+    /// their hashes.
     ///
     /// # Errors
     ///
-    /// When a file is missing or damaged; the error says which checkpoint before is left.
+    /// When a file is missing or damaged; the error names the last intact checkpoint before.
     pub fn state(&self, step: usize) -> Result<RunState, TrainError> {
         Ok(self.contents(step)?.state)
     }
@@ -192,76 +135,80 @@ impl Checkpoints {
         let contents = Contents::read(&path).map_err(|reason| problem(&path, reason))?;
         let parts = PARTS.map(|part| part_name(part, step));
         if let Some(missing) = parts.iter().find(|name| !contents.files.contains_key(*name)) {
-            return Err(problem(&path, format!("it does not name `{missing}`")));
+            return Err(problem(&path, format!("`{missing}` is not listed")));
         }
         for (name, expected) in &contents.files {
             let path = folder.join(name);
             let hash = hash(&path).map_err(|error| problem(&path, error.to_string()))?;
             if hash != *expected {
-                return Err(problem(&path, format!("it is not the file that `{STATE}` names")));
+                return Err(problem(&path, format!("checksum differs from that in `{STATE}`")));
             }
         }
         Ok(contents)
     }
 
-    /// Saves a checkpoint, and drops those before but the last `keep` and the best models'.
+    /// Saves a checkpoint, and removes earlier ones except for the last `keep` and the best models'.
     ///
     /// # Errors
     ///
-    /// When a file cannot be written; the checkpoints before stay.
-    pub fn save(
+    /// When a file cannot be written; earlier checkpoints stay.
+    pub fn save<M: Trainable>(
         &self,
-        learner: &Learner<Seq2Seq>,
-        average: Option<&Seq2Seq>,
+        learner: &Learner<M>,
+        average: Option<&M>,
         state: &RunState,
         keep: usize,
         events: &EventStoreClient,
     ) -> Result<(), TrainError> {
         let folder = self.at(state.step);
         let partial = self.folder.join(format!("{PREFIX}{}{PARTIAL}", state.step));
-        let write = |source| TrainError::Write { path: folder.clone(), source };
-        // The weights are there already when only a validation came in between.
-        if folder.is_dir() && self.note(state).is_ok() {
+        let write = || TrainError::writing(&folder);
+        // The weights are already saved if there was only a validation since.
+        if folder.is_dir() && self.update_state(state).is_ok() {
             return self.prune(state, keep);
         }
-        remove(&partial).and_then(|()| fs::create_dir_all(&partial)).map_err(write)?;
+        remove(&partial).and_then(|()| fs::create_dir_all(&partial)).map_err(write())?;
         let written = write_parts(learner, average, state.step, &partial, events)
             .and_then(|parts| write_contents(state, &parts, &partial))
-            // What has the name is damaged.
+            // A folder of that name is damaged.
             .and_then(|()| remove(&folder))
             .and_then(|()| fs::rename(&partial, &folder))
             .and_then(|()| sync_folder(&self.folder));
         if let Err(error) = written {
-            // A full disk should not stay full of this.
+            // The error may be a full disk.
             drop(remove(&partial));
-            return Err(write(error));
+            return Err(write()(error));
         }
         self.prune(state, keep)
     }
 
-    /// Notes another state in the checkpoint after update `state.step`, whose weights stay. They are
-    /// not compared with their hashes: this process wrote them, or compared them when it resumed.
+    /// Replaces the state in the checkpoint after update `state.step`. Its weights stay. They are not
+    /// compared with their hashes, because this process wrote them, or compared them when it resumed.
     ///
     /// # Errors
     ///
-    /// When there is no such checkpoint, its state is damaged, or cannot be written.
-    pub fn note(&self, state: &RunState) -> Result<(), TrainError> {
+    /// When there is no such checkpoint, or its state is damaged or cannot be written.
+    pub fn update_state(&self, state: &RunState) -> Result<(), TrainError> {
         let path = self.at(state.step);
         let Contents { files, .. } = Contents::read(&path.join(STATE)).map_err(|problem| {
             TrainError::Checkpoint { path: path.clone(), problem, before: None }
         })?;
         let contents = Contents { state: state.clone(), files };
-        contents.write(&path).map_err(|source| TrainError::Write { path, source })
+        contents.write(&path).map_err(TrainError::writing(&path))
     }
 
-    /// Puts the checkpoint after update `step` into `learner`, which needs its files no longer.
+    /// Loads the checkpoint after update `step` into `learner`. Its files may be removed afterwards.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or is of another model.
-    pub fn load(&self, step: usize, learner: &mut Learner<Seq2Seq>) -> Result<(), TrainError> {
+    /// When a file cannot be read, or belongs to another model.
+    pub fn load<M: Trainable>(
+        &self,
+        step: usize,
+        learner: &mut Learner<M>,
+    ) -> Result<(), TrainError> {
         let [model, optim, scheduler] = PARTS.map(|part| self.part(part, step));
-        // The Learner takes only what fits, so whether it does is found out first.
+        // The Learner ignores weights that do not fit, so this is checked first.
         self.model(step, learner.model())?;
         let model_record = ModuleRecord::from_bytes(read(&model)?).map_err(unusable(&model))?;
         let optim_record = OptimizerRecord::from_bytes(read(&optim)?).map_err(unusable(&optim))?;
@@ -273,46 +220,47 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// `model` with the weights of the checkpoint after update `step`.
+    /// Loads the weights of the checkpoint after update `step` into `model`.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is of another model.
-    pub fn model(&self, step: usize, model: Seq2Seq) -> Result<Seq2Seq, TrainError> {
+    /// When the file cannot be read, or belongs to another model.
+    pub fn model<M: Module>(&self, step: usize, model: M) -> Result<M, TrainError> {
         self.weights(PARTS[0], step, model)
     }
 
-    /// `model` with the moving average of the weights at update `step`; none if the run had none.
+    /// Loads the moving average of the weights at update `step` into `model`; `None` if the run had
+    /// none.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is of another model.
-    pub fn average(&self, step: usize, model: Seq2Seq) -> Result<Option<Seq2Seq>, TrainError> {
-        let there = self.part(AVERAGE, step).is_file();
-        there.then(|| self.weights(AVERAGE, step, model)).transpose()
+    /// When the file cannot be read, or belongs to another model.
+    pub fn average<M: Module>(&self, step: usize, model: M) -> Result<Option<M>, TrainError> {
+        let exists = self.part(AVERAGE, step).is_file();
+        exists.then(|| self.weights(AVERAGE, step, model)).transpose()
     }
 
-    fn weights(&self, part: &str, step: usize, model: Seq2Seq) -> Result<Seq2Seq, TrainError> {
+    fn weights<M: Module>(&self, part: &str, step: usize, model: M) -> Result<M, TrainError> {
         let path = self.part(part, step);
         let record = ModuleRecord::from_bytes(read(&path)?);
         record.and_then(|record| model.try_load_record(record)).map_err(unusable(&path))
     }
 
-    /// Drops the checkpoints after update `step`: the run goes on from there in another way.
+    /// Removes the checkpoints after update `step`, because the resumed run will differ from them.
     ///
     /// # Errors
     ///
     /// When one cannot be removed.
-    pub fn drop_after(&self, step: usize) -> Result<(), TrainError> {
-        self.drop_all(|other| other > step)
+    pub fn remove_after(&self, step: usize) -> Result<(), TrainError> {
+        self.remove_all(|other| other > step)
     }
 
-    /// Removes all but the last `keep` and the best models', and what was left half written.
+    /// Removes all checkpoints except for the last `keep` and the best models', and incomplete ones.
     fn prune(&self, state: &RunState, keep: usize) -> Result<(), TrainError> {
         let steps = self.steps()?;
         let old = steps.iter().filter(|&&other| other <= state.step).rev().nth(keep).copied();
         let is_best = |step| state.kept.iter().any(|best| best.step == step);
-        self.drop_all(|other| old.is_some_and(|old| other <= old) && !is_best(other))?;
+        self.remove_all(|other| old.is_some_and(|old| other <= old) && !is_best(other))?;
         let partial = |path: &Path| path.to_str().is_some_and(|path| path.ends_with(PARTIAL));
         let clean = || -> io::Result<()> {
             for entry in fs::read_dir(&self.folder)? {
@@ -323,18 +271,18 @@ impl Checkpoints {
             }
             Ok(())
         };
-        clean().map_err(|source| TrainError::Write { path: self.folder.clone(), source })
+        clean().map_err(TrainError::writing(&self.folder))
     }
 
-    fn drop_all(&self, which: impl Fn(usize) -> bool) -> Result<(), TrainError> {
-        for step in self.steps()?.into_iter().filter(|&step| which(step)) {
+    fn remove_all(&self, is_removed: impl Fn(usize) -> bool) -> Result<(), TrainError> {
+        for step in self.steps()?.into_iter().filter(|&step| is_removed(step)) {
             let path = self.at(step);
-            remove(&path).map_err(|source| TrainError::Write { path, source })?;
+            remove(&path).map_err(TrainError::writing(&path))?;
         }
         Ok(())
     }
 
-    /// The last whole checkpoint before update `step`.
+    /// Last intact checkpoint before update `step`.
     fn before(&self, step: usize) -> Option<usize> {
         let mut steps = self.steps().ok()?;
         steps.retain(|&other| other < step);
@@ -355,8 +303,8 @@ fn unusable<E: Display>(path: &Path) -> impl FnOnce(E) -> TrainError {
     move |error| TrainError::Checkpoint { path, problem: error.to_string(), before: None }
 }
 
-/// A whole file. Records loaded from a path read it when a tensor is first used, and panic if it has
-/// gone by then.
+/// Reads a whole file. Records loaded from a path read it when a tensor is first used, and panic if it
+/// has been removed by then.
 fn read(path: &Path) -> Result<Bytes, TrainError> {
     fs::read(path).map(Bytes::from_bytes_vec).map_err(unusable(path))
 }
@@ -365,10 +313,10 @@ fn part_name(part: &str, step: usize) -> String {
     format!("{part}-{step}.bpk")
 }
 
-/// Writes the parts, and gives their names.
-fn write_parts(
-    learner: &Learner<Seq2Seq>,
-    average: Option<&Seq2Seq>,
+/// Writes the parts, and returns their names.
+fn write_parts<M: Trainable>(
+    learner: &Learner<M>,
+    average: Option<&M>,
     step: usize,
     folder: &Path,
     events: &EventStoreClient,
@@ -382,7 +330,7 @@ fn write_parts(
         Box::new(Save),
     );
     checkpointer.checkpoint(learner, step, events);
-    // The files are written by threads, which end with the checkpointer.
+    // Threads write the files, and end with the checkpointer.
     drop(checkpointer);
     if let Some(error) = interrupter.error() {
         return Err(io::Error::other(error));
@@ -396,19 +344,19 @@ fn write_parts(
     Ok(names)
 }
 
-/// Names the files, once they are on the disk.
+/// Synchronizes the files to disk, and writes their hashes and the state.
 fn write_contents(state: &RunState, parts: &[String], folder: &Path) -> io::Result<()> {
     let mut files = BTreeMap::new();
     for name in parts {
         let path = folder.join(name);
-        // For writing, without which Windows brings nothing to disk.
+        // Opened for writing, because Windows synchronizes no other files.
         File::options().write(true).open(&path)?.sync_all()?;
         files.insert(name.clone(), hash(&path)?);
     }
     Contents { state: state.clone(), files }.write(folder)
 }
 
-/// Brings the names in a folder to disk, where a folder can be opened as a file.
+/// Synchronizes a folder's entries to disk, on systems where a folder can be opened as a file.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
@@ -428,7 +376,7 @@ fn hash(path: &Path) -> io::Result<String> {
     Ok(hexadecimal(&hasher.finalize()))
 }
 
-/// Removes a folder with all that is in it, if it is there.
+/// Removes a folder with its contents, if it exists.
 fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -436,7 +384,7 @@ fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Saves whenever asked.
+/// Checkpointing strategy that saves at every call.
 struct Save;
 
 impl CheckpointingStrategy for Save {
@@ -458,9 +406,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        config::OptimizationConfig,
-        training::adam::Adam,
-        training::schedule::{LearningRate, Schedule},
+        config::{OptimizationConfig, Schedule},
+        training::{
+            adam::Adam,
+            schedule::{Curve, LearningRate},
+        },
+        translation::seq2seq::Seq2Seq,
     };
 
     fn model(device: &Device) -> Seq2Seq {
@@ -475,7 +426,7 @@ mod tests {
             ..ModelConfig::default()
         };
         let vocab = VocabSizes { source: 12, target: 12 };
-        Seq2Seq::new(Transformer::new(&config, vocab, device).unwrap(), 0.0, 0.0)
+        Seq2Seq::new(Transformer::new(&config, vocab, device).unwrap(), 0.0)
     }
 
     fn gradients(model: &Seq2Seq, device: &Device) -> GradientsParams {
@@ -487,22 +438,21 @@ mod tests {
         model.into_record().into_bytes().unwrap().to_vec()
     }
 
-    /// A checkpoint after one update, whose files are deleted as soon as it is loaded; the second
-    /// update is compared with one that needed no checkpoint.
+    /// The files of a checkpoint after one update are deleted once it is loaded. The second update must
+    /// equal one without a checkpoint.
     #[test]
-    fn a_loaded_checkpoint_needs_its_files_no_longer() {
+    fn files_of_a_loaded_checkpoint_may_be_removed() {
         let device = Device::flex().autodiff();
         device.seed(1);
         let adam = || ModuleOptimizer::from(Adam::new(&OptimizationConfig::default()));
-        let mut rate = LearningRate {
+        let curve = Curve {
             schedule: Schedule::Constant,
             peak: 0.1,
             warmup_steps: 0,
             total_steps: 9,
             d_model: 8,
-            step: 0,
-            reduction: 1.0,
         };
+        let mut rate = LearningRate::new(curve);
         let first = model(&device);
         let mut optimizer = adam();
         let second = optimizer.step(rate.step(), first.clone(), gradients(&first, &device));
@@ -515,7 +465,7 @@ mod tests {
         optimizer.to_record().save(path("optim")).unwrap();
         rate.to_record().save(path("scheduler")).unwrap();
 
-        let mut learner = Learner::new(model(&device), adam(), rate.clone());
+        let mut learner = Learner::new(model(&device), adam(), LearningRate::new(curve));
         checkpoints.load(1, &mut learner).unwrap();
         fs::remove_dir_all(run.path().join(FOLDER)).unwrap();
         learner.lr_step();
@@ -525,18 +475,18 @@ mod tests {
         assert!(weights(learner.model()) == weights(third));
     }
 
-    /// Reading a checkpoint again hashes all of it; noting a state must not.
+    /// Reading a checkpoint hashes all of it; updating its state must not.
     #[test]
-    fn a_state_is_noted_without_reading_the_weights() {
+    fn a_state_is_updated_without_reading_the_weights() {
         let run = tempfile::tempdir().unwrap();
         let checkpoints = Checkpoints::of(run.path());
         let state = RunState { step: 1, ..RunState::default() };
         fs::create_dir_all(checkpoints.at(1)).unwrap();
         let files = BTreeMap::from([("model-1.bpk".into(), "no such file".into())]);
         Contents { state: state.clone(), files: files.clone() }.write(&checkpoints.at(1)).unwrap();
-        checkpoints.note(&RunState { since_best: 7, ..state.clone() }).unwrap();
+        checkpoints.update_state(&RunState { since_best: 7, ..state.clone() }).unwrap();
         let contents = Contents::read(&checkpoints.at(1).join(STATE)).unwrap();
         assert_eq!((contents.state.since_best, contents.files), (7, files));
-        assert!(checkpoints.note(&RunState { step: 2, ..state }).is_err());
+        assert!(checkpoints.update_state(&RunState { step: 2, ..state }).is_err());
     }
 }

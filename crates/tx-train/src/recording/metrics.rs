@@ -1,9 +1,12 @@
-//! Metrics for programs: `metrics.jsonl` in the run folder, with a line of JSON for every so many
-//! updates, for those before a checkpoint and for every validation; and the same for TensorBoard.
+//! Metrics for programs: `metrics.jsonl` in the run folder, and event files for TensorBoard.
+//!
+//! `metrics.jsonl` has a JSON object a line: one for every `metrics.every_steps` updates, one for the
+//! updates before a checkpoint, and one for every validation.
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufRead, BufReader, Write},
+    marker::PhantomData,
     mem,
     path::{Path, PathBuf},
 };
@@ -15,83 +18,91 @@ use tx_infer::{
     file::write_whole,
 };
 
+use super::{run_state::RunState, tensorboard::EventFile};
 use crate::{
-    error::TrainError, recording::checkpoint::RunState, recording::tensorboard::EventFile,
-    training::gradients::StepOutput, translation::sample::Sample,
-    translation::validation::Validation,
+    error::TrainError,
+    task::{StepOutput, ValidationReport},
 };
 
-/// In the folder of a run.
+/// Name of the metrics file in a run folder.
 const FILE: &str = "metrics.jsonl";
-/// The folder of event files there.
+/// Name of the folder of event files in a run folder.
 const EVENTS: &str = "tensorboard";
 
-/// One line.
+/// Line of the metrics file; `R` is the validation report of the task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Record {
-    /// What the updates since the last such line gave, together.
+pub enum Record<R> {
+    /// Mean over the updates since the last such line.
     Training {
-        /// The last of these updates.
+        /// Last of these updates.
         step: usize,
-        /// Its epoch, from 1.
+        /// Epoch of that update, from 1.
         epoch: usize,
         /// Seconds of training and validation so far.
         seconds: f64,
-        /// Nats per target token, with smoothing and dropout.
-        #[serde(deserialize_with = "number")]
+        /// Loss in nats per target token, with smoothing and dropout.
+        #[serde(deserialize_with = "null_as_nan")]
         loss: f64,
         /// `e^loss`
-        #[serde(deserialize_with = "number")]
+        #[serde(deserialize_with = "null_as_nan")]
         perplexity: f64,
-        /// Share of target tokens that had the highest logit.
+        /// Fraction of target tokens predicted correctly.
         accuracy: f64,
-        /// Of the last update.
+        /// Learning rate of the last update.
         learning_rate: f64,
-        /// Of the last update, before clipping.
+        /// Gradient norm of the last update, before clipping.
         gradient_norm: f64,
-        /// Batches skipped since the last such line, for a loss or gradient that is not finite.
+        /// Batches skipped since the last such line because of a loss or gradient that is not finite.
         #[serde(default)]
         skipped: usize,
-        /// Without padding; validation is not counted.
+        /// Source tokens per second without padding; validation time is excluded.
         source_tokens_per_second: f64,
-        /// The same of the target.
+        /// Target tokens per second without padding; validation time is excluded.
         target_tokens_per_second: f64,
-        /// Share of the updates' time in which they waited for their batches.
+        /// Fraction of training time spent waiting for batches.
         #[serde(default)]
         waiting_for_data: f64,
-        /// The most memory that the process has held, in 10⁶ bytes; only where the system tells.
+        /// Peak memory of the process in 10⁶ bytes, where the system reports it.
         peak_megabytes: Option<f64>,
-        /// What the device holds for the run after these updates, in 10⁶ bytes; only where it tells, as
-        /// GPUs do.
+        /// Device memory after these updates in 10⁶ bytes, where the device reports it, as GPUs do.
         #[serde(default)]
         device_megabytes: Option<f64>,
     },
-    /// What a validation found.
+    /// Validation of a model.
     Validation {
-        /// After this update.
+        /// Update of the model.
         step: usize,
-        /// Its epoch, from 1.
+        /// Epoch of that update, from 1.
         epoch: usize,
         /// Seconds of training and validation so far.
         seconds: f64,
         /// Whether this is the best model so far.
         best: bool,
-        /// What was found.
+        /// Figures of the validation.
         #[serde(flatten)]
-        found: Validation,
+        report: R,
         /// `e^loss`
-        #[serde(deserialize_with = "number")]
+        #[serde(deserialize_with = "null_as_nan")]
         perplexity: f64,
     },
 }
 
-/// A number that JSON has as `null` when it is infinite or none.
-pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+/// Deserializes a number for which JSON has `null` if it is infinite or NaN.
+pub(crate) fn null_as_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
-impl Record {
+impl<R> Record<R> {
+    /// Update after which the record was written.
+    pub fn step(&self) -> usize {
+        match self {
+            Self::Training { step, .. } | Self::Validation { step, .. } => *step,
+        }
+    }
+}
+
+impl<R: ValidationReport> Record<R> {
     fn to_tensorboard(&self, events: &mut EventFile) -> io::Result<()> {
         match self {
             Self::Training {
@@ -105,95 +116,69 @@ impl Record {
                 ..
             } => events.scalars(
                 *step,
+                "training",
                 &[
-                    ("training/loss", *loss),
-                    ("training/perplexity", *perplexity),
-                    ("training/accuracy", *accuracy),
-                    ("training/learning_rate", *learning_rate),
-                    ("training/gradient_norm", *gradient_norm),
-                    ("training/target_tokens_per_second", *target_tokens_per_second),
+                    ("loss", *loss),
+                    ("perplexity", *perplexity),
+                    ("accuracy", *accuracy),
+                    ("learning_rate", *learning_rate),
+                    ("gradient_norm", *gradient_norm),
+                    ("target_tokens_per_second", *target_tokens_per_second),
                 ],
             ),
-            Self::Validation { step, found, perplexity, .. } => {
-                events.scalars(
-                    *step,
-                    &[
-                        ("validation/loss", found.loss),
-                        ("validation/perplexity", *perplexity),
-                        ("validation/accuracy", found.accuracy),
-                        ("validation/bleu", found.bleu),
-                        ("validation/chrf", found.chrf),
-                        ("validation/exact_match", found.exact_match),
-                    ],
-                )?;
-                if found.samples.is_empty() {
-                    return Ok(());
+            Self::Validation { step, report, .. } => {
+                events.scalars(*step, "validation", &report.scalars())?;
+                match report.sample_table() {
+                    Some(table) => events.text(*step, "validation/samples", &table),
+                    None => Ok(()),
                 }
-                let cell = |text: &str| text.replace('|', "\\|");
-                let mut table = "| source | reference | hypothesis |\n|---|---|---|\n".to_owned();
-                for Sample { source, reference, hypothesis, .. } in &found.samples {
-                    table += &format!(
-                        "| {} | {} | {} |\n",
-                        cell(source),
-                        cell(reference),
-                        cell(hypothesis)
-                    );
-                }
-                events.text(*step, "validation/samples", &table)
             }
-        }
-    }
-
-    /// The update it stands behind.
-    pub fn step(&self) -> usize {
-        match self {
-            Self::Training { step, .. } | Self::Validation { step, .. } => *step,
         }
     }
 }
 
-/// The file, and what it has not been told yet.
-#[derive(Debug)]
-pub struct Metrics {
+/// Metrics file that is being written, with the updates that it lacks.
+pub(crate) struct Metrics<R> {
     path: PathBuf,
     file: File,
     events: EventFile,
     device: Device,
-    /// Updates from one line to the next.
+    /// Number of updates a line.
     every: usize,
     sum: StepOutput,
     /// Seconds of the updates in `sum`.
     took: f64,
-    /// Of which they waited for their batches.
+    /// Seconds of those updates spent waiting for batches.
     waited: f64,
     /// Batches skipped since the last line.
     skipped: usize,
-    /// The last update in `sum`.
+    /// Last update in `sum`.
     last: Option<Update>,
+    report: PhantomData<fn() -> R>,
 }
 
-/// What an update was made with.
+/// Figures of an update.
 #[derive(Debug, Clone, Copy)]
-pub struct Update {
-    /// Its number, from 1.
+pub(crate) struct Update {
+    /// Number of the update, from 1.
     pub step: usize,
-    /// Its epoch, from 1.
+    /// Epoch, from 1.
     pub epoch: usize,
     /// Seconds of training and validation so far.
     pub seconds: f64,
-    /// Seconds it took, those for its batches included.
+    /// Seconds that the update took, including waiting for its batches.
     pub took: f64,
-    /// Seconds it waited for its batches.
+    /// Seconds spent waiting for its batches.
     pub waited: f64,
-    /// The learning rate.
+    /// Learning rate.
     pub learning_rate: f64,
-    /// The length of the gradient, before clipping.
+    /// Gradient norm, before clipping.
     pub gradient_norm: f64,
 }
 
-impl Metrics {
-    /// Goes on with the file of the run in `run`, which stands at `state`; lines of what comes later,
-    /// and is done again, are dropped. A line for each `every` updates on `device`.
+impl<R: ValidationReport> Metrics<R> {
+    /// Continues the file of the run in `run` from `state`: lines of later updates and validations,
+    /// which will be repeated, are removed. Writes a line for each `every` updates on `device`.
     ///
     /// # Errors
     ///
@@ -206,26 +191,26 @@ impl Metrics {
     ) -> Result<Self, TrainError> {
         let path = run.join(FILE);
         let kept = match File::open(&path) {
-            Ok(file) => lines_until(file, state)
-                .map_err(|source| TrainError::Read { path: path.clone(), source })?,
+            Ok(file) => lines_until::<R>(file, state).map_err(TrainError::reading(&path))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(source) => return Err(TrainError::Read { path, source }),
+            Err(error) => return Err(TrainError::reading(&path)(error)),
         };
         let open = || {
             fs::create_dir_all(run)?;
             write_whole(&path, kept.as_bytes())?;
             OpenOptions::new().append(true).open(&path)
         };
-        let file = open().map_err(|source| TrainError::Write { path: path.clone(), source })?;
+        let file = open().map_err(TrainError::writing(&path))?;
         let folder = run.join(EVENTS);
-        let events = EventFile::create(&folder, state.step)
-            .map_err(|source| TrainError::Write { path: folder, source })?;
+        let events =
+            EventFile::create(&folder, state.step).map_err(TrainError::writing(&folder))?;
         let sum = StepOutput::default();
         let (took, waited, skipped, last) = (0.0, 0.0, 0, None);
-        Ok(Self { path, file, events, device, every, sum, took, waited, skipped, last })
+        let report = PhantomData;
+        Ok(Self { path, file, events, device, every, sum, took, waited, skipped, last, report })
     }
 
-    /// Notes an update.
+    /// Records an update.
     ///
     /// # Errors
     ///
@@ -239,7 +224,7 @@ impl Metrics {
     }
 
     /// Counts a skipped batch.
-    pub fn skip(&mut self) {
+    pub fn count_skipped(&mut self) {
         self.skipped += 1;
     }
 
@@ -272,36 +257,36 @@ impl Metrics {
         })
     }
 
-    /// Notes a line.
+    /// Writes a line.
     ///
     /// # Errors
     ///
     /// When the file cannot be written.
-    pub fn write(&mut self, record: &Record) -> Result<(), TrainError> {
+    pub fn write(&mut self, record: &Record<R>) -> Result<(), TrainError> {
         let line = serde_json::to_string(record).map_err(io::Error::other);
         line.and_then(|line| self.file.write_all(format!("{line}\n").as_bytes()))
             .and_then(|()| record.to_tensorboard(&mut self.events))
-            .map_err(|source| TrainError::Write { path: self.path.clone(), source })
+            .map_err(TrainError::writing(&self.path))
     }
 }
 
-/// What the file of the run in `run` says.
+/// Reads the metrics of the run in `run`.
 ///
 /// # Errors
 ///
 /// When the file cannot be read.
-pub fn read(run: &Path) -> Result<Vec<Record>, TrainError> {
+pub fn read<R: ValidationReport>(run: &Path) -> Result<Vec<Record<R>>, TrainError> {
     let path = run.join(FILE);
-    let text = fs::read_to_string(&path).map_err(|source| TrainError::Read { path, source })?;
-    // The last line may be under way.
+    let text = fs::read_to_string(&path).map_err(TrainError::reading(&path))?;
+    // The last line may be incomplete.
     Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// The lines up to where the run stands. A line that is no record, such as one cut short by a crash,
-/// ends them.
-fn lines_until(file: File, state: &RunState) -> io::Result<String> {
+/// Lines up to the update of `state`. They end at the first line that is not a record, such as one
+/// truncated by a crash.
+fn lines_until<R: ValidationReport>(file: File, state: &RunState) -> io::Result<String> {
     // The model may have been validated after the checkpoint of the same update.
-    let is_known = |record: &Record| match record {
+    let is_known = |record: &Record<R>| match record {
         Record::Training { step, .. } => *step <= state.step,
         Record::Validation { step, .. } => {
             *step < state.step || state.validated.is_some_and(|validated| *step <= validated)
@@ -310,7 +295,7 @@ fn lines_until(file: File, state: &RunState) -> io::Result<String> {
     let mut kept = String::new();
     for line in BufReader::new(file).lines() {
         let line = line?;
-        match serde_json::from_str::<Record>(&line) {
+        match serde_json::from_str::<Record<R>>(&line) {
             Ok(record) if is_known(&record) => kept += &(line + "\n"),
             Ok(_) => {}
             Err(_) => break,
@@ -322,6 +307,7 @@ fn lines_until(file: File, state: &RunState) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::translation::validation::Validation;
 
     fn update(step: usize) -> Update {
         Update {
@@ -339,16 +325,18 @@ mod tests {
         RunState { step, validated, ..RunState::default() }
     }
 
-    fn open(run: &tempfile::TempDir, state: &RunState, every: usize) -> Metrics {
+    fn open(run: &tempfile::TempDir, state: &RunState, every: usize) -> Metrics<Validation> {
         Metrics::open(run.path(), state, every, Device::flex()).unwrap()
     }
 
     fn steps(run: &Path) -> Vec<usize> {
         let text = fs::read_to_string(run.join(FILE)).unwrap();
-        text.lines().map(|line| serde_json::from_str::<Record>(line).unwrap().step()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str::<Record<Validation>>(line).unwrap().step())
+            .collect()
     }
 
-    /// Two updates: 10 and 30 nats over 10 target tokens each, 0.5 seconds each.
+    /// Two updates of 10 and 30 nats over 10 target tokens each, and 0.5 seconds each.
     #[test]
     fn a_line_is_the_mean_of_its_updates() {
         let run = tempfile::tempdir().unwrap();
@@ -366,7 +354,7 @@ mod tests {
             target_tokens_per_second,
             waiting_for_data,
             ..
-        } = serde_json::from_str(text.trim_end()).unwrap()
+        } = serde_json::from_str::<Record<Validation>>(text.trim_end()).unwrap()
         else {
             panic!("{text}")
         };
@@ -375,14 +363,14 @@ mod tests {
         assert_eq!(waiting_for_data, 0.25);
     }
 
-    /// Lines after every 50 updates: 20 updates and a checkpoint, then 30 and one more.
+    /// A line for 50 updates: 20 updates and a checkpoint, then 30 and one more.
     #[test]
     fn no_update_is_lost_between_two_lines() {
         let run = tempfile::tempdir().unwrap();
         let output = StepOutput { loss_sum: 2.0, target_tokens: 1, ..StepOutput::default() };
         let mut metrics = open(&run, &RunState::default(), 50);
         (1..=20).for_each(|step| metrics.update(&output, update(step)).unwrap());
-        metrics.skip();
+        metrics.count_skipped();
         metrics.flush().unwrap();
         metrics.flush().unwrap();
         drop(metrics);
@@ -390,14 +378,15 @@ mod tests {
         (21..=51).for_each(|step| metrics.update(&output, update(step)).unwrap());
         metrics.flush().unwrap();
         assert_eq!(steps(run.path()), [20, 50, 51]);
-        let skipped = read(run.path()).unwrap().into_iter().map(|record| match record {
-            Record::Training { skipped, .. } => skipped,
-            Record::Validation { .. } => 0,
-        });
+        let skipped =
+            read::<Validation>(run.path()).unwrap().into_iter().map(|record| match record {
+                Record::Training { skipped, .. } => skipped,
+                Record::Validation { .. } => 0,
+            });
         assert_eq!(skipped.collect::<Vec<_>>(), [1, 0, 0]);
     }
 
-    /// A loss of 800 nats has a perplexity beyond every number, which JSON cannot hold.
+    /// The perplexity of a loss of 800 nats is infinite, for which JSON has no number.
     #[test]
     fn figures_that_are_not_finite_do_not_end_the_file() {
         let run = tempfile::tempdir().unwrap();
@@ -410,12 +399,12 @@ mod tests {
         let perplexity = lost.perplexity();
         let (step, epoch, seconds, best) = (3, 1, 3.0, true);
         metrics
-            .write(&Record::Validation { step, epoch, seconds, best, found: lost, perplexity })
+            .write(&Record::Validation { step, epoch, seconds, best, report: lost, perplexity })
             .unwrap();
         drop(metrics);
-        assert_eq!(read(run.path()).unwrap().len(), 4);
+        assert_eq!(read::<Validation>(run.path()).unwrap().len(), 4);
         drop(open(&run, &at(3, Some(3)), 1));
-        let records = read(run.path()).unwrap();
+        let records = read::<Validation>(run.path()).unwrap();
         assert_eq!(records.iter().map(Record::step).collect::<Vec<_>>(), [1, 2, 3, 3]);
         let Record::Training { loss, perplexity, .. } = records[0] else { panic!("{records:?}") };
         assert!(loss == 800.0 && perplexity.is_nan());
@@ -435,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_again_is_noted_once() {
+    fn repeated_updates_and_validations_are_recorded_once() {
         let run = tempfile::tempdir().unwrap();
         let output = StepOutput { target_tokens: 1, ..StepOutput::default() };
         let mut metrics = open(&run, &RunState::default(), 1);
@@ -445,14 +434,14 @@ mod tests {
             epoch: 1,
             seconds: 3.0,
             best: true,
-            found: validation(),
+            report: validation(),
             perplexity: 1.0,
         };
         let mut metrics = open(&run, &at(3, None), 1);
         metrics.write(&found).unwrap();
         // Killed within a line.
         metrics.file.write_all(b"{\"kind\":\"training\",\"st").unwrap();
-        // The checkpoint is of after that validation, or of before it.
+        // The checkpoint follows that validation, or precedes it.
         drop(open(&run, &at(3, Some(3)), 1));
         assert_eq!(steps(run.path()), [1, 2, 3, 3]);
         let mut metrics = open(&run, &at(3, None), 1);

@@ -1,8 +1,8 @@
-//! Event files that TensorBoard opens: curves, and samples as text.
+//! Event files for TensorBoard: scalars, and samples as text.
 //!
-//! A file is a row of records, each with its length and CRC-32C sums; a record is a protocol buffer
-//! `tensorflow.Event`. Of its fields (`tensorboard/compat/proto/event.proto` and `summary.proto`) a
-//! handful are needed, so they are written by hand.
+//! A file is a sequence of records, each with its length and CRC-32C checksums. A record is a protocol
+//! buffer `tensorflow.Event`. Only a few of its fields (`tensorboard/compat/proto/event.proto` and
+//! `summary.proto`) are needed, so this module encodes them itself.
 
 use std::{
     fs::{self, File},
@@ -16,15 +16,15 @@ use crc::{CRC_32_ISCSI, Crc};
 
 const CRC_32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
-/// An event file that is being written.
+/// Event file that is being written.
 #[derive(Debug)]
 pub struct EventFile {
     file: File,
 }
 
 impl EventFile {
-    /// Begins a file in `folder` for the updates after `step`. What other files of the folder say of
-    /// those counts no more.
+    /// Creates a file in `folder` for the updates after `step`. It supersedes other files of the folder
+    /// for these updates.
     ///
     /// # Errors
     ///
@@ -46,23 +46,23 @@ impl EventFile {
         Ok(events)
     }
 
-    /// Adds a point to each of some curves.
+    /// Adds a value to each of the curves `group/name`.
     ///
     /// # Errors
     ///
     /// When the file cannot be written.
-    pub fn scalars(&mut self, step: usize, values: &[(&str, f64)]) -> io::Result<()> {
+    pub fn scalars(&mut self, step: usize, group: &str, values: &[(&str, f64)]) -> io::Result<()> {
         let mut summary = Message::default();
-        for (tag, value) in values {
+        for (name, value) in values {
             let mut entry = Message::default();
-            entry.bytes(1, tag.as_bytes());
+            entry.bytes(1, format!("{group}/{name}").as_bytes());
             entry.float(2, *value as f32);
             summary.bytes(1, &entry.0);
         }
         self.summary(step, &summary)
     }
 
-    /// Adds a text, in Markdown.
+    /// Adds a text in Markdown.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl EventFile {
         plugin.bytes(1, b"text");
         let mut metadata = Message::default();
         metadata.bytes(1, &plugin.0);
-        // A tensor of one string.
+        // Tensor of one string.
         let (mut dimension, mut shape, mut tensor) =
             (Message::default(), Message::default(), Message::default());
         dimension.number(1, 1);
@@ -95,7 +95,7 @@ impl EventFile {
         self.write(&event)
     }
 
-    /// A record, in one write, so that a reader meets whole ones only.
+    /// Writes a record at once, so that a reader never sees an incomplete one.
     fn write(&mut self, event: &Message) -> io::Result<()> {
         let length = (event.0.len() as u64).to_le_bytes();
         let mut record = length.to_vec();
@@ -106,17 +106,17 @@ impl EventFile {
     }
 }
 
-/// The sum that the format keeps: a CRC of data that holds CRCs would be a weak one.
+/// Masked checksum, as the format stores it, because CRCs of data with embedded CRCs are weak.
 fn masked(bytes: &[u8]) -> u32 {
     CRC_32C.checksum(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// A protocol buffer on its way.
+/// Protocol buffer that is being encoded.
 #[derive(Debug, Default)]
 struct Message(Vec<u8>);
 
 impl Message {
-    /// An event of now.
+    /// Event with the current time.
     fn event(step: usize) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut event = Self::default();
@@ -126,7 +126,7 @@ impl Message {
         event
     }
 
-    /// Number and wire type of a field.
+    /// Writes number and wire type of a field.
     fn key(&mut self, field: u64, wire_type: u64) {
         self.varint((field << 3) | wire_type);
     }
@@ -144,7 +144,7 @@ impl Message {
         self.varint(value);
     }
 
-    /// A string, or a message.
+    /// Writes a string, or an embedded message.
     fn bytes(&mut self, field: u64, bytes: &[u8]) {
         self.key(field, 2);
         self.varint(bytes.len() as u64);
@@ -163,14 +163,14 @@ mod tests {
 
     /// CRC-32C of 32 zeros is 0x8a9136aa (RFC 3720, B.4).
     #[test]
-    fn sums_are_crc_32c() {
+    fn checksums_are_crc_32c() {
         assert_eq!(CRC_32C.checksum(&[0; 32]), 0x8a91_36aa);
     }
 
-    /// Field 1 as the number 150 is `08 96 01`, and field 2 as "testing" `12 07 …` in the
-    /// documentation of protocol buffers.
+    /// The documentation of protocol buffers encodes field 1 with the number 150 as `08 96 01`, and field 2
+    /// with "testing" as `12 07 …`.
     #[test]
-    fn fields_are_those_of_protocol_buffers() {
+    fn fields_are_encoded_as_protocol_buffers() {
         let mut message = Message::default();
         message.number(1, 150);
         message.bytes(2, b"testing");
@@ -181,10 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_whole_records() {
+    fn a_file_is_a_sequence_of_complete_records() {
         let folder = tempfile::tempdir().unwrap();
         let mut events = EventFile::create(folder.path(), 7).unwrap();
-        events.scalars(8, &[("training/loss", 1.5), ("training/accuracy", 0.5)]).unwrap();
+        events.scalars(8, "training", &[("loss", 1.5), ("accuracy", 0.5)]).unwrap();
         events.text(8, "validation/samples", "one → eins").unwrap();
         let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let bytes = fs::read(path).unwrap();

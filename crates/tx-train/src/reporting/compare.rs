@@ -1,4 +1,4 @@
-//! Runs side by side: how far they came, how good they are, and what they were told differently.
+//! Comparison of runs: progress, best validation, and differences of their configurations.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,16 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::progress::{clock, thousands};
 use crate::{
-    config::CONFIG_FILE,
-    config::diff::settings,
+    config::{CONFIG_FILE, diff::settings},
     error::TrainError,
-    recording::metrics::{self, Record},
-    reporting::progress::{clock, thousands},
+    recording::metrics,
+    translation::validation::Validation,
 };
 
-/// A table of the runs in the folders `runs`, a column each: their last update and their best
-/// validation, then the settings in which they differ.
+type Record = metrics::Record<Validation>;
+
+/// Table of the runs in the folders `runs`, a column each: last update, best validation, and the settings
+/// in which they differ.
 ///
 /// # Errors
 ///
@@ -34,7 +36,7 @@ pub fn compare(runs: &[PathBuf]) -> Result<String, TrainError> {
     Ok(aligned(&rows))
 }
 
-/// A line of the table, with the text of a run.
+/// Row of the table: name, and text for a run.
 type Figure = (&'static str, fn(&Run) -> String);
 
 const FIGURES: &[Figure] = &[
@@ -44,19 +46,19 @@ const FIGURES: &[Figure] = &[
     ("target tokens/s", Run::speed),
     ("memory, MB", Run::memory),
     ("best update", |run| run.best(|step, _| step.to_string())),
-    ("loss", |run| run.best(|_, found| format!("{:.4}", found.loss))),
-    ("perplexity", |run| run.best(|_, found| format!("{:.3}", found.perplexity()))),
-    ("accuracy, %", |run| run.best(|_, found| format!("{:.2}", 100.0 * found.accuracy))),
-    ("BLEU", |run| run.best(|_, found| format!("{:.2}", found.bleu))),
-    ("chrF", |run| run.best(|_, found| format!("{:.2}", found.chrf))),
-    ("exact, %", |run| run.best(|_, found| format!("{:.2}", found.exact_match))),
+    ("loss", |run| run.best(|_, report| format!("{:.4}", report.loss))),
+    ("perplexity", |run| run.best(|_, report| format!("{:.3}", report.perplexity()))),
+    ("accuracy, %", |run| run.best(|_, report| format!("{:.2}", 100.0 * report.accuracy))),
+    ("BLEU", |run| run.best(|_, report| format!("{:.2}", report.bleu))),
+    ("chrF", |run| run.best(|_, report| format!("{:.2}", report.chrf))),
+    ("exact, %", |run| run.best(|_, report| format!("{:.2}", report.exact_match))),
 ];
 
-/// What is known of a run.
+/// Metrics and settings of a run.
 struct Run {
     name: String,
     records: Vec<Record>,
-    /// By `section.key`.
+    /// Values by `section.key`.
     settings: BTreeMap<String, String>,
 }
 
@@ -64,11 +66,10 @@ impl Run {
     fn read(path: &Path) -> Result<Self, TrainError> {
         let records = metrics::read(path)?;
         let file = path.join(CONFIG_FILE);
-        let text = fs::read_to_string(&file)
-            .map_err(|source| TrainError::Read { path: file.clone(), source })?;
+        let text = fs::read_to_string(&file).map_err(TrainError::reading(&file))?;
         let table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| TrainError::Config {
-                place: file.display().to_string(),
+                location: file.display().to_string(),
                 problem: error.message().to_owned(),
                 nearest: None,
             })?;
@@ -85,15 +86,15 @@ impl Run {
         }
     }
 
-    fn best(&self, text: impl Fn(usize, &crate::Validation) -> String) -> String {
+    fn best(&self, text: impl Fn(usize, &Validation) -> String) -> String {
         let best = self.records.iter().rev().find_map(|record| match record {
-            Record::Validation { best: true, step, found, .. } => Some(text(*step, found)),
+            Record::Validation { best: true, step, report, .. } => Some(text(*step, report)),
             _ => None,
         });
         best.unwrap_or_else(|| "–".into())
     }
 
-    /// The median of what was noted.
+    /// Median of the recorded speeds.
     fn speed(&self) -> String {
         let mut speeds: Vec<f64> = self
             .records
@@ -124,7 +125,7 @@ fn row(name: &str, runs: &[Run], text: impl Fn(&Run) -> String) -> Vec<String> {
     [name.to_owned()].into_iter().chain(runs.iter().map(text)).collect()
 }
 
-/// Columns two spaces apart: the first on the left, the others on the right.
+/// Aligns columns two spaces apart, the first on the left, the others on the right.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_and_differences_side_by_side() {
+    fn the_table_has_figures_and_differences() {
         let folder = tempfile::tempdir().unwrap();
         let run = |name: &str, seed: usize, steps: &[(usize, f64, bool)]| {
             let path = folder.path().join(name);

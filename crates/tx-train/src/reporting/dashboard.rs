@@ -1,6 +1,6 @@
-//! Burn's dashboard: bars and curves in the terminal while a model trains.
+//! Burn's dashboard: progress bars and curves in the terminal.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use burn::{
     tensor::TensorReadError,
@@ -15,23 +15,20 @@ use burn::{
     },
 };
 
+use super::noop_renderer::NoopRenderer;
 use crate::{
-    reporting::noop_renderer::Silent,
-    training::gradients::{Seq2Seq, StepOutput},
-    training::training_loop::lock,
-    translation::validation::Validation,
+    task::{StepOutput, Trainable, ValidationReport},
+    training::run_handle::RunHandle,
 };
 
-/// Shows `training` on the dashboard; `validation` is where the last one is found.
-pub(crate) fn on_dashboard(
-    training: SupervisedTraining<Seq2Seq>,
-    validation: Arc<Mutex<Option<Validation>>>,
-) -> SupervisedTraining<Seq2Seq> {
+/// Adds the dashboard to `training`; `handle` has the reports of its validations.
+pub(crate) fn on_dashboard<M: Trainable, R: ValidationReport>(
+    training: SupervisedTraining<M>,
+    handle: RunHandle<R>,
+) -> SupervisedTraining<M> {
     let loss = Figure::new("Loss", None, false, |output| output.loss());
     let accuracy = Figure::new("Accuracy", Some("%"), true, |output| 100.0 * output.accuracy());
-    let bleu = Figure::new("BLEU", None, true, move |_| {
-        lock(&validation).as_ref().map_or(0.0, |validation| validation.bleu)
-    });
+    let figure = Figure::new(R::FIGURE, None, true, move |_| handle.figure());
     let interrupter = Interrupter::new();
     training
         .with_interrupter(interrupter.clone())
@@ -39,14 +36,14 @@ pub(crate) fn on_dashboard(
         .metric_valid_numeric(loss)
         .metric_train_numeric(accuracy.clone())
         .metric_valid_numeric(accuracy)
-        .metric_valid_numeric(bleu)
+        .metric_valid_numeric(figure)
         .metric_train_numeric(LearningRateMetric::new())
-        // `metrics.jsonl` has all that Burn's own logger would write.
-        .with_metric_logger(Silent)
+        // `metrics.jsonl` has everything that Burn's own logger would write.
+        .with_metric_logger(NoopRenderer)
         .renderer(Box::new(TuiMetricsRendererWrapper::new(interrupter, None)))
 }
 
-/// One curve: a figure of each batch, averaged over target tokens.
+/// Curve of the dashboard: a figure of each batch, averaged over target tokens.
 #[derive(Clone)]
 struct Figure {
     name: MetricName,
@@ -134,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// 3 nats over 1 token and 1 nat over 3: 4 nats over 4 tokens.
+    /// 3 nats over 1 token and 1 nat over 3 tokens are 4 nats over 4 tokens.
     #[test]
     fn a_figure_is_averaged_over_tokens() {
         let mut loss = Figure::new("Loss", None, false, |output| output.loss());

@@ -1,5 +1,5 @@
-//! What Burn's Learner shows and logs by itself: nothing, as [`progress`](super::progress) and
-//! [`metrics`](crate::recording::metrics) do.
+//! Renderer for Burn's Learner without output: [`progress`](super::progress) and
+//! [`metrics`](crate::recording::metrics) report instead.
 
 use burn::train::{
     LearnerSummary,
@@ -14,10 +14,10 @@ use burn::train::{
     },
 };
 
-/// Shows nothing and logs nothing.
-pub(crate) struct Silent;
+/// Renderer and logger that discards everything.
+pub(crate) struct NoopRenderer;
 
-impl MetricsRendererTraining for Silent {
+impl MetricsRendererTraining for NoopRenderer {
     fn update_train(&mut self, _: MetricState) {}
     fn update_valid(&mut self, _: MetricState) {}
     fn on_train_end(
@@ -28,11 +28,11 @@ impl MetricsRendererTraining for Silent {
     }
 }
 
-impl MetricsRendererEvaluation for Silent {
+impl MetricsRendererEvaluation for NoopRenderer {
     fn update_test(&mut self, _: EvaluationName, _: MetricState) {}
 }
 
-impl TrainingProgressLogger for Silent {
+impl TrainingProgressLogger for NoopRenderer {
     fn start(&mut self, _: usize, _: usize, _: Option<usize>, _: Option<&str>) {}
     fn update_epoch(&mut self, _: usize) {}
     fn start_split(&mut self, _: &str, _: usize) {}
@@ -42,7 +42,7 @@ impl TrainingProgressLogger for Silent {
     fn log_event_training(&mut self, _: String) {}
 }
 
-impl EvaluationProgressLogger for Silent {
+impl EvaluationProgressLogger for NoopRenderer {
     fn start_global_progress(&mut self, _: usize) {}
     fn start_test(&mut self, _: &str, _: usize) {}
     fn update_test_progress(&mut self, _: usize) {}
@@ -51,7 +51,7 @@ impl EvaluationProgressLogger for Silent {
     fn log_event_evaluation(&mut self, _: String) {}
 }
 
-impl MetricLogger for Silent {
+impl MetricLogger for NoopRenderer {
     fn log(&mut self, _: MetricsUpdate, _: usize, _: &Split) {}
     fn read_numeric(&mut self, _: &str, _: usize, _: &Split) -> Result<Vec<NumericEntry>, String> {
         Ok(Vec::new())
@@ -60,7 +60,7 @@ impl MetricLogger for Silent {
     fn log_epoch_summary(&mut self, _: EpochSummary) {}
 }
 
-impl MetricsRenderer for Silent {
+impl MetricsRenderer for NoopRenderer {
     fn manual_close(&mut self) {}
     fn register_metric(&mut self, _: MetricDefinition) {}
 }

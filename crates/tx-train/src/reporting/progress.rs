@@ -1,6 +1,4 @@
-//! What a person sees while a model trains: one live line on a terminal, plain lines in a log.
-//!
-//! Everything goes to standard error.
+//! Progress of a run on standard error: a live line on a terminal, plain lines in a log.
 
 use std::{
     collections::VecDeque,
@@ -13,104 +11,53 @@ use indicatif::{
 };
 
 use crate::{
-    config::TrainConfig, training::gradients::StepOutput, translation::sample::Sample,
-    translation::validation::Validation,
+    task::{StepOutput, ValidationReport},
+    training::budget::Budget,
 };
 
-/// Updates that the shown loss and speed are taken over.
+/// Number of updates over which the displayed loss and speed are averaged.
 const RECENT: usize = 50;
-/// Between two lines of a log.
+/// Time between two lines of a log.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Shows where a run stands.
-pub struct Progress {
+/// Display of the progress of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProgressMode {
+    /// A live line on a terminal, plain lines in a log.
+    #[default]
+    Lines,
+    /// Burn's dashboard; the lines follow once it has closed.
+    Dashboard,
+    /// No output.
+    Quiet,
+}
+
+/// Progress of a run.
+pub(crate) struct Progress {
     budget: Budget,
-    /// None when standard error is no terminal.
+    /// Live line; none if standard error is not a terminal.
     bar: Option<ProgressBar>,
-    show: Show,
-    /// Lines that wait for the dashboard to close.
-    held: Vec<String>,
+    mode: ProgressMode,
+    /// Lines to print once the dashboard has closed.
+    deferred: Vec<String>,
     last_line: Instant,
     epoch: usize,
-    done: usize,
-    /// The last few updates and the seconds that each took.
+    /// Updates of the epoch.
+    updates: usize,
+    /// Last updates, each with its seconds.
     recent: VecDeque<(StepOutput, f64)>,
     validation_seconds: f64,
 }
 
-/// What a person sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Show {
-    /// One live line on a terminal, plain lines in a log.
-    #[default]
-    Lines,
-    /// Burn's dashboard, and the lines once it has closed.
-    Dashboard,
-    /// Nothing.
-    Nothing,
-}
-
-/// When a run ends: whatever comes first.
-#[derive(Debug, Clone, Copy)]
-pub struct Budget {
-    /// Passes over the data.
-    pub epochs: usize,
-    /// Updates in an epoch.
-    pub batches: usize,
-    /// Updates from one validation to the next.
-    pub steps_per_validation: usize,
-    /// Updates in all.
-    pub max_steps: Option<usize>,
-    /// Seconds in all.
-    pub max_seconds: Option<f64>,
-}
-
-impl Budget {
-    /// The budget of `config` with epochs of `batches` updates.
-    pub fn new(config: &TrainConfig, batches: usize) -> Self {
-        let epochs = batches.saturating_mul(config.validation.every_epochs);
-        Self {
-            epochs: config.train.epochs,
-            batches,
-            steps_per_validation: config.validation.every_steps.unwrap_or(epochs).min(epochs),
-            max_steps: config.train.max_steps,
-            max_seconds: config.train.max_minutes.map(|minutes| minutes * 60.0),
-        }
-    }
-
-    /// Updates, if time suffices.
-    pub fn steps(&self) -> usize {
-        self.epochs.saturating_mul(self.batches).min(self.max_steps.unwrap_or(usize::MAX))
-    }
-
-    /// Whether no further update may be made. Epochs are counted as such, not as updates: with
-    /// batches of random sentences one may have more than another.
-    pub fn is_spent(&self, step: usize, seconds: f64) -> bool {
-        self.max_steps.is_some_and(|limit| step >= limit)
-            || self.max_seconds.is_some_and(|limit| seconds >= limit)
-    }
-
-    /// Seconds still to go after `step` updates and `seconds`.
-    fn left(&self, step: usize, seconds: f64, per_step: f64, per_validation: f64) -> f64 {
-        let steps = self.steps().saturating_sub(step);
-        let validations = steps.div_ceil(self.steps_per_validation.max(1));
-        let work = steps as f64 * per_step + validations as f64 * per_validation;
-        match self.max_seconds {
-            Some(limit) => work.min((limit - seconds).max(0.0) + per_validation),
-            None => work,
-        }
-    }
-}
-
 impl Progress {
-    /// Nothing is shown yet.
-    pub fn new(budget: Budget, show: Show) -> Self {
-        let bar = (show == Show::Lines && stderr().is_terminal()).then(|| {
+    /// Starts without output.
+    pub fn new(budget: Budget, mode: ProgressMode) -> Self {
+        let bar = (mode == ProgressMode::Lines && stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(
                 Some(budget.batches as u64),
                 ProgressDrawTarget::stderr_with_hz(8),
             );
-            // The template is fixed, so it cannot be wrong.
+            // The template is constant, so it is always valid.
             if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}") {
                 bar.set_style(style);
             }
@@ -119,50 +66,50 @@ impl Progress {
         Self {
             budget,
             bar,
-            show,
-            held: Vec::new(),
+            mode,
+            deferred: Vec::new(),
             last_line: Instant::now(),
             epoch: 0,
-            done: 0,
+            updates: 0,
             recent: VecDeque::with_capacity(RECENT),
             validation_seconds: 0.0,
         }
     }
 
-    /// Shows a line of text above the live line.
-    pub fn say(&mut self, line: &str) {
-        match (&self.bar, self.show) {
-            (Some(bar), _) => bar.println(line),
-            (None, Show::Lines) => print(line),
-            (None, Show::Dashboard) => self.held.push(line.into()),
-            (None, Show::Nothing) => {}
+    /// Prints a line of text, above the live line if there is one.
+    pub fn line(&mut self, text: &str) {
+        match (&self.bar, self.mode) {
+            (Some(bar), _) => bar.println(text),
+            (None, ProgressMode::Lines) => print(text),
+            (None, ProgressMode::Dashboard) => self.deferred.push(text.into()),
+            (None, ProgressMode::Quiet) => {}
         }
     }
 
-    /// A new epoch begins, or one goes on of which `done` updates are made.
-    pub fn start_epoch(&mut self, epoch: usize, done: usize) {
-        (self.epoch, self.done) = (epoch, done);
+    /// Starts an epoch, or resumes one of which `updates` are already made.
+    pub fn start_epoch(&mut self, epoch: usize, updates: usize) {
+        (self.epoch, self.updates) = (epoch, updates);
         if let Some(bar) = &self.bar {
             bar.set_length(self.budget.batches as u64);
-            bar.set_position(done as u64);
+            bar.set_position(updates as u64);
             bar.set_prefix(format!("epoch {epoch}/{}", self.budget.epochs));
         }
     }
 
-    /// An update was made: number `step`, after `seconds` of the run, taking `took` seconds.
-    pub fn step(&mut self, output: StepOutput, step: usize, seconds: f64, took: f64) {
-        self.done += 1;
+    /// Reports update `step`, which took `took` seconds, after `seconds` of the run.
+    pub fn update(&mut self, output: StepOutput, step: usize, seconds: f64, took: f64) {
+        self.updates += 1;
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
         self.recent.push_back((output, took));
         if let Some(bar) = &self.bar {
-            bar.set_position(self.done as u64);
+            bar.set_position(self.updates as u64);
             bar.set_message(self.message(step, seconds));
-        } else if self.show == Show::Lines && self.last_line.elapsed() >= LOG_INTERVAL {
+        } else if self.mode == ProgressMode::Lines && self.last_line.elapsed() >= LOG_INTERVAL {
             self.last_line = Instant::now();
-            let percent = 100 * self.done / self.budget.batches.max(1);
-            self.say(&format!(
+            let percent = 100 * self.updates / self.budget.batches.max(1);
+            self.line(&format!(
                 "epoch {}/{}  {percent:>3} %  step {step}  {}",
                 self.epoch,
                 self.budget.epochs,
@@ -180,7 +127,7 @@ impl Progress {
             took += seconds;
         }
         let per_step = took / self.recent.len().max(1) as f64;
-        let left = self.budget.left(step, seconds, per_step, self.validation_seconds);
+        let left = self.budget.seconds_left(step, seconds, per_step, self.validation_seconds);
         format!(
             "loss {:.3}  accuracy {:.1} %  {} tokens/s  {} left",
             sum.loss(),
@@ -190,60 +137,51 @@ impl Progress {
         )
     }
 
-    /// A model was validated: that of update `step` in `epoch`, after `seconds` of the run.
-    pub fn validated(
+    /// Reports a validation after `step` updates and `seconds` of the run.
+    pub fn validation<R: ValidationReport>(
         &mut self,
         (epoch, step, seconds): (usize, usize, f64),
-        found: &Validation,
-        best: bool,
+        report: &R,
+        is_best: bool,
     ) {
-        self.validation_seconds = found.seconds;
-        self.say(&format!(
-            "epoch {epoch}  step {step}  {}  validation: loss {:.4}  perplexity {:.3}  accuracy {:.2} %  \
-             BLEU {:.2}  chrF {:.2}  exact {:.2} %{}",
+        self.validation_seconds = report.seconds();
+        let best = if is_best { "  (best so far)" } else { "" };
+        self.line(&format!(
+            "epoch {epoch}  step {step}  {}  validation: {}{best}",
             clock(seconds),
-            found.loss,
-            found.perplexity(),
-            100.0 * found.accuracy,
-            found.bleu,
-            found.chrf,
-            found.exact_match,
-            if best { "  (best so far)" } else { "" }
+            report.summary()
         ));
-        for Sample { source, reference, hypothesis, .. } in &found.samples {
-            self.say(&format!("    source      {source}"));
-            self.say(&format!("    reference   {reference}"));
-            self.say(&format!("    hypothesis  {hypothesis}"));
+        for sample in report.sample_lines() {
+            self.line(&format!("    {sample}"));
         }
         self.last_line = Instant::now();
     }
 
-    /// Takes the live line away; gives the lines that are to be shown once the dashboard is gone.
+    /// Removes the live line, and returns the lines to print once the dashboard has closed.
     pub fn finish(self) -> Vec<String> {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        self.held
+        self.deferred
     }
 }
 
-/// Shows a line of text.
+/// Prints a line of text. A closed standard error is no reason to end a run.
 pub(crate) fn print(line: &str) {
-    // Nobody to tell that nobody listens.
     drop(writeln!(stderr(), "{line}"));
 }
 
-/// `01:02:03`
+/// Formats seconds as `01:02:03`.
 pub fn clock(seconds: f64) -> FormattedDuration {
     FormattedDuration(duration(seconds))
 }
 
-/// `12,345`
+/// Formats a number as `12,345`.
 pub fn thousands(number: f64) -> HumanCount {
     HumanCount(number.round() as u64)
 }
 
-/// Whole seconds; none for what is no time.
+/// Rounds to whole seconds; 0 for negative and other invalid times.
 fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.round()).unwrap_or_default()
 }
@@ -253,44 +191,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_for_people() {
+    fn times_and_numbers_are_formatted() {
         assert_eq!(clock(59.6).to_string(), "00:01:00");
         assert_eq!(clock(3_723.0).to_string(), "01:02:03");
         assert_eq!(clock(-1.0).to_string(), "00:00:00");
         assert_eq!(clock(f64::NAN).to_string(), "00:00:00");
         assert_eq!(thousands(999.4).to_string(), "999");
         assert_eq!(thousands(1_234_567.0).to_string(), "1,234,567");
-    }
-
-    /// "No limit", written as the largest number.
-    #[test]
-    fn a_budget_without_a_limit_does_not_overflow() {
-        let mut config = TrainConfig::default();
-        config.train.epochs = usize::MAX;
-        config.validation.every_epochs = usize::MAX;
-        let budget = Budget::new(&config, 100);
-        assert_eq!((budget.steps(), budget.steps_per_validation), (usize::MAX, usize::MAX));
-        assert!(budget.left(20, 10.0, 0.5, 4.0).is_finite());
-    }
-
-    /// 3 epochs of 100 updates; 20 are done; 0.5 s each, and 4 s a validation.
-    #[test]
-    fn time_left_is_that_of_the_budget_that_ends_first() {
-        let budget = Budget {
-            epochs: 3,
-            batches: 100,
-            steps_per_validation: 100,
-            max_steps: None,
-            max_seconds: None,
-        };
-        assert_eq!(budget.left(20, 10.0, 0.5, 4.0), 280.0 * 0.5 + 3.0 * 4.0);
-        let steps = Budget { max_steps: Some(60), ..budget };
-        assert_eq!(steps.left(20, 10.0, 0.5, 4.0), 40.0 * 0.5 + 4.0);
-        let often = Budget { steps_per_validation: 10, ..budget };
-        assert_eq!(often.left(20, 10.0, 0.5, 4.0), 280.0 * 0.5 + 28.0 * 4.0);
-        // The clock stops training; the last validation still runs.
-        let time = Budget { max_seconds: Some(30.0), ..budget };
-        assert_eq!(time.left(20, 10.0, 0.5, 4.0), 20.0 + 4.0);
-        assert!(!time.is_spent(20, 29.9) && time.is_spent(20, 30.0) && steps.is_spent(60, 0.0));
     }
 }

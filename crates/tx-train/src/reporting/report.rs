@@ -1,4 +1,4 @@
-//! A run as one page of HTML that needs nothing else: curves, samples over time, configuration.
+//! Report of a run as a self-contained HTML page: curves, samples over time, configuration.
 
 use std::{
     fs,
@@ -11,21 +11,22 @@ use self::{
     attention::picture,
     chart::{Series, chart},
 };
+use super::progress::clock;
 use crate::{
     config::CONFIG_FILE,
     error::TrainError,
-    recording::metrics::{self, Record},
-    reporting::progress::clock,
-    translation::sample::Sample,
-    translation::validation::Validation,
+    recording::metrics,
+    translation::{sample::Sample, validation::Validation},
 };
 
 mod attention;
 mod chart;
 
-/// In the folder of a run.
+type Record = metrics::Record<Validation>;
+
+/// Name of the report in a run folder.
 const FILE: &str = "report.html";
-/// Validations whose samples are shown, at most.
+/// Maximum number of validations whose samples are shown.
 const SHOWN: usize = 12;
 
 const STYLE: &str = "
@@ -45,7 +46,7 @@ td.number, th.number { text-align: right; white-space: nowrap; }
 pre { overflow-x: auto; padding: 1em; border: 1px solid var(--line); }
 ";
 
-/// Writes the page of the run in `run`, and says where it is.
+/// Writes the report of the run in `run`, and returns its path.
 ///
 /// # Errors
 ///
@@ -53,11 +54,11 @@ pre { overflow-x: auto; padding: 1em; border: 1px solid var(--line); }
 pub fn write(run: &Path) -> Result<PathBuf, TrainError> {
     let records = metrics::read(run)?;
     let path = run.join(CONFIG_FILE);
-    let config = fs::read_to_string(&path).map_err(|source| TrainError::Read { path, source })?;
+    let config = fs::read_to_string(&path).map_err(TrainError::reading(&path))?;
     let name = run.file_name().unwrap_or(run.as_os_str()).to_string_lossy();
     let path = run.join(FILE);
     write_whole(&path, page(&name, &records, &config).as_bytes())
-        .map_err(|source| TrainError::Write { path: path.clone(), source })?;
+        .map_err(TrainError::writing(&path))?;
     Ok(path)
 }
 
@@ -78,22 +79,22 @@ fn page(name: &str, records: &[Record], config: &str) -> String {
                 Record::Training { loss, .. } => Some(*loss),
                 _ => None,
             }),
-            training("validation", |record| Some(found(record)?.loss)),
+            training("validation", |record| Some(report(record)?.loss)),
         ),
         (
-            "Accuracy, share of target tokens",
+            "Accuracy, fraction of target tokens",
             training("training", |record| match record {
                 Record::Training { accuracy, .. } => Some(*accuracy),
                 _ => None,
             }),
-            training("validation", |record| Some(found(record)?.accuracy)),
+            training("validation", |record| Some(report(record)?.accuracy)),
         ),
-        ("BLEU", none(), training("validation", |record| Some(found(record)?.bleu))),
-        ("chrF", none(), training("validation", |record| Some(found(record)?.chrf))),
+        ("BLEU", none(), training("validation", |record| Some(report(record)?.bleu))),
+        ("chrF", none(), training("validation", |record| Some(report(record)?.chrf))),
         (
             "Exact matches, %",
             none(),
-            training("validation", |record| Some(found(record)?.exact_match)),
+            training("validation", |record| Some(report(record)?.exact_match)),
         ),
         (
             "Learning rate",
@@ -104,7 +105,7 @@ fn page(name: &str, records: &[Record], config: &str) -> String {
             none(),
         ),
         (
-            "Length of the gradient, before clipping",
+            "Gradient norm, before clipping",
             training("training", |record| match record {
                 Record::Training { gradient_norm, .. } => Some(*gradient_norm),
                 _ => None,
@@ -112,7 +113,7 @@ fn page(name: &str, records: &[Record], config: &str) -> String {
             none(),
         ),
         (
-            "Target tokens a second",
+            "Target tokens per second",
             training("training", |record| match record {
                 Record::Training { target_tokens_per_second, .. } => {
                     Some(*target_tokens_per_second)
@@ -122,7 +123,7 @@ fn page(name: &str, records: &[Record], config: &str) -> String {
             none(),
         ),
         (
-            "Most memory so far, MB",
+            "Peak memory, MB",
             training("training", |record| match record {
                 Record::Training { peak_megabytes, .. } => *peak_megabytes,
                 _ => None,
@@ -130,7 +131,7 @@ fn page(name: &str, records: &[Record], config: &str) -> String {
             none(),
         ),
         (
-            "What the GPU holds, MB",
+            "GPU memory, MB",
             training("training", |record| match record {
                 Record::Training { device_megabytes, .. } => *device_megabytes,
                 _ => None,
@@ -155,39 +156,39 @@ fn page(name: &str, records: &[Record], config: &str) -> String {
     )
 }
 
-fn found(record: &Record) -> Option<&Validation> {
+fn report(record: &Record) -> Option<&Validation> {
     match record {
-        Record::Validation { found, .. } => Some(found),
+        Record::Validation { report, .. } => Some(report),
         Record::Training { .. } => None,
     }
 }
 
-/// How far the run has come, and its best model.
+/// Progress of the run, and its best model.
 fn summary(records: &[Record]) -> String {
-    let Some(last) = records.last() else { return "<p>Nothing was noted yet.</p>\n".into() };
+    let Some(last) = records.last() else { return "<p>No metrics yet.</p>\n".into() };
     let (Record::Training { step, epoch, seconds, .. }
     | Record::Validation { step, epoch, seconds, .. }) = last;
     let mut text = format!("<p>{step} updates, epoch {epoch}, {}.", clock(*seconds));
     let best = records.iter().rev().find_map(|record| match record {
-        Record::Validation { best: true, step, found, .. } => Some((step, found)),
+        Record::Validation { best: true, step, report, .. } => Some((step, report)),
         _ => None,
     });
-    if let Some((step, found)) = best {
+    if let Some((step, report)) = best {
         text += &format!(
             " Best model: update {step}, loss {:.4}, accuracy {:.2} %, BLEU {:.2} <code>{}</code>, \
              chrF {:.2}, exact matches {:.2} %.",
-            found.loss,
-            100.0 * found.accuracy,
-            found.bleu,
-            escape(&found.bleu_signature),
-            found.chrf,
-            found.exact_match
+            report.loss,
+            100.0 * report.accuracy,
+            report.bleu,
+            escape(&report.bleu_signature),
+            report.chrf,
+            report.exact_match
         );
     }
     text + "</p>\n"
 }
 
-/// Every validation, a row each.
+/// Table of all validations.
 fn validations(records: &[Record]) -> String {
     let mut text = String::from(
         "<h2>Validations</h2>\n<table>\n<tr><th class=\"number\">update</th>\
@@ -198,19 +199,19 @@ fn validations(records: &[Record]) -> String {
          <th class=\"number\">exact</th><th></th></tr>\n",
     );
     for record in records {
-        let Record::Validation { step, epoch, seconds, best, found, perplexity } = record else {
+        let Record::Validation { step, epoch, seconds, best, report, perplexity } = record else {
             continue;
         };
         let cells = [
             step.to_string(),
             epoch.to_string(),
             clock(*seconds).to_string(),
-            format!("{:.4}", found.loss),
+            format!("{:.4}", report.loss),
             format!("{perplexity:.3}"),
-            format!("{:.2} %", 100.0 * found.accuracy),
-            format!("{:.2}", found.bleu),
-            format!("{:.2}", found.chrf),
-            format!("{:.2} %", found.exact_match),
+            format!("{:.2} %", 100.0 * report.accuracy),
+            format!("{:.2}", report.bleu),
+            format!("{:.2}", report.chrf),
+            format!("{:.2} %", report.exact_match),
         ];
         text += "<tr>";
         for cell in cells {
@@ -221,15 +222,15 @@ fn validations(records: &[Record]) -> String {
     text + "</table>\n"
 }
 
-/// What each sample was translated to, over time.
+/// Translations of each sample over time.
 fn samples(records: &[Record]) -> String {
     let all: Vec<(usize, &[Sample])> = records
         .iter()
-        .filter_map(|record| Some((record.step(), &found(record)?.samples[..])))
+        .filter_map(|record| Some((record.step(), &report(record)?.samples[..])))
         .filter(|(_, samples)| !samples.is_empty())
         .collect();
     let Some((_, last)) = all.last() else { return String::new() };
-    // Evenly, the last one always.
+    // Evenly spaced, including the last one.
     let every = all.len().div_ceil(SHOWN);
     let shown: Vec<_> = all.iter().rev().step_by(every).rev().collect();
     let mut text = String::from("<h2>Samples</h2>\n");
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn text_cannot_become_markup() {
-        let found = Validation {
+        let report = Validation {
             loss: 1.0,
             accuracy: 0.5,
             bleu: 10.0,
@@ -285,8 +286,8 @@ mod tests {
             epoch: 1,
             seconds: 61.0,
             best: true,
-            perplexity: found.perplexity(),
-            found,
+            perplexity: report.perplexity(),
+            report,
         };
         let page = page("<run>", &[record], "a = \"<b>\"");
         for text in ["<script", "<run>", "<b>", "\"</td>\""] {

@@ -1,4 +1,4 @@
-//! Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019), each update in one pass.
+//! Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019), each update in a single pass.
 
 use burn::{
     optim::{AdamState, AdaptiveMomentumState, Optimizer},
@@ -8,7 +8,7 @@ use tx_model::kernels::{self, AdamUpdate, WithMoments};
 
 use crate::config::{OptimizationConfig, OptimizerKind};
 
-/// The optimiser that a configuration asks for. Its state is that of Burn's own `Adam`.
+/// Optimizer of a configuration. Its state is that of Burn's `Adam`.
 #[derive(Debug, Clone)]
 pub struct Adam {
     beta_1: f32,
@@ -19,7 +19,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// With the rates of `config`; the learning rate comes with each step.
+    /// Optimizer with the settings of `config`. Each step receives its learning rate.
     pub fn new(config: &OptimizationConfig) -> Self {
         Self {
             beta_1: config.beta1,
@@ -30,7 +30,7 @@ impl Adam {
         }
     }
 
-    /// The numbers of update `time`, counted from 1.
+    /// Coefficients of update `time`, from 1.
     fn update(&self, learning_rate: f64, time: usize) -> AdamUpdate {
         let power = i32::try_from(time).unwrap_or(i32::MAX);
         let root = (1.0 - f64::from(self.beta_2).powi(power)).sqrt();
@@ -94,10 +94,10 @@ mod tests {
         w: Param<Tensor<1>>,
     }
 
-    /// One weight 1, gradient 1, lr 0.1, no decay: both moments are corrected to 1, so the step is
-    /// lr / (1 + ε).
+    /// Weight 1, gradient 1, learning rate 0.1, no decay: both moments are corrected to 1, so the step is
+    /// 0.1 / (1 + ε).
     #[test]
-    fn the_first_step_by_hand() {
+    fn the_first_step_follows_the_formula() {
         let config = OptimizationConfig { epsilon: 1e-8, ..config(OptimizerKind::Adam, 0.0) };
         let one = || Tensor::<1>::from_floats([1.0], &Device::flex());
         let (w, state) = Adam::new(&config).step(0.1, one(), one(), None);
@@ -105,9 +105,9 @@ mod tests {
         assert_eq!(state.unwrap().momentum.time, 1);
     }
 
-    /// Burn's own optimisers, 50 steps on `Σ (w - target)⁴`.
+    /// 50 steps on `Σ (w - target)⁴`, compared with Burn's optimizers.
     #[test]
-    fn agrees_with_burns() {
+    fn updates_equal_those_of_burns_optimizers() {
         for kind in [OptimizerKind::Adam, OptimizerKind::AdamW] {
             for weight_decay in [0.0, 0.1] {
                 let config = config(kind, weight_decay);

@@ -1,38 +1,36 @@
-//! The exponential moving average of the weights over the updates, which is smoother than they are
-//! and often translates better (Polyak and Juditsky 1992; Kingma and Ba 2015, section 7.2).
+//! Exponential moving average of the weights over the updates, which often generalizes better than the
+//! weights themselves (Polyak and Juditsky 1992; Kingma and Ba 2015, section 7.2).
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     tensor::Tensor,
 };
 
-use crate::training::gradients::Seq2Seq;
-
-/// A moving average of the weights of a model.
+/// Exponential moving average of the weights of a model.
 #[derive(Debug, Clone)]
-pub struct MovingAverage {
+pub struct MovingAverage<M> {
     decay: f64,
     /// Without autodiff.
-    model: Seq2Seq,
+    model: M,
 }
 
-impl MovingAverage {
-    /// Begins at the weights of `model`.
-    pub fn new(decay: f64, model: Seq2Seq) -> Self {
+impl<M: Module> MovingAverage<M> {
+    /// Starts at the weights of `model`, which has no autodiff.
+    pub fn new(decay: f64, model: M) -> Self {
         Self { decay, model }
     }
 
-    /// The average, to be validated and saved.
-    pub fn model(&self) -> &Seq2Seq {
+    /// Model with the averaged weights.
+    pub fn model(&self) -> &M {
         &self.model
     }
 
-    /// Takes in the weights of `model`, without autodiff, after update `step`, from 1:
+    /// Adds the weights of `model`, without autodiff, after update `step`, from 1:
     /// `d · average + (1 - d) · weights`.
     ///
-    /// `d` is the decay, but no more than `(1 + step) / (10 + step)`, so that the first weights,
-    /// which know nothing, are soon forgotten.
-    pub fn update(&mut self, model: &Seq2Seq, step: usize) {
+    /// `d` is the decay, but at most `(1 + step) / (10 + step)`, so that the initial weights soon lose
+    /// their influence.
+    pub fn update(&mut self, model: &M, step: usize) {
         let step = step as f64;
         let decay = self.decay.min((1.0 + step) / (10.0 + step));
         let mut weights = Weights::default();
@@ -42,7 +40,7 @@ impl MovingAverage {
     }
 }
 
-/// All weights of a model in order, each as a vector.
+/// Visitor that collects all weights in order, each as a vector.
 #[derive(Default)]
 struct Weights {
     flat: Vec<Tensor<1>>,
@@ -54,6 +52,7 @@ impl ModuleVisitor for Weights {
     }
 }
 
+/// Mapper that mixes weights into the average.
 struct Mix {
     weights: std::vec::IntoIter<Tensor<1>>,
     decay: f64,
@@ -79,8 +78,8 @@ mod tests {
 
     use super::*;
 
-    /// A model whose weights are all `value`.
-    fn filled(value: f64) -> Seq2Seq {
+    /// Model whose weights are all `value`.
+    fn filled(value: f64) -> Transformer {
         struct Fill(f64);
         impl ModuleMapper for Fill {
             fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
@@ -98,13 +97,13 @@ mod tests {
         };
         let vocab = VocabSizes { source: 6, target: 6 };
         let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();
-        Seq2Seq::new(model, 0.0, 0.0).map(&mut Fill(value))
+        model.map(&mut Fill(value))
     }
 
     /// Decay 0.5 from 1: 2/11 after the first update, 3/12 after the second, then 4/13; from 8 on,
     /// where (1 + 8) / (10 + 8) is one half, 0.5.
     #[test]
-    fn the_average_by_hand() {
+    fn the_average_follows_the_formula() {
         let mut average = MovingAverage::new(0.5, filled(1.0));
         let mut expected = 1.0;
         for (step, weight, decay) in [

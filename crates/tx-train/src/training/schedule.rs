@@ -1,57 +1,31 @@
-//! How the learning rate goes, as a function of the update: section 5.3 of the paper and others.
+//! Learning rate of each update: section 5.3 of the paper and other schedules.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::lr_scheduler::{LrScheduler, LrSchedulerRecord};
-use serde::{Deserialize, Serialize};
 
-/// The shape of the learning rate over training. All but `noam` rise linearly to the peak over
-/// the warm-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Schedule {
-    /// Stays at the peak.
-    Constant,
-    /// `factor · d_model^-½ · min(step^-½, step · warmup^-1.5)` (equation 3).
-    Noam,
-    /// `peak · √(warmup / step)`: the same curve, given by its peak.
-    InverseSqrt,
-    /// Falls in a straight line, to zero one update after the last.
-    Linear,
-    /// Falls along half a cosine, to zero one update after the last (Loshchilov and Hutter 2017).
-    Cosine,
-    /// Stays until so many validations found no better model, then is multiplied by a factor, and
-    /// so on.
-    ReduceOnPlateau,
-}
+use super::budget::Budget;
+use crate::config::{Schedule, TrainConfig};
 
-impl Schedule {
-    /// Whether the curve is not defined without a warm-up.
-    pub fn needs_warmup(self) -> bool {
-        matches!(self, Self::Noam | Self::InverseSqrt)
-    }
-}
-
-/// A schedule with its numbers; Burn's Learner steps it once per update.
-#[derive(Debug, Clone)]
-pub struct LearningRate {
-    /// The shape.
+/// Learning rate as a function of the update.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Curve {
+    /// Shape of the curve.
     pub schedule: Schedule,
     /// Peak, or the factor of `noam`.
     pub peak: f64,
     /// Updates until the peak.
     pub warmup_steps: usize,
-    /// Updates in all.
+    /// Updates of the whole run.
     pub total_steps: usize,
     /// Features per token.
     pub d_model: usize,
-    /// Updates made.
-    pub step: usize,
-    /// The product of all reductions so far, for `reduce-on-plateau`.
-    pub reduction: f64,
 }
 
-impl LearningRate {
-    /// The learning rate of update `step`, from 1.
-    pub fn at(&self, step: usize) -> f64 {
+impl Curve {
+    /// Learning rate of update `step`, from 1. `reduction` is the product of all reductions so far,
+    /// which only `reduce-on-plateau` applies.
+    pub fn at(&self, step: usize, reduction: f64) -> f64 {
         let (step, warmup) = (step as f64, self.warmup_steps as f64);
         if self.schedule == Schedule::Noam {
             let scale = (self.d_model as f64).powf(-0.5);
@@ -60,39 +34,100 @@ impl LearningRate {
         if step < warmup {
             return self.peak * step / warmup;
         }
-        // Fraction of the decay that is over. It ends after the last update: one with a rate of 0 would
-        // change nothing.
+        // The decay reaches zero one update after the last, because an update with a rate of 0 would
+        // have no effect.
         let end = self.total_steps as f64 + 1.0;
-        let way = ((step - warmup) / (end - warmup).max(1.0)).min(1.0);
+        let decayed = ((step - warmup) / (end - warmup).max(1.0)).min(1.0);
         self.peak
             * match self.schedule {
                 Schedule::Constant | Schedule::Noam => 1.0,
-                Schedule::ReduceOnPlateau => self.reduction,
+                Schedule::ReduceOnPlateau => reduction,
                 Schedule::InverseSqrt => (warmup / step).sqrt(),
-                Schedule::Linear => 1.0 - way,
-                Schedule::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * way).cos()),
+                Schedule::Linear => 1.0 - decayed,
+                Schedule::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * decayed).cos()),
             }
+    }
+}
+
+/// Learning rate of a run; nothing else decides the rate of an update.
+///
+/// Clones share their state. Burn's Learner holds one, steps it before each update, and saves and
+/// restores it with checkpoints; the training loop reads another and reduces it at a plateau.
+#[derive(Debug, Clone)]
+pub struct LearningRate {
+    curve: Curve,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// Updates made.
+    step: usize,
+    /// Product of all reductions so far.
+    reduction: f64,
+}
+
+impl LearningRate {
+    /// Starts before the first update of `curve`.
+    pub fn new(curve: Curve) -> Self {
+        Self { curve, state: Arc::new(Mutex::new(State { step: 0, reduction: 1.0 })) }
+    }
+
+    /// Starts before the first update of a run with `config` and `budget`.
+    pub(crate) fn of_run(config: &TrainConfig, budget: &Budget) -> Self {
+        Self::new(Curve {
+            schedule: config.train.schedule,
+            peak: config.train.learning_rate,
+            warmup_steps: config.train.warmup_steps,
+            total_steps: budget.steps(),
+            d_model: config.model.d_model,
+        })
+    }
+
+    /// Rate of the last update.
+    pub fn of_last_update(&self) -> f64 {
+        let State { step, reduction } = *self.state();
+        self.curve.at(step, reduction)
+    }
+
+    /// Rate of the next update.
+    pub fn of_next_update(&self) -> f64 {
+        let State { step, reduction } = *self.state();
+        self.curve.at(step + 1, reduction)
+    }
+
+    /// Multiplies the curve of `reduce-on-plateau` by `reduction` from the next update on, instead of
+    /// the reductions before.
+    pub fn set_reduction(&self, reduction: f64) {
+        self.state().reduction = reduction;
+    }
+
+    /// A thread that panicked cannot have left a state that is half changed.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl LrScheduler for LearningRate {
     fn step(&mut self) -> f64 {
-        self.step += 1;
-        self.at(self.step)
+        self.state().step += 1;
+        self.of_last_update()
     }
 
     fn to_record(&self) -> LrSchedulerRecord {
+        let State { step, reduction } = *self.state();
         LrSchedulerRecord::new()
-            .with_scalar("step", self.step as u64)
-            .with_scalar("reduction", self.reduction)
+            .with_scalar("step", step as u64)
+            .with_scalar("reduction", reduction)
     }
 
     fn load_record(&mut self, record: LrSchedulerRecord) {
+        let mut state = self.state();
         if let Some(step) = record.scalar::<u64>("step") {
-            self.step = step as usize;
+            state.step = step as usize;
         }
         if let Some(reduction) = record.scalar::<f64>("reduction") {
-            self.reduction = reduction;
+            state.reduction = reduction;
         }
     }
 }
@@ -101,16 +136,8 @@ impl LrScheduler for LearningRate {
 mod tests {
     use super::*;
 
-    fn rate(schedule: Schedule) -> LearningRate {
-        LearningRate {
-            schedule,
-            peak: 2.0,
-            warmup_steps: 100,
-            total_steps: 1_099,
-            d_model: 16,
-            step: 0,
-            reduction: 1.0,
-        }
+    fn curve(schedule: Schedule) -> Curve {
+        Curve { schedule, peak: 2.0, warmup_steps: 100, total_steps: 1_099, d_model: 16 }
     }
 
     /// Peak 2, warm-up 100, 1,099 updates, d_model 16:
@@ -124,10 +151,10 @@ mod tests {
     /// noam          2/4 · 50/1000, 2/4 · 1/10, 2/4 · 1/20, 2/4 · 1/√600, …
     /// ```
     #[test]
-    fn every_curve_by_hand() {
+    fn every_curve_has_the_values_of_its_formula() {
         let check = |schedule, expected: [f64; 5]| {
             for (step, expected) in [50, 100, 400, 600, 1_100].into_iter().zip(expected) {
-                let found = rate(schedule).at(step);
+                let found = curve(schedule).at(step, 1.0);
                 assert!((found - expected).abs() < 1e-12, "{schedule:?} at {step}: {found}");
             }
         };
@@ -143,25 +170,42 @@ mod tests {
         check(Schedule::Noam, [0.025, 0.05, 0.025, 0.5 / sqrt(600.0), 0.5 / sqrt(1_100.0)]);
     }
 
-    /// A run of a single update is its last one, too.
+    /// A run of a single update, too.
     #[test]
     fn every_update_has_a_rate() {
         for schedule in [Schedule::Linear, Schedule::Cosine] {
-            assert!(rate(schedule).at(1_099) > 0.0, "{schedule:?}");
-            let one = LearningRate { warmup_steps: 0, total_steps: 1, ..rate(schedule) };
-            assert!(one.at(1) > 0.9, "{schedule:?}: {}", one.at(1));
+            assert!(curve(schedule).at(1_099, 1.0) > 0.0, "{schedule:?}");
+            let one = Curve { warmup_steps: 0, total_steps: 1, ..curve(schedule) };
+            assert!(one.at(1, 1.0) > 0.9, "{schedule:?}: {}", one.at(1, 1.0));
         }
     }
 
     #[test]
     fn stepping_counts_from_one_and_survives_a_record() {
-        let mut first = LearningRate { reduction: 0.25, ..rate(Schedule::ReduceOnPlateau) };
+        let curve = curve(Schedule::ReduceOnPlateau);
+        let mut first = LearningRate::new(curve);
+        first.set_reduction(0.25);
         for _ in 0..30 {
             let _ = LrScheduler::step(&mut first);
         }
-        let mut second = rate(Schedule::ReduceOnPlateau);
+        let mut second = LearningRate::new(curve);
         second.load_record(first.to_record());
-        assert_eq!(LrScheduler::step(&mut second), first.at(31));
-        assert_eq!(second.at(200), 0.5);
+        assert_eq!(second.of_last_update(), curve.at(30, 0.25));
+        assert_eq!(LrScheduler::step(&mut second), curve.at(31, 0.25));
+        assert_eq!(curve.at(200, 0.25), 0.5);
+    }
+
+    #[test]
+    fn clones_share_step_and_reduction() {
+        let rate = LearningRate::new(curve(Schedule::ReduceOnPlateau));
+        let mut stepped = rate.clone();
+        for _ in 0..200 {
+            let _ = LrScheduler::step(&mut stepped);
+        }
+        assert_eq!((rate.of_last_update(), rate.of_next_update()), (2.0, 2.0));
+        rate.set_reduction(0.5);
+        assert_eq!((stepped.of_next_update(), LrScheduler::step(&mut stepped)), (1.0, 1.0));
+        stepped.load_record(LearningRate::new(rate.curve).to_record());
+        assert_eq!(rate.of_next_update(), 0.02);
     }
 }

@@ -1,484 +1,382 @@
-//! The training loop, as a strategy of Burn's Learner.
+//! Training loop: epochs of updates with validations and checkpoints.
 
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
 };
 
 use burn::{
-    lr_scheduler::LrScheduler,
     module::Module,
     tensor::Device,
     train::{
-        EventProcessorTraining, Interrupter, Learner, LearnerEvent, SupervisedLearningStrategy,
-        SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents, TrainingItem,
-        ValidLoader,
+        Interrupter, Learner, SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents,
+        metric::store::EventStoreClient,
     },
 };
-use tx_data::{Seq2SeqBatch, Tokenizers};
-use tx_infer::Bundle;
 use tx_model::kernels::mix;
 
+use super::{
+    budget::Budget,
+    checkpointing::Checkpointing,
+    ema::MovingAverage,
+    gradients::{UpdateGradients, compute_gradients},
+    run_handle::RunHandle,
+    schedule::LearningRate,
+    validation_policy::ValidationPolicy,
+};
 use crate::{
-    config::{Interval, OnNonFinite, OptimizationConfig, TrainConfig},
+    config::{OnNonFinite, OptimizationConfig, TrainConfig},
     error::TrainError,
-    recording::checkpoint::{Best, Checkpoints, RunState},
-    recording::metrics::{Metrics, Record, Update},
-    reporting::progress::{Budget, Progress, Show},
-    reporting::report,
-    training::ema::MovingAverage,
-    training::gradients::{Seq2Seq, StepOutput, UpdateGradients},
-    training::schedule::{LearningRate, Schedule},
-    translation::validation::{Validation, Validator},
+    recording::{
+        metrics::{Metrics, Record, Update},
+        run_state::RunState,
+    },
+    reporting::{progress::ProgressMode, reporter::Reporter},
+    task::{BatchOf, Position, StepOutput, Task, ValidationReport},
 };
 
-/// Batches skipped in a row, for a loss or gradient that is not finite, that end a run.
-pub(crate) const MOST_SKIPPED: usize = 20;
+/// Number of batches skipped in a row, for a loss or gradient that is not finite, that ends a run.
+const MAX_SKIPPED: usize = 20;
 
-/// Epochs of updates, validations and checkpoints, on one device or several.
-///
-/// What is random in an update is a function of the seed and the number of the update: the device's
-/// generator is seeded anew for each.
-pub(crate) struct TrainingLoop {
+/// Parts of a training loop.
+pub(crate) struct LoopSetup<T: Task> {
+    pub task: T,
     pub config: TrainConfig,
+    /// Run folder.
     pub run: PathBuf,
-    /// With autodiff; the first makes the updates.
+    /// Devices with autodiff; the first holds the weights.
     pub devices: Vec<Device>,
     pub budget: Budget,
-    pub validator: Validator,
-    /// What the best model is saved with.
-    pub tokenizers: Tokenizers,
-    pub provenance: toml::Table,
-    pub schedule: LearningRate,
-    /// Of the weights; none if the run keeps none. The loop takes it.
-    pub average: Mutex<Option<MovingAverage>>,
-    pub show: Show,
-    /// Set when somebody wants the run to stop.
+    /// Learning rate, which the Learner shares.
+    pub rate: LearningRate,
+    /// Moving average of the weights, if the run keeps one.
+    pub average: Option<MovingAverage<T::Model>>,
+    /// State to start at.
+    pub state: RunState,
+    pub metrics: Metrics<T::Report>,
+    pub progress: ProgressMode,
+    /// Set to interrupt the run.
     pub stop: Arc<AtomicBool>,
-    /// Where the run stands; read again by the caller.
-    pub state: Arc<Mutex<RunState>>,
-    /// The last validation, for the caller.
-    pub validation: Arc<Mutex<Option<Validation>>>,
-    /// Lines to be shown once the dashboard has closed, for the caller.
-    pub held: Arc<Mutex<Vec<String>>>,
-    /// What ended the run before its time.
-    pub error: Arc<Mutex<Option<TrainError>>>,
 }
 
-impl SupervisedLearningStrategy<Seq2Seq> for TrainingLoop {
-    fn fit(
-        &self,
-        components: TrainingComponents<Seq2Seq>,
-        mut learner: Learner<Seq2Seq>,
-        train: TrainLoader<Seq2Seq>,
-        _valid: ValidLoader<Seq2Seq>,
-        _starting_epoch: usize,
-    ) -> (Seq2Seq, SupervisedTrainingEventProcessor<Seq2Seq>) {
-        let state = lock(&self.state).clone();
-        let every = self.config.metrics.every_steps;
-        let metrics = match Metrics::open(&self.run, &state, every, self.devices[0].clone()) {
-            Ok(metrics) => metrics,
-            Err(error) => {
-                *lock(&self.error) = Some(error);
-                return (learner.model(), components.event_processor);
-            }
-        };
-        let mut running = Running {
-            setup: self,
-            average: lock(&self.average).take(),
-            before: state.seconds,
-            worked: 0.0,
-            waited: 0.0,
-            skipped: 0,
-            saved: state.clone(),
-            state,
-            start: Instant::now(),
-            progress: Progress::new(self.budget, self.show),
-            metrics,
-            components,
-        };
-        let ended = running.epochs(&mut learner, &train);
-        if let Err(error) = ended.and(running.metrics.flush()) {
-            *lock(&self.error) = Some(error);
-        }
-        if running.worked > 0.0 {
-            let percent = 100.0 * running.waited / running.worked;
-            running.progress.say(&format!("waiting for data: {percent:.2} % of training time"));
-        }
-        *lock(&self.held) = running.progress.finish();
-        (learner.model(), running.components.event_processor)
+/// Loop over epochs, updates, validations and checkpoints, on one device or several.
+///
+/// Random numbers of an update are a function of the seed and the number of the update, because the
+/// devices' generators are seeded anew for each.
+pub(crate) struct TrainingLoop<T: Task> {
+    task: T,
+    learner: Learner<T::Model>,
+    average: Option<MovingAverage<T::Model>>,
+    rate: LearningRate,
+    config: OptimizationConfig,
+    run: PathBuf,
+    devices: Vec<Device>,
+    budget: Budget,
+    state: RunState,
+    clock: Clock,
+    /// Batches skipped since the last update.
+    skipped: usize,
+    validation: ValidationPolicy,
+    checkpointing: Checkpointing,
+    reporter: Reporter<T>,
+    handle: RunHandle<T::Report>,
+    stop: Arc<AtomicBool>,
+    interrupter: Interrupter,
+    events: Arc<EventStoreClient>,
+}
+
+/// Training and validation time of a run, over all its sessions.
+struct Clock {
+    start: Instant,
+    /// Seconds before this session.
+    before: f64,
+}
+
+impl Clock {
+    fn seconds(&self) -> f64 {
+        self.before + self.start.elapsed().as_secs_f64()
     }
 }
 
-/// A run on its way.
-struct Running<'a> {
-    setup: &'a TrainingLoop,
-    average: Option<MovingAverage>,
-    state: RunState,
-    start: Instant,
-    /// Seconds of the run before this start of the program.
-    before: f64,
-    /// Seconds of the updates since this start, and those of them spent waiting for batches.
-    worked: f64,
-    waited: f64,
-    /// Batches skipped since the last update.
-    skipped: usize,
-    /// Where the run stood at the last checkpoint.
-    saved: RunState,
-    progress: Progress,
-    metrics: Metrics,
-    components: TrainingComponents<Seq2Seq>,
-}
-
-impl Running<'_> {
-    fn epochs(
-        &mut self,
-        learner: &mut Learner<Seq2Seq>,
-        train: &TrainLoader<Seq2Seq>,
-    ) -> Result<(), TrainError> {
-        let config = &self.setup.config;
-        // A dashboard counts epochs from the first.
-        if self.state.epoch > 0 {
-            self.event(LearnerEvent::EndEpoch(self.state.epoch));
+impl<T: Task> TrainingLoop<T> {
+    pub fn new(
+        setup: LoopSetup<T>,
+        learner: Learner<T::Model>,
+        components: TrainingComponents<T::Model>,
+        handle: RunHandle<T::Report>,
+    ) -> Self {
+        let LoopSetup { config, state, run, .. } = setup;
+        let TrainingComponents { interrupter, event_processor, event_store, .. } = components;
+        Self {
+            task: setup.task,
+            learner,
+            average: setup.average,
+            rate: setup.rate,
+            validation: ValidationPolicy::new(&config),
+            checkpointing: Checkpointing::new(&run, config.checkpoint, state.clone()),
+            reporter: Reporter::new(
+                setup.budget,
+                setup.progress,
+                setup.metrics,
+                event_processor,
+                interrupter.clone(),
+            ),
+            config: config.train,
+            run,
+            devices: setup.devices,
+            budget: setup.budget,
+            clock: Clock { start: Instant::now(), before: state.seconds },
+            state,
+            skipped: 0,
+            handle,
+            stop: setup.stop,
+            interrupter,
+            events: event_store,
         }
-        // The run may have been interrupted between an update and its validation, the last one too; and
-        // the best model may have been forgotten.
-        let is_due = config.validation.every_steps.is_some_and(|every| self.is_due(every));
-        let is_missing = self.state.step > 0 && self.state.validated != Some(self.state.step);
-        if is_due || is_missing && self.is_over() {
-            self.validate(learner)?;
+    }
+
+    /// Trains until the run ends, and stores the results in the handle.
+    pub fn run(
+        mut self,
+        train: &TrainLoader<T::Model>,
+    ) -> (T::Model, SupervisedTrainingEventProcessor<T::Model>) {
+        let ended = self.run_epochs(train);
+        let ended = ended.and(self.reporter.flush());
+        let (deferred, event_processor) = self.reporter.finish();
+        self.handle.finish(self.state, deferred, ended);
+        (self.learner.model(), event_processor)
+    }
+
+    fn run_epochs(&mut self, train: &TrainLoader<T::Model>) -> Result<(), TrainError> {
+        // The dashboard counts epochs from the first.
+        if self.state.epoch > 0 {
+            self.reporter.end_epoch(self.state.epoch);
+        }
+        // The last session may have been interrupted between an update and its validation, also at the
+        // end of the run, and the best model may have been reset.
+        let is_unvalidated = self.state.step > 0 && !self.state.is_validated();
+        if self.validation.is_due_after_update(&self.state) || is_unvalidated && self.is_over() {
+            self.validate()?;
         }
         while !self.is_over() {
-            let whole = self.epoch(learner, train)?;
-            if self.is_stopped() {
+            let is_whole = self.run_epoch(train)?;
+            if self.is_interrupted() {
                 break;
             }
             let epoch = self.state.epoch + 1;
-            let every = config.validation.every_epochs;
-            let last = self.is_over() || epoch == config.train.epochs;
-            if (last || whole && epoch.is_multiple_of(every))
-                && self.state.validated != Some(self.state.step)
-            {
-                self.validate(learner)?;
+            let is_last = self.is_over() || epoch == self.config.epochs;
+            if self.validation.is_due_after_epoch(&self.state, epoch, is_whole, is_last) {
+                self.validate()?;
             }
-            if !whole || self.is_stopped() {
+            if !is_whole || self.is_interrupted() {
                 break;
             }
             (self.state.epoch, self.state.batch) = (epoch, 0);
-            self.event(LearnerEvent::EndEpoch(epoch));
-            let due = matches!(config.checkpoint.every, Interval::Epochs(every) if epoch.is_multiple_of(every));
-            if due {
-                self.save(learner)?;
+            self.reporter.end_epoch(epoch);
+            if self.checkpointing.is_due_after_epoch(epoch) {
+                self.save()?;
             }
         }
-        if (RunState { seconds: self.saved.seconds, ..self.state.clone() }) != self.saved {
-            self.save(learner)?;
+        if !self.checkpointing.is_saved(&self.state) {
+            self.save()?;
         }
-        self.state.seconds = self.seconds();
-        *lock(&self.setup.state) = self.state.clone();
+        self.state.seconds = self.clock.seconds();
         Ok(())
     }
 
-    /// Updates from all batches of an epoch; says whether it got through before the end of the run.
-    fn epoch(
-        &mut self,
-        learner: &mut Learner<Seq2Seq>,
-        train: &TrainLoader<Seq2Seq>,
-    ) -> Result<bool, TrainError> {
-        let interrupter = self.components.interrupter.clone();
+    /// Makes the updates of an epoch. Returns whether all its batches were used before the run ended.
+    fn run_epoch(&mut self, train: &TrainLoader<T::Model>) -> Result<bool, TrainError> {
         let epoch = self.state.epoch + 1;
-        let updates = self.state.batch.div_ceil(self.setup.config.train.accumulate);
-        self.progress.start_epoch(epoch, updates);
-        self.event(LearnerEvent::StartSplit {
-            epoch_number: epoch,
-            total_items: train.num_items(),
-        });
+        let updates = self.state.batch.div_ceil(self.config.accumulate);
+        self.reporter.start_epoch(epoch, updates, train.num_items());
         let mut batches = train.iter();
-        let mut whole = true;
         let mut began = Instant::now();
-        loop {
-            let group = batches.by_ref().take(self.setup.config.train.accumulate);
+        let is_whole = loop {
             let waiting = Instant::now();
-            let group: Result<Vec<Seq2SeqBatch>, _> = group.collect();
+            let group =
+                batches.by_ref().take(self.config.accumulate).collect::<Result<Vec<_>, _>>();
             let waited = waiting.elapsed().as_secs_f64();
             let group = match group {
                 Ok(group) => group,
                 Err(error) => {
-                    interrupter.fail(error);
-                    break;
+                    self.interrupter.fail(error);
+                    break true;
                 }
             };
             if group.is_empty() {
-                break;
+                break true;
             }
             if self.is_over() {
-                whole = false;
-                break;
+                break false;
             }
-            let count = group.len();
-            let step = self.state.step + 1;
-            for device in &self.setup.devices {
-                device.seed(step_seed(self.setup.config.train.seed, step));
-            }
+            let Some((output, gradient_norm)) = self.update(group)? else { continue };
 
-            let model = learner.model();
-            let UpdateGradients { gradients, output, norm } =
-                model.gradients(group, &self.setup.devices);
-            drop(model);
-            let not_finite = [("loss", output.loss_sum), ("gradient norm", norm)]
-                .into_iter()
-                .find(|(_, value)| !value.is_finite());
-            if let Some((what, value)) = not_finite {
-                let batch = self.state.batch + 1;
-                let error = TrainError::NotFinite { what, step, epoch, batch, value };
-                match self.setup.config.train.on_nonfinite {
-                    OnNonFinite::Stop => return Err(error),
-                    OnNonFinite::Skip => self.skip(error)?,
-                }
-                self.state.batch += count;
-                continue;
-            }
-            self.skipped = 0;
-            learner.lr_step();
-            learner.optimizer_step(gradients);
-            if let Some(average) = &mut self.average {
-                average.update(&learner.model().valid(), step);
-            }
-
-            self.state.step = step;
-            self.state.batch += count;
-            let took = began.elapsed().as_secs_f64();
-            let seconds = self.seconds();
-            self.progress.step(output, step, seconds, took);
-            let learning_rate = self.learning_rate().at(step);
-            self.waited += waited;
-            self.worked += took;
-            let update =
-                Update { step, epoch, seconds, took, waited, learning_rate, gradient_norm: norm };
-            self.metrics.update(&output, update)?;
-            self.event(LearnerEvent::ProcessedItem(TrainingItem::new(
-                output,
-                batches.progress(),
-                Some(step),
-                Some(learner.lr_current()),
-            )));
-            if self.is_stopped() {
-                whole = false;
-                break;
-            }
-            let every = self.setup.config.validation.every_steps;
-            if every.is_some_and(|every| self.is_due(every)) {
-                self.validate(learner)?;
-            }
-            let due = match self.setup.config.checkpoint.every {
-                Interval::Steps(every) => step.is_multiple_of(every),
-                Interval::Minutes(every) => self.seconds() - self.saved.seconds >= 60.0 * every,
-                Interval::Epochs(_) => false,
+            let update = Update {
+                step: self.state.step,
+                epoch,
+                took: began.elapsed().as_secs_f64(),
+                waited,
+                seconds: self.clock.seconds(),
+                learning_rate: self.rate.of_last_update(),
+                gradient_norm,
             };
-            if due {
-                self.save(learner)?;
+            self.reporter.update(output, update, batches.progress())?;
+            if self.is_interrupted() {
+                break false;
+            }
+            if self.validation.is_due_after_update(&self.state) {
+                self.validate()?;
+            }
+            if self.checkpointing.is_due_after_update(self.state.step, self.clock.seconds()) {
+                self.save()?;
             }
             began = Instant::now();
-        }
+        };
         drop(batches);
-        self.event(LearnerEvent::EndSplit(epoch));
-        failure(&interrupter).map_or(Ok(whole), Err)
+        self.reporter.end_split(epoch);
+        match self.interrupter.error() {
+            Some(error) => Err(TrainError::Learner(error)),
+            None => Ok(is_whole),
+        }
     }
 
-    /// Leaves a batch out, with a warning; an error if it is one too many in a row.
+    /// Updates the weights from a group of batches. Returns loss, counts and gradient norm; `None` if
+    /// the group was skipped.
+    fn update(
+        &mut self,
+        group: Vec<BatchOf<T::Model>>,
+    ) -> Result<Option<(StepOutput, f64)>, TrainError> {
+        let (step, count) = (self.state.step + 1, group.len());
+        for device in &self.devices {
+            device.seed(step_seed(self.config.seed, step));
+        }
+        let model = self.learner.model();
+        let UpdateGradients { gradients, output, norm } =
+            compute_gradients(&model, group, &self.devices, self.config.clip_norm);
+        drop(model);
+        if let Some(error) = self.not_finite(output, norm) {
+            match self.config.on_nonfinite {
+                OnNonFinite::Stop => return Err(error),
+                OnNonFinite::Skip => self.skip(error)?,
+            }
+            self.state.batch += count;
+            return Ok(None);
+        }
+        self.skipped = 0;
+        self.learner.lr_step();
+        self.learner.optimizer_step(gradients);
+        if let Some(average) = &mut self.average {
+            average.update(&self.learner.model().valid(), step);
+        }
+        self.state.step = step;
+        self.state.batch += count;
+        Ok(Some((output, norm)))
+    }
+
+    /// Error of the next update if its loss or gradient norm is not finite.
+    fn not_finite(&self, output: StepOutput, norm: f64) -> Option<TrainError> {
+        let values = [("loss", output.loss_sum), ("gradient norm", norm)];
+        let (what, value) = values.into_iter().find(|(_, value)| !value.is_finite())?;
+        let (step, epoch, batch) =
+            (self.state.step + 1, self.state.epoch + 1, self.state.batch + 1);
+        Some(TrainError::NotFinite { what, step, epoch, batch, value })
+    }
+
+    /// Skips an update with a warning; fails if it is one too many in a row.
     fn skip(&mut self, error: TrainError) -> Result<(), TrainError> {
         self.skipped += 1;
-        self.metrics.skip();
-        if self.skipped == MOST_SKIPPED {
+        self.reporter.count_skipped();
+        if self.skipped == MAX_SKIPPED {
             return Err(TrainError::TooManySkipped { count: self.skipped, last: Box::new(error) });
         }
-        self.progress.say(&format!("warning: {error}"));
+        self.reporter.line(&format!("warning: {error}"));
         Ok(())
     }
 
-    /// Whether the model is to be checked after this update, as after every so many.
-    fn is_due(&self, every: usize) -> bool {
-        let RunState { step, validated, .. } = self.state;
-        step > 0 && step.is_multiple_of(every) && validated != Some(step)
+    /// Validates the model and applies the consequences. An interruption leaves everything unchanged.
+    fn validate(&mut self) -> Result<(), TrainError> {
+        let model = match &self.average {
+            Some(average) => average.model().clone(),
+            None => self.learner.model().valid(),
+        };
+        let (report, total) = match self.task.validate(&model, &self.stop) {
+            Err(TrainError::Interrupted) => return Ok(()),
+            validated => validated?,
+        };
+        let position = self.position();
+        let verdict = self.validation.judge(&mut self.state, position, self.task.rank(&report));
+        if verdict.is_best {
+            self.task.save_best(&model, &report, position, &self.run)?;
+        }
+        let without_progress = match self.state.since_best {
+            1 => "validation".into(),
+            count => format!("{count} validations"),
+        };
+        if let Some(reduction) = verdict.reduction {
+            self.rate.set_reduction(reduction);
+            let next = self.rate.of_next_update();
+            self.reporter.line(&format!(
+                "learning rate: {next:.3e}, as the last {without_progress} found no better model"
+            ));
+        }
+        let perplexity = report.perplexity();
+        self.reporter.validation(&Record::Validation {
+            step: position.step,
+            epoch: position.epoch,
+            seconds: self.clock.seconds(),
+            best: verdict.is_best,
+            report: report.clone(),
+            perplexity,
+        })?;
+        self.task.write_page(&self.run)?;
+        if self.validation.is_out_of_patience(&self.state) {
+            self.reporter
+                .line(&format!("ending: the last {without_progress} found no better model"));
+        }
+        self.handle.set_validation(report);
+        self.reporter.end_validation(position.epoch, total);
+        if verdict.is_kept { self.save() } else { Ok(()) }
     }
 
     /// Saves a checkpoint.
-    fn save(&mut self, learner: &Learner<Seq2Seq>) -> Result<(), TrainError> {
-        // A resumed run notes the updates after the checkpoint only.
-        self.metrics.flush()?;
-        self.state.seconds = self.seconds();
-        let keep = self.setup.config.checkpoint.keep_last;
-        let events = self.components.event_store.clone();
+    fn save(&mut self) -> Result<(), TrainError> {
+        // A resumed run records only the updates after the checkpoint.
+        self.reporter.flush()?;
+        self.state.seconds = self.clock.seconds();
         let average = self.average.as_ref().map(MovingAverage::model);
-        Checkpoints::of(&self.setup.run).save(learner, average, &self.state, keep, &events)?;
-        self.saved = self.state.clone();
-        Ok(())
+        self.checkpointing.save(&self.learner, average, &self.state, &self.events)
     }
 
-    /// Validates the model, and saves it if it is the best so far; reduces the learning rate where
-    /// that is due. An interruption on the way leaves everything as it was.
-    fn validate(&mut self, learner: &mut Learner<Seq2Seq>) -> Result<(), TrainError> {
-        // Between two epochs, the model is that of the one before.
-        let RunState { epoch, batch, .. } = self.state;
+    /// Position of the last update. Between two epochs, that is the end of the first.
+    fn position(&self) -> Position {
+        let RunState { epoch, batch, step, .. } = self.state;
         let epoch = if batch == 0 && epoch > 0 { epoch } else { epoch + 1 };
-        let model = match &self.average {
-            Some(average) => average.model().clone(),
-            None => learner.model().valid(),
-        };
-        let mut bundle = Bundle {
-            model: model.model.clone(),
-            config: self.setup.config.model.clone(),
-            tokenizers: self.setup.tokenizers.clone(),
-            provenance: self.setup.provenance.clone(),
-        };
-        let (found, total) =
-            match self.setup.validator.run(&model, bundle.clone(), &self.setup.stop) {
-                Err(TrainError::Interrupted) => return Ok(()),
-                validated => validated?,
-            };
-
-        let rank = found.rank(self.setup.config.validation.best_by);
-        let is_best = self.state.best.is_none_or(|best| rank > best.rank);
-        self.state.since_best = if is_best { 0 } else { self.state.since_best + 1 };
-        let this = Best { epoch, step: self.state.step, rank };
-        let is_kept = self.state.keep(this, self.setup.config.checkpoint.keep_best);
-        if is_best {
-            let step = self.state.step;
-            self.state.best = Some(this);
-            let mut scores = toml::Table::new();
-            scores.insert("epoch".into(), (epoch as i64).into());
-            scores.insert("step".into(), (step as i64).into());
-            scores.insert("loss".into(), found.loss.into());
-            scores.insert("accuracy".into(), found.accuracy.into());
-            scores.insert("bleu".into(), found.bleu.into());
-            scores.insert("bleu_signature".into(), found.bleu_signature.clone().into());
-            scores.insert("chrf".into(), found.chrf.into());
-            scores.insert("exact_match".into(), found.exact_match.into());
-            bundle.provenance.insert("validation".into(), scores.into());
-            bundle.save(&self.setup.run)?;
-        }
-        self.state.validated = Some(self.state.step);
-        self.reduce_learning_rate(learner);
-        let (step, seconds) = (self.state.step, self.seconds());
-        self.progress.validated((epoch, step, seconds), &found, is_best);
-        let perplexity = found.perplexity();
-        let record = Record::Validation {
-            step,
-            epoch,
-            seconds,
-            best: is_best,
-            found: found.clone(),
-            perplexity,
-        };
-        self.metrics.write(&record)?;
-        report::write(&self.setup.run)?;
-        if self.is_out_of_patience() {
-            let last = self.last_validations();
-            self.progress.say(&format!("ending: the last {last} found no better model"));
-        }
-        *lock(&self.setup.validation) = Some(found);
-        self.validation_event(epoch, total);
-        if is_kept {
-            self.save(learner)?;
-        }
-        Ok(())
+        Position { epoch, step }
     }
 
-    /// After so many validations without a better model, where the schedule asks for it.
-    fn reduce_learning_rate(&mut self, learner: &mut Learner<Seq2Seq>) {
-        let OptimizationConfig { schedule, plateau_patience, .. } = self.setup.config.train;
-        let since = self.state.since_best;
-        let due = since > 0 && since.is_multiple_of(plateau_patience);
-        if schedule == Schedule::ReduceOnPlateau && due {
-            self.state.reductions += 1;
-            let rate = self.learning_rate();
-            learner.load_scheduler(rate.to_record());
-            let next = rate.at(self.state.step + 1);
-            let last = self.last_validations();
-            self.progress.say(&format!(
-                "learning rate: {next:.3e}, as the last {last} found no better model"
-            ));
+    /// Whether a signal or the dashboard has interrupted the run.
+    fn is_interrupted(&self) -> bool {
+        if self.interrupter.should_stop() && self.interrupter.error().is_none() {
+            self.stop.store(true, Ordering::Relaxed);
         }
-    }
-
-    /// Those since the best model, in words.
-    fn last_validations(&self) -> String {
-        match self.state.since_best {
-            1 => "validation".into(),
-            count => format!("{count} validations"),
-        }
-    }
-
-    /// The schedule as it stands.
-    fn learning_rate(&self) -> LearningRate {
-        let reductions = i32::try_from(self.state.reductions).unwrap_or(i32::MAX);
-        LearningRate {
-            step: self.state.step,
-            reduction: self.setup.config.train.plateau_factor.powi(reductions),
-            ..self.setup.schedule.clone()
-        }
-    }
-
-    /// Whether somebody wants the run to stop, by a signal or on the dashboard.
-    fn is_stopped(&self) -> bool {
-        let interrupter = &self.components.interrupter;
-        if interrupter.should_stop() && interrupter.error().is_none() {
-            self.setup.stop.store(true, Ordering::Relaxed);
-        }
-        self.setup.stop.load(Ordering::Relaxed)
-    }
-
-    /// Whether the last so many validations found nothing better.
-    fn is_out_of_patience(&self) -> bool {
-        self.setup.config.validation.patience.is_some_and(|most| self.state.since_best >= most)
+        self.stop.load(Ordering::Relaxed)
     }
 
     fn is_over(&self) -> bool {
-        self.is_stopped()
-            || self.is_out_of_patience()
-            || self.components.interrupter.should_stop()
-            || self.state.epoch >= self.setup.config.train.epochs
-            || self.setup.budget.is_spent(self.state.step, self.seconds())
-    }
-
-    fn seconds(&self) -> f64 {
-        self.before + self.start.elapsed().as_secs_f64()
-    }
-
-    /// Tells Burn's metrics and loggers of a validation, as of one large batch.
-    fn validation_event(&mut self, epoch: usize, total: StepOutput) {
-        let progress = burn::data::dataloader::Progress::new(1, 1, None);
-        for event in [
-            LearnerEvent::StartSplit { epoch_number: epoch, total_items: 1 },
-            LearnerEvent::ProcessedItem(TrainingItem::new(total, progress, None, None)),
-            LearnerEvent::EndSplit(epoch),
-        ] {
-            let result = self.components.event_processor.process_valid(event);
-            self.components.interrupter.fail_on_error(result);
-        }
-    }
-
-    /// Tells Burn's metrics and loggers.
-    fn event(&mut self, event: LearnerEvent<StepOutput>) {
-        let result = self.components.event_processor.process_train(event);
-        self.components.interrupter.fail_on_error(result);
+        self.is_interrupted()
+            || self.validation.is_out_of_patience(&self.state)
+            || self.interrupter.should_stop()
+            || self.state.epoch >= self.config.epochs
+            || self.budget.is_spent(self.state.step, self.clock.seconds())
     }
 }
 
-fn failure(interrupter: &Interrupter) -> Option<TrainError> {
-    interrupter.error().map(TrainError::Learner)
-}
-
-/// A seed for every update: neighbouring ones must not give similar draws, so the bits are mixed.
+/// Seed of an update. The bits are mixed, because neighboring seeds must not give similar random
+/// numbers.
 fn step_seed(seed: u64, step: usize) -> u64 {
     mix(seed.wrapping_add((step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
-}
-
-/// What another thread left behind when it panicked is as good as ever.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,34 +2,14 @@
 //!
 //! Axis letters: `B` batch, `T` target tokens, `V` target vocabulary.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 use tx_data::special::PAD;
 use tx_model::kernels;
 
-/// What a batch cost.
-#[derive(Debug, Clone)]
-pub struct BatchLoss {
-    /// Summed over the real tokens, in nats: `[1]`. A sum, with the number of tokens known from the
-    /// batch, lets batches of any size be joined exactly: no average of averages.
-    pub sum: Tensor<1>,
-    /// How many real tokens have the highest logit where they should: `[1]`.
-    pub correct: Tensor<1, Int>,
-}
+use crate::task::BatchLoss;
 
-impl BatchLoss {
-    /// The same figures as plain tensors, which keep nothing for a backward pass.
-    pub(crate) fn without_autodiff(self) -> Self {
-        Self { sum: self.sum.inner(), correct: self.correct.inner() }
-    }
-
-    /// The same figures on another device.
-    pub(crate) fn moved_to(self, device: &Device) -> Self {
-        Self { sum: self.sum.to_device(device), correct: self.correct.to_device(device) }
-    }
-}
-
-/// The loss of a batch; padding counts for nothing. What a token costs is written at
-/// [`kernels::cross_entropy`]; it is the same as in PyTorch.
+/// Label-smoothed cross-entropy of a batch, without padding. [`kernels::cross_entropy`] gives the
+/// formula, which is PyTorch's.
 ///
 /// # Shapes
 ///
@@ -49,18 +29,18 @@ pub fn smoothed_cross_entropy(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::{TensorData, Tolerance};
+    use burn::tensor::{Device, TensorData, Tolerance};
 
-    /// V = 4, logits (0, 0, ln 2, 0), right token 2, so softmax is (1, 1, 2, 1) / 5.
+    /// V = 4, logits (0, 0, ln 2, 0), target 2, so that softmax is (1, 1, 2, 1) / 5.
     ///
     /// ```text
     /// ε = 0      ln 5 - ln 2
     /// ε = 0.1    ln 5 - 0.9 ln 2 - 0.1 · ln 2 / 4 = ln 5 - 0.925 ln 2
     /// ```
     ///
-    /// The second row of the batch is padding and must not count.
+    /// The second row of the batch is padding and has no effect.
     #[test]
-    fn a_token_by_hand_and_padding_for_nothing() {
+    fn padding_adds_nothing_to_the_loss_of_a_token() {
         let device = Device::flex();
         let ln2 = 2.0_f32.ln();
         let logits =
@@ -76,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_logits_stay_finite() {
+    fn the_loss_of_huge_logits_is_finite() {
         let device = Device::flex();
         let logits = Tensor::<3>::from_data([[[1e30, -1e30, 0.0]]], &device);
         let target = Tensor::<2, Int>::from_data([[1]], &device);

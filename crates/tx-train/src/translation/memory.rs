@@ -1,28 +1,28 @@
-//! How much memory training takes, before it begins.
+//! Estimate of the memory that training needs.
 
 use std::fmt;
 
 use tx_model::{Activation, ModelConfig};
 
-/// Bytes of a number.
+/// Bytes of an `f32`.
 const NUMBER: usize = 4;
-/// What the program takes without a model.
+/// Bytes of the program without a model.
 const PROGRAM: usize = 40_000_000;
 
-/// An estimate for the processor, where it was found within a quarter of the peak
-/// (`docs/training.md`). Other devices keep more of each operation.
+/// Estimate of the memory for training on a CPU, where it is within a quarter of the measured peak
+/// (`docs/training.md`). Other devices save more activations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes of weights, gradients, the optimizer's two means and what an update copies.
+    /// Bytes of weights, gradients, first and second moments, and copies during an update.
     pub weights: usize,
-    /// Bytes of what the largest batch leaves for the way back.
+    /// Bytes of the activations of the largest batch that are saved for backward.
     pub batch: usize,
 }
 
 impl Memory {
-    /// Of a model with so many `parameters` and `vocab` ids to choose from, whose largest batch has
-    /// so many source and target tokens, padding included; with a moving average of the weights or
-    /// without.
+    /// Estimates the memory for a model with `parameters` weights and `vocab` target ids. The largest
+    /// batch has `source` and `target` tokens, including padding. `averaged` adds a moving average of the
+    /// weights.
     pub fn estimate(
         config: &ModelConfig,
         parameters: usize,
@@ -32,11 +32,11 @@ impl Memory {
     ) -> Self {
         let (d, f) = (config.d_model, config.d_ff);
         let inner = if config.activation == Activation::Gated { 3 * f } else { 2 * f };
-        // Layer norm's input and output; queries, keys and values; what attention mixes.
+        // Input and output of the layer norm; queries, keys and values; output of attention.
         let attention = 6 * d;
         let feed_forward = 2 * d + inner;
         let encoder_layer = attention + feed_forward;
-        // Keys and values of cross-attention belong to source tokens.
+        // Keys and values of cross-attention count as source tokens.
         let decoder_layer = 2 * attention + feed_forward - 2 * d;
         let per_source =
             2 * d + config.encoder_layers * encoder_layer + config.decoder_layers * 2 * d;
@@ -47,7 +47,7 @@ impl Memory {
         }
     }
 
-    /// All together, in bytes.
+    /// Total number of bytes.
     pub fn total(&self) -> usize {
         PROGRAM + self.weights + self.batch
     }
@@ -58,7 +58,7 @@ impl fmt::Display for Memory {
         let megabytes = |bytes: usize| bytes.div_ceil(1_000_000);
         write!(
             f,
-            "about {} MB on a processor: {} for weights and optimizer, {} for the largest batch",
+            "about {} MB on a CPU: {} for weights and optimizer, {} for the largest batch",
             megabytes(self.total()),
             megabytes(self.weights),
             megabytes(self.batch)
@@ -70,10 +70,10 @@ impl fmt::Display for Memory {
 mod tests {
     use super::*;
 
-    /// d 2, f 3, one layer each: 2·2 + (6·2 + 2·2 + 2·3) + 2·2 = 30 numbers a source token,
-    /// 2·2 + (12·2 + 2·2 + 2·3 - 2·2) + 5 = 39 a target token.
+    /// d 2, f 3, one layer each: 2·2 + (6·2 + 2·2 + 2·3) + 2·2 = 30 numbers per source token,
+    /// 2·2 + (12·2 + 2·2 + 2·3 - 2·2) + 5 = 39 per target token.
     #[test]
-    fn an_estimate_by_hand() {
+    fn the_estimate_follows_the_formula() {
         let config = ModelConfig {
             d_model: 2,
             d_ff: 3,
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(Memory::estimate(&config, 100, 5, [0, 0], true).weights, 2_400);
         assert_eq!(
             Memory { weights: 3_000_000, batch: 1_500_000 }.to_string(),
-            "about 45 MB on a processor: 3 for weights and optimizer, 2 for the largest batch"
+            "about 45 MB on a CPU: 3 for weights and optimizer, 2 for the largest batch"
         );
     }
 }

@@ -1,36 +1,36 @@
-//! A translation beside what was asked for, and where the model looked.
+//! Sample translations of a validation, with reference and cross-attention.
 
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use tx_infer::{Attention, AttentionKind, Tokens};
 use tx_model::Transformer;
 
-/// A translation beside what was asked for.
+/// Sample translation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// What was read.
+    /// Source sentence.
     pub source: String,
-    /// What should have been written.
+    /// Reference translation.
     pub reference: String,
-    /// What was written.
+    /// Translation by the model.
     pub hypothesis: String,
-    /// Where the model looked while it wrote.
+    /// Cross-attention of the translation.
     pub attention: CrossAttention,
 }
 
-/// Where each target token looked in the source: the last decoder layer, the mean of its heads.
+/// Cross-attention of the last decoder layer, averaged over its heads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CrossAttention {
-    /// The tokens read.
+    /// Source tokens.
     pub source: Vec<String>,
-    /// The tokens written.
+    /// Target tokens.
     pub target: Vec<String>,
-    /// For each token written a row over those read, in thousandths.
+    /// Row of weights over the source tokens for each target token, in thousandths.
     pub weights: Vec<Vec<u16>>,
 }
 
 impl CrossAttention {
-    /// Has `model`, which is on `device`, write `target` to `source`.
+    /// Cross-attention of `model`, which is on `device`, for a given `target`.
     pub fn of(model: &Transformer, source: Tokens, target: Tokens, device: &Device) -> Self {
         let attention = Attention::of(model, source, target, device);
         let last = attention.cross.len().saturating_sub(1);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_token_written_has_a_row_over_those_read() {
+    fn every_target_token_has_a_row_over_the_source_tokens() {
         let pair = SentencePair { source: "a b c".into(), target: "x y".into() };
         let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
         let tokenizers = Tokenizers::train(&config, &[pair]).unwrap();
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(attention.weights.len(), 3);
         for row in attention.weights {
             assert_eq!(row.len(), 4);
-            // Rounded four times.
+            // Four rounded weights.
             assert!((998..=1_002).contains(&row.iter().sum::<u16>()), "{row:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Checking a model during training: loss, accuracy, and real translations scored as text.
+//! Validation of a translation model: loss, accuracy, and translations scored as text.
 
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -11,46 +11,49 @@ use tx_data::{SentencePair, Seq2SeqBatch};
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
 use tx_infer::{Bundle, Cancellation, InferError, SearchOptions, Tokens, Translation, Translator};
 
+use super::{
+    sample::{CrossAttention, Sample},
+    seq2seq::Seq2Seq,
+};
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
     error::TrainError,
     interrupt::check,
-    recording::metrics::number,
-    training::gradients::{Seq2Seq, StepOutput},
-    translation::sample::{CrossAttention, Sample},
+    recording::metrics::null_as_nan,
+    task::{StepOutput, ValidationReport},
 };
 
-/// What validation found.
+/// Result of a validation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
-    /// Nats per target token, without smoothing.
-    #[serde(deserialize_with = "number")]
+    /// Loss in nats per target token, without smoothing.
+    #[serde(deserialize_with = "null_as_nan")]
     pub loss: f64,
-    /// Share of target tokens predicted right, given the right ones before them.
+    /// Fraction of target tokens predicted correctly, given the correct preceding tokens.
     pub accuracy: f64,
     /// BLEU of the translations, 0 to 100.
     pub bleu: f64,
-    /// How BLEU was computed, as sacreBLEU writes it.
+    /// Signature of BLEU, in sacreBLEU's notation.
     pub bleu_signature: String,
     /// chrF of the translations, 0 to 100, with sacreBLEU's settings.
     pub chrf: f64,
     /// Translations equal to their reference, in percent.
     pub exact_match: f64,
-    /// The first few translations.
+    /// First translations.
     pub samples: Vec<Sample>,
-    /// How many seconds all that took.
+    /// Seconds that the validation took.
     #[serde(rename = "validation_seconds")]
     pub seconds: f64,
 }
 
 impl Validation {
-    /// `e^loss`: among how many tokens the model is as unsure as if they were equally likely. 1 is
+    /// Perplexity `e^loss`: number of equally likely tokens that would have the same loss. 1 means
     /// certainty.
     pub fn perplexity(&self) -> f64 {
         self.loss.exp()
     }
 
-    /// What models are compared by, higher is better: the chosen figure, then the loss.
+    /// Sort key of models, higher is better: the chosen figure, then the negated loss.
     pub fn rank(&self, by: BestBy) -> (f64, f64) {
         let first = match by {
             BestBy::Loss => -self.loss,
@@ -58,30 +61,93 @@ impl Validation {
             BestBy::Chrf => self.chrf,
             BestBy::ExactMatch => self.exact_match,
         };
-        // What is no number is worse than every number.
+        // NaN ranks below every number.
         let ordered = |figure: f64| if figure.is_nan() { f64::NEG_INFINITY } else { figure };
         (ordered(first), ordered(-self.loss))
     }
 }
 
-/// Source tokens in a batch that is translated, where training's are larger.
+impl ValidationReport for Validation {
+    const FIGURE: &'static str = "BLEU";
+
+    fn figure(&self) -> f64 {
+        self.bleu
+    }
+
+    fn perplexity(&self) -> f64 {
+        self.perplexity()
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    fn scalars(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("loss", self.loss),
+            ("perplexity", self.perplexity()),
+            ("accuracy", self.accuracy),
+            ("bleu", self.bleu),
+            ("chrf", self.chrf),
+            ("exact_match", self.exact_match),
+        ]
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "loss {:.4}  perplexity {:.3}  accuracy {:.2} %  BLEU {:.2}  chrF {:.2}  exact {:.2} %",
+            self.loss,
+            self.perplexity(),
+            100.0 * self.accuracy,
+            self.bleu,
+            self.chrf,
+            self.exact_match
+        )
+    }
+
+    fn sample_lines(&self) -> Vec<String> {
+        let lines = |sample: &Sample| {
+            [
+                format!("source      {}", sample.source),
+                format!("reference   {}", sample.reference),
+                format!("hypothesis  {}", sample.hypothesis),
+            ]
+        };
+        self.samples.iter().flat_map(lines).collect()
+    }
+
+    fn sample_table(&self) -> Option<String> {
+        if self.samples.is_empty() {
+            return None;
+        }
+        let mut table = "| source | reference | hypothesis |\n|---|---|---|\n".to_owned();
+        for Sample { source, reference, hypothesis, .. } in &self.samples {
+            let [source, reference, hypothesis] =
+                [source, reference, hypothesis].map(|text| text.replace('|', "\\|"));
+            table += &format!("| {source} | {reference} | {hypothesis} |\n");
+        }
+        Some(table)
+    }
+}
+
+/// Maximum number of source tokens in a batch of translations.
 const BATCH_TOKENS: usize = 4_096;
 
-/// Checks models on the same pairs in the same way.
+/// Validation set with the settings of its validation.
 pub struct Validator {
     loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
     sources: Vec<String>,
     references: Vec<String>,
     lowercase: bool,
     config: ValidationConfig,
-    /// Source tokens in a batch that is translated, at most.
+    /// Maximum number of source tokens in a batch of translations.
     batch_tokens: usize,
     device: Device,
 }
 
 impl Validator {
-    /// Takes the loss over all of `loader`, and translates the sources of `pairs`. Text without
-    /// case (`lowercase`) is compared without case.
+    /// Computes the loss over `loader`, and translates the sources of `pairs`. With `lowercase`,
+    /// translations and references are compared without case.
     pub fn new(
         loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
         pairs: &[SentencePair],
@@ -105,19 +171,19 @@ impl Validator {
         }
     }
 
-    /// Translates in batches no larger than that: those of training, so that checking takes no more
-    /// memory.
+    /// Limits batches of translations to `batch_tokens`, so that validation needs no more memory than
+    /// training.
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
         Self { batch_tokens: batch_tokens.min(BATCH_TOKENS), ..self }
     }
 
-    /// Checks `model`, which must be in validation form; `bundle` holds the same weights. Also gives
-    /// what all batches gave together. `stop` ends it between two batches or
-    /// decoding steps, with [`TrainError::Interrupted`].
+    /// Validates `model`, which has no autodiff; `bundle` has the same weights. Also returns loss and
+    /// counts of all batches.
     ///
     /// # Errors
     ///
-    /// When text cannot be tokenized or scored.
+    /// When text cannot be tokenized or scored; [`TrainError::Interrupted`] once `stop` is set, which is
+    /// checked between batches and decoding steps.
     pub fn run(
         &self,
         model: &Seq2Seq,
@@ -141,11 +207,11 @@ impl Validator {
         let options = translator.options();
         let translations =
             match translator.translate_batch_with(&self.sources, options, &cancellation) {
-                // A diverged model has no translations. Its scores and its loss show that.
+                // A diverged model has no translations, which its scores and its loss show.
                 Err(InferError::NotFinite { .. }) => {
                     vec![Translation::default(); self.sources.len()]
                 }
-                found => found?,
+                translations => translations?,
             };
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
@@ -172,7 +238,7 @@ impl Validator {
             .corpus_score(&hypotheses, &[&self.references])?;
         let exact = exact_match(&hypotheses, &self.references)?;
 
-        let found = Validation {
+        let validation = Validation {
             loss: total.loss(),
             accuracy: total.accuracy(),
             bleu: bleu.score,
@@ -182,7 +248,7 @@ impl Validator {
             samples,
             seconds: start.elapsed().as_secs_f64(),
         };
-        Ok((found, total))
+        Ok((validation, total))
     }
 }
 
@@ -190,9 +256,9 @@ impl Validator {
 mod tests {
     use super::*;
 
-    /// Two models: one with the better loss, the other with all else better.
+    /// Two models: one with the better loss, the other better in all other figures.
     #[test]
-    fn models_are_compared_by_the_chosen_figure_and_then_by_the_loss() {
+    fn models_are_ranked_by_the_chosen_figure_and_then_by_the_loss() {
         let sure = Validation {
             loss: 1.0,
             accuracy: 0.5,
@@ -211,7 +277,7 @@ mod tests {
             let surer = Validation { loss: 1.0, ..good.clone() };
             assert!(surer.rank(by) > good.rank(by), "{by:?}");
         }
-        // A loss that is no number must not stay the best for ever.
+        // A model whose loss is NaN must not stay the best.
         let lost = Validation { loss: f64::NAN, ..good.clone() };
         for by in [BestBy::Loss, BestBy::Bleu, BestBy::Chrf, BestBy::ExactMatch] {
             assert!(good.rank(by) > lost.rank(by), "{by:?}");

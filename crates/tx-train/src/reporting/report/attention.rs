@@ -1,19 +1,20 @@
-//! Where a translation looked, as SVG.
+//! Cross-attention of a sample as SVG.
 
-use super::escape;
+use tx_infer::figure::escape;
+
 use crate::translation::sample::CrossAttention;
 
-/// Side of a cell, and room for the words on the left and at the top.
+/// Size of a cell, and of the margin for the tokens on the left and at the top.
 const CELL: usize = 26;
 const ROOM: usize = 110;
-/// Roughly the width of a letter.
+/// Approximate width of a letter.
 const LETTER: usize = 7;
 
-/// A row for each token written, a column for each read: the darker, the more it was looked at.
-/// The number stands in the cell's tooltip.
+/// Draws a row for each target token and a column for each source token. Darker cells have larger weights,
+/// which are in the tooltips.
 pub fn picture(attention: &CrossAttention) -> String {
     let CrossAttention { source, target, weights } = attention;
-    // The last word at the top leans out on the right.
+    // The label of the last column extends to the right.
     let (width, height) = (2 * ROOM + CELL * source.len(), ROOM + CELL * target.len());
     let mut text = format!(
         "<svg class=\"attention\" viewBox=\"0 0 {width} {height}\" style=\"max-width: {width}px\" \
@@ -28,26 +29,25 @@ pub fn picture(attention: &CrossAttention) -> String {
     for (row, (word, weights)) in target.iter().zip(weights).enumerate() {
         let y = ROOM + CELL * row;
         let (right, middle) = (ROOM - 6, y + CELL / 2 + 4);
-        let written = escape(&shortened(word));
-        text +=
-            &format!("<text x=\"{right}\" y=\"{middle}\" text-anchor=\"end\">{written}</text>\n");
-        for (column, (read, weight)) in source.iter().zip(weights).enumerate() {
+        let label = escape(&shortened(word));
+        text += &format!("<text x=\"{right}\" y=\"{middle}\" text-anchor=\"end\">{label}</text>\n");
+        for (column, (source, weight)) in source.iter().zip(weights).enumerate() {
             let x = ROOM + CELL * column;
-            let share = f64::from(*weight) / 1_000.0;
+            let weight = f64::from(*weight) / 1_000.0;
             text += &format!(
                 "<rect x=\"{x}\" y=\"{y}\" width=\"{CELL}\" height=\"{CELL}\" \
-                 fill-opacity=\"{share}\"><title>{} → {}: {share}</title></rect>\n",
+                 fill-opacity=\"{weight}\"><title>{} → {}: {weight}</title></rect>\n",
                 escape(word),
-                escape(read)
+                escape(source)
             );
         }
     }
     text + "</svg>\n"
 }
 
-/// What fits beside the cells.
+/// Token truncated to the margin.
 fn shortened(word: &str) -> String {
-    // The sign between a word and its punctuation, which few fonts have.
+    // Few fonts have the joiner between a word and its punctuation.
     let word = word.replace('\u{ffed}', "▪");
     let most = ROOM / LETTER - 1;
     if word.chars().count() <= most {

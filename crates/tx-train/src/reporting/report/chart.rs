@@ -1,8 +1,8 @@
-//! Curves over the updates, as SVG.
+//! Line chart over the updates as SVG.
 
-use super::escape;
+use tx_infer::figure::escape;
 
-/// Size of a chart, and of the room around its lines.
+/// Size of a chart, and of the margins around its lines.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 64.0;
@@ -10,14 +10,14 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 36.0;
 
-/// A curve with its name.
+/// Named curve.
 pub struct Series {
     pub name: &'static str,
-    /// Update and value.
+    /// Updates with their values.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Two curves over the updates; nothing where neither has a point.
+/// Draws two curves over the updates; empty if neither has a point.
 pub fn chart(title: &str, first: &Series, second: &Series) -> String {
     let points = || first.points.iter().chain(&second.points);
     if points().next().is_none() {
@@ -28,9 +28,9 @@ pub fn chart(title: &str, first: &Series, second: &Series) -> String {
     };
     let (_, last) = bounds(&mut points().map(|(step, _)| *step));
     let (low, high) = bounds(&mut points().map(|(_, value)| *value));
-    // Values of one sign are shown from zero when they come near it.
+    // The axis of positive values starts at zero if they come near it.
     let low = if low > 0.0 && low < 0.5 * high { 0.0 } else { low };
-    // Half a unit of a huge number would be lost in rounding.
+    // Rounding of a huge number would discard half a unit.
     let margin = 0.5_f64.max(1e-6 * high.abs());
     let (low, high) = if high > low { (low, high) } else { (low - margin, high + margin) };
     let (x_ticks, y_ticks) = (ticks(0.0, last.max(1.0)), ticks(low, high));
@@ -65,8 +65,8 @@ pub fn chart(title: &str, first: &Series, second: &Series) -> String {
         );
     }
     for (class, series) in [("first", first), ("second", second)] {
-        let place = |(step, value): &(f64, f64)| format!("{:.1},{:.1}", x(*step), y(*value));
-        let line: Vec<String> = series.points.iter().map(place).collect();
+        let point = |(step, value): &(f64, f64)| format!("{:.1},{:.1}", x(*step), y(*value));
+        let line: Vec<String> = series.points.iter().map(point).collect();
         if !line.is_empty() {
             text += &format!("<polyline class=\"{class}\" points=\"{}\"/>\n", line.join(" "));
         }
@@ -82,7 +82,7 @@ pub fn chart(title: &str, first: &Series, second: &Series) -> String {
     text + "</svg>\n</figure>\n"
 }
 
-/// Four to eight round numbers from `low` to `high`; none where they cannot be told apart.
+/// Four to eight round numbers from `low` to `high`; none if they are indistinguishable.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 6.0;
     if !(rough.is_normal() && rough > 0.0) {
@@ -98,7 +98,7 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
     (first..).map(|i| i as f64 * step).take_while(|tick| *tick <= high + 1e-9 * step).collect()
 }
 
-/// `0.005`, `12.5`, `3k`
+/// Formats a number briefly: `0.005`, `12.5`, `3k`.
 fn short(number: f64) -> String {
     let rounded = |number: f64, digits: usize| {
         let text = format!("{number:.digits$}");
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_in_reach() {
+    fn ticks_are_round_and_in_range() {
         assert_eq!(ticks(0.0, 10.0), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         assert_eq!(ticks(0.0, 1.0).len(), 6);
         assert_eq!(ticks(3.1, 3.9), [3.2, 3.4, 3.6, 3.8].map(|x: f64| (x * 5.0).round() * 0.2));
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// As the loss of a run that diverges.
+    /// Values such as the loss of a run that diverges.
     #[test]
     fn numbers_of_any_size_have_few_ticks() {
         for (low, high) in

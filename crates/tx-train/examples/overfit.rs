@@ -1,14 +1,14 @@
-//! Learns one sentence by heart in a few seconds, from a recipe with smaller sizes laid over it.
+//! Overfits one sentence pair in a few seconds, with a recipe whose model is made smaller.
 //!
-//! `cargo run -p tx-train --example by_heart`
+//! `cargo run -p tx-train --example overfit`
 
 use std::io::{self, Write};
 
 use burn::tensor::Device;
-use tx_train::{Layers, Trainer};
+use tx_train::{ConfigBuilder, Trainer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut layers = Layers::recipe("toy")?;
+    let mut builder = ConfigBuilder::from_recipe("toy")?;
     for setting in [
         "model.d_model=32",
         "model.n_heads=4",
@@ -19,11 +19,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "train.epochs=30",
         "validation.every_epochs=10",
     ] {
-        layers.set(setting)?;
+        builder.set(setting)?;
     }
 
     let folder = tempfile::tempdir()?;
-    let outcome = Trainer::new(layers.finish()?, folder.path(), Device::flex()).run()?;
+    let outcome = Trainer::new(builder.build()?, folder.path(), Device::flex()).run()?;
 
     let validation = outcome.validation.ok_or("the last epoch is always validated")?;
     let mut out = io::stdout().lock();
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         writeln!(out, "{} -> {}", sample.source, sample.hypothesis)?;
     }
     assert_eq!(validation.exact_match, 100.0);
-    // The folder of the run is a bundle: `tx-infer` opens it.
+    // The run folder is a bundle that `tx-infer` opens.
     assert!(outcome.run.join("model.safetensors").is_file());
     Ok(())
 }

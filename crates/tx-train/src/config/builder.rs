@@ -50,12 +50,7 @@ impl ConfigBuilder {
     ///
     /// When TOML cannot represent a number.
     pub fn from_config(config: &TrainConfig) -> Result<Self, TrainError> {
-        let table = toml::Table::try_from(config).map_err(|error| TrainError::Config {
-            location: "configuration".into(),
-            problem: error.to_string(),
-            nearest: None,
-        })?;
-        Ok(Self { table })
+        Ok(Self { table: config.to_table()? })
     }
 
     /// Overrides one key, as in `train.epochs=3`. The value is TOML, or a bare word that is taken as a

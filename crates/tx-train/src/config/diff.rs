@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::train_config::TrainConfig;
+use crate::error::TrainError;
 
 /// Values of a table as TOML, by their path such as `train.epochs`.
 pub(crate) fn settings(table: &toml::Table) -> BTreeMap<String, String> {
@@ -22,12 +23,15 @@ fn flatten(prefix: &str, table: &toml::Table, settings: &mut BTreeMap<String, St
 }
 
 /// Differences between two configurations, a line each, such as `train.epochs` = 20, was 10.
+///
+/// # Errors
+///
+/// When TOML cannot represent a number.
 pub(crate) fn differences(
     before: &TrainConfig,
     now: &TrainConfig,
-) -> Result<Vec<String>, toml::ser::Error> {
-    let [before, now] = [before, now].map(toml::Table::try_from);
-    let (before, now) = (settings(&before?), settings(&now?));
+) -> Result<Vec<String>, TrainError> {
+    let (before, now) = (settings(&before.to_table()?), settings(&now.to_table()?));
     let keys = before.keys().chain(now.keys().filter(|key| !before.contains_key(*key)));
     let text = |value: Option<&String>| value.map_or("not given", String::as_str).to_owned();
     Ok(keys

@@ -1,6 +1,7 @@
 //! Configuration of a run: its sections, the named recipes, and the builder that combines a recipe,
 //! a file and single settings.
 
+mod budget;
 mod builder;
 mod data;
 pub(crate) mod diff;
@@ -11,6 +12,7 @@ mod similar;
 mod train_config;
 mod validation;
 
+pub use budget::Budget;
 pub use builder::ConfigBuilder;
 pub use data::{DataConfig, DataSource, OverlapPolicy};
 pub use interval::Interval;

@@ -1,13 +1,17 @@
 //! Configuration of a training run, as plain data.
 
+use std::{fs, io, path::Path};
+
 use serde::{Deserialize, Serialize};
 use tx_data::{TokenizerConfig, TokenizerKind};
+use tx_infer::file::write_whole;
 use tx_model::ModelConfig;
 
 use super::{
     data::DataConfig, interval::Interval, optimization::OptimizationConfig,
     validation::ValidationConfig,
 };
+use crate::error::TrainError;
 
 /// Name of the configuration file in a run folder.
 pub(crate) const CONFIG_FILE: &str = "train.toml";
@@ -103,6 +107,26 @@ impl TrainConfig {
             problems.push("[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\"".into());
         }
         problems
+    }
+
+    /// Configuration as a TOML table.
+    pub(super) fn to_table(&self) -> Result<toml::Table, TrainError> {
+        toml::Table::try_from(self).map_err(|error| TrainError::Config {
+            location: "configuration".into(),
+            problem: error.to_string(),
+            nearest: None,
+        })
+    }
+
+    /// Writes the configuration into the run folder `run`, which is created if necessary.
+    pub(crate) fn save(&self, run: &Path) -> Result<(), TrainError> {
+        let path = run.join(CONFIG_FILE);
+        let write = || {
+            let text = toml::to_string(self).map_err(io::Error::other)?;
+            fs::create_dir_all(run)?;
+            write_whole(&path, text.as_bytes())
+        };
+        write().map_err(TrainError::writing(&path))
     }
 
     /// Maximum length of a side of a training pair in tokens, including special tokens.

@@ -16,19 +16,18 @@ use burn::{
 };
 
 use super::noop_renderer::NoopRenderer;
-use crate::{
-    task::{StepOutput, Trainable, ValidationReport},
-    training::run_handle::RunHandle,
-};
+use crate::task::{StepOutput, Trainable};
 
-/// Adds the dashboard to `training`; `handle` has the reports of its validations.
-pub(crate) fn on_dashboard<M: Trainable, R: ValidationReport>(
+/// Adds the dashboard to `training`. Besides loss and accuracy it plots the figure `name` of the last
+/// validation, which `value` returns.
+pub(crate) fn on_dashboard<M: Trainable>(
     training: SupervisedTraining<M>,
-    handle: RunHandle<R>,
+    name: &str,
+    value: impl Fn() -> f64 + Send + Sync + 'static,
 ) -> SupervisedTraining<M> {
     let loss = Figure::new("Loss", None, false, |output| output.loss());
     let accuracy = Figure::new("Accuracy", Some("%"), true, |output| 100.0 * output.accuracy());
-    let figure = Figure::new(R::FIGURE, None, true, move |_| handle.figure());
+    let figure = Figure::new(name, None, true, move |_| value());
     let interrupter = Interrupter::new();
     training
         .with_interrupter(interrupter.clone())

@@ -11,8 +11,8 @@ use indicatif::{
 };
 
 use crate::{
+    config::Budget,
     task::{StepOutput, ValidationReport},
-    training::budget::Budget,
 };
 
 /// Number of updates over which the displayed loss and speed are averaged.

@@ -10,10 +10,10 @@ use burn::{
 
 use super::progress::{Progress, ProgressMode};
 use crate::{
+    config::Budget,
     error::TrainError,
     recording::metrics::{Metrics, Record, Update},
     task::{StepOutput, Task},
-    training::budget::Budget,
 };
 
 /// Reporter of a training loop.

@@ -1,11 +1,12 @@
 //! Training run: from a configuration to a trained bundle.
 
 mod build;
+mod prepare;
 mod resume;
+mod settings;
 
 use std::{
     fs,
-    io::{self, IsTerminal},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -14,21 +15,19 @@ use std::{
 };
 
 use burn::tensor::Device;
-use tx_infer::{bundle::WEIGHTS, file::write_whole};
+use tx_infer::bundle::WEIGHTS;
 
 use self::{
-    build::Built,
-    resume::{load_state, reconcile, run_tokenizers},
+    build::{Built, build},
+    prepare::prepare,
+    resume::load_state,
+    settings::RunSettings,
 };
 use crate::{
     config::{CONFIG_FILE, ConfigBuilder, TrainConfig, diff::differences},
-    data::RunData,
     error::TrainError,
     recording::{checkpoint::Checkpoints, run_lock::RunLock, run_state::RunState},
-    reporting::{
-        progress::{ProgressMode, print},
-        report,
-    },
+    reporting::{progress::ProgressMode, report},
     training::{launch::launch, run_handle::RunResults},
     translation::validation::Validation,
 };
@@ -47,13 +46,7 @@ pub use resume::{OnMismatch, ResumeFrom};
 /// # Ok::<(), tx_train::TrainError>(())
 /// ```
 pub struct Trainer {
-    config: TrainConfig,
-    run: PathBuf,
-    device: Device,
-    /// Further devices, which share the batches of an update.
-    others: Vec<Device>,
-    progress: ProgressMode,
-    stop: Arc<AtomicBool>,
+    settings: RunSettings,
     /// Checkpoint to resume from.
     resume: Option<Resume>,
 }
@@ -83,26 +76,10 @@ pub struct Outcome {
     pub checkpoint: Option<usize>,
 }
 
-/// Configuration-dependent inputs of a run, before a model exists.
-struct Prepared {
-    data: RunData,
-    state: RunState,
-    /// Whether configuration or data have changed since the checkpoint.
-    is_changed: bool,
-}
-
 impl Trainer {
     /// New run in the folder `run`, which must contain neither a checkpoint nor a bundle.
     pub fn new(config: TrainConfig, run: impl Into<PathBuf>, device: Device) -> Self {
-        Self {
-            config,
-            run: run.into(),
-            device,
-            others: Vec::new(),
-            progress: ProgressMode::Lines,
-            stop: Arc::default(),
-            resume: None,
-        }
+        Self { settings: RunSettings::new(config, run.into(), device), resume: None }
     }
 
     /// Resumes the run in `run` from one of its checkpoints. `change` may override values of its
@@ -133,8 +110,7 @@ impl Trainer {
             Some(OnMismatch::New) | None => ConfigBuilder::from_file(&path)?,
         };
         if on_mismatch.is_none() {
-            let differences = differences(&state.config, &builder.clone().build()?)
-                .map_err(|error| not_toml(&path, error))?;
+            let differences = differences(&state.config, &builder.clone().build()?)?;
             if !differences.is_empty() {
                 return Err(TrainError::ConfigChanged { path, differences });
             }
@@ -146,24 +122,27 @@ impl Trainer {
 
     /// Configuration of the run.
     pub fn config(&self) -> &TrainConfig {
-        &self.config
+        &self.settings.config
     }
 
     /// Adds devices that share the batches of an update, of which there are `train.accumulate`. That
     /// number must be a multiple of the number of devices.
-    pub fn with_devices(self, others: Vec<Device>) -> Self {
-        Self { others, ..self }
+    pub fn with_devices(mut self, others: Vec<Device>) -> Self {
+        self.settings.others = others;
+        self
     }
 
     /// Sets a flag that interrupts the run. While data is prepared, the run ends as soon as possible;
     /// afterwards it ends after the current update or validation batch, with a checkpoint.
-    pub fn with_interrupt(self, stop: Arc<AtomicBool>) -> Self {
-        Self { stop, ..self }
+    pub fn with_interrupt(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.settings.stop = stop;
+        self
     }
 
     /// Sets the display of progress; the default is [`ProgressMode::Lines`].
-    pub fn with_progress(self, progress: ProgressMode) -> Self {
-        Self { progress, ..self }
+    pub fn with_progress(mut self, progress: ProgressMode) -> Self {
+        self.settings.progress = progress;
+        self
     }
 
     /// Trains until the budget is spent.
@@ -178,77 +157,39 @@ impl Trainer {
         rayon::scope(|_| self.run_in_pool())
     }
 
-    fn run_in_pool(mut self) -> Result<Outcome, TrainError> {
-        self.check()?;
-        let (resume, _lock) = match self.resume.take() {
+    fn run_in_pool(self) -> Result<Outcome, TrainError> {
+        let Self { settings, resume } = self;
+        settings.check()?;
+        let (resume, _lock) = match resume {
             Some(Resume { state, on_mismatch, lock }) => (Some((state, on_mismatch)), lock),
-            None => (None, lock_new(&self.run)?),
+            None => (None, lock_new(&settings.run)?),
         };
         let is_resumed = resume.is_some();
         let (state, on_mismatch) = resume.unwrap_or_default();
-        let prepared = match self.prepare(state.clone(), is_resumed, on_mismatch) {
-            Err(TrainError::Interrupted) => return self.outcome(state, None, Vec::new(), true),
+        let prepared = match prepare(&settings, state.clone(), is_resumed, on_mismatch) {
+            Err(TrainError::Interrupted) => {
+                return outcome(settings.run, state, None, Vec::new(), true);
+            }
             prepared => prepared?,
         };
-        let Built { setup, learner, train, valid, examples } = self.build(prepared, is_resumed)?;
+        let Built { setup, learner, train, valid, examples } =
+            build(&settings, prepared, is_resumed)?;
         let RunResults { state, validation, .. } = launch(setup, learner, train, valid)?;
-        report::write(&self.run)?;
-        let is_interrupted = self.stop.load(Ordering::Relaxed);
-        self.outcome(state, validation, examples, is_interrupted)
+        report::write(&settings.run)?;
+        let is_interrupted = settings.stop.load(Ordering::Relaxed);
+        outcome(settings.run, state, validation, examples, is_interrupted)
     }
+}
 
-    /// Checks terminal, configuration and number of devices.
-    fn check(&self) -> Result<(), TrainError> {
-        let is_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
-        if self.progress == ProgressMode::Dashboard && !is_terminal() {
-            return Err(TrainError::NoTerminal);
-        }
-        let mut problems = self.config.problems();
-        let (batches, devices) = (self.config.train.accumulate, 1 + self.others.len());
-        if !batches.is_multiple_of(devices) {
-            problems.push(format!(
-                "[train] `accumulate` = {batches} must be a multiple of the number of devices, \
-                 {devices}"
-            ));
-        }
-        if problems.is_empty() { Ok(()) } else { Err(TrainError::Problems { problems }) }
-    }
-
-    /// Reads, tokenizes and encodes the data, and reconciles the state of a resumed run with it.
-    fn prepare(
-        &self,
-        mut state: RunState,
-        is_resumed: bool,
-        on_mismatch: Option<OnMismatch>,
-    ) -> Result<Prepared, TrainError> {
-        let print = |line: &str| self.print(line);
-        let tokenizers = is_resumed.then(|| run_tokenizers(&self.run)).transpose()?;
-        let data = RunData::new(&self.config, tokenizers, &self.stop, &print)?;
-        let is_changed =
-            is_resumed && reconcile(&mut state, &self.config, &data, on_mismatch, &print)?;
-        state.data = data.fingerprints.training.clone();
-        state.validation_data = data.fingerprints.validation.clone();
-        state.config = self.config.clone();
-        Ok(Prepared { data, state, is_changed })
-    }
-
-    fn outcome(
-        self,
-        state: RunState,
-        validation: Option<Validation>,
-        examples: Vec<String>,
-        interrupted: bool,
-    ) -> Result<Outcome, TrainError> {
-        let checkpoint = Checkpoints::of(&self.run).steps()?.pop();
-        Ok(Outcome { run: self.run, state, validation, examples, interrupted, checkpoint })
-    }
-
-    /// Prints a line of text unless the run is quiet.
-    fn print(&self, line: &str) {
-        if self.progress != ProgressMode::Quiet {
-            print(line);
-        }
-    }
+fn outcome(
+    run: PathBuf,
+    state: RunState,
+    validation: Option<Validation>,
+    examples: Vec<String>,
+    interrupted: bool,
+) -> Result<Outcome, TrainError> {
+    let checkpoint = Checkpoints::of(&run).steps()?.pop();
+    Ok(Outcome { run, state, validation, examples, interrupted, checkpoint })
 }
 
 /// Creates and locks the folder of a new run. A run without checkpoint and bundle may be started over.
@@ -260,17 +201,4 @@ fn lock_new(run: &Path) -> Result<RunLock, TrainError> {
         return Err(TrainError::RunExists { path: run.into(), resumable });
     }
     Ok(lock)
-}
-
-fn write_config(config: &TrainConfig, run: &Path) -> Result<(), TrainError> {
-    let path = run.join(CONFIG_FILE);
-    let text = toml::to_string(config).map_err(|error| not_toml(&path, error))?;
-    fs::create_dir_all(run)
-        .and_then(|()| write_whole(&path, text.as_bytes()))
-        .map_err(TrainError::writing(&path))
-}
-
-/// Error of a configuration that TOML cannot represent.
-fn not_toml(path: &Path, error: toml::ser::Error) -> TrainError {
-    TrainError::writing(path)(io::Error::other(error))
 }

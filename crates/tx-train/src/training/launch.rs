@@ -18,7 +18,7 @@ use crate::{
         noop_renderer::NoopRenderer,
         progress::{ProgressMode, print},
     },
-    task::Task,
+    task::{Task, ValidationReport},
 };
 
 /// Trains the model of `learner` until the budget is spent.
@@ -41,7 +41,10 @@ pub(crate) fn launch<T: Task>(
         .with_application_logger(None)
         .num_epochs(epochs);
     let training = match mode {
-        ProgressMode::Dashboard => on_dashboard(training, handle.clone()),
+        ProgressMode::Dashboard => {
+            let handle = handle.clone();
+            on_dashboard(training, T::Report::FIGURE, move || handle.figure())
+        }
         ProgressMode::Lines | ProgressMode::Quiet => training.renderer(Box::new(NoopRenderer)),
     };
     let result = training.launch(learner);

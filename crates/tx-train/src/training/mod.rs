@@ -1,7 +1,6 @@
 //! Training loop and its parts, generic over a [`Task`](crate::task::Task).
 
 pub mod adam;
-pub mod budget;
 pub(crate) mod ema;
 pub mod gradients;
 pub mod schedule;

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::lr_scheduler::{LrScheduler, LrSchedulerRecord};
 
-use super::budget::Budget;
-use crate::config::{Schedule, TrainConfig};
+use crate::config::{Budget, Schedule, TrainConfig};
 
 /// Learning rate as a function of the update.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -20,7 +20,6 @@ use burn::{
 use tx_model::kernels::mix;
 
 use super::{
-    budget::Budget,
     checkpointing::Checkpointing,
     ema::MovingAverage,
     gradients::{UpdateGradients, compute_gradients},
@@ -29,7 +28,7 @@ use super::{
     validation_policy::ValidationPolicy,
 };
 use crate::{
-    config::{OnNonFinite, OptimizationConfig, TrainConfig},
+    config::{Budget, OnNonFinite, OptimizationConfig, TrainConfig},
     error::TrainError,
     recording::{
         metrics::{Metrics, Record, Update},

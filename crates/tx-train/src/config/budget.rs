@@ -1,6 +1,6 @@
 //! Limits of a run: epochs, updates and time.
 
-use crate::config::TrainConfig;
+use super::train_config::TrainConfig;
 
 /// Limits of a run; the first one reached ends it.
 #[derive(Debug, Clone, Copy)]

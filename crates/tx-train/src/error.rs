@@ -285,50 +285,50 @@ impl TrainError {
 fn in_options(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::Fetch => {
-            "`train fetch` fetches it, with the same name and languages; so does `train --fetch`"
+            "download it with `train fetch`, with the same name and languages, or add `--fetch`"
         }
-        Remedy::FetchAgain => "`train fetch` fetches it again",
+        Remedy::FetchAgain => "download it again with `train fetch`",
         Remedy::TrustAnew => {
-            "the file has changed at its source; `train fetch --refresh` trusts it anew"
+            "the file has changed at its source; `train fetch --refresh` accepts the new one"
         }
-        Remedy::AskAgain => "`train fetch --refresh` asks again",
+        Remedy::AskAgain => "query the server again with `train fetch --refresh`",
         Remedy::TryLater => {
-            "what has come is kept and continued next time; `HTTPS_PROXY` names a proxy, and a file \
-             fetched by other means can be read with `--file`"
+            "the next attempt continues the partial download; `HTTPS_PROXY` sets a proxy, and `--file` \
+             reads a file that was downloaded by other means"
         }
-        Remedy::GiveToken => "if this needs an account, put its token into `HF_TOKEN`",
-        Remedy::OtherToken => "the token in `HF_TOKEN` does not open this",
+        Remedy::GiveToken => "if this needs an account, set `HF_TOKEN` to its token",
+        Remedy::OtherToken => "the token in `HF_TOKEN` does not grant access",
         Remedy::EncryptOrDropToken => {
-            "give `HF_ENDPOINT` an address with `https://`, or unset `HF_TOKEN`"
+            "set `HF_ENDPOINT` to an address with `https://`, or unset `HF_TOKEN`"
         }
-        Remedy::OtherCache => "`TX_CACHE` names another folder for the cache",
+        Remedy::OtherCache => "set `TX_CACHE` to another folder for the cache",
         Remedy::NameLanguages => {
-            "name them with `--source en --target it` for `train fetch`, or with \
+            "specify them with `--source en --target it` for `train fetch`, or with \
              `data.source_language` and `data.target_language`"
         }
-        Remedy::NameSubset => "`data.subset` or `--subset` names one of these",
-        Remedy::NameSplit => "`data.split` names the split to train on",
+        Remedy::NameSubset => "select one of these with `data.subset` or `--subset`",
+        Remedy::NameSplit => "select the split to train on with `data.split`",
         Remedy::NameMember => {
-            "name one as `archive!member`; with `data.source_language` and `data.target_language`, \
+            "specify one as `archive!member`; with `data.source_language` and `data.target_language`, \
              `archive!stem` means `stem.SOURCE` and `stem.TARGET`"
         }
         Remedy::NameFormat => {
-            "both sides are read from tsv, csv, jsonl, parquet or tmx; `data.format` says which, if \
-             it is told wrongly"
+            "files with both sides are tsv, csv, jsonl, parquet or tmx; set `data.format` if the format is \
+             detected wrongly"
         }
         Remedy::NameColumns => {
-            "source and target are the first two columns unless `data.source_column` and \
-             `data.target_column` say otherwise"
+            "source and target are the first two columns by default; set `data.source_column` and \
+             `data.target_column`"
         }
-        Remedy::GiveFilePerSide => "give a file for each side, with `--source` and `--target`",
-        Remedy::GiveFileOfBothSides => "a file that holds both sides is given with `--file`",
+        Remedy::GiveFilePerSide => "specify a file for each side with `--source` and `--target`",
+        Remedy::GiveFileOfBothSides => "specify a file with both sides with `--file`",
         Remedy::ConvertText => {
             "convert the file first, for example with `iconv -f latin1 -t utf-8`"
         }
-        Remedy::UnpackOuter => "unpack the outer one first",
-        Remedy::ChooseReadable => "parquet, jsonl, csv, tsv and tmx are read",
-        Remedy::ChooseTatoeba => "`opus:Tatoeba` has pairs without English",
-        Remedy::SeeOpus => "opus.nlpl.eu lists them; upper and lower case matter",
+        Remedy::UnpackOuter => "unpack the outer archive first",
+        Remedy::ChooseReadable => "supported formats: parquet, jsonl, csv, tsv and tmx",
+        Remedy::ChooseTatoeba => "`opus:Tatoeba` has language pairs without English",
+        Remedy::SeeOpus => "see opus.nlpl.eu for the list; names are case-sensitive",
         _ => return None,
     })
 }

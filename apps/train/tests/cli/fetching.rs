@@ -384,7 +384,7 @@ fn a_full_disk_and_a_read_only_cache() {
     assert!(mount(&["-o", "remount,rw"], &cache));
     let big = fetch("big.tsv", &[]);
     assert!(Command::new("umount").arg(&cache).status().unwrap().success());
-    full.failed(1, &["cannot write `", "No space left on device", "hint: `TX_CACHE`"]);
+    full.failed(1, &["cannot write `", "No space left on device", "hint: set `TX_CACHE`"]);
     nothing.failed(1, &["is not in the cache"]);
     assert_eq!((small.code, known.code, big.code), (Some(0), Some(0), Some(0)), "{}", big.stderr);
     unknown.failed(1, &["cannot write `", "Read-only file system"]);

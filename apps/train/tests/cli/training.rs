@@ -150,7 +150,7 @@ fn a_rate_falls_and_a_run_ends_when_nothing_gets_better() {
         "metrics.every_steps=1",
     ];
     let run = workshop.train_tiny("run", &set(&settings)).trained();
-    run.says(&["ending: the last 5 validations found no better model"]);
+    run.says(&["stopping early: the last 5 validations found no better model"]);
     let (mut rate, mut since, mut falls) = (0.3, 0, 0);
     for line in fs::read_to_string(workshop.path("run/metrics.jsonl")).unwrap().lines() {
         let record: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -203,7 +203,7 @@ fn two_devices_learn_what_one_does() {
         }
     }
     let run = workshop.train_tiny("odd", &["--device", "cpu,cpu"]);
-    run.failed(2, &["`accumulate` = 1 batches an update cannot be shared evenly by 2 devices"]);
+    run.failed(2, &["`accumulate` = 1 must be a multiple of the number of devices, 2"]);
 }
 
 /// The products are large enough to be shared among threads. A pool of one thread must not wait for

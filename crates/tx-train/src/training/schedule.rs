@@ -133,6 +133,8 @@ impl LrScheduler for LearningRate {
 
 #[cfg(test)]
 mod tests {
+    use burn::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
+
     use super::*;
 
     fn curve(schedule: Schedule) -> Curve {
@@ -192,6 +194,20 @@ mod tests {
         assert_eq!(second.of_last_update(), curve.at(30, 0.25));
         assert_eq!(LrScheduler::step(&mut second), curve.at(31, 0.25));
         assert_eq!(curve.at(200, 0.25), 0.5);
+    }
+
+    /// Burn's scheduler nests the records of parameter groups, so that a record of the rate alone has no
+    /// effect on it.
+    #[test]
+    fn a_reduction_applies_to_the_next_update_of_the_learner() {
+        let rate = LearningRate::new(Curve { warmup_steps: 0, ..curve(Schedule::ReduceOnPlateau) });
+        let mut scheduler = ModuleLrScheduler::from(rate.clone());
+        assert_eq!(scheduler.step().base(), 2.0);
+        rate.set_reduction(0.5);
+        assert_eq!((scheduler.step().base(), rate.of_last_update()), (1.0, 1.0));
+        let mut resumed = ModuleLrScheduler::from(LearningRate::new(rate.curve));
+        resumed = resumed.load_record(scheduler.to_record());
+        assert_eq!(resumed.step().base(), 1.0);
     }
 
     #[test]

@@ -333,8 +333,9 @@ impl<T: Task> TrainingLoop<T> {
         })?;
         self.task.write_page(&self.run)?;
         if self.validation.is_out_of_patience(&self.state) {
-            self.reporter
-                .line(&format!("ending: the last {without_progress} found no better model"));
+            self.reporter.line(&format!(
+                "stopping early: the last {without_progress} found no better model"
+            ));
         }
         self.handle.set_validation(report);
         self.reporter.end_validation(position.epoch, total);

@@ -30,8 +30,8 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// Batches as in `config`, with sentences of `len` tokens, or the maximum length if that is smaller. A
-    /// vocabulary that would depend on data has a typical size.
+    /// Batches as in `config`, with sentences of `len` tokens, or the maximum length if that is
+    /// smaller. A vocabulary that would depend on data has a typical size.
     pub fn of(config: &TrainConfig, len: usize) -> Self {
         let len = len.min(config.max_len().saturating_sub(1)).max(1);
         let pairs = match config.train.batch {
@@ -47,9 +47,9 @@ impl Updates {
         Self { vocab, pairs, len }
     }
 
-    /// Measures updates on `devices`, of which the first holds the weights. They are the updates of a run
-    /// with Burn's Learner, without creation of batches and without validation. Also returns the loss of
-    /// the last update.
+    /// Measures updates on `devices`, of which the first holds the weights. They are the updates of
+    /// a run with Burn's Learner, without creation of batches and without validation. Also returns
+    /// the loss of the last update.
     ///
     /// # Errors
     ///
@@ -91,7 +91,8 @@ impl Updates {
                 learner.lr_step();
                 learner.optimizer_step(gradients);
                 loss = output.loss();
-                // Waits for all queued work. A device error would have occurred when the loss was read.
+                // Waits for all queued work. A device error would have occurred when the loss was
+                // read.
                 drop(device.sync());
             };
             let tokens = batches * self.pairs * self.len;
@@ -100,8 +101,8 @@ impl Updates {
         })
     }
 
-    /// Batch with ids that differ between steps. None of them is padding, but masks are created and used.
-    /// `benches/compare/train_step.py` follows the same rule.
+    /// Batch with ids that differ between steps. None of them is padding, but masks are created and
+    /// used. `benches/compare/train_step.py` follows the same rule.
     fn batch(&self, step: usize, device: &Device) -> Seq2SeqBatch {
         let side = |seed: usize, len: usize, vocabulary: usize| {
             (0..self.pairs).map(move |row| {

@@ -12,8 +12,8 @@ use tx_model::ConfigError;
 
 /// Error of a training run.
 ///
-/// Each message states what was found and what is accepted. `source()` returns the cause, if there is
-/// one; the message does not repeat it.
+/// Each message states what was found and what is accepted. `source()` returns the cause, if there
+/// is one; the message does not repeat it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
@@ -146,7 +146,8 @@ pub enum TrainError {
 
     /// The loss or the gradient norm is not finite. The weights are unchanged.
     #[error(
-        "the {what} of step {step} (epoch {epoch}, batch {batch}) is {value}: the update was not applied"
+        "the {what} of step {step} (epoch {epoch}, batch {batch}) is {value}: the update was not \
+         applied"
     )]
     NotFinite {
         /// `loss` or `gradient norm`.
@@ -293,8 +294,8 @@ fn in_options(remedy: Remedy) -> Option<&'static str> {
         }
         Remedy::AskAgain => "query the server again with `train fetch --refresh`",
         Remedy::TryLater => {
-            "the next attempt continues the partial download; `HTTPS_PROXY` sets a proxy, and `--file` \
-             reads a file that was downloaded by other means"
+            "the next attempt continues the partial download; `HTTPS_PROXY` sets a proxy, and \
+             `--file` reads a file that was downloaded by other means"
         }
         Remedy::GiveToken => "if this needs an account, set `HF_TOKEN` to its token",
         Remedy::OtherToken => "the token in `HF_TOKEN` does not grant access",
@@ -309,12 +310,12 @@ fn in_options(remedy: Remedy) -> Option<&'static str> {
         Remedy::NameSubset => "select one of these with `data.subset` or `--subset`",
         Remedy::NameSplit => "select the split to train on with `data.split`",
         Remedy::NameMember => {
-            "specify one as `archive!member`; with `data.source_language` and `data.target_language`, \
-             `archive!stem` means `stem.SOURCE` and `stem.TARGET`"
+            "specify one as `archive!member`; with `data.source_language` and \
+             `data.target_language`, `archive!stem` means `stem.SOURCE` and `stem.TARGET`"
         }
         Remedy::NameFormat => {
-            "files with both sides are tsv, csv, jsonl, parquet or tmx; set `data.format` if the format is \
-             detected wrongly"
+            "files with both sides are tsv, csv, jsonl, parquet or tmx; set `data.format` if the \
+             format is detected wrongly"
         }
         Remedy::NameColumns => {
             "source and target are the first two columns by default; set `data.source_column` and \

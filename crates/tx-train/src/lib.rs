@@ -1,9 +1,10 @@
 //! Train Transformers for translation with Burn's Learner.
 //!
 //! [`config`] describes a run. [`corpus`] reads or generates sentence pairs, [`data`] tokenizes and
-//! encodes them. A [`task`] has a model, its loss and its validation; [`translation`] is the only one so
-//! far. [`trainer`] prepares data, builds the parts of a run and launches the loop of [`training`].
-//! [`recording`] writes the files of a run folder, [`reporting`] the output for people.
+//! encodes them. A [`task`] has a model, its loss and its validation; [`translation`] is the only
+//! one so far. [`trainer`] prepares data, builds the parts of a run and launches the loop of
+//! [`training`]. [`recording`] writes the files of a run folder, [`reporting`] the output for
+//! people.
 //!
 //! ```
 //! use tx_train::ConfigBuilder;

@@ -1,7 +1,8 @@
 //! Interface between the training loop and a learning task.
 //!
-//! A [`Task`] has a model with a loss ([`Trainable`]), validates it ([`ValidationReport`]) and saves
-//! the best one. The loop, checkpoints, the moving average, metrics and progress are generic over it.
+//! A [`Task`] has a model with a loss ([`Trainable`]), validates it ([`ValidationReport`]) and
+//! saves the best one. The loop, checkpoints, the moving average, metrics and progress are generic
+//! over it.
 
 use std::{
     fmt::Display,
@@ -25,7 +26,8 @@ pub trait Task: Send + 'static {
     /// Result of a validation.
     type Report: ValidationReport;
 
-    /// Validates `model`, which has no autodiff. Also returns loss and counts of the validation set.
+    /// Validates `model`, which has no autodiff. Also returns loss and counts of the validation
+    /// set.
     ///
     /// # Errors
     ///
@@ -36,7 +38,8 @@ pub trait Task: Send + 'static {
         stop: &Arc<AtomicBool>,
     ) -> Result<(Self::Report, StepOutput), TrainError>;
 
-    /// Sort key of validated models, higher is better: the configured figure, then the negated loss.
+    /// Sort key of validated models, higher is better: the configured figure, then the negated
+    /// loss.
     fn rank(&self, report: &Self::Report) -> (f64, f64);
 
     /// Saves `model`, the best so far, into the run folder.

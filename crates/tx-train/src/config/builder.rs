@@ -5,8 +5,8 @@ use std::{fs, path::Path};
 use super::{recipe::Recipe, similar::most_similar, train_config::TrainConfig};
 use crate::error::TrainError;
 
-/// Builder of a [`TrainConfig`]. Later values override earlier ones; keys without a value have their
-/// default.
+/// Builder of a [`TrainConfig`]. Later values override earlier ones; keys without a value have
+/// their default.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigBuilder {
     table: toml::Table,
@@ -53,8 +53,8 @@ impl ConfigBuilder {
         Ok(Self { table: config.to_table()? })
     }
 
-    /// Overrides one key, as in `train.epochs=3`. The value is TOML, or a bare word that is taken as a
-    /// string. An empty value resets the key to its default.
+    /// Overrides one key, as in `train.epochs=3`. The value is TOML, or a bare word that is taken
+    /// as a string. An empty value resets the key to its default.
     ///
     /// # Errors
     ///
@@ -117,8 +117,8 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// When a key is unknown, a value has the wrong type, or values are out of range or contradict each
-    /// other.
+    /// When a key is unknown, a value has the wrong type, or values are out of range or contradict
+    /// each other.
     pub fn build(self) -> Result<TrainConfig, TrainError> {
         let config: TrainConfig =
             self.table.try_into().map_err(|error| config_error("configuration", &error))?;

@@ -54,15 +54,18 @@ impl From<DataSource> for String {
 pub struct DataConfig {
     /// Source of the sentence pairs.
     pub source: DataSource,
-    /// Language code of the source, for information and to select it in files with several languages.
+    /// Language code of the source, for information and to select it in files with several
+    /// languages.
     pub source_language: Option<String>,
-    /// Language code of the target, for information and to select it in files with several languages.
+    /// Language code of the target, for information and to select it in files with several
+    /// languages.
     pub target_language: Option<String>,
     /// Files: source side of the training pairs, plain or gzip.
     pub train_source: Option<PathBuf>,
     /// Files: target side of the training pairs.
     pub train_target: Option<PathBuf>,
-    /// Files: both sides of the training pairs, tab-separated, instead of `train_source` and `train_target`.
+    /// Files: both sides of the training pairs, tab-separated, instead of `train_source` and
+    /// `train_target`.
     pub train_tsv: Option<PathBuf>,
     /// Files: source side of the validation pairs.
     pub valid_source: Option<PathBuf>,
@@ -92,15 +95,15 @@ pub struct DataConfig {
     pub train_pairs: Option<usize>,
     /// Number of validation pairs to generate, or to read from the beginning of a file.
     pub valid_pairs: Option<usize>,
-    /// Files without validation files: fraction of pairs held out for validation, in `0.0..1.0`. At 0, the
-    /// training pairs themselves are used, for experiments that overfit on purpose.
+    /// Files without validation files: fraction of pairs held out for validation, in `0.0..1.0`. At
+    /// 0, the training pairs themselves are used, for experiments that overfit on purpose.
     pub valid_share: f64,
     /// Maximum length of a side in tokens, including special tokens; `model.max_len` by default.
     pub max_len: Option<usize>,
     /// Handling of longer training pairs.
     pub long: LongPolicy,
-    /// Selection of the held-out pairs: by `seed`, or by the text of each pair (`hash`), so that a pair
-    /// stays in its part when the corpus grows.
+    /// Selection of the held-out pairs: by `seed`, or by the text of each pair (`hash`), so that a
+    /// pair stays in its part when the corpus grows.
     pub split_by: SplitBy,
     /// Files: handling of training pairs that are near duplicates of given validation pairs.
     pub overlap: OverlapPolicy,
@@ -239,8 +242,8 @@ impl DataConfig {
             DataSource::Named(name) if !named::Request::is_name(name) => {
                 let known: Vec<&str> = named::KNOWN.iter().map(|known| known.name).collect();
                 problems.push(format!(
-                    "`source` = \"{name}\" is unknown; accepted are \"files\", \"phrasebook\", \"reverse\", \
-                     \"toy\" and corpora such as {}",
+                    "`source` = \"{name}\" is unknown; accepted are \"files\", \"phrasebook\", \
+                     \"reverse\", \"toy\" and corpora such as {}",
                     known.join(", ")
                 ));
             }

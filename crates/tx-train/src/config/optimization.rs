@@ -53,8 +53,8 @@ pub struct OptimizationConfig {
     pub max_minutes: Option<f64>,
     /// Batch size: `{ tokens = 4096 }` or `{ sentences = 64 }`.
     pub batch: BatchSize,
-    /// Number of batches whose gradients are accumulated for an update. This equals a larger batch, with
-    /// less memory.
+    /// Number of batches whose gradients are accumulated for an update. This equals a larger batch,
+    /// with less memory.
     pub accumulate: usize,
     /// Grouping of sentences into batches: by similar `length`, or `random`.
     pub grouping: Grouping,
@@ -74,22 +74,24 @@ pub struct OptimizationConfig {
     pub epsilon: f32,
     /// Weight decay; 0 disables it.
     pub weight_decay: f32,
-    /// `schedule = "reduce-on-plateau"`: validations without a better model before the learning rate is
-    /// reduced.
+    /// `schedule = "reduce-on-plateau"`: validations without a better model before the learning
+    /// rate is reduced.
     pub plateau_patience: usize,
     /// `schedule = "reduce-on-plateau"`: factor of a reduction.
     pub plateau_factor: f64,
-    /// Decay of the moving average of the weights, which is then validated and saved; 0 disables it.
+    /// Decay of the moving average of the weights, which is then validated and saved; 0 disables
+    /// it.
     pub ema_decay: f64,
     /// Word dropout: fraction of encoder and decoder input tokens replaced by `<unk>`.
     pub word_dropout: f64,
-    /// `tokenizer.kind = "bpe"`: BPE dropout, the fraction of merges skipped when words are segmented,
-    /// sampled anew each epoch (Provilkov et al. 2020: 0.1).
+    /// `tokenizer.kind = "bpe"`: BPE dropout, the fraction of merges skipped when words are
+    /// segmented, sampled anew each epoch (Provilkov et al. 2020: 0.1).
     pub bpe_dropout: f64,
-    /// Label smoothing `ε_ls`: probability distributed evenly over the vocabulary (section 5.4). Paper: 0.1.
+    /// Label smoothing `ε_ls`: probability distributed evenly over the vocabulary (section 5.4).
+    /// Paper: 0.1.
     pub label_smoothing: f64,
-    /// Maximum gradient norm over all weights together; larger gradients are scaled down. 0 disables
-    /// clipping.
+    /// Maximum gradient norm over all weights together; larger gradients are scaled down. 0
+    /// disables clipping.
     pub clip_norm: f64,
     /// Reaction to a loss or gradient that is not finite.
     pub on_nonfinite: OnNonFinite,

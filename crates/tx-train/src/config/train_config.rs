@@ -18,13 +18,14 @@ pub(crate) const CONFIG_FILE: &str = "train.toml";
 
 /// Configuration of a training run.
 ///
-/// [`ConfigBuilder`](super::ConfigBuilder) builds it from a recipe, a file or both. The run folder contains
-/// it completely, as `train.toml`. An unknown key is an error.
+/// [`ConfigBuilder`](super::ConfigBuilder) builds it from a recipe, a file or both. The run folder
+/// contains it completely, as `train.toml`. An unknown key is an error.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Recipe that the configuration was built from, for information. In a file, the key `recipe` names
-    /// the recipe whose values the file overrides; a complete configuration has `from_recipe` instead.
+    /// Recipe that the configuration was built from, for information. In a file, the key `recipe`
+    /// names the recipe whose values the file overrides; a complete configuration has `from_recipe`
+    /// instead.
     #[serde(rename = "from_recipe", alias = "recipe")]
     pub recipe: Option<String>,
     /// Training and validation data.
@@ -77,8 +78,8 @@ impl Default for MetricsConfig {
 }
 
 impl TrainConfig {
-    /// Problems of the configuration, each with section, key, value and rule. Reads no file and uses no
-    /// device.
+    /// Problems of the configuration, each with section, key, value and rule. Reads no file and
+    /// uses no device.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut section = |name: &str, list: Vec<String>| {

@@ -66,8 +66,8 @@ impl Default for ValidationConfig {
 }
 
 impl ValidationConfig {
-    /// Whether ranks under this configuration and under `other` are comparable, with `pairs` available
-    /// validation pairs.
+    /// Whether ranks under this configuration and under `other` are comparable, with `pairs`
+    /// available validation pairs.
     pub(crate) fn is_comparable(&self, other: &Self, pairs: usize) -> bool {
         self.best_by == other.best_by
             && self.sentences.min(pairs) == other.sentences.min(pairs)

@@ -49,8 +49,8 @@ impl CheckpointSelection {
     }
 }
 
-/// Averages the weights of the checkpoints of the run in `run` after updates `steps`. `model` provides
-/// the shapes.
+/// Averages the weights of the checkpoints of the run in `run` after updates `steps`. `model`
+/// provides the shapes.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Checkpoints: weights, optimizer, learning rate and state of a run.
 //!
 //! A checkpoint is a folder `checkpoints/step-N` of the run: files in Burn's `burnpack` format, and
-//! `state.toml` with their hashes. It is written under another name, synchronized to disk and renamed.
-//! Therefore it is complete or absent, and the previous checkpoint stays until then.
+//! `state.toml` with their hashes. It is written under another name, synchronized to disk and
+//! renamed. Therefore it is complete or absent, and the previous checkpoint stays until then.
 
 use std::{
     collections::BTreeMap,
@@ -147,7 +147,8 @@ impl Checkpoints {
         Ok(contents)
     }
 
-    /// Saves a checkpoint, and removes earlier ones except for the last `keep` and the best models'.
+    /// Saves a checkpoint, and removes earlier ones except for the last `keep` and the best
+    /// models'.
     ///
     /// # Errors
     ///
@@ -182,8 +183,9 @@ impl Checkpoints {
         self.prune(state, keep)
     }
 
-    /// Replaces the state in the checkpoint after update `state.step`. Its weights stay. They are not
-    /// compared with their hashes, because this process wrote them, or compared them when it resumed.
+    /// Replaces the state in the checkpoint after update `state.step`. Its weights stay. They are
+    /// not compared with their hashes, because this process wrote them, or compared them when it
+    /// resumed.
     ///
     /// # Errors
     ///
@@ -197,7 +199,8 @@ impl Checkpoints {
         contents.write(&path).map_err(TrainError::writing(&path))
     }
 
-    /// Loads the checkpoint after update `step` into `learner`. Its files may be removed afterwards.
+    /// Loads the checkpoint after update `step` into `learner`. Its files may be removed
+    /// afterwards.
     ///
     /// # Errors
     ///
@@ -255,7 +258,8 @@ impl Checkpoints {
         self.remove_all(|other| other > step)
     }
 
-    /// Removes all checkpoints except for the last `keep` and the best models', and incomplete ones.
+    /// Removes all checkpoints except for the last `keep` and the best models', and incomplete
+    /// ones.
     fn prune(&self, state: &RunState, keep: usize) -> Result<(), TrainError> {
         let steps = self.steps()?;
         let old = steps.iter().filter(|&&other| other <= state.step).rev().nth(keep).copied();
@@ -303,8 +307,8 @@ fn unusable<E: Display>(path: &Path) -> impl FnOnce(E) -> TrainError {
     move |error| TrainError::Checkpoint { path, problem: error.to_string(), before: None }
 }
 
-/// Reads a whole file. Records loaded from a path read it when a tensor is first used, and panic if it
-/// has been removed by then.
+/// Reads a whole file. Records loaded from a path read it when a tensor is first used, and panic if
+/// it has been removed by then.
 fn read(path: &Path) -> Result<Bytes, TrainError> {
     fs::read(path).map(Bytes::from_bytes_vec).map_err(unusable(path))
 }
@@ -438,8 +442,8 @@ mod tests {
         model.into_record().into_bytes().unwrap().to_vec()
     }
 
-    /// The files of a checkpoint after one update are deleted once it is loaded. The second update must
-    /// equal one without a checkpoint.
+    /// The files of a checkpoint after one update are deleted once it is loaded. The second update
+    /// must equal one without a checkpoint.
     #[test]
     fn files_of_a_loaded_checkpoint_may_be_removed() {
         let device = Device::flex().autodiff();

@@ -1,7 +1,7 @@
 //! Metrics for programs: `metrics.jsonl` in the run folder, and event files for TensorBoard.
 //!
-//! `metrics.jsonl` has a JSON object a line: one for every `metrics.every_steps` updates, one for the
-//! updates before a checkpoint, and one for every validation.
+//! `metrics.jsonl` has a JSON object a line: one for every `metrics.every_steps` updates, one for
+//! the updates before a checkpoint, and one for every validation.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -53,7 +53,8 @@ pub enum Record<R> {
         learning_rate: f64,
         /// Gradient norm of the last update, before clipping.
         gradient_norm: f64,
-        /// Batches skipped since the last such line because of a loss or gradient that is not finite.
+        /// Batches skipped since the last such line because of a loss or gradient that is not
+        /// finite.
         #[serde(default)]
         skipped: usize,
         /// Source tokens per second without padding; validation time is excluded.

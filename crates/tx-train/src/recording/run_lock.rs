@@ -14,8 +14,8 @@ const FILE: &str = "lock";
 
 /// Advisory lock on a run folder. It is released when this value is dropped or the process ends.
 ///
-/// [`Trainer`](crate::Trainer) holds it while it runs. Other code that writes to a run folder must hold
-/// it, too.
+/// [`Trainer`](crate::Trainer) holds it while it runs. Other code that writes to a run folder must
+/// hold it, too.
 #[derive(Debug)]
 pub struct RunLock {
     /// The system releases the lock when the file is closed.
@@ -25,8 +25,8 @@ pub struct RunLock {
 impl RunLock {
     /// Locks the folder `run`, which must exist.
     ///
-    /// On a file system without locks, the folder stays unlocked, and nothing prevents two processes from
-    /// writing to it.
+    /// On a file system without locks, the folder stays unlocked, and nothing prevents two
+    /// processes from writing to it.
     ///
     /// # Errors
     ///

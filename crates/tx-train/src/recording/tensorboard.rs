@@ -1,8 +1,9 @@
 //! Event files for TensorBoard: scalars, and samples as text.
 //!
-//! A file is a sequence of records, each with its length and CRC-32C checksums. A record is a protocol
-//! buffer `tensorflow.Event`. Only a few of its fields (`tensorboard/compat/proto/event.proto` and
-//! `summary.proto`) are needed, so this module encodes them itself.
+//! A file is a sequence of records, each with its length and CRC-32C checksums. A record is a
+//! protocol buffer `tensorflow.Event`. Only a few of its fields
+//! (`tensorboard/compat/proto/event.proto` and `summary.proto`) are needed, so this module encodes
+//! them itself.
 
 use std::{
     fs::{self, File},
@@ -23,8 +24,8 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// Creates a file in `folder` for the updates after `step`. It supersedes other files of the folder
-    /// for these updates.
+    /// Creates a file in `folder` for the updates after `step`. It supersedes other files of the
+    /// folder for these updates.
     ///
     /// # Errors
     ///
@@ -167,8 +168,8 @@ mod tests {
         assert_eq!(CRC_32C.checksum(&[0; 32]), 0x8a91_36aa);
     }
 
-    /// The documentation of protocol buffers encodes field 1 with the number 150 as `08 96 01`, and field 2
-    /// with "testing" as `12 07 …`.
+    /// The documentation of protocol buffers encodes field 1 with the number 150 as `08 96 01`, and
+    /// field 2 with "testing" as `12 07 …`.
     #[test]
     fn fields_are_encoded_as_protocol_buffers() {
         let mut message = Message::default();

@@ -16,8 +16,8 @@ use crate::{
 
 type Record = metrics::Record<Validation>;
 
-/// Table of the runs in the folders `runs`, a column each: last update, best validation, and the settings
-/// in which they differ.
+/// Table of the runs in the folders `runs`, a column each: last update, best validation, and the
+/// settings in which they differ.
 ///
 /// # Errors
 ///

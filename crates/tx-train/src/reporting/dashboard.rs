@@ -18,8 +18,8 @@ use burn::{
 use super::noop_renderer::NoopRenderer;
 use crate::task::{StepOutput, Trainable};
 
-/// Adds the dashboard to `training`. Besides loss and accuracy it plots the figure `name` of the last
-/// validation, which `value` returns.
+/// Adds the dashboard to `training`. Besides loss and accuracy it plots the figure `name` of the
+/// last validation, which `value` returns.
 pub(crate) fn on_dashboard<M: Trainable>(
     training: SupervisedTraining<M>,
     name: &str,

@@ -1,4 +1,5 @@
-//! Parts of a run, built from its configuration and data: loaders, model, optimizer and training loop.
+//! Parts of a run, built from its configuration and data: loaders, model, optimizer and training
+//! loop.
 
 use std::{iter::once, sync::Arc};
 
@@ -127,8 +128,8 @@ fn init_model(
     Ok(model)
 }
 
-/// Loads the checkpoint of `state` into `learner`, and removes later ones. Returns the model with the
-/// moving average of the weights, if the run kept one.
+/// Loads the checkpoint of `state` into `learner`, and removes later ones. Returns the model with
+/// the moving average of the weights, if the run kept one.
 fn load_checkpoint(
     settings: &RunSettings,
     state: &mut RunState,

@@ -83,13 +83,13 @@ impl Trainer {
     }
 
     /// Resumes the run in `run` from one of its checkpoints. `change` may override values of its
-    /// configuration, such as the budget. `on_mismatch` decides what applies if the configuration file
-    /// or the data have changed since the checkpoint; without it, such a change is an error.
+    /// configuration, such as the budget. `on_mismatch` decides what applies if the configuration
+    /// file or the data have changed since the checkpoint; without it, such a change is an error.
     ///
     /// # Errors
     ///
-    /// When there is no run, another process writes to its folder, its configuration cannot be read or
-    /// has changed, or the checkpoint is damaged.
+    /// When there is no run, another process writes to its folder, its configuration cannot be read
+    /// or has changed, or the checkpoint is damaged.
     pub fn resume(
         run: impl Into<PathBuf>,
         from: ResumeFrom,
@@ -125,15 +125,16 @@ impl Trainer {
         &self.settings.config
     }
 
-    /// Adds devices that share the batches of an update, of which there are `train.accumulate`. That
-    /// number must be a multiple of the number of devices.
+    /// Adds devices that share the batches of an update, of which there are `train.accumulate`.
+    /// That number must be a multiple of the number of devices.
     pub fn with_devices(mut self, others: Vec<Device>) -> Self {
         self.settings.others = others;
         self
     }
 
-    /// Sets a flag that interrupts the run. While data is prepared, the run ends as soon as possible;
-    /// afterwards it ends after the current update or validation batch, with a checkpoint.
+    /// Sets a flag that interrupts the run. While data is prepared, the run ends as soon as
+    /// possible; afterwards it ends after the current update or validation batch, with a
+    /// checkpoint.
     pub fn with_interrupt(mut self, stop: Arc<AtomicBool>) -> Self {
         self.settings.stop = stop;
         self
@@ -152,8 +153,8 @@ impl Trainer {
     /// When another process writes to the run folder, the data cannot be used, a file cannot be
     /// written, or the loss is not finite. The best model and the last checkpoint stay.
     pub fn run(self) -> Result<Outcome, TrainError> {
-        // Runs in a thread of the pool that the kernels use, because each of the hundreds of handovers
-        // per update from another thread would cost two context switches.
+        // Runs in a thread of the pool that the kernels use, because each of the hundreds of
+        // handovers per update from another thread would cost two context switches.
         rayon::scope(|_| self.run_in_pool())
     }
 
@@ -192,7 +193,8 @@ fn outcome(
     Ok(Outcome { run, state, validation, examples, interrupted, checkpoint })
 }
 
-/// Creates and locks the folder of a new run. A run without checkpoint and bundle may be started over.
+/// Creates and locks the folder of a new run. A run without checkpoint and bundle may be started
+/// over.
 fn lock_new(run: &Path) -> Result<RunLock, TrainError> {
     fs::create_dir_all(run).map_err(TrainError::writing(run))?;
     let lock = RunLock::acquire(run)?;

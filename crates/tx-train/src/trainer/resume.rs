@@ -21,10 +21,12 @@ pub enum ResumeFrom {
     Step(usize),
 }
 
-/// Choice between the old and the new configuration and data if they have changed since the checkpoint.
+/// Choice between the old and the new configuration and data if they have changed since the
+/// checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnMismatch {
-    /// Configuration of the checkpoint. Changed data is refused, because the old data is not available.
+    /// Configuration of the checkpoint. Changed data is refused, because the old data is not
+    /// available.
     Old,
     /// Current configuration and data. The tokenizers of the run stay.
     New,
@@ -51,8 +53,8 @@ pub(super) fn load_state(run: &Path, from: ResumeFrom) -> Result<RunState, Train
     checkpoints.state(step)
 }
 
-/// Tokenizers of a run to resume. New ones could assign other ids than those the weights were trained
-/// with.
+/// Tokenizers of a run to resume. New ones could assign other ids than those the weights were
+/// trained with.
 pub(super) fn run_tokenizers(run: &Path) -> Result<Tokenizers, TrainError> {
     saved_tokenizers(run)?.ok_or_else(|| TrainError::NothingToResume {
         path: run.into(),
@@ -61,8 +63,8 @@ pub(super) fn run_tokenizers(run: &Path) -> Result<Tokenizers, TrainError> {
     })
 }
 
-/// Adapts the state of a checkpoint to the current configuration and data. Returns whether they have
-/// changed.
+/// Adapts the state of a checkpoint to the current configuration and data. Returns whether they
+/// have changed.
 ///
 /// # Errors
 ///
@@ -109,8 +111,8 @@ pub(super) fn reconcile(
     }
     if !is_comparable && state.best.is_some() {
         print(
-            "validation differs from that of the checkpoint: the best model so far is reset, and the \
-             next validated model replaces it",
+            "validation differs from that of the checkpoint: the best model so far is reset, and \
+             the next validated model replaces it",
         );
         state.reset_best();
     }

@@ -94,8 +94,8 @@ mod tests {
         w: Param<Tensor<1>>,
     }
 
-    /// Weight 1, gradient 1, learning rate 0.1, no decay: both moments are corrected to 1, so the step is
-    /// 0.1 / (1 + ε).
+    /// Weight 1, gradient 1, learning rate 0.1, no decay: both moments are corrected to 1, so the
+    /// step is 0.1 / (1 + ε).
     #[test]
     fn the_first_step_follows_the_formula() {
         let config = OptimizationConfig { epsilon: 1e-8, ..config(OptimizerKind::Adam, 0.0) };

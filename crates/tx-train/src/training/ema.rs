@@ -1,5 +1,5 @@
-//! Exponential moving average of the weights over the updates, which often generalizes better than the
-//! weights themselves (Polyak and Juditsky 1992; Kingma and Ba 2015, section 7.2).
+//! Exponential moving average of the weights over the updates, which often generalizes better than
+//! the weights themselves (Polyak and Juditsky 1992; Kingma and Ba 2015, section 7.2).
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
@@ -28,8 +28,8 @@ impl<M: Module> MovingAverage<M> {
     /// Adds the weights of `model`, without autodiff, after update `step`, from 1:
     /// `d · average + (1 - d) · weights`.
     ///
-    /// `d` is the decay, but at most `(1 + step) / (10 + step)`, so that the initial weights soon lose
-    /// their influence.
+    /// `d` is the decay, but at most `(1 + step) / (10 + step)`, so that the initial weights soon
+    /// lose their influence.
     pub fn update(&mut self, model: &M, step: usize) {
         let step = step as f64;
         let decay = self.decay.min((1.0 + step) / (10.0 + step));

@@ -35,12 +35,13 @@ pub struct QueuedGradients {
 }
 
 /// Computes the gradients of the loss per target token of all `batches` together, clipped to
-/// `clip_norm` (0 disables clipping). Up to rounding, they equal those of one batch with all examples.
+/// `clip_norm` (0 disables clipping). Up to rounding, they equal those of one batch with all
+/// examples.
 ///
 /// The batches are assigned to `devices` in turn, of which the first holds the model. An empty list
 /// means the model's own device. One device computes its batches one after the other, in the memory
-/// of the largest. This thread drives all devices, so random numbers do not depend on scheduling, and
-/// a thread pool of one thread cannot deadlock; GPUs queue their work and compute in parallel.
+/// of the largest. This thread drives all devices, so random numbers do not depend on scheduling,
+/// and a thread pool of one thread cannot deadlock; GPUs queue their work and compute in parallel.
 ///
 /// Losses, counts and the gradient norm are read back together at the end, which is the only
 /// synchronization of an update. It precedes the optimizer step because a result that is not finite
@@ -60,8 +61,9 @@ pub fn compute_gradients<M: Trainable>(
     UpdateGradients { gradients, output, norm }
 }
 
-/// Does the work of [`compute_gradients`] without clipping and without reading anything back. With one device,
-/// nothing here waits for it if it queues its work; with several, copies between them do.
+/// Does the work of [`compute_gradients`] without clipping and without reading anything back. With
+/// one device, nothing here waits for it if it queues its work; with several, copies between them
+/// do.
 pub fn queue_gradients<M: Trainable>(
     model: &M,
     batches: Vec<BatchOf<M>>,
@@ -153,8 +155,8 @@ fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams) -> Option<Ten
     squares.sum
 }
 
-/// Scales gradients whose `norm` exceeds `clip_norm` down to `clip_norm`. The norm is taken over all
-/// weights together, whereas Burn's own clipping treats each weight separately.
+/// Scales gradients whose `norm` exceeds `clip_norm` down to `clip_norm`. The norm is taken over
+/// all weights together, whereas Burn's own clipping treats each weight separately.
 fn clip<M: Module>(model: &M, gradients: &mut GradientsParams, norm: f64, clip_norm: f64) {
     if clip_norm > 0.0 && norm > clip_norm && norm.is_finite() {
         model.visit(&mut Scale { gradients, factor: clip_norm / norm });

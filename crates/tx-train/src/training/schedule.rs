@@ -33,8 +33,8 @@ impl Curve {
         if step < warmup {
             return self.peak * step / warmup;
         }
-        // The decay reaches zero one update after the last, because an update with a rate of 0 would
-        // have no effect.
+        // The decay reaches zero one update after the last, because an update with a rate of 0
+        // would have no effect.
         let end = self.total_steps as f64 + 1.0;
         let decayed = ((step - warmup) / (end - warmup).max(1.0)).min(1.0);
         self.peak
@@ -95,8 +95,8 @@ impl LearningRate {
         self.curve.at(step + 1, reduction)
     }
 
-    /// Multiplies the curve of `reduce-on-plateau` by `reduction` from the next update on, instead of
-    /// the reductions before.
+    /// Multiplies the curve of `reduce-on-plateau` by `reduction` from the next update on, instead
+    /// of the reductions before.
     pub fn set_reduction(&self, reduction: f64) {
         self.state().reduction = reduction;
     }
@@ -196,8 +196,8 @@ mod tests {
         assert_eq!(curve.at(200, 0.25), 0.5);
     }
 
-    /// Burn's scheduler nests the records of parameter groups, so that a record of the rate alone has no
-    /// effect on it.
+    /// Burn's scheduler nests the records of parameter groups, so that a record of the rate alone
+    /// has no effect on it.
     #[test]
     fn a_reduction_applies_to_the_next_update_of_the_learner() {
         let rate = LearningRate::new(Curve { warmup_steps: 0, ..curve(Schedule::ReduceOnPlateau) });

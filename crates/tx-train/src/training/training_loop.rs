@@ -155,8 +155,8 @@ impl<T: Task> TrainingLoop<T> {
         if self.state.epoch > 0 {
             self.reporter.end_epoch(self.state.epoch);
         }
-        // The last session may have been interrupted between an update and its validation, also at the
-        // end of the run, and the best model may have been reset.
+        // The last session may have been interrupted between an update and its validation, also at
+        // the end of the run, and the best model may have been reset.
         let is_unvalidated = self.state.step > 0 && !self.state.is_validated();
         if self.validation.is_due_after_update(&self.state) || is_unvalidated && self.is_over() {
             self.validate()?;
@@ -187,7 +187,8 @@ impl<T: Task> TrainingLoop<T> {
         Ok(())
     }
 
-    /// Makes the updates of an epoch. Returns whether all its batches were used before the run ended.
+    /// Makes the updates of an epoch. Returns whether all its batches were used before the run
+    /// ended.
     fn run_epoch(&mut self, train: &TrainLoader<T::Model>) -> Result<bool, TrainError> {
         let epoch = self.state.epoch + 1;
         let updates = self.state.batch.div_ceil(self.config.accumulate);
@@ -243,8 +244,8 @@ impl<T: Task> TrainingLoop<T> {
         }
     }
 
-    /// Updates the weights from a group of batches. Returns loss, counts and gradient norm; `None` if
-    /// the group was skipped.
+    /// Updates the weights from a group of batches. Returns loss, counts and gradient norm; `None`
+    /// if the group was skipped.
     fn update(
         &mut self,
         group: Vec<BatchOf<T::Model>>,
@@ -296,7 +297,8 @@ impl<T: Task> TrainingLoop<T> {
         Ok(())
     }
 
-    /// Validates the model and applies the consequences. An interruption leaves everything unchanged.
+    /// Validates the model and applies the consequences. An interruption leaves everything
+    /// unchanged.
     fn validate(&mut self) -> Result<(), TrainError> {
         let model = match &self.average {
             Some(average) => average.model().clone(),

@@ -1,5 +1,5 @@
-//! Decisions about validation: when it is due, which model is best, early stopping, and reductions of
-//! the learning rate at a plateau.
+//! Decisions about validation: when it is due, which model is best, early stopping, and reductions
+//! of the learning rate at a plateau.
 
 use crate::{
     config::{Schedule, TrainConfig, ValidationConfig},

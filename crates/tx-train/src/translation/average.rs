@@ -11,8 +11,8 @@ use crate::{
     recording::average::{CheckpointSelection, average_weights},
 };
 
-/// Bundle of the run in `run` with the average of the selected checkpoints as weights. Also returns the
-/// updates of these checkpoints.
+/// Bundle of the run in `run` with the average of the selected checkpoints as weights. Also returns
+/// the updates of these checkpoints.
 ///
 /// # Errors
 ///

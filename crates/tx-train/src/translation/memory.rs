@@ -20,9 +20,9 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Estimates the memory for a model with `parameters` weights and `vocab` target ids. The largest
-    /// batch has `source` and `target` tokens, including padding. `averaged` adds a moving average of the
-    /// weights.
+    /// Estimates the memory for a model with `parameters` weights and `vocab` target ids. The
+    /// largest batch has `source` and `target` tokens, including padding. `averaged` adds a moving
+    /// average of the weights.
     pub fn estimate(
         config: &ModelConfig,
         parameters: usize,

@@ -1,4 +1,5 @@
-//! Translation as a [`Task`](crate::task::Task): model with loss, validation by translated text, bundles.
+//! Translation as a [`Task`](crate::task::Task): model with loss, validation by translated text,
+//! bundles.
 
 pub mod average;
 pub mod loss;

@@ -61,8 +61,8 @@ impl InferenceStep for Seq2Seq {
     type Input = Seq2SeqBatch;
     type Output = StepOutput;
 
-    /// Computes the loss without smoothing, which is the negative log-likelihood: its exponential per
-    /// token is the perplexity.
+    /// Computes the loss without smoothing, which is the negative log-likelihood: its exponential
+    /// per token is the perplexity.
     fn step(&self, batch: Seq2SeqBatch) -> StepOutput {
         let counts = batch.token_counts();
         let read = read_loss(self.loss_with(batch, 0.0).without_autodiff());

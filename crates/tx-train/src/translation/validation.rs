@@ -171,19 +171,19 @@ impl Validator {
         }
     }
 
-    /// Limits batches of translations to `batch_tokens`, so that validation needs no more memory than
-    /// training.
+    /// Limits batches of translations to `batch_tokens`, so that validation needs no more memory
+    /// than training.
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
         Self { batch_tokens: batch_tokens.min(BATCH_TOKENS), ..self }
     }
 
-    /// Validates `model`, which has no autodiff; `bundle` has the same weights. Also returns loss and
-    /// counts of all batches.
+    /// Validates `model`, which has no autodiff; `bundle` has the same weights. Also returns loss
+    /// and counts of all batches.
     ///
     /// # Errors
     ///
-    /// When text cannot be tokenized or scored; [`TrainError::Interrupted`] once `stop` is set, which is
-    /// checked between batches and decoding steps.
+    /// When text cannot be tokenized or scored; [`TrainError::Interrupted`] once `stop` is set,
+    /// which is checked between batches and decoding steps.
     pub fn run(
         &self,
         model: &Seq2Seq,

@@ -10,8 +10,8 @@ const ROOM: usize = 110;
 /// Approximate width of a letter.
 const LETTER: usize = 7;
 
-/// Draws a row for each target token and a column for each source token. Darker cells have larger weights,
-/// which are in the tooltips.
+/// Draws a row for each target token and a column for each source token. Darker cells have larger
+/// weights, which are in the tooltips.
 pub fn picture(attention: &CrossAttention) -> String {
     let CrossAttention { source, target, weights } = attention;
     // The label of the last column extends to the right.

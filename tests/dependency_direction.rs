@@ -124,10 +124,11 @@ fn models_open_no_file_and_print_nothing() {
 }
 
 /// A GPU idles while the program waits for it. An update reads from it once, by a transaction in
-/// `step.rs`; see also `invariants/conformance/synchronization.rs`.
+/// `gradients.rs`; see also `invariants/conformance/synchronization.rs`.
 #[test]
 fn an_update_waits_for_no_device_elsewhere() {
-    let update = ["step", "loss", "adam", "ema"].map(|file| format!("tx-train/src/{file}.rs"));
+    let update = ["training/gradients", "training/adam", "training/ema", "translation/loss"]
+        .map(|file| format!("tx-train/src/{file}.rs"));
     let update = update.iter().map(|file| root().join("crates").join(file));
     for path in sources("crates/tx-model/src").into_iter().chain(update) {
         // Reads on CPUs only.

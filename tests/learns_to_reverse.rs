@@ -4,7 +4,7 @@ use std::{fmt::Write, fs};
 
 use burn::tensor::Device;
 use tx_infer::{Attention, AttentionKind, Tokens, Translator};
-use tx_train::{Layers, Trainer, progress::Show};
+use tx_train::{ConfigBuilder, Trainer, reporting::progress::ProgressMode};
 
 /// Every word of two to four letters from `a` to `e`: 775 words, one in ten held out.
 fn words() -> String {
@@ -27,7 +27,7 @@ fn words_never_seen_are_reversed() {
     let tsv = folder.path().join("words.tsv");
     fs::write(&tsv, words()).unwrap();
 
-    let mut layers = Layers::default();
+    let mut config = ConfigBuilder::default();
     for setting in [
         "data.source=files",
         "tokenizer.kind=character",
@@ -49,13 +49,13 @@ fn words_never_seen_are_reversed() {
         "validation.every_epochs=40",
         "validation.best_by=exact-match",
     ] {
-        layers.set(setting).unwrap();
+        config.set(setting).unwrap();
     }
-    layers.set_value("data.train_tsv", tsv.to_str().unwrap());
+    config.set_value("data.train_tsv", tsv.to_str().unwrap());
     let run = folder.path().join("run");
     let device = Device::flex();
-    let outcome = Trainer::new(layers.finish().unwrap(), &run, device.clone())
-        .show(Show::Nothing)
+    let outcome = Trainer::new(config.build().unwrap(), &run, device.clone())
+        .with_progress(ProgressMode::Quiet)
         .run()
         .unwrap();
 

@@ -21,11 +21,13 @@ use tx_infer::{
 };
 use tx_model::{Activation, NormPlacement, Positions, Tying};
 use tx_train::{
-    adam::Adam,
-    config::OptimizationConfig,
-    loss::smoothed_cross_entropy,
-    schedule::{LearningRate, Schedule},
-    step::Seq2Seq,
+    config::{OptimizationConfig, Schedule},
+    training::{
+        adam::Adam,
+        gradients::compute_gradients,
+        schedule::{Curve, LearningRate},
+    },
+    translation::{loss::smoothed_cross_entropy, seq2seq::Seq2Seq},
 };
 
 use super::{
@@ -268,22 +270,20 @@ fn fifty_updates() {
 /// Loss before each of fifty updates.
 fn losses(subject: &Subject) -> Vec<f64> {
     let device = subject.device.clone().autodiff();
-    let model = Seq2Seq::new(subject.trainable(), 0.1, 1.0);
+    let model = Seq2Seq::new(subject.trainable(), 0.1);
     let config = OptimizationConfig { epsilon: 1e-6, ..Default::default() };
-    let rate = LearningRate {
+    let rate = LearningRate::new(Curve {
         schedule: Schedule::Constant,
         peak: 3e-3,
         warmup_steps: 10,
         total_steps: 50,
         d_model: subject.config.d_model,
-        step: 0,
-        reduction: 1.0,
-    };
+    });
     let mut learner = Learner::new(model, Adam::new(&config).into(), rate);
     (0..50)
         .map(|_| {
             let model = learner.model();
-            let update = model.gradients(vec![batch(&device)], &[]);
+            let update = compute_gradients(&model, vec![batch(&device)], &[], 1.0);
             drop(model);
             learner.lr_step();
             learner.optimizer_step(update.gradients);

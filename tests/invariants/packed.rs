@@ -29,7 +29,7 @@ fn start<'a>(model: &'a PackedTransformer, sources: &[Vec<u32>]) -> Decoding<'a>
 ///
 /// # Panics
 ///
-/// If a row of `found` differs from the expected one by more than [`LIMIT`]. Returns the difference.
+/// If a row of `found` differs from the expected one by more than [`LIMIT`].
 fn assert_rows(subject: &Subject, found: &[f32], expected: &[Vec<f32>]) -> f64 {
     let expected = expected.concat();
     assert_eq!(found.len(), expected.len(), "{}", subject.name);

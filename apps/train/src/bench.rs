@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 use tx_infer::{bench::Report, device::DeviceName};
-use tx_train::{Layers, TrainError, bench::Updates};
+use tx_train::{ConfigBuilder, TrainError, bench::Updates};
 
 use crate::run::open;
 
@@ -49,10 +49,10 @@ pub struct BenchArgs {
 /// Measures what is asked for.
 pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     let (name, devices) = open(&args.device)?;
-    let layers: Vec<(String, Layers)> = match &args.config {
-        Some(path) => vec![(path.display().to_string(), Layers::file(path)?)],
+    let layers: Vec<(String, ConfigBuilder)> = match &args.config {
+        Some(path) => vec![(path.display().to_string(), ConfigBuilder::from_file(path)?)],
         None => {
-            let layers = |name: &String| Ok((name.clone(), Layers::recipe(name)?));
+            let layers = |name: &String| Ok((name.clone(), ConfigBuilder::from_recipe(name)?));
             args.recipe.iter().map(layers).collect::<Result<_, TrainError>>()?
         }
     };
@@ -61,7 +61,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         // Sentences are made up, whatever the recipe learns from.
         layers.set_value("data.source", "toy");
         args.set.iter().try_for_each(|setting| layers.set(setting))?;
-        configs.push((model, layers.finish()?));
+        configs.push((model, layers.build()?));
     }
     writeln!(stderr(), "tx {}, {name}", env!("CARGO_PKG_VERSION"))?;
     if !args.json {

@@ -89,7 +89,7 @@ pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
 fn config(args: &DataArgs) -> anyhow::Result<TrainConfig> {
     let mut layers = run::layers(args)?;
     run::lay_settings(args, &mut layers)?;
-    let config = layers.finish()?;
+    let config = layers.build()?;
     if args.fetch {
         fetch::fetch_for(&config.data, args.quiet)?;
     }

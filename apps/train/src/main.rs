@@ -21,7 +21,7 @@ use clap::Parser;
 use command::{command, quoted};
 use tx_infer::device::DeviceError;
 use tx_train::tx_data::source::named::Request;
-use tx_train::{RECIPES, Recipe, RunLock, TrainError, Which};
+use tx_train::{CheckpointSelection, RECIPES, Recipe, RunLock, TrainError};
 
 fn main() -> ExitCode {
     allocator::keep_freed_pages();
@@ -45,13 +45,15 @@ fn other(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(args) => bench::bench(&args),
         Command::Devices => print(&devices::devices()),
         Command::Report { run } => {
-            let _lock = RunLock::take(&run)?;
-            print(&format!("{}\n", tx_train::report::write(&run)?.display()))
+            let _lock = RunLock::acquire(&run)?;
+            print(&format!("{}\n", tx_train::reporting::report::write(&run)?.display()))
         }
         Command::Compare { runs } => print(&tx_train::compare(&runs)?),
-        Command::Average { run, last, best, output } => {
-            run::average(&run, best.map_or(Which::Last(last), Which::Best), output)
-        }
+        Command::Average { run, last, best, output } => run::average(
+            &run,
+            best.map_or(CheckpointSelection::Last(last), CheckpointSelection::Best),
+            output,
+        ),
         Command::Data { command } => return data::data(*command),
     }?;
     Ok(ExitCode::SUCCESS)

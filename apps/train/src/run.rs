@@ -10,7 +10,8 @@ use burn::tensor::Device;
 use clap::{CommandFactory, error::ErrorKind};
 use tx_infer::device::{Adapter, DeviceError, DeviceName};
 use tx_train::{
-    Layers, Outcome, ResumeFrom, RunLock, Take, TrainError, Trainer, Which, progress::Show,
+    CheckpointSelection, ConfigBuilder, OnMismatch, Outcome, ResumeFrom, RunLock, TrainError,
+    Trainer, reporting::progress::ProgressMode,
 };
 
 use crate::{
@@ -35,8 +36,8 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
         Some(run) => {
             let from = args.from.map_or(ResumeFrom::Last, ResumeFrom::Step);
             let take = match args.take.as_deref() {
-                Some("old") => Some(Take::Old),
-                Some(_) => Some(Take::New),
+                Some("old") => Some(OnMismatch::Old),
+                Some(_) => Some(OnMismatch::New),
                 None => None,
             };
             Trainer::resume(run, from, take, device, |layers| {
@@ -49,7 +50,7 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
             let mut layers = layers(&args.data)?;
             lay_run(&args, &mut layers);
             lay_settings(&args.data, &mut layers)?;
-            let config = layers.finish()?;
+            let config = layers.build()?;
             let name = config.recipe.clone().unwrap_or_else(|| "custom".into());
             let run = args.run.clone().unwrap_or_else(|| PathBuf::from("runs").join(name));
             Trainer::new(config, run, device)
@@ -60,11 +61,11 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
         fetch::fetch_for(&trainer.config().data, quiet)?;
     }
     let show = match (args.tui, quiet) {
-        (true, _) => Show::Dashboard,
-        (_, true) => Show::Nothing,
-        _ => Show::Lines,
+        (true, _) => ProgressMode::Dashboard,
+        (_, true) => ProgressMode::Quiet,
+        _ => ProgressMode::Lines,
     };
-    let signals = Signals::listen(show == Show::Lines)?;
+    let signals = Signals::listen(show == ProgressMode::Lines)?;
     if !quiet {
         tell(&format!("device: {names}\n"));
         if let Some(note) = gpu::unused() {
@@ -72,15 +73,15 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let outcome = trainer
-        .share_with(others)
-        .corpora(fetch::corpora())
-        .show(show)
-        .stop_when(signals.stop())
+        .with_devices(others)
+        .with_corpora(fetch::corpora())
+        .with_progress(show)
+        .with_interrupt(signals.stop())
         .run()?;
     if !quiet {
         tell(&farewell(&outcome));
     }
-    Ok(if outcome.stopped { ExitCode::from(signals.exit_code()) } else { ExitCode::SUCCESS })
+    Ok(if outcome.interrupted { ExitCode::from(signals.exit_code()) } else { ExitCode::SUCCESS })
 }
 
 /// Prints to standard error. A terminal that has hung up does not fail a run that went well.
@@ -103,10 +104,14 @@ pub fn open(names: &[DeviceName]) -> Result<(String, Vec<Device>), DeviceError> 
 }
 
 /// Writes a bundle with the mean of some checkpoints, and says how it came about.
-pub fn average(run: &Path, which: Which, output: Option<PathBuf>) -> anyhow::Result<()> {
+pub fn average(
+    run: &Path,
+    selection: CheckpointSelection,
+    output: Option<PathBuf>,
+) -> anyhow::Result<()> {
     let output = output.unwrap_or_else(|| run.join("average"));
-    let _lock = output.starts_with(run).then(|| RunLock::take(run)).transpose()?;
-    let (bundle, steps) = tx_train::average(run, which, &Device::flex())?;
+    let _lock = output.starts_with(run).then(|| RunLock::acquire(run)).transpose()?;
+    let (bundle, steps) = tx_train::average(run, selection, &Device::flex())?;
     bundle.save(&output)?;
     let steps: Vec<String> = steps.iter().map(usize::to_string).collect();
     writeln!(stderr(), "bundle: {} (mean of updates {})", output.display(), steps.join(", "))?;
@@ -115,21 +120,21 @@ pub fn average(run: &Path, which: Which, output: Option<PathBuf>) -> anyhow::Res
 
 /// The configuration that the command line starts from, with the data that it names; `--set` comes
 /// last, by [`lay_settings`].
-pub fn layers(args: &DataArgs) -> Result<Layers, TrainError> {
+pub fn layers(args: &DataArgs) -> Result<ConfigBuilder, TrainError> {
     let mut layers = match (&args.config, &args.recipe) {
-        (Some(path), _) => Layers::file(path)?,
-        (None, Some(name)) => Layers::recipe(name)?,
+        (Some(path), _) => ConfigBuilder::from_file(path)?,
+        (None, Some(name)) => ConfigBuilder::from_recipe(name)?,
         (None, None) if [&args.source, &args.tsv, &args.file].into_iter().any(Option::is_some) => {
-            Layers::recipe("small")?
+            ConfigBuilder::from_recipe("small")?
         }
-        (None, None) => Layers::recipe("phrasebook")?,
+        (None, None) => ConfigBuilder::from_recipe("phrasebook")?,
     };
     lay_data(args, &mut layers);
     Ok(layers)
 }
 
 /// Lays files and seed over the configuration.
-fn lay_data(args: &DataArgs, layers: &mut Layers) {
+fn lay_data(args: &DataArgs, layers: &mut ConfigBuilder) {
     let files = [
         ("data.train_source", &args.source),
         ("data.train_target", &args.target),
@@ -155,7 +160,7 @@ fn lay_data(args: &DataArgs, layers: &mut Layers) {
 }
 
 /// Lays over the configuration what only training asks for.
-fn lay_run(args: &RunArgs, layers: &mut Layers) {
+fn lay_run(args: &RunArgs, layers: &mut ConfigBuilder) {
     if let Some(folder) = &args.prepared {
         layers.set_value("data.prepared", folder.to_string_lossy().into_owned());
     }
@@ -168,7 +173,7 @@ fn lay_run(args: &RunArgs, layers: &mut Layers) {
 }
 
 /// Lays each `--set` over the configuration.
-pub fn lay_settings(args: &DataArgs, layers: &mut Layers) -> Result<(), TrainError> {
+pub fn lay_settings(args: &DataArgs, layers: &mut ConfigBuilder) -> Result<(), TrainError> {
     args.set.iter().try_for_each(|setting| layers.set(setting))
 }
 
@@ -176,7 +181,7 @@ pub fn lay_settings(args: &DataArgs, layers: &mut Layers) -> Result<(), TrainErr
 fn farewell(outcome: &Outcome) -> String {
     let run = quoted(&outcome.run.to_string_lossy());
     let mut text = String::new();
-    match (outcome.stopped, outcome.checkpoint) {
+    match (outcome.interrupted, outcome.checkpoint) {
         (true, Some(step)) => {
             let train = command("train");
             text += &format!("interrupted after update {step}; resume with:\n");
@@ -188,7 +193,7 @@ fn farewell(outcome: &Outcome) -> String {
         (false, _) => {}
     }
     let Some(best) = &outcome.state.best else {
-        if !outcome.stopped {
+        if !outcome.interrupted {
             text += &format!("nothing was left to train in {run}\n");
         }
         return text;

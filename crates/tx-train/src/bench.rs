@@ -1,4 +1,4 @@
-//! How fast a device trains: whole updates on made-up pairs of one length.
+//! Training speed of a device: complete updates on synthetic pairs of one length.
 
 use burn::{tensor::Device, train::Learner};
 use tx_data::{BatchSize, EncodedPair, Seq2SeqBatch};
@@ -7,29 +7,32 @@ use tx_model::{ConfigError, ModelConfig, Transformer, VocabSizes};
 use tx_text::TokenizerKind;
 
 use crate::{
-    adam::Adam,
-    config::{OptimizationConfig, TrainConfig},
-    schedule::{LearningRate, Schedule},
-    step::{Seq2Seq, UpdateGradients},
+    config::{OptimizationConfig, Schedule, TrainConfig},
+    training::{
+        adam::Adam,
+        gradients::{UpdateGradients, compute_gradients},
+        schedule::{Curve, LearningRate},
+    },
+    translation::seq2seq::Seq2Seq,
 };
 
-/// Updates before those that count: kernels are chosen, memory is asked for.
+/// Updates before the measured ones, which select kernels and allocate memory.
 const WARM_UP: usize = 2;
 
-/// What an update reads.
+/// Synthetic batches of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Updates {
-    /// Ids of each side.
+    /// Vocabulary sizes.
     pub vocab: VocabSizes,
-    /// Sentence pairs of a batch.
+    /// Sentence pairs in a batch.
     pub pairs: usize,
     /// Tokens of each side.
     pub len: usize,
 }
 
 impl Updates {
-    /// What `config` asks for, with sentences of `len` tokens, or the longest that it allows. Where
-    /// the vocabulary would come from the data, it has as many ids as such data usually gives.
+    /// Batches as in `config`, with sentences of `len` tokens, or the maximum length if that is
+    /// smaller. A vocabulary that would depend on data has a typical size.
     pub fn of(config: &TrainConfig, len: usize) -> Self {
         let len = len.min(config.max_len().saturating_sub(1)).max(1);
         let pairs = match config.train.batch {
@@ -45,13 +48,13 @@ impl Updates {
         Self { vocab, pairs, len }
     }
 
-    /// Measures updates on `devices`, of which the first has the weights: what `train` does for
-    /// them, Burn's Learner and all, without making batches and without validation. Also gives the
-    /// loss of the last.
+    /// Measures updates on `devices`, of which the first holds the weights. They are the updates of
+    /// a run with Burn's Learner, without creation of batches and without validation. Also returns
+    /// the loss of the last update.
     ///
     /// # Errors
     ///
-    /// When the model cannot have this shape.
+    /// When the model configuration is invalid.
     pub fn measure(
         &self,
         model: &ModelConfig,
@@ -59,23 +62,21 @@ impl Updates {
         devices: &[Device],
         repetitions: usize,
     ) -> Result<(Timing, f64), ConfigError> {
-        // As a run does: see `Trainer::run`.
+        // In the kernels' thread pool, as `Trainer::run` does.
         rayon::scope(|_| {
             let devices: Vec<Device> =
                 devices.iter().map(|device| device.clone().autodiff()).collect();
             let device = devices.first().cloned().unwrap_or_default();
             device.seed(train.seed);
-            let rate = LearningRate {
+            let rate = LearningRate::new(Curve {
                 schedule: Schedule::Constant,
                 peak: 1e-4,
                 warmup_steps: 0,
                 total_steps: 1 + WARM_UP + repetitions,
                 d_model: model.d_model,
-                step: 0,
-                reduction: 1.0,
-            };
+            });
             let model = Transformer::new(model, self.vocab, &device)?;
-            let model = Seq2Seq::new(model, train.label_smoothing, train.clip_norm);
+            let model = Seq2Seq::new(model, train.label_smoothing);
             let mut learner = Learner::new(model, Adam::new(train).into(), rate);
             let batches = train.accumulate.max(1);
             let mut loss = 0.0;
@@ -85,13 +86,14 @@ impl Updates {
             };
             let update = |batches: Vec<Seq2SeqBatch>| {
                 let model = learner.model();
-                let UpdateGradients { gradients, output, .. } = model.gradients(batches, &devices);
+                let UpdateGradients { gradients, output, .. } =
+                    compute_gradients(&model, batches, &devices, train.clip_norm);
                 drop(model);
                 learner.lr_step();
                 learner.optimizer_step(gradients);
                 loss = output.loss();
-                // Everything has been asked for; now it must be there. A device that failed has said so
-                // when the loss was read.
+                // Waits for all queued work. A device error would have occurred when the loss was
+                // read.
                 drop(device.sync());
             };
             let tokens = batches * self.pairs * self.len;
@@ -100,8 +102,8 @@ impl Updates {
         })
     }
 
-    /// Ids that differ from step to step; none is padding, but the masks are made and used all the
-    /// same. `benches/compare/train_step.py` has the same rule.
+    /// Batch with ids that differ between steps. None of them is padding, but masks are created and
+    /// used. `benches/compare/train_step.py` follows the same rule.
     fn batch(&self, step: usize, device: &Device) -> Seq2SeqBatch {
         let side = |seed: usize, len: usize, vocabulary: usize| {
             (0..self.pairs).map(move |row| {
@@ -110,7 +112,7 @@ impl Updates {
                 (0..len).map(|column| id(column) as u32).collect::<Vec<_>>()
             })
         };
-        // The target is one longer: the decoder reads all but the last and says all but the first.
+        // The target has one more token: the decoder input omits the last, its output the first.
         let pairs: Vec<EncodedPair> = side(2 * step, self.len, self.vocab.source)
             .zip(side(2 * step + 1, self.len + 1, self.vocab.target))
             .map(|(source, target)| EncodedPair { source, target })
@@ -122,14 +124,14 @@ impl Updates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::{Layers, RECIPES};
+    use crate::config::{ConfigBuilder, RECIPES};
 
     #[test]
     fn every_recipe_has_updates_to_measure() {
         for recipe in RECIPES {
-            let mut layers = Layers::recipe(recipe.name).unwrap();
-            layers.set_value("data.source", "toy");
-            let config = layers.finish().unwrap();
+            let mut builder = ConfigBuilder::from_recipe(recipe.name).unwrap();
+            builder.set_value("data.source", "toy");
+            let config = builder.build().unwrap();
             let updates = Updates::of(&config, 20);
             assert!(updates.len <= 20 && updates.len < config.max_len(), "{}", recipe.name);
             match config.train.batch {
@@ -140,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn updates_on_one_device_or_two_are_the_same_work() {
-        let mut layers = Layers::recipe("toy").unwrap();
+    fn updates_on_one_device_or_two_process_the_same_tokens() {
+        let mut builder = ConfigBuilder::from_recipe("toy").unwrap();
         for setting in
             ["train.accumulate=2", "model.d_model=16", "model.n_heads=2", "model.d_ff=16"]
         {
-            layers.set(setting).unwrap();
+            builder.set(setting).unwrap();
         }
-        let config = layers.finish().unwrap();
+        let config = builder.build().unwrap();
         let updates = Updates { vocab: VocabSizes { source: 20, target: 20 }, pairs: 3, len: 4 };
         let measure =
             |devices: &[Device]| updates.measure(&config.model, &config.train, devices, 2).unwrap();

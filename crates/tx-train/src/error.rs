@@ -1,76 +1,80 @@
-//! What can go wrong in a training run.
+//! Errors of a training run.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tx_data::{DataError, fetch::FetchError, remedy::Remedy, source::named::Request};
 use tx_infer::InferError;
 use tx_model::ConfigError;
 use tx_text::TextError;
 
-/// Why a run could not start, or ended before its time.
+/// Error of a training run.
 ///
-/// Each message says what was found and what was expected. The cause, where there is one, is in
-/// `source()` and not repeated in the message.
+/// Each message states what was found and what is accepted. `source()` returns the cause, if there
+/// is one; the message does not repeat it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
     /// There is no recipe of that name.
-    #[error("there is no recipe `{name}`; there are {}", known.join(", "))]
+    #[error("there is no recipe `{name}`; available: {}", known.join(", "))]
     UnknownRecipe {
-        /// The name given.
+        /// Unknown name.
         name: String,
-        /// The names there are.
+        /// Names of all recipes.
         known: Vec<&'static str>,
-        /// The one that the user may have meant.
+        /// Most similar name, if any is similar.
         nearest: Option<String>,
     },
 
-    /// A configuration file or a `--set` is not understood.
-    #[error("{place}: {problem}")]
+    /// A configuration file or a setting is not valid TOML, or a key is unknown.
+    #[error("{location}: {problem}")]
     Config {
-        /// The file, or the setting.
-        place: String,
-        /// What is wrong.
+        /// File or setting.
+        location: String,
+        /// Description of the problem.
         problem: String,
-        /// The key that the user may have meant.
+        /// Most similar key, if any is similar.
         nearest: Option<String>,
     },
 
-    /// Numbers of the configuration break rules.
-    #[error("the configuration cannot be used:\n  - {}", problems.join("\n  - "))]
+    /// Values of the configuration are out of range or contradict each other.
+    #[error("invalid configuration:\n  - {}", problems.join("\n  - "))]
     Problems {
-        /// Section, key, value and rule of each.
+        /// Section, key, value and rule of each problem.
         problems: Vec<String>,
     },
 
-    /// A file of the run could not be read.
+    /// A file or folder of the run could not be read.
     #[error("cannot read `{path}`")]
     Read {
-        /// The file.
+        /// File or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 
-    /// A file of the run could not be written.
+    /// A file or folder of the run could not be written.
     #[error("cannot write `{path}`")]
     Write {
-        /// The file.
+        /// File or folder.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 
-    /// Somebody asked for the work to end.
+    /// The caller requested an interruption.
     #[error("interrupted")]
     Interrupted,
 
-    /// A new run must not overwrite an old one.
-    #[error("`{path}` holds a run already")]
+    /// A new run would overwrite an existing one.
+    #[error("`{path}` already contains a run")]
     RunExists {
-        /// The folder.
+        /// Run folder.
         path: PathBuf,
-        /// Whether it has a checkpoint to resume from.
+        /// Whether the run has a checkpoint to resume from.
         resumable: bool,
     },
 
@@ -80,81 +84,82 @@ pub enum TrainError {
         process.map_or_else(|| "another process".into(), |id| format!("process {id}"))
     )]
     RunLocked {
-        /// The folder.
+        /// Run folder.
         path: PathBuf,
-        /// The other process, where its id can be read.
+        /// Id of the other process, if it can be read.
         process: Option<u32>,
     },
 
-    /// The dashboard was asked for where none can be shown.
+    /// The dashboard was requested without a terminal.
     #[error("the dashboard needs a terminal for standard input and output")]
     NoTerminal,
 
-    /// There is nothing to go on from.
-    #[error("`{path}` holds no run to resume: {reason}")]
+    /// There is no run to resume.
+    #[error("`{path}` contains no run to resume: {reason}")]
     NothingToResume {
-        /// The folder.
+        /// Run folder.
         path: PathBuf,
-        /// What is missing.
+        /// Missing part.
         reason: String,
     },
 
-    /// The configuration is not what it was at the checkpoint, and not by `--set`.
+    /// The configuration file was edited since the checkpoint.
     #[error("`{path}` has changed since the checkpoint:\n  - {}", differences.join("\n  - "))]
     ConfigChanged {
-        /// The configuration.
+        /// Configuration file.
         path: PathBuf,
-        /// Key, value and value before of each difference.
+        /// Key, new value and old value of each difference.
         differences: Vec<String>,
     },
 
-    /// The data is not what it was at the checkpoint.
+    /// The data has changed since the checkpoint.
     #[error("the {part} data has changed since the checkpoint: {found}, was {expected}")]
     DataChanged {
         /// `training` or `validation`.
         part: &'static str,
-        /// What it is now.
+        /// Current fingerprint.
         found: String,
-        /// What it was.
+        /// Fingerprint at the checkpoint.
         expected: String,
     },
 
     /// A checkpoint is damaged or belongs to another model.
     #[error("checkpoint `{path}` cannot be used: {problem}")]
     Checkpoint {
-        /// The file.
+        /// File of the checkpoint.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
-        /// The update of the last checkpoint before it that is whole.
+        /// Update of the last intact checkpoint before.
         before: Option<usize>,
     },
 
-    /// There are not as many checkpoints as are to be averaged.
-    #[error("`{path}` has {found} checkpoints, asked for the mean of {asked}")]
+    /// There are fewer checkpoints than requested.
+    #[error("cannot average {requested} checkpoints: `{path}` has {found}")]
     TooFewCheckpoints {
-        /// The run.
+        /// Run folder.
         path: PathBuf,
-        /// How many there are.
+        /// Number of checkpoints.
         found: usize,
-        /// How many were asked for.
-        asked: usize,
+        /// Requested number of checkpoints.
+        requested: usize,
     },
 
-    /// The loss or the gradient is not a finite number; the weights are as they were before.
+    /// The loss or the gradient norm is not finite. The weights are unchanged.
     #[error(
-        "the {what} of step {step} (epoch {epoch}, batch {batch}) is {value}: the update is not made"
+        "the {what} of step {step} (epoch {epoch}, batch {batch}) is {value}: the update was not \
+         applied"
     )]
     NotFinite {
         /// `loss` or `gradient norm`.
         what: &'static str,
-        /// The update that was not made, from 1.
+        /// Update that was not made, from 1.
         step: usize,
-        /// The epoch, from 1.
+        /// Epoch, from 1.
         epoch: usize,
-        /// The batch of that epoch, from 1; with `accumulate`, the first of several.
+        /// Batch of the epoch, from 1; with `accumulate`, the first of several.
         batch: usize,
-        /// The value.
+        /// Value.
         value: f64,
     },
 
@@ -163,28 +168,28 @@ pub enum TrainError {
     TooManySkipped {
         /// Number of batches.
         count: usize,
-        /// Why the last one was.
+        /// Reason for the last one.
         last: Box<TrainError>,
     },
 
-    /// Burn's training loop ended with an error.
-    #[error("training stopped")]
+    /// Burn's Learner or a data loader failed.
+    #[error("training failed")]
     Learner(#[source] Arc<burn::train::TrainingError>),
 
     /// Text could not be scored.
     #[error(transparent)]
     Score(#[from] tx_eval::ScoreError),
 
-    /// The model's sizes contradict each other.
+    /// The model configuration is invalid.
     #[error(transparent)]
     Model(#[from] ConfigError),
 
     /// A named corpus is not in the cache.
     #[error("the corpus `{}` {}-{} has not been fetched", request.name, request.source, request.target)]
     NotFetched {
-        /// The corpus.
+        /// Corpus.
         request: Box<Request>,
-        /// What is missing.
+        /// Missing file.
         source: FetchError,
     },
 
@@ -222,7 +227,19 @@ impl From<InferError> for TrainError {
 }
 
 impl TrainError {
-    /// The next thing to try, if one is known; an app prints it on its own line as `hint: …`.
+    /// Converts an error of reading `path`.
+    pub(crate) fn reading(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Read { path, source }
+    }
+
+    /// Converts an error of writing `path`.
+    pub(crate) fn writing(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Write { path, source }
+    }
+
+    /// Suggested next step, if there is one; programs print it as `hint: …`.
     pub fn hint(&self) -> Option<String> {
         let fixed = |text: &str| Some(text.to_owned());
         match self {
@@ -231,10 +248,10 @@ impl TrainError {
             }
             Self::Problems { problems } if problems.iter().any(|p| p.contains("`train_file`")) => {
                 fixed(
-                    "name the files with `--source` and `--target`, or `--file`, or in a `--config` file",
+                    "specify the files with `--source` and `--target`, `--file`, or a `--config` file",
                 )
             }
-            Self::NoTerminal => fixed("leave out `--tui`: there is a line for each validation"),
+            Self::NoTerminal => fixed("omit `--tui`: each validation prints a line"),
             Self::RunLocked { .. } => {
                 fixed("wait until it ends, or choose another folder with `--run`")
             }
@@ -242,26 +259,26 @@ impl TrainError {
                 fixed("start a new run without `--resume`, in another folder given by `--run`")
             }
             Self::ConfigChanged { .. } => fixed(
-                "`--take new` goes on with it as it is now, `--take old` with it as it was; \
-                     `--set` changes single values",
+                "`--take new` uses the current file, `--take old` the configuration of the \
+                     checkpoint; `--set` changes single values",
             ),
-            Self::DataChanged { .. } => fixed("`--take new` goes on with the data as it is now"),
+            Self::DataChanged { .. } => fixed("`--take new` continues with the current data"),
             Self::Checkpoint { before: Some(step), .. } => {
-                Some(format!("go on from the checkpoint before it with `--from {step}`"))
+                Some(format!("resume from the checkpoint before it with `--from {step}`"))
             }
             Self::TooFewCheckpoints { .. } => fixed(
-                "`--set checkpoint.keep_last=N` keeps the last N while training, \
-                     `checkpoint.keep_best` the best",
+                "train with `--set checkpoint.keep_last=N` to keep the last N, or \
+                     `checkpoint.keep_best=N` to keep the best N",
             ),
             Self::NotFinite { .. } => fixed(
-                "lower `train.learning_rate`, set `train.clip_norm` = 1.0, or leave such \
-                     batches out with `--on-nonfinite skip`",
+                "lower `train.learning_rate`, set `train.clip_norm` = 1.0, or skip such batches \
+                     with `--on-nonfinite skip`",
             ),
             Self::TooManySkipped { .. } => {
                 fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")
             }
             Self::Data(DataError::NoPairs { .. }) => {
-                fixed("look at the files, raise `data.max_len`, or give validation files")
+                fixed("check the files, raise `data.max_len`, or specify validation files")
             }
             Self::Data(error) => {
                 error.hint().or_else(|| error.remedy().and_then(in_options)).map(str::to_owned)
@@ -272,54 +289,54 @@ impl TrainError {
     }
 }
 
-/// A remedy in terms of the configuration and the options of `train`.
+/// Hint for a remedy, with the configuration keys and options of `train`.
 fn in_options(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::Fetch => {
-            "`train fetch` fetches it, with the same name and languages; so does `train --fetch`"
+            "download it with `train fetch`, with the same name and languages, or add `--fetch`"
         }
-        Remedy::FetchAgain => "`train fetch` fetches it again",
+        Remedy::FetchAgain => "download it again with `train fetch`",
         Remedy::TrustAnew => {
-            "the file has changed at its source; `train fetch --refresh` trusts it anew"
+            "the file has changed at its source; `train fetch --refresh` accepts the new one"
         }
-        Remedy::AskAgain => "`train fetch --refresh` asks again",
+        Remedy::AskAgain => "query the server again with `train fetch --refresh`",
         Remedy::TryLater => {
-            "what has come is kept and continued next time; `HTTPS_PROXY` names a proxy, and a file \
-             fetched by other means can be read with `--file`"
+            "the next attempt continues the partial download; `HTTPS_PROXY` sets a proxy, and \
+             `--file` reads a file that was downloaded by other means"
         }
-        Remedy::GiveToken => "if this needs an account, put its token into `HF_TOKEN`",
-        Remedy::OtherToken => "the token in `HF_TOKEN` does not open this",
+        Remedy::GiveToken => "if this needs an account, set `HF_TOKEN` to its token",
+        Remedy::OtherToken => "the token in `HF_TOKEN` does not grant access",
         Remedy::EncryptOrDropToken => {
-            "give `HF_ENDPOINT` an address with `https://`, or unset `HF_TOKEN`"
+            "set `HF_ENDPOINT` to an address with `https://`, or unset `HF_TOKEN`"
         }
-        Remedy::OtherCache => "`TX_CACHE` names another folder for the cache",
+        Remedy::OtherCache => "set `TX_CACHE` to another folder for the cache",
         Remedy::NameLanguages => {
-            "name them with `--source en --target it` for `train fetch`, or with \
+            "specify them with `--source en --target it` for `train fetch`, or with \
              `data.source_language` and `data.target_language`"
         }
-        Remedy::NameSubset => "`data.subset` or `--subset` names one of these",
-        Remedy::NameSplit => "`data.split` names the split to train on",
+        Remedy::NameSubset => "select one of these with `data.subset` or `--subset`",
+        Remedy::NameSplit => "select the split to train on with `data.split`",
         Remedy::NameMember => {
-            "name one as `archive!member`; with `data.source_language` and `data.target_language`, \
-             `archive!stem` means `stem.SOURCE` and `stem.TARGET`"
+            "specify one as `archive!member`; with `data.source_language` and \
+             `data.target_language`, `archive!stem` means `stem.SOURCE` and `stem.TARGET`"
         }
         Remedy::NameFormat => {
-            "both sides are read from tsv, csv, jsonl, parquet or tmx; `data.format` says which, if \
-             it is told wrongly"
+            "files with both sides are tsv, csv, jsonl, parquet or tmx; set `data.format` if the \
+             format is detected wrongly"
         }
         Remedy::NameColumns => {
-            "source and target are the first two columns unless `data.source_column` and \
-             `data.target_column` say otherwise"
+            "source and target are the first two columns by default; set `data.source_column` and \
+             `data.target_column`"
         }
-        Remedy::GiveFilePerSide => "give a file for each side, with `--source` and `--target`",
-        Remedy::GiveFileOfBothSides => "a file that holds both sides is given with `--file`",
+        Remedy::GiveFilePerSide => "specify a file for each side with `--source` and `--target`",
+        Remedy::GiveFileOfBothSides => "specify a file with both sides with `--file`",
         Remedy::ConvertText => {
             "convert the file first, for example with `iconv -f latin1 -t utf-8`"
         }
-        Remedy::UnpackOuter => "unpack the outer one first",
-        Remedy::ChooseReadable => "parquet, jsonl, csv, tsv and tmx are read",
-        Remedy::ChooseTatoeba => "`opus:Tatoeba` has pairs without English",
-        Remedy::SeeOpus => "opus.nlpl.eu lists them; upper and lower case matter",
+        Remedy::UnpackOuter => "unpack the outer archive first",
+        Remedy::ChooseReadable => "supported formats: parquet, jsonl, csv, tsv and tmx",
+        Remedy::ChooseTatoeba => "`opus:Tatoeba` has language pairs without English",
+        Remedy::SeeOpus => "see opus.nlpl.eu for the list; names are case-sensitive",
         _ => return None,
     })
 }

@@ -9,10 +9,13 @@ use burn::{
 use tx_infer::device::Adapter;
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
 use tx_train::{
-    adam::Adam,
-    config::OptimizationConfig,
-    schedule::{LearningRate, Schedule},
-    step::{QueuedGradients, Seq2Seq},
+    config::{OptimizationConfig, Schedule},
+    training::{
+        adam::Adam,
+        gradients::{QueuedGradients, queue_gradients},
+        schedule::{Curve, LearningRate},
+    },
+    translation::seq2seq::Seq2Seq,
 };
 
 use super::{batch, checked};
@@ -20,7 +23,7 @@ use crate::invariants::VOCABULARY;
 
 /// While CubeCL captures the launched kernels, it rejects reads, waits and measurements, and Burn
 /// panics on a failed read. So a forward pass with dropout, a backward pass and an Adam update that
-/// complete do not wait for the GPU. The only additional operation of `Seq2Seq::gradients` is one
+/// complete do not wait for the GPU. The only additional operation of `compute_gradients` is one
 /// read.
 #[test]
 fn an_update_is_queued_without_waiting() {
@@ -43,16 +46,14 @@ fn an_update_is_queued_without_waiting() {
         };
         let vocab = VocabSizes { source: VOCABULARY, target: VOCABULARY };
         let model = Transformer::new(&config, vocab, &autodiff).unwrap();
-        let rate = LearningRate {
+        let rate = LearningRate::new(Curve {
             schedule: Schedule::Constant,
             peak: 1e-3,
             warmup_steps: 0,
             total_steps: 10,
             d_model: 8,
-            step: 0,
-            reduction: 1.0,
-        };
-        let model = Seq2Seq::new(model, 0.1, 1.0);
+        });
+        let model = Seq2Seq::new(model, 0.1);
         let mut learner =
             Learner::new(model, Adam::new(&OptimizationConfig::default()).into(), rate);
         let batch = batch(&autodiff);
@@ -61,7 +62,8 @@ fn an_update_is_queued_without_waiting() {
             step += 1;
             autodiff.seed(step);
             let model = learner.model();
-            let QueuedGradients { gradients, .. } = model.queue_gradients(vec![batch.clone()], &[]);
+            let QueuedGradients { gradients, .. } =
+                queue_gradients(&model, vec![batch.clone()], &[]);
             drop(model);
             learner.lr_step();
             learner.optimizer_step(gradients);

@@ -21,17 +21,17 @@ fn another_figure_chooses_the_best_model_anew() {
     let workshop = Workshop::new();
     let settings = ["validation.best_by=exact-match", "data.valid_share=0", "train.epochs=4"];
     workshop.train_tiny("run", &set(&settings)).trained();
-    let forgotten = "the best model so far is forgotten";
+    let reset = "the best model so far is reset";
     let resume = |settings: &[&str]| {
         workshop.train(&[&["--resume", "run"][..], &set(settings)].concat()).trained()
     };
     // The run is over, so its last model is validated at once.
     let run = resume(&["validation.best_by=loss"]);
-    run.says(&[forgotten, "epoch 4  step 20  ", "(best so far)", "bundle: run (best of epoch 4)"]);
+    run.says(&[reset, "epoch 4  step 20  ", "(best so far)", "bundle: run (best of epoch 4)"]);
     assert_eq!(validations(&workshop, "run").last(), Some(&(20, true)));
     // From now on the figure is the same.
     let run = resume(&["train.epochs=6"]);
-    assert!(!run.stderr.contains(forgotten), "{}", run.stderr);
+    assert!(!run.stderr.contains(reset), "{}", run.stderr);
     assert_eq!(validations(&workshop, "run").last().map(|(step, _)| *step), Some(30));
 }
 
@@ -42,7 +42,7 @@ fn more_validation_sentences_choose_the_best_model_anew() {
     workshop.train_tiny("run", &set(&settings)).trained();
     let more = set(&["validation.sentences=3", "train.epochs=3"]);
     let run = workshop.train(&[&["--resume", "run"][..], &more].concat()).trained();
-    run.says(&["only the first 3 of ", "the best model so far is forgotten", "(best so far)"]);
+    run.says(&["only the first 3 of ", "the best model so far is reset", "(best so far)"]);
 }
 
 /// Four batches of 8 pairs an epoch, interrupted after six; then batches of 4.
@@ -54,7 +54,7 @@ fn an_epoch_starts_over_with_other_batches() {
     let other = set(&["train.batch={ sentences = 4 }", "train.max_steps=1000"]);
     let run = workshop.train(&[&["--resume", "run"][..], &other].concat()).trained();
     run.says(&[
-        "the batches are others than at the checkpoint: epoch 2 starts over\n",
+        "batches differ from those of the checkpoint: epoch 2 starts over\n",
         "resuming after epoch 1 (update 6)\n",
         // 6 and two epochs of 8.
         "step 22  ",

@@ -69,21 +69,21 @@ fn a_folder_that_holds_a_run_is_kept() {
     let run = workshop.train_tiny("run", &["--seed", "2"]);
     let train = env!("CARGO_BIN_EXE_train");
     let hint = format!("hint: resume it with `{train} --resume run`");
-    run.failed(1, &["`run` holds a run already", &hint]);
+    run.failed(1, &["`run` already contains a run", &hint]);
     assert_eq!(fs::read(workshop.path("run/model.safetensors")).unwrap(), before);
 }
 
 #[test]
 fn a_folder_without_a_run_cannot_be_resumed() {
     let workshop = Workshop::new();
-    workshop.train(&["--resume", "no/run"]).failed(1, &["`no/run` holds no run to resume"]);
+    workshop.train(&["--resume", "no/run"]).failed(1, &["`no/run` contains no run to resume"]);
     // Its best model alone was kept, which a new run must not overwrite.
     workshop.train_tiny("run", &["--set", "train.max_steps=1"]).trained();
     fs::remove_dir_all(workshop.path("run/checkpoints")).unwrap();
     let run = workshop.train(&["--resume", "run"]);
-    run.failed(1, &["`run` holds no run to resume", "no checkpoint yet", "hint: ", "`--run`"]);
+    run.failed(1, &["`run` contains no run to resume", "no checkpoint yet", "hint: ", "`--run`"]);
     let run = workshop.train_tiny("run", &[]);
-    run.failed(1, &["`run` holds a run already", "hint: choose another folder with `--run`"]);
+    run.failed(1, &["`run` already contains a run", "hint: choose another folder with `--run`"]);
 }
 
 /// Other tokenizers would give other ids than the weights were trained with.
@@ -93,7 +93,7 @@ fn a_run_without_its_tokenizers_is_not_resumed() {
     workshop.train_tiny("run", &[]).trained();
     fs::remove_file(workshop.path("run/target.tokenizer.json")).unwrap();
     let run = workshop.train(&["--resume", "run"]);
-    run.failed(1, &["`run` holds no run to resume: its tokenizers", "are missing", "hint: "]);
+    run.failed(1, &["`run` contains no run to resume: its tokenizers", "are missing", "hint: "]);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn damaged_checkpoints_are_refused_and_the_one_before_is_offered() {
     let keep = ["--set", "checkpoint.keep_last=2", "--checkpoint-every", "3 steps"];
     workshop.train_tiny("run", &keep).trained();
     let resume = || workshop.train(&["--resume", "run"]);
-    let hint = "hint: go on from the checkpoint before it with `--from 6`";
+    let hint = "hint: resume from the checkpoint before it with `--from 6`";
     for part in ["model-8.bpk", "optim-8.bpk", "scheduler-8.bpk", "state.toml"] {
         let path = workshop.path("run/checkpoints/step-8").join(part);
         let whole = fs::read(&path).unwrap();
@@ -173,7 +173,7 @@ fn a_checkpoint_with_a_flipped_bit_is_refused() {
     let workshop = Workshop::new();
     let keep = ["--set", "checkpoint.keep_last=2", "--checkpoint-every", "3 steps"];
     workshop.train_tiny("run", &keep).trained();
-    let hint = "hint: go on from the checkpoint before it with `--from 6`";
+    let hint = "hint: resume from the checkpoint before it with `--from 6`";
     let files = ["model-8.bpk", "optim-8.bpk", "scheduler-8.bpk", "state.toml"];
     let mut random = 1_u64;
     for round in 0..100 {

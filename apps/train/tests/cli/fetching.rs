@@ -151,7 +151,7 @@ fn wrong_names_and_languages_are_explained() {
     let run = world.train(&[&["fetch", "opus_boks"][..], &pair].concat());
     run.failed(1, &["unknown source `opus_boks`; available: opus_books, "]);
     let run = world.train(&["--recipe", "fra-eng", "--set", "data.source=opus_boks"]);
-    run.failed(2, &["`source` = \"opus_boks\" is neither \"files\""]);
+    run.failed(2, &["`source` = \"opus_boks\" is unknown; accepted are \"files\""]);
     let gone = [&["fetch", "me/gone", "--retries", "0"][..], &pair].concat();
     world.train(&gone).failed(1, &["cannot fetch `tree.json`", "404"]);
 }
@@ -386,7 +386,7 @@ fn a_full_disk_and_a_read_only_cache() {
     assert!(mount(&["-o", "remount,rw"], &cache));
     let big = fetch("big.tsv", &[]);
     assert!(Command::new("umount").arg(&cache).status().unwrap().success());
-    full.failed(1, &["cannot write `", "No space left on device", "hint: `TX_CACHE`"]);
+    full.failed(1, &["cannot write `", "No space left on device", "hint: set `TX_CACHE`"]);
     nothing.failed(1, &["is not in the cache"]);
     assert_eq!((small.code, known.code, big.code), (Some(0), Some(0), Some(0)), "{}", big.stderr);
     unknown.failed(1, &["cannot write `", "Read-only file system"]);

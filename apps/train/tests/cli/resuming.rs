@@ -75,7 +75,7 @@ fn any_checkpoint_leads_to_the_same_end() {
         assert_same_from(&workshop, step, place);
     }
     let run = workshop.train(&["--resume", "parts", "--from", "99"]);
-    run.failed(1, &["it has no checkpoint of update 99, but of: 1, 2, 3,"]);
+    run.failed(1, &["it has no checkpoint of update 99; available: 1, 2, 3,"]);
 }
 
 #[test]

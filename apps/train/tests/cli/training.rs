@@ -63,7 +63,10 @@ fn a_loss_that_is_no_number_stops_before_the_update_or_leaves_batches_out() {
     let workshop = Workshop::new();
     let arguments = ["--set", "train.learning_rate=1e30", "--checkpoint-every", "1 step"];
     let run = workshop.train_tiny("stopped", &arguments);
-    run.failed(1, &["of step 2 (epoch 1, batch 2) is NaN: the update is not made", "hint: lower"]);
+    run.failed(
+        1,
+        &["of step 2 (epoch 1, batch 2) is NaN: the update was not applied", "hint: lower"],
+    );
     assert!(workshop.path("stopped/checkpoints/step-1").is_dir());
 
     let skip = [&arguments[..], &["--on-nonfinite", "skip"]].concat();
@@ -146,7 +149,7 @@ fn a_rate_falls_and_a_run_ends_when_nothing_gets_better() {
         "metrics.every_steps=1",
     ];
     let run = workshop.train_tiny("run", &set(&settings)).trained();
-    run.says(&["ending: the last 5 validations found no better model"]);
+    run.says(&["stopping early: the last 5 validations found no better model"]);
     let (mut rate, mut since, mut falls) = (0.3, 0, 0);
     for line in fs::read_to_string(workshop.path("run/metrics.jsonl")).unwrap().lines() {
         let record: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -199,7 +202,7 @@ fn two_devices_learn_what_one_does() {
         }
     }
     let run = workshop.train_tiny("odd", &["--device", "cpu,cpu"]);
-    run.failed(2, &["`accumulate` = 1 batches an update cannot be shared evenly by 2 devices"]);
+    run.failed(2, &["`accumulate` = 1 must be a multiple of the number of devices, 2"]);
 }
 
 /// The products are large enough to be shared among threads. A pool of one thread must not wait for
@@ -390,8 +393,8 @@ fn checkpoints_are_averaged() {
     workshop.train(&["average", "run", "--last", "5"]).failed(
         1,
         &[
-            "`run` has 1 checkpoints, asked for the mean of 5",
-            "hint: `--set checkpoint.keep_last=N`",
+            "cannot average 5 checkpoints: `run` has 1",
+            "hint: train with `--set checkpoint.keep_last=N`",
         ],
     );
 }

@@ -76,7 +76,7 @@ fn devices_that_do_not_exist_or_are_not_built_in_are_refused() {
 fn generated_pairs_and_files_do_not_go_together() {
     let workshop = Workshop::new();
     workshop.write("valid.tsv", "a\tb\n");
-    let words = ["`valid_…` names files, but `source` = \"toy\" makes its own pairs"];
+    let words = ["`valid_…` names files, but `source` = \"toy\" generates its own pairs"];
     workshop.train(&["--recipe", "toy", "--valid-tsv", "valid.tsv"]).failed(2, &words);
 }
 
@@ -103,7 +103,7 @@ fn arguments_that_contradict_each_other_are_refused() {
 fn a_dashboard_without_a_terminal_is_refused() {
     let workshop = Workshop::new();
     let run = workshop.train_tiny("run", &["--tui"]);
-    run.failed(2, &["the dashboard needs a terminal", "hint: leave out `--tui`"]);
+    run.failed(2, &["the dashboard needs a terminal", "hint: omit `--tui`"]);
     assert!(!workshop.path("run").exists());
     workshop.train_tiny("run", &["--tui", "--quiet"]).failed(2, &["--tui", "--quiet"]);
     workshop.train_tiny("run", &["--take", "new"]).failed(2, &["--take", "--resume"]);

@@ -1,16 +1,16 @@
-//! From one checkpoint to the next.
+//! Interval between checkpoints.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// From one checkpoint to the next.
+/// Interval between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Interval {
-    /// Whole epochs.
+    /// Number of epochs.
     Epochs(usize),
-    /// Updates.
+    /// Number of updates.
     Steps(usize),
     /// Minutes of training and validation.
     Minutes(f64),
@@ -21,7 +21,9 @@ impl FromStr for Interval {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let problem = || {
-            format!("`{text}` is no interval such as \"1 epoch\", \"500 steps\" or \"10 minutes\"")
+            format!(
+                "`{text}` is not an interval such as \"1 epoch\", \"500 steps\" or \"10 minutes\""
+            )
         };
         let (number, unit) = text.trim().split_once(' ').ok_or_else(problem)?;
         let whole = || number.parse().ok().filter(|&number| number > 0).ok_or_else(problem);
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_read_as_they_are_written() {
+    fn intervals_are_parsed_and_formatted() {
         for (text, interval) in [
             ("1 epoch", Interval::Epochs(1)),
             ("20 epochs", Interval::Epochs(20)),
@@ -80,7 +82,7 @@ mod tests {
             ["", "5", "steps", "0 steps", "-1 minutes", "1.5 epochs", "3 days", "inf epochs"]
         {
             let problem = text.parse::<Interval>().unwrap_err();
-            assert!(problem.starts_with(&format!("`{text}` is no interval")), "{problem}");
+            assert!(problem.starts_with(&format!("`{text}` is not an interval")), "{problem}");
         }
     }
 }

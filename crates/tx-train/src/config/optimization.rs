@@ -1,85 +1,109 @@
-//! How a run trains: batches, learning rate, update rule, regularisation.
+//! Batches, learning rate, optimizer and regularization.
 
 use serde::{Deserialize, Serialize};
 use tx_data::{BatchSize, Grouping};
 
-use crate::schedule::Schedule;
-
-/// Which update rule.
+/// Optimizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OptimizerKind {
-    /// Adam (Kingma and Ba 2015); weight decay is added to the gradient.
+    /// Adam (Kingma and Ba 2015), with weight decay added to the gradient.
     Adam,
-    /// AdamW (Loshchilov and Hutter 2019); weight decay shrinks the weight itself.
+    /// AdamW (Loshchilov and Hutter 2019), with weight decay applied to the weight itself.
     AdamW,
 }
 
-/// How to train.
+/// Learning-rate schedule. All but `noam` rise linearly to the peak during the warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Stays at the peak.
+    Constant,
+    /// `factor · d_model^-½ · min(step^-½, step · warmup^-1.5)` (equation 3).
+    Noam,
+    /// `peak · √(warmup / step)`: the same curve, given by its peak.
+    InverseSqrt,
+    /// Falls linearly, to zero one update after the last.
+    Linear,
+    /// Falls along half a cosine, to zero one update after the last (Loshchilov and Hutter 2017).
+    Cosine,
+    /// Stays at the peak, and is multiplied by `plateau_factor` after every `plateau_patience`
+    /// validations without a better model.
+    ReduceOnPlateau,
+}
+
+impl Schedule {
+    /// Whether the curve is undefined without a warm-up.
+    pub fn needs_warmup(self) -> bool {
+        matches!(self, Self::Noam | Self::InverseSqrt)
+    }
+}
+
+/// Section `[train]`: batches, learning rate, optimizer and regularization.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizationConfig {
-    /// Decides the first weights, the order of the data and dropout.
+    /// Seed of initialization, data order and dropout.
     pub seed: u64,
-    /// Passes over the training pairs, at most.
+    /// Maximum number of passes over the training pairs.
     pub epochs: usize,
-    /// Updates, at most.
+    /// Maximum number of updates.
     pub max_steps: Option<usize>,
-    /// Minutes of training and validation, at most; those before a resume count.
+    /// Maximum minutes of training and validation, including those before a resume.
     pub max_minutes: Option<f64>,
-    /// How large a batch is: `{ tokens = 4096 }` or `{ sentences = 64 }`.
+    /// Batch size: `{ tokens = 4096 }` or `{ sentences = 64 }`.
     pub batch: BatchSize,
-    /// Batches that make an update together, one after the other: as one batch so many times as
-    /// large, without its memory.
+    /// Number of batches whose gradients are accumulated for an update. This equals a larger batch,
+    /// with less memory.
     pub accumulate: usize,
-    /// Which sentences share a batch: those of like `length`, or `random` ones.
+    /// Grouping of sentences into batches: by similar `length`, or `random`.
     pub grouping: Grouping,
-    /// Which update rule.
+    /// Optimizer.
     pub optimizer: OptimizerKind,
     /// Peak learning rate, or the factor of `schedule = "noam"`.
     pub learning_rate: f64,
-    /// How the learning rate goes.
+    /// Learning-rate schedule.
     pub schedule: Schedule,
-    /// Updates until the peak; 0 starts there.
+    /// Updates until the peak; 0 starts at the peak.
     pub warmup_steps: usize,
-    /// Adam's decay of the mean of gradients. Paper: 0.9.
+    /// Decay of Adam's first moment, β₁. Paper: 0.9.
     pub beta1: f32,
-    /// Adam's decay of the mean of squared gradients. Paper: 0.98.
+    /// Decay of Adam's second moment, β₂. Paper: 0.98.
     pub beta2: f32,
-    /// Adam's guard against division by zero. Paper: 1e-9.
+    /// Adam's ε, which avoids division by zero. Paper: 1e-9.
     pub epsilon: f32,
-    /// Weight decay; 0 is none.
+    /// Weight decay; 0 disables it.
     pub weight_decay: f32,
-    /// `schedule = "reduce-on-plateau"`: validations without a better model until the learning rate
-    /// is reduced.
+    /// `schedule = "reduce-on-plateau"`: validations without a better model before the learning
+    /// rate is reduced.
     pub plateau_patience: usize,
-    /// `schedule = "reduce-on-plateau"`: what it is multiplied by then.
+    /// `schedule = "reduce-on-plateau"`: factor of a reduction.
     pub plateau_factor: f64,
-    /// Decay of a moving average of the weights, which then is what is validated and saved; 0 is
-    /// none.
+    /// Decay of the moving average of the weights, which is then validated and saved; 0 disables
+    /// it.
     pub ema_decay: f64,
-    /// Share of the words read by encoder and decoder that are replaced by `<unk>`.
+    /// Word dropout: fraction of encoder and decoder input tokens replaced by `<unk>`.
     pub word_dropout: f64,
-    /// `tokenizer.kind = "bpe"`: share of the merges left out when words are segmented, other ones
-    /// each epoch (Provilkov et al. 2020: 0.1).
+    /// `tokenizer.kind = "bpe"`: BPE dropout, the fraction of merges skipped when words are
+    /// segmented, sampled anew each epoch (Provilkov et al. 2020: 0.1).
     pub bpe_dropout: f64,
-    /// Share of probability spread evenly over the vocabulary, `ε_ls` (section 5.4). Paper: 0.1.
+    /// Label smoothing `ε_ls`: probability distributed evenly over the vocabulary (section 5.4).
+    /// Paper: 0.1.
     pub label_smoothing: f64,
-    /// Longest gradient, as the norm over all weights together; longer ones are scaled down. 0 lets
-    /// every gradient be.
+    /// Maximum gradient norm over all weights together; larger gradients are scaled down. 0
+    /// disables clipping.
     pub clip_norm: f64,
-    /// What happens when a loss or a gradient is not a finite number.
+    /// Reaction to a loss or gradient that is not finite.
     pub on_nonfinite: OnNonFinite,
 }
 
-/// What happens when a loss or a gradient is not a finite number. The weights stay as they were in
-/// either case.
+/// Reaction to a loss or gradient that is not finite. The weights stay unchanged in either case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnNonFinite {
     /// The run ends with an error.
     Stop,
-    /// The batch is left out, with a warning.
+    /// The batch is skipped with a warning.
     Skip,
 }
 
@@ -150,15 +174,15 @@ impl OptimizationConfig {
             self.weight_decay >= 0.0,
             format!("`weight_decay` = {} must be at least 0", self.weight_decay),
         );
-        for (key, share) in [
+        for (key, rate) in [
             ("ema_decay", self.ema_decay),
             ("word_dropout", self.word_dropout),
             ("bpe_dropout", self.bpe_dropout),
             ("label_smoothing", self.label_smoothing),
         ] {
             rule(
-                (0.0..1.0).contains(&share),
-                format!("`{key}` = {share} must be at least 0 and below 1"),
+                (0.0..1.0).contains(&rate),
+                format!("`{key}` = {rate} must be at least 0 and below 1"),
             );
         }
         rule(self.plateau_patience > 0, "`plateau_patience` must be at least 1".into());

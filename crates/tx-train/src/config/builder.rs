@@ -1,0 +1,268 @@
+//! Builder of a configuration from a recipe, a file and single settings.
+
+use std::{fs, path::Path};
+
+use super::{recipe::Recipe, similar::most_similar, train_config::TrainConfig};
+use crate::error::TrainError;
+
+/// Builder of a [`TrainConfig`]. Later values override earlier ones; keys without a value have
+/// their default.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigBuilder {
+    table: toml::Table,
+}
+
+impl ConfigBuilder {
+    /// Starts with a recipe.
+    ///
+    /// # Errors
+    ///
+    /// When there is no recipe of that name.
+    pub fn from_recipe(name: &str) -> Result<Self, TrainError> {
+        let recipe = Recipe::find(name)?;
+        let mut builder = Self { table: parse(recipe.toml, &format!("recipe `{name}`"))? };
+        builder.table.insert(FROM_RECIPE.into(), name.into());
+        Ok(builder)
+    }
+
+    /// Starts with a file. If it has the key `recipe`, its values override those of that recipe.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or parsed.
+    pub fn from_file(path: &Path) -> Result<Self, TrainError> {
+        let text = fs::read_to_string(path).map_err(TrainError::reading(path))?;
+        let location = format!("`{}`", path.display());
+        // Keys are checked in the text itself, so that a message can name line and column.
+        toml::from_str::<TrainConfig>(&text).map_err(|error| config_error(&location, &error))?;
+        let mut table = parse(&text, &location)?;
+        let mut builder = match table.remove("recipe").as_ref().and_then(toml::Value::as_str) {
+            Some(name) => Self::from_recipe(name)?,
+            None => Self::default(),
+        };
+        merge(&mut builder.table, table);
+        Ok(builder)
+    }
+
+    /// Starts with a complete configuration.
+    ///
+    /// # Errors
+    ///
+    /// When TOML cannot represent a number.
+    pub fn from_config(config: &TrainConfig) -> Result<Self, TrainError> {
+        Ok(Self { table: config.to_table()? })
+    }
+
+    /// Overrides one key, as in `train.epochs=3`. The value is TOML, or a bare word that is taken
+    /// as a string. An empty value resets the key to its default.
+    ///
+    /// # Errors
+    ///
+    /// When there is no `=`, or a key to reset is unknown.
+    pub fn set(&mut self, setting: &str) -> Result<(), TrainError> {
+        let Some((key, value)) = setting.split_once('=') else {
+            return Err(TrainError::Config {
+                location: format!("`--set {setting}`"),
+                problem: "expected `section.key=value`".into(),
+                nearest: None,
+            });
+        };
+        let value = value.trim();
+        if value.is_empty() {
+            return self.reset(key.trim());
+        }
+        let value = format!("x = {value}")
+            .parse::<toml::Table>()
+            .ok()
+            .and_then(|mut table| table.remove("x"))
+            .unwrap_or_else(|| value.into());
+        self.set_value(key.trim(), value);
+        Ok(())
+    }
+
+    /// Resets one key to its default.
+    fn reset(&mut self, key: &str) -> Result<(), TrainError> {
+        // No key accepts such a value, so the error shows whether the key exists.
+        let mut probe = self.clone();
+        probe.set_value(key, vec![toml::Value::Array(Vec::new())]);
+        if let Err(error) = probe.table.try_into::<TrainConfig>()
+            && error.message().starts_with("unknown field ")
+        {
+            return Err(config_error("configuration", &error));
+        }
+        let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
+        let mut sections = path.split('.').filter(|section| !section.is_empty());
+        let table = sections
+            .try_fold(&mut self.table, |table, section| table.get_mut(section)?.as_table_mut());
+        if let Some(table) = table {
+            table.remove(last);
+        }
+        Ok(())
+    }
+
+    /// Overrides one value; `key` is a path such as `data.train_source`.
+    pub fn set_value(&mut self, key: &str, value: impl Into<toml::Value>) {
+        let mut path: Vec<&str> = key.split('.').collect();
+        let last = path.pop().unwrap_or_default();
+        let nested = path
+            .into_iter()
+            .rev()
+            .fold(toml::Table::from_iter([(last.to_owned(), value.into())]), |inner, key| {
+                toml::Table::from_iter([(key.to_owned(), inner.into())])
+            });
+        merge(&mut self.table, nested);
+    }
+
+    /// Builds the configuration.
+    ///
+    /// # Errors
+    ///
+    /// When a key is unknown, a value has the wrong type, or values are out of range or contradict
+    /// each other.
+    pub fn build(self) -> Result<TrainConfig, TrainError> {
+        let config: TrainConfig =
+            self.table.try_into().map_err(|error| config_error("configuration", &error))?;
+        let problems = config.problems();
+        if problems.is_empty() { Ok(config) } else { Err(TrainError::Problems { problems }) }
+    }
+}
+
+/// Key with the recipe of a configuration.
+const FROM_RECIPE: &str = "from_recipe";
+
+/// Overrides values of `base` by those of `overrides`, table by table. A table that selects one of
+/// several variants (`batch = { tokens = 4096 }`) is replaced as a whole.
+fn merge(base: &mut toml::Table, overrides: toml::Table) {
+    for (key, value) in overrides {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(overrides)) if key != "batch" => {
+                merge(base, overrides);
+            }
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+fn parse(text: &str, location: &str) -> Result<toml::Table, TrainError> {
+    text.parse().map_err(|error| config_error(location, &error))
+}
+
+fn config_error(location: &str, error: &toml::de::Error) -> TrainError {
+    let problem = error.to_string().trim_end().to_owned();
+    // serde's message: unknown field `epoch`, expected one of `seed`, `epochs`, …
+    let nearest = error.message().strip_prefix("unknown field ").and_then(|message| {
+        let mut quoted = message.split('`').skip(1).step_by(2);
+        let unknown = quoted.next()?;
+        most_similar(unknown, quoted)
+    });
+    TrainError::Config { location: location.into(), problem, nearest }
+}
+
+#[cfg(test)]
+mod tests {
+    use tx_data::BatchSize;
+
+    use super::*;
+    use crate::config::recipe::RECIPES;
+
+    #[test]
+    fn every_recipe_is_a_valid_configuration() {
+        for recipe in RECIPES {
+            let mut builder = ConfigBuilder::from_recipe(recipe.name).unwrap();
+            if recipe.about.ends_with("from files") {
+                builder.set("data.train_tsv=pairs.tsv").unwrap();
+            }
+            let config = builder.build().unwrap_or_else(|error| panic!("{}: {error}", recipe.name));
+            assert_eq!(config.recipe.as_deref(), Some(recipe.name));
+        }
+    }
+
+    /// The file of a recipe, parsed on its own.
+    #[test]
+    fn every_key_of_a_recipe_is_known() {
+        for recipe in RECIPES {
+            assert!(toml::from_str::<TrainConfig>(recipe.toml).is_ok(), "{}", recipe.name);
+        }
+    }
+
+    #[test]
+    fn settings_override_the_recipe() {
+        let mut builder = ConfigBuilder::from_recipe("reverse").unwrap();
+        builder.set("train.epochs=3").unwrap();
+        builder.set("train.batch={ tokens = 100 }").unwrap();
+        builder.set("model.norm=pre").unwrap();
+        let config = builder.build().unwrap();
+        assert_eq!(config.train.epochs, 3);
+        assert_eq!(config.train.batch, BatchSize::Tokens(100));
+        assert_eq!(config.model.norm, tx_model::NormPlacement::Pre);
+        assert_eq!(config.model.d_model, 128);
+    }
+
+    #[test]
+    fn a_file_overrides_the_recipe_that_it_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("my.toml");
+        fs::write(&path, "recipe = \"reverse\"\n[train]\nepochs = 7\n").unwrap();
+        let config = ConfigBuilder::from_file(&path).unwrap().build().unwrap();
+        assert_eq!((config.train.epochs, config.model.d_model), (7, 128));
+    }
+
+    /// `small` has a limit of 10 minutes, which does not return once it is removed or reset.
+    #[test]
+    fn a_saved_configuration_does_not_use_its_recipe_and_a_key_can_be_reset() {
+        let mut builder = ConfigBuilder::from_recipe("small").unwrap();
+        builder.set("data.train_tsv=pairs.tsv").unwrap();
+        let small = builder.clone().build().unwrap();
+        assert_eq!(small.train.max_minutes, Some(10.0));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.toml");
+        let text = toml::to_string(&small).unwrap();
+        fs::write(&path, text.replace("max_minutes = 10.0\n", "")).unwrap();
+        let saved = ConfigBuilder::from_file(&path).unwrap().build().unwrap();
+        assert_eq!((saved.train.max_minutes, saved.recipe.as_deref()), (None, Some("small")));
+        assert_eq!(saved.model, small.model);
+
+        builder.set("train.max_minutes=").unwrap();
+        builder.set("model.dropout.residual = ").unwrap();
+        let reset = builder.clone().build().unwrap();
+        assert_eq!(reset.train.max_minutes, None);
+        assert_eq!(reset.train.warmup_steps, small.train.warmup_steps);
+        let error = builder.set("train.max_minute=").unwrap_err();
+        assert_eq!(error.hint().as_deref(), Some("did you mean `max_minutes`?"));
+        assert!(builder.set("trian.max_minutes=").is_err());
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_most_similar() {
+        let mut builder = ConfigBuilder::from_recipe("toy").unwrap();
+        builder.set("train.epoch=3").unwrap();
+        let error = builder.build().unwrap_err();
+        assert!(error.to_string().contains("unknown field `epoch`"), "{error}");
+        assert_eq!(error.hint().as_deref(), Some("did you mean `epochs`?"));
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("my.toml");
+        fs::write(&path, "[model]\nd_modl = 7\n").unwrap();
+        let error = ConfigBuilder::from_file(&path).unwrap_err();
+        assert!(error.to_string().contains("line 2"), "{error}");
+        assert_eq!(error.hint().as_deref(), Some("did you mean `d_model`?"));
+
+        let error = ConfigBuilder::from_recipe("revers").unwrap_err();
+        assert_eq!(error.hint().as_deref(), Some("did you mean `reverse`?"));
+    }
+
+    #[test]
+    fn errors_about_types_and_ranges_name_the_key() {
+        let mut builder = ConfigBuilder::from_recipe("toy").unwrap();
+        builder.set("train.epochs=many").unwrap();
+        let error = builder.build().unwrap_err().to_string();
+        assert!(error.contains("epochs") && error.contains("many"), "{error}");
+
+        let mut builder = ConfigBuilder::from_recipe("toy").unwrap();
+        builder.set("model.n_heads=7").unwrap();
+        let error = builder.build().unwrap_err().to_string();
+        assert!(error.contains("[model] `n_heads` = 7 must divide `d_model` = 512"), "{error}");
+    }
+}

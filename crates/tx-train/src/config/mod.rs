@@ -1,0 +1,23 @@
+//! Configuration of a run: its sections, the named recipes, and the builder that combines a recipe,
+//! a file and single settings.
+
+mod budget;
+mod builder;
+mod data;
+pub(crate) mod diff;
+mod interval;
+mod optimization;
+mod recipe;
+mod similar;
+mod train_config;
+mod validation;
+
+pub use budget::Budget;
+pub use builder::ConfigBuilder;
+pub use data::{DataConfig, DataSource, OverlapPolicy};
+pub use interval::Interval;
+pub use optimization::{OnNonFinite, OptimizationConfig, OptimizerKind, Schedule};
+pub use recipe::{RECIPES, Recipe};
+pub(crate) use train_config::CONFIG_FILE;
+pub use train_config::{CheckpointConfig, MetricsConfig, TrainConfig};
+pub use validation::{BestBy, BleuTokenizer, ValidationConfig};

@@ -1,0 +1,180 @@
+//! Configuration of a training run, as plain data.
+
+use std::{fs, io, path::Path};
+
+use serde::{Deserialize, Serialize};
+use tx_infer::file::write_whole;
+use tx_model::ModelConfig;
+use tx_text::{TokenizerConfig, TokenizerKind};
+
+use super::{
+    data::DataConfig, interval::Interval, optimization::OptimizationConfig,
+    validation::ValidationConfig,
+};
+use crate::error::TrainError;
+
+/// Name of the configuration file in a run folder.
+pub(crate) const CONFIG_FILE: &str = "train.toml";
+
+/// Configuration of a training run.
+///
+/// [`ConfigBuilder`](super::ConfigBuilder) builds it from a recipe, a file or both. The run folder
+/// contains it completely, as `train.toml`. An unknown key is an error.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Recipe that the configuration was built from, for information. In a file, the key `recipe`
+    /// names the recipe whose values the file overrides; a complete configuration has `from_recipe`
+    /// instead.
+    #[serde(rename = "from_recipe", alias = "recipe")]
+    pub recipe: Option<String>,
+    /// Training and validation data.
+    pub data: DataConfig,
+    /// Tokenizers.
+    pub tokenizer: TokenizerConfig,
+    /// Model.
+    pub model: ModelConfig,
+    /// Batches, learning rate, optimizer and regularization.
+    pub train: OptimizationConfig,
+    /// Validation.
+    pub validation: ValidationConfig,
+    /// Checkpoints.
+    pub checkpoint: CheckpointConfig,
+    /// Metrics for programs.
+    pub metrics: MetricsConfig,
+}
+
+/// Section `[checkpoint]`: checkpoints to resume from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointConfig {
+    /// Interval between checkpoints: `"1 epoch"`, `"500 steps"` or `"10 minutes"`. The end of a run
+    /// always has one.
+    pub every: Interval,
+    /// Number of the last checkpoints to keep.
+    pub keep_last: usize,
+    /// Number of best models whose checkpoints are kept, too; each is saved at its validation.
+    pub keep_best: usize,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> Self {
+        Self { every: Interval::Minutes(10.0), keep_last: 1, keep_best: 0 }
+    }
+}
+
+/// Section `[metrics]`: metrics for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MetricsConfig {
+    /// Number of updates for a line of `metrics.jsonl`.
+    pub every_steps: usize,
+}
+
+impl Default for MetricsConfig {
+    fn default() -> Self {
+        Self { every_steps: 50 }
+    }
+}
+
+impl TrainConfig {
+    /// Problems of the configuration, each with section, key, value and rule. Reads no file and
+    /// uses no device.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut section = |name: &str, list: Vec<String>| {
+            problems.extend(list.into_iter().map(|problem| format!("[{name}] {problem}")));
+        };
+        section("data", self.data.problems(self.model.max_len));
+        section("tokenizer", self.tokenizer.problems());
+        section("model", self.model.problems());
+        section("train", self.train.problems());
+        section("validation", self.validation.problems());
+        section("checkpoint", self.checkpoint.problems());
+        section("metrics", self.metrics.problems());
+        if self.model.tying == tx_model::Tying::All
+            && !(self.tokenizer.joint || self.tokenizer.file.is_some())
+        {
+            problems.push(
+                "[model] `tying` = \"all\" needs one vocabulary: set `tokenizer.joint` = true"
+                    .into(),
+            );
+        }
+        let tokenizer = &self.tokenizer;
+        if self.train.bpe_dropout > 0.0
+            && tokenizer.kind != TokenizerKind::Bpe
+            && !tokenizer.is_imported()
+        {
+            problems.push("[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\"".into());
+        }
+        problems
+    }
+
+    /// Configuration as a TOML table.
+    pub(super) fn to_table(&self) -> Result<toml::Table, TrainError> {
+        toml::Table::try_from(self).map_err(|error| TrainError::Config {
+            location: "configuration".into(),
+            problem: error.to_string(),
+            nearest: None,
+        })
+    }
+
+    /// Writes the configuration into the run folder `run`, which is created if necessary.
+    pub(crate) fn save(&self, run: &Path) -> Result<(), TrainError> {
+        let path = run.join(CONFIG_FILE);
+        let write = || {
+            let text = toml::to_string(self).map_err(io::Error::other)?;
+            fs::create_dir_all(run)?;
+            write_whole(&path, text.as_bytes())
+        };
+        write().map_err(TrainError::writing(&path))
+    }
+
+    /// Maximum length of a side of a training pair in tokens, including special tokens.
+    pub fn max_len(&self) -> usize {
+        self.data.max_len.unwrap_or(self.model.max_len)
+    }
+}
+
+impl MetricsConfig {
+    fn problems(&self) -> Vec<String> {
+        let none = (self.every_steps == 0).then(|| "`every_steps` must be at least 1".into());
+        none.into_iter().collect()
+    }
+}
+
+impl CheckpointConfig {
+    fn problems(&self) -> Vec<String> {
+        let none = (self.keep_last == 0).then(|| "`keep_last` must be at least 1".into());
+        none.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_reports_its_problems_at_once() {
+        let mut config = TrainConfig::default();
+        config.data.train_source = Some("a".into());
+        config.data.max_len = Some(9_999);
+        config.tokenizer.joint = false;
+        config.model.n_heads = 7;
+        config.train.learning_rate = 0.0;
+        config.train.warmup_steps = 0;
+        config.validation.beam = 0;
+        assert_eq!(
+            config.problems(),
+            [
+                "[data] `train_source` and `train_target` go together",
+                "[data] `max_len` = 9999 exceeds `model.max_len` = 512",
+                "[model] `n_heads` = 7 must divide `d_model` = 512 (remainder 1)",
+                "[train] `learning_rate` = 0 must be more than 0",
+                "[train] `warmup_steps` must be at least 1 for this `schedule`",
+                "[validation] `beam` must be at least 1",
+                "[model] `tying` = \"all\" needs one vocabulary: set `tokenizer.joint` = true",
+            ]
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! Output for people: progress, dashboard, the HTML report, a comparison of runs.
+
+pub(crate) mod compare;
+pub(crate) mod dashboard;
+pub(crate) mod noop_renderer;
+pub mod progress;
+pub mod report;
+pub(crate) mod reporter;

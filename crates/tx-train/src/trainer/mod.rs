@@ -1,0 +1,213 @@
+//! Training run: from a configuration to a trained bundle.
+
+mod build;
+mod prepare;
+mod resume;
+mod settings;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use burn::tensor::Device;
+use tx_data::source::named::CorpusCache;
+use tx_infer::bundle::WEIGHTS;
+
+use self::{
+    build::{Built, build},
+    prepare::prepare,
+    resume::load_state,
+    settings::RunSettings,
+};
+use crate::{
+    config::{CONFIG_FILE, ConfigBuilder, TrainConfig, diff::differences},
+    error::TrainError,
+    recording::{checkpoint::Checkpoints, run_lock::RunLock, run_state::RunState},
+    reporting::{progress::ProgressMode, report},
+    training::{launch::launch, run_handle::RunResults},
+    translation::validation::Validation,
+};
+
+pub use resume::{OnMismatch, ResumeFrom};
+
+/// Training run in a folder, on one or several devices.
+///
+/// ```no_run
+/// use burn::tensor::Device;
+/// use tx_train::{ConfigBuilder, Trainer};
+///
+/// let config = ConfigBuilder::from_recipe("reverse")?.build()?;
+/// let outcome = Trainer::new(config, "runs/reverse", Device::flex()).run()?;
+/// println!("{} % exact matches", outcome.validation.unwrap().exact_match);
+/// # Ok::<(), tx_train::TrainError>(())
+/// ```
+pub struct Trainer {
+    settings: RunSettings,
+    /// Checkpoint to resume from.
+    resume: Option<Resume>,
+}
+
+/// Checkpoint to resume from.
+struct Resume {
+    state: RunState,
+    on_mismatch: Option<OnMismatch>,
+    /// Acquired before the checkpoint was read.
+    lock: RunLock,
+}
+
+/// Result of a training run.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Run folder, which is also a bundle of the best model.
+    pub run: PathBuf,
+    /// State at the end of the run.
+    pub state: RunState,
+    /// Last validation.
+    pub validation: Option<Validation>,
+    /// First validation sources, as input to try the bundle with.
+    pub examples: Vec<String>,
+    /// Whether the run was interrupted.
+    pub interrupted: bool,
+    /// Update of the last checkpoint, to resume from; none if there is none yet.
+    pub checkpoint: Option<usize>,
+}
+
+impl Trainer {
+    /// New run in the folder `run`, which must contain neither a checkpoint nor a bundle.
+    pub fn new(config: TrainConfig, run: impl Into<PathBuf>, device: Device) -> Self {
+        Self { settings: RunSettings::new(config, run.into(), device), resume: None }
+    }
+
+    /// Resumes the run in `run` from one of its checkpoints. `change` may override values of its
+    /// configuration, such as the budget. `on_mismatch` decides what applies if the configuration
+    /// file or the data have changed since the checkpoint; without it, such a change is an error.
+    ///
+    /// # Errors
+    ///
+    /// When there is no run, another process writes to its folder, its configuration cannot be read
+    /// or has changed, or the checkpoint is damaged.
+    pub fn resume(
+        run: impl Into<PathBuf>,
+        from: ResumeFrom,
+        on_mismatch: Option<OnMismatch>,
+        device: Device,
+        change: impl FnOnce(&mut ConfigBuilder) -> Result<(), TrainError>,
+    ) -> Result<Self, TrainError> {
+        let run = run.into();
+        let path = run.join(CONFIG_FILE);
+        if !path.is_file() {
+            let reason = format!("`{CONFIG_FILE}` is missing");
+            return Err(TrainError::NothingToResume { path: run, reason });
+        }
+        let lock = RunLock::acquire(&run)?;
+        let state = load_state(&run, from)?;
+        let mut builder = match on_mismatch {
+            Some(OnMismatch::Old) => ConfigBuilder::from_config(&state.config)?,
+            Some(OnMismatch::New) | None => ConfigBuilder::from_file(&path)?,
+        };
+        if on_mismatch.is_none() {
+            let differences = differences(&state.config, &builder.clone().build()?)?;
+            if !differences.is_empty() {
+                return Err(TrainError::ConfigChanged { path, differences });
+            }
+        }
+        change(&mut builder)?;
+        let resume = Some(Resume { state, on_mismatch, lock });
+        Ok(Self { resume, ..Self::new(builder.build()?, run, device) })
+    }
+
+    /// Configuration of the run.
+    pub fn config(&self) -> &TrainConfig {
+        &self.settings.config
+    }
+
+    /// Adds devices that share the batches of an update, of which there are `train.accumulate`.
+    /// That number must be a multiple of the number of devices.
+    pub fn with_devices(mut self, others: Vec<Device>) -> Self {
+        self.settings.others = others;
+        self
+    }
+
+    /// Reads named corpora from `corpora`; by default there is no cache.
+    pub fn with_corpora(mut self, corpora: Option<CorpusCache>) -> Self {
+        self.settings.corpora = corpora;
+        self
+    }
+
+    /// Sets a flag that interrupts the run. While data is prepared, the run ends as soon as
+    /// possible; afterwards it ends after the current update or validation batch, with a
+    /// checkpoint.
+    pub fn with_interrupt(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.settings.stop = stop;
+        self
+    }
+
+    /// Sets the display of progress; the default is [`ProgressMode::Lines`].
+    pub fn with_progress(mut self, progress: ProgressMode) -> Self {
+        self.settings.progress = progress;
+        self
+    }
+
+    /// Trains until the budget is spent.
+    ///
+    /// # Errors
+    ///
+    /// When another process writes to the run folder, the data cannot be used, a file cannot be
+    /// written, or the loss is not finite. The best model and the last checkpoint stay.
+    pub fn run(self) -> Result<Outcome, TrainError> {
+        // Runs in a thread of the pool that the kernels use, because each of the hundreds of
+        // handovers per update from another thread would cost two context switches.
+        rayon::scope(|_| self.run_in_pool())
+    }
+
+    fn run_in_pool(self) -> Result<Outcome, TrainError> {
+        let Self { settings, resume } = self;
+        settings.check()?;
+        let (resume, _lock) = match resume {
+            Some(Resume { state, on_mismatch, lock }) => (Some((state, on_mismatch)), lock),
+            None => (None, lock_new(&settings.run)?),
+        };
+        let is_resumed = resume.is_some();
+        let (state, on_mismatch) = resume.unwrap_or_default();
+        let prepared = match prepare(&settings, state.clone(), is_resumed, on_mismatch) {
+            Err(TrainError::Interrupted) => {
+                return outcome(settings.run, state, None, Vec::new(), true);
+            }
+            prepared => prepared?,
+        };
+        let Built { setup, learner, train, valid, examples } =
+            build(&settings, prepared, is_resumed)?;
+        let RunResults { state, validation, .. } = launch(setup, learner, train, valid)?;
+        report::write(&settings.run)?;
+        let is_interrupted = settings.stop.load(Ordering::Relaxed);
+        outcome(settings.run, state, validation, examples, is_interrupted)
+    }
+}
+
+fn outcome(
+    run: PathBuf,
+    state: RunState,
+    validation: Option<Validation>,
+    examples: Vec<String>,
+    interrupted: bool,
+) -> Result<Outcome, TrainError> {
+    let checkpoint = Checkpoints::of(&run).steps()?.pop();
+    Ok(Outcome { run, state, validation, examples, interrupted, checkpoint })
+}
+
+/// Creates and locks the folder of a new run. A run without checkpoint and bundle may be started
+/// over.
+fn lock_new(run: &Path) -> Result<RunLock, TrainError> {
+    fs::create_dir_all(run).map_err(TrainError::writing(run))?;
+    let lock = RunLock::acquire(run)?;
+    let resumable = !Checkpoints::of(run).steps()?.is_empty();
+    if resumable || run.join(WEIGHTS).exists() {
+        return Err(TrainError::RunExists { path: run.into(), resumable });
+    }
+    Ok(lock)
+}

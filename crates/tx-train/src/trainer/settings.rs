@@ -1,0 +1,68 @@
+//! Settings of a run: configuration, folder, devices, output and interruption.
+
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use burn::tensor::Device;
+use tx_data::source::named::CorpusCache;
+
+use crate::{
+    config::TrainConfig,
+    error::TrainError,
+    reporting::progress::{ProgressMode, print},
+};
+
+/// Settings of a run.
+pub(super) struct RunSettings {
+    pub config: TrainConfig,
+    /// Run folder.
+    pub run: PathBuf,
+    /// Device with the weights.
+    pub device: Device,
+    /// Further devices, which share the batches of an update.
+    pub others: Vec<Device>,
+    /// Cache with the files of named corpora, if any.
+    pub corpora: Option<CorpusCache>,
+    pub progress: ProgressMode,
+    /// Set to interrupt the run.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl RunSettings {
+    /// Settings for one device, with lines of progress.
+    pub fn new(config: TrainConfig, run: PathBuf, device: Device) -> Self {
+        let (others, progress, stop) = (Vec::new(), ProgressMode::Lines, Arc::default());
+        Self { config, run, device, others, corpora: None, progress, stop }
+    }
+
+    /// Checks terminal, configuration and number of devices.
+    ///
+    /// # Errors
+    ///
+    /// When the dashboard has no terminal, or the configuration has problems.
+    pub fn check(&self) -> Result<(), TrainError> {
+        let is_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
+        if self.progress == ProgressMode::Dashboard && !is_terminal() {
+            return Err(TrainError::NoTerminal);
+        }
+        let mut problems = self.config.problems();
+        let (batches, devices) = (self.config.train.accumulate, 1 + self.others.len());
+        if !batches.is_multiple_of(devices) {
+            problems.push(format!(
+                "[train] `accumulate` = {batches} must be a multiple of the number of devices, \
+                 {devices}"
+            ));
+        }
+        if problems.is_empty() { Ok(()) } else { Err(TrainError::Problems { problems }) }
+    }
+
+    /// Prints a line of text unless the run is quiet.
+    pub fn print(&self, line: &str) {
+        if self.progress != ProgressMode::Quiet {
+            print(line);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Training loop and its parts, generic over a [`Task`](crate::task::Task).
+
+pub mod adam;
+pub(crate) mod ema;
+pub mod gradients;
+pub mod schedule;
+
+pub(crate) mod checkpointing;
+pub(crate) mod run_handle;
+pub(crate) mod training_loop;
+pub(crate) mod validation_policy;
+
+pub(crate) mod launch;

@@ -1,0 +1,226 @@
+//! Learning rate of each update: section 5.3 of the paper and other schedules.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use burn::lr_scheduler::{LrScheduler, LrSchedulerRecord};
+
+use crate::config::{Budget, Schedule, TrainConfig};
+
+/// Learning rate as a function of the update.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Curve {
+    /// Shape of the curve.
+    pub schedule: Schedule,
+    /// Peak, or the factor of `noam`.
+    pub peak: f64,
+    /// Updates until the peak.
+    pub warmup_steps: usize,
+    /// Updates of the whole run.
+    pub total_steps: usize,
+    /// Features per token.
+    pub d_model: usize,
+}
+
+impl Curve {
+    /// Learning rate of update `step`, from 1. `reduction` is the product of all reductions so far,
+    /// which only `reduce-on-plateau` applies.
+    pub fn at(&self, step: usize, reduction: f64) -> f64 {
+        let (step, warmup) = (step as f64, self.warmup_steps as f64);
+        if self.schedule == Schedule::Noam {
+            let scale = (self.d_model as f64).powf(-0.5);
+            return self.peak * scale * step.powf(-0.5).min(step * warmup.powf(-1.5));
+        }
+        if step < warmup {
+            return self.peak * step / warmup;
+        }
+        // The decay reaches zero one update after the last, because an update with a rate of 0
+        // would have no effect.
+        let end = self.total_steps as f64 + 1.0;
+        let decayed = ((step - warmup) / (end - warmup).max(1.0)).min(1.0);
+        self.peak
+            * match self.schedule {
+                Schedule::Constant | Schedule::Noam => 1.0,
+                Schedule::ReduceOnPlateau => reduction,
+                Schedule::InverseSqrt => (warmup / step).sqrt(),
+                Schedule::Linear => 1.0 - decayed,
+                Schedule::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * decayed).cos()),
+            }
+    }
+}
+
+/// Learning rate of a run; nothing else decides the rate of an update.
+///
+/// Clones share their state. Burn's Learner holds one, steps it before each update, and saves and
+/// restores it with checkpoints; the training loop reads another and reduces it at a plateau.
+#[derive(Debug, Clone)]
+pub struct LearningRate {
+    curve: Curve,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// Updates made.
+    step: usize,
+    /// Product of all reductions so far.
+    reduction: f64,
+}
+
+impl LearningRate {
+    /// Starts before the first update of `curve`.
+    pub fn new(curve: Curve) -> Self {
+        Self { curve, state: Arc::new(Mutex::new(State { step: 0, reduction: 1.0 })) }
+    }
+
+    /// Starts before the first update of a run with `config` and `budget`.
+    pub(crate) fn of_run(config: &TrainConfig, budget: &Budget) -> Self {
+        Self::new(Curve {
+            schedule: config.train.schedule,
+            peak: config.train.learning_rate,
+            warmup_steps: config.train.warmup_steps,
+            total_steps: budget.steps(),
+            d_model: config.model.d_model,
+        })
+    }
+
+    /// Rate of the last update.
+    pub fn of_last_update(&self) -> f64 {
+        let State { step, reduction } = *self.state();
+        self.curve.at(step, reduction)
+    }
+
+    /// Rate of the next update.
+    pub fn of_next_update(&self) -> f64 {
+        let State { step, reduction } = *self.state();
+        self.curve.at(step + 1, reduction)
+    }
+
+    /// Multiplies the curve of `reduce-on-plateau` by `reduction` from the next update on, instead
+    /// of the reductions before.
+    pub fn set_reduction(&self, reduction: f64) {
+        self.state().reduction = reduction;
+    }
+
+    /// A thread that panicked cannot have left a state that is half changed.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LrScheduler for LearningRate {
+    fn step(&mut self) -> f64 {
+        self.state().step += 1;
+        self.of_last_update()
+    }
+
+    fn to_record(&self) -> LrSchedulerRecord {
+        let State { step, reduction } = *self.state();
+        LrSchedulerRecord::new()
+            .with_scalar("step", step as u64)
+            .with_scalar("reduction", reduction)
+    }
+
+    fn load_record(&mut self, record: LrSchedulerRecord) {
+        let mut state = self.state();
+        if let Some(step) = record.scalar::<u64>("step") {
+            state.step = step as usize;
+        }
+        if let Some(reduction) = record.scalar::<f64>("reduction") {
+            state.reduction = reduction;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
+
+    use super::*;
+
+    fn curve(schedule: Schedule) -> Curve {
+        Curve { schedule, peak: 2.0, warmup_steps: 100, total_steps: 1_099, d_model: 16 }
+    }
+
+    /// Peak 2, warm-up 100, 1,099 updates, d_model 16:
+    ///
+    /// ```text
+    /// update        50     100    400         600   1,100
+    /// constant      1      2      2           2     2
+    /// inverse-sqrt  1      2      1           2√⅙   2√(1/11)
+    /// linear        1      2      2 · 0.7     1     0
+    /// cosine        1      2      1 + cos 0.3π  1   0
+    /// noam          2/4 · 50/1000, 2/4 · 1/10, 2/4 · 1/20, 2/4 · 1/√600, …
+    /// ```
+    #[test]
+    fn every_curve_has_the_values_of_its_formula() {
+        let check = |schedule, expected: [f64; 5]| {
+            for (step, expected) in [50, 100, 400, 600, 1_100].into_iter().zip(expected) {
+                let found = curve(schedule).at(step, 1.0);
+                assert!((found - expected).abs() < 1e-12, "{schedule:?} at {step}: {found}");
+            }
+        };
+        check(Schedule::Constant, [1.0, 2.0, 2.0, 2.0, 2.0]);
+        let sqrt = f64::sqrt;
+        check(
+            Schedule::InverseSqrt,
+            [1.0, 2.0, 1.0, 2.0 * sqrt(1.0 / 6.0), 2.0 * sqrt(1.0 / 11.0)],
+        );
+        check(Schedule::Linear, [1.0, 2.0, 1.4, 1.0, 0.0]);
+        let cos = (0.3 * std::f64::consts::PI).cos();
+        check(Schedule::Cosine, [1.0, 2.0, 1.0 + cos, 1.0, 0.0]);
+        check(Schedule::Noam, [0.025, 0.05, 0.025, 0.5 / sqrt(600.0), 0.5 / sqrt(1_100.0)]);
+    }
+
+    /// A run of a single update, too.
+    #[test]
+    fn every_update_has_a_rate() {
+        for schedule in [Schedule::Linear, Schedule::Cosine] {
+            assert!(curve(schedule).at(1_099, 1.0) > 0.0, "{schedule:?}");
+            let one = Curve { warmup_steps: 0, total_steps: 1, ..curve(schedule) };
+            assert!(one.at(1, 1.0) > 0.9, "{schedule:?}: {}", one.at(1, 1.0));
+        }
+    }
+
+    #[test]
+    fn stepping_counts_from_one_and_survives_a_record() {
+        let curve = curve(Schedule::ReduceOnPlateau);
+        let mut first = LearningRate::new(curve);
+        first.set_reduction(0.25);
+        for _ in 0..30 {
+            let _ = LrScheduler::step(&mut first);
+        }
+        let mut second = LearningRate::new(curve);
+        second.load_record(first.to_record());
+        assert_eq!(second.of_last_update(), curve.at(30, 0.25));
+        assert_eq!(LrScheduler::step(&mut second), curve.at(31, 0.25));
+        assert_eq!(curve.at(200, 0.25), 0.5);
+    }
+
+    /// Burn's scheduler nests the records of parameter groups, so that a record of the rate alone
+    /// has no effect on it.
+    #[test]
+    fn a_reduction_applies_to_the_next_update_of_the_learner() {
+        let rate = LearningRate::new(Curve { warmup_steps: 0, ..curve(Schedule::ReduceOnPlateau) });
+        let mut scheduler = ModuleLrScheduler::from(rate.clone());
+        assert_eq!(scheduler.step().base(), 2.0);
+        rate.set_reduction(0.5);
+        assert_eq!((scheduler.step().base(), rate.of_last_update()), (1.0, 1.0));
+        let mut resumed = ModuleLrScheduler::from(LearningRate::new(rate.curve));
+        resumed = resumed.load_record(scheduler.to_record());
+        assert_eq!(resumed.step().base(), 1.0);
+    }
+
+    #[test]
+    fn clones_share_step_and_reduction() {
+        let rate = LearningRate::new(curve(Schedule::ReduceOnPlateau));
+        let mut stepped = rate.clone();
+        for _ in 0..200 {
+            let _ = LrScheduler::step(&mut stepped);
+        }
+        assert_eq!((rate.of_last_update(), rate.of_next_update()), (2.0, 2.0));
+        rate.set_reduction(0.5);
+        assert_eq!((stepped.of_next_update(), LrScheduler::step(&mut stepped)), (1.0, 1.0));
+        stepped.load_record(LearningRate::new(rate.curve).to_record());
+        assert_eq!(rate.of_next_update(), 0.02);
+    }
+}

@@ -1,0 +1,384 @@
+//! Training loop: epochs of updates with validations and checkpoints.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+use burn::{
+    module::Module,
+    tensor::Device,
+    train::{
+        Interrupter, Learner, SupervisedTrainingEventProcessor, TrainLoader, TrainingComponents,
+        metric::store::EventStoreClient,
+    },
+};
+use tx_model::random::mix;
+
+use super::{
+    checkpointing::Checkpointing,
+    ema::MovingAverage,
+    gradients::{UpdateGradients, compute_gradients},
+    run_handle::RunHandle,
+    schedule::LearningRate,
+    validation_policy::ValidationPolicy,
+};
+use crate::{
+    config::{Budget, OnNonFinite, OptimizationConfig, TrainConfig},
+    error::TrainError,
+    recording::{
+        metrics::{Metrics, Record, Update},
+        run_state::RunState,
+    },
+    reporting::{progress::ProgressMode, reporter::Reporter},
+    task::{BatchOf, Position, StepOutput, Task, ValidationReport},
+};
+
+/// Number of batches skipped in a row, for a loss or gradient that is not finite, that ends a run.
+const MAX_SKIPPED: usize = 20;
+
+/// Parts of a training loop.
+pub(crate) struct LoopSetup<T: Task> {
+    pub task: T,
+    pub config: TrainConfig,
+    /// Run folder.
+    pub run: PathBuf,
+    /// Devices with autodiff; the first holds the weights.
+    pub devices: Vec<Device>,
+    pub budget: Budget,
+    /// Learning rate, which the Learner shares.
+    pub rate: LearningRate,
+    /// Moving average of the weights, if the run keeps one.
+    pub average: Option<MovingAverage<T::Model>>,
+    /// State to start at.
+    pub state: RunState,
+    pub metrics: Metrics<T::Report>,
+    pub progress: ProgressMode,
+    /// Set to interrupt the run.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Loop over epochs, updates, validations and checkpoints, on one device or several.
+///
+/// Random numbers of an update are a function of the seed and the number of the update, because the
+/// devices' generators are seeded anew for each.
+pub(crate) struct TrainingLoop<T: Task> {
+    task: T,
+    learner: Learner<T::Model>,
+    average: Option<MovingAverage<T::Model>>,
+    rate: LearningRate,
+    config: OptimizationConfig,
+    run: PathBuf,
+    devices: Vec<Device>,
+    budget: Budget,
+    state: RunState,
+    clock: Clock,
+    /// Batches skipped since the last update.
+    skipped: usize,
+    validation: ValidationPolicy,
+    checkpointing: Checkpointing,
+    reporter: Reporter<T>,
+    handle: RunHandle<T::Report>,
+    stop: Arc<AtomicBool>,
+    interrupter: Interrupter,
+    events: Arc<EventStoreClient>,
+}
+
+/// Training and validation time of a run, over all its sessions.
+struct Clock {
+    start: Instant,
+    /// Seconds before this session.
+    before: f64,
+}
+
+impl Clock {
+    fn seconds(&self) -> f64 {
+        self.before + self.start.elapsed().as_secs_f64()
+    }
+}
+
+impl<T: Task> TrainingLoop<T> {
+    pub fn new(
+        setup: LoopSetup<T>,
+        learner: Learner<T::Model>,
+        components: TrainingComponents<T::Model>,
+        handle: RunHandle<T::Report>,
+    ) -> Self {
+        let LoopSetup { config, state, run, .. } = setup;
+        let TrainingComponents { interrupter, event_processor, event_store, .. } = components;
+        Self {
+            task: setup.task,
+            learner,
+            average: setup.average,
+            rate: setup.rate,
+            validation: ValidationPolicy::new(&config),
+            checkpointing: Checkpointing::new(&run, config.checkpoint, state.clone()),
+            reporter: Reporter::new(
+                setup.budget,
+                setup.progress,
+                setup.metrics,
+                event_processor,
+                interrupter.clone(),
+            ),
+            config: config.train,
+            run,
+            devices: setup.devices,
+            budget: setup.budget,
+            clock: Clock { start: Instant::now(), before: state.seconds },
+            state,
+            skipped: 0,
+            handle,
+            stop: setup.stop,
+            interrupter,
+            events: event_store,
+        }
+    }
+
+    /// Trains until the run ends, and stores the results in the handle.
+    pub fn run(
+        mut self,
+        train: &TrainLoader<T::Model>,
+    ) -> (T::Model, SupervisedTrainingEventProcessor<T::Model>) {
+        let ended = self.run_epochs(train);
+        let ended = ended.and(self.reporter.flush());
+        let (deferred, event_processor) = self.reporter.finish();
+        self.handle.finish(self.state, deferred, ended);
+        (self.learner.model(), event_processor)
+    }
+
+    fn run_epochs(&mut self, train: &TrainLoader<T::Model>) -> Result<(), TrainError> {
+        // The dashboard counts epochs from the first.
+        if self.state.epoch > 0 {
+            self.reporter.end_epoch(self.state.epoch);
+        }
+        // The last session may have been interrupted between an update and its validation, also at
+        // the end of the run, and the best model may have been reset.
+        let is_unvalidated = self.state.step > 0 && !self.state.is_validated();
+        if self.validation.is_due_after_update(&self.state) || is_unvalidated && self.is_over() {
+            self.validate()?;
+        }
+        while !self.is_over() {
+            let is_whole = self.run_epoch(train)?;
+            if self.is_interrupted() {
+                break;
+            }
+            let epoch = self.state.epoch + 1;
+            let is_last = self.is_over() || epoch == self.config.epochs;
+            if self.validation.is_due_after_epoch(&self.state, epoch, is_whole, is_last) {
+                self.validate()?;
+            }
+            if !is_whole || self.is_interrupted() {
+                break;
+            }
+            (self.state.epoch, self.state.batch) = (epoch, 0);
+            self.reporter.end_epoch(epoch);
+            if self.checkpointing.is_due_after_epoch(epoch) {
+                self.save()?;
+            }
+        }
+        if !self.checkpointing.is_saved(&self.state) {
+            self.save()?;
+        }
+        self.state.seconds = self.clock.seconds();
+        Ok(())
+    }
+
+    /// Makes the updates of an epoch. Returns whether all its batches were used before the run
+    /// ended.
+    fn run_epoch(&mut self, train: &TrainLoader<T::Model>) -> Result<bool, TrainError> {
+        let epoch = self.state.epoch + 1;
+        let updates = self.state.batch.div_ceil(self.config.accumulate);
+        self.reporter.start_epoch(epoch, updates, train.num_items());
+        let mut batches = train.iter();
+        let mut began = Instant::now();
+        let is_whole = loop {
+            let waiting = Instant::now();
+            let group =
+                batches.by_ref().take(self.config.accumulate).collect::<Result<Vec<_>, _>>();
+            let waited = waiting.elapsed().as_secs_f64();
+            let group = match group {
+                Ok(group) => group,
+                Err(error) => {
+                    self.interrupter.fail(error);
+                    break true;
+                }
+            };
+            if group.is_empty() {
+                break true;
+            }
+            if self.is_over() {
+                break false;
+            }
+            let Some((output, gradient_norm)) = self.update(group)? else { continue };
+
+            let update = Update {
+                step: self.state.step,
+                epoch,
+                took: began.elapsed().as_secs_f64(),
+                waited,
+                seconds: self.clock.seconds(),
+                learning_rate: self.rate.of_last_update(),
+                gradient_norm,
+            };
+            self.reporter.update(output, update, batches.progress())?;
+            if self.is_interrupted() {
+                break false;
+            }
+            if self.validation.is_due_after_update(&self.state) {
+                self.validate()?;
+            }
+            if self.checkpointing.is_due_after_update(self.state.step, self.clock.seconds()) {
+                self.save()?;
+            }
+            began = Instant::now();
+        };
+        drop(batches);
+        self.reporter.end_split(epoch);
+        match self.interrupter.error() {
+            Some(error) => Err(TrainError::Learner(error)),
+            None => Ok(is_whole),
+        }
+    }
+
+    /// Updates the weights from a group of batches. Returns loss, counts and gradient norm; `None`
+    /// if the group was skipped.
+    fn update(
+        &mut self,
+        group: Vec<BatchOf<T::Model>>,
+    ) -> Result<Option<(StepOutput, f64)>, TrainError> {
+        let (step, count) = (self.state.step + 1, group.len());
+        for device in &self.devices {
+            device.seed(step_seed(self.config.seed, step));
+        }
+        let model = self.learner.model();
+        let UpdateGradients { gradients, output, norm } =
+            compute_gradients(&model, group, &self.devices, self.config.clip_norm);
+        drop(model);
+        if let Some(error) = self.not_finite(output, norm) {
+            match self.config.on_nonfinite {
+                OnNonFinite::Stop => return Err(error),
+                OnNonFinite::Skip => self.skip(error)?,
+            }
+            self.state.batch += count;
+            return Ok(None);
+        }
+        self.skipped = 0;
+        self.learner.lr_step();
+        self.learner.optimizer_step(gradients);
+        if let Some(average) = &mut self.average {
+            average.update(&self.learner.model().valid(), step);
+        }
+        self.state.step = step;
+        self.state.batch += count;
+        Ok(Some((output, norm)))
+    }
+
+    /// Error of the next update if its loss or gradient norm is not finite.
+    fn not_finite(&self, output: StepOutput, norm: f64) -> Option<TrainError> {
+        let values = [("loss", output.loss_sum), ("gradient norm", norm)];
+        let (what, value) = values.into_iter().find(|(_, value)| !value.is_finite())?;
+        let (step, epoch, batch) =
+            (self.state.step + 1, self.state.epoch + 1, self.state.batch + 1);
+        Some(TrainError::NotFinite { what, step, epoch, batch, value })
+    }
+
+    /// Skips an update with a warning; fails if it is one too many in a row.
+    fn skip(&mut self, error: TrainError) -> Result<(), TrainError> {
+        self.skipped += 1;
+        self.reporter.count_skipped();
+        if self.skipped == MAX_SKIPPED {
+            return Err(TrainError::TooManySkipped { count: self.skipped, last: Box::new(error) });
+        }
+        self.reporter.line(&format!("warning: {error}"));
+        Ok(())
+    }
+
+    /// Validates the model and applies the consequences. An interruption leaves everything
+    /// unchanged.
+    fn validate(&mut self) -> Result<(), TrainError> {
+        let model = match &self.average {
+            Some(average) => average.model().clone(),
+            None => self.learner.model().valid(),
+        };
+        let (report, total) = match self.task.validate(&model, &self.stop) {
+            Err(TrainError::Interrupted) => return Ok(()),
+            validated => validated?,
+        };
+        let position = self.position();
+        let verdict = self.validation.judge(&mut self.state, position, self.task.rank(&report));
+        if verdict.is_best {
+            self.task.save_best(&model, &report, position, &self.run)?;
+        }
+        let without_progress = match self.state.since_best {
+            1 => "validation".into(),
+            count => format!("{count} validations"),
+        };
+        if let Some(reduction) = verdict.reduction {
+            self.rate.set_reduction(reduction);
+            let next = self.rate.of_next_update();
+            self.reporter.line(&format!(
+                "learning rate: {next:.3e}, as the last {without_progress} found no better model"
+            ));
+        }
+        let perplexity = report.perplexity();
+        self.reporter.validation(&Record::Validation {
+            step: position.step,
+            epoch: position.epoch,
+            seconds: self.clock.seconds(),
+            best: verdict.is_best,
+            report: report.clone(),
+            perplexity,
+        })?;
+        self.task.write_page(&self.run)?;
+        if self.validation.is_out_of_patience(&self.state) {
+            self.reporter.line(&format!(
+                "stopping early: the last {without_progress} found no better model"
+            ));
+        }
+        self.handle.set_validation(report);
+        self.reporter.end_validation(position.epoch, total);
+        if verdict.is_kept { self.save() } else { Ok(()) }
+    }
+
+    /// Saves a checkpoint.
+    fn save(&mut self) -> Result<(), TrainError> {
+        // A resumed run records only the updates after the checkpoint.
+        self.reporter.flush()?;
+        self.state.seconds = self.clock.seconds();
+        let average = self.average.as_ref().map(MovingAverage::model);
+        self.checkpointing.save(&self.learner, average, &self.state, &self.events)
+    }
+
+    /// Position of the last update. Between two epochs, that is the end of the first.
+    fn position(&self) -> Position {
+        let RunState { epoch, batch, step, .. } = self.state;
+        let epoch = if batch == 0 && epoch > 0 { epoch } else { epoch + 1 };
+        Position { epoch, step }
+    }
+
+    /// Whether a signal or the dashboard has interrupted the run.
+    fn is_interrupted(&self) -> bool {
+        if self.interrupter.should_stop() && self.interrupter.error().is_none() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_interrupted()
+            || self.validation.is_out_of_patience(&self.state)
+            || self.interrupter.should_stop()
+            || self.state.epoch >= self.config.epochs
+            || self.budget.is_spent(self.state.step, self.clock.seconds())
+    }
+}
+
+/// Seed of an update. The bits are mixed, because neighboring seeds must not give similar random
+/// numbers.
+fn step_seed(seed: u64, step: usize) -> u64 {
+    mix(seed.wrapping_add((step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+}

@@ -1,0 +1,288 @@
+//! Validation of a translation model: loss, accuracy, and translations scored as text.
+
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Instant,
+};
+
+use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
+use serde::{Deserialize, Serialize};
+use tx_data::Seq2SeqBatch;
+use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
+use tx_infer::{Cancellation, InferError, ModuleBundle, SearchOptions, Tokens, Translation};
+use tx_text::SentencePair;
+
+use super::{
+    sample::{CrossAttention, Sample},
+    seq2seq::Seq2Seq,
+};
+use crate::{
+    config::{BestBy, BleuTokenizer, ValidationConfig},
+    error::TrainError,
+    interrupt::check,
+    recording::metrics::null_as_nan,
+    task::{StepOutput, ValidationReport},
+};
+
+/// Result of a validation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    /// Loss in nats per target token, without smoothing.
+    #[serde(deserialize_with = "null_as_nan")]
+    pub loss: f64,
+    /// Fraction of target tokens predicted correctly, given the correct preceding tokens.
+    pub accuracy: f64,
+    /// BLEU of the translations, 0 to 100.
+    pub bleu: f64,
+    /// Signature of BLEU, in sacreBLEU's notation.
+    pub bleu_signature: String,
+    /// chrF of the translations, 0 to 100, with sacreBLEU's settings.
+    pub chrf: f64,
+    /// Translations equal to their reference, in percent.
+    pub exact_match: f64,
+    /// First translations.
+    pub samples: Vec<Sample>,
+    /// Seconds that the validation took.
+    #[serde(rename = "validation_seconds")]
+    pub seconds: f64,
+}
+
+impl Validation {
+    /// Perplexity `e^loss`: number of equally likely tokens that would have the same loss. 1 means
+    /// certainty.
+    pub fn perplexity(&self) -> f64 {
+        self.loss.exp()
+    }
+
+    /// Sort key of models, higher is better: the chosen figure, then the negated loss.
+    pub fn rank(&self, by: BestBy) -> (f64, f64) {
+        let first = match by {
+            BestBy::Loss => -self.loss,
+            BestBy::Bleu => self.bleu,
+            BestBy::Chrf => self.chrf,
+            BestBy::ExactMatch => self.exact_match,
+        };
+        // NaN ranks below every number.
+        let ordered = |figure: f64| if figure.is_nan() { f64::NEG_INFINITY } else { figure };
+        (ordered(first), ordered(-self.loss))
+    }
+}
+
+impl ValidationReport for Validation {
+    const FIGURE: &'static str = "BLEU";
+
+    fn figure(&self) -> f64 {
+        self.bleu
+    }
+
+    fn perplexity(&self) -> f64 {
+        self.perplexity()
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    fn scalars(&self) -> Vec<(&'static str, f64)> {
+        vec![
+            ("loss", self.loss),
+            ("perplexity", self.perplexity()),
+            ("accuracy", self.accuracy),
+            ("bleu", self.bleu),
+            ("chrf", self.chrf),
+            ("exact_match", self.exact_match),
+        ]
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "loss {:.4}  perplexity {:.3}  accuracy {:.2} %  BLEU {:.2}  chrF {:.2}  exact {:.2} %",
+            self.loss,
+            self.perplexity(),
+            100.0 * self.accuracy,
+            self.bleu,
+            self.chrf,
+            self.exact_match
+        )
+    }
+
+    fn sample_lines(&self) -> Vec<String> {
+        let lines = |sample: &Sample| {
+            [
+                format!("source      {}", sample.source),
+                format!("reference   {}", sample.reference),
+                format!("hypothesis  {}", sample.hypothesis),
+            ]
+        };
+        self.samples.iter().flat_map(lines).collect()
+    }
+
+    fn sample_table(&self) -> Option<String> {
+        if self.samples.is_empty() {
+            return None;
+        }
+        let mut table = "| source | reference | hypothesis |\n|---|---|---|\n".to_owned();
+        for Sample { source, reference, hypothesis, .. } in &self.samples {
+            let [source, reference, hypothesis] =
+                [source, reference, hypothesis].map(|text| text.replace('|', "\\|"));
+            table += &format!("| {source} | {reference} | {hypothesis} |\n");
+        }
+        Some(table)
+    }
+}
+
+/// Maximum number of source tokens in a batch of translations.
+const BATCH_TOKENS: usize = 4_096;
+
+/// Validation set with the settings of its validation.
+pub struct Validator {
+    loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
+    sources: Vec<String>,
+    references: Vec<String>,
+    lowercase: bool,
+    config: ValidationConfig,
+    /// Maximum number of source tokens in a batch of translations.
+    batch_tokens: usize,
+    device: Device,
+}
+
+impl Validator {
+    /// Computes the loss over `loader`, and translates the sources of `pairs`. With `lowercase`,
+    /// translations and references are compared without case.
+    pub fn new(
+        loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
+        pairs: &[SentencePair],
+        config: &ValidationConfig,
+        lowercase: bool,
+        device: &Device,
+    ) -> Self {
+        Self {
+            loader: loader.to_device(device),
+            sources: pairs.iter().map(|pair| pair.source.clone()).collect(),
+            references: pairs
+                .iter()
+                .map(
+                    |pair| if lowercase { pair.target.to_lowercase() } else { pair.target.clone() },
+                )
+                .collect(),
+            lowercase,
+            config: config.clone(),
+            batch_tokens: BATCH_TOKENS,
+            device: device.clone(),
+        }
+    }
+
+    /// Limits batches of translations to `batch_tokens`, so that validation needs no more memory
+    /// than training.
+    pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
+        Self { batch_tokens: batch_tokens.min(BATCH_TOKENS), ..self }
+    }
+
+    /// Validates `model`, which has no autodiff; `bundle` has the same weights. Also returns loss
+    /// and counts of all batches.
+    ///
+    /// # Errors
+    ///
+    /// When text cannot be tokenized or scored; [`TrainError::Interrupted`] once `stop` is set,
+    /// which is checked between batches and decoding steps.
+    pub fn run(
+        &self,
+        model: &Seq2Seq,
+        bundle: ModuleBundle,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(Validation, StepOutput), TrainError> {
+        let start = Instant::now();
+        let mut total = StepOutput::default();
+        for batch in self.loader.iter() {
+            check(stop)?;
+            let batch = batch.map_err(|error| TrainError::Learner(Arc::new(error.into())))?;
+            total.add(&InferenceStep::step(model, batch));
+        }
+
+        let search = SearchOptions { beam: self.config.beam, ..SearchOptions::default() };
+        let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
+        let translator = bundle
+            .into_translator(&self.device.clone().into())
+            .with_options(search)?
+            .with_batch_tokens(self.batch_tokens);
+        let cancellation = Cancellation::from(stop.clone());
+        let options = translator.options();
+        let translations =
+            match translator.translate_batch_with(&self.sources, options, &cancellation) {
+                // A diverged model has no translations, which its scores and its loss show.
+                Err(InferError::NotFinite { .. }) => {
+                    vec![Translation::default(); self.sources.len()]
+                }
+                translations => translations?,
+            };
+        let mut samples = Vec::new();
+        for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
+            let source = Tokens::of_source(&tokenizers.source, &self.sources[index], max_len)?;
+            let best = translation.hypotheses.first();
+            let target = best.map_or(&[][..], |best| &best.hypothesis.ids);
+            let target = Tokens::of_hypothesis(&tokenizers.target, target, max_len)?;
+            samples.push(Sample {
+                source: self.sources[index].clone(),
+                reference: self.references[index].clone(),
+                hypothesis: translation.text.clone(),
+                attention: CrossAttention::of(translator.engine(), source, target),
+            });
+        }
+        let hypotheses: Vec<String> =
+            translations.into_iter().map(|translation| translation.text).collect();
+        let tokenizer = match self.config.tokenize {
+            BleuTokenizer::V13a => Tokenizer::V13a,
+            BleuTokenizer::None => Tokenizer::None,
+        };
+        let bleu = Bleu { tokenizer, lowercase: self.lowercase, ..Bleu::default() }
+            .corpus_score(&hypotheses, &[&self.references])?;
+        let chrf = Chrf { lowercase: self.lowercase, ..Chrf::default() }
+            .corpus_score(&hypotheses, &[&self.references])?;
+        let exact = exact_match(&hypotheses, &self.references)?;
+
+        let validation = Validation {
+            loss: total.loss(),
+            accuracy: total.accuracy(),
+            bleu: bleu.score,
+            bleu_signature: bleu.signature.to_string(),
+            chrf: chrf.score,
+            exact_match: exact.score,
+            samples,
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        Ok((validation, total))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two models: one with the better loss, the other better in all other figures.
+    #[test]
+    fn models_are_ranked_by_the_chosen_figure_and_then_by_the_loss() {
+        let sure = Validation {
+            loss: 1.0,
+            accuracy: 0.5,
+            bleu: 20.0,
+            bleu_signature: String::new(),
+            chrf: 40.0,
+            exact_match: 1.0,
+            samples: Vec::new(),
+            seconds: 0.0,
+        };
+        let good =
+            Validation { loss: 1.1, bleu: 21.0, chrf: 41.0, exact_match: 2.0, ..sure.clone() };
+        assert!(sure.rank(BestBy::Loss) > good.rank(BestBy::Loss));
+        for by in [BestBy::Bleu, BestBy::Chrf, BestBy::ExactMatch] {
+            assert!(good.rank(by) > sure.rank(by), "{by:?}");
+            let surer = Validation { loss: 1.0, ..good.clone() };
+            assert!(surer.rank(by) > good.rank(by), "{by:?}");
+        }
+        // A model whose loss is NaN must not stay the best.
+        let lost = Validation { loss: f64::NAN, ..good.clone() };
+        for by in [BestBy::Loss, BestBy::Bleu, BestBy::Chrf, BestBy::ExactMatch] {
+            assert!(good.rank(by) > lost.rank(by), "{by:?}");
+        }
+    }
+}

@@ -174,6 +174,7 @@
     const common = Math.max(...all.flat().map(top));
     const box = at("thumbnails");
     box.style.gridTemplateColumns = `repeat(${layers[0].length}, max-content)`;
+    const room = Math.max(60, Math.min(170, box.parentElement.clientWidth / layers[0].length - 26));
     box.replaceChildren(...all.flatMap((heads, layer) => heads.map((weights, head) => {
       const button = make("button");
       button.type = "button";
@@ -182,7 +183,7 @@
       button.setAttribute("aria-pressed", String(state.layer === layer + 1 && state.head === head + 1));
       const canvas = make("canvas");
       const [height, width] = [weights.length, weights[0].length];
-      const scale = Math.max(1, Math.min(14, Math.floor(170 / Math.max(height, width))));
+      const scale = Math.max(1, Math.min(14, Math.floor(room / Math.max(height, width))));
       Object.assign(canvas, { width, height });
       Object.assign(canvas.style, { width: `${width * scale}px`, height: `${height * scale}px` });
       const image = new ImageData(width, height);

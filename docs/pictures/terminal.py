@@ -20,12 +20,12 @@ import sys
 import tempfile
 import time
 
-COLUMNS, ROWS = 108, 26
+COLUMNS, ROWS = 116, 26
 CHARACTER, LINE, MARGIN = 8.4, 19, 14
 # Seconds of the animation for a frame of output, and after a command has ended.
 FRAME, PAUSE, LAST = 0.18, 1.4, 5.0
 # Seconds of real time between two frames of a progress line.
-SAMPLE = 1.5
+SAMPLE = 2.0
 
 
 class Screen:
@@ -33,6 +33,8 @@ class Screen:
 
     def __init__(self):
         self.lines, self.row, self.column, self.style = [[]], 0, 0, ""
+        # Rows that continue the one above, because it was full.
+        self.continued = set()
 
     def feed(self, text):
         position = 0
@@ -51,8 +53,11 @@ class Screen:
             elif character == "\r":
                 self.column = 0
             elif character >= " ":
-                if self.column == COLUMNS:
+                if self.column == 0:
+                    self.continued.discard(self.row)
+                elif self.column == COLUMNS:
                     self.feed("\n\r")
+                    self.continued.add(self.row)
                 line = self.lines[self.row]
                 line += [(" ", "")] * (self.column + 1 - len(line))
                 line[self.column] = (character, self.style)
@@ -159,13 +164,14 @@ class Recording:
 def svg(frames):
     width, height = COLUMNS * CHARACTER + 2 * MARGIN, ROWS * LINE + 2 * MARGIN + 22
     total = sum(seconds for _, seconds in frames)
-    at, steps, pictures = 0.0, [], []
+    at, steps, pictures, known = 0.0, [], [], {}
     for index, (rows, seconds) in enumerate(frames):
         steps.append(f"{100 * at / total:.3f}%{{transform:translateY({-index * height}px)}}")
         at += seconds
         lines = []
         for row, spans in enumerate(rows):
             y = index * height + MARGIN + 22 + row * LINE + 14
+            # Equal lines are stored once.
             column, parts = 0, []
             for text, style in spans:
                 if text.strip():
@@ -174,9 +180,11 @@ def svg(frames):
                     parts.append(f'<tspan x="{x:.1f}"{name}>{html.escape(text.rstrip())}</tspan>')
                 column += len(text)
             if parts:
-                lines.append(f'<text y="{y}">{"".join(parts)}</text>')
+                name = known.setdefault("".join(parts), f"l{len(known)}")
+                lines.append(f'<use href="#{name}" y="{y}"/>')
         pictures.append("".join(lines))
     last = -(len(frames) - 1) * height
+    texts = "\n".join(f'<text id="{name}">{parts}</text>' for parts, name in known.items())
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}">
 <title>A terminal: train, then translate</title>
 <style>
@@ -188,6 +196,9 @@ text {{ font: 14px "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #d7dde4
 @media print {{ #film {{ animation: none; }} }}
 @keyframes film {{ {"".join(steps)} }}
 </style>
+<defs>
+{texts}
+</defs>
 <rect width="100%" height="100%" rx="9" fill="#161b22"/>
 <circle cx="18" cy="16" r="5" fill="#ff5f56"/><circle cx="36" cy="16" r="5" fill="#ffbd2e"/><circle cx="54" cy="16" r="5" fill="#27c93f"/>
 <svg y="26" width="100%" height="{height - 26}" viewBox="0 26 {width:.0f} {height - 26}"><g id="film">
@@ -207,15 +218,20 @@ def main():
         recording = Recording(folder)
         recording.type("cargo run --release --bin train")
         recording.run([f"{folder}/target/release/train"])
-        for text in ["Where is the cat?", "My friends don't have a red car."]:
+        for text in ["Where is the cat?", "My friends have a red car."]:
             recording.type(f"cargo run --release --bin translate -- --model runs/phrasebook --text '{text}'")
             recording.run([f"{programs}/translate", "--model", "runs/phrasebook", "--text", text])
         recording.keep(LAST)
         with open(output, "w", encoding="utf-8") as file:
             file.write(svg(recording.frames))
-        # The same output as text, for the documents.
-        print("\n".join("".join(text for text, _ in spans).rstrip() for spans in
-                        [[[c, s] for c, s in line] for line in recording.screen.lines]))
+        lines = []
+        for row, line in enumerate(recording.screen.lines):
+            text = "".join(character for character, _ in line)
+            if row in recording.screen.continued:
+                lines[-1] += text
+            else:
+                lines.append(text)
+        print("\n".join(line.rstrip() for line in lines))
         if len(sys.argv) > 3:
             shutil.move(f"{folder}/runs", sys.argv[3])
 

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Everything that is to be measured on a GPU, by one command: conformance with the processor, updates
-# and searching in tokens a second on each kind of device beside PyTorch on the same card, half
-# precision, and memory over 10,000 updates.
+# Runs all GPU measurements: conformance with the CPU, speed of training and search in tokens per second on
+# each kind of device, beside PyTorch on the same GPU, half precision, and memory over 10,000 updates.
 #
-#   docs/results/gpu.sh            builds, then measures, here
-#   docs/results/gpu.sh build      only builds, into gpu-bin/, to be carried to a machine without Rust
-#   docs/results/gpu.sh measure    only measures, with what is in gpu-bin/
+#   docs/results/gpu.sh            builds and measures on this machine
+#   docs/results/gpu.sh build      only builds, into gpu-bin/, for a machine without Rust
+#   docs/results/gpu.sh measure    only measures, with the programs in gpu-bin/
 #
-# KINDS="wgpu vulkan cuda" chooses the devices, OUT=gpu-results the folder for what is found, PYTHON=python3
-# the Python that has PyTorch with CUDA; without one PyTorch is left out. STEPS=10000 are the updates of
-# the last part.
+# KINDS="wgpu vulkan cuda" selects the devices, OUT=gpu-results the folder of the results, PYTHON=python3 a
+# Python that has PyTorch with CUDA; without it PyTorch is skipped. STEPS=10000 is the number of updates of
+# the memory test.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 KINDS=${KINDS:-wgpu vulkan cuda}
@@ -29,7 +28,7 @@ build() {
     done
 }
 
-# The same work in tx as in train_step.py: norm before, nothing tied, dropout everywhere, no clipping.
+# The same work as in train_step.py: pre-norm, no tying, dropout everywhere, no clipping.
 updates() { # PROGRAM KIND
     local alike=(--set train.accumulate=1 --set model.norm=pre --set model.tying=none --set train.clip_norm=0
         --set train.label_smoothing=0.1 --set "model.dropout={ embedding = 0.1, residual = 0.1, attention = 0.1, activation = 0.1 }"
@@ -48,7 +47,7 @@ measure() {
         TX_TEST_DEVICE=$kind "$bin/tx_tests" conformance --nocapture --test-threads=1 \
             > "$log.conformance.txt" 2>&1
         updates "$bin/train" "$kind" > "$log.updates.json" 2> "$log.updates.txt"
-        # A model of the shape of multi30k-tiny, and one of base, which have learned nothing.
+        # Untrained models of the shapes of multi30k-tiny and base.
         for recipe in multi30k-tiny base; do
             rm -rf "$OUT/$recipe"
             "$bin/train" --recipe "$recipe" --device cpu --quiet --run "$OUT/$recipe" \
@@ -61,7 +60,7 @@ measure() {
             done > "$log.$recipe.searching.json" 2> "$log.$recipe.searching.txt"
             rm -rf "${OUT:?}/$recipe"
         done
-        # Memory of process and device, every 50 updates of a run on made-up words.
+        # Memory of process and device, every 50 updates of a run on generated words.
         rm -rf "$OUT/memory"
         "$bin/train" --recipe reverse --device "$kind" --quiet --run "$OUT/memory" \
             --set "train.max_steps=$STEPS" --set train.epochs=1000 --set validation.every_epochs=1000 \
@@ -75,7 +74,7 @@ measure() {
             "$PYTHON" benches/compare/train_step.py --device cuda $how
         done > "$OUT/pytorch.updates.json" 2> "$OUT/pytorch.updates.txt"
     else
-        echo "PyTorch is left out: $PYTHON has none with CUDA" >&2
+        echo "SKIPPED: PyTorch: $PYTHON has none with CUDA" >&2
     fi
 }
 

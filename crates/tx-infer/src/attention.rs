@@ -48,8 +48,8 @@ impl AttentionKind {
     /// Names of the axes of its maps: rows, columns.
     pub fn axes(self) -> (&'static str, &'static str) {
         match self {
-            Self::Encoder | Self::Decoder => ("looks", "looked at"),
-            Self::Cross => ("written", "read"),
+            Self::Encoder | Self::Decoder => ("query", "key"),
+            Self::Cross => ("target", "source"),
         }
     }
 }
@@ -132,13 +132,13 @@ impl Labels {
     }
 }
 
-/// A token as people can see it: one that is a space shows, and so do the mark between a word and
-/// its punctuation, which few fonts have, and the one before a word, which most draw as a bar.
+/// Printable form of a token: white space and the mark before a word, which most fonts draw as a
+/// bar, become visible. The joiner stays: figures and pages draw it themselves.
 fn readable(token: &str) -> String {
     if !token.is_empty() && token.chars().all(char::is_whitespace) {
         return "␣".repeat(token.chars().count());
     }
-    token.replace('\u{ffed}', "▪").replace('▁', "_")
+    token.replace('▁', "_")
 }
 
 /// Attention weights of one source and one target.

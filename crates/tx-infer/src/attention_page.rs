@@ -1,8 +1,8 @@
-//! Attention as one page of HTML: choose kind, layer and head, point at a word, see where it looks.
+//! Attention as an interactive HTML page with a choice of kind, layer, head and token.
 //!
-//! The page needs nothing else: style, script and weights stand in it, and its own policy forbids it
-//! any network. What the texts say can become no markup. A view has an address, counted from 1:
-//! `page.html#kind=cross&layer=2&head=mean&focus=3`, for the third token that looks.
+//! The page is self-contained: it includes style, script and weights, and its content security policy
+//! forbids network access. Text cannot become markup. The address contains the view, counted from 1:
+//! `page.html#kind=cross&layer=2&head=mean&focus=3` selects the third query.
 
 use serde_json::{Value, json};
 
@@ -11,15 +11,15 @@ use crate::{
     figure::{FigureOptions, escape, scale},
 };
 
-/// Weights are whole numbers of this size in the page: shorter than fractions, exact enough to read.
+/// Scale of the integer weights in the page, which are shorter than fractions.
 const UNIT: f32 = 1_000.0;
 
-/// Writes the page; `options` is what it shows at first.
+/// Returns the page; `options` is its initial view.
 pub fn html(attention: &Attention, options: &FigureOptions) -> String {
     let (source, target) = (attention.source.words.join(" "), attention.target.words.join(" "));
     format!(
         include_str!("attention_page/page.html"),
-        title = escape(&format!("Attention: {}", beginning(&source))),
+        title = escape(&format!("Attention: {}", title_of(&source))),
         class = if options.grid { "grid-first" } else { "" },
         source = escape(&source),
         target = escape(&target),
@@ -29,8 +29,8 @@ pub fn html(attention: &Attention, options: &FigureOptions) -> String {
     )
 }
 
-/// What fits in the name of a window.
-fn beginning(text: &str) -> String {
+/// Text truncated for the title of a window.
+fn title_of(text: &str) -> String {
     const LETTERS: usize = 60;
     match text.char_indices().nth(LETTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -38,7 +38,7 @@ fn beginning(text: &str) -> String {
     }
 }
 
-/// What the script reads. A model without layers of a kind has no such kind.
+/// Data of the script. A kind without layers is left out.
 fn data(attention: &Attention, options: &FigureOptions) -> Value {
     let side = |labels: Labels| json!({ "tokens": labels.tokens, "groups": labels.groups, "words": labels.words });
     let (target, source) = attention.labels(AttentionKind::Cross);
@@ -68,18 +68,16 @@ fn describe(attention: &Attention, kind: AttentionKind) -> Value {
         AttentionKind::Cross => (
             "target",
             "source",
-            "Where the decoder looked in the source while it wrote each token of the target.",
+            "Attention of each target token, at the decoding step that generated it, to the source tokens.",
         ),
-        AttentionKind::Encoder => (
-            "source",
-            "source",
-            "Where each token of the source looked in the source while it was read.",
-        ),
+        AttentionKind::Encoder => {
+            ("source", "source", "Attention of each source token to the source tokens.")
+        }
         AttentionKind::Decoder => (
             "input",
             "input",
-            "Where each token written so far looked in what stood before it. The last token that it \
-             has read is the one that looks; it writes the next.",
+            "Attention of each decoder input token to itself and the preceding tokens. The step of a \
+             row generates the next token.",
         ),
     };
     let layers: Vec<Vec<Vec<u16>>> = attention
@@ -102,8 +100,8 @@ fn describe(attention: &Attention, kind: AttentionKind) -> Value {
     })
 }
 
-/// JSON that cannot end the script it stands in. Those signs stand in strings only, where an escape
-/// means the same.
+/// Serializes JSON so that it cannot end the script element that contains it. The escaped characters
+/// occur in strings only.
 fn in_script(value: &Value) -> String {
     value
         .to_string()
@@ -153,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_become_no_markup_and_come_back_whole() {
+    fn text_is_escaped_and_round_trips() {
         let page = page();
-        // The data and the script itself.
+        // Data and program.
         assert_eq!(page.matches("<script").count(), 2);
         assert_eq!(page.matches("</script>").count(), 2);
         assert!(!page.contains("<!--"));
@@ -163,23 +161,23 @@ mod tests {
     }
 
     #[test]
-    fn weights_and_the_first_view_reach_the_page() {
+    fn the_page_contains_weights_and_initial_view() {
         let data = embedded(&page());
         let kinds = data["kinds"].as_array().unwrap();
-        assert_eq!(kinds.len(), 2, "no encoder layers, no such kind");
+        assert_eq!(kinds.len(), 2, "a kind without layers is left out");
         assert_eq!(kinds[0]["layers"], json!([[[250, 750, 1000, 0], [250, 750, 1000, 0]]]));
         let start = json!({ "kind": "cross", "layer": 1, "head": 2, "words": true });
         assert_eq!(data["start"], start);
     }
 
     #[test]
-    fn a_long_text_is_named_by_its_beginning() {
-        assert_eq!(beginning("é b"), "é b");
-        assert_eq!(beginning(&"é".repeat(61)), "é".repeat(60) + "…");
+    fn a_long_title_is_truncated() {
+        assert_eq!(title_of("é b"), "é b");
+        assert_eq!(title_of(&"é".repeat(61)), "é".repeat(60) + "…");
     }
 
     #[test]
-    fn the_page_asks_for_nothing_from_elsewhere() {
+    fn the_page_is_self_contained() {
         let page = page();
         for word in ["http:", "https:", "src=", "@import", "url(", "fetch(", "innerHTML", "eval("] {
             assert!(!page.contains(word), "{word}");

@@ -1,7 +1,7 @@
-//! Attention as a figure: one map, or those of all layers and heads side by side, as SVG.
+//! Attention as an SVG figure: one map, or a grid of all layers and heads.
 //!
-//! A row is a token that looks, a column one that is looked at. The figure stands on white and needs
-//! nothing else: no style sheet, no font of its own, no network.
+//! A row is a query token, a column a key token. The figure has a white background and is
+//! self-contained: no style sheet, no embedded font, no network.
 
 use std::fmt::Write;
 
@@ -9,31 +9,33 @@ use crate::attention::{Attention, AttentionKind, AttentionMap, Labels};
 
 pub mod scale;
 
-use scale::{LIGHT, colour, hex, ink};
+use scale::{LIGHT, color, hex, ink};
 
-/// What a figure shows. Layers and heads count from 0.
+/// Content of a figure. Layers and heads count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FigureOptions {
-    /// Which tokens look at which.
+    /// Kind of attention.
     pub kind: AttentionKind,
-    /// The layer of a single map.
+    /// Layer of a single map.
     pub layer: usize,
-    /// The head of a single map; without one, the mean of all.
+    /// Head of a single map; `None` is the mean of all.
     pub head: Option<usize>,
-    /// Whether the pieces of a word are put together.
+    /// Whether the tokens of a word are merged.
     pub words: bool,
-    /// All layers, one below the other, and all heads, side by side, instead of one map.
+    /// Whether all layers (rows) and heads (columns) are drawn instead of one map.
     pub grid: bool,
 }
 
-/// Letters of a label that are shown, at most.
+/// Mark on a token that the text does not separate from its neighbor by a space.
+const JOINER: char = '\u{ffed}';
+/// Maximal length of a label in characters.
 const LABEL: usize = 18;
-/// Room around everything, and for the title and the scale.
+/// Space around the figure, and for the title and the scale.
 const MARGIN: f32 = 16.0;
 const TITLE: f32 = 34.0;
 const SCALE: f32 = 46.0;
 
-/// Draws a figure; without a map where there is no such layer or head.
+/// Draws a figure. It has no map if the layer or head does not exist.
 pub fn svg(attention: &Attention, options: &FigureOptions) -> String {
     let (rows, columns) = attention.labels(options.kind);
     let shown = |map: AttentionMap| {
@@ -60,19 +62,19 @@ pub fn svg(attention: &Attention, options: &FigureOptions) -> String {
     figure.draw()
 }
 
-/// Maps in rows, with what they share.
+/// Rows of maps with common labels and scale.
 struct Figure {
     title: String,
     maps: Vec<Vec<AttentionMap>>,
     rows: Vec<String>,
     columns: Vec<String>,
-    /// What the rows and the columns do.
+    /// Names of the rows and of the columns.
     axes: (&'static str, &'static str),
-    /// Whether each map has a title of its own.
+    /// Whether each map has its own title.
     grid: bool,
     cell: f32,
     font: f32,
-    /// Where the darkest colour stands.
+    /// Weight of the darkest color.
     largest: f32,
 }
 
@@ -93,7 +95,7 @@ impl Figure {
         };
         let font = (0.78 * cell).clamp(6.0, if grid { 11.0 } else { 14.0 });
         let largest = maps.iter().flatten().map(AttentionMap::largest).fold(0.0, f32::max);
-        // To the next tenth, so that the scale has round numbers.
+        // Rounded up to a tenth, so that the scale has round numbers.
         let largest = ((10.0 * largest - 1e-4).ceil() / 10.0).clamp(0.1, 1.0);
         Self { title, maps, rows, columns, axes: options.kind.axes(), grid, cell, font, largest }
     }
@@ -109,14 +111,14 @@ impl Figure {
         let height = cell * self.rows.len() as f32;
         let heads = self.maps.iter().map(Vec::len).max().unwrap_or(0).max(1) as f32;
         let layers = self.maps.len().max(1) as f32;
-        // The last label at the top leans out on the right.
-        let leaning = self.columns.iter().enumerate().fold(0.0, |most: f32, (column, label)| {
+        // The last column label extends beyond the map on the right.
+        let overhang = self.columns.iter().enumerate().fold(0.0, |most: f32, (column, label)| {
             let end = cell * (column as f32 + 0.7) + ems(label) * font * 0.5 + 8.0;
             most.max(end - width)
         });
         let x0 = MARGIN + 18.0 + left;
         let y0 = MARGIN + TITLE + 16.0 + top;
-        let full_width = (x0 + heads * width + (heads - 1.0) * gap + leaning.max(0.0) + MARGIN)
+        let full_width = (x0 + heads * width + (heads - 1.0) * gap + overhang.max(0.0) + MARGIN)
             .max(0.62 * 15.0 * self.title.chars().count() as f32 + 2.0 * MARGIN)
             .max(340.0)
             .ceil();
@@ -136,15 +138,15 @@ impl Figure {
                 MARGIN + 15.0
             ),
         );
-        let (looks, looked_at) = self.axes;
+        let (row_axis, column_axis) = self.axes;
         let (y, middle) = (MARGIN + TITLE + 8.0, y0 + height / 2.0 + caption);
         let soft = "font-size=\"11\" fill=\"#57606a\"";
         add(
             &mut text,
             format_args!(
-                "<text x=\"{x0}\" y=\"{y}\" {soft}>{looked_at} →</text>\n\
+                "<text x=\"{x0}\" y=\"{y}\" {soft}>{column_axis} →</text>\n\
              <text x=\"{x}\" y=\"{middle}\" {soft} text-anchor=\"middle\" \
-             transform=\"rotate(-90 {x} {middle})\">← {looks}</text>\n",
+             transform=\"rotate(-90 {x} {middle})\">← {row_axis}</text>\n",
                 x = MARGIN + 8.0
             ),
         );
@@ -177,7 +179,7 @@ impl Figure {
     fn row_labels(&self, text: &mut String, x0: f32, y0: f32) {
         for (row, label) in self.rows.iter().enumerate() {
             let y = y0 + self.cell * (row as f32 + 0.5) + 0.36 * self.font;
-            let label = escape(label);
+            let label = escape_label(label);
             add(
                 text,
                 format_args!(
@@ -193,9 +195,9 @@ impl Figure {
             let middle = x0 + self.cell * (column as f32 + 0.5);
             let x = middle + 0.3 * self.font;
             let y = y0 - if self.grid { 2.0 } else { 6.0 };
-            // What fits stands upright.
+            // A label that fits is horizontal.
             let fits = ems(label) * self.font <= self.cell;
-            let label = escape(label);
+            let label = escape_label(label);
             if fits {
                 add(
                     text,
@@ -226,13 +228,13 @@ impl Figure {
         );
         for (row, weights) in map.rows().enumerate() {
             for (column, &weight) in weights.iter().enumerate() {
-                // What has the colour of nothing need not be drawn, nor named in a picture of many.
+                // A weight with the color of zero is not drawn.
                 let share = weight / largest;
                 if share < 0.01 {
                     continue;
                 }
                 let (x, y) = (x0 + cell * column as f32, y0 + cell * row as f32);
-                let fill = colour(&LIGHT, share);
+                let fill = color(&LIGHT, share);
                 add(
                     text,
                     format_args!(
@@ -245,7 +247,7 @@ impl Figure {
                     continue;
                 }
                 let name = |labels: &[String], at: usize| {
-                    labels.get(at).map(|label| escape(label)).unwrap_or_default()
+                    labels.get(at).map(|label| escape(&without_joiner(label))).unwrap_or_default()
                 };
                 add(
                     text,
@@ -278,12 +280,12 @@ impl Figure {
         );
     }
 
-    /// What the colours mean.
+    /// Color scale with its numbers.
     fn legend(&self, text: &mut String, x0: f32, y0: f32) {
         const STEPS: usize = 50;
         let width = 180.0 / STEPS as f32;
         for step in 0..STEPS {
-            let fill = hex(colour(&LIGHT, step as f32 / (STEPS - 1) as f32));
+            let fill = hex(color(&LIGHT, step as f32 / (STEPS - 1) as f32));
             let x = x0 + width * step as f32;
             add(
                 text,
@@ -293,10 +295,10 @@ impl Figure {
                 ),
             );
         }
-        for (place, anchor) in [(0.0, "start"), (0.5, "middle"), (1.0, "end")] {
-            let (x, y) = (x0 + 180.0 * place, y0 + 23.0);
-            let value = format!("{:.2}", place * self.largest);
-            let value = if place == 0.0 { "0" } else { &value };
+        for (position, anchor) in [(0.0, "start"), (0.5, "middle"), (1.0, "end")] {
+            let (x, y) = (x0 + 180.0 * position, y0 + 23.0);
+            let value = format!("{:.2}", position * self.largest);
+            let value = if position == 0.0 { "0" } else { &value };
             add(
                 text,
                 format_args!(
@@ -315,7 +317,7 @@ impl Figure {
     }
 }
 
-/// The first that a reader's machine has. No quotation marks: it stands in an attribute.
+/// Font families in order of preference, without quotation marks because the list is an attribute.
 const FONTS: &str = "DejaVu Sans, Noto Sans, Segoe UI, Helvetica Neue, Arial, sans-serif";
 
 fn add(text: &mut String, what: std::fmt::Arguments<'_>) {
@@ -323,7 +325,7 @@ fn add(text: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = text.write_fmt(what);
 }
 
-/// `.83`, or `1` for what rounds to it.
+/// Weight with two digits: `.83`, or `1` if it rounds to 1.
 fn short_number(weight: f32) -> String {
     let number = format!("{weight:.2}");
     match number.strip_prefix('0') {
@@ -332,9 +334,9 @@ fn short_number(weight: f32) -> String {
     }
 }
 
-/// Roughly the width of a label, in font sizes.
+/// Estimated width of a label in font sizes.
 fn ems(label: &str) -> f32 {
-    // Chinese, Japanese and Korean letters and emoji are about as wide as high.
+    // Chinese, Japanese and Korean characters and emoji are about square.
     label
         .chars()
         .map(|letter| {
@@ -347,7 +349,7 @@ fn ems(label: &str) -> f32 {
         .sum()
 }
 
-/// What fits beside the cells.
+/// Label truncated to the space beside the cells.
 fn shortened(label: &str) -> String {
     if label.chars().count() <= LABEL {
         return label.to_owned();
@@ -355,8 +357,19 @@ fn shortened(label: &str) -> String {
     label.chars().take(LABEL - 1).chain(['…']).collect()
 }
 
-/// Text as text in SVG and HTML, also in attributes. Control characters that XML does not allow become
-/// U+FFFD; line feeds and tabs stay.
+/// Escapes a label and draws its joiners as small gray dots, since few fonts contain the character.
+fn escape_label(label: &str) -> String {
+    escape(label).replace(JOINER, "<tspan fill=\"#8c959f\">·</tspan>")
+}
+
+/// Label in a sentence: without joiners, unless it consists of them.
+fn without_joiner(label: &str) -> String {
+    let text = label.replace(JOINER, "");
+    if text.is_empty() { label.to_owned() } else { text }
+}
+
+/// Escapes text for SVG and HTML content and attributes. Control characters that XML does not allow
+/// become U+FFFD; line feeds and tabs stay.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -169,7 +169,7 @@ fn in_a_browser_the_page_shows_the_weights_of_the_view_in_its_address() {
     let strongest = third.iter().copied().fold(0.0, f32::max);
     let column = third.iter().position(|weight| *weight == strongest).unwrap();
     let status = format!(
-        "“\u{2068}&lt;eos&gt;\u{2069}” looks at “\u{2068}{}\u{2069}” {strongest:.3}",
+        "“\u{2068}&lt;eos&gt;\u{2069}” attends to “\u{2068}{}\u{2069}” {strongest:.3}",
         names(&expected.source)[column]
     );
     assert!(dom.contains(&status), "no {status} in:\n{dom}");
@@ -182,7 +182,7 @@ fn in_a_browser_the_page_works_with_the_keyboard_alone() {
     const KEYS: &str = "<script>
         const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
         const note = () => { document.body.dataset.notes = (document.body.dataset.notes ?? '') + location.hash.replace(/.*head=mean/, '') + ';'; };
-        document.querySelector('#looking [tabindex=\"0\"]').focus(); press('Enter'); note();
+        document.querySelector('#queries [tabindex=\"0\"]').focus(); press('Enter'); note();
         press('ArrowRight'); press('Enter'); note();
         press('End'); press('Enter'); note();
         press('ArrowUp'); press('Enter'); note();

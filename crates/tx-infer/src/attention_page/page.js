@@ -4,17 +4,17 @@
   const data = JSON.parse(at("data").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const state = { ...data.start, full: false, row: null, column: null };
-  // What a pointer is on, while it is; else what was chosen counts.
+  // Token or cell under the pointer; it takes precedence over the selection.
   let hovered = null;
 
-  // ---- What the state says -------------------------------------------------------------------
+  // ---- State --------------------------------------------------------------------------------
 
   const kind = () => data.kinds.find((kind) => kind.name === state.kind);
   const isWords = () => state.words && hasPieces();
   const hasPieces = () => [kind().rows, kind().columns].some((side) => data.sides[side].words.length < data.sides[side].tokens.length);
   const names = (side) => (isWords() ? data.sides[side].words : data.sides[side].tokens);
 
-  /** The weights of one map, 0 to 1, row by row; head 0 is the mean of all. */
+  /** Weights of one map, 0 to 1, row by row; head 0 is the mean of all. */
   function weights(layer, head) {
     const heads = kind().layers[layer - 1];
     const chosen = head === 0 ? heads : [heads[head - 1]];
@@ -31,30 +31,32 @@
   }
 
   const largest = (map) => map.reduce((most, row) => row.reduce((a, b) => Math.max(a, b), most), 0);
-  /** Where the strongest colour stands: the next tenth above the largest weight. */
+  /** Weight of the darkest color: the largest weight, rounded up to a tenth. */
   const top = (map) => (state.full ? 1 : Math.min(1, Math.max(0.1, Math.ceil(10 * largest(map) - 0.001) / 10)));
 
-  // ---- Colours and numbers -------------------------------------------------------------------
+  // ---- Colors and numbers -------------------------------------------------------------------
 
-  function rgb(share) {
+  function rgb(fraction) {
     const scale = dark.matches ? data.scale.dark : data.scale.light;
-    const place = Math.min(1, Math.max(0, share)) * (scale.length - 1);
-    const low = Math.floor(place), high = Math.min(low + 1, scale.length - 1);
+    const position = Math.min(1, Math.max(0, fraction)) * (scale.length - 1);
+    const low = Math.floor(position), high = Math.min(low + 1, scale.length - 1);
     const channel = (hex, index) => parseInt(hex.slice(1 + 2 * index, 3 + 2 * index), 16);
-    return [0, 1, 2].map((i) => Math.round(channel(scale[low], i) + (place - low) * (channel(scale[high], i) - channel(scale[low], i))));
+    return [0, 1, 2].map((i) => Math.round(channel(scale[low], i) + (position - low) * (channel(scale[high], i) - channel(scale[low], i))));
   }
-  function ink(colour) {
-    const [r, g, b] = colour.map((c) => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+  function ink(color) {
+    const [r, g, b] = color.map((c) => { const v = c / 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
   }
-  function paint(element, share) {
-    const colour = rgb(share);
-    element.style.backgroundColor = `rgb(${colour.join(",")})`;
-    element.style.color = ink(colour);
+  function paint(element, fraction) {
+    const color = rgb(fraction);
+    element.style.backgroundColor = `rgb(${color.join(",")})`;
+    element.style.color = ink(color);
   }
   const three = (weight) => weight.toFixed(3);
   const two = (weight) => weight.toFixed(2).replace(/^0/, "");
-  const quoted = (name) => `\u201c\u2068${name}\u2069\u201d`;
+  /** Label in a sentence: without joiners, unless it consists of them. */
+  const plain = (name) => name.replaceAll("\uffed", "") || name;
+  const quoted = (name) => `\u201c\u2068${plain(name)}\u2069\u201d`;
 
   // ---- Drawing -------------------------------------------------------------------------------
 
@@ -63,6 +65,18 @@
     if (text !== undefined) element.textContent = text;
     return element;
   };
+  /** Appends a label, with joiners drawn by the style sheet because few fonts contain the character. */
+  function label(element, name) {
+    name.split("\uffed").forEach((part, index) => {
+      if (index > 0) {
+        const joiner = make("i");
+        joiner.className = "joiner";
+        element.append(joiner);
+      }
+      element.append(part);
+    });
+    return element;
+  }
   let map = [], most = 1;
 
   function draw() {
@@ -79,8 +93,8 @@
     at("about").textContent = kind().about;
     const head = state.head === 0 ? "mean of heads" : `head ${state.head}`;
     at("map-title").textContent = `${kind().title}, layer ${state.layer} of ${kind().layers.length}, ${head}`;
-    drawLine("seen", names(kind().columns), kind().columnsName);
-    drawLine("looking", names(kind().rows), kind().rowsName);
+    drawLine("keys", names(kind().columns), kind().columnsName);
+    drawLine("queries", names(kind().rows), kind().rowsName);
     drawMap();
     drawOverview();
     at("ramp").style.background = `linear-gradient(to right, ${[...Array(11).keys()].map((step) => `rgb(${rgb(step / 10).join(",")})`).join(",")})`;
@@ -100,13 +114,13 @@
   function drawLine(id, tokens, name) {
     const line = at(id);
     at(`${id}-name`).textContent = name;
-    line.setAttribute("aria-label", `${name}: choose a token with the arrow keys`);
+    line.setAttribute("aria-label", `${name} tokens: select with the arrow keys`);
     line.replaceChildren(...tokens.map((token, index) => {
       const element = make("span");
-      element.append(make("bdi", token), make("span"));
+      element.append(label(make("bdi"), token), make("span"));
       element.lastChild.className = "number";
       element.setAttribute("role", "option");
-      element.dataset[id === "looking" ? "row" : "column"] = index;
+      element.dataset[id === "queries" ? "row" : "column"] = index;
       element.tabIndex = index === 0 ? 0 : -1;
       return element;
     }));
@@ -125,22 +139,22 @@
       const header = make("th");
       header.scope = "col";
       header.dataset.column = index;
-      header.append(make("span", name));
-      // What fits stands upright.
+      header.append(label(make("span"), name));
+      // A label that fits is horizontal.
       if ([...name].length * 10 <= cell) header.className = "upright";
       headRow.append(header);
     });
     const body = make("tbody");
     rows.forEach((name, row) => {
       const line = make("tr");
-      const header = make("th", name);
+      const header = label(make("th"), name);
       header.scope = "row";
       header.dataset.row = row;
       line.append(header);
       map[row].forEach((weight, column) => {
         const element = make("td", cell >= 26 && weight >= 0.05 ? two(weight) : "");
         element.setAttribute("role", "gridcell");
-        element.setAttribute("aria-label", `${name} → ${columns[column]}: ${three(weight)}`);
+        element.setAttribute("aria-label", `${plain(name)} → ${plain(columns[column])}: ${three(weight)}`);
         element.dataset.row = row;
         element.dataset.column = column;
         element.tabIndex = row === 0 && column === 0 ? 0 : -1;
@@ -160,19 +174,20 @@
     const common = Math.max(...all.flat().map(top));
     const box = at("thumbnails");
     box.style.gridTemplateColumns = `repeat(${layers[0].length}, max-content)`;
-    box.replaceChildren(...all.flatMap((heads, layer) => heads.map((own, head) => {
+    const room = Math.max(60, Math.min(170, box.parentElement.clientWidth / layers[0].length - 26));
+    box.replaceChildren(...all.flatMap((heads, layer) => heads.map((weights, head) => {
       const button = make("button");
       button.type = "button";
       button.dataset.layer = layer + 1;
       button.dataset.head = head + 1;
       button.setAttribute("aria-pressed", String(state.layer === layer + 1 && state.head === head + 1));
       const canvas = make("canvas");
-      const [height, width] = [own.length, own[0].length];
-      const scale = Math.max(1, Math.min(14, Math.floor(170 / Math.max(height, width))));
+      const [height, width] = [weights.length, weights[0].length];
+      const scale = Math.max(1, Math.min(14, Math.floor(room / Math.max(height, width))));
       Object.assign(canvas, { width, height });
       Object.assign(canvas.style, { width: `${width * scale}px`, height: `${height * scale}px` });
       const image = new ImageData(width, height);
-      own.flat().forEach((weight, place) => image.data.set([...rgb(weight / common), 255], 4 * place));
+      weights.flat().forEach((weight, index) => image.data.set([...rgb(weight / common), 255], 4 * index));
       canvas.getContext("2d").putImageData(image, 0, 0);
       canvas.setAttribute("aria-hidden", "true");
       button.append(make("span", `layer ${layer + 1}, head ${head + 1}`), canvas);
@@ -180,7 +195,7 @@
     })));
   }
 
-  /** Shows what the hovered or chosen token or cell has to say. */
+  /** Shows the weights of the hovered or selected token or cell. */
   function mark() {
     const { row, column } = hovered ?? state;
     const rows = names(kind().rows), columns = names(kind().columns);
@@ -193,8 +208,8 @@
       if (weight === undefined) element.style.backgroundColor = element.style.color = "";
       else paint(element, weight / most);
     });
-    line("seen", isRow ? map[row] : undefined, column);
-    line("looking", isColumn && !isRow ? map.map((weights) => weights[column]) : undefined, row);
+    line("keys", isRow ? map[row] : undefined, column);
+    line("queries", isColumn && !isRow ? map.map((weights) => weights[column]) : undefined, row);
     for (const element of at("map").querySelectorAll(".chosen, .in-column")) element.classList.remove("chosen", "in-column");
     for (const element of at("map").querySelectorAll("th")) {
       element.classList.toggle("chosen", (isRow && element.dataset.row === String(row)) || (isColumn && element.dataset.column === String(column)));
@@ -209,15 +224,15 @@
 
   function sentence(row, column, rows, columns) {
     if (row === null && column === null) return "";
-    if (row !== null && column !== null) return `${quoted(rows[row])} looks at ${quoted(columns[column])}: ${three(map[row][column])}`;
+    if (row !== null && column !== null) return `${quoted(rows[row])} attends to ${quoted(columns[column])}: ${three(map[row][column])}`;
     const listed = (names, values) => values.map((weight, index) => [weight, names[index]])
       .sort((a, b) => b[0] - a[0]).slice(0, 3).filter(([weight]) => weight >= 0.0005)
       .map(([weight, name]) => `${quoted(name)} ${three(weight)}`).join(", ") || "nothing";
-    return row !== null ? `${quoted(rows[row])} looks at ${listed(columns, map[row])}`
-      : `${quoted(columns[column])} is looked at by ${listed(rows, map.map((weights) => weights[column]))}`;
+    return row !== null ? `${quoted(rows[row])} attends to ${listed(columns, map[row])}`
+      : `${quoted(columns[column])} receives attention from ${listed(rows, map.map((weights) => weights[column]))}`;
   }
 
-  // ---- The address, so that a view can be kept and sent ----------------------------------------
+  // ---- Address, so that a view can be saved and shared -----------------------------------------
 
   function readAddress() {
     const wanted = new URLSearchParams(location.hash.slice(1));
@@ -239,7 +254,7 @@
     if (isWords()) parts.push("words=true");
     if (state.row !== null) parts.push(`focus=${state.row + 1}`);
     if (state.column !== null) parts.push(`column=${state.column + 1}`);
-    // Some browsers refuse this for files; the page works all the same.
+    // Some browsers reject this for local files; the page works without it.
     try { history.replaceState(null, "", `#${parts.join("&")}`); } catch { /* as above */ }
   }
 
@@ -248,7 +263,7 @@
     Object.assign(state, changes);
     state.layer = Math.min(state.layer, kind().layers.length);
     state.head = Math.min(state.head, kind().layers[0].length);
-    // Other tokens: what was chosen among the old ones means nothing.
+    // The selection refers to tokens of the previous view.
     if ([state.kind, isWords()].join() !== before) state.row = state.column = null;
     hovered = null;
     draw();
@@ -323,7 +338,7 @@
       next = column >= 0 ? lines[row]?.cells[column + 1] : null;
     } else {
       const all = [...current.parentElement.children];
-      const other = at(current.parentElement.id === "seen" ? "looking" : "seen");
+      const other = at(current.parentElement.id === "keys" ? "queries" : "keys");
       if (event.key === "Home") next = all[0];
       else if (event.key === "End") next = all.at(-1);
       else if (step?.[1]) next = all[all.indexOf(current) + step[1]];

@@ -1,23 +1,23 @@
-//! The colour of a weight: one hue, evenly lighter or darker, so that the order shows to every
-//! reader and in grey too.
+//! Colors of weights: one hue with evenly spaced lightness, so that the order is also visible in gray
+//! and with color blindness.
 
-/// From nothing to the largest weight, on a light page: in OKLCH, lightness falls evenly from 0.985
-/// to 0.265 at hue 256 to 262.
+/// Colors from zero to the largest weight in light mode: OKLCH lightness falls evenly from 0.985 to
+/// 0.265 at hue 256 to 262.
 pub const LIGHT: [&str; 11] = [
     "#f8fafd", "#d3e4fb", "#afcdf7", "#8cb6f3", "#699eee", "#4d86e0", "#3970c8", "#2f5ba7",
     "#244886", "#193567", "#0f234a",
 ];
 
-/// The same on a dark page: lightness rises evenly from 0.23 to 0.95.
+/// Colors in dark mode: lightness rises evenly from 0.23 to 0.95.
 pub const DARK: [&str; 11] = [
     "#161e26", "#07314f", "#02456b", "#015b84", "#06719c", "#0089b5", "#0ea1cd", "#22bae3",
     "#67d0ed", "#a0e4f3", "#e0f2f6",
 ];
 
-/// Red, green and blue, 0 to 255, of a share in `0..=1` of the largest weight.
-pub fn colour(scale: &[&str; 11], share: f32) -> [u8; 3] {
-    let place = share.clamp(0.0, 1.0) * (scale.len() - 1) as f32;
-    let (low, part) = (place.floor() as usize, place.fract());
+/// Interpolated color (red, green, blue) of a weight, given as a fraction `0..=1` of the largest.
+pub fn color(scale: &[&str; 11], fraction: f32) -> [u8; 3] {
+    let position = fraction.clamp(0.0, 1.0) * (scale.len() - 1) as f32;
+    let (low, part) = (position.floor() as usize, position.fract());
     let (from, to) = (rgb(scale[low]), rgb(scale[(low + 1).min(scale.len() - 1)]));
     std::array::from_fn(|channel| {
         let (from, to) = (f32::from(from[channel]), f32::from(to[channel]));
@@ -25,20 +25,20 @@ pub fn colour(scale: &[&str; 11], share: f32) -> [u8; 3] {
     })
 }
 
-/// As `#rrggbb`.
+/// Hexadecimal notation, `#rrggbb`.
 pub fn hex([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Black or white, whichever is easier to read on `background`.
+/// Text color, black or white, with the higher contrast on `background`.
 pub fn ink(background: [u8; 3]) -> &'static str {
-    // White on it and black on it have the same contrast at luminance 0.179.
+    // Black and white have the same contrast at luminance 0.179.
     if luminance(background) > 0.179 { "#000000" } else { "#ffffff" }
 }
 
-/// Relative luminance, as WCAG 2 defines it.
-fn luminance(colour: [u8; 3]) -> f32 {
-    let linear = colour.map(|channel| {
+/// Relative luminance as defined by WCAG 2.
+fn luminance(color: [u8; 3]) -> f32 {
+    let linear = color.map(|channel| {
         let value = f32::from(channel) / 255.0;
         if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
     });
@@ -55,16 +55,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_shows_and_what_is_written_on_it_can_be_read() {
+    fn lightness_is_monotonic_and_text_has_contrast() {
         for (scale, sign) in [(&LIGHT, -1.0), (&DARK, 1.0)] {
             let steps: Vec<f32> =
-                (0..=100).map(|step| luminance(colour(scale, step as f32 / 100.0))).collect();
+                (0..=100).map(|step| luminance(color(scale, step as f32 / 100.0))).collect();
             for pair in steps.windows(2) {
                 assert!(sign * (pair[1] - pair[0]) > 0.0, "{scale:?}: {pair:?}");
             }
             // WCAG 2: (lighter + 0.05) / (darker + 0.05), at least 4.5 for text.
             for (step, background) in steps.iter().enumerate() {
-                let ink = luminance(rgb(ink(colour(scale, step as f32 / 100.0))));
+                let ink = luminance(rgb(ink(color(scale, step as f32 / 100.0))));
                 let contrast = (ink.max(*background) + 0.05) / (ink.min(*background) + 0.05);
                 assert!(contrast >= 4.5, "{scale:?} at {step}: {contrast}");
             }
@@ -72,12 +72,12 @@ mod tests {
     }
 
     #[test]
-    fn colours_stand_where_the_scale_has_them_and_evenly_between() {
-        assert_eq!(hex(colour(&LIGHT, 0.0)), LIGHT[0]);
-        assert_eq!(hex(colour(&LIGHT, 0.3)), LIGHT[3]);
-        assert_eq!(hex(colour(&LIGHT, 7.0)), LIGHT[10]);
+    fn colors_are_interpolated_linearly() {
+        assert_eq!(hex(color(&LIGHT, 0.0)), LIGHT[0]);
+        assert_eq!(hex(color(&LIGHT, 0.3)), LIGHT[3]);
+        assert_eq!(hex(color(&LIGHT, 7.0)), LIGHT[10]);
         // Half way from #f8fafd to #d3e4fb: (248 + 211) / 2, (250 + 228) / 2, (253 + 251) / 2.
-        assert_eq!(colour(&LIGHT, 0.05), [230, 239, 252]);
+        assert_eq!(color(&LIGHT, 0.05), [230, 239, 252]);
         assert_eq!((ink([255; 3]), ink([0; 3])), ("#000000", "#ffffff"));
     }
 }

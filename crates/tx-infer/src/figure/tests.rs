@@ -10,7 +10,7 @@ fn tokens(names: &[&str]) -> Tokens {
     }
 }
 
-/// Two layers of two heads; three tokens on either side, of which the last two are a word.
+/// Attention with two layers of two heads and three tokens per side; the last two form a word.
 fn attention() -> Attention {
     let map = |a: f32| AttentionMap {
         columns: 3,
@@ -29,9 +29,9 @@ fn attention() -> Attention {
 const ONE: FigureOptions =
     FigureOptions { kind: AttentionKind::Cross, layer: 1, head: None, words: false, grid: false };
 
-/// The mean of .8 and .6 is .7: rows `.7 .3 0`, `0 .7 .3`, `.5 .25 .25`.
+/// Mean of .8 and .6 is .7: rows `.7 .3 0`, `0 .7 .3`, `.5 .25 .25`.
 #[test]
-fn every_weight_that_is_not_nothing_is_a_cell_with_its_number() {
+fn every_nonzero_weight_is_a_cell_with_its_number() {
     let figure = svg(&attention(), &ONE);
     for (cell, weight) in
         [("x → &lt;b&gt;", "0.700"), ("z → &amp;\u{fffd}", "0.250"), ("y → &quot;&#39;", "0.300")]
@@ -48,7 +48,7 @@ fn every_weight_that_is_not_nothing_is_a_cell_with_its_number() {
 
 /// Columns 1 and 2 are summed, rows 1 and 2 averaged: `.7 .3` and `(0 + .5) / 2, (1 + .5) / 2`.
 #[test]
-fn words_are_put_together() {
+fn tokens_of_a_word_are_merged() {
     let figure = svg(&attention(), &FigureOptions { words: true, ..ONE });
     for cell in [
         "x → &lt;b&gt;: 0.700",
@@ -71,7 +71,7 @@ fn a_grid_has_a_map_for_each_layer_and_head() {
 }
 
 #[test]
-fn a_layer_or_head_that_is_not_there_draws_nothing_and_breaks_nothing() {
+fn a_missing_layer_or_head_draws_no_map() {
     for options in [FigureOptions { layer: 9, ..ONE }, FigureOptions { head: Some(9), ..ONE }] {
         let figure = svg(&attention(), &options);
         assert!(figure.ends_with("</svg>\n") && !figure.contains(" → "), "{figure}");
@@ -79,11 +79,22 @@ fn a_layer_or_head_that_is_not_there_draws_nothing_and_breaks_nothing() {
 }
 
 #[test]
-fn nothing_in_a_text_is_markup() {
+fn text_is_escaped() {
     assert_eq!(
         escape("</svg>&\u{0}\u{ffff}\n\r\t'\""),
         "&lt;/svg&gt;&amp;\u{fffd}\u{fffd}\n \t&#39;&quot;"
     );
     assert_eq!(shortened(&"é".repeat(30)), format!("{}…", "é".repeat(17)));
     assert_eq!((short_number(0.834), short_number(0.999)), (".83".into(), "1".into()));
+}
+
+/// A joiner is a gray dot in a label and absent from a tooltip; the character itself is never drawn.
+#[test]
+fn a_joiner_is_drawn_as_a_dot() {
+    let mut attention = attention();
+    attention.source.tokens[2] = "\u{ffed}?".into();
+    let figure = svg(&attention, &ONE);
+    assert!(figure.contains("<tspan fill=\"#8c959f\">·</tspan>?</text>"), "{figure}");
+    assert!(figure.contains("<title>z → ?: 0.250</title>"), "{figure}");
+    assert!(!figure.contains('\u{ffed}'), "{figure}");
 }

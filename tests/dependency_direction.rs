@@ -11,20 +11,23 @@ use std::{
 use serde_json::Value;
 
 /// What each package of the workspace may use of the others, in what it ships.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
+    ("tx-cli", &[]),
     ("tx-data", &[]),
     ("tx-eval", &[]),
     ("tx-model", &[]),
     ("tx-infer", &["tx-data", "tx-model"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model"]),
-    ("train", &["tx-infer", "tx-train"]),
-    ("translate", &["tx-eval", "tx-infer"]),
+    ("train", &["tx-cli", "tx-infer", "tx-train"]),
+    ("translate", &["tx-cli", "tx-eval", "tx-infer"]),
     // Nothing but tests.
     ("tx-tests", &[]),
 ];
 
-/// What tests and examples of a package may use beside that.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 2] = [
+/// Dependencies that only tests, examples and benchmarks of a package may use.
+const ARROWS_OF_TESTS: [(&str, &[&str]); 4] = [
+    ("tx-infer", &["tx-cli"]),
+    ("tx-train", &["tx-cli"]),
     ("translate", &["tx-data", "tx-model"]),
     ("tx-tests", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-train"]),
 ];

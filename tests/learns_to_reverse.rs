@@ -51,7 +51,7 @@ fn words_never_seen_are_reversed() {
     ] {
         layers.set(setting).unwrap();
     }
-    layers.set_value("data.train_tsv", tsv.to_str().unwrap());
+    layers.set_value("data.train_file", tsv.to_str().unwrap());
     let run = folder.path().join("run");
     let device = Device::flex();
     let outcome = Trainer::new(layers.finish().unwrap(), &run, device.clone())

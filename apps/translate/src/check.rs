@@ -1,31 +1,35 @@
-//! The laws of a model, tried on the user's own device.
+//! `translate check`: invariant checks of a model on a device.
 
-use std::{io::Write, path::PathBuf};
+use std::io::Write;
 
 use anyhow::bail;
-use clap::{Args, ValueHint};
+use clap::Args;
 use serde_json::{Value, json};
+use tx_cli::terminal::stdout;
 use tx_infer::{
     Bundle,
     check::{self, Verdict},
-    device::DeviceName,
 };
 
-use crate::{terminal::stdout, usage::Usage};
+use crate::{
+    args::model::{DeviceArgs, ModelArgs},
+    usage::Usage,
+};
 
-/// What to try and where.
+/// Arguments of `translate check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Folder written by `train`: weights, configuration and tokenizers
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub model: PathBuf,
+    /// Bundle to open
+    #[command(flatten)]
+    pub model: ModelArgs,
 
-    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: DeviceName,
+    /// Device to run on
+    #[command(flatten)]
+    pub device: DeviceArgs,
 
-    /// Largest deviation of two roads to the same scores, as a share of the largest score
-    #[arg(long, value_name = "SHARE", default_value_t = check::LIMIT)]
+    /// Largest deviation between two computations of the same scores, as a fraction of the largest
+    /// score
+    #[arg(long, value_name = "FRACTION", default_value_t = check::LIMIT)]
     pub limit: f64,
 
     /// Print a JSON list
@@ -33,20 +37,20 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
-/// Prints what every law finds; fails if one is broken.
+/// Prints the result of every check; fails if one does not pass.
 pub fn check(args: CheckArgs) -> anyhow::Result<()> {
     if !(args.limit >= 0.0 && args.limit.is_finite()) {
         return Err(Usage::new(format!("`--limit` = {} must be at least 0", args.limit)).into());
     }
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model, &device)?;
+    let bundle = Bundle::open(&args.model.model, &device)?;
     let verdicts = check::check(&bundle, &device, args.limit);
     let mut output = stdout();
     if args.json {
         let list: Vec<Value> = verdicts.iter().map(to_json).collect();
         writeln!(output, "{:#}", Value::Array(list))?;
     } else {
-        writeln!(output, "{:<6}{:<55}{:>10}{:>10}", "", "law", "deviation", "limit")?;
+        writeln!(output, "{:<6}{:<55}{:>10}{:>10}", "", "invariant", "deviation", "limit")?;
         for verdict in &verdicts {
             let deviation = verdict.deviation.map_or("-".into(), short);
             let limit = short(verdict.limit);
@@ -60,7 +64,7 @@ pub fn check(args: CheckArgs) -> anyhow::Result<()> {
     output.flush()?;
     let broken = verdicts.iter().filter(|verdict| !verdict.passed()).count();
     if broken > 0 {
-        bail!("{broken} of {} laws are broken", verdicts.len());
+        bail!("{broken} of {} invariants are violated", verdicts.len());
     }
     Ok(())
 }
@@ -73,15 +77,15 @@ fn word(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// `0` or `1.2e-6`
+/// Formats a deviation as `0` or `1.2e-6`.
 fn short(number: f64) -> String {
     if number == 0.0 { "0".into() } else { format!("{number:.1e}") }
 }
 
-/// JSON has no infinity: there it is null.
+/// Converts a result to JSON, in which an infinite deviation is null.
 fn to_json(verdict: &Verdict) -> Value {
     json!({
-        "law": verdict.law,
+        "invariant": verdict.law,
         "outcome": word(verdict).to_lowercase(),
         "deviation": verdict.deviation,
         "limit": verdict.limit,

@@ -1,9 +1,9 @@
-//! How fast a text is tokenized.
+//! Speed of tokenization.
 //!
 //! `cargo bench --workspace --bench tokenize -- TOKENIZER TEXT [--rounds 5]`
 //!
 //! TOKENIZER is a `tokenizer.json` of tx, TEXT a file of lines, plain or gzip. Prints one line of
-//! JSON: characters, tokens and tokens a second of the median round, reading not included.
+//! JSON: characters, tokens and tokens per second of the median round, without reading the file.
 //! `benches/compare/tokenizing.py` prints the same for Python, and the ratio.
 
 use std::{
@@ -18,7 +18,7 @@ use std::{
 use serde_json::json;
 use tx_data::{Tokenizer, source::local::lines};
 
-/// Lines that are tokenized at a time.
+/// Number of lines tokenized together.
 const AT_A_TIME: usize = 8_192;
 
 fn main() -> ExitCode {
@@ -40,9 +40,9 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
             _ => files.push(argument.into()),
         }
     }
-    // `cargo bench` without arguments, among the others.
+    // `cargo bench` runs all benchmarks without arguments.
     let [tokenizer, text] = &files[..] else {
-        writeln!(stderr(), "tokenize: give a tokenizer.json and a text to measure")?;
+        writeln!(stderr(), "tokenize: expected a tokenizer.json and a text")?;
         return Ok(());
     };
     let tokenizer = Tokenizer::open(tokenizer)?;

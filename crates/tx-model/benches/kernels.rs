@@ -1,8 +1,8 @@
-//! Each kernel beside its composed version, forward and backward, on shapes of a small model.
+//! Kernels beside their reference implementations, forward and backward, on shapes of a small model.
 //!
 //! `cargo bench --workspace --bench kernels`
 //!
-//! Prints medians in milliseconds; the two are timed in turn.
+//! Prints medians in milliseconds; the two are timed alternately.
 
 use std::{
     error::Error,
@@ -13,10 +13,10 @@ use std::{
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use tx_model::kernels::{self, Draw, Dropped, Function, composed};
 
-/// As many pairs of runs.
+/// Number of measurements of each.
 const ROUNDS: usize = 15;
 
-/// One way to compute; gives a number to go back from.
+/// Computation whose scalar result is differentiated.
 type Road<'a> = Box<dyn Fn() -> Tensor<1> + 'a>;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -94,7 +94,7 @@ fn compare(name: &str, kernel: Road<'_>, composed: Road<'_>) -> Result<(), Box<d
         drop(road().backward());
         start.elapsed().as_secs_f64() * 1e3
     };
-    // Once each for memory and threads.
+    // Warm-up, which allocates memory and starts threads.
     time(&kernel);
     time(&composed);
     let rounds: Vec<_> = (0..ROUNDS).map(|_| (time(&kernel), time(&composed))).collect();

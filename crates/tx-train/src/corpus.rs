@@ -8,7 +8,6 @@ use tx_data::{
     near_duplicate::{Overlap, OverlapFinder},
     source::{
         columns::Columns,
-        format::Format,
         generated,
         named::{self, Endpoints, Part, Request},
         phrasebook,
@@ -142,11 +141,9 @@ pub(crate) fn input_files(data: &DataConfig) -> Vec<PathBuf> {
     [
         &data.train_source,
         &data.train_target,
-        &data.train_tsv,
         &data.train_file,
         &data.valid_source,
         &data.valid_target,
-        &data.valid_tsv,
         &data.valid_file,
     ]
     .into_iter()
@@ -186,7 +183,7 @@ pub fn fetch(data: &DataConfig, fetcher: &Fetcher) -> Result<Option<named::Corpu
 /// The training pairs, as many as are asked for.
 fn open_training(config: &TrainConfig) -> Result<Pairs, TrainError> {
     let data = &config.data;
-    let files = [&data.train_source, &data.train_target, &data.train_tsv, &data.train_file];
+    let files = [&data.train_source, &data.train_target, &data.train_file];
     let pairs = match data.source {
         DataSource::Named(_) => from_cache(config, Part::Training)?,
         _ => open(files, data)?,
@@ -200,7 +197,7 @@ fn open_training(config: &TrainConfig) -> Result<Pairs, TrainError> {
 /// The validation pairs that the user gives, or else the corpus.
 fn open_validation(config: &TrainConfig) -> Result<Option<Pairs>, TrainError> {
     let data = &config.data;
-    let files = [&data.valid_source, &data.valid_target, &data.valid_tsv, &data.valid_file];
+    let files = [&data.valid_source, &data.valid_target, &data.valid_file];
     match (open(files, data)?, &data.source) {
         (None, DataSource::Named(_)) => from_cache(config, Part::Validation),
         (pairs, _) => Ok(pairs),
@@ -226,19 +223,15 @@ fn from_cache(config: &TrainConfig, part: Part) -> Result<Option<Pairs>, TrainEr
     })
 }
 
-/// Opens the files of one part: of source and target, both as TSV, or both in any format.
+/// Opens the files of one part: one of each side, or one of both.
 fn open(
-    [source, target, tsv, file]: [&Option<PathBuf>; 4],
+    [source, target, file]: [&Option<PathBuf>; 3],
     data: &DataConfig,
 ) -> Result<Option<Pairs>, DataError> {
     let options = options(data);
-    match (source, target, tsv, file) {
-        (Some(source), Some(target), _, _) => read::parallel(source, target, &options).map(Some),
-        (_, _, Some(tsv), _) => {
-            let options = ReadOptions { format: Some(Format::Tsv), ..options };
-            read::pairs(tsv, &options).map(Some)
-        }
-        (_, _, _, Some(file)) => read::pairs(file, &options).map(Some),
+    match (source, target, file) {
+        (Some(source), Some(target), _) => read::parallel(source, target, &options).map(Some),
+        (_, _, Some(file)) => read::pairs(file, &options).map(Some),
         _ => Ok(None),
     }
 }

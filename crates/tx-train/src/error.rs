@@ -248,7 +248,7 @@ impl TrainError {
             ),
             Self::NotFinite { .. } => fixed(
                 "lower `train.learning_rate`, set `train.clip_norm` = 1.0, or leave such \
-                     batches out with `--on-nonfinite skip`",
+                     batches out with `--set train.on_nonfinite=skip`",
             ),
             Self::TooManySkipped { .. } => {
                 fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")

@@ -232,7 +232,7 @@ mod tests {
         for recipe in RECIPES {
             let mut layers = Layers::recipe(recipe.name).unwrap();
             if recipe.about.ends_with("from files") {
-                layers.set("data.train_tsv=pairs.tsv").unwrap();
+                layers.set("data.train_file=pairs.tsv").unwrap();
             }
             let config = layers.finish().unwrap_or_else(|error| panic!("{}: {error}", recipe.name));
             assert_eq!(config.recipe.as_deref(), Some(recipe.name));
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_saved_configuration_is_laid_over_nothing_and_a_key_can_be_reset() {
         let mut layers = Layers::recipe("small").unwrap();
-        layers.set("data.train_tsv=pairs.tsv").unwrap();
+        layers.set("data.train_file=pairs.tsv").unwrap();
         let small = layers.clone().finish().unwrap();
         assert_eq!(small.train.max_minutes, Some(10.0));
         let folder = tempfile::tempdir().unwrap();

@@ -1,14 +1,14 @@
-//! Every bundle format ever released still opens, and says what it said.
+//! Compatibility test: every released bundle format still opens and gives its recorded output.
 //!
-//! `fixtures/bundle-v<format>/` is a bundle and `fixtures/bundle-v<format>.json` what it said: a
-//! list of `{ "source", "hypotheses": [{ "text", "ids", "score" }, …] }`. Fixtures are written
-//! once, when a format is new, and never again, by
+//! `fixtures/bundle-v<format>/` is a bundle and `fixtures/bundle-v<format>.json` its recorded
+//! output: a list of `{ "source", "hypotheses": [{ "text", "ids", "score" }, …] }`. The fixtures of
+//! a format are written once, when the format is introduced, by
 //!
 //! ```text
 //! TX_WRITE_FIXTURES=1 cargo test --workspace bundle_formats
 //! ```
 //!
-//! which writes that of the newest format only.
+//! This command writes the fixture of the newest format only.
 
 use std::{
     fs,
@@ -16,35 +16,37 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tx_data::{Lowercase, SentencePair, TokenizerConfig, Tokenizers};
-use tx_infer::{Bundle, SearchOptions, Translation, Translator, bundle::FORMAT};
+use tx_infer::{
+    Bundle, Device, ModuleBundle, SearchOptions, Translation, Translator, bundle::FORMAT,
+};
 use tx_model::{
     Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
     Tying, VocabSizes,
 };
+use tx_text::{Lowercase, SentencePair, TokenizerConfig, Tokenizers};
 
 use crate::{
-    laws::pattern,
+    invariants::pattern,
     support::{devices, with_weights},
 };
 
-/// Largest difference of a score from the recorded one: processors round in their own ways.
+/// Maximum difference of a score from the recorded one; processors round differently.
 const LIMIT: f64 = 1e-4;
 
-/// Text like that of training, text that is not, and none.
+/// Text similar to the training text, other text, and empty text.
 const SOURCES: [&str; 5] =
     ["the cat sleeps .", "The dog eats the bread, and sleeps!", "xyz 42", "", "a b c d e f g h"];
 
 #[test]
-fn bundles_of_every_format_say_what_they_said() {
+fn bundles_of_every_format_give_their_recorded_output() {
     if std::env::var_os("TX_WRITE_FIXTURES").is_some() {
         write_fixture();
     }
     for format in 1..=FORMAT {
         for (device_name, device) in devices() {
             let what = format!("format {format} on {device_name}");
-            let translator = Translator::open(fixture(format), &device).unwrap();
-            let found = said(translator);
+            let translator = Translator::open(fixture(format), &device.into()).unwrap();
+            let found = search_outputs(translator);
             let expected = fs::read_to_string(record(format)).unwrap();
             let expected: Vec<Value> = serde_json::from_str(&expected).unwrap();
             assert_eq!(found.len(), expected.len(), "{what}");
@@ -66,8 +68,7 @@ fn bundles_of_every_format_say_what_they_said() {
 
 #[test]
 fn a_bundle_keeps_where_it_comes_from() {
-    let (_, device) = &devices()[0];
-    let bundle = Bundle::open(fixture(1), device).unwrap();
+    let bundle = Bundle::open(fixture(1)).unwrap();
     assert_eq!(bundle.provenance["recipe"].as_str(), Some("none"));
     assert_eq!(bundle.provenance["seed"].as_integer(), Some(1));
     assert_eq!(bundle.config, config());
@@ -81,14 +82,15 @@ fn record(format: u32) -> PathBuf {
     fixture(format).with_extension("json")
 }
 
-/// Two hypotheses for each of [`SOURCES`].
-fn said(translator: Translator) -> Vec<Translation> {
-    // As when the first record was made.
+/// Translations of [`SOURCES`] with two hypotheses each.
+fn search_outputs(translator: Translator) -> Vec<Translation> {
+    // Options of the first record.
     let options = SearchOptions { beam: 3, n_best: 2, max_repeats: 0, ..SearchOptions::default() };
     translator.with_options(options).unwrap().translate_batch(&SOURCES).unwrap()
 }
 
-/// As little as possible at its default: what is not asked for cannot be got wrong.
+/// Configuration with explicit values for everything that has a default, so that changed defaults
+/// do not matter.
 fn config() -> ModelConfig {
     ModelConfig {
         d_model: 8,
@@ -110,16 +112,16 @@ fn config() -> ModelConfig {
 
 /// Writes the fixture of the newest format.
 fn write_fixture() {
-    let talkative = |bundle: &Bundle| {
-        let found = said(Translator::new(bundle.clone(), &devices()[0].1));
+    let talkative = |bundle: &ModuleBundle| {
+        let found = search_outputs(bundle.clone().into_translator(&Device::Cpu));
         let lengths =
             found.iter().filter_map(|found| Some(found.hypotheses.first()?.hypothesis.ids.len()));
         lengths.clone().all(|length| (4..20).contains(&length)) && lengths.count() == 4
     };
-    // Untrained weights mostly say one word for ever; these are the first that do not.
+    // Untrained weights mostly repeat one word; this is the first bundle that does not.
     let bundle = (0..10_000).map(random_bundle).find(talkative).unwrap();
     bundle.save(fixture(FORMAT)).unwrap();
-    let said: Vec<Value> = said(Translator::new(bundle, &devices()[0].1))
+    let said: Vec<Value> = search_outputs(bundle.into_translator(&Device::Cpu))
         .iter()
         .zip(SOURCES)
         .map(|(found, source)| {
@@ -137,9 +139,9 @@ fn write_fixture() {
     fs::write(record(FORMAT), format!("{:#}\n", Value::Array(said))).unwrap();
 }
 
-/// Weights that are a function of their path and `seed`, and byte-pair tokenizers of four
-/// sentences.
-fn random_bundle(seed: u32) -> Bundle {
+/// Bundle with weights computed from their path and `seed`, and byte-pair tokenizers trained on
+/// four sentences.
+fn random_bundle(seed: u32) -> ModuleBundle {
     let pairs = [
         ("the cat sleeps .", "il gatto dorme ."),
         ("the dog eats the bread .", "il cane mangia il pane ."),
@@ -161,7 +163,7 @@ fn random_bundle(seed: u32) -> Bundle {
     };
     let (_, device) = &devices()[0];
     let model = Transformer::new(&config(), vocab, device).unwrap();
-    Bundle {
+    ModuleBundle {
         model: with_weights(model, |path, shape| pattern(&format!("{seed} {path}"), shape)),
         config: config(),
         tokenizers,

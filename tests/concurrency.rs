@@ -1,4 +1,4 @@
-//! Many threads with one translator: each call gets what it gets alone.
+//! Concurrent calls of one translator give the same results as separate calls.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -6,15 +6,16 @@ use std::{
     time::Duration,
 };
 
-use burn::tensor::Device;
-use tx_infer::{Cancellation, InferError, Line, Sampling, SearchOptions, Translation, Translator};
+use tx_infer::{
+    Cancellation, Device, InferError, Line, Sampling, SearchOptions, Translation, Translator,
+};
 
 use crate::support::devices;
 
 const SHORT: [&str; 4] = ["dog", "the cat sleeps .", "xyz 42", ""];
 const LONG: &str = "the dog eats the bread , and sleeps ! the cat sleeps . a b c d e f g h";
 
-/// Numbers that depend on nothing but the seed: SplitMix64 (Steele et al. 2014).
+/// Random numbers that depend on the seed only: SplitMix64 (Steele et al. 2014).
 struct Numbers(u64);
 
 impl Numbers {
@@ -26,20 +27,20 @@ impl Numbers {
     }
 }
 
-/// Texts with the options of one call.
+/// Texts and options of one call.
 struct Call {
     texts: Vec<&'static str>,
     options: SearchOptions,
 }
 
-/// When a call is canceled.
+/// Cancellation of a call.
 #[derive(Debug, Clone, Copy)]
 enum Cancel {
     Never,
     Before,
-    /// By another thread, after so many microseconds.
+    /// By another thread, after this many microseconds.
     After(u64),
-    /// By its sink, once so many translations are there.
+    /// By the call's sink, after this many translations.
     Once(usize),
 }
 
@@ -65,7 +66,7 @@ fn calls() -> Vec<Call> {
     calls
 }
 
-/// Result of a call, and its error.
+/// Translations of a call, and its error.
 fn translate(
     translator: &Translator,
     call: &Call,
@@ -104,7 +105,7 @@ fn every_answer_is_the_answer_given_alone() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/bundle-v1");
     let calls = calls();
     for ((name, device), rounds) in devices().into_iter().zip([24, 3]) {
-        let translator = Translator::open(folder, &device).unwrap().with_threads(3);
+        let translator = Translator::open(folder, &device.into()).unwrap().with_threads(3);
         let alone: Vec<Vec<Translation>> = calls
             .iter()
             .map(|call| {
@@ -153,11 +154,11 @@ fn every_answer_is_the_answer_given_alone() {
     }
 }
 
-/// A sink may translate itself: it runs on the thread of its caller.
+/// A sink may call the same translator, because it runs on its caller's thread.
 #[test]
 fn a_sink_may_use_the_same_translator() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/bundle-v1");
-    let translator = Translator::open(folder, &Device::flex()).unwrap().with_threads(1);
+    let translator = Translator::open(folder, &Device::Cpu).unwrap().with_threads(1);
     let lines = [Line { text: "dog", ..Line::default() }; 3];
     let alone = translator.translate("dog").unwrap();
     let never = Cancellation::new();

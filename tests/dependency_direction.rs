@@ -1,5 +1,5 @@
-//! The arrows between the crates, as `docs/architecture.md` draws them, and a few things that stand
-//! in one place only.
+//! Dependencies between the crates as in `docs/architecture.md`, and definitions that must exist in
+//! one place only.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,26 +10,27 @@ use std::{
 
 use serde_json::Value;
 
-/// What each package of the workspace may use of the others, in what it ships.
-const ARROWS: [(&str, &[&str]); 9] = [
+/// Packages of the workspace that each package may depend on.
+const ARROWS: [(&str, &[&str]); 10] = [
     ("tx-cli", &[]),
-    ("tx-data", &[]),
+    ("tx-text", &[]),
+    ("tx-data", &["tx-text"]),
     ("tx-eval", &[]),
     ("tx-model", &[]),
-    ("tx-infer", &["tx-data", "tx-model"]),
-    ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model"]),
+    ("tx-infer", &["tx-data", "tx-model", "tx-text"]),
+    ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text"]),
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
     ("translate", &["tx-cli", "tx-eval", "tx-infer"]),
-    // Nothing but tests.
+    // Tests only.
     ("tx-tests", &[]),
 ];
 
-/// Dependencies that only tests, examples and benchmarks of a package may use.
+/// Additional packages that tests, examples and benchmarks may depend on.
 const ARROWS_OF_TESTS: [(&str, &[&str]); 4] = [
     ("tx-infer", &["tx-cli"]),
     ("tx-train", &["tx-cli"]),
-    ("translate", &["tx-data", "tx-model"]),
-    ("tx-tests", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-train"]),
+    ("translate", &["tx-model", "tx-text"]),
+    ("tx-tests", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text", "tx-train"]),
 ];
 
 #[test]
@@ -47,7 +48,7 @@ fn no_arrow_between_the_crates_runs_back() {
         let from = name(package);
         for dependency in package["dependencies"].as_array().unwrap() {
             let to = name(dependency);
-            // `kind` is null for what is shipped, else `dev` or `build`.
+            // `kind` is null for normal dependencies, otherwise `dev` or `build`.
             let in_tests = dependency["kind"] == "dev"
                 && allowed_in_tests.get(&*from).is_some_and(|list| list.contains(&&*to));
             assert!(
@@ -58,13 +59,14 @@ fn no_arrow_between_the_crates_runs_back() {
     }
 }
 
-/// A tree of one package, not the workspace's: there, features of others would be turned on too.
+/// The tree of one package is used, because the workspace's tree unifies the features of all
+/// packages.
 #[test]
 fn translating_needs_nothing_that_training_needs() {
     for package in ["translate", "tx-infer"] {
         let reached = tree(package);
-        assert!(reached.contains("burn-core") && reached.contains("tx-model"), "{reached:?}");
-        // The last are for fetching and reading corpora.
+        assert!(reached.contains("tx-model") && reached.contains("tx-text"), "{reached:?}");
+        // The last two download and read corpora.
         let training = ["tx-train", "burn-train", "burn-autodiff", "burn-optim", "ureq", "parquet"];
         for banned in training {
             assert!(!reached.contains(banned), "`{package}` reaches `{banned}`");
@@ -72,20 +74,38 @@ fn translating_needs_nothing_that_training_needs() {
     }
 }
 
+/// Nor what reads and batches corpora, which needs tensors.
 #[test]
-fn scoring_needs_no_tensors_and_models_need_no_text() {
-    let scoring = tree("tx-eval");
-    assert!(!scoring.iter().any(|name| name.starts_with("burn")), "{scoring:?}");
-    let model = tree("tx-model");
+fn translating_on_the_processor_needs_no_burn() {
+    let program = tree_with("translate", &["--no-default-features", "--features", "cpu"]);
+    for (name, reached) in [("tx-infer", tree("tx-infer")), ("translate", program)] {
+        assert!(reached.contains("tx-model"), "{reached:?}");
+        let is_banned = |reached: &&String| reached.starts_with("burn") || *reached == "tx-data";
+        let banned: Vec<&String> = reached.iter().filter(is_banned).collect();
+        assert!(banned.is_empty(), "`{name}` reaches {banned:?}");
+    }
+    for (features, reached) in [("burn", "burn-flex"), ("ndarray", "burn-ndarray")] {
+        let tree = tree_with("translate", &["--no-default-features", "--features", features]);
+        assert!(tree.contains(reached), "{features}: {tree:?}");
+    }
+}
+
+#[test]
+fn scoring_and_text_need_no_tensors_and_models_need_no_text() {
+    for package in ["tx-eval", "tx-model", "tx-text"] {
+        let reached = tree(package);
+        assert!(!reached.iter().any(|name| name.starts_with("burn")), "{package}: {reached:?}");
+    }
+    let model = tree_with("tx-model", &["--features", "burn"]);
     assert!(!model.contains("tokenizers") && model.contains("burn-core"), "{model:?}");
 }
 
 #[test]
 fn no_library_turns_on_a_backend() {
-    for package in ["tx-data", "tx-eval", "tx-model", "tx-infer", "tx-train"] {
+    for package in ["tx-text", "tx-data", "tx-eval", "tx-model", "tx-infer", "tx-train"] {
         let reached = tree(package);
         for backend in ["burn-flex", "burn-ndarray", "burn-wgpu", "burn-cuda"] {
-            // Burn's own Learner brings `flex` along, asked or not.
+            // Burn's Learner always enables `flex`.
             if reached.contains("burn-train") && backend == "burn-flex" {
                 continue;
             }
@@ -106,15 +126,15 @@ fn models_open_no_file_and_print_nothing() {
     }
 }
 
-/// A GPU stands still while the program waits for it. An update reads once, by a transaction in
-/// `step.rs`; see also `laws/conformance/synchronization.rs`.
+/// A GPU idles while the program waits for it. An update reads from it once, by a transaction in
+/// `step.rs`; see also `invariants/conformance/synchronization.rs`.
 #[test]
 fn an_update_waits_for_no_device_elsewhere() {
     let update = ["step", "loss", "adam", "ema"].map(|file| format!("tx-train/src/{file}.rs"));
     let update = update.iter().map(|file| root().join("crates").join(file));
     for path in sources("crates/tx-model/src").into_iter().chain(update) {
-        // Reads on processors alone.
-        if path.ends_with("tx-model/src/dropout.rs") || path.ends_with("packed/mod.rs") {
+        // Reads on CPUs only.
+        if path.ends_with("tx-model/src/dropout.rs") || path.ends_with("packed/module_weights.rs") {
             continue;
         }
         for waits in ["into_data", "to_data", "into_scalar", "memory_pool_usage", ".sync()"] {
@@ -126,7 +146,7 @@ fn an_update_waits_for_no_device_elsewhere() {
 #[test]
 fn special_ids_are_decided_in_one_place() {
     for path in ["crates", "apps"].into_iter().flat_map(sources) {
-        if path.ends_with("tx-data/src/special.rs") {
+        if path.ends_with("tx-text/src/special.rs") {
             continue;
         }
         for name in ["PAD", "BOS", "EOS", "UNK"] {
@@ -136,7 +156,7 @@ fn special_ids_are_decided_in_one_place() {
     }
 }
 
-/// What cargo prints for the workspace.
+/// Output of a cargo command for the workspace.
 fn cargo(arguments: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo).args(arguments).current_dir(root()).output().unwrap();
@@ -144,10 +164,15 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Names of the packages that `package` ships with, with default features.
+/// Names of the packages in the dependency tree of `package`, with default features.
 fn tree(package: &str) -> BTreeSet<String> {
+    tree_with(package, &[])
+}
+
+/// Names of the packages that `package` ships with; `features` are arguments of cargo.
+fn tree_with(package: &str, features: &[&str]) -> BTreeSet<String> {
     let arguments = ["tree", "--offline", "--edges", "normal", "--prefix", "none", "--package"];
-    cargo(&[&arguments[..], &[package]].concat())
+    cargo(&[&arguments[..], &[package], features].concat())
         .lines()
         .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
         .collect()
@@ -157,7 +182,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// Rust files below a folder of the workspace that are no tests.
+/// Rust source files below a folder of the workspace, without tests.
 fn sources(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![root().join(folder)];
@@ -176,7 +201,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A file without its comments and without the tests at its foot.
+/// Code of a file without comments and unit tests.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Bundles are untrusted input: whatever is in their files, they open and translate or are refused by
-//! an error. Nothing panics, hangs, or takes memory that the files do not have.
+//! Hostile bundles: for any content of its files, a bundle opens and translates, or opening returns
+//! an error. Nothing panics, hangs, or allocates more memory than the files justify.
 //!
-//! `mutated.rs` changes whole bundles at random; here is what was found by hand.
+//! `mutated.rs` mutates bundles at random; this file has hand-written cases.
 
 mod mutated;
 
@@ -18,21 +18,23 @@ use burn::tensor::Device;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
-use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 use tx_infer::{
-    Aligner, AlignmentOptions, Bundle, BundleInfo, InferError, SearchOptions, Tokens, Translator,
+    Aligner, AlignmentOptions, Bundle, BundleInfo, InferError, ModuleBundle, SearchOptions, Tokens,
+    Translator,
 };
 use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer, Tying,
     VocabSizes,
 };
+use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
 const CONFIG: &str = "config.toml";
 const WEIGHTS: &str = "model.safetensors";
 const TOKENIZERS: [&str; 2] = ["source.tokenizer.json", "target.tokenizer.json"];
 const PROVENANCE: &str = "provenance.toml";
 
-/// Texts to translate: known words, unknown ones, several scripts, none, and marks of many kinds.
+/// Texts to translate: known words, unknown words, several scripts, empty text, and many kinds of
+/// punctuation.
 const TEXTS: [&str; 4] =
     ["the cat sleeps .", "", "ﬁ １ 日本 😀 \u{feff} e\u{301}", "<eos>▁▁ #\0\n"];
 
@@ -41,8 +43,13 @@ const PAIRS: [(&str, &str); 2] = [
     ("a house, a car and a tree", "una casa, una macchina e un albero"),
 ];
 
-/// The smallest model of a kind.
-fn bundle(kind: TokenizerKind, positions: Positions, norm: NormPlacement, tying: Tying) -> Bundle {
+/// Minimal model with these options.
+fn bundle(
+    kind: TokenizerKind,
+    positions: Positions,
+    norm: NormPlacement,
+    tying: Tying,
+) -> ModuleBundle {
     let device = Device::flex();
     let pairs = PAIRS.map(|(source, target)| SentencePair::new(source, target));
     let tokenizers = Tokenizers::train(
@@ -71,7 +78,7 @@ fn bundle(kind: TokenizerKind, positions: Positions, norm: NormPlacement, tying:
     device.seed(7);
     let model = Transformer::new(&config, vocab, &device).unwrap();
     let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
-    Bundle { model, config, tokenizers, provenance }
+    ModuleBundle { model, config, tokenizers, provenance }
 }
 
 fn saved() -> TempDir {
@@ -82,18 +89,19 @@ fn saved() -> TempDir {
     folder
 }
 
-/// Opens a bundle every way there is, and translates a little with it.
+/// Opens a bundle through every entry point and translates a few texts with it.
 fn open(folder: &Path) -> Result<(), InferError> {
-    let device = Device::flex();
     let info = BundleInfo::read(folder);
     if let Ok(info) = &info {
         drop(info.to_json(4_096));
     }
-    let bundle = Bundle::open(folder, &device)?;
+    let bundle = Bundle::open(folder)?;
     info?;
-    let Bundle { config, tokenizers, model, .. } = bundle.clone();
+    bundle.transformer(&Device::flex())?;
+    let Bundle { config, tokenizers, .. } = bundle.clone();
     let search = SearchOptions { beam: 2, max_len: Some(3), ..SearchOptions::default() };
-    let translator = Translator::new(bundle, &device).with_threads(1).with_options(search)?;
+    let translator = Translator::new(bundle, &tx_infer::Device::Cpu)?;
+    let translator = translator.with_threads(1).with_options(search)?;
     let translations = translator.translate_batch(&TEXTS)?;
     let ids = translations.iter().filter_map(|found| found.hypotheses.first());
     let pairs = TEXTS.iter().zip(ids).map(|(text, found)| {
@@ -102,12 +110,12 @@ fn open(folder: &Path) -> Result<(), InferError> {
         Ok((source, Tokens::of_hypothesis(&tokenizers.target, ids, config.max_len)?))
     });
     let pairs = pairs.collect::<Result<Vec<_>, InferError>>()?;
-    Aligner::new(model, &device, AlignmentOptions::default()).align(&pairs);
+    Aligner::new(translator.engine().clone(), AlignmentOptions::default()).align(&pairs);
     Ok(())
 }
 
-/// Does `work`, and ends the whole process if that takes longer than any bundle of this size can: a
-/// hang cannot be caught in another way.
+/// Runs `work` and aborts the process if it takes longer than any bundle of this size can, because
+/// a hang cannot be caught otherwise.
 fn without_a_hang<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let (done, wait) = channel::<()>();
     let what = what.to_owned();
@@ -123,9 +131,11 @@ fn without_a_hang<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Expects an error of opening.
+///
 /// # Panics
 ///
-/// When the bundle opens, or its error does not name `words`.
+/// When the bundle opens, or its error does not contain `words`.
 fn refused(folder: &TempDir, words: &[&str]) {
     let error = without_a_hang(&format!("{words:?}"), || open(folder.path())).unwrap_err();
     let mut message = error.to_string();
@@ -146,7 +156,7 @@ fn change(folder: &TempDir, name: &str, from: &str, to: &str) {
     fs::write(path, text.replace(from, to)).unwrap();
 }
 
-/// Changes the source tokenizer, with the hash that goes with it.
+/// Changes the source tokenizer and updates its checksum.
 fn change_tokenizer(folder: &TempDir, change: impl FnOnce(&mut Value)) {
     let path = folder.path().join(TOKENIZERS[0]);
     let old = fs::read(&path).unwrap();
@@ -160,7 +170,7 @@ fn change_tokenizer(folder: &TempDir, change: impl FnOnce(&mut Value)) {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    tx_data::hash::hexadecimal(&Sha256::digest(bytes))
+    tx_text::hash::hexadecimal(&Sha256::digest(bytes))
 }
 
 #[test]
@@ -186,7 +196,7 @@ fn an_id_for_two_tokens_is_refused() {
     refused(&folder, &[TOKENIZERS[0], "must have the ids 0 to"]);
 }
 
-/// The added ids are known, whatever the file has.
+/// Added ids are checked against the vocabulary for any file content.
 #[test]
 fn an_id_that_is_added_to_every_text_is_one_of_the_vocabulary() {
     let folder = saved();
@@ -201,10 +211,10 @@ fn an_id_that_is_added_to_every_text_is_one_of_the_vocabulary() {
     refused(&folder, &[TOKENIZERS[0], "it must add `<eos>` behind a text"]);
 }
 
-/// The table has one unit; its root leads to 244 others.
+/// The table has one unit, whose root points to 244 others.
 #[test]
 fn a_damaged_normalization_table_is_refused() {
-    // Four bytes of length, and so many bytes of a trie of zeros.
+    // Four bytes with the length, followed by that many zero bytes of a trie.
     for (table, problem) in [
         ("BAAAAAAAAAA=", "its trie leads nowhere"),
         ("/P//fwAAAAA=", "its trie is cut off"),
@@ -285,7 +295,7 @@ fn finite_weights_of_any_size_end_in_a_translation_or_an_error() {
             .chunks_exact_mut(4)
             .for_each(|old| old.copy_from_slice(&value.to_le_bytes()));
         fs::write(&path, bytes).unwrap();
-        // Whichever it is.
+        // Either result is accepted.
         let _ = without_a_hang(&format!("all weights are {value}"), || open(folder.path()));
     }
 }
@@ -295,7 +305,7 @@ fn weights_of_another_dtype_are_refused_by_name() {
     let folder = saved();
     let path = folder.path().join(WEIGHTS);
     let mut text = fs::read(&path).unwrap();
-    // As many bytes for a value, so that nothing but the dtype is wrong.
+    // `I32` has the same number of bytes per value, so only the dtype is wrong.
     let place = text.windows(5).position(|five| five == b"\"F32\"").unwrap();
     text[place..place + 5].copy_from_slice(b"\"I32\"");
     fs::write(&path, text).unwrap();
@@ -312,7 +322,7 @@ fn files_larger_than_any_bundle_needs_are_not_read() {
     }
 }
 
-/// Nobody writes to the pipe: reading it would wait for ever.
+/// No process writes to the pipe, so reading it would block forever.
 #[cfg(unix)]
 #[test]
 fn a_file_that_is_no_regular_file_is_refused() {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Kills a training run with SIGKILL at random moments, goes on with it, and compares its end with
-# that of a run that was never killed: every update's loss, and the last weights, optimiser and all.
+# Kills a training run with SIGKILL at random moments, resumes it, and compares its result with that
+# of an uninterrupted run: the loss of every update, the best weights and the last weights.
 #
 #     tests/kill-and-resume.sh TRAIN [TRIALS] [ARGUMENT ...]
 #
-# TRAIN is the program `train`; TRIALS how often it is killed, 50 if not given; the arguments say
-# what to train. Each trial is a run of its own, killed once, resumed and let to its end.
+# TRAIN is the program `train`, TRIALS the number of trials (default 50), and the arguments are those
+# of the training. Each trial is a separate run, killed once, resumed and completed.
 set -euo pipefail
 
 train=$(realpath "$1")
@@ -26,8 +26,8 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 RANDOM=1
 
-# What must be the same: all that is written of the updates but their times, the best weights, and the
-# last ones.
+# Checksums of the result: the metrics of all updates without times, the best weights and the last
+# weights.
 end_of() {
     sed -E 's/"(seconds|[a-z_]*_per_second|waiting_for_data|peak_megabytes|validation_seconds)":[^,}]*[,}]//g' \
         "$1/metrics.jsonl" | sha256sum
@@ -40,7 +40,7 @@ began=$(date +%s%N)
 "$train" "${arguments[@]}" --run whole
 length=$((($(date +%s%N) - began) / 1000000))
 end_of whole >whole.end
-echo "a whole run takes $length ms"
+echo "an uninterrupted run takes $length ms"
 
 same=0 killed=0
 for trial in $(seq "$trials"); do
@@ -55,16 +55,16 @@ for trial in $(seq "$trials"); do
         at=$(ls run/checkpoints | grep -o 'step-[0-9]*$' | sort -V | tail -n 1)
         "$train" --resume run --quiet
     else
-        # Before the first checkpoint, the same command starts the run over.
+        # Before the first checkpoint, the same command restarts the run.
         at=nothing
         "$train" "${arguments[@]}" --run run
     fi
     if end_of run | cmp -s whole.end -; then
         same=$((same + 1))
     else
-        echo "trial $trial: another end"
+        echo "trial $trial: the result differs"
     fi
-    echo "trial $trial: killed after $moment ms, went on from $at"
+    echo "trial $trial: killed after $moment ms, resumed from $at"
 done
-echo "$same of $trials ends are the same; $killed runs were still going when killed"
+echo "$same of $trials results are identical; $killed runs were still running when killed"
 [ "$same" = "$trials" ]

@@ -8,29 +8,29 @@
     reason = "clippy takes only the test functions for tests, not what they call"
 )]
 
-// Devices, and a model's weights and gradients by path: what several tests need.
+// Devices, and weights and gradients by path, shared by several tests.
 mod support;
 
-// Logits, losses, attention maps and gradients against PyTorch's own Transformer.
+// Logits, losses, attention maps and gradients against PyTorch's Transformer.
 mod reference_numbers;
 
-// What must hold for any weights: padding, causality, the cache, batching, gradients, learning.
-mod laws;
+// Invariants for any weights: padding, causality, the cache, batching, gradients, training.
+mod invariants;
 
-// The whole road once, on a task that is easy to check.
+// Complete training and translation on a task with known answers.
 mod learns_to_reverse;
 
-// What must hold for any search: against teacher forcing, and against trying everything.
+// Search for any weights: against teacher forcing and against exhaustive search.
 mod search;
 
-// Many threads with one translator.
+// Concurrent calls of one translator.
 mod concurrency;
 
-// A bundle of every format ever released still opens, and says the same.
+// Bundles of every released format still open and give their recorded output.
 mod bundle_formats;
 
-// Bundles that were made or damaged to do harm are refused.
+// Hostile and damaged bundles are rejected.
 mod hostile_bundles;
 
-// The arrows between the crates, and what stands in one place only.
+// Dependencies between the crates, and definitions that must exist in one place only.
 mod dependency_direction;

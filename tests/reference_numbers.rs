@@ -1,41 +1,43 @@
-//! The numbers of PyTorch's own Transformer; `fixtures/reference/generate.py` wrote them down.
+//! Comparison with PyTorch's Transformer; `fixtures/reference/generate.py` recorded its numbers.
 //!
-//! A tensor's *error* is the largest of
+//! The *error* of a tensor is the maximum of
 //!
 //! ```text
 //! |found - expected| / (|expected| + scale / 10)
 //! ```
 //!
-//! over its elements, where `scale` is the largest `|expected|` of the tensor. So every element
-//! counts by its own size, unless it is so small beside others that single precision, which sums
-//! them up, cannot tell. The expected numbers were computed in double precision.
+//! over its elements, where `scale` is the largest `|expected|` of the tensor. So errors are
+//! relative to each element, except for elements so small that rounding of the larger ones exceeds
+//! them. The expected numbers were computed in double precision.
 //!
-//! What padding computes is not compared: nobody reads it, and PyTorch masks it otherwise.
+//! Values at padding positions are not compared: they are never used, and PyTorch masks them
+//! differently.
 
 use std::{fs, path::Path};
 
 use burn::tensor::{Device, TensorData};
 use safetensors::{Dtype, SafeTensors};
-use tx_data::{EncodedPair, Seq2SeqBatch, special::PAD};
+use tx_data::{EncodedPair, Seq2SeqBatch};
 use tx_model::{ModelConfig, Transformer, TransformerInput, VocabSizes};
+use tx_text::special::PAD;
 use tx_train::loss::smoothed_cross_entropy;
 
 use crate::support::{self, Named, devices, largest, values};
 
-/// Largest error allowed in logits, losses and attention maps; 2e-6 has been seen.
+/// Maximum error of logits, losses and attention maps; 2e-6 was measured.
 const FORWARD_LIMIT: f64 = 1e-5;
 
-/// Largest error allowed in gradients; 1.3e-5 has been seen, where large numbers cancel out in
-/// the queries and keys of cross-attention.
+/// Maximum error of gradients; 1.3e-5 was measured, for cancellation in the queries and keys of
+/// cross-attention.
 const GRADIENT_LIMIT: f64 = 1e-4;
 
-/// Norm after the residual sum, no final norm, relu, 2 + 3 layers, nothing tied.
+/// Post-norm without final norm, relu, 2 + 3 layers, no tying.
 #[test]
 fn post_norm_agrees() {
     agrees("post");
 }
 
-/// Norm before each sub-layer and after each stack, gelu, nothing tied.
+/// Pre-norm with a norm after each stack, gelu, no tying.
 #[test]
 fn pre_norm_agrees() {
     agrees("pre");
@@ -62,7 +64,7 @@ fn agrees(case: &str) {
     }
 }
 
-/// Logits, losses and attention maps, without autodiff.
+/// Checks logits, losses and attention maps, without autodiff.
 fn check_forward(fixture: &Fixture, device: &Device) -> String {
     let batch = fixture.batch(device);
     let model = fixture.model(device);
@@ -85,7 +87,7 @@ fn check_forward(fixture: &Fixture, device: &Device) -> String {
     let real_source = fixture.real("source");
     let kinds = [
         ("encoder", &maps.encoder, &real_source),
-        ("decoder", &maps.decoder.own, &real_target),
+        ("decoder", &maps.decoder.self_attention, &real_target),
         ("cross", &maps.decoder.cross, &real_target),
     ];
     let mut compared = 0;
@@ -104,7 +106,7 @@ fn check_forward(fixture: &Fixture, device: &Device) -> String {
     format!("logits {logits_error}, loss {loss_error}, maps {map_error}")
 }
 
-/// The gradient of every weight, of the summed loss with smoothing.
+/// Checks the gradient of every weight, for the summed loss with label smoothing.
 fn check_backward(fixture: &Fixture, device: &Device) -> String {
     let batch = fixture.batch(device);
     let model = fixture.model(device);
@@ -124,8 +126,8 @@ fn check_backward(fixture: &Fixture, device: &Device) -> String {
     for (path, expected) in &expected {
         let (found, expected) = (values(&found[path]), values(expected));
         if path.ends_with("key.bias") {
-            // A bias of the keys adds the same to every score of a query, and softmax does not
-            // see it: the gradient is zero but for rounding, of which there is no relative error.
+            // A bias of the keys adds a constant to all scores of a query, and softmax is invariant
+            // to it. The gradient is zero except for rounding, so its relative error is undefined.
             assert!(largest(&expected) < 1e-12 * largest_of_all, "{path} in the fixture");
             assert!(largest(&found) < 1e-6 * largest_of_all, "{path}: {found:?}");
         } else {
@@ -144,7 +146,7 @@ fn input(batch: &Seq2SeqBatch) -> TransformerInput {
     }
 }
 
-/// The largest error seen, and where.
+/// Maximum error so far, with its path.
 struct Worst {
     limit: f64,
     error: f64,
@@ -156,9 +158,11 @@ impl Worst {
         Self { limit, error: 0.0, path: String::new() }
     }
 
+    /// Adds the error of one tensor.
+    ///
     /// # Panics
     ///
-    /// When the error is beyond the limit, or not a number.
+    /// When the error exceeds the limit or is NaN.
     fn add(&mut self, path: &str, found: Vec<f32>, expected: &[f32]) {
         assert_eq!(found.len(), expected.len(), "{path}");
         let scale = largest(expected);
@@ -181,7 +185,7 @@ impl std::fmt::Display for Worst {
     }
 }
 
-/// One file of `fixtures/reference`.
+/// Fixture file of `fixtures/reference`.
 struct Fixture {
     case: String,
     config: ModelConfig,
@@ -230,13 +234,13 @@ impl Fixture {
         ids.chunks_exact(data.shape()[1]).map(<[u32]>::to_vec).collect()
     }
 
-    /// Which places are not padding, row by row.
+    /// Non-padding positions, row by row.
     fn real(&self, path: &str) -> Vec<Vec<bool>> {
         let rows = self.rows(path).into_iter();
         rows.map(|row| row.into_iter().map(|id| id != PAD).collect()).collect()
     }
 
-    /// The batch as tx makes it from whole sentences; PyTorch must have seen the same.
+    /// Batch that tx builds from whole sentences; must equal PyTorch's batch.
     fn batch(&self, device: &Device) -> Seq2SeqBatch {
         let real = |row: Vec<u32>| row.into_iter().filter(|&id| id != PAD).collect::<Vec<_>>();
         let sources = self.rows("source").into_iter().map(real);
@@ -261,7 +265,7 @@ impl Fixture {
         batch
     }
 
-    /// The model with the fixture's weights, all of which it must take.
+    /// Model with all weights of the fixture.
     fn model(&self, device: &Device) -> Transformer {
         let mut left: Vec<&str> =
             self.tensors.keys().filter_map(|path| path.strip_prefix("grad.")).collect();
@@ -277,8 +281,8 @@ impl Fixture {
     }
 }
 
-/// The rows of the last axis that belong to real places: of `[B, …, L, N]`, those `(b, …, l)` for
-/// which `real[b][l]`.
+/// Rows of the last axis at non-padding positions: of `[B, …, L, N]`, those `(b, …, l)` with
+/// `real[b][l]`.
 fn real_rows(data: &TensorData, real: &[Vec<bool>]) -> Vec<f32> {
     let all = values(data);
     let width = data.shape()[data.shape().len() - 1];

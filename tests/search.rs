@@ -1,45 +1,41 @@
-//! Laws of search, whatever the weights are: those of the models here come from a hash, as in
-//! `laws`.
+//! Invariants of search for any weights. The weights are computed from a hash, as in `invariants`.
 
 use burn::tensor::{Device, Tensor, activation::log_softmax};
-use tx_data::{
-    batch::padded,
-    mask,
-    special::{BOS, EOS, PAD},
-};
+use tx_data::{batch::padded, mask};
 use tx_infer::{
     Cancellation, Request, Translator,
-    search::{Engine, Hypothesis, SearchOptions, search},
+    search::{Engine, Hypothesis, SearchOptions},
 };
 use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer,
     TransformerInput, Tying, VocabSizes,
 };
+use tx_text::special::{BOS, EOS, PAD};
 
 use crate::{
-    laws::pattern,
+    invariants::pattern,
     support::{devices, values, with_weights},
 };
 
-// Every option against a list of all that can be said.
+// Every option against a list of all possible targets.
 mod exhaustive;
 
-// When a sentence is done, and groups of the beam.
+// Stopping criteria and diverse beam groups.
 mod stopping;
 
-// Targets drawn at random, and the probability of given ones.
-mod drawing;
+// Sampling, and the probability of given targets.
+mod sampling;
 
-// Against CTranslate2 with the same weights.
+// Comparison with CTranslate2 for the same weights.
 mod ctranslate2;
 
-/// Longest sequence of the models here.
+/// Maximum sequence length of the models.
 const MAX_LEN: usize = 16;
 
-/// Two roads to one log-probability in single precision.
+/// Maximum difference between two computations of one log-probability in single precision.
 const LIMIT: f32 = 1e-4;
 
-/// Some sources, from a lone `<eos>` to the longest that the models read.
+/// Sources from a single `<eos>` to the maximum length.
 const SOURCES: [&[u32]; 6] = [
     &[5, 4, 6, 2],
     &[2],
@@ -60,21 +56,31 @@ struct Subject {
 impl Subject {
     fn search(&self, sources: &[&[u32]], options: &SearchOptions) -> Vec<Vec<Hypothesis>> {
         assert_eq!(options.problems(), [""; 0]);
-        let found = search(&self.model, sources, MAX_LEN, options, &self.device).unwrap();
+        let engine = self.engine(&self.device.clone().into());
+        let found = engine.search(sources, options).unwrap();
         assert_eq!(found.len(), sources.len(), "{}", self.name);
         found
     }
 
-    /// The ways to decode on this device.
+    fn engine(&self, device: &tx_infer::Device) -> Engine {
+        Engine::from_transformer(self.model.clone(), MAX_LEN, device)
+    }
+
+    /// Engine with tensors on this device.
+    fn tensors(&self) -> Engine {
+        self.engine(&tx_infer::Device::Burn(self.device.clone()))
+    }
+
+    /// Engines of this device.
     fn engines(&self) -> Vec<Engine> {
-        let mut engines = vec![Engine::new(self.model.clone(), &self.device)];
+        let mut engines = vec![self.engine(&self.device.clone().into())];
         if engines[0].gains_from_threads() {
-            engines.push(Engine::on_tensors(self.model.clone(), &self.device));
+            engines.push(self.tensors());
         }
         engines
     }
 
-    /// What the model gives each of `targets` for `source`, read at once and without a cache.
+    /// Log-probabilities of `targets` for `source`, computed by teacher forcing without a cache.
     fn log_probabilities(&self, source: &[u32], targets: &[Vec<u32>]) -> Vec<f32> {
         let inputs: Vec<Vec<u32>> = targets
             .iter()
@@ -157,7 +163,7 @@ fn subjects(vocabulary: usize) -> Vec<Subject> {
     subjects
 }
 
-/// Results of `engine` for requests that are in order.
+/// Results of `engine`, after checking the order of each request's hypotheses.
 fn search_requests(
     engine: &Engine,
     requests: &[Request<'_>],
@@ -166,9 +172,11 @@ fn search_requests(
     engine.search_requests(requests, MAX_LEN, options, &Cancellation::new()).unwrap()
 }
 
+/// Compares hypotheses.
+///
 /// # Panics
 ///
-/// When the two are not the same ids with the same scores, but for rounding.
+/// When ids differ, or scores differ by more than rounding.
 fn assert_same(what: &str, found: &[Hypothesis], expected: &[Hypothesis]) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (found, expected) in found.iter().zip(expected) {
@@ -199,7 +207,7 @@ fn hypotheses_are_sorted_distinct_and_within_their_limits() {
     let mut unended = 0;
     for subject in subjects(7) {
         for (beam, n_best) in [(1, 1), (3, 2), (4, 4), (20, 20)] {
-            // From 2 tokens for the shortest source to the model's own limit for the longest.
+            // From 2 tokens for the shortest source to the model's limit for the longest.
             let options = SearchOptions {
                 beam,
                 n_best,
@@ -258,14 +266,15 @@ fn log_probabilities_are_those_of_teacher_forcing() {
     }
 }
 
-/// With ids 0 to 6, of which padding and `<bos>` are never said, and at most L tokens, there are
+/// With ids 0 to 6, of which padding and `<bos>` are never generated, and at most L tokens, the
+/// number of targets is
 ///
 /// ```text
 /// 4^0 + 4^1 + … + 4^(L-1)   that end with <eos>
 /// 4^L                       that do not
 /// ```
 ///
-/// targets: 85 for L = 3, 341 for L = 4. A beam of as many holds them all.
+/// Sums: 85 for L = 3, 341 for L = 4. A beam of this size holds all targets.
 #[test]
 fn a_beam_that_holds_everything_finds_the_best_of_everything() {
     for (limit, count) in [(3, 85), (4, 341)] {
@@ -308,7 +317,7 @@ fn a_beam_that_holds_everything_finds_the_best_of_everything() {
     }
 }
 
-/// All that can be said in at most `limit` tokens with ids 0 to 6.
+/// All targets of at most `limit` tokens with ids 0 to 6.
 fn all_targets(limit: usize) -> Vec<Vec<u32>> {
     let mut found = Vec::new();
     let mut open = vec![Vec::new()];
@@ -323,7 +332,7 @@ fn all_targets(limit: usize) -> Vec<Vec<u32>> {
 
 #[test]
 fn a_beam_wider_than_the_vocabulary_finds_each_of_the_few_there_are() {
-    // One token: <eos>, or one of the four words.
+    // One token: `<eos>` or one of the four words.
     let options = SearchOptions {
         beam: 30,
         n_best: 30,
@@ -347,19 +356,19 @@ fn no_sources_find_nothing() {
     }
 }
 
-/// The words of a source count, not the road: packed weights or tensors.
+/// Packed engine and tensors give the same results.
 #[test]
 fn packed_weights_and_tensors_find_the_same() {
     for subject in subjects(30).into_iter().filter(|subject| subject.device == Device::flex()) {
-        let tensors = Engine::on_tensors(subject.model.clone(), &subject.device);
-        let packed = Engine::new(subject.model.clone(), &subject.device);
+        let tensors = subject.tensors();
+        let packed = subject.engine(&tx_infer::Device::Cpu);
         assert!(packed.gains_from_threads() && !tensors.gains_from_threads());
         for beam in [1, 2, 5] {
             for min_len in [0, 6] {
                 let options =
                     SearchOptions { beam, n_best: beam, min_len, ..SearchOptions::default() };
-                let expected = tensors.search(&SOURCES, MAX_LEN, &options).unwrap();
-                let found = packed.search(&SOURCES, MAX_LEN, &options).unwrap();
+                let expected = tensors.search(&SOURCES, &options).unwrap();
+                let found = packed.search(&SOURCES, &options).unwrap();
                 assert_eq!(found.len(), expected.len());
                 for (found, expected) in found.iter().zip(&expected) {
                     assert_same(&format!("{}, beam {beam}", subject.name), found, expected);
@@ -369,7 +378,7 @@ fn packed_weights_and_tensors_find_the_same() {
     }
 }
 
-/// To the last bit: what a sentence gets does not depend on who shares its batch.
+/// Equal to the bit: the result of a sentence does not depend on its batch.
 #[test]
 fn any_number_of_threads_translates_the_same_in_the_same_order() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/bundle-v1");
@@ -378,7 +387,7 @@ fn any_number_of_threads_translates_the_same_in_the_same_order() {
     for beam in [1, 4] {
         let options = SearchOptions { beam, n_best: beam, ..SearchOptions::default() };
         let translate = |threads| {
-            let translator = Translator::open(folder, &Device::flex()).unwrap();
+            let translator = Translator::open(folder, &tx_infer::Device::Cpu).unwrap();
             let translator =
                 translator.with_options(options.clone()).unwrap().with_threads(threads);
             translator.translate_batch(&texts).unwrap()
@@ -413,9 +422,9 @@ fn no_target_ends_before_its_least_length() {
     }
 }
 
-/// Ids 0 to 2 are padding, `<bos>` and `<eos>`: a vocabulary without a word.
+/// Ids 0 to 2 are padding, `<bos>` and `<eos>`: a vocabulary without words.
 #[test]
-fn where_nothing_can_be_said_a_target_is_as_long_as_it_is() {
+fn a_vocabulary_without_words_gives_targets_without_words() {
     for subject in subjects(3) {
         for beam in [1, 4] {
             let options = SearchOptions { beam, ..SearchOptions::default() };

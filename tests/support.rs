@@ -1,4 +1,4 @@
-//! What several tests share: devices, and a model's weights and gradients by path.
+//! Devices, and weights and gradients by path, shared by several tests.
 
 use std::collections::BTreeMap;
 
@@ -26,23 +26,23 @@ fn ndarray() -> Device {
 /// Values by parameter path, as in `encoder.layers.0.self_attention.query.weight`.
 pub type Named = BTreeMap<String, TensorData>;
 
-/// Replaces every weight of `module` by what `values` gives for its path and shape.
+/// Replaces every weight of `module` with `values` of its path and shape.
 pub fn with_weights<M: Module>(module: M, values: impl FnMut(&str, &[usize]) -> TensorData) -> M {
     module.map(&mut Replace { path: Vec::new(), values })
 }
 
-/// Every weight of `module`.
+/// Weights of `module` by path.
 pub fn weights(module: &impl Module) -> Named {
     let mut visitor = CollectWeights { path: Vec::new(), found: Named::new() };
     module.visit(&mut visitor);
     visitor.found
 }
 
-/// The gradient of every weight of `module`.
+/// Gradients of every weight of `module`.
 ///
 /// # Panics
 ///
-/// When a weight has none: it took no part in the loss.
+/// When a weight has no gradient, because it did not contribute to the loss.
 pub fn gradients(module: &impl Module, gradients: &Gradients) -> Named {
     let mut visitor = CollectGradients { path: Vec::new(), gradients, found: Named::new() };
     module.visit(&mut visitor);
@@ -54,7 +54,7 @@ pub fn values(data: &TensorData) -> Vec<f32> {
     data.try_to_vec().expect("a tensor of single precision")
 }
 
-/// The largest absolute value; of nothing, zero.
+/// Maximum absolute value; zero for no values.
 pub fn largest(values: &[f32]) -> f64 {
     values.iter().fold(0.0, |largest, &value| largest.max(f64::from(value).abs()))
 }

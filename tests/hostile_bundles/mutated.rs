@@ -1,5 +1,5 @@
-//! Whole bundles, changed at random: bits, bytes, numbers, lines, weights. The hashes are computed
-//! anew after each change, for they would refuse most of them.
+//! Randomly mutated bundles: bits, bytes, numbers, lines, weights. Checksums are recomputed after
+//! each mutation, because they would reject most mutations.
 
 use std::{
     env,
@@ -13,12 +13,12 @@ use std::{
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
-use tx_data::TokenizerKind;
 use tx_model::{NormPlacement, Positions, Tying};
+use tx_text::TokenizerKind;
 
 use super::{CONFIG, PROVENANCE, TOKENIZERS, WEIGHTS, bundle, open, sha256, without_a_hang};
 
-/// Bundles; `TX_CASES` asks for more.
+/// Number of bundles; `TX_CASES` overrides it.
 fn cases() -> u32 {
     env::var("TX_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100)
 }
@@ -47,24 +47,24 @@ const NUMBERS: [&str; 14] = [
 /// Replacements of a weight.
 const VALUES: [f32; 8] = [0.0, -0.0, 1e-45, 1e20, f32::MAX, f32::MIN, f32::INFINITY, f32::NAN];
 
-/// A change. Places are shares of a file, which is the first of [`FILES`] at 0.
+/// Mutation of a bundle. Positions are fractions of a file; `file` is an index into [`FILES`].
 #[derive(Debug, Clone)]
 enum Mutation {
-    /// One bit becomes the other.
+    /// Flips one bit.
     Flip { file: usize, at: f64, bit: u8 },
-    /// The file ends there.
+    /// Truncates the file.
     Truncate { file: usize, at: f64 },
-    /// Bytes from anywhere in any file are put in the place of as many.
+    /// Overwrites bytes with bytes from any position of any file.
     Splice { file: usize, at: f64, from: usize, from_at: f64, len: usize },
-    /// One of the numbers in a text becomes another.
+    /// Replaces a number in a text.
     Number { file: usize, which: f64, number: usize },
-    /// A line is left out.
+    /// Removes a line.
     Drop { file: usize, at: f64 },
-    /// A line comes again somewhere.
+    /// Repeats a line at another position.
     Repeat { file: usize, at: f64, to: f64 },
-    /// Two quoted strings, which may be keys, change places.
+    /// Swaps two quoted strings, including keys.
     Swap { file: usize, a: f64, b: f64 },
-    /// A weight gets an extreme value.
+    /// Sets a weight to an extreme value.
     Weight { at: f64, value: usize },
 }
 
@@ -86,7 +86,7 @@ fn mutation() -> impl Strategy<Value = Mutation> {
     ]
 }
 
-/// The files of a bundle. The weights are two of them: header and data.
+/// Files of a bundle. The weights are split into header and data.
 #[derive(Debug, Clone)]
 struct Files {
     /// Configuration, source tokenizer, target tokenizer, header of the weights, provenance.
@@ -105,7 +105,7 @@ impl Files {
         Self { texts, data: weights[8 + len..].to_vec() }
     }
 
-    /// `old_len`: whether the header keeps the length that it had.
+    /// Writes the bundle; with `old_len`, the weights file keeps the header length of `original`.
     fn write(&self, original: &Self, old_len: bool, folder: &TempDir) {
         let [config, source, target, header, provenance] = &self.texts;
         let mut config = config.clone();
@@ -198,7 +198,7 @@ fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Ranges of the runs of digits.
+/// Byte ranges of the runs of digits.
 fn numbers(text: &[u8]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (at, _) in text.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()) {
@@ -210,14 +210,14 @@ fn numbers(text: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Ranges of the quoted strings, without their quotes.
+/// Byte ranges of the quoted strings, without their quotes.
 fn strings(text: &[u8]) -> Vec<Range<usize>> {
     let quotes: Vec<usize> =
         text.iter().enumerate().filter(|(_, byte)| **byte == b'"').map(|(at, _)| at).collect();
     quotes.chunks_exact(2).map(|pair| pair[0] + 1..pair[1]).collect()
 }
 
-/// Lines; or, where a text has one line only, what commas end.
+/// Lines; for a text with one line, its parts between commas.
 fn parts(text: &[u8]) -> Vec<Vec<u8>> {
     let end = if text.contains(&b'\n') { b'\n' } else { b',' };
     let mut reader = BufReader::new(text);
@@ -231,7 +231,7 @@ fn parts(text: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// Bundles of every kind of tokenizer, with every kind of position.
+/// Bundles with every kind of tokenizer and every kind of positional encoding.
 static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
     use TokenizerKind::{Bpe, Byte, Character, Unigram, Word, Wordpiece};
     [
@@ -246,7 +246,7 @@ static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
     .map(|(kind, positions, norm, tying)| {
         let mut bundle = bundle(kind, positions, norm, tying);
         if kind == Unigram {
-            // A normalization table that changes nothing: 256 units of zeros.
+            // Identity normalization table: 256 units of zeros.
             let table = format!("AAQA{}AAA=", "AAAA".repeat(341));
             let table = json!({ "type": "Precompiled", "precompiled_charsmap": table });
             let json = bundle.tokenizers.source.to_json().unwrap();
@@ -256,7 +256,7 @@ static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
             json["normalizer"] = json!({ "type": "Sequence", "normalizers": all });
             let json = serde_json::to_vec_pretty(&json).unwrap();
             bundle.tokenizers.source =
-                tx_data::Tokenizer::from_json(&json, "table".as_ref()).unwrap();
+                tx_text::Tokenizer::from_json(&json, "table".as_ref()).unwrap();
         }
         let folder = tempfile::tempdir().unwrap();
         bundle.save(folder.path()).unwrap();
@@ -266,7 +266,7 @@ static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Largest virtual memory of this process so far, in KiB, where the system counts it.
+/// Peak virtual memory of this process in KiB, where the system reports it.
 fn peak() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"))?;
@@ -280,7 +280,7 @@ fn run(which: usize, mutations: &[Mutation], old_len: bool) {
     let folder = tempfile::tempdir().unwrap();
     files.write(original, old_len, &folder);
     let before = peak();
-    // An error or a translation, whichever it is.
+    // Either result is accepted.
     let _ = without_a_hang(&format!("{which} {mutations:?}"), || open(folder.path()));
     if let Some((before, after)) = before.zip(peak()) {
         assert!(after < before + (2 << 20), "{} KiB more", after - before);

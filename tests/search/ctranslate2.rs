@@ -1,15 +1,15 @@
-//! What CTranslate2 finds with the weights of `fixtures/bundle-v1`, as
-//! `fixtures/ctranslate2/generate.py` has written it down. On trained models and real sentences:
+//! Results of CTranslate2 with the weights of `fixtures/bundle-v1`, recorded by
+//! `fixtures/ctranslate2/generate.py`. For trained models and real sentences see
 //! `benches/compare/same_translations.py`.
 
 use std::{fs, path::Path};
 
 use serde_json::Value;
-use tx_infer::Bundle;
+use tx_infer::{Bundle, Device};
 
 use super::*;
 
-/// Two programs, each with its own order of sums.
+/// Maximum difference; the two programs sum in different orders.
 const APART: f64 = 1e-4;
 
 struct Fixture {
@@ -38,14 +38,15 @@ fn ids(value: &Value) -> Vec<u32> {
     list(value).iter().map(|id| id.as_u64().unwrap() as u32).collect()
 }
 
-/// The bundle on every device, and on the processor both ways.
+/// Engines with the bundle on every device; on the CPU both engines.
 fn engines() -> Vec<(String, Engine)> {
     let mut engines = Vec::new();
     for (name, device) in devices() {
-        let model = Bundle::open(folder().join("bundle-v1"), &device).unwrap().model;
-        let engine = Engine::new(model.clone(), &device);
+        let bundle = Bundle::open(folder().join("bundle-v1")).unwrap();
+        let engine = bundle.engine(&device.clone().into()).unwrap();
         if engine.gains_from_threads() {
-            engines.push((format!("{name}, tensors"), Engine::on_tensors(model, &device)));
+            let tensors = bundle.engine(&Device::Burn(device)).unwrap();
+            engines.push((format!("{name}, tensors"), tensors));
         }
         engines.push((name.to_owned(), engine));
     }
@@ -71,7 +72,7 @@ fn searches_find_what_ctranslate2_finds() {
             assert_eq!(options.problems(), [""; 0]);
             for (source, expected) in sources.iter().zip(list(&search["found"])) {
                 let Some(expected) = expected.as_array() else { continue };
-                let found = engine.search(&[source], 24, &options).unwrap().remove(0);
+                let found = engine.search(&[source], &options).unwrap().remove(0);
                 let what = format!("{name}, {}, {source:?}", search["name"]);
                 assert_eq!(found.len(), expected.len(), "{what}");
                 for (found, expected) in found.iter().zip(expected) {

@@ -1,34 +1,34 @@
-//! A beam that holds all that can be said, against a list of all that can be said.
+//! Beam search with a beam for all targets, against a list of all targets.
 //!
-//! The list is made without search and without a cache: the model reads each target at once, and
-//! what an option does to its scores is written out here once more.
+//! The list is built without search and without a cache: each target is scored by teacher forcing,
+//! and the effect of an option on the scores is implemented here independently.
 
 use tx_infer::LengthNorm;
 
 use super::*;
 
-/// Ids below this; 0 to 2 are padding, `<bos>` and `<eos>`.
+/// Vocabulary size; ids 0 to 2 are padding, `<bos>` and `<eos>`.
 const VOCABULARY: usize = 7;
 
-/// Most tokens of a target here.
+/// Maximum target length in tokens.
 const LENGTH: usize = 4;
 
-/// What models say to one source.
-struct Said {
-    /// A target each.
+/// Outputs of models for one source.
+struct ModelOutputs {
+    /// All targets.
     targets: Vec<Vec<u32>>,
-    /// Of each target, the logits at each place: `[T, V]`. Of each model, so `[models]` around.
+    /// Logits at each position of each target of each model: `[models][targets][T, V]`.
     logits: Vec<Vec<Vec<f32>>>,
-    /// Of each target, what each of its tokens takes from each source token, on the mean of the
-    /// heads of the one decoder layer that is watched: `[T, S]`.
+    /// Attention of each target token to each source token, averaged over the heads of the recorded
+    /// decoder layer, per target: `[T, S]`.
     attention: Vec<Vec<f32>>,
     source_len: usize,
 }
 
-impl Said {
-    /// By `models`, of which the first is asked for attention.
+impl ModelOutputs {
+    /// Outputs of `models`; attention is that of the first.
     fn new(models: &[&Subject], source: &[u32], layer: usize) -> Self {
-        // Those that stop at a lower limit too.
+        // Includes targets that end at a lower length limit.
         let mut targets: Vec<Vec<u32>> = (1..=LENGTH).flat_map(all_targets).collect();
         targets.sort();
         targets.dedup();
@@ -60,7 +60,7 @@ impl Said {
         Self { targets, logits, attention, source_len: source.len() }
     }
 
-    /// All targets that are possible, with log-probability and score, best first.
+    /// All possible targets with log-probability and score, best first.
     fn ranked(&self, case: &Case) -> Vec<(Vec<u32>, f32, f32)> {
         let mut ranked = Vec::new();
         for (index, target) in self.targets.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Said {
     }
 }
 
-/// An option at work.
+/// Search option with its expected effect.
 struct Case {
     options: SearchOptions,
     prefix: Vec<u32>,
@@ -118,7 +118,7 @@ impl Case {
         wanted.min(self.options.max_len.unwrap_or(LENGTH)).max(self.prefix.len() + 1)
     }
 
-    /// Log-probability of token `place` of `target` after those before it; `logits` of each model.
+    /// Log-probability of token `place` of `target` after its predecessors; `logits` of each model.
     fn log_prob(&self, logits: &[&[f32]], target: &[u32], place: usize, source_len: usize) -> f64 {
         let SearchOptions {
             repetition_penalty,
@@ -130,7 +130,7 @@ impl Case {
         } = self.options;
         let (before, token) = (&target[..place], target[place]);
         let sum = |scores: &[f64]| scores.iter().map(|score| score.exp()).sum::<f64>();
-        // The mean of the models' probabilities; of one, its own scores.
+        // Mean of the models' probabilities; a single model's own scores.
         let mut scores: Vec<f64> = match logits {
             [one] => one.iter().map(|&x| f64::from(x)).collect(),
             several => {
@@ -180,7 +180,7 @@ impl Case {
     }
 }
 
-/// Every option that changes what can be said or how it is ranked, and some together.
+/// Every option that changes the possible targets or their ranking, and some combinations.
 fn cases() -> Vec<(&'static str, Case)> {
     let base = || SearchOptions {
         beam: 400,
@@ -259,9 +259,11 @@ fn cases() -> Vec<(&'static str, Case)> {
     ]
 }
 
+/// Compares rankings.
+///
 /// # Panics
 ///
-/// When the two differ. Those whose scores are equal but for rounding may come in any order.
+/// When the two differ. Targets with equal scores, except for rounding, may be in any order.
 fn assert_ranked(what: &str, found: &[Hypothesis], expected: &[(Vec<u32>, f32, f32)]) {
     assert_eq!(found.len(), expected.len(), "{what}");
     assert!(found.is_sorted_by(|a, b| a.score >= b.score), "{what}");
@@ -277,15 +279,15 @@ fn assert_ranked(what: &str, found: &[Hypothesis], expected: &[(Vec<u32>, f32, f
 fn each_option_gives_what_a_list_of_all_targets_gives() {
     let source = SOURCES[0];
     let cases = cases();
-    // Of each option, all targets in their order.
+    // Ranking of all targets per option.
     let mut orders: Vec<Vec<Vec<u32>>> = vec![Vec::new(); cases.len()];
     for subject in subjects(VOCABULARY) {
-        // The last but one of two layers, and the first, are the same one.
-        let said = Said::new(&[&subject], source, 0);
+        // With two layers, the default layer (last but one) is the first.
+        let outputs = ModelOutputs::new(&[&subject], source, 0);
         for engine in subject.engines() {
             for ((name, case), order) in cases.iter().zip(&mut orders) {
                 assert_eq!(case.options.problems(), [""; 0], "{name}");
-                let expected = said.ranked(case);
+                let expected = outputs.ranked(case);
                 let request = Request { source, prefix: &case.prefix, number: 0 };
                 let found = search_requests(&engine, &[request], &case.options).remove(0);
                 let what = format!("{}, {name}", subject.name);
@@ -294,15 +296,15 @@ fn each_option_gives_what_a_list_of_all_targets_gives() {
             }
         }
     }
-    // An option that changes nothing anywhere would be tested by nothing.
+    // An option without any effect would not be tested.
     for ((name, _), order) in cases.iter().zip(&orders).skip(1) {
         assert_ne!(*order, orders[0], "{name} changes nothing");
     }
 }
 
-/// The second of two layers is watched when asked for.
+/// The second of two layers is recorded if requested.
 #[test]
-fn the_layer_asked_for_is_the_one_watched() {
+fn the_requested_layer_is_recorded() {
     let source = SOURCES[0];
     let options = SearchOptions {
         beam: 400,
@@ -315,17 +317,18 @@ fn the_layer_asked_for_is_the_one_watched() {
     };
     let case = Case { options, prefix: Vec::new() };
     for subject in subjects(VOCABULARY) {
-        let expected = Said::new(&[&subject], source, 1).ranked(&case);
+        let expected = ModelOutputs::new(&[&subject], source, 1).ranked(&case);
         for engine in subject.engines() {
-            let found = engine.search(&[source], MAX_LEN, &case.options).unwrap().remove(0);
+            let found = engine.search(&[source], &case.options).unwrap().remove(0);
             assert_ranked(&subject.name, &found, &expected);
         }
     }
 }
 
-/// Prefixes of different lengths and none, sources of different lengths, in one batch and alone.
+/// Prefixes of different lengths and none, sources of different lengths, in one batch and
+/// separately.
 #[test]
-fn what_is_asked_of_a_sentence_is_asked_of_no_other() {
+fn constraints_apply_to_their_own_sentence_only() {
     let prefixes: [&[u32]; 6] = [&[5, 3], &[], &[6], &[4, 4, 4, 4, 4], &[], &[3]];
     let numbered = SOURCES.iter().zip(prefixes).zip(0..);
     let requests: Vec<Request<'_>> =
@@ -359,7 +362,7 @@ fn what_is_asked_of_a_sentence_is_asked_of_no_other() {
 
 /// Two and three models over one vocabulary, by the mean of their probabilities.
 #[test]
-fn models_together_say_what_they_find_likely_on_the_mean() {
+fn an_ensemble_averages_probabilities() {
     let source = SOURCES[3];
     let subjects = subjects(VOCABULARY);
     let mut cases = cases();
@@ -367,33 +370,34 @@ fn models_together_say_what_they_find_likely_on_the_mean() {
     for (_, device) in devices() {
         let own: Vec<&Subject> = subjects.iter().filter(|s| s.device == device).collect();
         for members in [&own[..2], &own[1..4]] {
-            let said = Said::new(members, source, 0);
-            let engines = members.iter().map(|m| Engine::new(m.model.clone(), &device));
-            let engine = engines.reduce(Engine::and).unwrap();
+            let outputs = ModelOutputs::new(members, source, 0);
+            let engines = members.iter().map(|m| m.engine(&device.clone().into()));
+            let engine = engines.reduce(Engine::with_member).unwrap();
             for (name, case) in &cases {
                 let request = Request { source, prefix: &case.prefix, number: 0 };
                 let found = search_requests(&engine, &[request], &case.options).remove(0);
                 let what = format!("{} together, {name}", members.len());
-                assert_ranked(&what, &found, &said.ranked(case));
+                assert_ranked(&what, &found, &outputs.ranked(case));
             }
         }
     }
 }
 
-/// Alone or twice: the mean of equal probabilities is each of them.
+/// A model with itself equals the single model, because the mean of equal probabilities is the
+/// same.
 #[test]
-fn a_model_with_itself_says_what_it_says_alone() {
+fn a_model_in_an_ensemble_with_itself_equals_the_single_model() {
     for subject in subjects(VOCABULARY) {
         for engine in subject.engines() {
-            let both = engine.clone().and(engine.clone());
+            let both = engine.clone().with_member(engine.clone());
             assert_eq!(both.gains_from_threads(), engine.gains_from_threads());
             for options in [
                 SearchOptions::greedy(),
                 SearchOptions { n_best: 4, ..SearchOptions::default() },
                 SearchOptions { n_best: 4, coverage_penalty: 0.3, ..SearchOptions::default() },
             ] {
-                let alone = engine.search(&SOURCES, MAX_LEN, &options).unwrap();
-                let twice = both.search(&SOURCES, MAX_LEN, &options).unwrap();
+                let alone = engine.search(&SOURCES, &options).unwrap();
+                let twice = both.search(&SOURCES, &options).unwrap();
                 for (alone, twice) in alone.iter().zip(&twice) {
                     assert_same(&subject.name, twice, alone);
                 }

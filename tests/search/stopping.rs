@@ -1,10 +1,10 @@
-//! When a sentence is done, and groups of the beam.
+//! Stopping criteria and diverse beam groups.
 
 use tx_infer::{EarlyStopping, LengthNorm};
 
 use super::*;
 
-/// Whether both are the same, but for rounding.
+/// Returns true if both are equal except for rounding.
 fn same(one: &[Vec<Hypothesis>], other: &[Vec<Hypothesis>]) -> bool {
     one.iter().zip(other).all(|(one, other)| {
         let close =
@@ -13,8 +13,8 @@ fn same(one: &[Vec<Hypothesis>], other: &[Vec<Hypothesis>]) -> bool {
     })
 }
 
-/// With patience without end a search goes on to the length limit: nothing that goes on can be
-/// better than what `never` gave up waiting for.
+/// With infinite patience, a search continues to the length limit. No continuation is better than
+/// the hypotheses at which `never` stopped.
 #[test]
 fn never_stopping_early_loses_nothing_that_waiting_finds() {
     let mut differs = 0;
@@ -80,7 +80,8 @@ fn more_patience_finds_no_worse() {
     assert!(better > 5, "{better} times better");
 }
 
-/// Ranked by probability alone, the likeliest continuation of a step beats all that goes on.
+/// Ranked by probability alone, the first finished hypothesis that ranks best exceeds every
+/// continuation.
 #[test]
 fn stopping_at_the_first_end_is_exact_without_a_length_penalty() {
     let mut differs = 0;
@@ -99,8 +100,8 @@ fn stopping_at_the_first_end_is_exact_without_a_length_penalty() {
     assert!(differs > 2, "{differs} differences");
 }
 
-/// Groups of one are greedy searches one after the other, each of which avoids what those before it
-/// say at that place.
+/// Groups of size one are greedy searches in sequence; each is penalized for tokens that earlier
+/// groups generated at the same position.
 #[test]
 fn groups_of_one_are_greedy_searches_that_avoid_each_other() {
     let mut differs = 0;
@@ -116,7 +117,7 @@ fn groups_of_one_are_greedy_searches_that_avoid_each_other() {
                     ..SearchOptions::default()
                 };
                 for source in SOURCES {
-                    let found = engine.search(&[source], MAX_LEN, &options).unwrap().remove(0);
+                    let found = engine.search(&[source], &options).unwrap().remove(0);
                     let expected = greedy_and_apart(&subject, source, 4, diversity);
                     let what = format!("{}, {source:?}, λ {diversity}", subject.name);
                     let mut distinct = expected.clone();
@@ -130,7 +131,7 @@ fn groups_of_one_are_greedy_searches_that_avoid_each_other() {
                         assert_eq!(ids.len(), 1, "{what}");
                     }
                     differs += usize::from(ids.len() > 2);
-                    // The penalty is for the choice alone.
+                    // The penalty affects the selection only, not the score.
                     let ids: Vec<Vec<u32>> = found.iter().map(|h| h.ids.clone()).collect();
                     let expected = subject.log_probabilities(source, &ids);
                     for (found, expected) in found.iter().zip(expected) {
@@ -143,7 +144,8 @@ fn groups_of_one_are_greedy_searches_that_avoid_each_other() {
     assert!(differs > 20, "{differs} of several kinds");
 }
 
-/// Step by step without a cache: what each of `groups` greedy searches says.
+/// Expected tokens of `groups` greedy searches with diversity penalty, step by step without a
+/// cache.
 fn greedy_and_apart(
     subject: &Subject,
     source: &[u32],

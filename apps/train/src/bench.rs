@@ -76,7 +76,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
             1 => format!("update of {pairs} × {len} tokens"),
             batches => format!("update of {batches} × {pairs} × {len} tokens"),
         };
-        let report = Report::new(&model, &name, &devices[0], work, timing);
+        let report = Report::new(&model, &name, &devices[0].clone().into(), work, timing);
         if args.json {
             writeln!(stdout(), "{}", serde_json::to_string(&report)?)?;
         } else {

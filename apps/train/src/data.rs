@@ -46,7 +46,7 @@ pub struct PrepareArgs {
 pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
     match command {
         DataCommand::Stats(StatsArgs { json, data }) => {
-            let found = Statistics::of(&config(&data)?)?;
+            let found = Statistics::of(&config(&data)?, fetch::corpora().as_ref())?;
             let text = match json {
                 true => found.to_json()?,
                 false => found.to_string(),
@@ -62,7 +62,9 @@ pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
                 }
             };
             let signals = Signals::listen(false)?;
-            let corpus = match data::prepared(&config, &output, &signals.stop(), &log) {
+            let corpora = fetch::corpora();
+            let stop = signals.stop();
+            let corpus = match data::prepared(&config, &output, corpora.as_ref(), &stop, &log) {
                 Err(TrainError::Interrupted) => {
                     log("interrupted: nothing was written");
                     return Ok(ExitCode::from(signals.exit_code()));

@@ -27,7 +27,7 @@ impl DeviceArgs {
                 Some(adapter) => format!("{} ({})", kind.name(), adapter.name),
                 None => kind.name().to_owned(),
             });
-            devices.push(device);
+            devices.push(device.to_burn());
         }
         Ok((about.join(", "), devices))
     }

@@ -15,7 +15,7 @@ use tx_train::{
     tx_data::{
         DataError,
         fetch::{Cache, Event, FetchError, Fetcher, Mode, Patience, Remote},
-        source::named::{self, Corpus, Endpoints, Part, Request},
+        source::named::{self, Corpus, CorpusCache, Endpoints, Part, Request},
     },
 };
 
@@ -127,12 +127,18 @@ pub fn fetch_for(data: &tx_train::config::DataConfig, quiet: bool) -> anyhow::Re
         return Ok(());
     }
     let fetcher = fetcher(Mode::Online, Patience::default(), quiet)?;
-    if let Some(corpus) = corpus::fetch(data, &fetcher)?
+    if let Some(corpus) = corpus::fetch(data, &fetcher, &Endpoints::from_env())?
         && !quiet
     {
         write!(stderr(), "{}", credits(&corpus))?;
     }
     Ok(())
+}
+
+/// Returns the cache of named corpora of the user; none if there is no folder for it.
+pub fn corpora() -> Option<CorpusCache> {
+    let cache = Cache::of_user().ok()?;
+    Some(CorpusCache { cache, endpoints: Endpoints::from_env() })
 }
 
 fn failed(error: FetchError) -> TrainError {
@@ -144,8 +150,8 @@ fn list() -> String {
 }
 
 fn credits(corpus: &Corpus) -> String {
-    let Corpus { title, licence, citation, .. } = corpus;
-    format!("corpus: {title}\nlicense: {licence}\nby: {citation}\n")
+    let Corpus { title, license, citation, .. } = corpus;
+    format!("corpus: {title}\nlicense: {license}\nby: {citation}\n")
 }
 
 fn plan(remote: &Remote, fetcher: &Fetcher) -> String {

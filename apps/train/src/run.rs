@@ -61,7 +61,12 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
             log(&format!("{note}\n"));
         }
     }
-    let outcome = trainer.share_with(others).show(show).stop_when(signals.stop()).run()?;
+    let outcome = trainer
+        .share_with(others)
+        .corpora(fetch::corpora())
+        .show(show)
+        .stop_when(signals.stop())
+        .run()?;
     if !quiet {
         log(&farewell(&outcome));
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tx_cli::terminal::stdout;
 use tx_infer::{
     Aligner, Alignment, AlignmentOptions, Bundle, InferError, Tokens, Translation,
-    tx_data::{DataError, Tokenizers, source::local::Lines},
+    tx_text::{Lines, TextError, Tokenizers},
 };
 
 use crate::{
@@ -92,9 +92,9 @@ impl AlignmentFrom {
 /// Prints the alignment of each pair of lines.
 pub fn align(args: AlignArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model.model, &device)?;
+    let bundle = Bundle::open(&args.model.model)?;
     let options = args.from.options(&bundle)?;
-    let texts = TextAligner::new(&bundle, Aligner::new(bundle.model.clone(), &device, options));
+    let texts = TextAligner::new(&bundle, Aligner::new(bundle.engine(&device)?, options));
     let mut pairs = Pairs::open(&args.pairs)?;
     loop {
         let mut tokens = Vec::new();
@@ -127,14 +127,14 @@ struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    fn open(args: &'a PairArgs) -> Result<Self, DataError> {
+    fn open(args: &'a PairArgs) -> Result<Self, TextError> {
         let paths = [&*args.source, &*args.target];
         let [source, target] = paths.map(Lines::open);
         Ok(Self { paths, lines: [source?, target?], count: 0 })
     }
 
     /// Reads the next pair; returns none after the last.
-    fn next(&mut self) -> Result<Option<(String, String)>, DataError> {
+    fn next(&mut self) -> Result<Option<(String, String)>, TextError> {
         let [source, target] = &mut self.lines;
         match (source.next().transpose()?, target.next().transpose()?) {
             (Some(source), Some(target)) => {
@@ -142,7 +142,7 @@ impl<'a> Pairs<'a> {
                 Ok(Some((source, target)))
             }
             (None, None) if self.count == 0 => {
-                Err(DataError::Empty { path: self.paths[0].to_owned() })
+                Err(TextError::Empty { path: self.paths[0].to_owned() })
             }
             (None, None) => Ok(None),
             (source, target) => {
@@ -156,7 +156,7 @@ impl<'a> Pairs<'a> {
                 }
                 let [source_path, target_path] = self.paths.map(Path::to_owned);
                 let [source_lines, target_lines] = counts;
-                Err(DataError::LineCount { source_path, source_lines, target_path, target_lines })
+                Err(TextError::LineCount { source_path, source_lines, target_path, target_lines })
             }
         }
     }

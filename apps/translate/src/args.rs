@@ -6,7 +6,7 @@ pub mod search;
 use std::{num::NonZero, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use tx_infer::tx_data::source::local;
+use tx_infer::tx_text::InvalidUtf8;
 
 use crate::{
     align::{AlignArgs, AlignmentFormat, AlignmentFrom},
@@ -68,7 +68,7 @@ pub enum Command {
     /// Print the contents of a bundle: sizes, vocabulary, memory, provenance, files
     Inspect(InspectArgs),
 
-    /// Run the invariant checks of a model (causality, padding, cache) on a device
+    /// Check the invariants of a model on a device: causality, batches, cache, search, tokenizers
     Check(CheckArgs),
 
     Bench(BenchArgs),
@@ -152,10 +152,10 @@ pub enum Invalid {
     Replace,
 }
 
-impl From<Invalid> for local::Invalid {
+impl From<Invalid> for InvalidUtf8 {
     fn from(invalid: Invalid) -> Self {
         match invalid {
-            Invalid::Error => Self::Refuse,
+            Invalid::Error => Self::Reject,
             Invalid::Replace => Self::Replace,
         }
     }

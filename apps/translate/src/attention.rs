@@ -137,17 +137,16 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
         return Err(Usage::new("`--target` conflicts with search options").into());
     }
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model.model, &device)?;
+    let bundle = Bundle::open(&args.model.model)?;
     let options = view(&args, &bundle)?;
 
     let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
-    let model = bundle.model.clone();
+    let translator = Translator::new(bundle, &device)?;
     let source = Tokens::of_source(&tokenizers.source, &args.text, max_len)?;
     let target = match &args.target {
         Some(text) => Tokens::of_target(&tokenizers.target, text, max_len)?,
         None => {
-            let translator = Translator::new(bundle, &device);
-            let translator = args.search.apply(translator, args.seed.seed)?;
+            let translator = args.search.apply(translator.clone(), args.seed.seed)?;
             let mut found = translator.translate_batch(&[&args.text])?;
             let found = found.pop().and_then(|found| found.hypotheses.into_iter().next());
             let ids = found.map(|found| found.hypothesis.ids).unwrap_or_default();
@@ -156,7 +155,7 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     };
     let translation = target.words.join(" ");
     let may_be_truncated = source.ids.len() == max_len || target.ids.len() == max_len;
-    let attention = Attention::of(&model, source, target, &device);
+    let attention = Attention::of(translator.engine(), source, target);
     write(&attention, &options, format, &args.out)?;
     if !args.quiet {
         let mut stderr = stderr();

@@ -5,7 +5,7 @@ use std::{io::Write, num::NonZero, thread};
 use clap::Args;
 use tx_cli::terminal::{stderr, stdout};
 use tx_infer::{
-    Bundle, Engine,
+    Bundle,
     bench::{Report, Searching},
     device::Adapter,
 };
@@ -75,8 +75,9 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         None => kind.name().to_owned(),
     };
     let precision = args.precision.precision;
-    let bundle = Bundle::open(&args.model.model, &device)?.in_precision(precision, &device)?;
-    let Bundle { model, config, tokenizers, .. } = bundle;
+    let bundle = Bundle::open(&args.model.model)?;
+    let engine = bundle.engine_in(precision, &device)?;
+    let Bundle { config, tokenizers, .. } = bundle;
     let vocabulary = tokenizers.source.vocab_size();
     let (source_len, target_len) = (args.source_len.get(), args.target_len.get());
     if source_len.max(target_len) >= config.max_len {
@@ -87,7 +88,6 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         );
         return Err(Usage::new(problem).into());
     }
-    let engine = Engine::new(model, &device);
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = args.threads.threads.map_or(cores, NonZero::get);
     writeln!(stderr(), "tx {}, {name}", env!("CARGO_PKG_VERSION"))?;
@@ -105,7 +105,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
             threads: if engine.gains_from_threads() { threads } else { 1 },
             one_by_one: false,
         };
-        let timing = searching.measure(&engine, &config, vocabulary, args.rounds.get())?;
+        let timing = searching.measure(&engine, vocabulary, args.rounds.get())?;
         let model = args.model.model.display().to_string();
         let work = format!("{searching}, {precision}");
         let report = Report::new(&model, &name, &device, work, timing);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tx_cli::terminal::stdout;
 use tx_infer::{
     Bundle,
-    check::{self, Verdict},
+    check::{self, CheckResult},
 };
 
 use crate::{
@@ -43,36 +43,36 @@ pub fn check(args: CheckArgs) -> anyhow::Result<()> {
         return Err(Usage::new(format!("`--limit` = {} must be at least 0", args.limit)).into());
     }
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model.model, &device)?;
-    let verdicts = check::check(&bundle, &device, args.limit);
+    let bundle = Bundle::open(&args.model.model)?;
+    let results = check::check(&bundle, &device, args.limit)?;
     let mut output = stdout();
     if args.json {
-        let list: Vec<Value> = verdicts.iter().map(to_json).collect();
+        let list: Vec<Value> = results.iter().map(to_json).collect();
         writeln!(output, "{:#}", Value::Array(list))?;
     } else {
         writeln!(output, "{:<6}{:<55}{:>10}{:>10}", "", "invariant", "deviation", "limit")?;
-        for verdict in &verdicts {
-            let deviation = verdict.deviation.map_or("-".into(), short);
-            let limit = short(verdict.limit);
-            let word = word(verdict);
-            writeln!(output, "{word:<6}{:<55}{deviation:>10}{limit:>10}", verdict.law)?;
-            if let Some(detail) = &verdict.detail {
+        for result in &results {
+            let deviation = result.deviation.map_or("-".into(), short);
+            let limit = short(result.limit);
+            let word = word(result);
+            writeln!(output, "{word:<6}{:<55}{deviation:>10}{limit:>10}", result.invariant)?;
+            if let Some(detail) = &result.detail {
                 writeln!(output, "      {detail}")?;
             }
         }
     }
     output.flush()?;
-    let broken = verdicts.iter().filter(|verdict| !verdict.passed()).count();
+    let broken = results.iter().filter(|result| !result.passed()).count();
     if broken > 0 {
-        bail!("{broken} of {} invariants are violated", verdicts.len());
+        bail!("{broken} of {} invariants are violated", results.len());
     }
     Ok(())
 }
 
-fn word(verdict: &Verdict) -> &'static str {
-    match verdict.deviation {
+fn word(result: &CheckResult) -> &'static str {
+    match result.deviation {
         None => "skip",
-        Some(_) if verdict.passed() => "pass",
+        Some(_) if result.passed() => "pass",
         Some(_) => "FAIL",
     }
 }
@@ -83,12 +83,12 @@ fn short(number: f64) -> String {
 }
 
 /// Converts a result to JSON, in which an infinite deviation is null.
-fn to_json(verdict: &Verdict) -> Value {
+fn to_json(result: &CheckResult) -> Value {
     json!({
-        "invariant": verdict.law,
-        "outcome": word(verdict).to_lowercase(),
-        "deviation": verdict.deviation,
-        "limit": verdict.limit,
-        "detail": verdict.detail,
+        "invariant": result.invariant,
+        "outcome": word(result).to_lowercase(),
+        "deviation": result.deviation,
+        "limit": result.limit,
+        "detail": result.detail,
     })
 }

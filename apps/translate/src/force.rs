@@ -9,8 +9,8 @@ use clap::{Args, ValueHint};
 use serde_json::json;
 use tx_cli::terminal::{stderr, stdout};
 use tx_infer::{
-    Forced, Translator,
-    tx_data::{DataError, source::local::Lines},
+    TargetScore, Translator,
+    tx_text::{Lines, TextError},
 };
 
 use crate::args::model::{BatchArgs, DeviceArgs, PairArgs, ThreadArgs};
@@ -66,7 +66,7 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
         let pairs = (window(&mut sources)?, window(&mut targets)?);
         if pairs.0.len() != pairs.1.len() {
             let rest = |lines: Lines| lines.count();
-            return Err(DataError::LineCount {
+            return Err(TextError::LineCount {
                 source_lines: first + pairs.0.len() + rest(sources),
                 target_lines: first + pairs.1.len() + rest(targets),
                 source_path: args.pairs.source,
@@ -78,7 +78,7 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
         if pairs.is_empty() {
             break;
         }
-        let found = translator.force(&pairs, first as u64)?;
+        let found = translator.score(&pairs, first as u64)?;
         let mut out = BufWriter::new(stdout());
         if first == 0 && !args.json {
             writeln!(out, "log_probability\ttokens\tperplexity")?;
@@ -111,7 +111,7 @@ fn write_one(
     out: &mut impl Write,
     translator: &Translator,
     line: usize,
-    forced: &Forced,
+    forced: &TargetScore,
     as_json: bool,
 ) -> io::Result<()> {
     let (log_probability, perplexity) = (forced.log_probability(), forced.perplexity());

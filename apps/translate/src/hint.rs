@@ -1,7 +1,7 @@
 //! Hints and exit codes of errors.
 
 use tx_cli::Failure;
-use tx_infer::{InferError, device::DeviceError, tx_data::DataError};
+use tx_infer::{InferError, device::DeviceError, tx_text::TextError};
 
 use crate::usage::Usage;
 
@@ -16,9 +16,9 @@ pub fn failure(error: &anyhow::Error) -> Failure {
 /// Returns the next thing to try, if one is known.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     let infer = error.downcast_ref().and_then(of_inference);
-    let data = || error.downcast_ref().and_then(DataError::hint);
+    let text = || error.downcast_ref().and_then(TextError::hint);
     let usage = || error.downcast_ref().and_then(Usage::hint);
-    let fixed = infer.or_else(data).or_else(usage).map(str::to_owned);
+    let fixed = infer.or_else(text).or_else(usage).map(str::to_owned);
     fixed.or_else(|| error.downcast_ref().and_then(DeviceError::hint))
 }
 

@@ -8,10 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tx_infer::tx_data::{
-    DataError,
-    source::local::{Invalid, Lines},
-};
+use tx_infer::tx_text::{InvalidUtf8, Lines, TextError};
 
 /// Time to wait for further lines after the first of a window, so that lines written together are
 /// translated together.
@@ -23,7 +20,7 @@ const MOST_AHEAD: usize = 10_000;
 /// Name of standard input in messages.
 pub const STANDARD_INPUT: &str = "standard input";
 
-type Line = Result<String, DataError>;
+type Line = Result<String, TextError>;
 
 /// Source of lines.
 pub enum Input {
@@ -39,7 +36,7 @@ pub enum Input {
 pub struct Window {
     pub lines: Vec<String>,
     /// End of the input after these lines, or the error that ends it; none if lines may follow.
-    pub end: Option<Result<(), DataError>>,
+    pub end: Option<Result<(), TextError>>,
 }
 
 impl Input {
@@ -49,16 +46,16 @@ impl Input {
     }
 
     /// Opens a file, plain or gzip.
-    pub fn file(path: &Path, invalid: Invalid) -> Result<Self, DataError> {
-        Ok(Self::File(Box::new(Lines::open(path)?.with_invalid(invalid))))
+    pub fn file(path: &Path, invalid: InvalidUtf8) -> Result<Self, TextError> {
+        Ok(Self::File(Box::new(Lines::open(path)?.with_invalid_utf8(invalid))))
     }
 
     /// Reads standard input, at most `ahead` lines and at most [`MOST_AHEAD`] in advance.
-    pub fn standard(invalid: Invalid, ahead: usize) -> Self {
+    pub fn standard(invalid: InvalidUtf8, ahead: usize) -> Self {
         let (sender, receiver) = sync_channel(ahead.min(MOST_AHEAD));
         thread::spawn(move || {
             let reader = Box::new(BufReader::new(stdin()));
-            for line in Lines::new(reader, STANDARD_INPUT).with_invalid(invalid) {
+            for line in Lines::new(reader, STANDARD_INPUT).with_invalid_utf8(invalid) {
                 let last = line.is_err();
                 if sender.send(line).is_err() || last {
                     break;

@@ -6,7 +6,7 @@ use clap::Args;
 use tx_cli::terminal::{printable, stdout};
 use tx_infer::{
     BundleInfo,
-    tx_data::{Tokenizer, special::SPECIAL_TOKENS},
+    tx_text::{Tokenizer, special::SPECIAL_TOKENS},
 };
 
 use crate::args::model::{BatchArgs, ModelArgs};

@@ -6,11 +6,11 @@ use std::{
     path::PathBuf,
 };
 
-use burn::tensor::Device;
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tx_cli::terminal::{stderr, stdout};
 use tx_infer::{
-    Attention, AttentionKind, Bundle, SearchOptions, Translation, Translator, figure::FigureOptions,
+    Attention, AttentionKind, Bundle, Engine, SearchOptions, Translation, Translator,
+    figure::FigureOptions,
 };
 
 use crate::{
@@ -103,8 +103,8 @@ pub fn interactive(mut session: Session) -> anyhow::Result<()> {
 /// State of an interactive session: a model and its options.
 pub struct Session {
     bundle: Bundle,
-    device: Device,
     translator: Translator,
+    engine: Engine,
     texts: TextAligner,
     align: bool,
     /// The last sentence and the ids of its translation.
@@ -112,16 +112,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a session with a `translator` of `bundle`; `align` shows alignments from the start.
+    /// Starts a session with a `translator` of `bundle` and the `engine` that computes attention; `align`
+    /// shows alignments from the start.
     pub fn new(
         bundle: Bundle,
-        device: &Device,
         translator: Translator,
+        engine: Engine,
         texts: TextAligner,
         align: bool,
     ) -> Self {
-        let device = device.clone();
-        Self { bundle, device, translator, texts, align, last: None }
+        Self { bundle, translator, engine, texts, align, last: None }
     }
 
     fn answer(&mut self, request: Request) -> anyhow::Result<()> {
@@ -230,7 +230,7 @@ impl Session {
             anyhow::bail!("no sentence has been translated yet");
         };
         let (source, target) = self.texts.hypothesis(text, ids)?;
-        let attention = Attention::of(&self.bundle.model, source, target, &self.device);
+        let attention = Attention::of(&self.engine, source, target);
         let view = FigureOptions {
             kind: AttentionKind::Cross,
             layer: self.bundle.config.decoder_layers.saturating_sub(1),

@@ -9,16 +9,13 @@ use std::{
 use anyhow::Context;
 use tx_cli::terminal::{stderr, stdout};
 use tx_eval::{
-    Corpus, Metric, Statistics,
+    Corpus, Metric, SegmentStatistics,
     confidence::{self, Resampling},
-    paired::{self, Compared},
+    paired::{self, SystemResult},
 };
 use tx_infer::{
     Bundle, Sampling,
-    tx_data::{
-        DataError,
-        source::local::{Lines, lines},
-    },
+    tx_text::{Lines, TextError, lines::read_lines},
 };
 
 use crate::usage::Usage;
@@ -41,7 +38,7 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
     let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
     let metrics = args.metrics();
     // By metric, then by system.
-    let mut statistics: Vec<Vec<Statistics>> = metrics.iter().map(|_| Vec::new()).collect();
+    let mut statistics: Vec<Vec<SegmentStatistics>> = metrics.iter().map(|_| Vec::new()).collect();
     for system in &systems {
         let corpus = Corpus::new(&system.lines, &references)
             .with_context(|| format!("cannot score `{}`", system.name))?;
@@ -89,7 +86,7 @@ struct System {
 /// Reads the translations to score, or translates `expected` lines.
 fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
     if let ModelSystemArgs { model: Some(model), source: Some(source), .. } = &args.translate {
-        let sources = lines(source)?;
+        let sources = read_lines(source)?;
         // Checked before translating, which may take hours.
         anyhow::ensure!(
             sources.len() == expected,
@@ -117,10 +114,10 @@ fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
 /// Reads the lines of a file as the program `sacrebleu` does: they end at line feeds only, trailing
 /// white space is removed, and a byte order mark is a character of the first line.
 fn read(path: &Path) -> anyhow::Result<Vec<String>> {
-    let lines = Lines::open(path)?.keeping_mark();
+    let lines = Lines::open(path)?.with_byte_order_mark();
     let lines = lines.map(|line| Ok(trim_end(&line?))).collect::<anyhow::Result<Vec<_>>>()?;
     if lines.is_empty() {
-        return Err(DataError::Empty { path: path.into() }.into());
+        return Err(TextError::Empty { path: path.into() }.into());
     }
     Ok(lines)
 }
@@ -129,7 +126,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<String>> {
 /// that a carriage return ends a line too.
 fn standard_input(lines: Lines) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
-    for line in lines.keeping_mark() {
+    for line in lines.with_byte_order_mark() {
         found.extend(line?.split('\r').map(trim_end));
     }
     Ok(found)
@@ -145,9 +142,9 @@ fn trim_end(line: &str) -> String {
 fn translate(args: &ScoreArgs, model: &Path, sources: &[String]) -> anyhow::Result<Vec<String>> {
     let ModelSystemArgs { translator, output, .. } = &args.translate;
     let (_, device) = translator.device.open()?;
-    let bundle = Bundle::open(model, &device)?;
+    let bundle = Bundle::open(model)?;
     let seed = args.resampling.seed.unwrap_or(Sampling::default().seed);
-    let translator = translator.translator(model, bundle, &device, seed)?;
+    let translator = translator.translator(model, &bundle, &device, seed)?;
     let translations = translator.translate_batch(sources)?;
     for (index, _) in translations.iter().enumerate().filter(|(_, found)| found.truncated) {
         let (line, max_len) = (index + 1, translator.config().max_len);
@@ -165,7 +162,7 @@ fn translate(args: &ScoreArgs, model: &Path, sources: &[String]) -> anyhow::Resu
     Ok(lines)
 }
 
-fn line_scores(metric: &dyn Metric, statistics: &Statistics) -> report::Lines {
+fn line_scores(metric: &dyn Metric, statistics: &SegmentStatistics) -> report::Lines {
     report::Lines {
         name: metric.name(),
         signature: metric.signature(statistics.n_references()),
@@ -175,7 +172,7 @@ fn line_scores(metric: &dyn Metric, statistics: &Statistics) -> report::Lines {
 
 fn single(
     metric: &dyn Metric,
-    statistics: &Statistics,
+    statistics: &SegmentStatistics,
     args: &ScoreArgs,
 ) -> anyhow::Result<Single> {
     let confidence = match args.resampling.confidence {
@@ -185,7 +182,11 @@ fn single(
     Ok(Single { score: metric.score(statistics), confidence })
 }
 
-fn column(metric: &dyn Metric, systems: &[Statistics], args: &ScoreArgs) -> anyhow::Result<Column> {
+fn column(
+    metric: &dyn Metric,
+    systems: &[SegmentStatistics],
+    args: &ScoreArgs,
+) -> anyhow::Result<Column> {
     let options = &args.resampling;
     let resampling = |default: Resampling| Resampling {
         samples: options.paired_n.map_or(default.samples, |n| n.get()),
@@ -208,7 +209,7 @@ fn column(metric: &dyn Metric, systems: &[Statistics], args: &ScoreArgs) -> anyh
 /// Scores each system on its own.
 fn unpaired(
     metric: &dyn Metric,
-    systems: &[Statistics],
+    systems: &[SegmentStatistics],
     args: &ScoreArgs,
 ) -> anyhow::Result<Column> {
     let mut signature = metric.signature(systems[0].n_references());
@@ -219,7 +220,7 @@ fn unpaired(
             signature = found.signature;
             found.interval
         });
-        compared.push(Compared { score: score.value, p_value: None, interval });
+        compared.push(SystemResult { score: score.value, p_value: None, interval });
     }
     Ok(Column { name: metric.name(), signature, systems: compared })
 }

@@ -8,8 +8,8 @@ use std::{
 use anyhow::{Context, bail};
 use tx_cli::terminal::stdout;
 use tx_infer::{
-    Aligner, Bundle, Cancellation, Line, Translation,
-    tx_data::source::local::{Invalid, Lines},
+    Aligner, Bundle, Cancellation, Line, Precision, Translation,
+    tx_text::{InvalidUtf8, Lines},
 };
 
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     let model = args.model.context("`--model` is required")?;
     let (_, device) = args.translator.device.open()?;
-    let bundle = Bundle::open(&model, &device)?;
+    let bundle = Bundle::open(&model)?;
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
     if args.alignment_from.is_given() && !wants_alignment {
@@ -35,19 +35,27 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
             "`--alignment-layer` and `--alignment-head` have no effect without `--alignment`";
         return Err(Usage::new(problem).into());
     }
-    // The translator frees the weights once they are packed; alignments and attention need them.
-    let kept = wants_alignment.then(|| bundle.clone());
-    let translator = args.translator.translator(&model, bundle, &device, args.seed.seed)?;
-    let aligner = kept.as_ref().map(|bundle| {
-        TextAligner::new(bundle, Aligner::new(bundle.model.clone(), &device, alignment_options))
-    });
-    let aligner = match (kept, aligner) {
-        (Some(bundle), Some(texts)) if args.interactive => {
-            let shown = args.alignment.is_some();
-            return interactive(Session::new(bundle, &device, translator, texts, shown));
-        }
-        (_, aligner) => args.alignment.zip(aligner),
+    let translator = args.translator.translator(&model, &bundle, &device, args.seed.seed)?;
+    let aligner = if wants_alignment {
+        // Alignments are computed in single precision.
+        let engine = match args.translator.precision.precision {
+            Precision::F32 => translator.engine().clone(),
+            _ => bundle.engine(&device)?,
+        };
+        let aligner = Aligner::new(engine.clone(), alignment_options);
+        Some((engine, TextAligner::new(&bundle, aligner)))
+    } else {
+        None
     };
+    let aligner = match aligner {
+        Some((engine, texts)) if args.interactive => {
+            let shown = args.alignment.is_some();
+            return interactive(Session::new(bundle, translator, engine, texts, shown));
+        }
+        aligner => args.alignment.zip(aligner.map(|(_, texts)| texts)),
+    };
+    // Unmaps the weights.
+    drop(bundle);
     let search = &args.translator.search;
     let several = search.n_best.is_some() || search.samples.is_some();
     let format = match (aligner, args.json, several) {
@@ -126,11 +134,15 @@ enum Prefixes {
 }
 
 impl Prefixes {
-    fn new(same: Option<String>, file: Option<&Path>, invalid: Invalid) -> anyhow::Result<Self> {
+    fn new(
+        same: Option<String>,
+        file: Option<&Path>,
+        invalid: InvalidUtf8,
+    ) -> anyhow::Result<Self> {
         Ok(match file {
             None => Self::Same(same.unwrap_or_default()),
             Some(path) => Self::Lines {
-                lines: Lines::open(path)?.with_invalid(invalid),
+                lines: Lines::open(path)?.with_invalid_utf8(invalid),
                 path: path.display().to_string(),
             },
         })

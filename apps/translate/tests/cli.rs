@@ -17,12 +17,12 @@ use std::{
     thread,
 };
 
-use burn::tensor::Device;
+use burn::tensor::Device as BurnDevice;
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
-use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
-use tx_infer::{Bundle, SearchOptions, Translator};
+use tx_infer::{Device, ModuleBundle, SearchOptions, Translator};
 use tx_model::{ModelConfig, Transformer, Tying, VocabSizes};
+use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
 mod cli {
     // Translation of lines from text, files and standard input.
@@ -64,13 +64,13 @@ fn model() -> &'static str {
 
 /// Opens the test bundle with search options.
 fn translator(options: SearchOptions) -> Translator {
-    let translator = Translator::open(BUNDLE.path(), &Device::flex()).unwrap();
+    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
     translator.with_options(options).unwrap()
 }
 
 /// Creates a bundle with random weights and a vocabulary of `words` on both sides.
-fn bundle(words: &str) -> Bundle {
-    let device = Device::flex();
+fn bundle(words: &str) -> ModuleBundle {
+    let device = BurnDevice::flex();
     let pairs = [SentencePair::new(words, words)];
     let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
     let tokenizers = Tokenizers::train(&config, &pairs).unwrap();
@@ -90,7 +90,7 @@ fn bundle(words: &str) -> Bundle {
     };
     device.seed(3);
     let model = Transformer::new(&config, vocab, &device).unwrap();
-    Bundle { model, config, tokenizers, provenance: Default::default() }
+    ModuleBundle { model, config, tokenizers, provenance: Default::default() }
 }
 
 /// Beginning of a warning about unknown words.

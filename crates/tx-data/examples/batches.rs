@@ -5,10 +5,8 @@
 use std::io::{self, Write};
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
-use tx_data::{
-    BatchSize, LongPolicy, PairLoader, SentencePair, TokenizerConfig, TokenizerKind, Tokenizers,
-    encode_corpus,
-};
+use tx_data::{BatchSize, LongPolicy, PairLoader, encode_corpus};
+use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // `source::local` reads such pairs from files.

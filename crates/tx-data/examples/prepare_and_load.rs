@@ -1,4 +1,4 @@
-//! A corpus that may be larger than memory: prepared on disk, then loaded batch by batch.
+//! Preparation of a corpus on disk, which may be larger than memory, and loading it batch by batch.
 //!
 //! `cargo run --example prepare_and_load -- PAIRS.tsv FOLDER`
 
@@ -12,22 +12,26 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use tx_data::{
-    BatchSize, CleanConfig, LongPolicy, PairLoader, SplitBy, TokenizerConfig,
-    prepared::{Preparation, ValidationPairs, prepare},
+    BatchSize, CleanConfig, LongPolicy, PairLoader, SplitBy,
+    pipeline::{CorpusOptions, Overlaps, ValidationPairs},
+    prepared::{Preparation, prepare},
     source::read::{self, ReadOptions},
 };
+use tx_text::TokenizerConfig;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let (Some(pairs), Some(folder)) = (arguments.next(), arguments.next()) else {
-        writeln!(stderr(), "give a file of tab-separated pairs and a folder to make")?;
+        writeln!(stderr(), "usage: prepare_and_load PAIRS.tsv FOLDER")?;
         return Ok(());
     };
     let tokenizer = TokenizerConfig { vocab_size: 8_000, ..TokenizerConfig::default() };
-    let how = Preparation {
-        clean: CleanConfig::default(),
-        validation: ValidationPairs::SetAside { share: 0.001, by: SplitBy::Hash, seed: 1 },
-        drop_overlap: false,
+    let preparation = Preparation {
+        corpus: CorpusOptions {
+            clean: CleanConfig::default(),
+            validation: ValidationPairs::SetAside { fraction: 0.001, by: SplitBy::Hash, seed: 1 },
+            overlaps: Overlaps::Count,
+        },
         tokenizer: &tokenizer,
         max_len: 128,
         long: LongPolicy::Skip,
@@ -38,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let say = |line: &str| drop(writeln!(stderr(), "{line}"));
     let corpus = prepare(
         read::pairs(Path::new(&pairs), &ReadOptions::default())?,
-        &how,
+        preparation,
         Path::new(&folder),
         &say,
     )?;

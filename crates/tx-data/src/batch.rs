@@ -3,12 +3,9 @@
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use rand::{Rng, RngExt};
+use tx_text::special::{BOS, EOS, PAD, UNK};
 
-use crate::{
-    encode::EncodedPair,
-    mask,
-    special::{BOS, EOS, PAD, UNK},
-};
+use crate::{encode::EncodedPair, mask};
 
 /// A batch to train on: the decoder reads `target_in` and is to say `target_out`.
 #[derive(Debug, Clone)]

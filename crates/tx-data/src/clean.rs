@@ -1,8 +1,7 @@
-//! Cleaning text pairs, step by step, with every step counted.
+//! Cleaning of sentence pairs in steps, with counts per step.
 //!
-//! Each step can be turned on and off. What a step does to a pair is one of three things: it
-//! changes the text, it leaves the pair out, or it only counts. The [`CleaningReport`] says which
-//! and how often; nothing happens unsaid.
+//! Each step can be turned on and off. A step changes the text, drops the pair, or only counts it.
+//! The [`CleaningReport`] contains the outcome and the number of pairs of every step.
 
 mod markup;
 mod report;
@@ -11,72 +10,72 @@ mod script;
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
+use tx_text::{SentencePair, hash::hash64};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
-
-use crate::{hash::hash64, pair::SentencePair};
 
 pub use report::{CleaningReport, Outcome, StepCount};
 pub use script::{script_named, scripts_of_language};
 
-/// Which steps are done, and how. The keys of `[data.clean]`.
+/// Settings of the cleaning steps. The keys of `[data.clean]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CleanConfig {
-    /// Unicode normal form that all text is brought to.
+    /// Unicode normal form applied to all text.
     pub unicode: NormalForm,
-    /// Whether white space of every kind becomes single spaces, and what has no width (zero-width
-    /// spaces, soft hyphens, control characters) goes.
+    /// Collapse white space of every kind to single spaces, and remove zero-width characters
+    /// (zero-width spaces, soft hyphens, control characters).
     pub spaces: bool,
-    /// What happens to tags such as `<b>` and entities such as `&amp;`.
+    /// Handling of tags such as `<b>` and entities such as `&amp;`.
     pub markup: Markup,
-    /// Most characters of a side; longer pairs are left out. 0 allows any.
+    /// Maximum number of characters per side; pairs with longer sides are dropped. 0 means no
+    /// limit.
     pub max_chars: usize,
-    /// A pair is left out when one side has more than so many times the characters of the other,
-    /// ten added to the shorter. 0 allows any.
+    /// Maximum ratio of the lengths of the two sides in characters, with ten added to the shorter
+    /// one; other pairs are dropped. 0 means no limit.
     pub max_ratio: f64,
-    /// What happens to pairs whose sides are the same text.
+    /// Handling of pairs with identical sides.
     pub identical: KeepOrDrop,
-    /// What happens to pairs that occurred before.
+    /// Handling of duplicate pairs (deduplication).
     pub duplicates: KeepOrDrop,
-    /// Least share of a side's letters that must be of its language's scripts. 0 asks for none.
+    /// Minimum fraction of letters in the scripts of the side's language. 0 turns the check off.
     pub min_script_share: f64,
-    /// Scripts of the source, by their Unicode names; those of `data.source_language` if empty.
+    /// Scripts of the source, by Unicode name. If empty, those of `data.source_language`.
     pub source_scripts: Vec<String>,
-    /// Scripts of the target, by their Unicode names; those of `data.target_language` if empty.
+    /// Scripts of the target, by Unicode name. If empty, those of `data.target_language`.
     pub target_scripts: Vec<String>,
 }
 
-/// A Unicode normal form.
+/// Unicode normal form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NormalForm {
-    /// Text is left as it is.
+    /// No normalization.
     None,
     /// Canonical composition: `e` and a combining accent become `é`.
     Nfc,
-    /// Compatibility composition: besides, `ﬁ` becomes `fi` and `１` becomes `1`.
+    /// Compatibility composition: also turns `ﬁ` into `fi` and `１` into `1`.
     Nfkc,
 }
 
-/// What happens to markup.
+/// Handling of markup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Markup {
-    /// It stays, uncounted.
+    /// Keep the markup without counting it.
     Keep,
-    /// Tags go, entities become the characters that they stand for.
+    /// Remove tags and replace entities with their characters.
     Strip,
-    /// The pair is left out.
+    /// Drop the pair.
     Drop,
 }
 
-/// What happens to pairs that a step finds.
+/// Handling of pairs that a step finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeepOrDrop {
-    /// They are counted and stay.
+    /// Count and keep the pairs.
     Keep,
-    /// They are left out.
+    /// Drop the pairs.
     Drop,
 }
 
@@ -98,7 +97,7 @@ impl Default for CleanConfig {
 }
 
 impl CleanConfig {
-    /// Leaves out pairs with an empty side, and nothing else.
+    /// Turns off every step except dropping pairs with an empty side.
     pub fn off() -> Self {
         Self {
             unicode: NormalForm::None,
@@ -109,7 +108,7 @@ impl CleanConfig {
         }
     }
 
-    /// The rules that are broken; empty when all is well.
+    /// Lists all broken rules; empty if the settings are valid.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if !(self.max_ratio == 0.0 || (self.max_ratio >= 1.0 && self.max_ratio.is_finite())) {
@@ -128,8 +127,8 @@ impl CleanConfig {
             for name in names {
                 if script_named(name).is_none() {
                     problems.push(format!(
-                        "`clean.{key}` has `{name}`, which is no Unicode script such as `Latin`, \
-                         `Cyrillic` or `Han`"
+                        "`clean.{key}` has `{name}`, expected the name of a Unicode script such as \
+                         `Latin`, `Cyrillic` or `Han`"
                     ));
                 }
             }
@@ -137,9 +136,9 @@ impl CleanConfig {
         problems
     }
 
-    /// The same with the scripts of two languages (codes such as `en`) where none are given.
+    /// Sets the scripts of two languages (codes such as `en`) if none are given.
     ///
-    /// A language whose scripts are not known asks for none.
+    /// A language with unknown scripts sets none.
     pub fn with_languages(mut self, source: Option<&str>, target: Option<&str>) -> Self {
         for (scripts, language) in
             [(&mut self.source_scripts, source), (&mut self.target_scripts, target)]
@@ -153,10 +152,11 @@ impl CleanConfig {
     }
 }
 
-/// Cleans one pair after the other, and counts.
+/// Cleaner of a stream of pairs, with counts.
 ///
 /// ```
-/// use tx_data::{SentencePair, clean::{CleanConfig, Cleaner}};
+/// use tx_data::clean::{CleanConfig, Cleaner};
+/// use tx_text::SentencePair;
 ///
 /// let mut cleaner = Cleaner::new(CleanConfig::default());
 /// let pair = cleaner.clean(SentencePair::new(" ein\u{a0}Hund ", "a dog")).unwrap();
@@ -168,13 +168,13 @@ impl CleanConfig {
 pub struct Cleaner {
     config: CleanConfig,
     scripts: [Vec<unicode_script::Script>; 2],
-    /// Hashes of the pairs so far: eight bytes a pair, whatever its length.
+    /// Hashes of all pairs so far: eight bytes per pair of any length.
     seen: HashSet<u64>,
     report: CleaningReport,
 }
 
 impl Cleaner {
-    /// Starts with no pair seen.
+    /// Cleaner without previous pairs.
     pub fn new(config: CleanConfig) -> Self {
         let scripts = [&config.source_scripts, &config.target_scripts]
             .map(|names| names.iter().filter_map(|name| script_named(name)).collect());
@@ -182,7 +182,7 @@ impl Cleaner {
         Self { config, scripts, seen: HashSet::new(), report }
     }
 
-    /// The pair as it goes on, or none if it is left out.
+    /// Returns the cleaned pair, or `None` if it is dropped.
     pub fn clean(&mut self, pair: SentencePair) -> Option<SentencePair> {
         self.report.pairs += 1;
         let number = self.report.pairs;
@@ -254,9 +254,14 @@ impl Cleaner {
         Some(SentencePair { source, target })
     }
 
-    /// What was done so far.
+    /// Report of all pairs so far.
     pub fn report(&self) -> &CleaningReport {
         &self.report
+    }
+
+    /// Returns the counts of each step and frees the memory of duplicate detection.
+    pub fn into_report(self) -> CleaningReport {
+        self.report
     }
 
     /// Cleans a corpus in memory.
@@ -270,7 +275,7 @@ impl Cleaner {
     }
 }
 
-/// A step, in the order they are done.
+/// Steps in their order of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Unicode,
@@ -284,7 +289,7 @@ pub(crate) enum Step {
     Duplicates,
 }
 
-/// Changes both sides, where `by` has something else to say; tells whether one is other than before.
+/// Applies `by` to both sides; returns true if one of them changed.
 fn change(source: &mut String, target: &mut String, by: impl Fn(&str) -> Option<String>) -> bool {
     let mut changed = false;
     for side in [source, target] {
@@ -296,7 +301,7 @@ fn change(source: &mut String, target: &mut String, by: impl Fn(&str) -> Option<
     changed
 }
 
-/// The text in a normal form, if it may not be in it.
+/// Text in a normal form; `None` if it is certainly in that form already.
 fn composed(form: NormalForm, text: &str) -> Option<String> {
     let yes = IsNormalized::Yes;
     match form {
@@ -306,20 +311,20 @@ fn composed(form: NormalForm, text: &str) -> Option<String> {
     }
 }
 
-/// Characters that show nothing and separate nothing.
-fn has_no_width(c: char) -> bool {
+/// Returns true for zero-width characters and control characters.
+fn is_zero_width(c: char) -> bool {
     matches!(
         c,
         // Soft hyphen, zero-width space, word joiner and byte order mark. The zero-width joiners
-        // (U+200C, U+200D) stay: Persian, Hindi and emoji are spelled with them.
+        // (U+200C, U+200D) are kept, because Persian, Hindi and emoji are spelled with them.
         '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}'
     ) || (c.is_control() && !c.is_whitespace())
 }
 
-/// White space of every kind becomes single spaces, none at the ends; what has no width goes. None
-/// if the text is so already.
+/// Collapses white space to single spaces, trims both ends and removes zero-width characters;
+/// `None` if the text does not change.
 fn single_spaces(text: &str) -> Option<String> {
-    let odd = |c: char| (c != ' ' && c.is_whitespace()) || has_no_width(c);
+    let odd = |c: char| (c != ' ' && c.is_whitespace()) || is_zero_width(c);
     if !text.contains(odd) && !text.contains("  ") && text.trim_matches(' ') == text {
         return None;
     }
@@ -328,7 +333,7 @@ fn single_spaces(text: &str) -> Option<String> {
     for c in text.chars() {
         if c.is_whitespace() {
             space = true;
-        } else if !has_no_width(c) {
+        } else if !is_zero_width(c) {
             if space && !clean.is_empty() {
                 clean.push(' ');
             }

@@ -1,65 +1,62 @@
-//! From text pairs to id pairs, with a policy for those that do not fit.
+//! Encoding of text pairs as id pairs, with a policy for pairs that are too long.
 
-use std::fmt;
+use std::{borrow::Borrow, fmt};
 
 use serde::{Deserialize, Serialize};
+use tx_text::{SentencePair, Tokenizer, Tokenizers, truncate};
 
-use crate::{
-    error::DataError,
-    pair::SentencePair,
-    special::EOS,
-    tokenizer::{Tokenizer, Tokenizers},
-};
+use crate::error::DataError;
 
-/// A sentence and its translation, as token ids with the special tokens around them.
+/// Sentence and translation as token ids, special tokens included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedPair {
-    /// What the encoder reads; ends with `<eos>`.
+    /// Input of the encoder; ends with `<eos>`.
     pub source: Vec<u32>,
     /// `<bos> … <eos>`.
     pub target: Vec<u32>,
 }
 
-/// What happens to a pair of which one side has more than the allowed tokens.
+/// Handling of a pair with a side longer than the allowed number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LongPolicy {
-    /// The pair is left out.
+    /// The pair is dropped.
     Skip,
-    /// The side is cut and ended with `<eos>`.
-    Cut,
+    /// The side is truncated and ended with `<eos>`.
+    #[serde(alias = "cut")]
+    Truncate,
 }
 
-/// What became of a corpus on its way to ids.
+/// Counts of an encoded corpus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EncodingReport {
-    /// Pairs that came in.
+    /// Input pairs.
     pub pairs: usize,
-    /// Pairs left out because a side has no text.
+    /// Pairs dropped because a side has no text.
     pub empty: usize,
-    /// The first of them, from 1.
+    /// Number of the first dropped pair without text, from 1.
     pub first_empty: Option<usize>,
-    /// Pairs left out or cut because a side is too long.
+    /// Pairs dropped or truncated because a side is too long.
     pub long: usize,
-    /// What was done to them.
+    /// Policy applied to pairs that are too long; `None` if there are none.
     pub policy: Option<LongPolicy>,
-    /// Tokens of the longest source that came in, special tokens included.
+    /// Tokens of the longest input source, special tokens included.
     pub longest_source: usize,
-    /// Tokens of the longest target that came in, special tokens included.
+    /// Tokens of the longest input target, special tokens included.
     pub longest_target: usize,
 }
 
 impl fmt::Display for EncodingReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let left_out = match self.policy {
+        let dropped = match self.policy {
             Some(LongPolicy::Skip) => self.empty + self.long,
-            _ => self.empty,
+            Some(LongPolicy::Truncate) | None => self.empty,
         };
         write!(
             f,
             "{} pairs, longest source {} and target {} tokens",
-            self.pairs - left_out,
+            self.pairs - dropped,
             self.longest_source,
             self.longest_target
         )?;
@@ -68,18 +65,17 @@ impl fmt::Display for EncodingReport {
         }
         match self.policy {
             Some(LongPolicy::Skip) => write!(f, "; {} too long left out", self.long),
-            Some(LongPolicy::Cut) => write!(f, "; {} too long cut", self.long),
+            Some(LongPolicy::Truncate) => write!(f, "; {} too long truncated", self.long),
             None => Ok(()),
         }
     }
 }
 
-/// Pairs that are tokenized at a time: what the library says of them takes much more memory than
-/// their ids.
-const AT_A_TIME: usize = 8_192;
+/// Pairs tokenized together. The result of the tokenizer library takes much more memory than the ids.
+const PART: usize = 8_192;
 
-/// Encodes a corpus part after part, in order. Pairs with an empty side are left out, over-long
-/// ones treated by the policy; both are counted.
+/// Encoder of a corpus in parts, in order. Drops pairs with an empty side, applies the policy to pairs
+/// that are too long, and counts both.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     tokenizers: &'a Tokenizers,
@@ -89,26 +85,27 @@ pub struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// Will encode with `tokenizers`, at most `max_len` tokens a side.
+    /// Creates an encoder for at most `max_len` tokens a side.
     pub fn new(tokenizers: &'a Tokenizers, max_len: usize, policy: LongPolicy) -> Self {
         Self { tokenizers, max_len, policy, report: EncodingReport::default() }
     }
 
-    /// Hands each pair of the next part of the corpus to `take`, in order.
+    /// Encodes the next part of the corpus and passes each pair to `take`, in order.
     ///
     /// # Errors
     ///
-    /// When the tokenizer fails, or `take` does.
-    pub fn encode<E: From<DataError>>(
+    /// When the tokenizer or `take` fails.
+    pub fn encode<P: Borrow<SentencePair>, E: From<DataError>>(
         &mut self,
-        pairs: &[SentencePair],
+        pairs: &[P],
         mut take: impl FnMut(EncodedPair) -> Result<(), E>,
     ) -> Result<(), E> {
         let Self { tokenizers, max_len, policy, report } = self;
-        for pairs in pairs.chunks(AT_A_TIME) {
-            let sources = encode_side(&tokenizers.source, pairs.iter().map(|pair| &pair.source))?;
-            let targets = encode_side(&tokenizers.target, pairs.iter().map(|pair| &pair.target))?;
-            for ((mut source, mut target), pair) in sources.into_iter().zip(targets).zip(pairs) {
+        for pairs in pairs.chunks(PART) {
+            let texts = pairs.iter().map(Borrow::borrow);
+            let sources = encode_side(&tokenizers.source, texts.clone().map(|pair| &pair.source))?;
+            let targets = encode_side(&tokenizers.target, texts.clone().map(|pair| &pair.target))?;
+            for ((mut source, mut target), pair) in sources.into_iter().zip(targets).zip(texts) {
                 report.pairs += 1;
                 if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
                     report.empty += 1;
@@ -122,9 +119,9 @@ impl<'a> Encoder<'a> {
                     report.policy = Some(*policy);
                     match policy {
                         LongPolicy::Skip => continue,
-                        LongPolicy::Cut => {
-                            cut(&mut source, *max_len);
-                            cut(&mut target, *max_len);
+                        LongPolicy::Truncate => {
+                            truncate(&mut source, *max_len);
+                            truncate(&mut target, *max_len);
                         }
                     }
                 }
@@ -134,11 +131,11 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// What became of the corpus.
+    /// Returns the counts.
     ///
     /// # Errors
     ///
-    /// When nothing is left; `what` names the corpus in the message.
+    /// When no pair is left; `what` names the corpus in the message.
     pub fn finish(self, what: &str) -> Result<EncodingReport, DataError> {
         let report = self.report;
         let skipped = if report.policy == Some(LongPolicy::Skip) { report.long } else { 0 };
@@ -157,7 +154,7 @@ impl<'a> Encoder<'a> {
 ///
 /// # Errors
 ///
-/// When nothing is left; `what` names the corpus in the message.
+/// When no pair is left; `what` names the corpus in the message.
 pub fn encode_corpus(
     pairs: &[SentencePair],
     tokenizers: &Tokenizers,
@@ -174,30 +171,21 @@ pub fn encode_corpus(
     Ok((encoded, encoder.finish(what)?))
 }
 
-/// Shortens a sentence to `max_len` tokens, the last of which is `<eos>`.
-pub fn cut(ids: &mut Vec<u32>, max_len: usize) {
-    if ids.len() > max_len {
-        ids.truncate(max_len);
-        if let Some(last) = ids.last_mut() {
-            *last = EOS;
-        }
-    }
-}
-
 fn encode_side<'a>(
     tokenizer: &Tokenizer,
     texts: impl Iterator<Item = &'a String>,
 ) -> Result<Vec<Vec<u32>>, DataError> {
-    tokenizer.par_encode_batch(&texts.map(String::as_str).collect::<Vec<_>>())
+    Ok(tokenizer.par_encode_batch(&texts.map(String::as_str).collect::<Vec<_>>())?)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{
-        special::BOS,
-        tokenizer::{TokenizerConfig, TokenizerKind},
+    use tx_text::{
+        TokenizerConfig, TokenizerKind,
+        special::{BOS, EOS},
     };
+
+    use super::*;
 
     fn corpus() -> (Vec<SentencePair>, Tokenizers) {
         let pairs = [("a", "b"), (" ", "b"), ("a a a a", "b"), ("a", "b b b"), ("a", "")]
@@ -209,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_long_pairs_are_left_out_and_counted() {
+    fn empty_and_long_pairs_are_dropped_and_counted() {
         let (pairs, tokenizers) = corpus();
         let (encoded, report) =
             encode_corpus(&pairs, &tokenizers, 4, LongPolicy::Skip, "test").unwrap();
@@ -222,10 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_side_still_ends() {
+    fn a_truncated_side_ends_with_eos() {
         let (pairs, tokenizers) = corpus();
         let (encoded, report) =
-            encode_corpus(&pairs, &tokenizers, 4, LongPolicy::Cut, "test").unwrap();
+            encode_corpus(&pairs, &tokenizers, 4, LongPolicy::Truncate, "test").unwrap();
         let (a, b) = (tokenizers.source.id("a").unwrap(), tokenizers.target.id("b").unwrap());
         let expected = [
             EncodedPair { source: vec![a, EOS], target: vec![BOS, b, EOS] },
@@ -237,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_left_is_an_error_with_counts() {
+    fn no_pair_left_is_an_error_with_counts() {
         let (pairs, tokenizers) = corpus();
         let error = encode_corpus(&pairs, &tokenizers, 2, LongPolicy::Skip, "`x.de`").unwrap_err();
         assert_eq!(

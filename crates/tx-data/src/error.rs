@@ -1,10 +1,10 @@
-//! What can go wrong between a file and a batch.
+//! Errors between a file and a batch.
 
 use std::{io, path::PathBuf};
 
-/// Why text could not be read, tokenized or batched.
+/// Error of reading, cleaning, encoding or batching a corpus.
 ///
-/// Each message says what was found and what was expected, with file and line where there is one.
+/// Each message names the value found and the value expected, with file and line where there is one.
 /// The cause, where there is one, is in `source()` and not repeated in the message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -13,47 +13,17 @@ pub enum DataError {
     #[error("interrupted")]
     Interrupted,
 
-    /// A file is missing, unreadable, or not what its name says (a broken `.gz`, say).
+    /// A text could not be read or tokenized.
+    #[error(transparent)]
+    Text(#[from] tx_text::TextError),
+
+    /// A file of a prepared corpus is missing or unreadable.
     #[error("cannot read `{path}`")]
     Read {
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
-    },
-
-    /// A line is not valid UTF-8.
-    #[error("`{path}` line {line} is not valid UTF-8 (byte {byte} of the line)")]
-    Utf8 {
-        /// The file.
-        path: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-        /// The first bad byte of the line, from 1.
-        byte: usize,
-    },
-
-    /// A file has no line.
-    #[error("`{path}` is empty")]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-
-    /// Two files that should be translations of each other differ in length.
-    #[error(
-        "`{source_path}` has {source_lines} lines, but `{target_path}` has {target_lines}: line N \
-         of one must translate line N of the other"
-    )]
-    LineCount {
-        /// The source side.
-        source_path: PathBuf,
-        /// Its number of lines.
-        source_lines: usize,
-        /// The target side.
-        target_path: PathBuf,
-        /// Its number of lines.
-        target_lines: usize,
     },
 
     /// A line of a TSV file has too few columns.
@@ -76,22 +46,6 @@ pub enum DataError {
         what: String,
         /// Why nothing is left, with counts.
         reason: String,
-    },
-
-    /// The tokenizer cannot be made as asked.
-    #[error("tokenizer: {problem}")]
-    TokenizerConfig {
-        /// Key, value and rule.
-        problem: String,
-    },
-
-    /// A tokenizer file is not one, or lacks what tx needs.
-    #[error("`{path}` is not a usable tokenizer: {problem}")]
-    TokenizerFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
     },
 
     /// A file that pairs are read from is not as it should be.
@@ -130,10 +84,6 @@ pub enum DataError {
         /// What has changed, with both values.
         what: String,
     },
-
-    /// The `tokenizers` library refused a text or a vocabulary.
-    #[error("the tokenizer failed")]
-    Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl DataError {
@@ -150,12 +100,7 @@ impl DataError {
     /// The next thing to try, if one is known; an app prints it on its own line as `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Utf8 { .. } => {
-                Some("convert the file first, for example with `iconv -f latin1 -t utf-8`")
-            }
-            Self::LineCount { .. } => {
-                Some("compare with `wc -l`; an empty line on one side needs one on the other")
-            }
+            Self::Text(error) => error.hint(),
             Self::Columns { .. } => Some("source and target go in the first two columns"),
             Self::Prepared { .. } => Some("delete the folder to have it prepared anew"),
             Self::StalePrepared { .. } => {

@@ -1,19 +1,17 @@
-//! Parallel text to padded batches of token ids.
+//! Parallel corpora to padded batches of token ids.
 //!
-//! The road of a sentence pair, one module a step:
-//! [`source`] reads or generates it (and, with the feature `sources`, `fetch` brings its file),
-//! [`clean`] mends it or leaves it out, [`split`] sets some aside for validation, [`tokenizer`] turns
-//! text into ids and back, [`encode`] applies it to a corpus and treats what does not fit,
-//! [`prepared`] keeps a corpus on disk that is larger than memory,
-//! [`sampler`] puts sentences of like length together, [`batch`] pads them and shifts the target by
-//! one, [`mask`] says what must not be seen, [`loader`] hands all that to Burn.
+//! A sentence pair passes through one module a step:
+//! [`source`] reads or generates it (and, with the feature `sources`, `fetch` downloads its file),
+//! [`clean`] normalizes or drops it, [`split`] selects a validation part, [`encode`] applies the
+//! tokenizers of [`tx_text`] and handles pairs that are empty or too long, [`prepared`] stores a corpus
+//! on disk that is larger than memory, [`sampler`] groups sentences of similar length, [`batch`] pads
+//! them and shifts the target by one, [`mask`] marks padding and later positions, [`loader`] is Burn's
+//! `DataLoader` over the batches.
 //!
 //! ```
 //! use burn::{data::dataloader::DataLoader, tensor::Device};
-//! use tx_data::{
-//!     BatchSize, LongPolicy, PairLoader, TokenizerConfig, TokenizerKind, Tokenizers,
-//!     encode_corpus, source::generated,
-//! };
+//! use tx_data::{BatchSize, LongPolicy, PairLoader, encode_corpus, source::generated};
+//! use tx_text::{TokenizerConfig, TokenizerKind, Tokenizers};
 //!
 //! let pairs = generated::reverse(100, 1);
 //! let config = TokenizerConfig { kind: TokenizerKind::Character, ..TokenizerConfig::default() };
@@ -30,17 +28,14 @@ pub mod clean;
 #[cfg(feature = "sources")]
 pub mod fetch;
 pub mod near_duplicate;
-pub mod pair;
 #[cfg(feature = "sources")]
 pub mod remedy;
 pub mod source;
 pub mod split;
 
-pub mod bpe_dropout;
 pub mod encode;
-pub mod special;
-pub mod tokenizer;
 
+pub mod pipeline;
 pub mod prepared;
 pub mod store;
 
@@ -50,18 +45,12 @@ pub mod mask;
 pub mod sampler;
 
 pub mod error;
-pub mod hash;
 
 pub use batch::Seq2SeqBatch;
-pub use bpe_dropout::BpeDropout;
 pub use clean::{CleanConfig, Cleaner, CleaningReport};
 pub use encode::{EncodedPair, EncodingReport, LongPolicy, encode_corpus};
 pub use error::DataError;
 pub use loader::PairLoader;
-pub use pair::SentencePair;
 pub use sampler::{BatchSize, Grouping};
 pub use split::{Split, SplitBy};
 pub use store::PairStore;
-pub use tokenizer::{
-    Lowercase, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, VocabularyReport, WordSplit,
-};

@@ -20,10 +20,10 @@ use burn::{
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use tx_text::BpeDropout;
 
 use crate::{
     batch::Seq2SeqBatch,
-    bpe_dropout::BpeDropout,
     encode::EncodedPair,
     sampler::{self, BatchSize, Grouping, Shuffled},
     store::PairStore,
@@ -171,7 +171,9 @@ impl PairLoader {
             indices.iter().map(|&index| pairs.pair(index).into_owned()).collect();
         if let Some(dropout) = bpe_dropout {
             let mut random = random_of_batch(seed.unwrap_or_default() ^ MERGES, epoch, number);
-            pairs.iter_mut().for_each(|pair| dropout.apply(pair, &mut random));
+            for EncodedPair { source, target } in &mut pairs {
+                dropout.apply(source, target, &mut random);
+            }
         }
         let pairs: Vec<&EncodedPair> = pairs.iter().collect();
         let batch = match *seed {

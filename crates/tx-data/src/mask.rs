@@ -1,8 +1,7 @@
 //! What must not be seen. Mask polarity is decided here and nowhere else: `true` = blocked.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-
-use crate::special::PAD;
+use tx_text::special::PAD;
 
 /// Blocks padding, for every query: no token may look at it.
 ///

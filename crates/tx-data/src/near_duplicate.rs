@@ -1,26 +1,27 @@
-//! Sentences that say the same but for a number, a name, case or punctuation.
+//! Near-duplicate sentences, which differ only in numbers, names, case or punctuation.
 //!
-//! "Tom is 12." and "Mary is 30!" with the translations "Tom a 12 ans." and "Mary a 30 ans." come
-//! from one template. A model that has learned one knows the other, so neither may be in validation
-//! while the other is in training.
+//! "Tom is 12." and "Mary is 30!" with the translations "Tom a 12 ans." and "Mary a 30 ans." share
+//! one template. A model trained on one of them has effectively seen the other, so near duplicates
+//! must not be split between training and validation.
 
 use std::{
     borrow::Cow,
     collections::{HashMap, HashSet},
 };
 
+use tx_text::{SentencePair, hash::hash64};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
-use crate::{hash::hash64, pair::SentencePair};
-
-/// Stands for a name in a template; nothing else there is no letter and no digit.
+/// Placeholder of a name in a template; unlike any other character of a template, it is neither a
+/// letter nor a digit.
 const NAME: char = '\u{1}';
 
-/// What a sentence has in common with its near duplicates.
+/// Template of a sentence, equal for its near duplicates.
 ///
-/// Unicode is folded (NFKC) and so is case, every number becomes `0`, punctuation and spaces go, and
-/// a capitalised word that stands on the `other` side as well is taken for a name. A sentence that
-/// is left without letters (sums, a lone name) is its own, but for case and spacing.
+/// The template is NFKC-normalized and case-folded. Every number becomes `0`, punctuation and
+/// spaces are removed, and a capitalized word that also occurs on the `other` side counts as a
+/// name. A sentence without other letters (sums, a single name) keeps its own text except for case
+/// and spacing.
 ///
 /// ```
 /// use tx_data::near_duplicate::template;
@@ -31,14 +32,14 @@ pub fn template(text: &str, other: &str) -> String {
     template_without(text, &names(other).collect())
 }
 
-/// The template with some names taken for any name.
+/// Template with the given names replaced by the placeholder.
 fn template_without(text: &str, names: &HashSet<&str>) -> String {
     let folded: Cow<'_, str> = match is_nfkc_quick(text.chars()) {
         IsNormalized::Yes => text.into(),
         _ => text.nfkc().collect(),
     };
     let mut template = String::with_capacity(text.len());
-    // Whether the last sign was a digit: `1,234.50` and `9 87` are both one number.
+    // True after a digit: `1,234.50` and `9 87` each count as one number.
     let mut digits = false;
     let mut letters = false;
     for word in folded.split_whitespace() {
@@ -61,7 +62,7 @@ fn template_without(text: &str, names: &HashSet<&str>) -> String {
     folded.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// Words of letters that start with a capital and go on in small letters.
+/// Words with a capital followed by lowercase letters.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().map(bare).filter(|word| {
         let mut letters = word.chars();
@@ -71,19 +72,19 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A word without the punctuation around it.
+/// Word without surrounding punctuation.
 fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// Keys of a pair.
+/// Number of keys per pair.
 pub const KEYS: usize = 4;
 
-/// Hashes of the templates of both sides, with names and without: pairs that share one are near
-/// duplicates. A source and a target never have the same.
+/// Hashes of the templates of both sides, with and without name detection. Pairs that share a hash
+/// are near duplicates. Hashes of sources and targets are distinct.
 ///
-/// Both kinds, for `WHO IS TOM?` is `Who is Tom?` without regard to names only, and that is
-/// `Who is Mary?` with regard to them only.
+/// Both variants are needed: `WHO IS TOM?` equals `Who is Tom?` only without name detection, and
+/// `Who is Tom?` equals `Who is Mary?` only with it.
 pub fn keys(pair: &SentencePair) -> [u64; KEYS] {
     let SentencePair { source, target } = pair;
     let key = |side: &[u8], text, names: &HashSet<&str>| {
@@ -99,43 +100,44 @@ pub fn keys(pair: &SentencePair) -> [u64; KEYS] {
     }
 }
 
-/// How many validation pairs are known from training, in which way.
+/// Overlap of validation with training, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Overlap {
-    /// Validation pairs looked for.
+    /// Number of validation pairs.
     pub validation: usize,
-    /// Of which the same pair is in training.
+    /// Validation pairs that are in training.
     pub pairs: usize,
-    /// Of which the same source is in training.
+    /// Validation pairs whose source is in training.
     pub sources: usize,
-    /// Of which the same target is in training.
+    /// Validation pairs whose target is in training.
     pub targets: usize,
-    /// Of which a near duplicate of either side is in training; those above are among them.
+    /// Validation pairs with a near duplicate of either side in training, including those counted
+    /// above.
     pub near: usize,
-    /// The first of those, from 1.
+    /// Number of the first of these pairs, from 1.
     pub first_near: Option<usize>,
 }
 
-/// Looks for validation pairs in training, which may be of any length: only the validation pairs
-/// are held in memory, as hashes.
+/// Search for validation pairs in training data of any size; only hashes of the validation pairs
+/// are held in memory.
 #[derive(Debug, Clone)]
 pub struct OverlapFinder {
-    /// For each hash whether training has it.
+    /// For each hash, true if it occurs in training.
     met: HashMap<u64, bool>,
     /// Hashes of each validation pair: pair, source, target, templates.
     validation: Vec<[u64; 3 + KEYS]>,
 }
 
 impl OverlapFinder {
-    /// Will look for these.
+    /// Finder for the given validation pairs.
     pub fn new<'a>(validation: impl IntoIterator<Item = &'a SentencePair>) -> Self {
         let validation: Vec<_> = validation.into_iter().map(all_keys).collect();
         let met = validation.iter().flatten().map(|&key| (key, false)).collect();
         Self { met, validation }
     }
 
-    /// Takes note of a training pair; tells whether it is a near duplicate of a validation pair.
+    /// Records a training pair; returns true if it is a near duplicate of a validation pair.
     pub fn meet(&mut self, pair: &SentencePair) -> bool {
         let keys = all_keys(pair);
         let mut near = false;
@@ -148,7 +150,7 @@ impl OverlapFinder {
         near
     }
 
-    /// What was found so far.
+    /// Overlap found so far.
     pub fn overlap(&self) -> Overlap {
         let mut overlap = Overlap { validation: self.validation.len(), ..Overlap::default() };
         for (index, keys) in self.validation.iter().enumerate() {
@@ -206,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_capitalised_word_of_both_sides() {
+    fn a_name_is_a_capitalized_word_of_both_sides() {
         let (tom, mary) =
             (pair("I saw Tom.", "J'ai vu Tom !"), pair("I saw Mary.", "J'ai vu Mary !"));
         let shared = |a, b| keys(a).iter().zip(keys(b)).filter(|&(a, b)| *a == b).count();
         assert_eq!(shared(&tom, &mary), 2);
         let loud = pair("I SAW TOM!", "J'AI VU TOM");
         assert_eq!((shared(&tom, &loud), shared(&mary, &loud)), (2, 0));
-        // `Hund` stands on one side only.
+        // `Hund` occurs on one side only.
         let (dog, cat) = (pair("Der Hund", "the dog"), pair("Der Kater", "the cat"));
         assert_eq!(shared(&dog, &cat), 0);
     }
@@ -224,8 +226,8 @@ mod tests {
         assert_ne!(source, target);
     }
 
-    /// Of four validation pairs the first is in training as it stands, the second with another
-    /// target, the third with another number and the fourth not at all.
+    /// Of four validation pairs, the first is in training unchanged, the second with another
+    /// target, the third with another number, and the fourth is not.
     #[test]
     fn overlap_is_counted_by_kind() {
         let validation =

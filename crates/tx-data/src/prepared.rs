@@ -1,15 +1,15 @@
-//! A corpus on disk, cleaned, split and tokenized: what is larger than memory is trained from it.
+//! Prepared corpus: cleaned, split and tokenized on disk, for training on more data than fits in memory.
 //!
-//! A folder with these files; `corpus.json` is written last, and the folder is made under another
-//! name and renamed, so that it is whole or not there:
+//! A folder with the files below. `corpus.json` is written last, and the folder is created under another
+//! name and renamed, so that it is either complete or absent.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `train.ids` | ids of the training pairs one after the other, source and target in turn; 16 bits each, or 32 if the vocabulary needs them, the low byte first |
-//! | `train.index` | for each pair where it starts in `train.ids`, counted in ids (64 bits), and the ids of its source (32 bits); an entry for the end |
+//! | `train.ids` | ids of the training pairs, source and target in turn; 16 bits each, or 32 if the vocabulary needs them, little-endian |
+//! | `train.index` | for each pair its start in `train.ids`, counted in ids (64 bits), and the number of its source ids (32 bits); one entry for the end |
 //! | `validation.jsonl` | validation pairs as text, a JSON object a line |
 //! | `source.tokenizer.json`, `target.tokenizer.json` | the tokenizers |
-//! | `corpus.json` | format, settings, hashes of what was read and of what was written, counts |
+//! | `corpus.json` | format, settings, hashes of the input files and of the files above, counts |
 
 mod mapped;
 mod prepare;
@@ -26,21 +26,16 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tx_text::{SentencePair, Tokenizer, Tokenizers, hash::hexadecimal};
 
 use crate::{
-    clean::CleaningReport,
-    encode::EncodingReport,
-    error::DataError,
-    hash::hexadecimal,
-    near_duplicate::Overlap,
-    pair::SentencePair,
-    tokenizer::{Tokenizer, Tokenizers},
+    clean::CleaningReport, encode::EncodingReport, error::DataError, near_duplicate::Overlap,
 };
 
 pub use mapped::MappedPairs;
-pub use prepare::{Preparation, ValidationPairs, prepare};
+pub use prepare::{Preparation, prepare};
 
-/// The format that this build writes and reads.
+/// Format number that this build writes and reads.
 pub const FORMAT: u32 = 1;
 
 const CORPUS: &str = "corpus.json";
@@ -50,82 +45,82 @@ const VALIDATION: &str = "validation.jsonl";
 const SOURCE_TOKENIZER: &str = "source.tokenizer.json";
 const TARGET_TOKENIZER: &str = "target.tokenizer.json";
 
-/// `corpus.json`.
+/// Content of `corpus.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CorpusRecord {
-    /// The format of the folder.
+    /// Format number of the folder.
     pub format: u32,
-    /// The version of tx that wrote it.
+    /// Version of tx that wrote the folder.
     pub tx_version: String,
-    /// Everything that decided what is in it, besides the files that were read.
+    /// All settings that affect the content, besides the input files.
     pub settings: Value,
-    /// The files that were read.
+    /// Input files.
     pub inputs: Vec<InputFile>,
     /// Training pairs in the folder.
     pub training_pairs: usize,
-    /// Their ids, special tokens included.
+    /// Ids of the training pairs, special tokens included.
     pub training_ids: u64,
     /// Bytes of an id.
     pub id_bytes: usize,
     /// Validation pairs in the folder.
     pub validation_pairs: usize,
-    /// What cleaning did.
+    /// Counts of each cleaning step.
     pub cleaning: CleaningReport,
-    /// What became of the training pairs when they were tokenized.
+    /// Counts of encoding the training pairs.
     pub encoding: EncodingReport,
-    /// Given validation pairs in training.
+    /// Given validation pairs that are in training too.
     pub overlap: Option<Overlap>,
-    /// Training pairs left out for their likeness to given validation pairs.
+    /// Training pairs dropped as near duplicates of given validation pairs.
     pub overlap_left_out: usize,
     /// Bytes and SHA-256 of the files of the folder.
     pub files: BTreeMap<String, FileHash>,
 }
 
-/// A file that was read.
+/// Input file of a preparation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputFile {
-    /// Where it was.
+    /// Path at the time of the preparation.
     pub path: PathBuf,
-    /// When it was changed last, in nanoseconds since 1970, where the system tells.
+    /// Time of the last change in nanoseconds since 1970, if the file system records it.
     pub modified: Option<u64>,
-    /// What was in it.
+    /// Bytes and SHA-256 of the content.
     #[serde(flatten)]
     pub hash: FileHash,
 }
 
-/// What tells the content of one file from that of another.
+/// Length and hash of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileHash {
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
     /// SHA-256 in hexadecimal.
     pub sha256: String,
 }
 
-/// A prepared corpus, opened.
+/// Opened prepared corpus.
 #[derive(Debug)]
 pub struct PreparedCorpus {
     folder: PathBuf,
-    /// What is known of it.
+    /// Content of `corpus.json`.
     pub record: CorpusRecord,
-    /// Text to ids and back.
+    /// Tokenizers of both sides.
     pub tokenizers: Tokenizers,
 }
 
 impl PreparedCorpus {
-    /// Whether there is a prepared corpus, or something that should be one.
+    /// Whether `folder` contains a `corpus.json`, valid or not.
     pub fn exists(folder: &Path) -> bool {
         folder.join(CORPUS).exists()
     }
 
-    /// Opens a folder and reads all of it once, to see that it is as it was written.
+    /// Opens a folder and verifies the hashes of all its files.
     ///
     /// # Errors
     ///
-    /// When it is no prepared corpus, of another format, or damaged; the message names the file.
+    /// When it is not a prepared corpus, has another format, or is damaged; the message names the file.
     pub fn open(folder: &Path) -> Result<Self, DataError> {
         #[derive(Deserialize)]
         struct Format {
@@ -145,7 +140,7 @@ impl PreparedCorpus {
         for name in [IDS, INDEX, VALIDATION, SOURCE_TOKENIZER, TARGET_TOKENIZER] {
             let expected = record.files.get(name);
             let expected =
-                expected.ok_or_else(|| problem(format!("`{CORPUS}` says nothing of `{name}`")))?;
+                expected.ok_or_else(|| problem(format!("`{CORPUS}` has no entry for `{name}`")))?;
             let path = folder.join(name);
             let read = |source| DataError::Read { path: path.clone(), source };
             let bytes = fs::metadata(&path).map_err(read)?.len();
@@ -170,15 +165,14 @@ impl PreparedCorpus {
         Ok(Self { folder: folder.into(), record, tokenizers })
     }
 
-    /// Refuses a corpus that was prepared with other settings or from other files.
+    /// Compares settings and input files with those of the preparation.
     ///
-    /// A file that is not there any more is taken for unchanged: the folder holds all that is
-    /// needed. One whose length and time are as they were is taken for unchanged, too; of others
-    /// the content decides.
+    /// A file that no longer exists counts as unchanged, because the folder contains everything that is
+    /// needed. So does a file with the recorded length and time; other files are compared by hash.
     ///
     /// # Errors
     ///
-    /// When it is stale; the message says what has changed, with both values.
+    /// When the corpus is stale; the message names the change, with both values.
     pub fn check(&self, settings: &Value, inputs: &[PathBuf]) -> Result<(), DataError> {
         let stale = |what| DataError::StalePrepared { path: self.folder.clone(), what };
         if let Some(what) = difference("", &self.record.settings, settings) {
@@ -186,7 +180,7 @@ impl PreparedCorpus {
         }
         if self.record.inputs.len() != inputs.len() {
             let (was, is) = (self.record.inputs.len(), inputs.len());
-            return Err(stale(format!("it was made from {was} files, now there are {is}")));
+            return Err(stale(format!("it was prepared from {was} files, now there are {is}")));
         }
         for (known, path) in self.record.inputs.iter().zip(inputs) {
             if !path.exists() {
@@ -203,7 +197,7 @@ impl PreparedCorpus {
             if !same {
                 let name = path.display();
                 return Err(stale(format!(
-                    "`{name}` is another file now: {bytes} bytes, was {} bytes with SHA-256 {}",
+                    "`{name}` has changed: {bytes} bytes, was {} bytes with SHA-256 {}",
                     known.hash.bytes, known.hash.sha256
                 )));
             }
@@ -211,11 +205,11 @@ impl PreparedCorpus {
         Ok(())
     }
 
-    /// The training pairs.
+    /// Training pairs, memory-mapped.
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened, or they do not fit together.
+    /// When a file cannot be opened, or index and ids are inconsistent.
     pub fn training(&self) -> Result<MappedPairs, DataError> {
         let CorpusRecord { training_pairs, training_ids, id_bytes, .. } = self.record;
         let (ids, index) = (self.folder.join(IDS), self.folder.join(INDEX));
@@ -224,7 +218,7 @@ impl PreparedCorpus {
         MappedPairs::open(&ids, &index, id_bytes, training_pairs, training_ids, vocabularies)
     }
 
-    /// The first `most` validation pairs.
+    /// Reads the first `most` validation pairs.
     ///
     /// # Errors
     ///
@@ -241,14 +235,14 @@ impl PreparedCorpus {
             .map_err(read)
     }
 
-    /// Fingerprint of the whole corpus: counts, and a hash of all files.
+    /// Fingerprint of the corpus: counts, and a hash of all files.
     pub fn fingerprint(&self) -> String {
         let CorpusRecord { training_pairs, validation_pairs, .. } = self.record;
         let hash = self.hash(|_| true);
         format!("{training_pairs} + {validation_pairs} pairs, prepared, SHA-256 {hash}")
     }
 
-    /// Fingerprint of the training pairs as ids, and of the tokenizers.
+    /// Fingerprint of the training ids and the tokenizers.
     pub fn training_fingerprint(&self) -> String {
         let hash = self.hash(|name| name != VALIDATION);
         format!("{} pairs, prepared, SHA-256 {hash}", self.record.training_pairs)
@@ -260,7 +254,7 @@ impl PreparedCorpus {
         format!("{} pairs, prepared, SHA-256 {hash}", self.record.validation_pairs)
     }
 
-    /// SHA-256 of the names and hashes of some of the files.
+    /// SHA-256 of the names and hashes of the files for which `is_hashed` holds.
     fn hash(&self, is_hashed: impl Fn(&str) -> bool) -> String {
         let mut hasher = Sha256::new();
         for (name, hash) in self.record.files.iter().filter(|(name, _)| is_hashed(name)) {
@@ -280,11 +274,11 @@ impl InputFile {
 }
 
 impl FileHash {
-    /// Reads a file.
+    /// Hashes a file.
     ///
     /// # Errors
     ///
-    /// When that fails.
+    /// When it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let mut hasher = Sha256::new();
@@ -303,7 +297,7 @@ impl FileHash {
     }
 }
 
-/// The first setting of `is` that is other than in `was`, with both values.
+/// The first setting that differs between `was` and `is`, with both values.
 fn difference(key: &str, was: &Value, is: &Value) -> Option<String> {
     let (Value::Object(old), Value::Object(new)) = (was, is) else {
         return (was != is).then(|| format!("`{key}` is {is} now, was {was}"));

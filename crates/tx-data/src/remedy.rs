@@ -1,54 +1,56 @@
-//! Remedies for errors, which a program words in its own options.
+//! Remedies for errors, which a program expresses with its own options.
 
-/// The next thing to try against an error.
+/// Suggested next step after an error.
 ///
-/// A library does not know the options of the program that calls it: a program says these in its own
-/// terms.
+/// A library cannot name the options of the program that calls it, so the program words the
+/// suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// Fetch the file.
+    /// Download the file.
     Fetch,
-    /// Fetch the damaged file again.
+    /// Download the damaged file again.
     FetchAgain,
-    /// Fetch in [`Mode::Refresh`](crate::fetch::Mode::Refresh): the file has changed at its source.
+    /// Download in [`Mode::Refresh`](crate::fetch::Mode::Refresh), because the file has changed at
+    /// its source.
     TrustAnew,
-    /// Fetch the list in [`Mode::Refresh`](crate::fetch::Mode::Refresh).
+    /// Download the list in [`Mode::Refresh`](crate::fetch::Mode::Refresh).
     AskAgain,
-    /// Try later, when what has come is continued; use a proxy; or fetch the file by other means.
+    /// Try again later, which resumes the transfer; use a proxy; or download the file by other
+    /// means.
     TryLater,
-    /// Give a token (`HF_TOKEN`).
+    /// Set a token (`HF_TOKEN`).
     GiveToken,
-    /// Give another token (`HF_TOKEN`).
+    /// Set another token (`HF_TOKEN`).
     OtherToken,
-    /// Use an encrypted address (`HF_ENDPOINT`), or no token (`HF_TOKEN`).
+    /// Use an encrypted address (`HF_ENDPOINT`), or remove the token (`HF_TOKEN`).
     EncryptOrDropToken,
-    /// Put the cache elsewhere (`TX_CACHE`).
+    /// Move the cache (`TX_CACHE`).
     OtherCache,
-    /// Name the languages of source and target.
+    /// Specify the languages of source and target.
     NameLanguages,
-    /// Name one of the subsets of the dataset.
+    /// Specify one of the subsets of the dataset.
     NameSubset,
-    /// Name the split to train on.
+    /// Specify the split to train on.
     NameSplit,
-    /// Name a member of the archive, or the stem of two.
+    /// Specify a member of the archive, or the stem of two.
     NameMember,
-    /// Name the format of the file.
+    /// Specify the format of the file.
     NameFormat,
-    /// Name the columns of source and target.
+    /// Specify the columns of source and target.
     NameColumns,
-    /// Give a file for each side.
+    /// Use one file per side.
     GiveFilePerSide,
-    /// Give the file as one that holds both sides.
+    /// Use the option for a file with both sides.
     GiveFileOfBothSides,
     /// Convert the file to UTF-8.
     ConvertText,
     /// Unpack the outer one of two nested archives.
     UnpackOuter,
-    /// Choose a dataset with files of a format that is read.
+    /// Choose a dataset with files in a supported format.
     ChooseReadable,
-    /// Choose `opus:Tatoeba`, which has pairs without English.
+    /// Choose `opus:Tatoeba`, which contains pairs without English.
     ChooseTatoeba,
-    /// Look at the list of OPUS, with attention to upper and lower case.
+    /// Check the list of OPUS, including upper and lower case.
     SeeOpus,
 }

@@ -1,65 +1,76 @@
-//! Setting pairs aside for validation, so that none of them can be known from training.
+//! Split of a corpus into training and validation pairs that share no sentence.
 
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
+use tx_text::SentencePair;
 
-use crate::{
-    near_duplicate::{KEYS, keys},
-    pair::SentencePair,
-};
+use crate::near_duplicate::{KEYS, keys};
 
-/// A corpus in two parts that share no sentence, on either side.
+/// Corpus in two parts that share no sentence, on either side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split {
-    /// To learn from.
+    /// Training pairs.
     pub train: Vec<SentencePair>,
-    /// To check on.
+    /// Validation pairs.
     pub validation: Vec<SentencePair>,
 }
 
-/// What decides on which side a pair is.
+impl Split {
+    /// Splits `pairs` by `held_out`: for each pair, whether it is a validation pair. Order within each
+    /// part is the order of the corpus.
+    pub(crate) fn of(pairs: Vec<SentencePair>, held_out: &[bool]) -> Self {
+        let mut split = Self { train: Vec::new(), validation: Vec::new() };
+        for (pair, &held_out) in pairs.into_iter().zip(held_out) {
+            if held_out { &mut split.validation } else { &mut split.train }.push(pair);
+        }
+        split
+    }
+}
+
+/// Criterion of the split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SplitBy {
-    /// The seed: exactly the share that is asked for, other pairs for another seed or corpus.
+    /// The seed: exactly the requested fraction; another seed or corpus selects other pairs.
     Seed,
-    /// The text of the pair: a pair stays on its side when the corpus grows, whatever the seed.
-    /// The share is met about.
+    /// The text of the pair: a pair stays in its part when the corpus grows, for any seed. The
+    /// fraction is approximate.
     Hash,
 }
 
-/// Moves about `share` of the pairs to validation.
+/// Moves about `fraction` of the pairs to validation.
 ///
-/// Pairs of which the sources or the targets are near duplicates
-/// ([`template`](crate::near_duplicate::template)), directly or through other pairs, stay on one
-/// side: a sentence of the validation part occurs nowhere in training, not even with another
-/// number. Order within each part is the corpus's.
-pub fn split(pairs: Vec<SentencePair>, share: f64, by: SplitBy, seed: u64) -> Split {
+/// Pairs whose sources or targets are near duplicates
+/// ([`template`](crate::near_duplicate::template)), directly or through other pairs, stay in one
+/// part: a sentence of the validation part does not occur in training, even with another number.
+/// Order within each part is the order of the corpus.
+pub fn split(pairs: Vec<SentencePair>, fraction: f64, by: SplitBy, seed: u64) -> Split {
+    let held_out = held_out(&pairs, fraction, by, seed);
+    Split::of(pairs, &held_out)
+}
+
+/// Selects the validation pairs of [`split`]: for each pair, whether it is selected.
+pub fn held_out(pairs: &[SentencePair], fraction: f64, by: SplitBy, seed: u64) -> Vec<bool> {
     let keys: Vec<[u64; KEYS]> = pairs.iter().map(keys).collect();
-    let mut groups = Groups::new(pairs.len());
-    groups.join_by_key(keys.as_flattened().iter().copied(), |_| true);
+    let mut groups = UnionFind::new(pairs.len());
+    groups.union_by_key(keys.as_flattened().iter().copied(), |_| true);
     let least = match by {
         SplitBy::Hash => groups.least_keys(keys.as_flattened().iter().copied()),
         SplitBy::Seed => Vec::new(),
     };
-    let held_out = groups.held_out(share, by, seed, &least);
-    let mut split = Split { train: Vec::new(), validation: Vec::new() };
-    for (pair, held_out) in pairs.into_iter().zip(held_out) {
-        if held_out { &mut split.validation } else { &mut split.train }.push(pair);
-    }
-    split
+    groups.held_out(fraction, by, seed, &least)
 }
 
-/// Pairs joined by what they share: four bytes a pair.
+/// Disjoint sets of pairs that are near duplicates; four bytes a pair.
 #[derive(Debug, Clone)]
-pub struct Groups {
-    /// For each pair an earlier one of its group, or itself.
+pub struct UnionFind {
+    /// For each pair an earlier one of its set, or itself.
     parent: Vec<u32>,
 }
 
-impl Groups {
-    /// Every pair by itself.
+impl UnionFind {
+    /// One set for each pair.
     ///
     /// # Panics
     ///
@@ -69,25 +80,30 @@ impl Groups {
         Self { parent: (0..pairs as u32).collect() }
     }
 
-    /// Joins pairs that share a key. `keys` gives [`KEYS`] for each pair, in order; of these, those that
-    /// `chosen` picks are looked at, so that all can be done in several rounds with little memory.
-    pub fn join_by_key(&mut self, keys: impl Iterator<Item = u64>, chosen: impl Fn(u64) -> bool) {
-        let mut places: Vec<(u64, u32)> = keys
+    /// Merges the sets of pairs that share a key. `keys` yields [`KEYS`] for each pair, in order. Only
+    /// keys for which `is_included` holds are compared, so that the work can be divided into rounds
+    /// that need little memory.
+    pub fn union_by_key(
+        &mut self,
+        keys: impl Iterator<Item = u64>,
+        is_included: impl Fn(u64) -> bool,
+    ) {
+        let mut positions: Vec<(u64, u32)> = keys
             .enumerate()
-            .filter(|&(_, key)| chosen(key))
+            .filter(|&(_, key)| is_included(key))
             .map(|(index, key)| (key, (index / KEYS) as u32))
             .collect();
-        places.sort_unstable();
-        for pair in places.windows(2) {
+        positions.sort_unstable();
+        for pair in positions.windows(2) {
             if pair[0].0 == pair[1].0 {
-                let (a, b) = (self.root(pair[0].1), self.root(pair[1].1));
+                let (a, b) = (self.find(pair[0].1), self.find(pair[1].1));
                 self.parent[a.max(b) as usize] = a.min(b);
             }
         }
     }
 
-    /// The first pair of the group that `index` belongs to; shortens the way for the next call.
-    fn root(&mut self, mut index: u32) -> u32 {
+    /// The first pair of the set that contains `index`; shortens the path for the next call.
+    fn find(&mut self, mut index: u32) -> u32 {
         while self.parent[index as usize] != index {
             self.parent[index as usize] = self.parent[self.parent[index as usize] as usize];
             index = self.parent[index as usize];
@@ -95,30 +111,31 @@ impl Groups {
         index
     }
 
-    /// For the first pair of each group the least key of the group.
+    /// The least key of each set, at the index of its first pair.
     pub fn least_keys(&mut self, keys: impl Iterator<Item = u64>) -> Vec<u64> {
         let mut least = vec![u64::MAX; self.parent.len()];
         for (index, key) in keys.enumerate() {
-            let root = self.root((index / KEYS) as u32) as usize;
+            let root = self.find((index / KEYS) as u32) as usize;
             least[root] = least[root].min(key);
         }
         least
     }
 
-    /// Pairs in each group, at the place of its first pair.
+    /// Number of pairs in each set, at the index of its first pair.
     fn sizes(&mut self) -> Vec<u32> {
         let mut sizes = vec![0; self.parent.len()];
         for index in 0..self.parent.len() {
-            sizes[self.root(index as u32) as usize] += 1;
+            sizes[self.find(index as u32) as usize] += 1;
         }
         sizes
     }
 
-    /// For each pair whether it is set aside; `least` is needed by [`SplitBy::Hash`].
-    pub fn held_out(mut self, share: f64, by: SplitBy, seed: u64, least: &[u64]) -> Vec<bool> {
+    /// Selects sets for validation: for each pair, whether it is selected. [`SplitBy::Hash`] needs
+    /// `least`, the [least keys](Self::least_keys).
+    pub fn held_out(mut self, fraction: f64, by: SplitBy, seed: u64, least: &[u64]) -> Vec<bool> {
         let pairs = self.parent.len();
         let sizes = self.sizes();
-        let wanted = (pairs as f64 * share).round() as usize;
+        let wanted = (pairs as f64 * fraction).round() as usize;
         let mut chosen = vec![false; pairs];
         match by {
             SplitBy::Seed => {
@@ -126,7 +143,7 @@ impl Groups {
                 order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
                 let mut count = 0;
                 for root in order {
-                    // A group too large for what is still wanted goes to training.
+                    // A set larger than the number still wanted stays in training.
                     if count + sizes[root] as usize <= wanted {
                         count += sizes[root] as usize;
                         chosen[root] = true;
@@ -134,20 +151,20 @@ impl Groups {
                 }
             }
             SplitBy::Hash => {
-                // A large group would make validation much larger or smaller than asked.
+                // A large set would make validation much larger or smaller than requested.
                 let largest = wanted.div_ceil(10);
                 for (root, &size) in sizes.iter().enumerate() {
-                    let place = mixed(least.get(root).copied().unwrap_or_default());
+                    let position = mixed(least.get(root).copied().unwrap_or_default());
                     chosen[root] = (1..=largest).contains(&(size as usize))
-                        && (place as f64) < share * 2_f64.powi(64);
+                        && (position as f64) < fraction * 2_f64.powi(64);
                 }
             }
         }
-        (0..pairs).map(|index| chosen[self.root(index as u32) as usize]).collect()
+        (0..pairs).map(|index| chosen[self.find(index as u32) as usize]).collect()
     }
 }
 
-/// Spreads a key anew: the least of many keys is small, its mix is anywhere (the last step of
+/// Mixes a key, because the least of many keys is small and its mix is uniform (the last step of
 /// SplitMix64, Steele et al. 2014).
 fn mixed(key: u64) -> u64 {
     let key = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -204,9 +221,9 @@ mod tests {
         assert_eq!(by(SplitBy::Hash, 5), by(SplitBy::Hash, 6));
     }
 
-    /// Half the corpus, split by hash, and then all of it: no pair changes sides.
+    /// Splits half the corpus by hash, then all of it: no pair changes parts.
     #[test]
-    fn by_hash_a_pair_stays_where_it_was_when_the_corpus_grows() {
+    fn a_split_by_hash_is_stable_when_the_corpus_grows() {
         let part = |count: usize| {
             let pairs = corpus().into_iter().take(count).collect();
             let validation = split(pairs, 0.1, SplitBy::Hash, 1).validation;
@@ -218,18 +235,18 @@ mod tests {
         assert_eq!(half, all.intersection(&known).cloned().collect());
     }
 
-    /// a–x, b–x, b–y are one group through x and b; c–z is another.
+    /// a–x, b–x, b–y are one set through x and b; c–z is another.
     #[test]
     fn groups_join_through_either_side() {
         let pairs = [("a", "x"), ("c", "z"), ("b", "y"), ("b", "x")]
             .map(|(source, target)| SentencePair::new(source, target));
         let keys: Vec<u64> = pairs.iter().flat_map(keys).collect();
         for rounds in [1, 3] {
-            let mut groups = Groups::new(4);
+            let mut groups = UnionFind::new(4);
             for round in 0..rounds {
-                groups.join_by_key(keys.iter().copied(), |key| key % rounds == round);
+                groups.union_by_key(keys.iter().copied(), |key| key % rounds == round);
             }
-            let roots = [0, 1, 2, 3].map(|index| groups.root(index));
+            let roots = [0, 1, 2, 3].map(|index| groups.find(index));
             assert_eq!(roots, [0, 1, 0, 0]);
         }
     }
@@ -243,7 +260,7 @@ mod tests {
     }
 
     /// 300 sentences of each of six templates that differ in numbers and names alone, among 1,000
-    /// others: each template is on one side.
+    /// others: each template is in one part.
     #[test]
     fn templates_stay_together() {
         let names = ["Tom", "Mary", "Anna", "Karl", "Otto"];

@@ -10,7 +10,8 @@
 
 use std::{collections::HashSet, env, path::Path};
 
-use tx_data::{SentencePair, Split, SplitBy, source::local::parallel_text, split::split};
+use tx_data::{Split, SplitBy, source::local::parallel_text, split::split};
+use tx_text::SentencePair;
 
 fn real() -> Vec<SentencePair> {
     match env::var_os("TX_MULTI30K") {

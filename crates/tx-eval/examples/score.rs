@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let reference = ["A dog is running across the green grass.", "Two men are cooking."];
 
     let scores = [
-        // These take any number of references, hence a list of one.
+        // These metrics take several references, hence a list with one reference.
         Bleu::default().corpus_score(&hypotheses, &[reference])?.summary(),
         Chrf::PLUS_PLUS.corpus_score(&hypotheses, &[reference])?.summary(),
         Ter::default().corpus_score(&hypotheses, &[reference])?.summary(),

@@ -2,23 +2,24 @@
 //!
 //! ```text
 //! BLEU = BP · exp( Σₙ ln(pₙ) / N ),  n = 1…N, N = 4      (section 2.3)
-//! pₙ   = clipped n-gram matches / n-grams in the hypotheses, over the whole corpus  (section 2.1.1)
+//! pₙ   = clipped n-gram matches / n-grams in the hypotheses, over the corpus  (section 2.1.1)
 //! BP   = 1 if c ≥ r, else exp(1 − r/c)                   (section 2.2.2)
 //! ```
 //!
-//! c is the length of all hypotheses in words and r that of the references, where each line takes
-//! the reference whose length is closest to the hypothesis, the shorter one in a tie.
+//! c is the length of all hypotheses in words, r the length of the references. For each line, r
+//! takes the reference with the length closest to the hypothesis; the shorter one on a tie.
 
 use std::fmt;
 
 use crate::{
-    Corpus, Metric, ReferenceLine, Score, ScoreError, Signature, Statistics, Tokenizer,
+    Corpus, Metric, ReferenceLine, Score, ScoreError, SegmentStatistics, Signature, Tokenizer,
     metric::{SACREBLEU_VERSION, SingleScore, singles},
     ngram::{Counts, MAX_ORDER, Ngram, Vocabulary, ngrams},
     real::{Real, Single},
 };
 
-/// Corpus BLEU and its settings. The default is sacreBLEU's: `13a`, exponential smoothing, cased.
+/// Corpus BLEU and its settings. The defaults are sacreBLEU's: tokenizer `13a`, exponential
+/// smoothing, cased.
 ///
 /// ```
 /// use tx_eval::{Bleu, Smoothing, Tokenizer};
@@ -35,33 +36,34 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Bleu {
-    /// How lines are split into words.
+    /// Tokenizer that splits lines into words.
     pub tokenizer: Tokenizer,
-    /// What to do about an order without a single match.
+    /// Smoothing of n-gram orders without a match.
     pub smoothing: Smoothing,
-    /// Compare in lower case (Unicode's full mapping). Shown as `case:lc` in the signature. The few
-    /// letters that the Unicode version of Rust has and that of one's Python has not, or the other
-    /// way round, may differ from sacreBLEU.
+    /// Compare in lower case (Unicode's full mapping). Shown as `case:lc` in the signature. A score
+    /// can differ from sacreBLEU's for the few letters that exist in the Unicode version of Rust or
+    /// of Python, but not in both.
     pub lowercase: bool,
-    /// Leave out the orders for which the hypotheses have no n-grams, instead of scoring 0: for
-    /// single sentences, which may be shorter than four words. Shown as `eff:yes`.
+    /// Leave out the orders for which the hypotheses have no n-grams, instead of scoring 0. Meant
+    /// for single sentences, which may be shorter than four words. Shown as `eff:yes`.
     pub effective_order: bool,
 }
 
-/// What stands in for the precision of an n-gram order without a match, which would otherwise
-/// make the whole score 0.
+/// Smoothing method: a replacement for the precision of an n-gram order without a match, because a
+/// precision of 0 makes the whole score 0.
 ///
 /// Names and numbers follow Chen & Cherry (2014), "A Systematic Comparison of Smoothing Techniques
-/// for Sentence-Level BLEU". If not even one word matches, the score is 0 with every method.
+/// for Sentence-Level BLEU". If no word matches, the score is 0 with every method.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Smoothing {
-    /// The k-th order without a match counts `1/2ᵏ` matches; method 3, that of `mteval-v13a.pl`.
+    /// Count `1/2ᵏ` matches for the k-th order without a match; method 3, that of `mteval-v13a.pl`.
     #[default]
     Exp,
-    /// An order without a match counts this many; method 1. Must be finite and at least 0.
+    /// Count this many matches for an order without a match; method 1. Must be finite and at least
+    /// 0.
     Floor(f64),
-    /// This many are added to matches and n-grams of every order from 2; method 2. Must be finite
-    /// and at least 0.
+    /// Add this number to the matches and the n-grams of every order from 2; method 2. Must be
+    /// finite and at least 0.
     AddK(f64),
     /// No smoothing: BLEU as published.
     None,
@@ -93,7 +95,7 @@ impl Smoothing {
     }
 }
 
-/// As in sacreBLEU's signature: the name, and the value in brackets where there is one.
+/// Text of sacreBLEU's signature: the name, followed by the value in brackets if there is one.
 impl fmt::Display for Smoothing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,15 +108,15 @@ impl fmt::Display for Smoothing {
 impl Bleu {
     /// Scores a corpus against one or more references.
     ///
-    /// `references` is a list of references, each with one line for every hypothesis. Lines are
-    /// plain text, not tokenized by the caller. An empty line is a segment of no words; white
-    /// space at the end of a line, a carriage return included, does not matter. A byte order mark
-    /// is part of the first word, as for sacreBLEU: strip it where the file is read.
+    /// `references` is a list of references, each with one line per hypothesis. Lines are plain
+    /// text that the caller has not tokenized. An empty line is a segment without words. Trailing
+    /// white space, including a carriage return, is ignored. A byte order mark is part of the first
+    /// word, as in sacreBLEU; strip it when reading the file.
     ///
     /// # Errors
     ///
-    /// When the numbers of lines differ, there is no line or no reference, or the value of the
-    /// smoothing method is negative or not finite.
+    /// When line counts differ, there is no line or no reference, or the smoothing value is
+    /// negative or not finite.
     pub fn corpus_score<H, R, L>(
         &self,
         hypotheses: &[H],
@@ -129,12 +131,12 @@ impl Bleu {
         Ok(self.details(&statistics.sum(), self.signature(statistics.n_references())))
     }
 
-    /// Scores one sentence against its references; set
-    /// [`effective_order`](Self::effective_order), or a short one scores 0.
+    /// Scores one sentence against its references. Set [`effective_order`](Self::effective_order),
+    /// because a sentence of fewer than four words scores 0 otherwise.
     ///
     /// # Errors
     ///
-    /// When there is no reference, or the value of the smoothing method is negative or not finite.
+    /// When there is no reference, or the smoothing value is negative or not finite.
     pub fn sentence_score<R: ReferenceLine>(
         &self,
         hypothesis: &str,
@@ -144,10 +146,10 @@ impl Bleu {
         self.corpus_score(&[hypothesis], &references)
     }
 
-    /// The words of one line as numbers.
+    /// Word ids of one line.
     fn words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
         let mut words = Vec::new();
-        let mut push = |word: &str| words.push(vocabulary.number(word));
+        let mut push = |word: &str| words.push(vocabulary.id(word));
         if self.lowercase {
             self.tokenizer.for_each_word(&line.to_lowercase(), &mut push);
         } else {
@@ -156,7 +158,7 @@ impl Bleu {
         words
     }
 
-    /// The score and all that it comes from.
+    /// Score with all of its components.
     fn details(&self, sum: &[f64], signature: Signature) -> BleuScore {
         let sum = Sum::from(std::array::from_fn(|column| sum[column]));
         let whole = |numbers: [f64; MAX_ORDER]| numbers.map(|number| number as usize);
@@ -182,8 +184,8 @@ impl Bleu {
         sum.brevity_penalty() * (logs / order as f64).exp()
     }
 
-    /// Smoothed precisions in percent, and how many of them make up the score. From the first
-    /// order that has no n-grams at all, all are 0.
+    /// Smoothed precisions in percent, and the number of orders in the score. Precisions are 0 from
+    /// the first order without n-grams.
     fn precisions<N: Real>(&self, sum: &Sum<N>) -> ([N; MAX_ORDER], usize) {
         let mut precisions = [N::literal(0.0); MAX_ORDER];
         let mut effective = MAX_ORDER;
@@ -191,7 +193,7 @@ impl Bleu {
             return (precisions, effective);
         }
         let percent = N::literal(100.0);
-        let mut stand_in = 1.0;
+        let mut denominator = 1.0;
         for (order, precision) in precisions.iter_mut().enumerate() {
             let mut matches = sum.counts[order];
             let mut total = sum.totals[order];
@@ -213,8 +215,8 @@ impl Bleu {
             }
             match self.smoothing {
                 Smoothing::Exp => {
-                    stand_in *= 2.0;
-                    *precision = percent / (N::literal(stand_in) * total);
+                    denominator *= 2.0;
+                    *precision = percent / (N::literal(denominator) * total);
                 }
                 Smoothing::Floor(value) => *precision = N::literal(100.0 * value) / total,
                 Smoothing::AddK(_) | Smoothing::None => {}
@@ -243,7 +245,7 @@ impl Metric for Bleu {
         Signature::new(n_references, pairs, SACREBLEU_VERSION)
     }
 
-    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError> {
         self.smoothing.check()?;
         let scratch = || (Vocabulary::default(), MatchCounter::default());
         Ok(corpus.statistics(COLUMNS, scratch, |scratch, hypothesis, references, row| {
@@ -269,32 +271,33 @@ impl Metric for Bleu {
     }
 }
 
-/// Corpus BLEU with everything it was computed from.
+/// Corpus BLEU with its components.
 ///
-/// Arrays hold the orders 1 to 4. `Display` is sacreBLEU's line, with two digits or the precision
-/// given: `BLEU = 25.00 60.0/40.0/20.0/10.0 (BP = 1.000 ratio = 1.000 hyp_len = 5 ref_len = 5)`.
+/// Arrays hold the orders 1 to 4. `Display` prints sacreBLEU's line, with two digits or the given
+/// precision: `BLEU = 25.00 60.0/40.0/20.0/10.0 (BP = 1.000 ratio = 1.000 hyp_len = 5 ref_len =
+/// 5)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BleuScore {
     /// BLEU in percent, 0 to 100.
     pub score: f64,
-    /// Precisions pₙ in percent, after smoothing; all 0 when not a single word matches.
+    /// Precisions pₙ in percent, after smoothing; all 0 if no word matches.
     pub precisions: [f64; MAX_ORDER],
     /// Clipped n-gram matches, before smoothing.
     pub counts: [usize; MAX_ORDER],
     /// n-grams in the hypotheses, before smoothing.
     pub totals: [usize; MAX_ORDER],
-    /// BP, 0 to 1: below 1 when the hypotheses are shorter than the references.
+    /// Brevity penalty BP, 0 to 1: below 1 if the hypotheses are shorter than the references.
     pub brevity_penalty: f64,
-    /// c, the length of the hypotheses in words.
+    /// Length c of the hypotheses in words.
     pub hypothesis_len: usize,
-    /// r, the length in words of the references closest in length.
+    /// Length r in words of the references with the closest length.
     pub reference_len: usize,
     /// sacreBLEU's signature for these settings.
     pub signature: Signature,
 }
 
 impl BleuScore {
-    /// c / r, or 0 when the references are empty.
+    /// Ratio c / r, or 0 if the references are empty.
     pub fn length_ratio(&self) -> f64 {
         match self.reference_len {
             0 => 0.0,
@@ -302,7 +305,7 @@ impl BleuScore {
         }
     }
 
-    /// The result in the shape that all metrics share.
+    /// Result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
         Score {
             name: "BLEU".to_owned(),
@@ -330,10 +333,11 @@ impl fmt::Display for BleuScore {
     }
 }
 
-/// Numbers of a line: lengths of hypothesis and reference, then matches and n-grams of each order.
+/// Statistics per line: lengths of hypothesis and reference, then matches and n-grams of each
+/// order.
 const COLUMNS: usize = 2 + 2 * MAX_ORDER;
 
-/// What BLEU needs to know about a line or, summed, about a corpus.
+/// Sufficient statistics of BLEU, of one line or summed over lines.
 struct Sum<N> {
     hypothesis_len: f64,
     reference_len: f64,
@@ -365,11 +369,11 @@ impl<N> Sum<N> {
     }
 }
 
-/// Counts the clipped matches of one line after the other; the tables are kept between them.
+/// Counter of clipped matches, line by line; reuses its tables.
 #[derive(Default)]
 struct MatchCounter {
-    /// How often each n-gram may still match: its highest count in any one reference, less the
-    /// matches so far. This is the clipping of section 2.1.1.
+    /// Remaining matches per n-gram: its highest count in any one reference, minus the matches so
+    /// far. This is the clipping of section 2.1.1.
     allowance: Counts<Ngram>,
     in_one_reference: Counts<Ngram>,
 }
@@ -408,7 +412,8 @@ impl MatchCounter {
     }
 }
 
-/// The length, in words, of the reference closest to the hypothesis; the shorter one in a tie.
+/// Length in words of the reference with the length closest to the hypothesis; the shorter one on a
+/// tie.
 fn closest_len(hypothesis_len: usize, references: &[Vec<u32>]) -> usize {
     let lengths = references.iter().map(Vec::len);
     lengths.min_by_key(|&len| (len.abs_diff(hypothesis_len), len)).unwrap_or(0)

@@ -13,7 +13,7 @@
 use std::{collections::hash_map::Entry, fmt};
 
 use crate::{
-    Corpus, Metric, ReferenceLine, Score, ScoreError, Signature, Statistics,
+    Corpus, Metric, ReferenceLine, Score, ScoreError, SegmentStatistics, Signature,
     metric::{SACREBLEU_VERSION, SingleScore},
     ngram::{Counts, Vocabulary},
     real::{Real, Single},
@@ -35,18 +35,18 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chrf {
-    /// Longest character n-gram.
+    /// Maximum character n-gram order.
     pub char_order: usize,
-    /// Longest word n-gram; 0 for chrF, 2 for chrF++.
+    /// Maximum word n-gram order; 0 for chrF, 2 for chrF++.
     pub word_order: usize,
-    /// How many times more recall weighs than precision, β.
+    /// Weight β of recall relative to precision.
     pub beta: u32,
     /// Compare in lower case. Shown as `case:lc`.
     pub lowercase: bool,
     /// Count white space as characters. Shown as `space:yes`.
     pub whitespace: bool,
-    /// Average the scores of all orders, with 10⁻¹⁶ for an order without n-grams, as `chrF++.py`,
-    /// NLTK and Moses do, instead of leaving such orders out. Shown as `eff:no`.
+    /// Average the F-scores of all orders, with 10⁻¹⁶ for an order without n-grams, as in
+    /// `chrF++.py`, NLTK and Moses, instead of leaving such orders out. Shown as `eff:no`.
     pub eps_smoothing: bool,
 }
 
@@ -82,7 +82,7 @@ where
 }
 
 impl Chrf {
-    /// chrF2++: with words and pairs of words.
+    /// chrF2++: chrF2 with word n-grams of orders 1 and 2.
     pub const PLUS_PLUS: Self = Self {
         char_order: 6,
         word_order: 2,
@@ -94,11 +94,11 @@ impl Chrf {
 
     /// Scores a corpus against one or more references.
     ///
-    /// `references` is a list of references, each with one line for every hypothesis.
+    /// `references` is a list of references, each with one line per hypothesis.
     ///
     /// # Errors
     ///
-    /// When the numbers of lines differ, there is no line or no reference, or both orders are 0.
+    /// When line counts differ, there is no line or no reference, or both orders are 0.
     pub fn corpus_score<H, R, L>(
         &self,
         hypotheses: &[H],
@@ -135,7 +135,8 @@ impl Chrf {
         self.char_order + self.word_order
     }
 
-    /// The formula, with the operations in sacreBLEU's order.
+    /// The chrF formula, with operations in sacreBLEU's order, because floating-point rounding
+    /// depends on it.
     fn value<N: Real>(&self, sum: impl Iterator<Item = [N; 3]>) -> N {
         let literal = N::literal;
         let eps = literal(1e-16);
@@ -146,8 +147,8 @@ impl Chrf {
         let [mut score, mut mean_precision, mut mean_recall] = [literal(0.0); 3];
         let mut orders = 0;
         for [hypothesis, reference, matches] in sum {
-            let share = |of: N| if positive(of) { matches / of } else { eps };
-            let (precision, recall) = (share(hypothesis), share(reference));
+            let ratio = |total: N| if positive(total) { matches / total } else { eps };
+            let (precision, recall) = (ratio(hypothesis), ratio(reference));
             let weighted = factor * precision + recall;
             let f_score = if positive(weighted) {
                 one_and_factor * precision * recall / weighted
@@ -178,7 +179,7 @@ impl Chrf {
 }
 
 impl Metric for Chrf {
-    /// `chrF` with β and a `+` for each order of words.
+    /// Name `chrF` followed by β and one `+` per word order.
     fn name(&self) -> String {
         format!("chrF{}{}", self.beta, "+".repeat(self.word_order))
     }
@@ -199,7 +200,7 @@ impl Metric for Chrf {
         Signature::new(n_references, pairs, SACREBLEU_VERSION)
     }
 
-    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError> {
         if self.order() == 0 {
             return Err(ScoreError::NoOrder);
         }
@@ -239,10 +240,10 @@ impl Metric for Chrf {
     }
 }
 
-/// Corpus chrF. `Display` is sacreBLEU's line, with two digits or the precision given.
+/// Corpus chrF. `Display` prints sacreBLEU's line, with two digits or the given precision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChrfScore {
-    /// `chrF2` or, with other settings, another number and plus signs.
+    /// Metric name: `chrF2` by default; β and the word order change the number and the plus signs.
     pub name: String,
     /// chrF in percent, 0 to 100.
     pub score: f64,
@@ -251,7 +252,7 @@ pub struct ChrfScore {
 }
 
 impl ChrfScore {
-    /// The result in the shape that all metrics share.
+    /// Result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
         Score {
             name: self.name.clone(),
@@ -268,14 +269,14 @@ impl fmt::Display for ChrfScore {
     }
 }
 
-/// What is kept from line to line, to be filled anew.
+/// Buffers reused from line to line.
 #[derive(Default)]
 struct Scratch {
     vocabulary: Vocabulary,
     matcher: Matcher,
 }
 
-/// A line as numbers.
+/// Ids of the characters and words of a line.
 struct Units {
     characters: Vec<u32>,
     words: Vec<u32>,
@@ -292,19 +293,19 @@ impl Scratch {
         };
         let characters =
             line.chars().filter(|&c| chrf.whitespace || !is_space(c)).map(u32::from).collect();
-        let mut numbers = Vec::new();
+        let mut word_ids = Vec::new();
         if chrf.word_order > 0 {
             for word in words(line) {
                 let (first, second) = split_punctuation(word);
-                numbers.push(self.vocabulary.number(first));
-                numbers.extend(second.map(|word| self.vocabulary.number(word)));
+                word_ids.push(self.vocabulary.id(first));
+                word_ids.extend(second.map(|word| self.vocabulary.id(word)));
             }
         }
-        Units { characters, words: numbers }
+        Units { characters, words: word_ids }
     }
 }
 
-/// Takes an ASCII punctuation mark off the end of a word or, if there is none, off its beginning;
+/// Splits one ASCII punctuation mark off the end of a word or, if there is none, off its beginning;
 /// `(hi)` becomes `(hi` and `)`, as in the original.
 fn split_punctuation(word: &str) -> (&str, Option<&str>) {
     let is_mark = |c: char| c.is_ascii_punctuation();
@@ -319,22 +320,25 @@ fn split_punctuation(word: &str) -> (&str, Option<&str>) {
     (first, Some(second))
 }
 
-/// Counts n-grams of two sequences. An n-gram is known by a number, given to the pair of the
-/// number of the n-gram without its last unit and that unit; so n-grams of any length cost the same.
+/// Counter of n-gram matches of two sequences. The id of an n-gram is assigned to the pair of the
+/// id of its prefix (all units but the last) and its last unit, so n-grams of any order cost the
+/// same.
 #[derive(Default)]
 struct Matcher {
-    /// Numbers of the n-grams of the reference of one order.
-    numbers: Counts<(u32, u32)>,
-    /// How often each of them is still to be matched.
-    left: Vec<u32>,
-    /// The number of the n-gram of the last order at each position.
+    /// Ids of the reference's n-grams of the current order.
+    ids: Counts<(u32, u32)>,
+    /// Remaining matches of each n-gram.
+    remaining: Vec<u32>,
+    /// Id of the reference's n-gram of the previous order at each position.
     in_reference: Vec<u32>,
-    /// Nothing where the reference does not have it: then it has no longer one either.
+    /// Id of the hypothesis's n-gram of the previous order at each position; `None` if the
+    /// reference does not contain it, because then it contains no longer one either.
     in_hypothesis: Vec<Option<u32>>,
 }
 
 impl Matcher {
-    /// Adds to `found` for each order: n-grams of the hypothesis, of the reference, and matches.
+    /// Appends three numbers per order to `found`: n-grams of the hypothesis, n-grams of the
+    /// reference, and matches.
     fn count(&mut self, hypothesis: &[u32], reference: &[u32], order: usize, found: &mut Vec<f64>) {
         self.in_reference.clear();
         self.in_reference.resize(reference.len(), 0);
@@ -342,31 +346,31 @@ impl Matcher {
         self.in_hypothesis.resize(hypothesis.len(), Some(0));
         for order in 1..=order {
             let last = order - 1;
-            self.numbers.clear();
-            self.left.clear();
-            for (number, &unit) in self.in_reference.iter_mut().zip(reference.iter().skip(last)) {
-                let fresh = self.left.len() as u32;
-                *number = match self.numbers.entry((*number, unit)) {
-                    Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(place) => {
-                        self.left.push(0);
-                        *place.insert(fresh)
+            self.ids.clear();
+            self.remaining.clear();
+            for (id, &unit) in self.in_reference.iter_mut().zip(reference.iter().skip(last)) {
+                let next_id = self.remaining.len() as u32;
+                *id = match self.ids.entry((*id, unit)) {
+                    Entry::Occupied(entry) => *entry.get(),
+                    Entry::Vacant(entry) => {
+                        self.remaining.push(0);
+                        *entry.insert(next_id)
                     }
                 };
-                self.left[*number as usize] += 1;
+                self.remaining[*id as usize] += 1;
             }
             let mut matches = 0;
-            for (number, &unit) in self.in_hypothesis.iter_mut().zip(hypothesis.iter().skip(last)) {
-                *number = number.and_then(|number| self.numbers.get(&(number, unit)).copied());
-                if let Some(number) = *number
-                    && self.left[number as usize] > 0
+            for (id, &unit) in self.in_hypothesis.iter_mut().zip(hypothesis.iter().skip(last)) {
+                *id = id.and_then(|id| self.ids.get(&(id, unit)).copied());
+                if let Some(id) = *id
+                    && self.remaining[id as usize] > 0
                 {
-                    self.left[number as usize] -= 1;
+                    self.remaining[id as usize] -= 1;
                     matches += 1;
                 }
             }
             let in_reference = reference.len().saturating_sub(last);
-            // Hypotheses count only where the reference has n-grams of this order at all.
+            // n-grams of the hypothesis count only if the reference has n-grams of this order.
             let in_hypothesis =
                 if in_reference > 0 { hypothesis.len().saturating_sub(last) } else { 0 };
             found.extend([in_hypothesis as f64, in_reference as f64, f64::from(matches)]);

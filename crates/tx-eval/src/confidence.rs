@@ -1,10 +1,10 @@
-//! How sure a score is: bootstrap resampling, after Koehn (2004), "Statistical Significance Tests
-//! for Machine Translation Evaluation".
+//! Confidence intervals by bootstrap resampling: Koehn (2004), "Statistical Significance Tests for
+//! Machine Translation Evaluation".
 //!
-//! A test set is one sample of the sentences that could have been asked for. Others are made from
-//! it by drawing as many lines, with repetition, again and again; 95 of 100 of their scores lie in
-//! the interval. The draws are those of sacreBLEU 2.6.0 with numpy 2: the same seed gives the same
-//! figures.
+//! A test set is one sample of all possible sentences. Bootstrap resampling creates other samples
+//! from it: each one draws as many lines as the test set has, with replacement. The interval
+//! contains the scores of 95 % of the samples. Samples are those of sacreBLEU 2.6.0 with numpy 2:
+//! the same seed gives the same numbers.
 //!
 //! ```
 //! use tx_eval::{Chrf, Corpus, Metric, confidence::{self, Resampling}};
@@ -22,26 +22,26 @@
 use std::{fmt, ops::AddAssign};
 
 use crate::{
-    Metric, ScoreError, Signature, Statistics,
+    Metric, ScoreError, SegmentStatistics, Signature,
     numpy_random::Pcg64,
     real::{Real, Single, pairwise_sum},
 };
 
-/// How often to draw, and from where in the stream of random numbers.
+/// Number of samples and seed of the random number generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Resampling {
-    /// How many samples.
+    /// Number of samples.
     pub samples: usize,
-    /// What the random numbers start from.
+    /// Seed of the random number generator.
     pub seed: u64,
 }
 
 impl Resampling {
-    /// sacreBLEU's seed.
+    /// Default seed of sacreBLEU.
     pub const SEED: u64 = 12_345;
-    /// sacreBLEU's 1,000 samples for the bootstrap.
+    /// Default of sacreBLEU for the bootstrap: 1,000 samples.
     pub const BOOTSTRAP: Self = Self { samples: 1_000, seed: Self::SEED };
-    /// sacreBLEU's 10,000 trials for approximate randomization.
+    /// Default of sacreBLEU for approximate randomization: 10,000 trials.
     pub const RANDOMIZATION: Self = Self { samples: 10_000, seed: Self::SEED };
 
     pub(crate) fn check(self) -> Result<(), ScoreError> {
@@ -49,10 +49,9 @@ impl Resampling {
     }
 }
 
-/// Where the true score is likely to be: 95 % of resampled scores are within `half_width` of the
-/// middle.
+/// Confidence interval of a score: 95 % of the resampled scores.
 ///
-/// `Display` is `μ = 38.70 ± 0.81`, with two digits or the precision given.
+/// `Display` prints `μ = 38.70 ± 0.81`, with two digits or the given precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// Mean of the resampled scores.
@@ -68,23 +67,23 @@ impl fmt::Display for Interval {
     }
 }
 
-/// A confidence interval and what it was found with.
+/// Confidence interval with its signature.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confidence {
-    /// The interval.
+    /// Confidence interval.
     pub interval: Interval,
-    /// The metric's signature with the number of samples and the seed.
+    /// Signature of the metric with the number of samples and the seed.
     pub signature: Signature,
 }
 
-/// The confidence interval of one system's score: `sacrebleu --confidence`.
+/// Estimates the confidence interval of one system's score, as `sacrebleu --confidence`.
 ///
 /// # Errors
 ///
-/// When no sample is asked for.
+/// When the number of samples is 0.
 pub fn estimate(
     metric: &dyn Metric,
-    statistics: &Statistics,
+    statistics: &SegmentStatistics,
     resampling: Resampling,
 ) -> Result<Confidence, ScoreError> {
     resampling.check()?;
@@ -97,14 +96,14 @@ pub fn estimate(
     Ok(Confidence { interval: scores.interval(Mean::Exact), signature })
 }
 
-/// Scores of samples, as numpy holds them.
+/// Scores of samples, in numpy's precision.
 pub(crate) struct Scores {
     values: Vec<Single>,
-    /// All are 32-bit floats; one that is not makes all of them 64-bit.
+    /// True if all values are 32-bit floats; one other value makes the array 64-bit.
     single: bool,
 }
 
-/// The sum of as many rows of `columns` numbers as there are, drawn with repetition.
+/// Sum of as many rows of `columns` numbers as `rows` holds, drawn with replacement.
 fn drawn_sum<N: Copy + Default + AddAssign>(
     rows: &[N],
     columns: usize,
@@ -119,20 +118,20 @@ fn drawn_sum<N: Copy + Default + AddAssign>(
     sum
 }
 
-/// How the mean of an array of 32-bit floats is rounded.
+/// Rounding of the mean of an array of 32-bit floats.
 #[derive(Clone, Copy)]
 pub(crate) enum Mean {
-    /// Once, at the end, as Python's `statistics.mean`.
+    /// Rounded once, at the end, as in Python's `statistics.mean`.
     Exact,
-    /// After each addition, as numpy's `mean`.
+    /// Rounded after each addition, as in numpy's `mean`.
     Pairwise,
 }
 
 impl Scores {
-    /// Draws samples as large as the corpus.
+    /// Draws samples of the size of the corpus and scores each.
     pub(crate) fn draw(
         metric: &dyn Metric,
-        statistics: &Statistics,
+        statistics: &SegmentStatistics,
         samples: usize,
         random: &mut Pcg64,
     ) -> Self {
@@ -141,7 +140,7 @@ impl Scores {
         let singles: Vec<f32> = doubles.iter().map(|&value| value as f32).collect();
         let values = (0..samples)
             .map(|_| {
-                // As sacreBLEU where it has the metric.
+                // Metrics of sacreBLEU sum in single precision, as sacreBLEU does.
                 let mut before = random.clone();
                 let sum = drawn_sum(&singles, columns, random);
                 match metric.single(&sum) {
@@ -161,7 +160,7 @@ impl Scores {
         Self { values, single }
     }
 
-    /// Rounds to what the array can hold.
+    /// Rounds a value to the precision of the array.
     fn number(&self, value: f64) -> Single {
         if self.single { Single::Float(value as f32) } else { Single::Literal(value) }
     }
@@ -184,16 +183,16 @@ impl Scores {
     pub(crate) fn interval(&self, mean: Mean) -> Interval {
         let mut values = self.values.clone();
         values.sort_by(|a, b| a.double().total_cmp(&b.double()));
-        // One of 40 is left out on each side.
+        // 2.5 %, one value in 40, lie outside on each side.
         let outside = values.len() / 40;
         let width = values[values.len() - 1 - outside].double() - values[outside].double();
         let half_width = 0.5 * self.number(width).double();
-        // numpy adds up in this order.
+        // numpy sums the sorted values.
         let sorted = Self { values, single: self.single };
         Interval { mean: sorted.mean(mean), half_width }
     }
 
-    /// Absolute differences, held as numpy holds them.
+    /// Absolute differences in numpy's precision.
     pub(crate) fn distances(&self, other: &Self) -> Self {
         let single = self.single && other.single;
         let values = self
@@ -207,7 +206,7 @@ impl Scores {
         Self { values, single }
     }
 
-    /// How often a value less the mean of all is greater than `bound`.
+    /// Number of values that exceed the mean of all values by more than `bound`.
     pub(crate) fn above_mean_by(&self, bound: f64) -> usize {
         let mean = self.mean(Mean::Pairwise);
         let bound = self.number(bound);
@@ -218,9 +217,9 @@ impl Scores {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Chrf, Corpus, Exact};
+    use crate::{Chrf, Corpus, ExactMatch};
 
-    /// Forty scores 0…39: one is left out on each side, so half of 38 − 1.
+    /// Forty scores 0…39: one is outside on each side, so the half width is half of 38 − 1.
     #[test]
     fn one_of_forty_is_outside_on_each_side() {
         let scores = Scores::new((0..40).rev().map(|n| Single::Float(n as f32)).collect());
@@ -234,8 +233,8 @@ mod tests {
     #[test]
     fn a_score_that_is_always_the_same_is_certain() {
         let corpus = Corpus::new(&["a", "b", "c"], &[["a", "b", "c"]]).unwrap();
-        let statistics = Exact.statistics(&corpus).unwrap();
-        let found = estimate(&Exact, &statistics, Resampling::BOOTSTRAP).unwrap();
+        let statistics = ExactMatch.statistics(&corpus).unwrap();
+        let found = estimate(&ExactMatch, &statistics, Resampling::BOOTSTRAP).unwrap();
         assert_eq!(found.interval, Interval { mean: 100.0, half_width: 0.0 });
         assert_eq!(found.interval.to_string(), "μ = 100.00 ± 0.00");
         assert!(found.signature.to_string().starts_with("nrefs:1|bs:1000|seed:12345|case:mixed|"));

@@ -1,16 +1,16 @@
-//! What is scored: hypotheses and their references, line by line.
+//! Hypotheses with their references, and statistics per line.
 
 use std::{borrow::Cow, num::NonZero, sync::Arc, thread};
 
 use crate::ScoreError;
 
-/// A line of a reference: text, or `None` where this reference has none.
+/// Line of a reference: text, or `None` if this reference does not have the line.
 ///
-/// Corpora with, say, two references for some lines and three for others give `Option`s, and their
-/// signature says `nrefs:var`. An *empty* line is something else, as for sacreBLEU: a reference
-/// that says nothing.
+/// Corpora with, for example, two references for some lines and three for others use `Option`s;
+/// their signature contains `nrefs:var`. An *empty* line is different, as in sacreBLEU: it is a
+/// reference without words.
 pub trait ReferenceLine {
-    /// The text, if there is one.
+    /// Returns the text, if there is one.
     fn text(&self) -> Option<&str>;
 }
 
@@ -56,27 +56,28 @@ impl<T: ReferenceLine> ReferenceLine for Option<T> {
     }
 }
 
-/// Hypotheses of one system with their references, checked to belong together.
+/// Hypotheses of one system with their references, with checked line counts.
 ///
-/// Several metrics can score one corpus. A metric's own `corpus_score` makes one by itself.
+/// Several metrics can score one corpus. `corpus_score` of a metric creates one itself.
 #[derive(Debug, Clone)]
 pub struct Corpus<'a> {
     hypotheses: Vec<&'a str>,
-    /// For each line those references that have it.
+    /// References of each line, without missing ones.
     references: Vec<Vec<&'a str>>,
-    /// References of every line; nothing if they differ.
+    /// References per line; `None` if the number varies.
     n_references: Option<usize>,
 }
 
 impl<'a> Corpus<'a> {
-    /// `references` is a list of references, each with one line for every hypothesis.
+    /// Checks line counts and pairs each hypothesis with its references.
     ///
-    /// Lines are plain text, not tokenized by the caller. A byte order mark is part of the first word,
-    /// as for sacreBLEU.
+    /// `references` is a list of references, each with one line per hypothesis. Lines are plain
+    /// text that the caller has not tokenized. A byte order mark is part of the first word, as in
+    /// sacreBLEU.
     ///
     /// # Errors
     ///
-    /// When the numbers of lines differ, there is no line or no reference, or a line has none.
+    /// When line counts differ, there is no line or no reference, or a line has no reference.
     pub fn new<H, R, L>(hypotheses: &'a [H], references: &'a [R]) -> Result<Self, ScoreError>
     where
         H: AsRef<str>,
@@ -101,30 +102,31 @@ impl<'a> Corpus<'a> {
         })
     }
 
-    /// Lines; at least one.
+    /// Number of lines, at least one.
     #[expect(clippy::len_without_is_empty, reason = "a corpus is never empty")]
     pub fn len(&self) -> usize {
         self.hypotheses.len()
     }
 
-    /// References of every line; nothing if some lines have more than others.
+    /// References per line; `None` if the number varies.
     pub fn n_references(&self) -> Option<usize> {
         self.n_references
     }
 
-    /// The hypothesis of each line and its references, of which there is at least one.
+    /// Hypothesis and references of each line; each line has at least one reference.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = (&'a str, &[&'a str])> {
         self.hypotheses.iter().copied().zip(self.references.iter().map(Vec::as_slice))
     }
 
-    /// Calls `count` for each line, with its hypothesis, its references and the `columns` numbers
-    /// that it has to fill in. Lines are shared among threads, each of which has its own `scratch`.
+    /// Computes `columns` numbers per line with `count`, which receives the hypothesis, the
+    /// references and the row to fill in. Lines are distributed over threads, each with its own
+    /// `scratch`.
     pub(crate) fn statistics<S>(
         &self,
         columns: usize,
         scratch: impl Fn() -> S + Sync,
         count: impl Fn(&mut S, &str, &[&str], &mut [f64]) + Sync,
-    ) -> Statistics {
+    ) -> SegmentStatistics {
         let mut values = vec![0.0; columns * self.len()];
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let chunk = self.len().div_ceil(threads).max(LINES_PER_THREAD);
@@ -146,30 +148,31 @@ impl<'a> Corpus<'a> {
                 work(0, rows);
             }
         });
-        Statistics { columns, values, n_references: self.n_references }
+        SegmentStatistics { columns, values, n_references: self.n_references }
     }
 }
 
-/// Fewer lines than these are not worth a thread.
+/// Minimum number of lines per thread, because fewer do not repay starting one.
 const LINES_PER_THREAD: usize = 128;
 
-/// What a metric needs to know of each line: counts that add up, from which the score of any
-/// selection of the lines follows. This is what confidence and significance are computed from.
+/// Sufficient statistics of a metric per line (segment): counts that add up, so the score of any
+/// selection of lines follows from their sum. Confidence intervals and significance tests are
+/// computed from them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Statistics {
+pub struct SegmentStatistics {
     columns: usize,
-    /// One row of `columns` numbers a line.
+    /// One row of `columns` numbers per line.
     values: Vec<f64>,
     n_references: Option<usize>,
 }
 
-impl Statistics {
-    /// Numbers that a metric found for each line of `corpus`, as many for one as for another.
+impl SegmentStatistics {
+    /// Statistics of each line of `corpus`, one row per line, all of the same length.
     ///
     /// # Errors
     ///
-    /// When there are more or fewer rows than lines, or a row has more or fewer numbers than the first,
-    /// or none.
+    /// When the number of rows differs from the number of lines, or a row is empty or differs in
+    /// length from the first.
     pub fn new(
         corpus: &Corpus<'_>,
         rows: impl IntoIterator<Item = Vec<f64>>,
@@ -193,18 +196,18 @@ impl Statistics {
         Ok(Self { columns, values, n_references: corpus.n_references })
     }
 
-    /// Lines.
+    /// Number of lines.
     #[expect(clippy::len_without_is_empty, reason = "a corpus is never empty")]
     pub fn len(&self) -> usize {
         self.values.len() / self.columns
     }
 
-    /// The numbers of each line.
+    /// Statistics of each line.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = &[f64]> {
         self.values.chunks_exact(self.columns)
     }
 
-    /// The numbers of the whole corpus.
+    /// Statistics summed over the corpus.
     pub fn sum(&self) -> Vec<f64> {
         let mut sum = vec![0.0; self.columns];
         for line in self.lines() {
@@ -215,13 +218,13 @@ impl Statistics {
         sum
     }
 
-    /// References of every line; nothing if some lines have more than others.
+    /// References per line; `None` if the number varies.
     pub fn n_references(&self) -> Option<usize> {
         self.n_references
     }
 }
 
-/// Makes sure that every hypothesis has exactly one line in each reference.
+/// Checks that every hypothesis has exactly one line in each reference.
 fn check_line_counts(hypotheses: usize, references: &[usize]) -> Result<(), ScoreError> {
     let &[first, ..] = references else { return Err(ScoreError::NoReference) };
     for (index, &lines) in references.iter().enumerate() {
@@ -271,7 +274,7 @@ mod tests {
     #[test]
     fn statistics_of_other_metrics_must_fit_the_corpus() {
         let corpus = Corpus::new(&["x", "y"], &[["a", "b"]]).unwrap();
-        let found = Statistics::new(&corpus, [vec![1.0, 2.0], vec![3.0, 4.0]]).unwrap();
+        let found = SegmentStatistics::new(&corpus, [vec![1.0, 2.0], vec![3.0, 4.0]]).unwrap();
         assert_eq!((found.len(), found.sum()), (2, vec![4.0, 6.0]));
         for (rows, message) in [
             (vec![vec![1.0], vec![]], "line 2 has 0 statistics, expected 1"),
@@ -279,13 +282,13 @@ mod tests {
             (vec![vec![1.0, 2.0], vec![1.0]], "line 2 has 1 statistics, expected 2"),
             (vec![vec![1.0]], "there are statistics of 1 lines, but the corpus has 2"),
         ] {
-            assert_eq!(Statistics::new(&corpus, rows).unwrap_err().to_string(), message);
+            assert_eq!(SegmentStatistics::new(&corpus, rows).unwrap_err().to_string(), message);
         }
         let lines: Vec<_> = corpus.lines().collect();
         assert_eq!(lines, [("x", &["a"][..]), ("y", &["b"])]);
     }
 
-    /// More lines than one thread takes: the length of each line, in order.
+    /// 1,000 lines are more than one thread processes. Rows must stay in the order of the lines.
     #[test]
     fn lines_keep_their_order_among_threads() {
         let lines: Vec<String> = (0..1_000).map(|n| "x".repeat(n)).collect();

@@ -1,21 +1,21 @@
-//! Why a corpus cannot be scored.
+//! Errors of scoring.
 
-/// The input cannot be scored; the message holds the numbers that disagree.
+/// Reason why the input cannot be scored; the message contains the numbers that disagree.
 ///
-/// No metric of this crate truncates to the shorter side or skips a line: a score over lines that
-/// do not belong together looks plausible and means nothing.
+/// Metrics never truncate to the shorter side or skip a line, because a score over mismatched lines
+/// looks plausible and is meaningless.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {
-    /// There is not a single hypothesis line. An *empty line* is fine; no line at all is not.
-    #[error("there are no hypothesis lines to score")]
+    /// No hypothesis line. An *empty line* is accepted.
+    #[error("the hypotheses have 0 lines, expected at least 1")]
     NoLines,
 
     /// The list of references is empty.
-    #[error("there is no reference to score against")]
+    #[error("no reference given, expected at least 1")]
     NoReference,
 
-    /// Hypotheses and references differ in their number of lines.
+    /// Different numbers of lines in hypotheses and references.
     #[error("the hypotheses have {hypotheses} lines, but the references have {references}")]
     LineCount {
         /// Lines of the hypotheses.
@@ -24,38 +24,40 @@ pub enum ScoreError {
         references: usize,
     },
 
-    /// Two references differ in their number of lines.
+    /// Different numbers of lines in two references.
     #[error("reference 1 has {first} lines, but reference {number} has {lines}")]
     UnequalReferences {
         /// Lines of the first reference.
         first: usize,
-        /// Which reference differs, counted from 1.
+        /// Number of the other reference, counted from 1.
         number: usize,
-        /// Lines of that reference.
+        /// Lines of the other reference.
         lines: usize,
     },
 
-    /// With references that need not have every line: a line is in none of them.
+    /// Line without any reference, possible with references that may miss lines.
     #[error("line {line} has no reference")]
     NoReferenceForLine {
-        /// The line, counted from 1.
+        /// Line number, counted from 1.
         line: usize,
     },
 
-    /// The value given to a smoothing method is negative, infinite or not a number.
-    #[error("smoothing `{method}` needs a finite value of at least 0, not {value}")]
+    /// Smoothing value that is negative, infinite or NaN.
+    #[error(
+        "smoothing method `{method}` has value {value}, expected a finite number of at least 0"
+    )]
     SmoothingValue {
-        /// The method as sacreBLEU names it, `floor` or `add-k`.
+        /// Method by sacreBLEU's name, `floor` or `add-k`.
         method: &'static str,
-        /// The value found.
+        /// Value given.
         value: f64,
     },
 
-    /// chrF was asked for n-grams of no length at all.
-    #[error("chrF needs a character order or a word order of at least 1, not 0 and 0")]
+    /// Character order and word order of chrF are both 0.
+    #[error("chrF has character order 0 and word order 0, expected at least one of them above 0")]
     NoOrder,
 
-    /// Two systems that should be compared differ in their number of lines.
+    /// Different numbers of lines in two systems to compare.
     #[error("the baseline has {baseline} lines, but the system has {system}")]
     UnequalSystems {
         /// Lines of the baseline.
@@ -64,19 +66,19 @@ pub enum ScoreError {
         system: usize,
     },
 
-    /// A metric gave a line another number of statistics than the first line.
+    /// Row of statistics with another length than the first.
     #[error("line {line} has {found} statistics, expected {expected}")]
     StatisticsOfLine {
-        /// The line, counted from 1.
+        /// Line number, counted from 1.
         line: usize,
-        /// Numbers of this line.
+        /// Numbers in this row.
         found: usize,
-        /// Numbers of the first line, which needs at least one.
+        /// Numbers in the first row, or 1 if it is empty.
         expected: usize,
     },
 
-    /// A metric gave statistics of more or fewer lines than there are.
-    #[error("there are statistics of {found} lines, but the corpus has {expected}")]
+    /// Statistics for more or fewer lines than the corpus has.
+    #[error("the statistics have {found} lines, but the corpus has {expected}")]
     StatisticsCount {
         /// Lines with statistics.
         found: usize,
@@ -84,8 +86,8 @@ pub enum ScoreError {
         expected: usize,
     },
 
-    /// Resampling was asked for with too few samples.
-    #[error("resampling needs at least 1 sample, not 0")]
+    /// Resampling with 0 samples.
+    #[error("resampling has 0 samples, expected at least 1")]
     NoSamples,
 }
 

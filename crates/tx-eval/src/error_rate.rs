@@ -1,4 +1,4 @@
-//! Error rates and exact match: how much of the reference text was not reproduced.
+//! Character error rate, word error rate and exact match.
 //!
 //! ```text
 //! error rate = Σ edits / Σ units of the reference,  over all lines
@@ -9,40 +9,39 @@
 //! dropped. The values are those of jiwer, the tool of speech recognition, times 100: here every
 //! score is in percent. Of several references the first counts.
 
-use std::{fmt, sync::LazyLock};
-
-use regex::Regex;
+use std::{borrow::Cow, fmt, sync::LazyLock};
 
 use crate::{
-    Corpus, Metric, Score, ScoreError, Signature, Statistics,
+    Corpus, Metric, Score, ScoreError, SegmentStatistics, Signature,
     levenshtein::levenshtein,
     metric::{SingleScore, TX_VERSION},
     real::{Real, Single},
+    replace::{self, Rule, rules},
     tokenizer::{is_space, words},
 };
 
-/// Character or word error rate and its settings; [`cer`] and [`wer`] are short for the usual ones.
+/// Character or word error rate and its settings; [`cer`] and [`wer`] compute the usual ones.
 ///
 /// ```
-/// use tx_eval::{EditRate, Unit};
+/// use tx_eval::{ErrorRate, Unit};
 ///
-/// let wer = EditRate { lowercase: true, no_punct: true, ..EditRate::new(Unit::Word) };
+/// let wer = ErrorRate { lowercase: true, no_punct: true, ..ErrorRate::new(Unit::Word) };
 /// assert_eq!(wer.corpus_score(&["well I see"], &["Well, I see!"])?.score, 0.0);
 /// # Ok::<(), tx_eval::ScoreError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EditRate {
-    /// What is counted.
+pub struct ErrorRate {
+    /// Unit of counting: characters or words.
     pub unit: Unit,
     /// Compare in lower case. Shown as `case:lc`.
     pub lowercase: bool,
-    /// Leave out punctuation (Unicode's category P), and take several white spaces for one. Shown
-    /// as `punct:no`.
+    /// Remove punctuation (Unicode's category P) and collapse repeated white space. Shown as
+    /// `punct:no`.
     pub no_punct: bool,
 }
 
-impl EditRate {
-    /// With case and punctuation.
+impl ErrorRate {
+    /// Error rate with case and punctuation.
     pub const fn new(unit: Unit) -> Self {
         Self { unit, lowercase: false, no_punct: false }
     }
@@ -51,19 +50,19 @@ impl EditRate {
     ///
     /// # Errors
     ///
-    /// When the numbers of lines differ or there is no line.
+    /// When line counts differ or there is no line.
     pub fn corpus_score<H, R>(
         &self,
         hypotheses: &[H],
         reference: &[R],
-    ) -> Result<ErrorRate, ScoreError>
+    ) -> Result<ErrorRateScore, ScoreError>
     where
         H: AsRef<str>,
         R: AsRef<str>,
     {
         let reference: Vec<&str> = reference.iter().map(AsRef::as_ref).collect();
         let sum = self.statistics(&Corpus::new(hypotheses, &[reference])?)?.sum();
-        Ok(ErrorRate {
+        Ok(ErrorRateScore {
             unit: self.unit,
             score: self.formula(&sum),
             edits: sum[0] as usize,
@@ -72,12 +71,12 @@ impl EditRate {
         })
     }
 
-    /// The line as it is compared.
-    fn text(&self, line: &str) -> String {
-        let mut text = if self.lowercase { line.to_lowercase() } else { line.to_owned() };
+    /// Normalized text of a line, as it is compared.
+    fn text<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        let mut text =
+            if self.lowercase { Cow::Owned(line.to_lowercase()) } else { Cow::Borrowed(line) };
         if self.no_punct {
-            text = PUNCTUATION.replace_all(&text, "").into_owned();
-            text = SPACES.replace_all(&text, " ").into_owned();
+            replace::apply(&mut text, &*NO_PUNCT);
         }
         text
     }
@@ -88,14 +87,11 @@ impl EditRate {
     }
 }
 
-#[expect(clippy::expect_used, reason = "the pattern is constant and tested")]
-static PUNCTUATION: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\p{P}").expect("a valid pattern"));
-#[expect(clippy::expect_used, reason = "the pattern is constant and tested")]
-static SPACES: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"[\s\x1c-\x1f]{2,}").expect("a valid pattern"));
+/// Rules that remove punctuation and collapse the white space around it.
+static NO_PUNCT: LazyLock<[Rule; 2]> =
+    LazyLock::new(|| rules([(r"\p{P}", ""), (r"[\s\x1c-\x1f]{2,}", " ")]));
 
-impl Metric for EditRate {
+impl Metric for ErrorRate {
     fn name(&self) -> String {
         match self.unit {
             Unit::Character => "CER",
@@ -121,7 +117,7 @@ impl Metric for EditRate {
         Signature::new(Some(1), pairs, TX_VERSION)
     }
 
-    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError> {
         Ok(corpus.statistics(
             2,
             || (),
@@ -160,8 +156,8 @@ impl Metric for EditRate {
 
 /// Character error rate: edits per reference character, over the whole corpus.
 ///
-/// A character is a Unicode scalar value, so `é` written with a combining accent is two; spaces
-/// inside the line count. See [`ErrorRate::score`] for empty references.
+/// A character is a Unicode scalar value, so `é` written with a combining accent counts as two.
+/// White space inside a line counts. See [`ErrorRateScore::score`] for empty references.
 ///
 /// ```
 /// // One substitution, one deletion, 4 + 4 reference characters.
@@ -172,19 +168,19 @@ impl Metric for EditRate {
 /// # Errors
 ///
 /// When the numbers of lines differ or there is no line.
-pub fn cer<H, R>(hypotheses: &[H], references: &[R]) -> Result<ErrorRate, ScoreError>
+pub fn cer<H, R>(hypotheses: &[H], references: &[R]) -> Result<ErrorRateScore, ScoreError>
 where
     H: AsRef<str>,
     R: AsRef<str>,
 {
-    EditRate::new(Unit::Character).corpus_score(hypotheses, references)
+    ErrorRate::new(Unit::Character).corpus_score(hypotheses, references)
 }
 
 /// Word error rate: edits per reference word, over the whole corpus.
 ///
-/// A word is what stands between white space of any kind, punctuation included. (jiwer splits at
-/// U+0020 alone, which is the same where words are separated by single spaces.) See
-/// [`ErrorRate::score`] for empty references.
+/// Words are separated by white space of any kind and include punctuation. (jiwer splits at U+0020
+/// alone, which is the same if words are separated by single spaces.) See [`ErrorRateScore::score`]
+/// for empty references.
 ///
 /// ```
 /// // One substitution and one insertion, 4 reference words.
@@ -195,15 +191,15 @@ where
 /// # Errors
 ///
 /// When the numbers of lines differ or there is no line.
-pub fn wer<H, R>(hypotheses: &[H], references: &[R]) -> Result<ErrorRate, ScoreError>
+pub fn wer<H, R>(hypotheses: &[H], references: &[R]) -> Result<ErrorRateScore, ScoreError>
 where
     H: AsRef<str>,
     R: AsRef<str>,
 {
-    EditRate::new(Unit::Word).corpus_score(hypotheses, references)
+    ErrorRate::new(Unit::Word).corpus_score(hypotheses, references)
 }
 
-/// Share of lines that equal their reference, white space at the end of lines aside.
+/// Percentage of lines that equal their reference, ignoring trailing white space.
 ///
 /// An empty hypothesis matches an empty reference.
 ///
@@ -215,27 +211,27 @@ where
 /// # Errors
 ///
 /// When the numbers of lines differ or there is no line.
-pub fn exact_match<H, R>(hypotheses: &[H], references: &[R]) -> Result<ExactMatch, ScoreError>
+pub fn exact_match<H, R>(hypotheses: &[H], references: &[R]) -> Result<ExactMatchScore, ScoreError>
 where
     H: AsRef<str>,
     R: AsRef<str>,
 {
     let references: Vec<&str> = references.iter().map(AsRef::as_ref).collect();
-    let statistics = Exact.statistics(&Corpus::new(hypotheses, &[references])?)?;
+    let statistics = ExactMatch.statistics(&Corpus::new(hypotheses, &[references])?)?;
     let sum = statistics.sum();
-    Ok(ExactMatch {
-        score: Exact.formula(&sum),
+    Ok(ExactMatchScore {
+        score: ExactMatch.formula(&sum),
         matches: sum[0] as usize,
         lines: sum[1] as usize,
-        signature: Exact.signature(Some(1)),
+        signature: ExactMatch.signature(Some(1)),
     })
 }
 
-/// Exact match as a [`Metric`]; [`exact_match`] is short for it.
+/// ExactMatch match as a [`Metric`]; [`exact_match`] computes it for lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Exact;
+pub struct ExactMatch;
 
-impl Metric for Exact {
+impl Metric for ExactMatch {
     fn name(&self) -> String {
         "exact match".to_owned()
     }
@@ -249,7 +245,7 @@ impl Metric for Exact {
         Signature::new(Some(1), pairs, TX_VERSION)
     }
 
-    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError> {
         Ok(corpus.statistics(
             2,
             || (),
@@ -274,38 +270,38 @@ impl Metric for Exact {
     }
 }
 
-/// What an error rate counts.
+/// Unit in which an error rate counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Unicode scalar values: CER.
     Character,
-    /// What stands between white space: WER.
+    /// Words separated by white space: WER.
     Word,
 }
 
-/// A character or word error rate with what it was computed from.
+/// Character or word error rate with its components.
 ///
-/// `Display` is `CER = 25.00 (edits = 2 ref_len = 8)`.
+/// `Display` prints `CER = 25.00 (edits = 2 ref_len = 8)`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ErrorRate {
-    /// Characters or words.
+pub struct ErrorRateScore {
+    /// Unit of the counts: characters or words.
     pub unit: Unit,
-    /// `edits / reference_len` in percent: 0 is perfect, and more than 100 is possible when the
-    /// hypotheses are longer than the references. References without a single unit count as one
-    /// unit, so the score is 0 if the hypotheses are empty too and `100 · edits` if not.
+    /// `edits / reference_len` in percent: 0 is perfect, and values above 100 are possible if the
+    /// hypotheses are longer than the references. References without any unit count as one unit, so
+    /// the score is 0 if the hypotheses are empty too and `100 · edits` otherwise.
     pub score: f64,
     /// Insertions, deletions and substitutions over all lines.
     pub edits: usize,
     /// Units of all references.
     pub reference_len: usize,
-    /// What it was computed with.
+    /// Signature of the settings.
     pub signature: Signature,
 }
 
-impl ErrorRate {
-    /// The result in the shape that all metrics share.
+impl ErrorRateScore {
+    /// Result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
-        let settings = EditRate::new(self.unit);
+        let settings = ErrorRate::new(self.unit);
         Score {
             name: settings.name(),
             value: self.score,
@@ -315,40 +311,40 @@ impl ErrorRate {
     }
 }
 
-impl fmt::Display for ErrorRate {
+impl fmt::Display for ErrorRateScore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.summary().fmt(f)
     }
 }
 
-/// The share of lines translated exactly as in the reference.
+/// ExactMatch match with its components.
 ///
-/// `Display` is `exact match = 50.00 (matches = 1 lines = 2)`.
+/// `Display` prints `exact match = 50.00 (matches = 1 lines = 2)`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ExactMatch {
+pub struct ExactMatchScore {
     /// `matches / lines` in percent, 0 to 100.
     pub score: f64,
     /// Lines equal to their reference.
     pub matches: usize,
-    /// All lines.
+    /// Number of lines.
     pub lines: usize,
-    /// What it was computed with.
+    /// Signature of the settings.
     pub signature: Signature,
 }
 
-impl ExactMatch {
-    /// The result in the shape that all metrics share.
+impl ExactMatchScore {
+    /// Result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
         Score {
-            name: Exact.name(),
+            name: ExactMatch.name(),
             value: self.score,
-            verbose: Exact.verbose(&[self.matches as f64, self.lines as f64]),
+            verbose: ExactMatch.verbose(&[self.matches as f64, self.lines as f64]),
             signature: self.signature.clone(),
         }
     }
 }
 
-impl fmt::Display for ExactMatch {
+impl fmt::Display for ExactMatchScore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.summary().fmt(f)
     }
@@ -358,7 +354,8 @@ impl fmt::Display for ExactMatch {
 mod tests {
     use super::*;
 
-    /// Lines are 4 and 1 long with 1 and 1 edits: 2/5 of the corpus, not the mean of 1/4 and 1/1.
+    /// Lines of length 4 and 1 with one edit each: 2/5 over the corpus, not the mean of 1/4 and
+    /// 1/1.
     #[test]
     fn long_lines_weigh_more_than_short_ones() {
         assert_eq!(cer(&["abcx", "x"], &["abcd", "y"]).unwrap().score, 40.0);
@@ -369,7 +366,7 @@ mod tests {
     fn characters_are_unicode_scalar_values() {
         let emoji = cer(&["a😀c"], &["a😁c"]).unwrap();
         assert_eq!((emoji.edits, emoji.reference_len), (1, 3));
-        // é as one scalar value against e and a combining accent.
+        // `é` as one scalar value against `e` and a combining accent.
         assert_eq!(cer(&["\u{e9}"], &["e\u{301}"]).unwrap().edits, 2);
     }
 
@@ -394,7 +391,7 @@ mod tests {
         assert_eq!(cer(&["ab"], &[""]).unwrap().score, 200.0);
         assert_eq!(wer(&["a b c"], &[" "]).unwrap().score, 300.0);
         assert_eq!(exact_match(&[""], &[" "]).unwrap().score, 100.0);
-        // Among other lines an empty one adds its edits and no length: (2 + 0) / (0 + 4).
+        // Among other lines, an empty reference adds its edits and no length: (2 + 0) / (0 + 4).
         assert_eq!(cer(&["ab", "abcd"], &["", "abcd"]).unwrap().score, 50.0);
     }
 
@@ -404,14 +401,15 @@ mod tests {
         assert_eq!(wer(&[""], &["a b"]).unwrap().score, 100.0);
     }
 
-    /// `Well , no` and `well no` are the same without the mark, case and the space left over.
+    /// `Well , no` and `well no` differ in the mark, in case, and in the space that the mark
+    /// leaves.
     #[test]
     fn case_and_punctuation_can_be_left_out() {
         for (lowercase, no_punct, characters, words) in
             [(false, false, 3, 2), (true, false, 2, 1), (false, true, 1, 1), (true, true, 0, 0)]
         {
             let found = [Unit::Character, Unit::Word].map(|unit| {
-                let rate = EditRate { lowercase, no_punct, ..EditRate::new(unit) };
+                let rate = ErrorRate { lowercase, no_punct, ..ErrorRate::new(unit) };
                 rate.corpus_score(&["Well , no"], &["well no"]).unwrap().edits
             });
             assert_eq!(found, [characters, words], "{lowercase} {no_punct}");
@@ -419,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_do_not_belong_together_are_refused() {
+    fn unequal_line_counts_are_refused() {
         let nothing: [&str; 0] = [];
         assert_eq!(cer(&nothing, &nothing), Err(ScoreError::NoLines));
         let uneven = ScoreError::LineCount { hypotheses: 2, references: 1 };
@@ -428,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_signatures_say_what_was_counted() {
+    fn names_and_signatures_contain_unit_and_settings() {
         let score = wer(&["a"], &["b"]).unwrap().summary();
         assert_eq!(score.to_string(), "WER = 100.00 (edits = 1 ref_len = 1)");
         let version = env!("CARGO_PKG_VERSION");
@@ -436,7 +434,7 @@ mod tests {
             score.signature.to_string(),
             format!("nrefs:1|case:mixed|punct:yes|unit:word|version:tx-{version}")
         );
-        let bare = EditRate { lowercase: true, no_punct: true, ..EditRate::new(Unit::Character) };
+        let bare = ErrorRate { lowercase: true, no_punct: true, ..ErrorRate::new(Unit::Character) };
         assert_eq!(
             bare.corpus_score(&["a"], &["a"]).unwrap().signature.to_string(),
             format!("nrefs:1|case:lc|punct:no|unit:character|version:tx-{version}")

@@ -1,50 +1,51 @@
-//! The edit distance of two sequences, 64 units at a time: Myers (1999), "A Fast Bit-Vector Algorithm
+//! Edit distance of two sequences, 64 units at a time: Myers (1999), "A Fast Bit-Vector Algorithm
 //! for Approximate String Matching Based on Dynamic Programming", in the form of Hyyrö (2003).
 //!
-//! The table of distances is not kept: of a column only the differences between neighboring rows are,
-//! which are -1, 0 or 1, as one bit each in two words.
+//! The algorithm does not store the table of distances. For one column it stores the differences
+//! between neighboring rows, which are −1, 0 or 1, as one bit each in two machine words.
 
 use std::{collections::HashMap, hash::Hash};
 
 /// Differences of 64 neighboring rows of a column.
 #[derive(Debug, Clone, Copy)]
 struct Block {
-    /// Rows that are one more than the row above.
+    /// Rows with a distance one above that of the row before.
     up: u64,
-    /// Rows that are one less than the row above.
+    /// Rows with a distance one below that of the row before.
     down: u64,
 }
 
-/// The fewest insertions, deletions and substitutions that turn one sequence into the other. Takes
-/// time in proportion to the product of the lengths over 64, and memory to their sum.
+/// Returns the minimum number of insertions, deletions and substitutions between two sequences.
+/// Time is proportional to the product of the lengths divided by 64, memory to their sum.
 pub(crate) fn levenshtein<T: Eq + Hash>(from: &[T], to: &[T]) -> usize {
     let (from, to) = without_common_ends(from, to);
-    // Fewer rows are fewer words for each unit.
+    // The shorter sequence gives the rows, because fewer rows need fewer machine words per unit.
     let (rows, columns) = if from.len() <= to.len() { (from, to) } else { (to, from) };
     if rows.is_empty() {
         return columns.len();
     }
     let n_blocks = rows.len().div_ceil(64);
-    // For each unit the blocks that have it, and at which rows.
-    let mut places: HashMap<&T, Vec<(usize, u64)>> = HashMap::new();
+    // Blocks that contain each unit, with a bit mask of the rows.
+    let mut occurrences: HashMap<&T, Vec<(usize, u64)>> = HashMap::new();
     for (row, unit) in rows.iter().enumerate() {
         let (block, bit) = (row / 64, 1 << (row % 64));
-        let blocks = places.entry(unit).or_default();
+        let blocks = occurrences.entry(unit).or_default();
         match blocks.last_mut() {
             Some((last, bits)) if *last == block => *bits |= bit,
             _ => blocks.push((block, bit)),
         }
     }
-    // The first column counts up from 0.
+    // Distances in the first column increase from 0.
     let mut blocks = vec![Block { up: u64::MAX, down: 0 }; n_blocks];
     let last_bit = 1_u64 << ((rows.len() - 1) % 64);
     let mut distance = rows.len();
     for unit in columns {
-        let mut equal = places.get(unit).map_or(&[][..], Vec::as_slice).iter().peekable();
-        // What the row above a block adds from the last column to this one; the first row counts up.
+        let mut equal = occurrences.get(unit).map_or(&[][..], Vec::as_slice).iter().peekable();
+        // Horizontal difference above the block, between the previous column and this one; the
+        // first row increases.
         let (mut up_above, mut down_above) = (1, 0);
         for (index, block) in blocks.iter_mut().enumerate() {
-            let equal = equal.next_if(|(place, _)| *place == index).map_or(0, |(_, bits)| *bits);
+            let equal = equal.next_if(|(block, _)| *block == index).map_or(0, |(_, bits)| *bits);
             let Block { up, down } = *block;
             let vertical = equal | down;
             let equal = equal | down_above;
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(distance("aba", "ababa"), 2);
     }
 
-    /// The definition: the whole table.
+    /// Reference implementation with the full table.
     fn by_table(from: &[u32], to: &[u32]) -> usize {
         let mut table = vec![vec![0; to.len() + 1]; from.len() + 1];
         for i in 0..=from.len() {
@@ -111,7 +112,8 @@ mod tests {
         table[from.len()][to.len()]
     }
 
-    /// Lengths around one, two and three words; few units, so that many are equal, and many.
+    /// Lengths around one, two and three machine words; few distinct units, for many matches, and
+    /// many distinct units.
     #[test]
     fn distances_are_those_of_the_table() {
         let mut random = Pcg64::new(1);

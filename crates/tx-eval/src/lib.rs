@@ -1,21 +1,21 @@
 //! BLEU, chrF and TER identical to sacreBLEU, with its significance tests; CER and WER.
 //!
-//! Hypotheses and references are lists of lines; every score is in percent.
+//! Hypotheses and references are lists of lines. Every score is in percent.
 //!
-//! | metric | is | better |
+//! | metric | definition | better |
 //! |---|---|---|
 //! | [`Bleu`] | n-gram precision with a brevity penalty | higher |
-//! | [`Chrf`], [`chrf()`] | F-score of character n-grams; chrF++ has words too | higher |
-//! | [`Ter`] | word edits, shifts included, per word of the reference | lower |
-//! | [`cer`], [`wer`], [`EditRate`] | character and word edits per unit of the reference | lower |
-//! | [`exact_match`] | share of lines equal to the reference | higher |
+//! | [`Chrf`], [`chrf()`] | F-score of character n-grams; chrF++ adds word n-grams | higher |
+//! | [`Ter`] | word edits, including shifts, per word of the reference | lower |
+//! | [`cer`], [`wer`], [`ErrorRate`] | character and word edits per unit of the reference | lower |
+//! | [`exact_match`] | lines equal to the reference | higher |
 //!
-//! BLEU, chrF and TER are those of sacreBLEU 2.6.0, and so are [`confidence`] intervals and the
-//! tests of [`paired`] systems.
+//! BLEU, chrF and TER equal those of sacreBLEU 2.6.0, and so do [`confidence`] intervals and
+//! [`paired`] significance tests.
 //!
-//! Each result says what it was computed from (counts, lengths) and, in its [`Signature`], what it
-//! was computed with. BLEU, chrF and TER print sacreBLEU's signature; its `version` names the release
-//! whose numbers are reproduced. This crate reads no file, prints nothing and knows no model.
+//! Each result contains its components (counts, lengths) and a [`Signature`] of its settings. BLEU,
+//! chrF and TER print sacreBLEU's signature; its `version` is the release whose numbers are
+//! reproduced. This crate reads no file, prints nothing and depends on no model.
 //!
 //! ```
 //! use tx_eval::{Bleu, exact_match};
@@ -23,7 +23,7 @@
 //! let hypotheses = ["The dog bit the man.", "It was not unexpected."];
 //! let reference = ["The dog bit the man.", "It was not surprising."];
 //!
-//! // Words with punctuation apart: 6 + 4 of 6 + 5 match, then 5 + 2, 4 + 1, 3 + 0 n-grams.
+//! // With punctuation split off, 6 + 4 of 6 + 5 words match, then 5 + 2, 4 + 1, 3 + 0 n-grams.
 //! let bleu = Bleu::default().corpus_score(&hypotheses, &[reference])?;
 //! assert_eq!(bleu.counts, [10, 7, 5, 3]);
 //! assert_eq!(bleu.totals, [11, 9, 7, 5]);
@@ -52,14 +52,12 @@ pub mod confidence;
 pub mod paired;
 
 mod tokenizer;
-mod tokenizer_13a;
-mod tokenizer_intl;
-mod tokenizer_zh;
 
 mod levenshtein;
 mod ngram;
 mod numpy_random;
 mod real;
+mod replace;
 
 mod score;
 mod signature;
@@ -68,9 +66,11 @@ mod error;
 
 pub use bleu::{Bleu, BleuScore, Smoothing};
 pub use chrf::{Chrf, ChrfScore, chrf};
-pub use corpus::{Corpus, ReferenceLine, Statistics};
+pub use corpus::{Corpus, ReferenceLine, SegmentStatistics};
 pub use error::ScoreError;
-pub use error_rate::{EditRate, ErrorRate, Exact, ExactMatch, Unit, cer, exact_match, wer};
+pub use error_rate::{
+    ErrorRate, ErrorRateScore, ExactMatch, ExactMatchScore, Unit, cer, exact_match, wer,
+};
 pub use metric::Metric;
 pub use score::Score;
 pub use signature::Signature;

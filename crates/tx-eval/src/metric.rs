@@ -1,14 +1,14 @@
-//! What all metrics have in common: statistics of lines that add up, and a formula over their sum.
+//! `Metric`: statistics per line that add up, and a formula over their sum.
 
-use crate::{Corpus, Score, ScoreError, Signature, Statistics, real::Single};
+use crate::{Corpus, Score, ScoreError, SegmentStatistics, Signature, real::Single};
 
-/// The release of sacreBLEU whose numbers and signatures are reproduced.
+/// Release of sacreBLEU whose numbers and signatures are reproduced.
 pub(crate) const SACREBLEU_VERSION: &str = "2.6.0";
 
-/// What metrics that sacreBLEU does not have say as their version.
+/// Version in the signature of metrics that sacreBLEU does not have.
 pub(crate) const TX_VERSION: &str = concat!("tx-", env!("CARGO_PKG_VERSION"));
 
-/// A metric with its settings, to score a corpus, its lines, or samples of them.
+/// Metric with its settings: scores a corpus, its lines, or samples of them.
 ///
 /// ```
 /// use tx_eval::{Bleu, Chrf, Corpus, Metric, Ter};
@@ -23,12 +23,12 @@ pub(crate) const TX_VERSION: &str = concat!("tx-", env!("CARGO_PKG_VERSION"));
 /// # Ok::<(), tx_eval::ScoreError>(())
 /// ```
 ///
-/// Any crate can add a metric, and gets intervals and significance tests for it. It needs statistics of
-/// each line that add up, and a formula over their sum:
+/// Other crates can add metrics, and get confidence intervals and significance tests for them. A
+/// metric needs statistics per line that add up, and a formula over their sum:
 ///
 /// ```
 /// use tx_eval::{
-///     Corpus, Metric, ScoreError, Signature, Statistics,
+///     Corpus, Metric, ScoreError, Signature, SegmentStatistics,
 ///     confidence::{self, Resampling},
 /// };
 ///
@@ -48,9 +48,9 @@ pub(crate) const TX_VERSION: &str = concat!("tx-", env!("CARGO_PKG_VERSION"));
 ///         Signature::new(n_references, vec![("unit", "character".into())], "1.0")
 ///     }
 ///
-///     fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+///     fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError> {
 ///         let len = |line: &str| line.chars().count() as f64;
-///         Statistics::new(corpus, corpus.lines().map(|(hypothesis, references)| {
+///         SegmentStatistics::new(corpus, corpus.lines().map(|(hypothesis, references)| {
 ///             vec![len(hypothesis), len(references[0])]
 ///         }))
 ///     }
@@ -69,40 +69,40 @@ pub(crate) const TX_VERSION: &str = concat!("tx-", env!("CARGO_PKG_VERSION"));
 /// # Ok::<(), ScoreError>(())
 /// ```
 pub trait Metric: Send + Sync {
-    /// The metric's name in the field, such as `BLEU` or `chrF2++`.
+    /// Usual name of the metric, such as `BLEU` or `chrF2++`.
     fn name(&self) -> String;
 
-    /// Whether a higher score is a better one.
+    /// Direction of the metric: true if a higher score is better.
     fn higher_is_better(&self) -> bool;
 
-    /// What a score is computed with, for a corpus with so many references a line; nothing if they
-    /// differ.
+    /// Signature of the settings, for a corpus with this number of references per line; `None` if
+    /// the number varies.
     fn signature(&self, n_references: Option<usize>) -> Signature;
 
-    /// The statistics of each line.
+    /// Statistics of each line.
     ///
     /// # Errors
     ///
     /// When a setting of the metric is out of range.
-    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError>;
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError>;
 
-    /// The score in percent, from statistics summed over lines.
+    /// Score in percent, from statistics summed over lines.
     fn formula(&self, sum: &[f64]) -> f64;
 
-    /// Components of the score, in words and numbers; may be empty.
+    /// Components of the score as text; may be empty.
     fn verbose(&self, _sum: &[f64]) -> String {
         String::new()
     }
 
-    /// The score of a resample as numpy finds it for a sum in single precision; none for a metric that
-    /// sacreBLEU does not have and whose resamples are scored in double precision.
+    /// Score of a resample as numpy computes it from sums in single precision; `None` for a metric
+    /// that sacreBLEU does not have, whose resamples are scored in double precision.
     #[doc(hidden)]
     fn single(&self, _sum: &[f32]) -> Option<SingleScore> {
         None
     }
 
-    /// The score of a whole corpus.
-    fn score(&self, statistics: &Statistics) -> Score {
+    /// Score of the whole corpus.
+    fn score(&self, statistics: &SegmentStatistics) -> Score {
         let sum = statistics.sum();
         Score {
             name: self.name(),
@@ -112,13 +112,13 @@ pub trait Metric: Send + Sync {
         }
     }
 
-    /// The score of each line by itself. BLEU should have
-    /// [`effective_order`](crate::Bleu::effective_order) then.
-    fn line_scores(&self, statistics: &Statistics) -> Vec<f64> {
+    /// Score of each line. BLEU should have [`effective_order`](crate::Bleu::effective_order) set
+    /// for this.
+    fn line_scores(&self, statistics: &SegmentStatistics) -> Vec<f64> {
         statistics.lines().map(|line| self.formula(line)).collect()
     }
 
-    /// Statistics and score in one.
+    /// Computes the statistics and the score of a corpus.
     ///
     /// # Errors
     ///
@@ -128,11 +128,11 @@ pub trait Metric: Send + Sync {
     }
 }
 
-/// A score of a resample, in single precision if its formula has no logarithm.
+/// Score of a resample, in single precision if its formula has no logarithm.
 #[derive(Debug, Clone, Copy)]
 pub struct SingleScore(pub(crate) Single);
 
-/// Sums as numbers of numpy.
+/// Sums as numpy's single-precision numbers.
 pub(crate) fn singles<const N: usize>(sum: &[f32]) -> [Single; N] {
     let mut numbers = [Single::Literal(0.0); N];
     for (number, &value) in numbers.iter_mut().zip(sum) {

@@ -1,26 +1,27 @@
-//! Words as numbers and n-grams as short arrays of them: counting then hashes 16 bytes an n-gram
-//! instead of joining strings.
+//! Word ids, and n-grams as arrays of word ids: counting hashes 16 bytes per n-gram instead of
+//! joined strings.
 
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
 };
 
-/// The longest n-gram that is counted, N = 4 in Papineni et al. (2002), section 2.3.
+/// Maximum n-gram order, N = 4 in Papineni et al. (2002), section 2.3.
 pub(crate) const MAX_ORDER: usize = 4;
 
-/// Up to [`MAX_ORDER`] word numbers; unused places at the end hold 0, which is no word.
+/// N-gram of up to [`MAX_ORDER`] word ids; unused positions at the end hold 0, which is not a word
+/// id.
 pub(crate) type Ngram = [u32; MAX_ORDER];
 
-/// How often each key occurs.
-pub(crate) type Counts<K> = HashMap<K, u32, BuildHasherDefault<NumberHasher>>;
+/// Number of occurrences of each key.
+pub(crate) type Counts<K> = HashMap<K, u32, BuildHasherDefault<IdHasher>>;
 
-/// Mixes numbers, four or eight bytes at a time. The tables live for a line, and their keys are
-/// numbers given in order of appearance: no text can be made to collide on purpose.
+/// Hasher of ids, four or eight bytes at a time. Tables live for one line and their keys are ids
+/// assigned in order of appearance, so no text can force collisions.
 #[derive(Default)]
-pub(crate) struct NumberHasher(u64);
+pub(crate) struct IdHasher(u64);
 
-impl Hasher for NumberHasher {
+impl Hasher for IdHasher {
     fn write(&mut self, bytes: &[u8]) {
         for part in bytes.chunks(8) {
             let mut number = [0; 8];
@@ -34,7 +35,7 @@ impl Hasher for NumberHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // The golden ratio, as in Knuth (1973), section 6.4; the high half holds the mixed bits.
+        // Golden ratio, as in Knuth (1973), section 6.4; the high half holds the mixed bits.
         let mixed = (self.0.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = mixed ^ mixed >> 32;
     }
@@ -44,30 +45,30 @@ impl Hasher for NumberHasher {
     }
 
     fn finish(&self) -> u64 {
-        // The table takes its slot from the low bits and its tag from the highest seven.
+        // The table takes the slot from the low bits and the tag from the highest seven.
         self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
-/// Numbers words from 1, in order of appearance.
+/// Word ids, assigned from 1 in order of appearance.
 #[derive(Default)]
 pub(crate) struct Vocabulary {
-    numbers: HashMap<String, u32>,
+    ids: HashMap<String, u32>,
 }
 
 impl Vocabulary {
     pub(crate) fn clear(&mut self) {
-        self.numbers.clear();
+        self.ids.clear();
     }
 
-    pub(crate) fn number(&mut self, word: &str) -> u32 {
-        if let Some(&number) = self.numbers.get(word) {
-            return number;
+    pub(crate) fn id(&mut self, word: &str) -> u32 {
+        if let Some(&id) = self.ids.get(word) {
+            return id;
         }
-        // 32 bits are enough: four billion different words do not fit into memory.
-        let number = self.numbers.len() as u32 + 1;
-        self.numbers.insert(word.to_owned(), number);
-        number
+        // 32 bits are enough, because four billion distinct words do not fit into memory.
+        let id = self.ids.len() as u32 + 1;
+        self.ids.insert(word.to_owned(), id);
+        id
     }
 }
 
@@ -85,10 +86,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_words_get_equal_numbers() {
+    fn equal_words_have_equal_ids() {
         let mut vocabulary = Vocabulary::default();
-        let numbers: Vec<u32> = ["a", "b", "a"].map(|word| vocabulary.number(word)).into();
-        assert_eq!(numbers, [1, 2, 1]);
+        let ids: Vec<u32> = ["a", "b", "a"].map(|word| vocabulary.id(word)).into();
+        assert_eq!(ids, [1, 2, 1]);
     }
 
     #[test]

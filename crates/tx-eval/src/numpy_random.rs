@@ -1,13 +1,13 @@
-//! The random numbers of numpy's `default_rng(seed)`, which sacreBLEU resamples with: PCG-64
-//! (O'Neill 2014, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for
-//! Random Number Generation") seeded through numpy's `SeedSequence`.
+//! Random numbers of numpy's `default_rng(seed)`, which sacreBLEU resamples with: PCG-64 (O'Neill
+//! 2014, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for Random
+//! Number Generation") seeded through numpy's `SeedSequence`.
 
-/// PCG-64 of type XSL-RR: 128 bits of state, 64 bits a step.
+/// PCG-64 of type XSL-RR: 128 bits of state, 64 bits of output per step.
 #[derive(Clone)]
 pub(crate) struct Pcg64 {
     state: u128,
     increment: u128,
-    /// The upper half of the last output, where only the lower one has been used.
+    /// Unused upper half of the last output, if only its lower half was used.
     half: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Pcg64 {
         next as u32
     }
 
-    /// A number of `0..n`, each as likely: `Generator.integers(n)`, by the method of Lemire (2019),
+    /// Samples uniformly from `0..n`, as `Generator.integers(n)`, by the method of Lemire (2019),
     /// "Fast Random Integer Generation in an Interval".
     pub(crate) fn below(&mut self, n: u32) -> u32 {
         if n <= 1 {
@@ -60,8 +60,8 @@ impl Pcg64 {
         (product >> 32) as u32
     }
 
-    /// The next values of `Generator.integers(2, dtype=bool)`: the bits of 32-bit numbers, lowest
-    /// first. What is left of the last number is thrown away with the iterator.
+    /// Samples the next values of `Generator.integers(2, dtype=bool)`: the bits of 32-bit numbers,
+    /// lowest first. Dropping the iterator discards the remaining bits of the last number.
     pub(crate) fn booleans(&mut self) -> impl FnMut() -> bool {
         let mut bits = 0;
         let mut left = 0_u32;
@@ -78,7 +78,7 @@ impl Pcg64 {
     }
 }
 
-/// `SeedSequence(seed).generate_state(4, uint64)`.
+/// State of `SeedSequence(seed).generate_state(4, uint64)`.
 fn seed_words(seed: u64) -> [u64; 4] {
     let (low, high) = (seed as u32, (seed >> 32) as u32);
 
@@ -120,7 +120,8 @@ fn seed_words(seed: u64) -> [u64; 4] {
 mod tests {
     use super::*;
 
-    /// `numpy.random.default_rng(seed).bit_generator.random_raw(3)` of numpy 2.4.6.
+    /// Expected values: `numpy.random.default_rng(seed).bit_generator.random_raw(3)` of numpy
+    /// 2.4.6.
     #[test]
     fn outputs_are_those_of_numpy() {
         for (seed, expected) in [
@@ -134,7 +135,8 @@ mod tests {
         }
     }
 
-    /// `rng.choice(n, size=…)`, then `rng.integers(2, size=…, dtype=bool)`, of numpy 2.4.6.
+    /// Expected values: `rng.choice(n, size=…)`, then `rng.integers(2, size=…, dtype=bool)`, of
+    /// numpy 2.4.6.
     #[test]
     fn choices_are_those_of_numpy() {
         let mut random = Pcg64::new(12345);
@@ -150,7 +152,7 @@ mod tests {
         assert_eq!((0..5).map(|_| next()).collect::<Vec<_>>(), [true; 5]);
         drop(next);
 
-        // So many that some numbers are drawn again.
+        // A range so large that some numbers are rejected and sampled again.
         let choices = [560202556, 687406213, 2018268131, 1840423821, 2825408595, 744737143];
         assert_eq!(choices.map(|_| random.below(3_000_000_000)), choices);
         assert_eq!([random.below(1), random.below(1)], [0, 0]);

@@ -1,9 +1,9 @@
-//! Whether one system is better than another, or was lucky: two tests that compare both on the same
-//! lines. Figures are those of sacreBLEU 2.6.0 with numpy 2, from the same seed.
+//! Significance tests: two tests that compare systems with a baseline on the same lines. Results
+//! are those of sacreBLEU 2.6.0 with numpy 2, for the same seed.
 //!
-//! The p-value is about how likely the difference found, or a greater one, would be if the two
-//! systems were equally good. Below 0.05 it is called significant. It says nothing about how large
-//! the difference is.
+//! The p-value approximates the probability of a difference at least as large as the observed one
+//! if the systems were equally good. Below 0.05 a difference is called significant. The p-value
+//! does not measure the size of the difference.
 //!
 //! ```
 //! use tx_eval::{Chrf, Corpus, Metric, confidence::Resampling, paired};
@@ -16,7 +16,7 @@
 //! let systems = [baseline, system];
 //! let found = paired::bootstrap(&chrf, &systems, Resampling::BOOTSTRAP)?;
 //! assert_eq!(found.systems[0].p_value, None);
-//! // sacreBLEU says 0.0300 and 0.2478: three lines are few.
+//! // sacreBLEU gives 0.0300 and 0.2478.
 //! assert_eq!(found.systems[1].p_value, Some(30.0 / 1_001.0));
 //! let found = paired::randomization(&chrf, &systems, Resampling::RANDOMIZATION, None)?;
 //! assert_eq!(found.systems[1].p_value, Some(2_478.0 / 10_001.0));
@@ -24,51 +24,52 @@
 //! ```
 
 use crate::{
-    Metric, ScoreError, Signature, Statistics,
+    Metric, ScoreError, SegmentStatistics, Signature,
     confidence::{Interval, Mean, Resampling, Scores},
     numpy_random::Pcg64,
 };
 
 /// Systems compared with the first of them, the baseline.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Paired {
-    /// The baseline and the others, in the order given.
-    pub systems: Vec<Compared>,
-    /// The metric's signature with the numbers of samples and the seed.
+pub struct Comparison {
+    /// Baseline and other systems, in the given order.
+    pub systems: Vec<SystemResult>,
+    /// Signature of the metric with the numbers of samples and the seed.
     pub signature: Signature,
 }
 
-/// A system beside the baseline.
+/// Score of one system, compared with the baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Compared {
-    /// The score in percent.
+pub struct SystemResult {
+    /// Score in percent.
     pub score: f64,
-    /// How likely the difference to the baseline is by chance; nothing for the baseline itself.
+    /// p-value of the difference to the baseline; `None` for the baseline itself.
     pub p_value: Option<f64>,
-    /// Where the true score is likely to be, if that was asked for.
+    /// Confidence interval of the score, if requested.
     pub interval: Option<Interval>,
 }
 
-/// Paired bootstrap resampling (Koehn 2004), `sacrebleu --paired-bs`: draws the same lines for both
-/// systems, and looks how often their difference is as far from its mean as the one found is from 0.
+/// Paired bootstrap resampling (Koehn 2004), as `sacrebleu --paired-bs`: draws the same lines for
+/// both systems, and counts the samples whose difference exceeds the mean difference by more
+/// than the observed difference.
 ///
 /// # Errors
 ///
-/// When no sample is asked for, there is no system, or their numbers of lines differ.
+/// When the number of samples is 0, there is no system, or line counts differ.
 pub fn bootstrap(
     metric: &dyn Metric,
-    systems: &[Statistics],
+    systems: &[SegmentStatistics],
     resampling: Resampling,
-) -> Result<Paired, ScoreError> {
+) -> Result<Comparison, ScoreError> {
     resampling.check()?;
     let baseline = check_systems(systems)?;
     let draw = |statistics| {
         Scores::draw(metric, statistics, resampling.samples, &mut Pcg64::new(resampling.seed))
     };
-    let value = |statistics: &Statistics| metric.formula(&statistics.sum());
+    let value = |statistics: &SegmentStatistics| metric.formula(&statistics.sum());
 
     let (baseline_score, baseline_samples) = (value(baseline), draw(baseline));
-    let mut compared = vec![Compared {
+    let mut compared = vec![SystemResult {
         score: baseline_score,
         p_value: None,
         interval: Some(baseline_samples.interval(Mean::Pairwise)),
@@ -77,7 +78,7 @@ pub fn bootstrap(
         let (score, samples) = (value(system), draw(system));
         let difference = (baseline_score - score).abs();
         let above = samples.distances(&baseline_samples).above_mean_by(difference);
-        compared.push(Compared {
+        compared.push(SystemResult {
             score,
             p_value: Some(p_value(above, resampling.samples)),
             interval: Some(samples.interval(Mean::Pairwise)),
@@ -87,24 +88,24 @@ pub fn bootstrap(
     let signature = metric
         .signature(baseline.n_references())
         .resampled(&[("bs", samples.to_string()), ("seed", seed.to_string())]);
-    Ok(Paired { systems: compared, signature })
+    Ok(Comparison { systems: compared, signature })
 }
 
 /// Approximate randomization (Riezler & Maxwell 2005, "On Some Pitfalls in Automatic Evaluation and
-/// Significance Testing for MT"), `sacrebleu --paired-ar`: swaps the lines of both systems by the
-/// toss of a coin, and looks how often the two mixtures differ more than the systems do.
+/// Significance Testing for MT"), as `sacrebleu --paired-ar`: swaps each line of the two systems
+/// with probability 1/2, and counts the trials whose difference exceeds the observed one.
 ///
-/// `interval_samples`, if any, draws as many samples for confidence intervals too.
+/// `interval_samples`, if given, is the number of bootstrap samples for confidence intervals.
 ///
 /// # Errors
 ///
-/// When no trial or sample is asked for, there is no system, or their numbers of lines differ.
+/// When the number of trials or samples is 0, there is no system, or line counts differ.
 pub fn randomization(
     metric: &dyn Metric,
-    systems: &[Statistics],
+    systems: &[SegmentStatistics],
     trials: Resampling,
     interval_samples: Option<usize>,
-) -> Result<Paired, ScoreError> {
+) -> Result<Comparison, ScoreError> {
     trials.check()?;
     if interval_samples == Some(0) {
         return Err(ScoreError::NoSamples);
@@ -118,7 +119,7 @@ pub fn randomization(
         })
     };
 
-    let mut compared = vec![Compared {
+    let mut compared = vec![SystemResult {
         score: baseline_score,
         p_value: None,
         interval: interval(baseline, &mut Pcg64::new(trials.seed)),
@@ -128,7 +129,8 @@ pub fn randomization(
         let sum = system.sum();
         let score = metric.formula(&sum);
         let difference = (baseline_score - score).abs();
-        // What a line adds to the system's sum, and takes from the baseline's, when it is swapped.
+        // Change of the system's sum, and with opposite sign of the baseline's, if a line is
+        // swapped.
         let swaps: Vec<Vec<f64>> = baseline
             .lines()
             .zip(system.lines())
@@ -154,7 +156,7 @@ pub fn randomization(
                 usize::from((metric.formula(&mixed) - metric.formula(&other)).abs() > difference);
         }
         drop(toss);
-        compared.push(Compared {
+        compared.push(SystemResult {
             score,
             p_value: Some(p_value(above, trials.samples)),
             interval: interval(system, &mut random),
@@ -164,16 +166,16 @@ pub fn randomization(
     keys.extend(interval_samples.map(|samples| ("bs", samples.to_string())));
     keys.extend([("ar", trials.samples.to_string()), ("seed", trials.seed.to_string())]);
     let signature = metric.signature(baseline.n_references()).resampled(&keys);
-    Ok(Paired { systems: compared, signature })
+    Ok(Comparison { systems: compared, signature })
 }
 
-/// Among so many samples, and one more: the difference found itself.
+/// p-value of `above` out of `samples`; the observed difference counts as one more sample.
 fn p_value(above: usize, samples: usize) -> f64 {
     (above as f64 + 1.0) / (samples as f64 + 1.0)
 }
 
-/// The baseline, if all have as many lines.
-fn check_systems(systems: &[Statistics]) -> Result<&Statistics, ScoreError> {
+/// Returns the baseline if all systems have the same number of lines.
+fn check_systems(systems: &[SegmentStatistics]) -> Result<&SegmentStatistics, ScoreError> {
     let baseline = systems.first().ok_or(ScoreError::NoLines)?;
     for system in systems {
         let (baseline, system) = (baseline.len(), system.len());
@@ -187,25 +189,25 @@ fn check_systems(systems: &[Statistics]) -> Result<&Statistics, ScoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Corpus, Exact};
+    use crate::{Corpus, ExactMatch};
 
     const REFERENCE: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
-    fn statistics(hypotheses: &[&str]) -> Statistics {
+    fn statistics(hypotheses: &[&str]) -> SegmentStatistics {
         let references = &REFERENCE[..hypotheses.len()];
-        Exact.statistics(&Corpus::new(hypotheses, &[references]).unwrap()).unwrap()
+        ExactMatch.statistics(&Corpus::new(hypotheses, &[references]).unwrap()).unwrap()
     }
 
-    fn both(systems: &[Statistics]) -> [Paired; 2] {
+    fn both(systems: &[SegmentStatistics]) -> [Comparison; 2] {
         [
-            bootstrap(&Exact, systems, Resampling::BOOTSTRAP).unwrap(),
-            randomization(&Exact, systems, Resampling::RANDOMIZATION, None).unwrap(),
+            bootstrap(&ExactMatch, systems, Resampling::BOOTSTRAP).unwrap(),
+            randomization(&ExactMatch, systems, Resampling::RANDOMIZATION, None).unwrap(),
         ]
     }
 
-    /// No mixture of the two differs more than they do, nor does any sample.
+    /// No swap and no sample gives a larger difference than the observed one.
     #[test]
-    fn all_right_against_all_wrong_is_no_chance() {
+    fn all_right_against_all_wrong_is_significant() {
         let systems = [statistics(&["x"; 8]), statistics(&REFERENCE)];
         let [bootstrap, randomization] = both(&systems);
         assert_eq!(bootstrap.systems[1].p_value, Some(1.0 / 1_001.0));
@@ -213,18 +215,18 @@ mod tests {
         assert_eq!((randomization.systems[0].score, randomization.systems[1].score), (0.0, 100.0));
     }
 
-    /// A difference of nothing is never exceeded by nothing.
+    /// A difference of 0 is never exceeded.
     #[test]
     fn a_system_does_not_differ_from_itself() {
         let half = statistics(&["a", "x", "c", "x"]);
         for paired in both(&[half.clone(), half]) {
             let p_value = paired.systems[1].p_value.unwrap();
-            assert!(p_value < 0.001, "sacreBLEU has it so too: {p_value}");
+            assert!(p_value < 0.001, "sacreBLEU gives the same: {p_value}");
         }
     }
 
-    /// One right line in two, the first or the second: the systems do not differ, and of four ways
-    /// to swap two differ by all. So p is about one half.
+    /// One correct line of two, the first or the second: the systems have equal scores, and two of
+    /// the four possible swaps give the maximum difference. So p is about one half.
     #[test]
     fn a_difference_by_chance_is_likely() {
         let systems = [statistics(&["a", "x"]), statistics(&["x", "b"])];
@@ -234,19 +236,21 @@ mod tests {
     }
 
     #[test]
-    fn systems_must_have_as_many_lines() {
+    fn systems_must_have_equal_line_counts() {
         let systems = [statistics(&["a", "b"]), statistics(&["a"])];
-        let error = bootstrap(&Exact, &systems, Resampling::BOOTSTRAP).unwrap_err();
+        let error = bootstrap(&ExactMatch, &systems, Resampling::BOOTSTRAP).unwrap_err();
         assert_eq!(error, ScoreError::UnequalSystems { baseline: 2, system: 1 });
         assert_eq!(error.to_string(), "the baseline has 2 lines, but the system has 1");
-        let error = randomization(&Exact, &systems, Resampling::RANDOMIZATION, None).unwrap_err();
+        let error =
+            randomization(&ExactMatch, &systems, Resampling::RANDOMIZATION, None).unwrap_err();
         assert_eq!(error, ScoreError::UnequalSystems { baseline: 2, system: 1 });
     }
 
     #[test]
-    fn signatures_say_what_was_drawn() {
+    fn signatures_contain_the_numbers_of_samples() {
         let systems = [statistics(&["a"]), statistics(&["a"])];
-        let found = randomization(&Exact, &systems, Resampling::RANDOMIZATION, Some(7)).unwrap();
+        let found =
+            randomization(&ExactMatch, &systems, Resampling::RANDOMIZATION, Some(7)).unwrap();
         assert!(
             found.signature.to_string().starts_with("nrefs:1|bs:7|ar:10000|seed:12345|case:mixed|")
         );

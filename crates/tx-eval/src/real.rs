@@ -1,20 +1,21 @@
-//! Numbers that formulas are written for once: double precision for scores, and what numpy makes of
-//! single precision for resampled ones.
+//! Numbers of the formulas: double precision for scores, and numpy's single-precision arithmetic
+//! for resampled scores.
 //!
-//! sacreBLEU holds the statistics of resamples as 32-bit floats. A 32-bit float and a Python number
-//! give a 32-bit float (since numpy 2), two Python numbers give 64 bits. To find the same figures,
-//! and the same winner where two are close, this is done here too.
+//! sacreBLEU stores the statistics of resamples as 32-bit floats. An operation between a 32-bit
+//! float and a Python number gives a 32-bit float (since numpy 2), one between two Python numbers
+//! gives 64 bits. The same arithmetic here gives the same scores, and the same winner of close
+//! comparisons.
 
 use std::ops::{Add, Div, Mul};
 
-/// A number of either kind.
+/// Number of either precision.
 pub(crate) trait Real:
     Copy + PartialOrd + Add<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
-    /// A literal of the formula.
+    /// Converts a literal of the formula.
     fn literal(value: f64) -> Self;
 
-    /// The value in double precision.
+    /// Returns the value in double precision.
     fn double(self) -> f64;
 
     fn is_zero(self) -> bool {
@@ -32,12 +33,12 @@ impl Real for f64 {
     }
 }
 
-/// A number as numpy has it in formulas over 32-bit floats.
+/// Number in numpy's formulas over 32-bit floats.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Single {
-    /// A 32-bit float.
+    /// 32-bit float.
     Float(f32),
-    /// A number that no 32-bit float has touched yet.
+    /// Python number: 64 bits until an operation combines it with a 32-bit float.
     Literal(f64),
 }
 
@@ -106,7 +107,8 @@ impl Real for Single {
     }
 }
 
-/// The sum of numpy over a contiguous array: pairwise, in blocks of up to 128 with eight sums each.
+/// Sum as numpy computes it over a contiguous array: pairwise, in blocks of up to 128 with eight
+/// partial sums each.
 pub(crate) fn pairwise_sum<N: Copy + Add<Output = N>>(zero: N, values: &[N]) -> N {
     match values {
         [] => zero,
@@ -146,7 +148,7 @@ mod tests {
         assert_eq!(third.double(), f64::from(1.0_f32 / 3.0));
     }
 
-    /// Whole numbers are exact in any order.
+    /// Integers are exact in any order of summation.
     #[test]
     fn a_sum_has_every_value_once() {
         for n in [0, 1, 7, 8, 9, 127, 128, 129, 136, 1_000, 10_001] {

@@ -1,16 +1,16 @@
-//! One shape for the result of every metric, for tables and JSON.
+//! Result format shared by all metrics, for tables and JSON.
 
 use std::fmt;
 
 use crate::Signature;
 
-/// A metric's result without its inner counts: all that a table row or a JSON object needs.
+/// Result of a metric without its counts: the content of a table row or a JSON object.
 ///
-/// sacreBLEU's JSON object is `name`, `score` (= [`value`](Self::value), rounded), `signature`,
-/// `verbose_score` (= [`verbose`](Self::verbose)) and one more key for each of
+/// sacreBLEU's JSON object consists of `name`, `score` (= [`value`](Self::value), rounded),
+/// `signature`, `verbose_score` (= [`verbose`](Self::verbose)) and one key for each of
 /// [`Signature::pairs`].
 ///
-/// `Display` is the line that sacreBLEU prints; the precision is its `--width`, 2 if not given:
+/// `Display` prints sacreBLEU's line; the precision is its `--width`, 2 by default:
 ///
 /// ```
 /// use tx_eval::cer;
@@ -22,15 +22,14 @@ use crate::Signature;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Score {
-    /// The metric's name in the field: `BLEU`, `chrF2++`, `TER`, `CER`, `WER`, `exact match`.
+    /// Usual name of the metric: `BLEU`, `chrF2++`, `TER`, `CER`, `WER`, `exact match`.
     pub name: String,
-    /// The score in percent. Higher is better for BLEU, chrF and exact match, lower for TER, CER and
+    /// Score in percent. Higher is better for BLEU, chrF and exact match, lower for TER, CER and
     /// WER; an error rate may exceed 100.
     pub value: f64,
-    /// What the value was computed from, in words and numbers; empty for chrF and TER, as for
-    /// sacreBLEU.
+    /// Components of the score as text; empty for chrF and TER, as in sacreBLEU.
     pub verbose: String,
-    /// What the value was computed with.
+    /// Signature of the settings.
     pub signature: Signature,
 }
 

@@ -1,21 +1,22 @@
-//! What a score was computed with, in one line: the reason two BLEU scores can be compared.
+//! Signature of a score: its settings in one line, which make scores comparable.
 //!
 //! Post (2018), "A Call for Clarity in Reporting BLEU Scores", section 3.
 
 use std::fmt;
 
-/// The settings behind a score, in order, shown as `key:value|key:value`.
+/// Settings of a score, in order, printed as `key:value|key:value`.
 ///
-/// Metrics that reproduce sacreBLEU print sacreBLEU's own string, so that a score can be quoted
-/// beside those of other papers; there, `version` names the sacreBLEU release whose numbers are
-/// reproduced. Metrics that sacreBLEU does not have carry `version:tx-…`.
+/// Metrics of sacreBLEU print sacreBLEU's signature, so that a score can be quoted beside those of
+/// other papers. Its `version` is the sacreBLEU release whose numbers are reproduced. Metrics that
+/// sacreBLEU does not have print `version:tx-…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     pairs: Vec<(&'static str, String)>,
 }
 
 impl Signature {
-    /// `nrefs`, `pairs` and `version`; the number of references may differ from line to line.
+    /// Signature of `nrefs`, `pairs` and `version`. `None` prints `nrefs:var`, for a number of
+    /// references that varies between lines.
     pub fn new(
         n_references: Option<usize>,
         pairs: Vec<(&'static str, String)>,
@@ -28,13 +29,13 @@ impl Signature {
         Self { pairs: all }
     }
 
-    /// With keys of resampling, which stand after the number of references.
+    /// Adds the keys of resampling after the number of references.
     pub(crate) fn resampled(mut self, keys: &[(&'static str, String)]) -> Self {
         self.pairs.splice(1..1, keys.iter().cloned());
         self
     }
 
-    /// Keys and values, in the order in which they are printed.
+    /// Keys and values, in the printed order.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(key, value)| (*key, value.as_str()))
     }

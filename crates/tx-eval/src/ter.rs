@@ -4,15 +4,16 @@
 //! TER = edits / words of the reference, over all lines
 //! ```
 //!
-//! Edits are insertions, deletions and substitutions of words, and shifts of a run of words to
-//! another place, which count one each. The fewest edits with shifts are hard to find, so Tercom,
-//! the original program, searches greedily within limits; its search is part of the definition. Of
-//! several references each line takes the fewest edits, and the mean of the lengths.
+//! Edits are insertions, deletions and substitutions of words, and shifts of a word sequence to
+//! another position; each counts one. Finding the minimum number of edits with shifts is
+//! NP-complete, so Tercom, the original program, searches greedily within limits, and its search is
+//! part of the definition. With several references, each line takes the fewest edits and the mean
+//! length.
 
 use std::fmt;
 
 use crate::{
-    Corpus, Metric, ReferenceLine, Score, ScoreError, Signature, Statistics,
+    Corpus, Metric, ReferenceLine, Score, ScoreError, SegmentStatistics, Signature,
     metric::{SACREBLEU_VERSION, SingleScore},
     ngram::Vocabulary,
     real::{Real, Single},
@@ -23,12 +24,13 @@ mod edit_distance;
 mod shift;
 mod tercom;
 
-/// Corpus TER and its settings. The default is sacreBLEU's: in lower case, words between spaces.
+/// Corpus TER and its settings. The default is sacreBLEU's: lower case, words separated by white
+/// space.
 ///
 /// ```
 /// use tx_eval::Ter;
 ///
-/// // "on the mat" is moved as one: 1 edit for 6 words.
+/// // One shift of "on the mat": 1 edit for 6 words.
 /// let ter = Ter::default().corpus_score(&["on the mat sat the cat"], &[["sat the cat on the mat"]])?;
 /// assert_eq!(ter.to_string(), "TER = 16.67");
 /// assert_eq!(
@@ -39,26 +41,26 @@ mod tercom;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ter {
-    /// Split off Western punctuation and undo XML's escapes. Shown as `norm:yes`.
+    /// Split off Western punctuation and unescape XML entities. Shown as `norm:yes`.
     pub normalized: bool,
-    /// Leave out punctuation. Shown as `punct:no`.
+    /// Remove punctuation. Shown as `punct:no`.
     pub no_punct: bool,
-    /// Take Chinese characters and punctuation apart where text is
-    /// [`normalized`](Self::normalized), and leave out East Asian punctuation too with
-    /// [`no_punct`](Self::no_punct); nothing without one of the two. Shown as `asian:yes`.
+    /// Split Chinese characters and punctuation if text is [`normalized`](Self::normalized), and
+    /// remove East Asian punctuation too with [`no_punct`](Self::no_punct). No effect without one
+    /// of the two. Shown as `asian:yes`.
     pub asian_support: bool,
-    /// Compare with case. Shown as `case:mixed`.
+    /// Compare case-sensitively. Shown as `case:mixed`.
     pub case_sensitive: bool,
 }
 
 impl Ter {
     /// Scores a corpus against one or more references.
     ///
-    /// `references` is a list of references, each with one line for every hypothesis.
+    /// `references` is a list of references, each with one line per hypothesis.
     ///
     /// # Errors
     ///
-    /// When the numbers of lines differ, or there is no line or no reference.
+    /// When line counts differ, or there is no line or no reference.
     pub fn corpus_score<H, R, L>(
         &self,
         hypotheses: &[H],
@@ -93,14 +95,14 @@ impl Ter {
         self.corpus_score(&[hypothesis], &references)
     }
 
-    /// The words of one hypothesis as numbers.
+    /// Word ids of one hypothesis.
     fn words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
         let text = tercom::tokenize(self, line.trim_end_matches(is_space));
-        words(&text).map(|word| vocabulary.number(word)).collect()
+        words(&text).map(|word| vocabulary.id(word)).collect()
     }
 
-    /// The words of one reference. sacreBLEU takes references apart twice, which is once more for
-    /// marks like those of `,.5`.
+    /// Word ids of one reference. sacreBLEU tokenizes references twice, and the second pass splits
+    /// marks such as those of `,.5` once more.
     fn reference_words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
         if !self.normalized {
             return self.words(line, vocabulary);
@@ -141,7 +143,7 @@ impl Metric for Ter {
         Signature::new(n_references, pairs, SACREBLEU_VERSION)
     }
 
-    fn statistics(&self, corpus: &Corpus<'_>) -> Result<Statistics, ScoreError> {
+    fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError> {
         let statistics =
             corpus.statistics(2, Vocabulary::default, |vocabulary, hypothesis, references, row| {
                 vocabulary.clear();
@@ -168,24 +170,24 @@ impl Metric for Ter {
     }
 }
 
-/// Corpus TER with what it was computed from.
+/// Corpus TER with its components.
 ///
-/// `Display` is sacreBLEU's line, with two digits or the precision given.
+/// `Display` prints sacreBLEU's line, with two digits or the given precision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TerScore {
-    /// `edits / reference_len` in percent; may exceed 100. Where there is no word in any reference,
-    /// 100 if there are edits and 0 if not.
+    /// `edits / reference_len` in percent; may exceed 100. If no reference contains a word, 100
+    /// with edits and 0 without.
     pub score: f64,
     /// Insertions, deletions, substitutions and shifts over all lines.
     pub edits: usize,
-    /// Words of the references; with several, the sum of the means.
+    /// Words of the references; for several references, the sum over lines of the mean length.
     pub reference_len: f64,
     /// sacreBLEU's signature for these settings.
     pub signature: Signature,
 }
 
 impl TerScore {
-    /// The result in the shape that all metrics share.
+    /// Result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
         Score {
             name: "TER".to_owned(),

@@ -1,34 +1,36 @@
-//! How a line becomes the words that a metric counts.
+//! Tokenizers of BLEU, which split lines into words.
 
-use crate::{tokenizer_13a, tokenizer_intl, tokenizer_zh};
+mod intl;
+mod v13a;
+mod zh;
 
-/// A tokenizer of sacreBLEU, by its behaviour and its name in signatures.
+/// Tokenizer of sacreBLEU, under its name in signatures.
 ///
-/// Trained subword tokenizers have no place here: a score must not depend on the model's
-/// vocabulary, so hypotheses are detokenized text and the metric splits it by fixed rules.
+/// Trained subword tokenizers are not included, because a score must not depend on a model's
+/// vocabulary. Hypotheses are detokenized text, and the metric splits it by fixed rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Tokenizer {
-    /// `13a`: the rules of WMT's `mteval-v13a.pl`, and sacreBLEU's default. Punctuation becomes
-    /// words of its own, except apostrophes, most hyphens, and the marks inside `1,000.5`.
+    /// `13a`: the rules of WMT's `mteval-v13a.pl`, and sacreBLEU's default. Punctuation marks
+    /// become separate words, except apostrophes, most hyphens, and the marks inside `1,000.5`.
     #[default]
     V13a,
-    /// `intl`: the rules of `mteval-v14.pl`. As `13a`, but for the punctuation and the symbols of
-    /// every script, all of which become words.
+    /// `intl`: the rules of `mteval-v14.pl`. Like `13a`, but punctuation and symbols of every
+    /// script become separate words.
     Intl,
-    /// `zh`: Chinese characters (and what else stands in their blocks of Unicode) are words, the
-    /// rest is split as in `13a`.
+    /// `zh`: Chinese characters (and other characters in their Unicode blocks) are separate words;
+    /// the rest is split as in `13a`.
     Zh,
-    /// `char`: every character but white space is a word; for text without spaces between words,
+    /// `char`: every character except white space is a word; for text without spaces between words,
     /// such as Japanese or Thai.
     Char,
-    /// `none`: split at white space only, for text that is already tokenized. Scores are not
+    /// `none`: splits at white space only, for text that is already tokenized. Scores are not
     /// comparable to published ones.
     None,
 }
 
 impl Tokenizer {
-    /// The name in sacreBLEU's options and signatures.
+    /// Name in sacreBLEU's options and signatures.
     pub fn name(self) -> &'static str {
         match self {
             Self::V13a => "13a",
@@ -39,7 +41,7 @@ impl Tokenizer {
         }
     }
 
-    /// The words of one line; white space at its end does not matter.
+    /// Splits one line into words, ignoring trailing white space.
     ///
     /// ```
     /// use tx_eval::Tokenizer;
@@ -60,13 +62,13 @@ impl Tokenizer {
         words
     }
 
-    /// Calls `visit` with each word of the line, without allocating a string for it.
+    /// Calls `visit` with each word of the line, without allocating a string per word.
     pub(crate) fn for_each_word(self, line: &str, mut visit: impl FnMut(&str)) {
         let line = line.trim_end_matches(is_space);
         match self {
-            Self::V13a => tokenizer_13a::for_each_word(line, visit),
-            Self::Intl => tokenizer_intl::for_each_word(line, visit),
-            Self::Zh => tokenizer_zh::for_each_word(line.trim_start_matches(is_space), visit),
+            Self::V13a => v13a::for_each_word(line, visit),
+            Self::Intl => intl::for_each_word(line, visit),
+            Self::Zh => zh::for_each_word(line.trim_start_matches(is_space), visit),
             Self::Char => {
                 for c in line.chars().filter(|&c| !is_space(c)) {
                     visit(c.encode_utf8(&mut [0; 4]));
@@ -77,13 +79,13 @@ impl Tokenizer {
     }
 }
 
-/// The parts of a line between runs of white space, as Python's `str.split()` finds them.
+/// Parts of a line between runs of white space, as in Python's `str.split()`.
 pub(crate) fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(is_space).filter(|word| !word.is_empty())
 }
 
-/// White space as Python's `str.isspace` has it: Unicode's `White_Space` and the four ASCII
-/// separators U+001C to U+001F, which Unicode does not count. A byte order mark is no space.
+/// White space as in Python's `str.isspace`: Unicode's `White_Space` and the four ASCII separators
+/// U+001C to U+001F, which `White_Space` does not include. A byte order mark is not white space.
 pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
@@ -99,7 +101,7 @@ mod tests {
         assert_eq!(words(" \t").count(), 0);
     }
 
-    /// The hyphen joins a line to the next one only if there is a next one.
+    /// A trailing hyphen joins a line to the next one only if there is one.
     #[test]
     fn the_end_of_the_line_is_trimmed_before_hyphens_are_joined() {
         assert_eq!(Tokenizer::V13a.tokenize("one-\n"), ["one-"]);

@@ -1,5 +1,5 @@
 //! Every number and signature against sacreBLEU and jiwer, over the corpus of
-//! `fixtures/generate.py`: eight languages, and lines made for the corners of the tokenizer.
+//! `fixtures/generate.py`: eight languages, and lines for edge cases of the tokenizer.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests may panic")]
 
@@ -10,7 +10,7 @@ use tx_eval::{Bleu, Smoothing, Tokenizer, cer, exact_match, wer};
 
 #[derive(Deserialize)]
 struct Fixture {
-    /// Corpora that make up the corpus `all`, in this order.
+    /// Names of the corpora that form the corpus `all`, in this order.
     languages: Vec<String>,
     corpora: HashMap<String, Corpus>,
     bleu: Vec<BleuCase>,
@@ -56,9 +56,9 @@ struct ErrorRateCase {
 
 #[derive(Deserialize)]
 struct Tokens {
-    /// Line and its words.
+    /// Pairs of a line and its words.
     lines: Vec<(String, Vec<String>)>,
-    /// Short lines, one after the other, with `|` where words end.
+    /// Short lines, joined, with `|` at word boundaries.
     grid: String,
 }
 

@@ -1,6 +1,6 @@
 //! Scores, signatures, confidence intervals and p-values of system outputs in eight languages
-//! against sacreBLEU, and error rates against jiwer: all of what `fixtures/generate_systems.py`
-//! wrote.
+//! against sacreBLEU, and error rates against jiwer, over the output of
+//! `fixtures/generate_systems.py`.
 
 #![allow(
     clippy::expect_used,
@@ -14,7 +14,7 @@ use std::{collections::HashMap, io::Read, sync::LazyLock};
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 use tx_eval::{
-    Bleu, Chrf, Corpus, EditRate, Metric, Smoothing, Statistics, Ter, Tokenizer, Unit,
+    Bleu, Chrf, Corpus, ErrorRate, Metric, SegmentStatistics, Smoothing, Ter, Tokenizer, Unit,
     confidence::{self, Resampling},
     paired,
 };
@@ -23,7 +23,7 @@ use tx_eval::{
 struct Fixture {
     corpora: HashMap<String, Systems>,
     metrics: Vec<Settings>,
-    /// By number of the metric and of references.
+    /// Signatures by index of the metric and number of references.
     signatures: HashMap<String, String>,
     /// Corpus, system, number of references, scores of the metrics.
     scores: Vec<(String, usize, String, Vec<Option<f64>>)>,
@@ -42,7 +42,7 @@ struct Systems {
     references: Vec<Vec<String>>,
 }
 
-/// Keys of sacreBLEU's Python classes.
+/// Arguments of sacreBLEU's Python classes.
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct Settings {
@@ -129,7 +129,7 @@ fn tokenizer(name: &str) -> Tokenizer {
     TOKENIZERS.into_iter().find(|found| found.name() == name).expect("a known tokenizer")
 }
 
-/// With some lines missing, if the number of references is `var`.
+/// References of a corpus; for the number `var`, with some lines missing.
 fn references<'a>(corpus: &'a Systems, number: &str) -> Vec<Vec<Option<&'a str>>> {
     let (count, varies) = match number {
         "var" => (3, true),
@@ -150,7 +150,12 @@ fn references<'a>(corpus: &'a Systems, number: &str) -> Vec<Vec<Option<&'a str>>
     references
 }
 
-fn statistics(metric: &dyn Metric, corpus: &Systems, system: usize, number: &str) -> Statistics {
+fn statistics(
+    metric: &dyn Metric,
+    corpus: &Systems,
+    system: usize,
+    number: &str,
+) -> SegmentStatistics {
     let references = references(corpus, number);
     let corpus = Corpus::new(&corpus.systems[system], &references).unwrap();
     metric.statistics(&corpus).unwrap()
@@ -212,7 +217,7 @@ fn confidence_intervals_are_those_of_sacrebleu() {
     }
 }
 
-/// System 3 is the baseline, and compared with itself too.
+/// System 3 is the baseline and is also compared with itself.
 #[test]
 fn p_values_are_those_of_sacrebleu() {
     let fixture = &*FIXTURE;
@@ -237,7 +242,8 @@ fn p_values_are_those_of_sacrebleu() {
             let what = format!("{name} {} {test} {trials} system {index}", metric.name());
             let (score, p_value, mean, half_width) = *expected;
             assert_close(found.score, score, &what);
-            // The counts behind them: the fixture's decimals may be off by the last bit.
+            // Comparison of the counts, because the last digit of the fixture's decimals may
+            // differ.
             let count = |p: Option<f64>| p.map(|p| (p * (*trials as f64 + 1.0) * 1e6).round());
             assert_eq!(count(found.p_value), count(p_value), "{what}");
             assert_eq!(found.interval.is_some(), mean.is_some(), "{what}");
@@ -256,7 +262,7 @@ fn error_rates_without_case_and_punctuation_are_those_of_jiwer() {
     let fixture = &*FIXTURE;
     for (name, system, lowercase, no_punct, edits, lengths) in &fixture.error_rates {
         let corpus = &fixture.corpora[name];
-        // The fixture has one space for each run of white space.
+        // The fixture collapses each run of white space to one space.
         let spaced = |lines: &[String]| -> Vec<String> {
             lines.iter().map(|line| Tokenizer::None.tokenize(line).join(" ")).collect()
         };
@@ -265,7 +271,7 @@ fn error_rates_without_case_and_punctuation_are_those_of_jiwer() {
         for (unit, edits, length) in
             [(Unit::Character, edits[0], lengths[0]), (Unit::Word, edits[1], lengths[1])]
         {
-            let rate = EditRate { unit, lowercase: *lowercase, no_punct: *no_punct };
+            let rate = ErrorRate { unit, lowercase: *lowercase, no_punct: *no_punct };
             let found = rate.corpus_score(&hypotheses, &references).unwrap();
             let what = format!("{name} {system} {rate:?}");
             assert_eq!((found.edits, found.reference_len), (edits, length), "{what}");

@@ -14,10 +14,10 @@ use std::{
     thread,
 };
 
-use burn::tensor::Device;
+use burn::tensor::Device as BurnDevice;
 use tx_cli::allocator;
 use tx_infer::{
-    Engine,
+    Device, Engine,
     bench::{Report, Searching},
 };
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
@@ -36,12 +36,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     if models.is_empty() {
         models = MODELS.map(str::to_owned).into();
     }
-    let device = Device::flex();
+    let device = Device::Cpu;
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     write!(stdout(), "{}", Report::HEADING)?;
     for name in models {
-        let (model, config, vocabulary) = random(&name, &device)?;
-        let engine = Engine::new(model, &device);
+        let (model, config, vocabulary) = random(&name, &BurnDevice::flex())?;
+        let engine = Engine::from_transformer(model, config.max_len, &device);
         for (batch, sentences) in [(1, 16), (32, 64)] {
             for beam in [1, 5] {
                 let searching = Searching {
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     threads,
                     one_by_one: false,
                 };
-                let timing = searching.measure(&engine, &config, vocabulary, ROUNDS)?;
+                let timing = searching.measure(&engine, vocabulary, ROUNDS)?;
                 let report = Report::new(&name, "cpu", &device, searching.to_string(), timing);
                 writeln!(stdout(), "{report}")?;
             }
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Returns an untrained model with its configuration and the size of its vocabulary.
 fn random(
     name: &str,
-    device: &Device,
+    device: &BurnDevice,
 ) -> Result<(Transformer, ModelConfig, usize), Box<dyn Error>> {
     let (vocabulary, d_model, d_ff, n_heads, layers) = match name {
         "tiny" => (10_000, 128, 256, 4, 4),

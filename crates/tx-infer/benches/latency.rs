@@ -18,11 +18,11 @@ use std::{
     time::Instant,
 };
 
-use burn::tensor::Device;
+use burn::tensor::Device as BurnDevice;
 use serde_json::{Value, json};
 use tx_infer::{
-    Bundle, SearchOptions, Translator,
-    tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers},
+    Device, ModuleBundle, SearchOptions, Translator,
+    tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};
 
@@ -88,17 +88,17 @@ fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
         source: tokenizers.source.vocab_size(),
         target: tokenizers.target.vocab_size(),
     };
-    let device = Device::flex();
+    let device = BurnDevice::flex();
     device.seed(1);
     let model = Transformer::new(&config, vocab, &device)?;
-    let bundle = Bundle { model, config, tokenizers, provenance: Default::default() };
+    let bundle = ModuleBundle { model, config, tokenizers, provenance: Default::default() };
     let search = SearchOptions {
         max_len_ratio: 1.0,
         max_len_extra: 0,
         max_repeats: 0,
         ..SearchOptions::default()
     };
-    Ok(Translator::new(bundle, &device).with_options(search)?)
+    Ok(bundle.into_translator(&Device::Cpu).with_options(search)?)
 }
 
 /// Returns `count` words, which differ by `number`.

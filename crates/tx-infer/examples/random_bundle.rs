@@ -1,9 +1,9 @@
-//! Writes a bundle whose model has learned nothing, for measuring speed alone.
+//! Writes a bundle of an untrained model, for measurements of speed and memory.
 //!
-//! `cargo run --release --example random_bundle -- tiny|small|base FOLDER`
+//! `cargo run --release -p tx-infer --features burn --example random_bundle -- tiny|small|base FOLDER`
 //!
-//! The vocabulary is words, `t0`, `t1` and so on, the same on both sides: any program can be given
-//! a source of as many tokens as wanted.
+//! The vocabulary has the words `t0`, `t1` and so on, the same on both sides, so that a source can have
+//! any number of tokens.
 
 use std::{
     env,
@@ -11,8 +11,8 @@ use std::{
 };
 
 use tx_infer::{
-    Bundle, Device,
-    tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit, special},
+    ModuleBundle,
+    tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit, special},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};
 
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         target: tokenizers.target.vocab_size(),
     };
 
-    let device = Device::flex();
+    let device = burn::tensor::Device::flex();
     device.seed(1);
     let config = ModelConfig {
         d_model,
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..ModelConfig::default()
     };
     let model = Transformer::new(&config, vocab, &device)?;
-    let bundle = Bundle { model, config, tokenizers, provenance: Default::default() };
+    let bundle = ModuleBundle { model, config, tokenizers, provenance: Default::default() };
     bundle.save(folder)?;
     writeln!(io::stdout(), "{folder}: {shape}, {} ids", vocab.source)?;
     Ok(())

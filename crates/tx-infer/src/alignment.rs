@@ -1,44 +1,44 @@
-//! Which word of the source each word of a target came from, by cross-attention.
+//! Word alignment of a source and a target by cross-attention.
 //!
-//! 1. The maps of one decoder layer are averaged over its heads, or one head is taken.
-//! 2. Tokens become words: weights *to* the pieces of a word are summed, weights *from* them
-//!    averaged. What goes to special tokens is left out, so that a row may sum to less than 1.
-//! 3. Those are the soft alignments. The hard one links each target word to the source word with
-//!    the largest weight, the first of equals.
+//! 1. The maps of one decoder layer are averaged over its heads, or one head is selected.
+//! 2. Tokens are merged into words: weights *to* the pieces of a word are summed, weights *from* them
+//!    averaged. Weights to special tokens are left out, so a row may sum to less than 1.
+//! 3. The result is the soft alignment. The hard alignment links each target word to the source word
+//!    with the largest weight, the first of equals.
 //!
-//! Models that were not trained to align do so roughly: it is a look inside, not a lexicon.
+//! Alignments of models that were not trained to align are rough: they show the attention of the model
+//! and are not a lexicon.
 
-use burn::tensor::Device;
-use tx_data::{EncodedPair, Seq2SeqBatch, special::BOS};
-use tx_model::{Transformer, TransformerInput};
+use rayon::prelude::*;
 
-use crate::{attention::AttentionMap, tokens::Tokens};
+use crate::{
+    attention::{Attention, AttentionKind, AttentionMap},
+    search::{Engine, Member},
+    tokens::Tokens,
+};
 
-/// Tokens of a batch, padding included; maps of all layers take much memory.
-const BATCH_TOKENS: usize = 2_048;
-
-/// From where alignments are taken. Both count from 0.
+/// Layer and head of alignments, both from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AlignmentOptions {
-    /// The decoder layer; without one, the last.
+    /// Decoder layer; none is the last.
     pub layer: Option<usize>,
-    /// The head; without one, the mean of all.
+    /// Head; none is the mean of all.
     pub head: Option<usize>,
 }
 
-/// How much of each target word came from each source word.
+/// Alignment of the words of a source and a target.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Alignment {
-    /// The words of the source.
+    /// Words of the source.
     pub source: Vec<String>,
-    /// The words of the target.
+    /// Words of the target.
     pub target: Vec<String>,
-    /// For each target word a row over the source words.
+    /// Attention weights: for each target word, a row over the source words.
     pub weights: Vec<Vec<f32>>,
 }
 
 impl Alignment {
-    /// From the cross-attention of a pair: `map` is `[target tokens, source tokens]`.
+    /// Alignment by the cross-attention of a pair: `map` is `[target tokens, source tokens]`.
     pub fn new(source: &Tokens, target: &Tokens, map: &AttentionMap) -> Self {
         let mut pieces = vec![0_usize; target.words.len()];
         for word in target.word_of.iter().flatten() {
@@ -61,7 +61,7 @@ impl Alignment {
     }
 
     /// Pairs of source word and target word, both from 0, in the order of the source. A target word
-    /// that looked at no word has none.
+    /// without attention to a word has none.
     pub fn links(&self) -> Vec<(usize, usize)> {
         let mut links: Vec<(usize, usize)> = self
             .weights
@@ -70,7 +70,7 @@ impl Alignment {
             .filter_map(|(target, row)| {
                 let mut best = None;
                 for (source, &weight) in row.iter().enumerate() {
-                    if weight > best.map_or(0.0, |(_, most)| most) {
+                    if weight > best.map_or(0.0, |(_, largest)| largest) {
                         best = Some((source, weight));
                     }
                 }
@@ -81,7 +81,7 @@ impl Alignment {
         links
     }
 
-    /// The links as `0-0 1-2 …`, the format of Pharaoh, Moses and fast_align.
+    /// Links as `0-0 1-2 …`, the format of Pharaoh, Moses and fast_align.
     pub fn pharaoh(&self) -> String {
         let links: Vec<String> =
             self.links().iter().map(|(source, target)| format!("{source}-{target}")).collect();
@@ -92,89 +92,140 @@ impl Alignment {
 /// Aligns pairs of texts with a model.
 #[derive(Debug, Clone)]
 pub struct Aligner {
-    model: Transformer,
-    device: Device,
+    engine: Engine,
     options: AlignmentOptions,
 }
 
 impl Aligner {
-    /// With a model that is on `device`. A layer or head that the model does not have aligns
-    /// nothing.
-    pub fn new(model: Transformer, device: &Device, options: AlignmentOptions) -> Self {
-        Self { model, device: device.clone(), options }
+    /// Aligner with the model of `engine`; of an ensemble, its first. A layer or head that the model does
+    /// not have gives empty alignments.
+    pub fn new(engine: Engine, options: AlignmentOptions) -> Self {
+        Self { engine, options }
     }
 
-    /// Aligns pairs of source and target, in batches of like length; in the order of `pairs`.
+    /// Aligns pairs of source and target; results are in the order of `pairs`.
     pub fn align(&self, pairs: &[(Tokens, Tokens)]) -> Vec<Alignment> {
-        let mut found = vec![Alignment::default(); pairs.len()];
-        let len = |index: usize| pairs[index].0.ids.len().max(pairs[index].1.ids.len());
-        let mut order: Vec<usize> = (0..pairs.len()).filter(|&index| len(index) > 0).collect();
-        order.sort_by_key(|&index| std::cmp::Reverse(len(index)));
-        let mut rest = &order[..];
-        while let Some(&longest) = rest.first() {
-            let count = (BATCH_TOKENS / len(longest)).clamp(1, rest.len());
-            let (batch, later) = rest.split_at(count);
-            for (&index, map) in batch.iter().zip(self.maps(pairs, batch)) {
-                let (source, target) = &pairs[index];
-                found[index] = Alignment::new(source, target, &map);
+        match self.engine.first() {
+            Member::Packed(_) => {
+                let align = |(source, target): &(Tokens, Tokens)| self.align_one(source, target);
+                // A single pair does not start the threads of the pool.
+                match pairs {
+                    [pair] => vec![align(pair)],
+                    pairs => pairs.par_iter().map(align).collect(),
+                }
             }
-            rest = later;
+            #[cfg(feature = "burn")]
+            Member::Tensors(model, device) => {
+                let batches = tensors::Batches { model, device, options: self.options };
+                batches.align(pairs)
+            }
         }
-        found
     }
 
-    /// The map of each pair of a batch.
-    fn maps(&self, pairs: &[(Tokens, Tokens)], batch: &[usize]) -> Vec<AttentionMap> {
-        let encoded: Vec<EncodedPair> = batch
-            .iter()
-            .map(|&index| {
-                let (source, target) = &pairs[index];
-                let target = [&[BOS], &target.ids[..]].concat();
-                EncodedPair { source: source.ids.clone(), target }
-            })
-            .collect();
-        let input = Seq2SeqBatch::new(&encoded.iter().collect::<Vec<_>>(), &self.device);
-        let (_, maps) = self.model.forward_with_attention(TransformerInput {
-            source: input.source,
-            source_blocked: input.source_blocked,
-            target: input.target_in,
-            target_blocked: input.target_blocked,
-        });
-        let layers = maps.decoder.cross;
-        let layer = self.options.layer.unwrap_or(layers.len().saturating_sub(1));
-        let Some(maps) = layers.get(layer).cloned() else {
-            return vec![AttentionMap::default(); batch.len()];
-        };
-        let [rows, heads, targets, sources] = maps.dims();
-        let map = match self.options.head {
-            None => maps.mean_dim(1),
-            Some(head) if head < heads => maps.narrow(1, head, 1),
-            Some(_) => return vec![AttentionMap::default(); batch.len()],
-        };
-        let weights: Vec<f32> = map.into_data().iter::<f32>().collect();
-        (0..rows)
-            .zip(&encoded)
-            .map(|(row, pair)| {
+    fn align_one(&self, source: &Tokens, target: &Tokens) -> Alignment {
+        if source.ids.is_empty() && target.ids.is_empty() {
+            return Alignment::default();
+        }
+        let attention = Attention::of(&self.engine, source.clone(), target.clone());
+        let layer = self.options.layer.unwrap_or(attention.cross.len().saturating_sub(1));
+        let map = attention.map(AttentionKind::Cross, layer, self.options.head);
+        Alignment::new(source, target, &map.unwrap_or_default())
+    }
+}
+
+/// Alignment with a module, in batches.
+#[cfg(feature = "burn")]
+mod tensors {
+    use std::cmp::Reverse;
+
+    use burn::tensor::Device;
+    use tx_data::{EncodedPair, Seq2SeqBatch};
+    use tx_model::{Transformer, TransformerInput};
+    use tx_text::special::BOS;
+
+    use super::{Alignment, AlignmentOptions};
+    use crate::{attention::AttentionMap, tokens::Tokens};
+
+    /// Tokens of a batch, padding included. The maps of all layers take much memory.
+    const BATCH_TOKENS: usize = 2_048;
+
+    pub(super) struct Batches<'a> {
+        pub(super) model: &'a Transformer,
+        pub(super) device: &'a Device,
+        pub(super) options: AlignmentOptions,
+    }
+
+    impl Batches<'_> {
+        /// Aligns pairs in batches of similar length; results are in the order of `pairs`.
+        pub(super) fn align(&self, pairs: &[(Tokens, Tokens)]) -> Vec<Alignment> {
+            let mut found = vec![Alignment::default(); pairs.len()];
+            let len = |index: usize| pairs[index].0.ids.len().max(pairs[index].1.ids.len());
+            let mut order: Vec<usize> = (0..pairs.len()).filter(|&index| len(index) > 0).collect();
+            order.sort_by_key(|&index| Reverse(len(index)));
+            let mut rest = &order[..];
+            while let Some(&longest) = rest.first() {
+                let count = (BATCH_TOKENS / len(longest)).clamp(1, rest.len());
+                let (batch, later) = rest.split_at(count);
+                for (&index, map) in batch.iter().zip(self.maps(pairs, batch)) {
+                    let (source, target) = &pairs[index];
+                    found[index] = Alignment::new(source, target, &map);
+                }
+                rest = later;
+            }
+            found
+        }
+
+        /// Map of each pair of a batch.
+        fn maps(&self, pairs: &[(Tokens, Tokens)], batch: &[usize]) -> Vec<AttentionMap> {
+            let encoded: Vec<EncodedPair> = batch
+                .iter()
+                .map(|&index| {
+                    let (source, target) = &pairs[index];
+                    let target = [&[BOS], &target.ids[..]].concat();
+                    EncodedPair { source: source.ids.clone(), target }
+                })
+                .collect();
+            let input = Seq2SeqBatch::new(&encoded.iter().collect::<Vec<_>>(), self.device);
+            let (_, maps) = self.model.forward_with_attention(TransformerInput {
+                source: input.source,
+                source_blocked: input.source_blocked,
+                target: input.target_in,
+                target_blocked: input.target_blocked,
+            });
+            let layers = maps.decoder.cross;
+            let layer = self.options.layer.unwrap_or(layers.len().saturating_sub(1));
+            let Some(maps) = layers.get(layer).cloned() else {
+                return vec![AttentionMap::default(); batch.len()];
+            };
+            let [rows, heads, targets, sources] = maps.dims();
+            let map = match self.options.head {
+                None => maps.mean_dim(1),
+                Some(head) if head < heads => maps.narrow(1, head, 1),
+                Some(_) => return vec![AttentionMap::default(); batch.len()],
+            };
+            let weights: Vec<f32> = map.into_data().iter::<f32>().collect();
+            let crop = |(row, pair): (usize, &EncodedPair)| {
                 // Without the padding of either side.
                 let (n_targets, n_sources) = (pair.target.len() - 1, pair.source.len());
-                let own = &weights[row * targets * sources..(row + 1) * targets * sources];
-                let kept = own.chunks_exact(sources).take(n_targets);
+                let map = &weights[row * targets * sources..(row + 1) * targets * sources];
+                let kept = map.chunks_exact(sources).take(n_targets);
                 let weights = kept.flat_map(|row| &row[..n_sources]).copied().collect();
                 AttentionMap { columns: n_sources, weights }
-            })
-            .collect()
+            };
+            (0..rows).zip(&encoded).map(crop).collect()
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attention::{Attention, AttentionKind};
 
-    /// Ids 2 are `<eos>`; each other pair of neighbours is a word.
+    /// Ids 2 are `<eos>`; each other pair of adjacent tokens is a word.
     fn tokens(ids: &[u32]) -> Tokens {
+        let word_of = ids.iter().enumerate();
         let word_of: Vec<_> =
-            ids.iter().enumerate().map(|(place, &id)| (id != 2).then_some(place / 2)).collect();
+            word_of.map(|(position, &id)| (id != 2).then_some(position / 2)).collect();
         let count = word_of.iter().flatten().max().map_or(0, |last| last + 1);
         let words = (0..count).map(|word| format!("w{word}")).collect();
         Tokens {
@@ -231,8 +282,12 @@ mod tests {
         assert_eq!(Alignment::default().pharaoh(), "");
     }
 
+    #[cfg(feature = "burn")]
     #[test]
     fn a_batch_aligns_as_each_pair_alone() {
+        use crate::Device;
+        use tx_model::Transformer;
+
         let config = tx_model::ModelConfig {
             d_model: 8,
             n_heads: 2,
@@ -242,9 +297,11 @@ mod tests {
             max_len: 8,
             ..Default::default()
         };
-        let device = Device::flex();
+        let flex = burn::tensor::Device::flex();
         let vocab = tx_model::VocabSizes { source: 11, target: 11 };
-        let model = Transformer::new(&config, vocab, &device).unwrap();
+        let model = Transformer::new(&config, vocab, &flex).unwrap();
+        let engine = |device: &Device| Engine::from_transformer(model.clone(), 8, device);
+        let tensors = engine(&Device::Burn(flex));
         let pairs = [
             (tokens(&[4, 2]), tokens(&[5, 6, 7, 8, 9, 2])),
             (Tokens::default(), Tokens::default()),
@@ -252,18 +309,21 @@ mod tests {
         ];
         for (layer, head) in [(None, None), (Some(0), Some(1))] {
             let options = AlignmentOptions { layer, head };
-            let together = Aligner::new(model.clone(), &device, options).align(&pairs);
-            assert_eq!(together[1], Alignment::default());
-            for index in [0, 2] {
-                let (source, target) = pairs[index].clone();
-                let attention = Attention::of(&model, source.clone(), target.clone(), &device);
-                let map = attention.map(AttentionKind::Cross, layer.unwrap_or(1), head).unwrap();
-                let alone = Alignment::new(&source, &target, &map);
-                assert_eq!(together[index].links(), alone.links());
-                let pairs =
-                    together[index].weights.concat().into_iter().zip(alone.weights.concat());
-                for (found, expected) in pairs {
-                    assert!((found - expected).abs() < 1e-5);
+            for engine in [&tensors, &engine(&Device::Cpu)] {
+                let together = Aligner::new(engine.clone(), options).align(&pairs);
+                assert_eq!(together[1], Alignment::default());
+                for index in [0, 2] {
+                    let (source, target) = pairs[index].clone();
+                    let attention = Attention::of(&tensors, source.clone(), target.clone());
+                    let map =
+                        attention.map(AttentionKind::Cross, layer.unwrap_or(1), head).unwrap();
+                    let alone = Alignment::new(&source, &target, &map);
+                    assert_eq!(together[index].links(), alone.links());
+                    let pairs =
+                        together[index].weights.concat().into_iter().zip(alone.weights.concat());
+                    for (found, expected) in pairs {
+                        assert!((found - expected).abs() < 1e-5);
+                    }
                 }
             }
         }

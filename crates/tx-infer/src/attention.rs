@@ -1,34 +1,33 @@
-//! Where every layer and head of a model looks while it reads a source and writes a target.
+//! Attention weights of every layer and head, for a source and a target.
 //!
-//! A map has a row for each token that looks and a column for each token that can be looked at; a
-//! row's weights sum to 1. All of them come from one pass over the whole target.
+//! A map has a row for each query token and a column for each key token; the weights of a row sum to 1.
+//! All maps come from one pass over the whole target.
 
-use burn::tensor::{Device, Tensor};
 use serde_json::{Value, json};
-use tx_data::{
-    EncodedPair, Seq2SeqBatch,
-    special::{BOS, SPECIAL_TOKENS},
+use tx_model::packed::Map;
+use tx_text::special::{BOS, SPECIAL_TOKENS};
+
+use crate::{
+    search::{Engine, Member},
+    tokens::Tokens,
 };
-use tx_model::{Transformer, TransformerInput};
 
-use crate::tokens::Tokens;
-
-/// Which tokens look at which.
+/// Kind of attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttentionKind {
-    /// Source tokens at source tokens.
+    /// Self-attention of the encoder: from source tokens to source tokens.
     Encoder,
-    /// What has been written at what has been written: never at a later token.
+    /// Self-attention of the decoder: from target tokens to themselves and earlier ones.
     Decoder,
-    /// Target tokens, while they are written, at source tokens.
+    /// Cross-attention: from target tokens to source tokens.
     Cross,
 }
 
 impl AttentionKind {
-    /// In the order in which people ask for them.
+    /// All kinds, the most informative first.
     pub const ALL: [Self; 3] = [Self::Cross, Self::Encoder, Self::Decoder];
 
-    /// Its name in files and on command lines.
+    /// Name in files and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Encoder => "encoder",
@@ -37,7 +36,7 @@ impl AttentionKind {
         }
     }
 
-    /// Its name in print.
+    /// Name in titles.
     pub fn title(self) -> &'static str {
         match self {
             Self::Encoder => "Encoder self-attention",
@@ -46,7 +45,7 @@ impl AttentionKind {
         }
     }
 
-    /// What the tokens of the rows and those of the columns of its maps do.
+    /// Names of the axes of its maps: rows, columns.
     pub fn axes(self) -> (&'static str, &'static str) {
         match self {
             Self::Encoder | Self::Decoder => ("looks", "looked at"),
@@ -55,27 +54,27 @@ impl AttentionKind {
     }
 }
 
-/// Weights from each row to each column.
+/// Attention weights from each row to each column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AttentionMap {
-    /// Tokens that can be looked at.
+    /// Number of key tokens.
     pub columns: usize,
     /// Row by row: `[rows, columns]`.
     pub weights: Vec<f32>,
 }
 
 impl AttentionMap {
-    /// The rows, one for each token that looks.
+    /// Rows, one for each query token.
     pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
         self.weights.chunks_exact(self.columns.max(1))
     }
 
-    /// The largest weight; 0 of nothing.
+    /// Largest weight; 0 for an empty map.
     pub fn largest(&self) -> f32 {
         self.weights.iter().copied().fold(0.0, f32::max)
     }
 
-    /// The mean of maps of one size.
+    /// Mean of maps of one size.
     pub fn mean(maps: &[Self]) -> Self {
         let Some(first) = maps.first() else { return Self::default() };
         let mut weights = vec![0.0; first.weights.len()];
@@ -87,10 +86,10 @@ impl AttentionMap {
         Self { columns: first.columns, weights }
     }
 
-    /// Tokens put together: what goes to a group is the sum over its columns, what comes from it
-    /// the mean over its rows, so that a row still sums to 1 (Clark et al. 2019, section 3).
+    /// Merges tokens into groups: sums the columns of a group and averages its rows, so that a row still
+    /// sums to 1 (Clark et al. 2019, section 3).
     ///
-    /// `rows` and `columns` name the group of each; groups are numbered from 0 without gaps.
+    /// `rows` and `columns` have the group of each token; groups are numbered from 0 without gaps.
     pub fn merged(&self, rows: &[usize], columns: &[usize]) -> Self {
         let count = |groups: &[usize]| groups.iter().max().map_or(0, |last| last + 1);
         let (n_rows, n_columns) = (count(rows), count(columns));
@@ -105,14 +104,14 @@ impl AttentionMap {
     }
 }
 
-/// The tokens along one side of a map.
+/// Tokens along one side of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
-    /// One for each row or column of a map.
+    /// Printable tokens, one for each row or column of a map.
     pub tokens: Vec<String>,
-    /// For each token the place of its word in `words`: what is part of no word is one by itself.
+    /// Index in `words` of each token. A token that is not part of a word is a word of its own.
     pub groups: Vec<usize>,
-    /// The words, and tokens that are part of none.
+    /// Words, and tokens that are not part of one.
     pub words: Vec<String>,
 }
 
@@ -142,48 +141,46 @@ fn readable(token: &str) -> String {
     token.replace('\u{ffed}', "▪").replace('▁', "_")
 }
 
-/// All attention of one source and one target.
+/// Attention weights of one source and one target.
 #[derive(Debug, Clone)]
 pub struct Attention {
-    /// What was read.
+    /// Tokens of the source.
     pub source: Tokens,
-    /// What was written.
+    /// Tokens of the target.
     pub target: Tokens,
-    /// A layer each, with a map for each head.
+    /// Self-attention of the encoder: for each layer, a map for each head.
     pub encoder: Vec<Vec<AttentionMap>>,
-    /// A layer each, with a map for each head. Row and column 0 are `<bos>`, the rest is the target
-    /// without its last token: what the decoder reads.
+    /// Self-attention of the decoder: for each layer, a map for each head. Rows and columns are the input
+    /// of the decoder: `<bos>`, and the target without its last token.
     pub decoder: Vec<Vec<AttentionMap>>,
-    /// A layer each, with a map for each head. A row is where the model looked while it wrote that
-    /// token.
+    /// Cross-attention: for each layer, a map for each head. A row has the weights of the step that
+    /// generates that target token.
     pub cross: Vec<Vec<AttentionMap>>,
 }
 
 impl Attention {
-    /// Has `model`, which is on `device`, read `source` and write `target`.
+    /// Computes the attention of the model of `engine` (of an ensemble, its first model) for a source and
+    /// a given target.
     ///
-    /// Neither may be without ids or longer than the model's `max_len`.
-    pub fn of(model: &Transformer, source: Tokens, target: Tokens, device: &Device) -> Self {
-        let pair =
-            EncodedPair { source: source.ids.clone(), target: [&[BOS], &target.ids[..]].concat() };
-        let batch = Seq2SeqBatch::new(&[&pair], device);
-        let (_, maps) = model.forward_with_attention(TransformerInput {
-            source: batch.source,
-            source_blocked: batch.source_blocked,
-            target: batch.target_in,
-            target_blocked: batch.target_blocked,
-        });
-        let layers = |layers: Vec<Tensor<4>>| layers.into_iter().map(heads).collect();
-        Self {
-            source,
-            target,
-            encoder: layers(maps.encoder),
-            decoder: layers(maps.decoder.own),
-            cross: layers(maps.decoder.cross),
-        }
+    /// # Panics
+    ///
+    /// If the source has no ids, an id is not in the vocabulary, or a side is longer than the model's
+    /// `max_len`.
+    pub fn of(engine: &Engine, source: Tokens, target: Tokens) -> Self {
+        // The decoder reads `<bos>` and all tokens but the last.
+        let inputs = [&[BOS], &target.ids[..target.ids.len().saturating_sub(1)]].concat();
+        let (encoder, decoder, cross) = match engine.first() {
+            Member::Packed(model) => {
+                let maps = model.attention_maps(&source.ids, &inputs);
+                (packed(maps.encoder), packed(maps.decoder), packed(maps.cross))
+            }
+            #[cfg(feature = "burn")]
+            Member::Tensors(model, device) => tensors::maps(model, &source.ids, &inputs, device),
+        };
+        Self { source, target, encoder, decoder, cross }
     }
 
-    /// A layer each, with a map for each head.
+    /// Maps of a kind: for each layer, a map for each head.
     pub fn layers(&self, kind: AttentionKind) -> &[Vec<AttentionMap>] {
         match kind {
             AttentionKind::Encoder => &self.encoder,
@@ -192,8 +189,8 @@ impl Attention {
         }
     }
 
-    /// One map, layers and heads counted from 0; without a head, the mean of all. None where there
-    /// is no such layer or head.
+    /// Map of a layer and a head, both from 0; without a head, the mean of all. None if there is no such
+    /// layer or head.
     pub fn map(
         &self,
         kind: AttentionKind,
@@ -207,7 +204,7 @@ impl Attention {
         }
     }
 
-    /// What the rows and the columns of a kind's maps stand for.
+    /// Labels of the rows and columns of the maps of a kind.
     pub fn labels(&self, kind: AttentionKind) -> (Labels, Labels) {
         let of = |tokens: &Tokens| Labels::new(&tokens.tokens, &tokens.word_of, &tokens.words);
         match kind {
@@ -225,12 +222,11 @@ impl Attention {
         }
     }
 
-    /// Everything, for other programs: `encoder`, `decoder` and `cross` are lists of layers of heads
-    /// of rows.
+    /// All maps as JSON: `encoder`, `decoder` and `cross` are lists of layers of heads of rows.
     pub fn to_json(&self) -> Value {
         let side = |tokens: &Tokens| json!({ "words": tokens.words, "tokens": tokens.tokens, "word_of": tokens.word_of });
         let maps = |kind| -> Value {
-            // Six digits: what is beyond is rounding of the model.
+            // Six digits; further ones are rounding errors.
             let digits = |weight: &f32| (f64::from(*weight) * 1e6).round() / 1e6;
             let row = |row: &[f32]| row.iter().map(digits).collect::<Vec<_>>();
             let rows = |map: &AttentionMap| json!(map.rows().map(row).collect::<Vec<_>>());
@@ -247,14 +243,55 @@ impl Attention {
     }
 }
 
-/// The maps of a layer `[1, H, Q, K]`, head by head.
-fn heads(maps: Tensor<4>) -> Vec<AttentionMap> {
-    let [_, heads, rows, columns] = maps.dims();
-    let weights: Vec<f32> = maps.into_data().iter::<f32>().collect();
-    let size = (rows * columns).max(1);
-    let map = |weights: &[f32]| AttentionMap { columns, weights: weights.to_vec() };
-    weights.chunks_exact(size).take(heads).map(map).collect()
+/// Splits the maps of each layer by head.
+fn packed(layers: Vec<Map>) -> Vec<Vec<AttentionMap>> {
+    let heads = |layer: Map| {
+        let size = (layer.queries * layer.keys).max(1);
+        let heads = layer.weights.chunks_exact(size).take(layer.heads);
+        let map = |head: &[f32]| AttentionMap { columns: layer.keys, weights: head.to_vec() };
+        heads.map(map).collect()
+    };
+    layers.into_iter().map(heads).collect()
 }
 
-#[cfg(test)]
+/// Attention of a module.
+#[cfg(feature = "burn")]
+mod tensors {
+    use burn::tensor::{Device, Tensor};
+    use tx_data::{batch::padded, mask};
+    use tx_model::{Transformer, TransformerInput};
+
+    use super::AttentionMap;
+
+    type Layers = Vec<Vec<AttentionMap>>;
+
+    /// Maps of the encoder, the decoder, and from the decoder to the encoder.
+    pub(super) fn maps(
+        model: &Transformer,
+        source: &[u32],
+        target: &[u32],
+        device: &Device,
+    ) -> (Layers, Layers, Layers) {
+        let source = padded(&[source], device);
+        let (_, maps) = model.forward_with_attention(TransformerInput {
+            source_blocked: mask::padding(&source),
+            source,
+            target: padded(&[target], device),
+            target_blocked: mask::causal(target.len(), device),
+        });
+        let layers = |layers: Vec<Tensor<4>>| layers.into_iter().map(heads).collect();
+        (layers(maps.encoder), layers(maps.decoder.self_attention), layers(maps.decoder.cross))
+    }
+
+    /// Splits the maps of a layer, `[1, H, Q, K]`, by head.
+    fn heads(maps: Tensor<4>) -> Vec<AttentionMap> {
+        let [_, heads, rows, columns] = maps.dims();
+        let weights: Vec<f32> = maps.into_data().iter::<f32>().collect();
+        let size = (rows * columns).max(1);
+        let map = |weights: &[f32]| AttentionMap { columns, weights: weights.to_vec() };
+        weights.chunks_exact(size).take(heads).map(map).collect()
+    }
+}
+
+#[cfg(all(test, feature = "burn"))]
 mod tests;

@@ -1,4 +1,4 @@
-//! How fast a device works: repetitions of one piece of work, and searching as such a piece.
+//! Benchmarks: timing of repeated work, and the speed of search.
 
 use std::{
     fmt, fs, io,
@@ -10,32 +10,32 @@ use std::{
     time::Instant,
 };
 
-use burn::tensor::Device;
 use rayon::ThreadPoolBuilder;
 use serde::Serialize;
-use tx_data::special;
-use tx_model::ModelConfig;
+use tx_text::special;
 
 use crate::{
+    device::Device,
     error::InferError,
     search::{Engine, SearchOptions},
 };
 
-/// Repetitions of the same work.
+/// Times of repetitions of the same work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Timing {
-    /// Target tokens of a repetition.
+    /// Number of target tokens of a repetition.
     pub tokens: usize,
-    /// Seconds of the first, which does not count: memory is asked for, kernels are compiled.
+    /// Seconds of the first repetition, which does not count because it allocates memory and compiles
+    /// kernels.
     pub first: f64,
-    /// Seconds of each that counts; at least one.
+    /// Seconds of each repetition that counts; at least one.
     pub seconds: Vec<f64>,
 }
 
 impl Timing {
-    /// Does `work` for `tokens` target tokens so many times, and before that, without counting,
-    /// once and `warm_up` times more. The clock runs while it works on what `prepare` gives for the
-    /// number of the repetition; it must not return before the device is done.
+    /// Measures `repetitions` calls of `work`, each for `tokens` target tokens, after `warm_up` and one
+    /// that do not count. The time does not include `prepare`, which gets the number of the repetition
+    /// and returns the input of `work`. `work` must not return before the device has finished.
     pub fn of<T>(
         tokens: usize,
         warm_up: usize,
@@ -55,43 +55,42 @@ impl Timing {
         Self { tokens, first, seconds }
     }
 
-    /// The time that a share of all repetitions do not exceed, linear between two of them: 0.5 is
-    /// the median.
-    pub fn quantile(&self, share: f64) -> f64 {
+    /// Quantile of the times, with linear interpolation: 0.5 is the median.
+    pub fn quantile(&self, fraction: f64) -> f64 {
         let mut sorted = self.seconds.clone();
         sorted.sort_by(f64::total_cmp);
-        let place = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
-        let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-        below + (above - below) * place.fract()
+        let position = fraction.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
+        let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+        below + (above - below) * position.fract()
     }
 
-    /// Target tokens a second, by the median.
+    /// Target tokens per second, by the median.
     pub fn tokens_per_second(&self) -> f64 {
         self.tokens as f64 / self.quantile(0.5)
     }
 }
 
-/// What was measured, as a row of a table.
+/// Result of a benchmark, as a row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// What worked.
+    /// Name of the model.
     pub model: String,
-    /// Where it worked: the device, and its name if it has one.
+    /// The device, and its name if it has one.
     pub device: String,
-    /// What a repetition is.
+    /// Description of the work of a repetition.
     pub work: String,
-    /// How long it took.
+    /// Times of the repetitions.
     pub timing: Timing,
-    /// Target tokens a second.
+    /// Target tokens per second.
     pub tokens_per_second: f64,
-    /// The most memory that the process has held, in units of 10⁶ bytes, where the system tells.
+    /// Peak memory of the process in units of 10⁶ bytes, where the system reports it.
     pub peak_megabytes: Option<f64>,
-    /// What the device has set aside, in units of 10⁶ bytes, where it tells.
+    /// Memory reserved on the device in units of 10⁶ bytes, where it reports it.
     pub device_megabytes: Option<f64>,
 }
 
 impl Report {
-    /// Of a measurement that has just been made on `device`, which is called `name`.
+    /// Report of a measurement that has just ended on `device`, called `name`.
     pub fn new(model: &str, name: &str, device: &Device, work: String, timing: Timing) -> Self {
         Self {
             model: model.into(),
@@ -114,7 +113,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { model, device, work, timing, tokens_per_second, .. } = self;
-        let milliseconds = |share| 1e3 * timing.quantile(share);
+        let milliseconds = |fraction| 1e3 * timing.quantile(fraction);
         write!(f, "| {model} | {device} | {work} | {tokens_per_second:.0} |")?;
         write!(f, " {:.1} | {:.1} |", milliseconds(0.5), milliseconds(0.1))?;
         write!(f, " {:.1} | {:.0} |", milliseconds(0.9), 1e3 * timing.first)?;
@@ -128,12 +127,12 @@ impl fmt::Display for Report {
     }
 }
 
-/// Searching for targets of one length, for made-up sources of one length.
+/// Search for targets of one length, for generated sources of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Searching {
     /// Sentences of a repetition.
     pub sentences: usize,
-    /// Of which so many are searched together.
+    /// Sentences of a batch.
     pub batch: usize,
     /// Hypotheses kept; 1 is greedy.
     pub beam: usize,
@@ -148,7 +147,7 @@ pub struct Searching {
 }
 
 impl Searching {
-    /// Measures it on `engine`, whose model has the shape `config` and so many source ids.
+    /// Measures the search with `engine`, whose source vocabulary has `vocabulary` ids.
     ///
     /// # Errors
     ///
@@ -160,7 +159,6 @@ impl Searching {
     pub fn measure(
         &self,
         engine: &Engine,
-        config: &ModelConfig,
         vocabulary: usize,
         repetitions: usize,
     ) -> Result<Timing, InferError> {
@@ -169,7 +167,7 @@ impl Searching {
             max_len_ratio: 0.0,
             max_len_extra: self.target_len,
             min_len: self.target_len,
-            // A model with random weights has nothing else to say.
+            // Models with random weights repeat tokens.
             max_repeats: 0,
             ..SearchOptions::default()
         };
@@ -187,7 +185,7 @@ impl Searching {
             let (next, tokens) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
                 while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match engine.search(batch, config.max_len, &options) {
+                    match engine.search(batch, &options) {
                         Ok(found) => {
                             let found = found.iter().map(|found| found[0].ids.len()).sum();
                             tokens.fetch_add(found, Ordering::Relaxed);
@@ -212,14 +210,15 @@ impl Searching {
         failed.into_inner().map_or(Ok(timing), Err)
     }
 
-    /// As in `benches/compare/decode.py`, where the vocabulary is large enough.
+    /// Sources as in `benches/compare/decode.py`, if the vocabulary is large enough.
     fn sources(&self, vocabulary: usize) -> Vec<Vec<u32>> {
         let words = vocabulary.saturating_sub(4).clamp(1, 9_000);
-        let id = |sentence: usize, place: usize| 4 + ((sentence * 37 + place * 11) % words) as u32;
+        let id =
+            |sentence: usize, position: usize| 4 + ((sentence * 37 + position * 11) % words) as u32;
         (0..self.sentences)
             .map(|sentence| {
                 (0..self.source_len)
-                    .map(|place| id(sentence, place))
+                    .map(|position| id(sentence, position))
                     .chain([special::EOS])
                     .collect()
             })
@@ -236,13 +235,18 @@ impl fmt::Display for Searching {
     }
 }
 
-/// What `device` has set aside, in units of 10⁶ bytes; none where it does not tell.
+/// Memory reserved on `device` in units of 10⁶ bytes; none if it does not report it.
 pub fn device_megabytes(device: &Device) -> Option<f64> {
-    device.memory_pool_usage().map(|held| held.bytes_reserved as f64 / 1e6)
+    match device {
+        Device::Cpu => None,
+        #[cfg(feature = "burn")]
+        Device::Burn(device) => {
+            device.memory_pool_usage().map(|usage| usage.bytes_reserved as f64 / 1e6)
+        }
+    }
 }
 
-/// The most memory this process has held, in units of 10⁶ bytes; none where the system does not
-/// tell as Linux does.
+/// Peak memory of this process in units of 10⁶ bytes; none on systems other than Linux.
 pub fn peak_megabytes() -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_first_does_not_count() {
+    fn the_first_repetitions_do_not_count() {
         let mut seen = Vec::new();
         let timing =
             Timing::of(1, 2, 3, |repetition| repetition, |repetition| seen.push(repetition));
@@ -276,8 +280,7 @@ mod tests {
     #[test]
     fn a_report_is_a_row_of_its_table() {
         let timing = Timing { tokens: 100, first: 1.0, seconds: vec![0.5] };
-        let device = Device::flex();
-        let report = Report::new("runs/a", "cpu", &device, "an update".into(), timing);
+        let report = Report::new("runs/a", "cpu", &Device::Cpu, "an update".into(), timing);
         let report = Report { peak_megabytes: Some(12.4), ..report };
         let row = "| runs/a | cpu | an update | 200 | 500.0 | 500.0 | 500.0 | 1000 | 12 | – |";
         assert_eq!(report.to_string(), row);

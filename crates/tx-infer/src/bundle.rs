@@ -1,41 +1,49 @@
-//! A trained model on disk: a folder that any tool can open.
+//! Trained models on disk: a folder that any tool can open.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `model.safetensors` | the weights, named by their place in the model |
-//! | `config.toml` | the model's shape, and the hashes of the tokenizers it was trained with |
+//! | `model.safetensors` | weights, named by their path in the model |
+//! | `config.toml` | configuration of the model, and hashes of the tokenizers it was trained with |
 //! | `source.tokenizer.json`, `target.tokenizer.json` | Hugging Face tokenizers |
-//! | `provenance.toml` | where the model comes from: data, seed, versions, scores |
+//! | `provenance.toml` | origin of the model: data, seed, versions, scores |
 //!
-//! A folder with `model.safetensors` is a whole bundle: that file is written last, and each file
-//! is written aside and renamed.
+//! A folder with `model.safetensors` is a complete bundle, because that file is written last. Each file
+//! is written under another name and renamed, so a bundle that is open keeps its content when it is
+//! replaced.
+//!
+//! The weights are mapped into memory. A process that truncates `model.safetensors` in place while it
+//! is mapped ends this process with `SIGBUS`; replace the file by a rename, as this crate does.
 
 use std::{
     fs::{self, File},
     io::{self, Read},
     panic::resume_unwind,
     path::Path,
+    sync::Arc,
     thread,
 };
 
-use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tx_data::{Tokenizer, Tokenizers, hash::hexadecimal};
-use tx_model::{ModelConfig, Transformer, VocabSizes};
+use tx_model::{ModelConfig, VocabSizes, packed::PackedTransformer};
+use tx_text::{Tokenizer, Tokenizers, hash::hexadecimal};
 
-use crate::{error::InferError, file::write_whole};
+use crate::{error::InferError, file::write_whole, search::Engine};
 
 pub mod info;
+#[cfg(feature = "burn")]
+mod module;
 mod weights;
 
 pub use info::BundleInfo;
-use weights::Header;
+#[cfg(feature = "burn")]
+pub use module::ModuleBundle;
+use weights::WeightsFile;
 
 /// The bundle format that this build writes and reads.
 pub const FORMAT: u32 = 1;
 
-/// The file with the weights; a folder without it holds no bundle.
+/// File of the weights; a folder without it is not a bundle.
 pub const WEIGHTS: &str = "model.safetensors";
 const CONFIG: &str = "config.toml";
 const SOURCE_TOKENIZER: &str = "source.tokenizer.json";
@@ -43,25 +51,31 @@ const TARGET_TOKENIZER: &str = "target.tokenizer.json";
 const PROVENANCE: &str = "provenance.toml";
 
 /// Largest `config.toml` and `provenance.toml` in bytes.
-const MOST_TEXT: u64 = 1 << 20;
+const MAX_TEXT: u64 = 1 << 20;
 
 /// Largest tokenizer in bytes. The tokenizer of NLLB, with 256,000 tokens, has 17 MB.
-const MOST_TOKENIZER: u64 = 256 << 20;
+const MAX_TOKENIZER: u64 = 256 << 20;
 
-/// A model with all that is needed to translate text.
+/// Bytes of a bundle from which on its files are read by several threads. A thread starts in a fraction of
+/// the time that smaller ones take.
+const LARGE: u64 = 1 << 18;
+
+/// A bundle that was read and validated: configuration, tokenizers, provenance, and the mapped weights.
+///
+/// No model exists yet: [`engine`](Self::engine) builds one for searching, [`packed`](Self::packed) the
+/// model of the packed engine. Clones share the mapped file.
 #[derive(Debug, Clone)]
 pub struct Bundle {
-    /// The weights, on a device.
-    pub model: Transformer,
-    /// The model's shape.
+    /// Configuration of the model.
     pub config: ModelConfig,
     /// Text to ids and back.
     pub tokenizers: Tokenizers,
-    /// Where the model comes from, for people to read.
+    /// Origin of the model, for people to read.
     pub provenance: toml::Table,
+    weights: Arc<WeightsFile>,
 }
 
-/// `config.toml`.
+/// Content of `config.toml`.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BundleConfig {
@@ -79,11 +93,11 @@ struct Hashes {
     target_sha256: String,
 }
 
-/// The tokenizers of the bundle in `folder`, whatever its weights are; none if it has none yet.
+/// Tokenizers of the bundle in `folder`, with or without weights; none if the folder has none yet.
 ///
 /// # Errors
 ///
-/// When one cannot be read.
+/// If one cannot be read.
 pub fn saved_tokenizers(folder: &Path) -> Result<Option<Tokenizers>, InferError> {
     let paths = [SOURCE_TOKENIZER, TARGET_TOKENIZER].map(|name| folder.join(name));
     if !paths.iter().all(|path| path.is_file()) {
@@ -93,12 +107,11 @@ pub fn saved_tokenizers(folder: &Path) -> Result<Option<Tokenizers>, InferError>
     Ok(Some(Tokenizers { source: source?, target: target? }))
 }
 
-/// Writes tokenizers into `folder`, where [`saved_tokenizers`] finds them: before there is a model to
-/// make a bundle of.
+/// Writes tokenizers into `folder`, for [`saved_tokenizers`], before there are weights for a bundle.
 ///
 /// # Errors
 ///
-/// When one cannot be written.
+/// If one cannot be written.
 pub fn save_tokenizers(folder: &Path, tokenizers: &Tokenizers) -> Result<(), InferError> {
     for (name, tokenizer) in
         [(SOURCE_TOKENIZER, &tokenizers.source), (TARGET_TOKENIZER, &tokenizers.target)]
@@ -111,95 +124,102 @@ pub fn save_tokenizers(folder: &Path, tokenizers: &Tokenizers) -> Result<(), Inf
 }
 
 impl Bundle {
-    /// Opens a bundle and puts its weights on `device`.
+    /// Opens the bundle in `folder` and validates all of it, the values of the weights included.
     ///
     /// # Errors
     ///
-    /// When a file is missing or damaged, or the files do not belong together; the message names
-    /// the file, what was found and what was expected.
-    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
+    /// If a file is missing or damaged, or the files do not belong together. The message names the
+    /// file, the value found and the value expected.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, InferError> {
         let folder = folder.as_ref();
-        let (config, header) = read_headers(folder)?;
+        let (config, weights) = read_headers(folder)?;
         let provenance = read_toml(&folder.join(PROVENANCE))?;
-        let model = || {
-            let vocab = config.model.padded(config.vocabulary);
-            let mut model = Transformer::to_be_loaded(&config.model, vocab, device)?;
-            weights::load(&mut model, &folder.join(WEIGHTS))?;
-            Ok::<_, InferError>(model)
+        let size = weights.bytes() as u64 + tokenizer_bytes(folder);
+        let tokenizers = if size < LARGE {
+            weights.check_values()?;
+            read_tokenizers(folder, &config)?
+        } else {
+            thread::scope(|scope| {
+                let target = scope.spawn(|| read_target_tokenizer(folder, &config));
+                let values = scope.spawn(|| weights.check_values());
+                let source = read_source_tokenizer(folder, &config);
+                let target = target.join().unwrap_or_else(|panic| resume_unwind(panic));
+                values.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+                Ok::<_, InferError>(Tokenizers { source: source?, target: target? })
+            })?
         };
-        // The tokenizers take as long to read as the weights of a small model: side by side.
-        let (tokenizers, values, model) = thread::scope(|scope| {
-            let tokenizers = scope.spawn(|| read_tokenizers(folder, &config));
-            let values = scope.spawn(|| header.check_values());
-            let model = model();
-            let tokenizers = tokenizers.join().unwrap_or_else(|panic| resume_unwind(panic));
-            (tokenizers, values.join().unwrap_or_else(|panic| resume_unwind(panic)), model)
-        });
-        values?;
-        Ok(Self { tokenizers: tokenizers?, model: model?, config: config.model, provenance })
+        Ok(Self { config: config.model, tokenizers, provenance, weights: Arc::new(weights) })
     }
 
-    /// Writes the bundle into `folder`, which is made if need be; a bundle there is replaced.
+    /// Number of ids of each side's tokenizer.
+    pub fn vocabulary(&self) -> VocabSizes {
+        vocabulary(&self.tokenizers)
+    }
+
+    /// Packs the weights for the packed engine. Pages of the file leave memory as they are packed, so
+    /// that the weights are never in memory twice.
     ///
     /// # Errors
     ///
-    /// When a file cannot be written. A bundle of the same run that was there stays usable.
-    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), InferError> {
-        let folder = folder.as_ref();
-        let write_error = |path: &Path| {
-            let path = path.to_owned();
-            move |source| InferError::Write { path, source }
-        };
-        fs::create_dir_all(folder).map_err(write_error(folder))?;
-
-        let source = self.tokenizers.source.to_json()?;
-        let target = self.tokenizers.target.to_json()?;
-        let config = BundleConfig {
-            format: FORMAT,
-            vocabulary: self.vocabulary(),
-            tokenizers: Hashes {
-                source_sha256: sha256(source.as_bytes()),
-                target_sha256: sha256(target.as_bytes()),
-            },
-            model: self.config.clone(),
-        };
-        let config = toml::to_string(&config)
-            .map_err(|error| write_error(&folder.join(CONFIG))(io::Error::other(error)))?;
-
-        let weights = folder.join(WEIGHTS);
-        for (name, content) in
-            [(CONFIG, config), (SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target)]
-        {
-            let path = folder.join(name);
-            if fs::read(&path).is_ok_and(|old| old == content.as_bytes()) {
-                continue;
-            }
-            // Weights of another model must not meet this model's configuration.
-            match fs::remove_file(&weights) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(write_error(&weights)(error));
-                }
-                _ => write_whole(&path, content.as_bytes()).map_err(write_error(&path))?,
-            }
-        }
-        let path = folder.join(PROVENANCE);
-        write_whole(&path, self.provenance.to_string().as_bytes()).map_err(write_error(&path))?;
-        weights::save(&self.model, &weights, &folder.join(CONFIG))
-            .map_err(|error| write_error(&weights)(io::Error::other(error)))
+    /// [`InferError::Model`] if `config` was changed to one of another model.
+    pub fn packed(&self) -> Result<PackedTransformer, InferError> {
+        let vocab = self.config.padded(self.vocabulary());
+        self.weights.check(&self.config, vocab)?;
+        let packed =
+            PackedTransformer::pack(&self.config, vocab, &self.weights.packing(self.config.tying))?;
+        self.weights.release();
+        Ok(packed)
     }
 
-    /// Ids of each side's tokenizer.
-    pub fn vocabulary(&self) -> VocabSizes {
-        VocabSizes {
-            source: self.tokenizers.source.vocab_size(),
-            target: self.tokenizers.target.vocab_size(),
-        }
+    /// Loads the weights into a module on `device`.
+    ///
+    /// # Errors
+    ///
+    /// If the file was replaced since the bundle was opened and no longer fits, or `config` was changed
+    /// to one of another model.
+    #[cfg(feature = "burn")]
+    pub fn transformer(
+        &self,
+        device: &burn::tensor::Device,
+    ) -> Result<tx_model::Transformer, InferError> {
+        let vocab = self.config.padded(self.vocabulary());
+        module::load(&self.config, vocab, self.weights.path(), device)
+    }
+
+    /// Builds the model on `device` in single precision, ready for searching.
+    ///
+    /// # Errors
+    ///
+    /// As [`packed`](Self::packed), or on other devices [`transformer`](Self::transformer).
+    pub fn engine(&self, device: &crate::Device) -> Result<Engine, InferError> {
+        let engine = match device {
+            crate::Device::Cpu => Engine::new(self.packed()?, self.config.max_len),
+            #[cfg(feature = "burn")]
+            crate::Device::Burn(burn) => {
+                Engine::from_transformer(self.transformer(burn)?, self.config.max_len, device)
+            }
+        };
+        Ok(engine.with_padding(self.padding()))
+    }
+
+    /// Ids between the vocabulary of the target tokenizer and its
+    /// [padded](ModelConfig::vocab_multiple) size.
+    pub(crate) fn padding(&self) -> std::ops::Range<u32> {
+        padding(&self.config, self.vocabulary())
     }
 }
 
-/// The configuration and the header of the weights, which fit each other. Nothing whose size only a
-/// number in a file says has been allocated yet.
-fn read_headers(folder: &Path) -> Result<(BundleConfig, Header), InferError> {
+fn vocabulary(tokenizers: &Tokenizers) -> VocabSizes {
+    VocabSizes { source: tokenizers.source.vocab_size(), target: tokenizers.target.vocab_size() }
+}
+
+fn padding(config: &ModelConfig, vocab: VocabSizes) -> std::ops::Range<u32> {
+    vocab.target as u32..config.padded(vocab).target as u32
+}
+
+/// Reads the configuration and maps the weights, and checks that they belong together. Nothing is
+/// allocated yet whose size only a number in a file gives.
+fn read_headers(folder: &Path) -> Result<(BundleConfig, WeightsFile), InferError> {
     for missing in [WEIGHTS, CONFIG] {
         if !folder.join(missing).is_file() {
             return Err(InferError::NotABundle { path: folder.into(), missing });
@@ -207,9 +227,9 @@ fn read_headers(folder: &Path) -> Result<(BundleConfig, Header), InferError> {
     }
     let config = read_config(&folder.join(CONFIG))?;
     config.model.check(config.vocabulary)?;
-    let header = Header::read(folder)?;
-    header.check(&config.model, config.model.padded(config.vocabulary))?;
-    Ok((config, header))
+    let weights = WeightsFile::open(folder)?;
+    weights.check(&config.model, config.model.padded(config.vocabulary))?;
+    Ok((config, weights))
 }
 
 fn read_config(path: &Path) -> Result<BundleConfig, InferError> {
@@ -239,23 +259,35 @@ fn read_toml(path: &Path) -> Result<toml::Table, InferError> {
 }
 
 fn read_text(path: &Path) -> Result<String, InferError> {
-    String::from_utf8(read_bytes(path, MOST_TEXT)?).map_err(|error| InferError::Read {
+    String::from_utf8(read_bytes(path, MAX_TEXT)?).map_err(|error| InferError::Read {
         path: path.into(),
         source: io::Error::new(io::ErrorKind::InvalidData, error),
     })
 }
 
+/// Size of both tokenizers; a missing file has none.
+fn tokenizer_bytes(folder: &Path) -> u64 {
+    let files = [SOURCE_TOKENIZER, TARGET_TOKENIZER].map(|name| fs::metadata(folder.join(name)));
+    files.into_iter().flatten().map(|file| file.len()).fold(0, u64::saturating_add)
+}
+
 fn read_tokenizers(folder: &Path, config: &BundleConfig) -> Result<Tokenizers, InferError> {
-    let (hashes, vocab) = (&config.tokenizers, config.vocabulary);
-    let read = |name, hash, size| read_tokenizer(&folder.join(name), hash, size);
-    Ok(Tokenizers {
-        source: read(SOURCE_TOKENIZER, &hashes.source_sha256, vocab.source)?,
-        target: read(TARGET_TOKENIZER, &hashes.target_sha256, vocab.target)?,
-    })
+    let source = read_source_tokenizer(folder, config)?;
+    Ok(Tokenizers { source, target: read_target_tokenizer(folder, config)? })
+}
+
+fn read_source_tokenizer(folder: &Path, config: &BundleConfig) -> Result<Tokenizer, InferError> {
+    let hash = &config.tokenizers.source_sha256;
+    read_tokenizer(&folder.join(SOURCE_TOKENIZER), hash, config.vocabulary.source)
+}
+
+fn read_target_tokenizer(folder: &Path, config: &BundleConfig) -> Result<Tokenizer, InferError> {
+    let hash = &config.tokenizers.target_sha256;
+    read_tokenizer(&folder.join(TARGET_TOKENIZER), hash, config.vocabulary.target)
 }
 
 fn read_tokenizer(path: &Path, hash: &str, vocabulary: usize) -> Result<Tokenizer, InferError> {
-    let json = read_bytes(path, MOST_TOKENIZER)?;
+    let json = read_bytes(path, MAX_TOKENIZER)?;
     let found = sha256(&json);
     if found != hash {
         let expected = hash.to_owned();
@@ -272,19 +304,19 @@ fn read_tokenizer(path: &Path, hash: &str, vocabulary: usize) -> Result<Tokenize
     Ok(tokenizer)
 }
 
-/// The content of a regular file of at most `most` bytes.
-fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, InferError> {
+/// Reads a regular file of at most `max` bytes.
+fn read_bytes(path: &Path, max: u64) -> Result<Vec<u8>, InferError> {
     let size = regular_file(path)?;
-    if size > most {
-        return Err(InferError::LargeFile { path: path.into(), bytes: size, most });
+    if size > max {
+        return Err(InferError::LargeFile { path: path.into(), bytes: size, max });
     }
     let mut bytes = Vec::new();
-    let mut read = || File::open(path)?.take(most).read_to_end(&mut bytes);
+    let mut read = || File::open(path)?.take(max).read_to_end(&mut bytes);
     read().map_err(|source| InferError::Read { path: path.into(), source })?;
     Ok(bytes)
 }
 
-/// The size of a file, which must be a regular one: opening a pipe would wait for whoever writes to it.
+/// Size of a file, which must be a regular one: opening a pipe would wait for its writer.
 fn regular_file(path: &Path) -> Result<u64, InferError> {
     let read_error = |source| InferError::Read { path: path.into(), source };
     let metadata = fs::metadata(path).map_err(read_error)?;
@@ -299,5 +331,5 @@ fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "burn"))]
 mod tests;

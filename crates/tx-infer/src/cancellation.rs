@@ -24,7 +24,7 @@ use std::{
 #[derive(Clone, Default)]
 pub struct Cancellation {
     flag: Arc<Flag>,
-    /// Flag of the caller, where this one belongs to a part of the caller's work.
+    /// Flag of the caller, if this one belongs to a part of the caller's work.
     parent: Option<Arc<Flag>>,
 }
 
@@ -37,7 +37,7 @@ struct Flag {
 #[derive(Default)]
 struct Listeners {
     next: u64,
-    /// With the number of each.
+    /// Numbers and listeners.
     all: Vec<(u64, Box<dyn Fn() + Send>)>,
 }
 
@@ -47,7 +47,7 @@ impl Cancellation {
         Self::default()
     }
 
-    /// Sets the flag, for good.
+    /// Sets the flag, permanently.
     pub fn cancel(&self) {
         self.flag.is_set.store(true, Ordering::SeqCst);
         self.flag.listeners().all.iter().for_each(|(_, listener)| listener());
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_hear_of_it_once_or_at_once_and_not_after_they_left() {
+    fn listeners_are_called_once_or_immediately_and_not_after_they_are_removed() {
         let cancellation = Cancellation::new();
         let (sender, receiver) = std::sync::mpsc::channel();
         let listen = |name: &'static str| {

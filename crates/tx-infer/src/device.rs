@@ -1,14 +1,44 @@
-//! Devices by name: `cpu`, `ndarray`, `wgpu`, `vulkan`, `cuda`, with `:N` for the Nth of a kind.
+//! Devices and their names: `cpu`, `ndarray`, `wgpu`, `vulkan`, `cuda`, with `:N` for the Nth of a kind.
 //!
-//! Which kinds a program has is decided when it is built, by the features of this crate.
+//! The features of this crate decide at compile time which kinds a program has. Without them there is
+//! `cpu` alone.
 
 mod adapter;
 
 use std::str::FromStr;
 
-use burn::tensor::Device;
-
 pub use adapter::Adapter;
+
+/// Device that a model runs on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Device {
+    /// The processor, by the packed engine of `tx_model::packed`, in single precision.
+    #[default]
+    Cpu,
+    /// A device of Burn, by the modules of `tx_model`.
+    #[cfg(feature = "burn")]
+    Burn(burn::tensor::Device),
+}
+
+#[cfg(feature = "burn")]
+impl Device {
+    /// Device of Burn that holds tensors for this device: `flex` for [`Cpu`](Self::Cpu).
+    pub fn to_burn(&self) -> burn::tensor::Device {
+        match self {
+            Self::Cpu => burn::tensor::Device::flex(),
+            Self::Burn(device) => device.clone(),
+        }
+    }
+}
+
+/// The fastest way to decode on a device of Burn: the packed engine for `flex`, tensors for all others.
+#[cfg(feature = "burn")]
+impl From<burn::tensor::Device> for Device {
+    fn from(device: burn::tensor::Device) -> Self {
+        if device == burn::tensor::Device::flex() { Self::Cpu } else { Self::Burn(device) }
+    }
+}
 
 /// A kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,31 +49,31 @@ pub enum Kind {
     Vulkan,
     /// A GPU through WGPU: Vulkan, Metal or DirectX 12.
     Wgpu,
-    /// The processor, with Burn's `flex` backend.
+    /// The processor.
     Cpu,
     /// The processor, with Burn's older `ndarray` backend.
     Ndarray,
 }
 
-/// A device as the user names it; `auto` by default.
+/// A device as named on a command line; `auto` by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceName {
     /// The kind; none for `auto`.
     kind: Option<Kind>,
-    /// Which of its kind, from 0.
+    /// Index among the devices of its kind, from 0.
     index: usize,
 }
 
-/// Why a name gives no device.
+/// Error of a device name that gives no device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The name is none.
+    /// The name is not one of a device.
     #[error(
-        "there is no device `{name}`; there are auto, and cpu, ndarray, wgpu, vulkan and cuda with or without `:N` for the Nth"
+        "unknown device `{name}`; known are auto, and cpu, ndarray, wgpu, vulkan and cuda with or without `:N` for the Nth"
     )]
     Unknown {
-        /// What was given.
+        /// The name given.
         name: String,
     },
 
@@ -52,7 +82,7 @@ pub enum DeviceError {
     NotCompiled {
         /// The kind asked for.
         kind: &'static str,
-        /// The kinds it has.
+        /// The kinds compiled in.
         present: Vec<&'static str>,
     },
 
@@ -61,44 +91,44 @@ pub enum DeviceError {
     Absent {
         /// The kind asked for.
         kind: &'static str,
-        /// The number asked for, from 0.
+        /// The index asked for, from 0.
         index: usize,
         /// Devices of this kind that were found.
         count: usize,
-        /// All devices there are.
+        /// All devices of this system.
         present: Vec<String>,
     },
 
     /// Its results would be wrong: [`Adapter::is_miscompiled`].
     #[error(
-        "`{device}` ({name}) gives wrong products of matrices: its driver has no VK_KHR_workgroup_memory_explicit_layout, and the kernels of the feature `vulkan` are wrong without it"
+        "`{device}` ({name}) computes wrong matrix products: its driver lacks VK_KHR_workgroup_memory_explicit_layout, and the kernels of the feature `vulkan` need it"
     )]
     Miscompiled {
-        /// Kind and number.
+        /// Kind and index.
         device: String,
-        /// The adapter's name.
+        /// Name of the adapter.
         name: String,
     },
 }
 
 impl DeviceError {
-    /// The next thing to try, if one is known.
+    /// Next step to try, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotCompiled { kind, .. } => Some(format!("build it with `--features {kind}`")),
             Self::Miscompiled { .. } => {
                 Some("build it with `--features wgpu` and without `vulkan`".into())
             }
-            _ => None,
+            Self::Unknown { .. } | Self::Absent { .. } => None,
         }
     }
 }
 
 impl Kind {
-    /// All kinds, the one that `auto` likes best first.
+    /// All kinds, in the order in which `auto` tries them.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Vulkan, Self::Wgpu, Self::Cpu, Self::Ndarray];
 
-    /// The name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cuda => "cuda",
@@ -109,7 +139,7 @@ impl Kind {
         }
     }
 
-    /// What it is, in a line.
+    /// Description in a few words.
     pub fn about(self) -> &'static str {
         match self {
             Self::Cuda => "NVIDIA GPU",
@@ -120,66 +150,58 @@ impl Kind {
         }
     }
 
-    /// The devices of this kind, each with its kind.
+    /// Devices of this kind, each with its kind.
     fn each(self) -> impl Iterator<Item = (Self, Device)> {
         self.devices().into_iter().flatten().map(move |device| (self, device))
     }
 
-    /// The devices of this kind; none if the program was built without it.
+    /// Devices of this kind; none if the program was built without it.
     pub fn devices(self) -> Option<Vec<Device>> {
         match self {
+            Self::Cpu => Some(vec![Device::Cpu]),
             #[cfg(feature = "cuda")]
             Self::Cuda => Some(enumerate(burn::tensor::DeviceType::Cuda)),
+            #[cfg(not(feature = "cuda"))]
+            Self::Cuda => None,
             #[cfg(feature = "vulkan")]
             Self::Vulkan => Some(enumerate(burn::tensor::DeviceType::Vulkan)),
+            #[cfg(not(feature = "vulkan"))]
+            Self::Vulkan => None,
             #[cfg(feature = "wgpu")]
             Self::Wgpu => Some(enumerate(burn::tensor::DeviceType::Wgpu)),
-            #[cfg(feature = "cpu")]
-            Self::Cpu => Some(vec![Device::flex()]),
+            #[cfg(not(feature = "wgpu"))]
+            Self::Wgpu => None,
             #[cfg(feature = "ndarray")]
             Self::Ndarray => Some(vec![ndarray()]),
-            #[allow(unreachable_patterns)]
-            _ => None,
+            #[cfg(not(feature = "ndarray"))]
+            Self::Ndarray => None,
         }
     }
 }
 
 #[cfg(any(feature = "cuda", feature = "vulkan", feature = "wgpu"))]
 fn enumerate(kind: burn::tensor::DeviceType) -> Vec<Device> {
-    Device::enumerate(kind).into_vec()
+    burn::tensor::Device::enumerate(kind).into_vec().into_iter().map(Device::Burn).collect()
 }
 
-/// The owner of tx asked for it, and it works; Burn 0.22 announces its end.
+/// Burn 0.22 deprecates this backend; tx supports it as long as Burn does.
 #[cfg(feature = "ndarray")]
 #[allow(deprecated)]
 fn ndarray() -> Device {
-    Device::ndarray()
+    Device::Burn(burn::tensor::Device::ndarray())
 }
 
 impl DeviceName {
-    /// Finds the device; `auto` is the first present of CUDA, Vulkan, WGPU and the processor, where
-    /// a graphics driver that only computes on the processor itself is none.
+    /// Finds the device; `auto` is the first present of CUDA, Vulkan, WGPU and the processor. A
+    /// software GPU counts as absent for `auto`.
     ///
     /// # Errors
     ///
-    /// When the program was built without it, there are fewer of its kind, or it is known to give
-    /// wrong results.
+    /// If the program was built without the kind, there are fewer devices of it, or the device is
+    /// known to compute wrong results.
     pub fn open(self) -> Result<(Kind, Device), DeviceError> {
         let Self { kind, index } = self;
-        let Some(kind) = kind else {
-            let find = |suits: fn(&Adapter) -> bool| {
-                let mut all = Kind::ALL.into_iter().flat_map(Kind::each);
-                all.find(|(_, device)| Adapter::of(device).as_ref().is_none_or(suits))
-            };
-            return find(|adapter| adapter.is_card && !adapter.is_miscompiled)
-                .or_else(|| find(|adapter| !adapter.is_miscompiled))
-                .ok_or_else(|| DeviceError::Absent {
-                    kind: "auto",
-                    index,
-                    count: 0,
-                    present: names(),
-                });
-        };
+        let Some(kind) = kind else { return automatic(index) };
         let Some(devices) = kind.devices() else {
             let present = Kind::ALL.into_iter().filter(|kind| kind.devices().is_some());
             let present = present.map(Kind::name).collect();
@@ -198,7 +220,18 @@ impl DeviceName {
     }
 }
 
-/// The names of all devices there are.
+/// The device that `auto` names.
+fn automatic(index: usize) -> Result<(Kind, Device), DeviceError> {
+    let find = |suits: fn(&Adapter) -> bool| {
+        let mut all = Kind::ALL.into_iter().flat_map(Kind::each);
+        all.find(|(_, device)| Adapter::of(device).as_ref().is_none_or(suits))
+    };
+    find(|adapter| adapter.is_gpu && !adapter.is_miscompiled)
+        .or_else(|| find(|adapter| !adapter.is_miscompiled))
+        .ok_or_else(|| DeviceError::Absent { kind: "auto", index, count: 0, present: names() })
+}
+
+/// Names of all devices of this system.
 fn names() -> Vec<String> {
     let of = |kind: Kind| {
         kind.each().enumerate().map(move |(index, _)| format!("{}:{index}", kind.name()))
@@ -228,12 +261,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_or_refused() {
+    fn names_are_parsed_or_rejected() {
         let name = |name: &str| name.parse::<DeviceName>();
         assert_eq!(name("auto"), Ok(DeviceName { kind: None, index: 0 }));
         assert_eq!(name("cuda:2"), Ok(DeviceName { kind: Some(Kind::Cuda), index: 2 }));
         for wrong in ["gpu", "auto:0", "auto:5", "cuda:", "cuda:x", "cuda:-1", ""] {
             assert_eq!(name(wrong), Err(DeviceError::Unknown { name: wrong.into() }));
         }
+    }
+
+    #[test]
+    fn the_processor_is_in_every_build() {
+        let cpu: DeviceName = "cpu".parse().unwrap();
+        assert_eq!(cpu.open(), Ok((Kind::Cpu, Device::Cpu)));
+        assert!(DeviceName::default().open().is_ok());
     }
 }

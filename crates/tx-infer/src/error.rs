@@ -1,13 +1,13 @@
-//! What can go wrong between a bundle on disk and a translation.
+//! Errors of opening and writing bundles, and of translating.
 
 use std::{io, path::PathBuf};
 
-use tx_data::DataError;
 use tx_model::ConfigError;
+use tx_text::TextError;
 
-/// Why a bundle could not be opened or written, or a text not translated.
+/// Error of opening or writing a bundle, or of translating.
 ///
-/// Each message says what was found and what was expected. The cause, where there is one, is in
+/// Each message names the value found and the value expected. The cause, where there is one, is in
 /// `source()` and not repeated in the message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -31,14 +31,14 @@ pub enum InferError {
     },
 
     /// A file of the bundle is larger than any bundle needs.
-    #[error("`{path}` has {bytes} bytes; such a file has at most {most}")]
+    #[error("`{path}` has {bytes} bytes; such a file has at most {max}")]
     LargeFile {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file.
         bytes: u64,
         /// The largest size that is read.
-        most: u64,
+        max: u64,
     },
 
     /// A file of the bundle could not be written.
@@ -50,23 +50,23 @@ pub enum InferError {
         source: io::Error,
     },
 
-    /// `config.toml` does not say what it should.
+    /// `config.toml` or `provenance.toml` cannot be parsed.
     #[error("`{path}` is not a bundle's configuration: {problem}")]
     Config {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with line and column.
+        /// The problem, with line and column.
         problem: String,
     },
 
-    /// The bundle was written in a format this build does not know.
+    /// The bundle has a format that this build does not support.
     #[error("`{path}` is bundle format {found}; this build reads format {newest}")]
     Format {
         /// The file.
         path: PathBuf,
-        /// The format it says.
+        /// The format of the file.
         found: u32,
-        /// The format this build writes.
+        /// The format that this build writes.
         newest: u32,
     },
 
@@ -74,49 +74,56 @@ pub enum InferError {
     #[error(transparent)]
     Model(#[from] ConfigError),
 
-    /// The weights file is damaged, or holds another model than the configuration says.
+    /// The weights file is damaged, or does not fit the configuration.
     #[error("`{path}` does not hold the weights of this model: {problem}")]
     Weights {
         /// The file.
         path: PathBuf,
-        /// What is wrong: the first weight that is missing, left over or of another shape.
+        /// The problem, for example the first weight that is missing, superfluous or of another shape.
         problem: String,
     },
 
-    /// The device has no such numbers.
-    #[error("this device does not compute in {precision}, but in {}", known.join(", "))]
+    /// The device does not support the precision.
+    #[error("device does not support {precision} (supported: {})", supported.join(", "))]
     Precision {
-        /// The numbers asked for.
+        /// The precision asked for.
         precision: &'static str,
-        /// Those it has.
-        known: Vec<&'static str>,
+        /// The precisions that the device supports.
+        supported: Vec<&'static str>,
     },
 
-    /// A tokenizer is not the one that the model was trained with.
+    /// The program was built without the feature that a precision needs.
+    #[error("{precision} needs the feature `burn`, without which this program was built")]
+    PrecisionFeature {
+        /// The precision asked for.
+        precision: &'static str,
+    },
+
+    /// A tokenizer differs from the one that the model was trained with.
     #[error(
         "`{path}` is another tokenizer than the model was trained with: SHA-256 {found}, expected {expected}"
     )]
     OtherTokenizer {
-        /// The tokenizer's file.
+        /// File of the tokenizer.
         path: PathBuf,
-        /// Of the file as it is.
+        /// SHA-256 of the file.
         found: String,
-        /// Of the file as it was written with the weights.
+        /// SHA-256 in the configuration.
         expected: String,
     },
 
     /// A tokenizer and the weights have different numbers of ids.
     #[error("`{path}` has {found} ids, but the model was trained with {expected}")]
     VocabSize {
-        /// The tokenizer's file.
+        /// File of the tokenizer.
         path: PathBuf,
-        /// Ids of the tokenizer.
+        /// Number of ids of the tokenizer.
         found: usize,
-        /// Ids of the model.
+        /// Number of ids of the model.
         expected: usize,
     },
 
-    /// Two bundles that should translate as one have different vocabularies.
+    /// Two bundles of an ensemble have different vocabularies.
     #[error(
         "`{first}` and `{other}` have different {side} vocabularies: {first_ids} and {other_ids} \
          ids, {problem}"
@@ -128,44 +135,44 @@ pub enum InferError {
         other: PathBuf,
         /// `source` or `target`.
         side: &'static str,
-        /// Ids of the first bundle's tokenizer.
+        /// Number of ids of the first bundle's tokenizer.
         first_ids: usize,
-        /// Ids of the other one's.
+        /// Number of ids of the other bundle's tokenizer.
         other_ids: usize,
         /// The first difference.
         problem: String,
     },
 
-    /// What a target should begin with is longer than the model can write.
-    #[error("the prefix of line {line} has {} tokens; this model writes at most {most}", many(*found))]
+    /// The prefix of a target is longer than the model can generate.
+    #[error("the prefix of line {line} has {} tokens; this model generates at most {max}", many(*found))]
     LongPrefix {
         /// Line number, from 1.
         line: u64,
-        /// Tokens of the prefix; none if it is too long to be tokenized.
+        /// Number of tokens of the prefix; none if it is too long to be tokenized.
         found: Option<usize>,
-        /// Most tokens of a prefix.
-        most: usize,
+        /// Maximum number of tokens of a prefix.
+        max: usize,
     },
 
-    /// A target whose probability is asked for is longer than the model can write.
-    #[error("the target of line {line} has {} tokens; this model writes at most {most}", many(*found))]
+    /// A target to score is longer than the model can generate.
+    #[error("the target of line {line} has {} tokens; this model generates at most {max}", many(*found))]
     LongTarget {
         /// Line number, from 1.
         line: u64,
-        /// Tokens of the target, `<eos>` included; none if it is too long to be tokenized.
+        /// Number of tokens of the target, `<eos>` included; none if it is too long to be tokenized.
         found: Option<usize>,
-        /// Most tokens of a target.
-        most: usize,
+        /// Maximum number of tokens of a target.
+        max: usize,
     },
 
-    /// A search option breaks a rule.
+    /// Search options are invalid.
     #[error("search options: {}", problems.join("; "))]
     Search {
-        /// Key, value and rule of each.
+        /// Key, value and rule of each problem.
         problems: Vec<String>,
     },
 
-    /// The model computed NaN or infinity, so that no token is the likeliest.
+    /// The model computed NaN or infinity, so no token can be chosen.
     #[error("the model's scores for line {line} are not finite numbers")]
     NotFinite {
         /// Line number, from 1.
@@ -187,16 +194,16 @@ pub enum InferError {
 
     /// Text could not be tokenized.
     #[error(transparent)]
-    Data(#[from] DataError),
+    Text(#[from] TextError),
 }
 
-/// A number of tokens in a message.
+/// Number of tokens in a message.
 fn many(tokens: Option<usize>) -> String {
     tokens.map_or("too many".into(), |tokens| tokens.to_string())
 }
 
 impl InferError {
-    /// The next thing to try, if one is known; an app prints it on its own line as `hint: …`.
+    /// Next step to try, if one is known; a program prints it on its own line as `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotABundle { .. } => {
@@ -209,15 +216,18 @@ impl InferError {
                 Some("copy bundle folders whole: their files only fit each other")
             }
             Self::OtherVocabulary { .. } => Some(
-                "models of an ensemble need the same tokenizers: the same data and seed give them",
+                "models of an ensemble need the same tokenizers: train them on the same data with the same seed",
             ),
             Self::LongTarget { .. } => {
-                Some("leave the line out on both sides; a part's probability is not the whole's")
+                Some("leave the line out on both sides; a truncated target has another probability")
             }
             Self::NotFinite { .. } => Some(
-                "in half precision, try single; otherwise the weights themselves may be damaged",
+                "in half precision, try single precision; otherwise the weights may be damaged",
             ),
-            Self::Data(error) => error.hint(),
+            Self::PrecisionFeature { .. } => {
+                Some("build the program with the feature `burn`, or use f32")
+            }
+            Self::Text(error) => error.hint(),
             _ => None,
         }
     }

@@ -1,21 +1,21 @@
-//! Replacing a file whole.
+//! Atomic replacement of files.
 
 use std::{
     io::{self, Write},
     path::Path,
 };
 
-/// Replaces the file at `path` by one with `content`, or leaves it as it was: the content is
-/// written to a temporary file beside it, brought to disk, and renamed.
+/// Replaces the file at `path` by one with `content`, or leaves it unchanged: the content is written to a
+/// temporary file in the same folder, synchronized to disk, and renamed.
 ///
 /// # Errors
 ///
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
     builder.prefix(".").suffix(".partial");
-    // As other new files: what is written here is to be shared.
+    // Permissions of any new file, because temporary files are private by default.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
 
-    /// Writers do not share a temporary file: one of the contents is there in the end, whole.
+    /// Writers do not share a temporary file, so the file has one of the contents in the end.
     #[test]
     fn writers_do_not_mix() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,16 +1,20 @@
-//! Translate with trained Transformers: bundles on disk, search, text.
+//! Translation with trained Transformers: bundles on disk, search, text.
 //!
-//! A [`Bundle`] is a folder with weights, configuration and tokenizers. A [`Translator`] opens one
-//! and turns text into text; an [`Engine`] finds target ids for source ids and knows no text.
+//! A [`Bundle`] is a folder with weights, configuration and tokenizers. A [`Translator`] opens one and
+//! translates text; an [`Engine`] finds target ids for source ids.
+//!
+//! Without features, translation runs on the processor by the packed engine of
+//! [`tx_model::packed`], and no machine-learning framework is compiled. The feature `burn` adds all
+//! other devices, half precision, and saving bundles; `ndarray`, `wgpu`, `vulkan` and `cuda` imply it.
 //!
 //! ```no_run
 //! use tx_infer::{Device, SearchOptions, Translator};
 //!
-//! let translator = Translator::open("runs/phrasebook", &Device::flex())?;
+//! let translator = Translator::open("runs/phrasebook", &Device::Cpu)?;
 //! assert_eq!(translator.translate("Where is the cat?")?.text, "Dov'è il gatto?");
 //!
-//! let careful = translator.with_options(SearchOptions { beam: 8, ..SearchOptions::default() })?;
-//! for translation in careful.translate_batch(&["The house is red.", "", "We eat."])? {
+//! let wide = translator.with_options(SearchOptions { beam: 8, ..SearchOptions::default() })?;
+//! for translation in wide.translate_batch(&["The house is red.", "", "We eat."])? {
 //!     println!("{}", translation.text);
 //!     if translation.truncated || !translation.unknown.is_empty() {
 //!         eprintln!("not translated in full: {:?}", translation.unknown);
@@ -35,20 +39,22 @@ pub mod check;
 pub mod cancellation;
 pub mod device;
 pub mod error;
-// Shared by the crates of tx; no part of the public interface.
+// Shared by the crates of tx; not part of the public interface.
 #[doc(hidden)]
 pub mod file;
 pub mod precision;
 
 pub use alignment::{Aligner, Alignment, AlignmentOptions};
 pub use attention::{Attention, AttentionKind};
+#[cfg(feature = "burn")]
+pub use bundle::ModuleBundle;
 pub use bundle::{Bundle, BundleInfo};
 pub use cancellation::Cancellation;
+pub use device::Device;
 pub use error::InferError;
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
 pub use tokens::Tokens;
+pub use translator::{Line, Scored, TargetScore, Translation, Translator};
 // Types of the public interface.
-pub use burn::tensor::Device;
-pub use translator::{Forced, Line, Scored, Translation, Translator};
-pub use {serde_json, toml, tx_data};
+pub use {serde_json, toml, tx_text};

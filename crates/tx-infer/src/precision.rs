@@ -1,30 +1,31 @@
-//! The numbers that a model computes in.
+//! Dtypes that a model computes in.
 
 use std::{fmt, str::FromStr};
 
-use burn::tensor::{DType, Device, FloatDType};
+#[cfg(feature = "burn")]
+use burn::tensor::{DType, FloatDType};
 
-use crate::{Bundle, InferError};
+use crate::{bundle::Bundle, device::Device, error::InferError, search::Engine};
 
-/// The numbers that a model computes in when it translates. Scores are added up in single precision
-/// in any case, and files hold single precision.
+/// Dtype of weights and activations in translation. Scores are summed in single precision, and files
+/// have single precision, in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Precision {
-    /// Single precision, 32 bits: what models are trained in.
+    /// Single precision, 32 bits: the dtype of training.
     #[default]
     F32,
-    /// Half precision, 16 bits: 11 for the digits, and nothing above 65,504.
+    /// Half precision, 16 bits: 11 bits of significand, largest value 65,504.
     F16,
-    /// Brain floating point, 16 bits: the range of single precision, 8 bits for the digits.
+    /// Brain floating point, 16 bits: the range of single precision, 8 bits of significand.
     Bf16,
 }
 
 impl Precision {
-    /// All of them.
+    /// All precisions.
     pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
 
-    /// The name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -33,7 +34,9 @@ impl Precision {
         }
     }
 
-    fn numbers(self) -> FloatDType {
+    /// Dtype of Burn.
+    #[cfg(feature = "burn")]
+    pub(crate) fn dtype(self) -> FloatDType {
         match self {
             Self::F32 => FloatDType::F32,
             Self::F16 => FloatDType::F16,
@@ -41,11 +44,34 @@ impl Precision {
         }
     }
 
-    /// Those that `device` computes in.
-    pub fn of(device: &Device) -> impl Iterator<Item = Self> {
-        Self::ALL
-            .into_iter()
-            .filter(|precision| device.supports_dtype(DType::from(precision.numbers())))
+    /// Whether `device` supports the precision. The packed engine has single precision; in half
+    /// precision, the processor computes with tensors, which needs the feature `burn`.
+    #[cfg(feature = "burn")]
+    pub fn is_supported(self, device: &Device) -> bool {
+        device.to_burn().supports_dtype(DType::from(self.dtype()))
+    }
+
+    /// Whether `device` supports the precision: without the feature `burn`, single precision alone.
+    #[cfg(not(feature = "burn"))]
+    pub fn is_supported(self, device: &Device) -> bool {
+        match device {
+            Device::Cpu => self == Self::F32,
+        }
+    }
+
+    /// # Errors
+    ///
+    /// If `device` does not support the precision.
+    pub(crate) fn check(self, device: &Device) -> Result<(), InferError> {
+        if self.is_supported(device) {
+            return Ok(());
+        }
+        if cfg!(not(feature = "burn")) {
+            return Err(InferError::PrecisionFeature { precision: self.name() });
+        }
+        let supported = Self::ALL.into_iter().filter(|precision| precision.is_supported(device));
+        let supported = supported.map(Self::name).collect();
+        Err(InferError::Precision { precision: self.name(), supported })
     }
 }
 
@@ -60,22 +86,32 @@ impl FromStr for Precision {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|precision| precision.name() == name);
-        found.ok_or_else(|| format!("there is no precision `{name}`; there are f32, f16 and bf16"))
+        found.ok_or_else(|| format!("unknown precision `{name}`; known are f32, f16 and bf16"))
     }
 }
 
 impl Bundle {
-    /// The same model on the same `device`, computing in `precision`.
+    /// Builds the model on `device` in `precision`, ready for searching.
     ///
     /// # Errors
     ///
-    /// When the device has no such numbers.
-    pub fn in_precision(self, precision: Precision, device: &Device) -> Result<Self, InferError> {
-        if !Precision::of(device).any(|known| known == precision) {
-            let known = Precision::of(device).map(Precision::name).collect();
-            return Err(InferError::Precision { precision: precision.name(), known });
+    /// As [`engine`](Self::engine); if the device does not support the precision, or the program was
+    /// built without the feature that the precision needs.
+    pub fn engine_in(&self, precision: Precision, device: &Device) -> Result<Engine, InferError> {
+        precision.check(device)?;
+        match precision {
+            Precision::F32 => self.engine(device),
+            #[cfg(feature = "burn")]
+            Precision::F16 | Precision::Bf16 => {
+                let model = self.transformer(&device.to_burn())?.cast(precision.dtype());
+                let engine = Engine::from_transformer(model, self.config.max_len, device);
+                Ok(engine.with_padding(self.padding()))
+            }
+            #[cfg(not(feature = "burn"))]
+            Precision::F16 | Precision::Bf16 => {
+                Err(InferError::PrecisionFeature { precision: precision.name() })
+            }
         }
-        Ok(Self { model: self.model.cast(precision.numbers()), ..self })
     }
 }
 
@@ -84,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_or_refused() {
+    fn names_are_parsed_or_rejected() {
         for precision in Precision::ALL {
             assert_eq!(precision.name().parse(), Ok(precision));
         }
@@ -93,7 +129,15 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_has_all() {
-        assert!(Precision::of(&Device::flex()).eq(Precision::ALL));
+    fn half_precision_on_the_processor_needs_burn() {
+        for precision in Precision::ALL {
+            let result = precision.check(&Device::Cpu);
+            if precision == Precision::F32 || cfg!(feature = "burn") {
+                result.unwrap();
+            } else {
+                let error = result.unwrap_err();
+                assert!(error.to_string().contains("the feature `burn`"), "{error}");
+            }
+        }
     }
 }

@@ -1,23 +1,23 @@
-//! A text as the model sees it, and which token is part of which word of the text.
+//! Tokens of a text, and the words of the text that they are part of.
 //!
-//! A word is what stands between white space, as `str::split_whitespace` has it: the unit in which
-//! people count, and word alignments too.
+//! Words are separated by white space, as by `str::split_whitespace`, because word alignments count
+//! them in this way.
 
 use std::ops::Range;
 
-use tx_data::{
+use tx_text::{
     Tokenizer,
-    encode::cut,
     special::{BOS, EOS},
+    truncate,
 };
 
 use crate::error::InferError;
 
-/// Of a text with more bytes than this for each token that a model can read, only so many are
-/// tokenized: a line of many megabytes costs no more than a long one.
+/// Maximum number of bytes that are tokenized, for each token that a model can read, so that a line of
+/// many megabytes takes no longer than a long one.
 pub(crate) const BYTES_PER_TOKEN: usize = 256;
 
-/// The beginning of `text` that is tokenized for a model that reads `max_len` tokens.
+/// Returns the beginning of `text` that is tokenized for a model that reads `max_len` tokens.
 pub(crate) fn readable(text: &str, max_len: usize) -> &str {
     &text[..text.floor_char_boundary(max_len.saturating_mul(BYTES_PER_TOKEN))]
 }
@@ -25,22 +25,22 @@ pub(crate) fn readable(text: &str, max_len: usize) -> &str {
 /// A text as token ids, `<eos>` included, with the words that the tokens belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// What the model reads or writes, without `<bos>` where it only starts a target.
+    /// Ids of the tokens, without the `<bos>` that starts a target.
     pub ids: Vec<u32>,
-    /// The tokens as they stand in the vocabulary.
+    /// The tokens, as in the vocabulary.
     pub tokens: Vec<String>,
-    /// For each token the word it is part of; none for special tokens and white space.
+    /// Index of the word of each token; none for special tokens and white space.
     pub word_of: Vec<Option<usize>>,
-    /// The words of the text, at most as many as a model can read tokens.
+    /// Words of the text, at most as many as the model can read tokens.
     pub words: Vec<String>,
 }
 
 impl Tokens {
-    /// A text to be read, truncated to `max_len` tokens.
+    /// Tokens of a source text, truncated to `max_len`.
     ///
     /// # Errors
     ///
-    /// When the text cannot be tokenized.
+    /// If the text cannot be tokenized.
     pub fn of_source(
         tokenizer: &Tokenizer,
         text: &str,
@@ -50,11 +50,11 @@ impl Tokens {
         Self::of_spans(tokenizer, text, tokenizer.encode_with_spans(text)?, max_len)
     }
 
-    /// A target text, truncated to `max_len` tokens.
+    /// Tokens of a target text, truncated to `max_len`.
     ///
     /// # Errors
     ///
-    /// When the text cannot be tokenized.
+    /// If the text cannot be tokenized.
     pub fn of_target(
         tokenizer: &Tokenizer,
         text: &str,
@@ -68,11 +68,11 @@ impl Tokens {
         Self::of_spans(tokenizer, text, spans, max_len)
     }
 
-    /// Ids that were found, with or without `<eos>`; it is added if `max_len` has room for it.
+    /// Tokens of a hypothesis, with or without `<eos>`; it is appended if there are fewer than `max_len`.
     ///
     /// # Errors
     ///
-    /// When the ids cannot be made text.
+    /// If the ids cannot be decoded.
     pub fn of_hypothesis(
         tokenizer: &Tokenizer,
         ids: &[u32],
@@ -82,7 +82,7 @@ impl Tokens {
         if ids.last() != Some(&EOS) && ids.len() < max_len {
             ids.push(EOS);
         }
-        // The words of the text up to each token: what a token adds no letter to, it is no part of.
+        // A token is part of the last word of the text up to it, if it adds a letter.
         let mut word_of = Vec::with_capacity(ids.len());
         let mut before = String::new();
         for end in 1..=ids.len() {
@@ -93,12 +93,12 @@ impl Tokens {
             before = text;
         }
         let words: Vec<String> = before.split_whitespace().map(str::to_owned).collect();
-        // A later token can join two words: bytes that are no character by themselves separate.
+        // A later token can join two words, because incomplete bytes of a character separate.
         word_of.iter_mut().for_each(|word| *word = word.filter(|&word| word < words.len()));
         Ok(Self { tokens: names(tokenizer, &ids), ids, word_of, words })
     }
 
-    /// Whether there is no word.
+    /// Whether the text has no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -109,19 +109,19 @@ impl Tokens {
         spans: Vec<(u32, Range<usize>)>,
         max_len: usize,
     ) -> Result<Self, InferError> {
-        // Words beyond these cannot all have a token that is read.
+        // Further words have no token within `max_len`.
         let words = word_spans(text, max_len);
         let (mut ids, mut word_of): (Vec<u32>, Vec<_>) = spans
             .into_iter()
             .map(|(id, span)| {
-                // The first word that ends behind the start of the token.
+                // The first word that ends after the start of the token.
                 let word = words.partition_point(|word| word.end <= span.start);
                 let word = words.get(word).filter(|word| share_bytes(word, &span)).and(Some(word));
                 (id, word.filter(|_| !is_space(tokenizer, id)))
             })
             .unzip();
         if ids.len() > max_len {
-            cut(&mut ids, max_len);
+            truncate(&mut ids, max_len);
             word_of.truncate(max_len);
             if let Some(last) = word_of.last_mut() {
                 *last = None;
@@ -136,15 +136,15 @@ fn names(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<String> {
     ids.iter().map(|&id| tokenizer.token(id).unwrap_or_default()).collect()
 }
 
-/// Whether a token is the mark of a space alone, and so part of no word.
+/// Whether a token is only the mark of a space, which is not part of a word.
 fn is_space(tokenizer: &Tokenizer, id: u32) -> bool {
     tokenizer.token(id).is_some_and(|token| token.trim_matches('▁').trim().is_empty())
 }
 
-/// Byte ranges of the first words of `text`; at most `most`.
-fn word_spans(text: &str, most: usize) -> Vec<Range<usize>> {
+/// Byte ranges of the first words of `text`, at most `max`.
+fn word_spans(text: &str, max: usize) -> Vec<Range<usize>> {
     let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
-    let words = text.split_whitespace().take(most);
+    let words = text.split_whitespace().take(max);
     words.map(|word| start(word)..start(word) + word.len()).collect()
 }
 
@@ -154,7 +154,7 @@ fn share_bytes(a: &Range<usize>, b: &Range<usize>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+    use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
     use super::*;
 
@@ -167,8 +167,8 @@ mod tests {
         Tokenizers::train(&config, &pairs).unwrap().target
     }
 
-    /// The letters of each word, put together again from the tokens that are said to be part of it.
-    fn put_together(tokens: &Tokens) -> Vec<String> {
+    /// Letters of each word, joined from its tokens.
+    fn joined(tokens: &Tokens) -> Vec<String> {
         let mut words = vec![String::new(); tokens.words.len()];
         for (token, word) in tokens.tokens.iter().zip(&tokens.word_of) {
             if let Some(word) = word {
@@ -179,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn tokens_belong_to_the_words_of_the_text_whichever_way_they_come() {
+    fn tokens_have_the_same_words_from_text_and_from_ids() {
         for kind in [TokenizerKind::Word, TokenizerKind::Bpe, TokenizerKind::Character] {
             let tokenizer = tokenizer(kind);
             let read = Tokens::of_target(&tokenizer, TEXT, 99).unwrap();
             assert_eq!(read.words, ["Dov'è", "l'amico,", "amico?"], "{kind:?}");
-            assert_eq!(put_together(&read), read.words, "{kind:?}: {read:?}");
+            assert_eq!(joined(&read), read.words, "{kind:?}: {read:?}");
             assert_eq!(
                 (read.tokens.last().unwrap().as_str(), read.ids[0] == BOS),
                 ("<eos>", false)
@@ -195,27 +195,27 @@ mod tests {
             assert_eq!(found, read, "{kind:?}");
             let unended = &read.ids[..read.ids.len() - 1];
             assert_eq!(Tokens::of_hypothesis(&tokenizer, unended, 99).unwrap(), read, "{kind:?}");
-            // No room for `<eos>`: the decoder would read more places than the model has.
+            // No room for `<eos>`: the target would be longer than the model's `max_len`.
             let full = Tokens::of_hypothesis(&tokenizer, unended, unended.len()).unwrap();
             assert_eq!(full.ids, unended, "{kind:?}");
         }
     }
 
     #[test]
-    fn a_long_text_is_cut_and_words_never_seen_have_their_place() {
+    fn a_long_text_is_truncated_and_unknown_words_have_their_tokens() {
         let tokenizer = tokenizer(TokenizerKind::Word);
         let read = Tokens::of_source(&tokenizer, "amico 日本語 \u{1f600} amico è", 4).unwrap();
         assert_eq!(read.tokens, ["<bos>", "amico", "<unk>", "<eos>"]);
         assert_eq!(read.word_of, [None, Some(0), Some(1), None]);
-        // The third word has no token any more; a fifth could not have one.
+        // The third word has no token within `max_len`; a fifth could not have one.
         assert_eq!(read.words, ["amico", "日本語", "\u{1f600}", "amico"]);
         let nothing = Tokens::of_source(&tokenizer, " \t ", 4).unwrap();
         assert!(nothing.is_empty() && nothing.ids == [BOS, EOS]);
     }
 
-    /// Time and memory follow from what the model can read, not from the text.
+    /// Time and memory depend on the model's `max_len`, not on the text.
     #[test]
-    fn a_text_of_megabytes_has_as_many_words_as_can_be_read() {
+    fn a_text_of_megabytes_has_as_many_words_as_the_model_can_read() {
         let tokenizer = tokenizer(TokenizerKind::Word);
         for text in ["amico è ", "a", "\u{1f600} ", "\u{ad} "] {
             let text = text.repeat(2_000_000);
@@ -231,7 +231,7 @@ mod tests {
     /// In bytes, U+00A0 is white space and its first byte alone is not: `c2` makes a second word, which
     /// `a0` takes away.
     #[test]
-    fn a_token_that_joins_two_words_leaves_no_word_that_is_none() {
+    fn a_token_that_joins_two_words_has_a_valid_index() {
         let tokenizer = tokenizer(TokenizerKind::Byte);
         // The four special tokens come before the 256 bytes.
         let ids = [b'a', b' ', 0xc2, 0xa0].map(|byte| 4 + u32::from(byte));

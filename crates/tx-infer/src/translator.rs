@@ -1,41 +1,41 @@
-//! Text in, text out.
+//! Translation of text.
 
 mod batches;
-mod forced;
 mod in_order;
 mod scheduler;
 mod sentences;
+mod target_scores;
 mod unknown;
 
 use std::{num::NonZero, path::Path, sync::Arc, thread};
 
-use burn::tensor::Device;
-use tx_data::{
+use tx_model::ModelConfig;
+use tx_text::{
     Tokenizer, Tokenizers,
-    encode::cut,
     special::{BOS, EOS},
+    truncate,
 };
-use tx_model::{ModelConfig, VocabSizes};
 
 use crate::{
     bundle::Bundle,
     cancellation::Cancellation,
+    device::Device,
     error::InferError,
     search::{Engine, Hypothesis, SearchOptions},
     tokens::readable,
 };
 use batches::Limits;
-pub use forced::Forced;
 use in_order::InOrder;
 use scheduler::Scheduler;
 use sentences::Sentences;
+pub use target_scores::TargetScore;
 
 /// Translates text with a bundle.
 ///
 /// ```no_run
 /// use tx_infer::{Device, Translator};
 ///
-/// let translator = Translator::open("runs/de-en", &Device::default())?;
+/// let translator = Translator::open("runs/de-en", &Device::Cpu)?;
 /// println!("{}", translator.translate("ein hund läuft .")?.text);
 /// # Ok::<(), tx_infer::InferError>(())
 /// ```
@@ -80,13 +80,13 @@ pub struct Translation {
     /// The best translation, on one line: control characters and line separators, which a tokenizer
     /// of bytes can generate, are spaces. Empty for a text without words.
     pub text: String,
-    /// All translations asked for, best first; none for a text without words.
+    /// All translations requested, best first; none for a text without words.
     pub hypotheses: Vec<Scored>,
     /// Whether the text was truncated because it has more tokens than the model's `max_len`. The
     /// translation then lacks its end.
     pub truncated: bool,
-    /// Words of the text that the vocabulary lacks, each once, in order of appearance. The model
-    /// sees `<unk>` in their place, and its translation of them means nothing.
+    /// Words of the text that are not in the vocabulary, each once, in order of appearance. The model
+    /// reads `<unk>` for them, so their translation is arbitrary.
     pub unknown: Vec<String>,
 }
 
@@ -109,17 +109,17 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// As [`Bundle::open`].
+    /// As [`Bundle::open`] and [`Bundle::engine`].
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Ok(Self::new(Bundle::open(folder, device)?, device))
+        Self::new(Bundle::open(folder)?, device)
     }
 
-    /// Opens several bundles that translate as one: the probability of a token is the mean of the
-    /// models' probabilities. The bundles must have the same tokenizers.
+    /// Opens several bundles as an ensemble: the probability of a token is the mean of the models'
+    /// probabilities. The bundles must have the same tokenizers.
     ///
     /// # Errors
     ///
-    /// As [`Bundle::open`]; [`InferError::OtherVocabulary`] if the tokenizers differ.
+    /// As [`open`](Self::open); [`InferError::OtherVocabulary`] if the tokenizers differ.
     pub fn open_ensemble(
         folders: &[impl AsRef<Path>],
         device: &Device,
@@ -132,16 +132,16 @@ impl Translator {
         others
             .iter()
             .map(AsRef::as_ref)
-            .try_fold(alone, |all, path| all.joined_by(first, path, Self::open(path, device)?))
+            .try_fold(alone, |all, path| all.with_member(first, path, Self::open(path, device)?))
     }
 
-    /// Adds `other`, as [`open_ensemble`](Self::open_ensemble); `first` is the folder of this one,
-    /// `path` that of the other.
+    /// Adds the model of `other` to the ensemble. `first` and `path` are the folders of both, for
+    /// messages.
     ///
     /// # Errors
     ///
-    /// As [`open_ensemble`](Self::open_ensemble).
-    pub fn joined_by(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
+    /// [`InferError::OtherVocabulary`] if the tokenizers differ.
+    pub fn with_member(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
         let threads = self.scheduler.threads();
         let mut model = Arc::unwrap_or_clone(self.model);
         let other = Arc::unwrap_or_clone(other.model);
@@ -160,21 +160,25 @@ impl Translator {
                 });
             }
         }
-        model.config.max_len = model.config.max_len.min(other.config.max_len);
-        model.engine = model.engine.and(other.engine);
+        model.engine = model.engine.with_member(other.engine);
+        model.config.max_len = model.engine.max_len();
         let scheduler = scheduler(&model.engine, threads);
         Ok(Self { model: model.into(), scheduler, ..self })
     }
 
-    /// Translates with a bundle whose weights are on `device`.
-    pub fn new(bundle: Bundle, device: &Device) -> Self {
-        let Bundle { model, config, tokenizers, .. } = bundle;
-        let vocab = VocabSizes {
-            source: tokenizers.source.vocab_size(),
-            target: tokenizers.target.vocab_size(),
-        };
-        let padding = vocab.target as u32..config.padded(vocab).target as u32;
-        let engine = Engine::new(model, device).with_padding(padding);
+    /// Translator with a bundle, whose model is built on `device` in single precision.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bundle::engine`].
+    pub fn new(bundle: Bundle, device: &Device) -> Result<Self, InferError> {
+        let engine = bundle.engine(device)?;
+        let Bundle { config, tokenizers, .. } = bundle;
+        Ok(Self::from_engine(engine, config, tokenizers))
+    }
+
+    /// Translator with an engine, and the configuration and tokenizers of its model.
+    pub fn from_engine(engine: Engine, config: ModelConfig, tokenizers: Tokenizers) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             scheduler: scheduler(&engine, threads),
@@ -184,17 +188,17 @@ impl Translator {
         }
     }
 
-    /// Sets the search options of calls that are not given any.
+    /// Sets the search options of calls without their own.
     ///
     /// # Errors
     ///
-    /// [`InferError::Search`] with every rule that an option breaks.
+    /// [`InferError::Search`] with all problems of the options.
     pub fn with_options(self, options: SearchOptions) -> Result<Self, InferError> {
         self.check(&options)?;
         Ok(Self { options, ..self })
     }
 
-    /// Sets the most source tokens of a batch, padding and hypotheses counted [default:
+    /// Sets the maximum number of source tokens of a batch, padding and hypotheses counted [default:
     /// [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
     ///
     /// A longer text is a batch of its own, and few texts are distributed among the threads. Larger
@@ -206,24 +210,29 @@ impl Translator {
     /// Sets the number of threads [default: all cores], which this translator's clones then do not
     /// share.
     ///
-    /// On `Device::flex()`, each thread decodes a batch at a time, and threads without a batch take
+    /// On [`Device::Cpu`], each thread decodes a batch at a time, and threads without a batch take
     /// parts of the others' larger matrix products. On other devices one batch is decoded at a time;
     /// on a processor its tensor operations use the threads.
     pub fn with_threads(self, threads: usize) -> Self {
         Self { scheduler: scheduler(&self.model.engine, threads.max(1)), ..self }
     }
 
-    /// The tokenizers in use.
+    /// Engine in use.
+    pub fn engine(&self) -> &Engine {
+        &self.model.engine
+    }
+
+    /// Tokenizers in use.
     pub fn tokenizers(&self) -> &Tokenizers {
         &self.model.tokenizers
     }
 
-    /// The search options of calls that are not given any.
+    /// Search options of calls without their own.
     pub fn options(&self) -> &SearchOptions {
         &self.options
     }
 
-    /// The shape of the model in use; of several, that of the first, with the shortest `max_len`.
+    /// Configuration of the model; of several, that of the first with the shortest `max_len`.
     pub fn config(&self) -> &ModelConfig {
         &self.model.config
     }
@@ -282,8 +291,8 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// Before any text is translated: [`InferError::Search`] with every rule that an option breaks,
-    /// and [`InferError::LongPrefix`]. [`InferError::Cancelled`] once `cancellation` is set. An error
+    /// Before any text is translated: [`InferError::Search`] with all problems of the options, and
+    /// [`InferError::LongPrefix`]. [`InferError::Cancelled`] once `cancellation` is set. An error
     /// of a text, or of `sink`, after which `sink` is not called again.
     pub fn translate_lines<E: From<InferError>>(
         &self,
@@ -304,7 +313,7 @@ impl Translator {
 
     /// # Errors
     ///
-    /// [`InferError::Search`] with every rule that an option breaks.
+    /// [`InferError::Search`] with all problems of the options.
     fn check(&self, options: &SearchOptions) -> Result<(), InferError> {
         let mut problems = options.problems();
         let layers = self.model.engine.decoder_layers();
@@ -325,17 +334,17 @@ impl Translator {
 }
 
 impl Model {
-    /// Source ids of a text, at most `max_len`, and whether it was truncated.
-    fn read_source(&self, text: &str) -> Result<(Vec<u32>, bool), InferError> {
+    /// Returns the source ids of a text, at most `max_len`, and whether it was truncated.
+    fn encode_source(&self, text: &str) -> Result<(Vec<u32>, bool), InferError> {
         let readable = self.readable(text);
         let mut ids = self.tokenizers.source.encode(readable)?;
         let truncated = readable.len() < text.len() || ids.len() > self.config.max_len;
-        cut(&mut ids, self.config.max_len);
+        truncate(&mut ids, self.config.max_len);
         Ok((ids, truncated))
     }
 
-    /// Target ids of a text without `<bos>`; none if it is too long to be tokenized whole.
-    fn read_target(&self, text: &str) -> Result<Option<Vec<u32>>, InferError> {
+    /// Returns the target ids of a text without `<bos>`; none if it is too long to be tokenized whole.
+    fn encode_target(&self, text: &str) -> Result<Option<Vec<u32>>, InferError> {
         if self.readable(text).len() < text.len() {
             return Ok(None);
         }
@@ -344,26 +353,26 @@ impl Model {
         Ok(Some(ids))
     }
 
-    /// Ids of the beginning of a translation.
-    fn read_prefix(&self, line: &Line<'_>) -> Result<Vec<u32>, InferError> {
+    /// Returns the ids of the prefix of a translation.
+    fn encode_prefix(&self, line: &Line<'_>) -> Result<Vec<u32>, InferError> {
         if line.prefix.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let most = self.config.max_len - 1;
-        let long = |found| InferError::LongPrefix { line: line.number + 1, found, most };
-        let Some(mut ids) = self.read_target(line.prefix)? else { return Err(long(None)) };
+        let max = self.config.max_len - 1;
+        let long = |found| InferError::LongPrefix { line: line.number + 1, found, max };
+        let Some(mut ids) = self.encode_target(line.prefix)? else { return Err(long(None)) };
         ids.retain(|id| *id != EOS);
-        if ids.len() > most { Err(long(Some(ids.len()))) } else { Ok(ids) }
+        if ids.len() > max { Err(long(Some(ids.len()))) } else { Ok(ids) }
     }
 
-    /// The part of a text that is tokenized.
+    /// Returns the beginning of a text that is tokenized.
     fn readable<'a>(&self, text: &'a str) -> &'a str {
         readable(text, self.config.max_len)
     }
 }
 
-/// Threads for `engine`: each decodes a batch at a time where that is faster than one batch whose
-/// operations use all threads, and one alone hands work to a GPU.
+/// Threads for `engine`: each decodes a batch at a time if that is faster than one batch whose operations
+/// use all threads. A GPU is used from a single thread.
 fn scheduler(engine: &Engine, threads: usize) -> Arc<Scheduler> {
     let scheduler = match (engine.gains_from_threads(), engine.is_on_gpu()) {
         (true, _) => Scheduler::new(threads, threads),
@@ -373,7 +382,7 @@ fn scheduler(engine: &Engine, threads: usize) -> Arc<Scheduler> {
     scheduler.into()
 }
 
-/// The first difference of two tokenizers, if any.
+/// Returns the first difference of two tokenizers, if any.
 fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, InferError> {
     let ids = ours.vocab_size().max(theirs.vocab_size()) as u32;
     if let Some(id) = (0..ids).find(|&id| ours.token(id) != theirs.token(id)) {
@@ -389,4 +398,6 @@ fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, In
 }
 
 #[cfg(test)]
+mod fixture;
+#[cfg(all(test, feature = "burn"))]
 mod tests;

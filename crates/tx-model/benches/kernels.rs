@@ -1,8 +1,8 @@
-//! Kernels beside their reference implementations, forward and backward, on shapes of a small model.
+//! Time of each kernel and of its composed version, forward and backward, on shapes of a small model.
 //!
 //! `cargo bench --workspace --bench kernels`
 //!
-//! Prints medians in milliseconds; the two are timed alternately.
+//! Prints medians in milliseconds; the two alternate.
 
 use std::{
     error::Error,
@@ -11,19 +11,22 @@ use std::{
 };
 
 use burn::tensor::{Device, Distribution, Int, Tensor};
-use tx_model::kernels::{self, Draw, Dropped, Function, composed};
+use tx_model::{
+    Activation,
+    kernels::{self, AttentionInput, CrossEntropyConfig, DropoutMask, HashedMask, composed},
+};
 
-/// Number of measurements of each.
+/// Number of timed pairs.
 const ROUNDS: usize = 15;
 
-/// Computation whose scalar result is differentiated.
-type Road<'a> = Box<dyn Fn() -> Tensor<1> + 'a>;
+/// Implementation, which returns a scalar for the backward pass.
+type Implementation<'a> = Box<dyn Fn() -> Tensor<1> + 'a>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let device = Device::flex().autodiff();
     let normal = Distribution::Normal(0.0, 1.0);
     let random = |shape: [usize; 3]| Tensor::<3>::random(shape, normal, &device).require_grad();
-    let draw = Draw::Hashed(Dropped::new(1, 0.1));
+    let dropout = DropoutMask::Hashed(HashedMask::new(1, 0.1));
     let (batch, len, width, heads, d_ff, vocabulary) = (64, 32, 256, 4, 1_024, 10_000);
     let (x, y) = (random([batch, len, width]), random([batch, len, width]));
     let hidden = random([batch, len, d_ff]);
@@ -42,6 +45,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let positions = || Some(x.clone().narrow(0, 0, 1).squeeze_dim::<2>(0));
     let logits = matrix(512, vocabulary);
     let targets = || ids([1, 512]).squeeze_dim::<1>(0);
+    let config = CrossEntropyConfig { smoothing: 0.1, ignore_index: 0 };
+    let attention = || AttentionInput {
+        queries: split(&x),
+        keys: split(&y),
+        values: split(&x),
+        bias: None,
+        blocked: None,
+        dropout,
+    };
 
     writeln!(stdout(), "{:<14} {:>10} {:>10} {:>7}", "", "kernel", "composed", "ratio")?;
     compare(
@@ -51,8 +63,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     compare(
         "attention",
-        Box::new(|| kernels::attention(split(&x), split(&y), split(&x), None, draw).sum()),
-        Box::new(|| composed::attention(split(&x), split(&y), split(&x), None, draw).sum()),
+        Box::new(|| kernels::attention(attention(), false).0.sum()),
+        Box::new(|| composed::attention(attention(), false).0.sum()),
     )?;
     compare(
         "layer norm",
@@ -61,40 +73,44 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     compare(
         "residual",
-        Box::new(|| kernels::residual(x.clone(), y.clone(), draw).sum()),
-        Box::new(|| composed::residual(x.clone(), y.clone(), draw).sum()),
+        Box::new(|| kernels::residual(x.clone(), y.clone(), dropout).sum()),
+        Box::new(|| composed::residual(x.clone(), y.clone(), dropout).sum()),
     )?;
-    for function in [Function::Relu, Function::Swish] {
+    for function in [Activation::Relu, Activation::Swish] {
         compare(
             &format!("{function:?}"),
-            Box::new(|| kernels::activation(hidden.clone(), function, draw).sum()),
-            Box::new(|| composed::activation(hidden.clone(), function, draw).sum()),
+            Box::new(|| kernels::activation(hidden.clone(), function, dropout).sum()),
+            Box::new(|| composed::activation(hidden.clone(), function, dropout).sum()),
         )?;
     }
     compare(
         "embedding",
         Box::new(|| {
-            kernels::embedding(table.clone(), tokens.clone(), positions(), 16.0, draw).sum()
+            kernels::embedding(table.clone(), tokens.clone(), positions(), 16.0, dropout).sum()
         }),
         Box::new(|| {
-            composed::embedding(table.clone(), tokens.clone(), positions(), 16.0, draw).sum()
+            composed::embedding(table.clone(), tokens.clone(), positions(), 16.0, dropout).sum()
         }),
     )?;
     compare(
         "cross-entropy",
-        Box::new(|| kernels::cross_entropy(logits.clone(), targets(), 0.1, 0).0),
-        Box::new(|| composed::cross_entropy(logits.clone(), targets(), 0.1, 0).0),
+        Box::new(|| kernels::cross_entropy(logits.clone(), targets(), config).0),
+        Box::new(|| composed::cross_entropy(logits.clone(), targets(), config).0),
     )?;
     Ok(())
 }
 
-fn compare(name: &str, kernel: Road<'_>, composed: Road<'_>) -> Result<(), Box<dyn Error>> {
-    let time = |road: &Road<'_>| {
+fn compare(
+    name: &str,
+    kernel: Implementation<'_>,
+    composed: Implementation<'_>,
+) -> Result<(), Box<dyn Error>> {
+    let time = |implementation: &Implementation<'_>| {
         let start = Instant::now();
-        drop(road().backward());
+        drop(implementation().backward());
         start.elapsed().as_secs_f64() * 1e3
     };
-    // Warm-up, which allocates memory and starts threads.
+    // Warm-up of memory and threads.
     time(&kernel);
     time(&composed);
     let rounds: Vec<_> = (0..ROUNDS).map(|_| (time(&kernel), time(&composed))).collect();

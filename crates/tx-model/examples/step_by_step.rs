@@ -1,5 +1,5 @@
-//! Scores a target at once, as in training, and token by token with a cache, as in translation:
-//! both give the same.
+//! Scores a target at once, as in training, and token by token with a cache, as in translation, and
+//! compares the two.
 //!
 //! `cargo run -p tx-model --example step_by_step`
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let model = Transformer::new(&config, VocabSizes { source: 20, target: 20 }, &device)?;
 
-    // Ids and masks, `true` = must not be seen; `tx-data` makes both from text.
+    // Ids and masks; `true` = must not be attended to. `tx-data` makes both from text.
     let source = Tensor::<2, Int>::from_data([[5, 6, 7, 2, 0]], &device);
     let padding = Tensor::<4, Bool>::from_data([[[[false, false, false, false, true]]]], &device);
     let target = Tensor::<2, Int>::from_data([[1, 8, 9]], &device);
@@ -45,12 +45,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The encoder runs once; the decoder keeps keys and values between steps.
     let memory = model.encode(source, padding.clone());
     let mut cache = model.start_decoding(memory, padding);
-    for place in 0..3 {
-        let token = target.clone().narrow(1, place, 1).squeeze_dim(1);
+    for position in 0..3 {
+        let token = target.clone().narrow(1, position, 1).squeeze_dim(1);
         let step = model.decode_step(token, &mut cache);
-        let at_once = logits.clone().narrow(1, place, 1).squeeze_dim(1);
+        let at_once = logits.clone().narrow(1, position, 1).squeeze_dim(1);
         let difference = (step - at_once).abs().max().into_scalar::<f32>();
-        writeln!(out, "place {place}: largest difference {difference:.1e}")?;
+        writeln!(out, "position {position}: largest difference {difference:.1e}")?;
         assert!(difference < 1e-4);
     }
     Ok(())

@@ -3,66 +3,24 @@
 //! Axis letters, used as name suffixes below: `B` batch, `H` heads, `Q` query positions,
 //! `K` key positions, `D` features per head, `M` features per token (`d_model = H · D`).
 //!
-//! Masks say what must **not** be seen: `true` = blocked, as everywhere in Burn.
+//! In masks, `true` means that a key must **not** be attended to, as everywhere in Burn.
 
 use burn::{
     module::{Module, Param},
     nn::{Initializer, Linear},
-    tensor::{Bool, Device, Tensor, activation::softmax, assert_shape},
+    tensor::{Bool, Device, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedAttention, PackedMatrix, values};
 use crate::{
     config::{ModelConfig, Positions},
     dropout::Dropout,
-    init,
-    kernels::{self, composed},
-    position::{MAX_RELATIVE_DISTANCE, PositionTables},
+    init::{self, project},
+    kernels::{self, AttentionInput},
+    position::PositionTables,
+    position_formulas::RELATIVE_DISTANCES,
 };
 
-/// Score given to a blocked position: far below any real score, yet finite, also in half precision.
-const BLOCKED_SCORE: f32 = -1.0e4;
-
-/// Rows of the table of relative biases: one for each clipped distance.
-pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;
-
-/// How much each query takes from each key: `softmax(q · kᵀ / √D + bias)` (equation 1).
-///
-/// # Shapes
-///
-/// - `q_bhqd`: `[B, H, Q, D]`, `k_bhkd`: `[B, H, K, D]`
-/// - `bias_1hqk`: `[1, H, Q, K]`, added to the scores
-/// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = this query must not see this key
-/// - returns `[B, H, Q, K]`; rows sum to 1, but a query with every key blocked gets zeros
-///
-/// # Panics
-///
-/// When the shapes disagree. That is a bug in the caller, never the user's input.
-pub fn attention_weights(
-    q_bhqd: Tensor<4>,
-    k_bhkd: Tensor<4>,
-    bias_1hqk: Option<Tensor<4>>,
-    blocked: Option<Tensor<4, Bool>>,
-) -> Tensor<4> {
-    let [batch, heads, _, d_head] = q_bhqd.dims();
-    assert_shape!(k_bhkd, [batch, heads, _, d_head]);
-
-    // Scaling the queries costs less than scaling the scores.
-    let q_bhqd = q_bhqd.div_scalar((d_head as f32).sqrt());
-    let mut scores_bhqk = q_bhqd.matmul(k_bhkd.transpose());
-    if let Some(bias) = bias_1hqk {
-        scores_bhqk = scores_bhqk + bias;
-    }
-    match blocked {
-        None => softmax(scores_bhqk, 3),
-        // The second fill matters only for a query with every key blocked.
-        Some(blocked) => softmax(scores_bhqk.mask_fill(blocked.clone(), BLOCKED_SCORE), 3)
-            .mask_fill(blocked, 0.0),
-    }
-}
-
-/// Keys and values of one attention, ready to be looked at by any number of queries.
+/// Keys and values of one attention, for any number of queries.
 #[derive(Debug, Clone)]
 pub struct KeysValues {
     /// `[B, H, K, D]`
@@ -71,17 +29,16 @@ pub struct KeysValues {
     pub values: Tensor<4>,
 }
 
-/// What attention gives back.
+/// Output of [`MultiHeadAttention`].
 #[derive(Debug, Clone)]
 pub struct AttentionOutput {
-    /// The mixed values after the output projection: `[B, Q, M]`.
+    /// Mixed values after the output projection, `[B, Q, M]`.
     pub context: Tensor<3>,
-    /// How much each query took from each key, before dropout, where it was asked for:
-    /// `[B, H, Q, K]`.
+    /// Attention weights before dropout, `[B, H, Q, K]`, if requested.
     pub weights: Option<Tensor<4>>,
 }
 
-/// Multi-head attention (section 3.2.2): `h` attentions side by side on projections of the input.
+/// Multi-head attention (section 3.2.2): `h` attentions in parallel on projections of the input.
 #[derive(Module, Debug)]
 pub struct MultiHeadAttention {
     query: Linear,
@@ -93,27 +50,34 @@ pub struct MultiHeadAttention {
     dropout: Dropout,
     #[module(skip)]
     n_heads: usize,
-    #[module(skip)]
-    rotary: bool,
 }
 
-/// Whether the queries and the keys come from the same sequence.
+/// Role of an attention in its layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttentionKind {
-    /// One sequence looks at itself; relative and rotary positions apply.
+pub(crate) enum AttentionRole {
+    /// Queries and keys come from the same sequence; relative and rotary positions apply.
     SelfAttention,
-    /// The decoder looks at the encoder's output.
+    /// Queries come from the decoder, keys from the encoder's output.
     CrossAttention,
 }
 
 impl MultiHeadAttention {
-    /// Draws the weights; `config` must have been checked.
-    pub(crate) fn new(config: &ModelConfig, kind: AttentionKind, device: &Device) -> Self {
-        let own = kind == AttentionKind::SelfAttention;
+    /// Initializes the weights; `config` must have been checked.
+    pub(crate) fn new(config: &ModelConfig, role: AttentionRole, device: &Device) -> Self {
+        let positions = match role {
+            AttentionRole::SelfAttention => config.positions,
+            AttentionRole::CrossAttention => Positions::None,
+        };
         let linear =
             || init::linear(config, config.d_model, config.d_model, config.attention_bias, device);
-        let relative = (own && config.positions == Positions::Relative)
-            .then(|| Initializer::Zeros.init([RELATIVE_DISTANCES, config.n_heads], device));
+        let relative = match positions {
+            Positions::Relative => {
+                Some(Initializer::Zeros.init([RELATIVE_DISTANCES, config.n_heads], device))
+            }
+            Positions::Sinusoidal | Positions::Learned | Positions::Rotary | Positions::None => {
+                None
+            }
+        };
         Self {
             query: linear(),
             key: linear(),
@@ -122,11 +86,10 @@ impl MultiHeadAttention {
             relative,
             dropout: Dropout::new(config.dropout.attention),
             n_heads: config.n_heads,
-            rotary: own && config.positions == Positions::Rotary,
         }
     }
 
-    /// Projects the tokens to attend to.
+    /// Projects tokens to keys and values.
     ///
     /// # Shapes
     ///
@@ -137,63 +100,31 @@ impl MultiHeadAttention {
         KeysValues { keys: tables.rotate(keys), values }
     }
 
-    /// Attends to `memory` from each token of `x_bqm`.
+    /// Lets each token of `x_bqm` attend to `memory`.
     ///
     /// # Shapes
     ///
     /// - `x_bqm`: `[B, Q, M]`, at the positions of `tables`
-    /// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be seen
-    /// - `wants_weights`: whether to give back where the queries looked
+    /// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be attended to
+    /// - `need_weights`: also return the attention weights
     pub fn forward(
         &self,
         x_bqm: Tensor<3>,
         memory: &KeysValues,
         blocked: Option<Tensor<4, Bool>>,
         tables: &PositionTables,
-        wants_weights: bool,
+        need_weights: bool,
     ) -> AttentionOutput {
         let [_, n_queries, _] = x_bqm.dims();
         let KeysValues { keys, values } = memory.clone();
 
-        let draw = self.dropout.draw(&x_bqm.device());
-        let q_bhqd = tables.rotate(self.split_heads(project(&self.query, x_bqm)));
+        let dropout = self.dropout.sample(&x_bqm.device());
+        let queries = tables.rotate(self.split_heads(project(&self.query, x_bqm)));
         let relative = self.relative.as_ref();
         let bias = relative.and_then(|table| tables.bias(table.val(), n_queries));
-        // The weights exist in full only where someone looks at them or adds to them.
-        let (mixed_bqm, weights) = if wants_weights || bias.is_some() {
-            let weights = attention_weights(q_bhqd, keys, bias, blocked);
-            (composed::mixed(weights.clone(), values, draw), wants_weights.then_some(weights))
-        } else {
-            (kernels::attention(q_bhqd, keys, values, blocked, draw), None)
-        };
+        let input = AttentionInput { queries, keys, values, bias, blocked, dropout };
+        let (mixed_bqm, weights) = kernels::attention(input, need_weights);
         AttentionOutput { context: project(&self.output, mixed_bqm), weights }
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self) -> PackedAttention {
-        let [d_model, _] = self.query.weight.dims();
-        let scale = ((d_model / self.n_heads) as f32).sqrt();
-        let bias = |linear: &Linear| linear.bias.as_ref().map(|bias| bias.val());
-        let pack = |weight: Tensor<2>, bias: Option<Tensor<1>>| {
-            PackedMatrix::new(&values(weight), d_model, bias.map(values).as_deref())
-        };
-        let keys_values = Tensor::cat(vec![self.key.weight.val(), self.value.weight.val()], 1);
-        let keys_values_bias = bias(&self.key)
-            .zip(bias(&self.value))
-            .map(|(key, value)| Tensor::cat(vec![key, value], 0));
-        PackedAttention {
-            // Scaling the weights costs less than scaling the queries.
-            query: pack(
-                self.query.weight.val().div_scalar(scale),
-                bias(&self.query).map(|bias| bias.div_scalar(scale)),
-            ),
-            keys_values: pack(keys_values, keys_values_bias),
-            output: pack(self.output.weight.val(), bias(&self.output)),
-            n_heads: self.n_heads,
-            relative: self.relative.as_ref().map(|table| values(table.val())),
-            rotary: self.rotary,
-        }
     }
 
     /// `[B, L, M]` → `[B, H, L, D]`
@@ -203,73 +134,21 @@ impl MultiHeadAttention {
     }
 }
 
-/// `x W + b`
-pub(crate) fn project(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
-    kernels::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use burn::tensor::{TensorData, Tolerance};
+
+    use super::*;
+    use crate::position_formulas::MAX_RELATIVE_DISTANCE;
 
     fn device() -> Device {
         Device::flex()
     }
 
-    /// One head, one query, three keys, D = 4, so √D = 2. On paper:
+    /// With zero projections the scores are the bias alone: keys one position back get ln 3, others 0.
     ///
     /// ```text
-    /// scores   q·k₀/2 = 2·ln 3/2 = ln 3     q·k₁/2 = 0     k₂ is blocked
-    /// weights  (3, 1, 0) / (3 + 1) = (3/4, 1/4, 0)
-    /// ```
-    #[test]
-    fn weights_follow_the_scores_and_skip_blocked_keys() {
-        let ln3 = 3.0_f32.ln();
-        let q = Tensor::<4>::from_data([[[[2.0, 0.0, 0.0, 0.0]]]], &device());
-        let k = [[ln3, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [9.0, 9.0, 9.0, 9.0]];
-        let k = Tensor::<4>::from_data([[k]], &device());
-        let blocked = Tensor::<4, Bool>::from_data([[[[false, false, true]]]], &device());
-
-        let weights = attention_weights(q, k, None, Some(blocked));
-
-        let expected = TensorData::from([[[[0.75_f32, 0.25, 0.0]]]]);
-        weights.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
-    }
-
-    #[test]
-    fn a_query_that_may_see_nothing_gets_zeros() {
-        let q = Tensor::<4>::from_data([[[[1.0], [1.0]]]], &device());
-        let k = Tensor::<4>::from_data([[[[1.0], [2.0]]]], &device());
-        let blocked = Tensor::<4, Bool>::from_data([[[[true, true], [false, true]]]], &device());
-
-        let weights = attention_weights(q, k, None, Some(blocked));
-
-        let expected = TensorData::from([[[[0.0_f32, 0.0], [1.0, 0.0]]]]);
-        weights.into_data().assert_eq(&expected, true);
-    }
-
-    /// A mask over keys `[B, 1, 1, K]` serves all heads and queries.
-    #[test]
-    fn masks_broadcast() {
-        let q = Tensor::<4>::zeros([2, 3, 4, 5], &device());
-        let k = Tensor::<4>::zeros([2, 3, 2, 5], &device());
-        let blocked =
-            Tensor::<4, Bool>::from_data([[[[false, true]]], [[[false, false]]]], &device());
-
-        let weights = attention_weights(q, k, None, Some(blocked));
-
-        assert_eq!(weights.dims(), [2, 3, 4, 2]);
-        let first = weights.clone().narrow(0, 0, 1).sum_dim(2).sum_dim(1);
-        first.into_data().assert_eq(&TensorData::from([[[[12.0_f32, 0.0]]]]), true);
-        let second = weights.narrow(0, 1, 1).sum_dim(2).sum_dim(1);
-        second.into_data().assert_eq(&TensorData::from([[[[6.0_f32, 6.0]]]]), true);
-    }
-
-    /// With zero projections only the bias speaks: keys one step back get ln 3 more than others.
-    ///
-    /// ```text
-    /// query 0 (no key one step back)   1/3   1/3   1/3
+    /// query 0 (no key one back)        1/3   1/3   1/3
     /// query 1                          3/5   1/5   1/5
     /// query 2                          1/5   3/5   1/5
     /// ```
@@ -282,7 +161,7 @@ mod tests {
             ..ModelConfig::default()
         };
         let mut attention =
-            MultiHeadAttention::new(&config, AttentionKind::SelfAttention, &device());
+            MultiHeadAttention::new(&config, AttentionRole::SelfAttention, &device());
         let mut bias = vec![0.0_f32; RELATIVE_DISTANCES];
         bias[MAX_RELATIVE_DISTANCE - 1] = 3.0_f32.ln();
         let bias = TensorData::new(bias, [RELATIVE_DISTANCES, 1]);
@@ -301,7 +180,7 @@ mod tests {
             TensorData::from([[[[third, third, third], [0.6, 0.2, 0.2], [0.2, 0.6, 0.2_f32]]]]);
         all.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
 
-        // The last query alone, told that it stands at place 2, sees the same.
+        // The last query alone, at position 2, has the same weights.
         let last = weights(x.slice([0..1, 2..3]), 2);
         let expected = TensorData::from([[[[0.2_f32, 0.6, 0.2]]]]);
         last.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());

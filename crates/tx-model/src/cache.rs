@@ -1,14 +1,14 @@
-//! What the decoder remembers between two steps of decoding.
+//! Cache of keys and values for decoding step by step.
 //!
-//! Keys and values of the encoder's output are computed once per sentence; those of the tokens
-//! decoded so far grow by one place a step. A hypothesis is one row of the batch; rows can be
-//! reordered, repeated and dropped with [`DecoderCache::select`].
+//! Keys and values of the encoder's output are computed once per sentence; those of the target grow by
+//! one position a step. A hypothesis is one row of the batch; rows can be reordered, repeated and
+//! removed with [`DecoderCache::select`].
 
 use burn::tensor::{Bool, Int, Tensor};
 
 use crate::attention::KeysValues;
 
-/// The state of a batch of half-finished translations.
+/// State of a batch of unfinished translations.
 #[derive(Debug, Clone)]
 pub struct DecoderCache {
     pub(crate) layers: Vec<LayerCache>,
@@ -18,13 +18,13 @@ pub struct DecoderCache {
     pub(crate) len: usize,
 }
 
-/// What one decoder layer remembers.
+/// Keys and values of one decoder layer.
 #[derive(Debug, Clone)]
 pub(crate) struct LayerCache {
-    /// Of the encoder's output: `[B, H, S, D]` each.
+    /// Those of the encoder's output, `[B, H, S, D]` each.
     pub(crate) cross: KeysValues,
-    /// Of the tokens decoded so far: `[B, H, len, D]` each; none before the first step.
-    pub(crate) own: Option<KeysValues>,
+    /// Those of the tokens decoded so far, `[B, H, len, D]` each; none before the first step.
+    pub(crate) target: Option<KeysValues>,
 }
 
 impl DecoderCache {
@@ -33,31 +33,34 @@ impl DecoderCache {
         self.len
     }
 
-    /// Whether no step has been made yet.
+    /// Whether no token has been decoded yet.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Row `i` of the result is row `rows[i]` of this cache.
+    /// Returns a cache whose row `i` is row `rows[i]` of this cache.
     ///
     /// # Shapes
     ///
-    /// - `rows`: `[new B]`, each below the present batch size; may repeat and leave out
+    /// - `rows`: `[new B]`, each below the current batch size; rows may repeat and be omitted
     pub fn select(self, rows: &Tensor<1, Int>) -> Self {
         let pick = |kv: KeysValues| select(kv, rows);
         Self {
             layers: self
                 .layers
                 .into_iter()
-                .map(|layer| LayerCache { cross: pick(layer.cross), own: layer.own.map(pick) })
+                .map(|layer| LayerCache {
+                    cross: pick(layer.cross),
+                    target: layer.target.map(pick),
+                })
                 .collect(),
             source_blocked: select_mask(self.source_blocked, rows),
             len: self.len,
         }
     }
 
-    /// Like [`select`](Self::select), where `rows[i]` and `i` always belong to the same source
-    /// sentence: what comes from the source stays where it is.
+    /// Like [`select`](Self::select), if `rows[i]` and `i` always belong to the same source sentence, so
+    /// that keys and values of the source remain in place.
     pub fn reorder(self, rows: &Tensor<1, Int>) -> Self {
         Self {
             layers: self
@@ -65,7 +68,7 @@ impl DecoderCache {
                 .into_iter()
                 .map(|layer| LayerCache {
                     cross: layer.cross,
-                    own: layer.own.map(|kv| select(kv, rows)),
+                    target: layer.target.map(|kv| select(kv, rows)),
                 })
                 .collect(),
             ..self
@@ -74,16 +77,16 @@ impl DecoderCache {
 }
 
 impl LayerCache {
-    /// Adds the keys and values of the newest token, `[B, H, 1, D]`, and gives back all of them.
+    /// Adds the keys and values of the newest token, `[B, H, 1, D]`, and returns all of them.
     pub(crate) fn push(&mut self, newest: KeysValues) -> KeysValues {
-        let all = match self.own.take() {
+        let all = match self.target.take() {
             None => newest,
             Some(KeysValues { keys, values }) => KeysValues {
                 keys: Tensor::cat(vec![keys, newest.keys], 2),
                 values: Tensor::cat(vec![values, newest.values], 2),
             },
         };
-        self.own.insert(all).clone()
+        self.target.insert(all).clone()
     }
 }
 
@@ -91,8 +94,8 @@ fn select(kv: KeysValues, rows: &Tensor<1, Int>) -> KeysValues {
     KeysValues { keys: kv.keys.select(0, rows.clone()), values: kv.values.select(0, rows.clone()) }
 }
 
-/// By way of numbers: flex (burn-flex 0.22.1, `bool_select`) marks a selected mask as numbers, and
-/// the next `bool_not` on it panics.
+/// Selects rows of a mask by way of integers, because flex (burn-flex 0.22.1, `bool_select`) returns an
+/// integer tensor, on which the next `bool_not` panics.
 fn select_mask(mask: Tensor<4, Bool>, rows: &Tensor<1, Int>) -> Tensor<4, Bool> {
     mask.int().select(0, rows.clone()).equal_elem(1)
 }

@@ -1,4 +1,4 @@
-//! The encoder alone: one class per sequence, as BERT is used (Devlin et al. 2019).
+//! Encoder-only classifier: one class per sequence, as with BERT (Devlin et al. 2019).
 
 use burn::{
     module::Module,
@@ -7,14 +7,13 @@ use burn::{
 };
 
 use crate::{
-    config::{ConfigError, ModelConfig, VocabSizes},
-    embedding::{Side, TokenEmbedding},
+    config::{ConfigError, ModelConfig, Side, VocabSizes},
+    embedding::TokenEmbedding,
     encoder::Encoder,
-    init,
-    transformer::draw_weights,
+    init::{self, initialize_weights},
 };
 
-/// Scores `classes` classes from the mean of the encoder's output over the real tokens.
+/// Classifier of sequences, from the mean of the encoder's output over the tokens that are not padding.
 #[derive(Module, Debug)]
 pub struct Classifier {
     embedding: Embedding,
@@ -24,11 +23,11 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// Draws the weights on `device`. The decoder's part of `config` is not used.
+    /// Initializes the weights on `device`. The decoder's part of `config` is not used.
     ///
     /// # Errors
     ///
-    /// When `config` breaks a rule, or there is no class.
+    /// [`ConfigError`] if `config` breaks a rule, or `classes` is 0.
     pub fn new(
         config: &ModelConfig,
         vocabulary: usize,
@@ -45,14 +44,16 @@ impl Classifier {
             encoder: Encoder::new(config, config.encoder_layers, device),
             output: init::linear(config, config.d_model, classes, config.output_bias, device),
         };
-        draw_weights(&model);
+        initialize_weights(&model);
         Ok(model)
     }
 
+    /// Scores the classes.
+    ///
     /// # Shapes
     ///
     /// - `ids`: `[B, S]`; `blocked`: `[B, 1, 1, S]`, `true` = padding
-    /// - returns the logits `[B, classes]`; a row of padding alone gets the bias
+    /// - returns the logits `[B, classes]`; those of a row of padding alone are the bias
     pub fn forward(&self, ids: Tensor<2, Int>, blocked: Tensor<4, Bool>) -> Tensor<2> {
         let [batch, len] = ids.dims();
         let x = self.input.forward(self.embedding.weight.val(), ids, 0);
@@ -88,7 +89,7 @@ mod tests {
         assert_eq!(padded.dims(), [2, 3]);
         let first = padded.clone().narrow(0, 0, 1);
         first.into_data().assert_approx_eq::<f32>(&short.into_data(), Tolerance::default());
-        // Padding alone: the bias, which starts at zero.
+        // The bias, which is initialized to zero.
         let second = padded.narrow(0, 1, 1).abs().max().into_scalar::<f32>();
         assert_eq!(second, 0.0);
     }

@@ -1,4 +1,4 @@
-//! The model's shape: what must be known to build the weights, and nothing about training.
+//! Model configuration: sizes and variants, without anything about training.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,8 @@ const MOST_INNER_FEATURES: usize = 1 << 20;
 const MOST_LAYERS: usize = 1_000;
 /// Largest `max_len`.
 const LONGEST_SEQUENCE: usize = 1 << 16;
-/// Most numbers of a table of sinusoids, `max_len` · `d_model`: 64 MiB for each side. No file holds
-/// that table, so a few bytes of a configuration must not make it large.
+/// Most elements of the table of sinusoids, `max_len` · `d_model`: 64 MiB. The table is not stored in a
+/// file, so a small configuration file must not be able to make it large.
 const MOST_SINUSOIDS: usize = 1 << 24;
 /// Largest `vocab_multiple`.
 const LARGEST_VOCAB_MULTIPLE: usize = 1 << 16;
@@ -20,9 +20,8 @@ const MOST_IDS: usize = 1 << 28;
 
 /// Sizes and variants of a Transformer, with the paper's letters.
 ///
-/// The paper is "Attention Is All You Need" (Vaswani et al. 2017). The fields are public because
-/// any program may read them; every constructor of a model calls [`check`](Self::check), so a
-/// module with impossible sizes cannot exist. [`Default`] is the paper's base model.
+/// The paper is "Attention Is All You Need" (Vaswani et al. 2017). [`Default`] is its base model. Every
+/// constructor of a model calls [`check`](Self::check), so no model has invalid sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
@@ -38,34 +37,34 @@ pub struct ModelConfig {
     pub decoder_layers: usize,
     /// Longest sequence in tokens, `<bos>` and `<eos>` included.
     pub max_len: usize,
-    /// Where layer normalisation stands in a layer. Base model: `post`.
+    /// Order of layer normalization and residual sum. Base model: `post`.
     pub norm: NormPlacement,
-    /// How a token's place is told (section 3.5). Base model: `sinusoidal`.
+    /// Positional encoding (section 3.5). Base model: `sinusoidal`.
     pub positions: Positions,
-    /// The function inside the feed-forward layer (section 3.3). Base model: `relu`.
+    /// Activation function of the feed-forward layer (section 3.3). Base model: `relu`.
     pub activation: Activation,
-    /// The numbers of ids are rounded up to a multiple of this: some devices are faster with 8 or 64.
-    /// The ids added are never read nor right. Paper: not rounded.
+    /// Vocabulary sizes are rounded up to a multiple of this, because some devices are faster with
+    /// multiples of 8 or 64. No token has the added ids. Paper: not rounded.
     pub vocab_multiple: usize,
-    /// Which embeddings and projections are one matrix (section 3.4). Base model: `all`.
+    /// Sharing of embedding and projection matrices (section 3.4). Base model: `all`.
     pub tying: Tying,
-    /// Which embeddings are multiplied by √d_model (section 3.4). Base model: `both`.
+    /// Embeddings that are multiplied by √d_model (section 3.4). Base model: `both`.
     pub embedding_scale: EmbeddingScale,
-    /// Whether the four projections of attention have biases.
+    /// Adds biases to the four projections of attention.
     pub attention_bias: bool,
-    /// Whether the two layers of the feed-forward block have biases (equation 2 has them).
+    /// Adds biases to the linear layers of the feed-forward block, as in equation 2.
     pub feed_forward_bias: bool,
-    /// Whether the projection to the vocabulary has a bias.
+    /// Adds a bias to the projection to the vocabulary.
     pub output_bias: bool,
-    /// First values of every weight matrix but the embeddings.
+    /// Initialization of all weight matrices except the embeddings.
     pub init: Init,
-    /// First values of the embeddings.
+    /// Initialization of the embeddings.
     pub embedding_init: EmbeddingInit,
-    /// Shares dropped in training.
+    /// Dropout probabilities in training.
     pub dropout: DropoutConfig,
 }
 
-/// Shares of activations dropped in training, each in `0.0..1.0`.
+/// Dropout probabilities in training, each in `0.0..1.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DropoutConfig {
@@ -86,48 +85,48 @@ impl Default for DropoutConfig {
 }
 
 impl DropoutConfig {
-    /// The same share at the two places the paper names, none elsewhere.
-    pub fn paper(share: f64) -> Self {
-        Self { embedding: share, residual: share, attention: 0.0, activation: 0.0 }
+    /// Dropout as in the paper: `rate` on embeddings and sub-layer outputs, 0 elsewhere.
+    pub fn paper(rate: f64) -> Self {
+        Self { embedding: rate, residual: rate, attention: 0.0, activation: 0.0 }
     }
 
-    /// No dropout at all.
+    /// All probabilities 0.
     pub fn none() -> Self {
         Self::paper(0.0)
     }
 }
 
-/// Where layer normalisation stands around a sub-layer `f`.
+/// Order of layer normalization, dropout and residual sum around a sub-layer `f`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NormPlacement {
-    /// `x + dropout(f(norm(x)))`, with one more norm after each stack (Xiong et al. 2020).
+    /// `x + dropout(f(norm(x)))`, with another norm after each stack (Xiong et al. 2020).
     Pre,
     /// `norm(x + dropout(f(x)))`: the paper, section 3.1.
     Post,
-    /// `x + norm(f(x))`, as a tutorial on word reversal has it. Its dropout stands on the encoder's
-    /// self-attention only: `x + dropout(norm(f(x)))`.
+    /// `x + norm(f(x))`, as in a tutorial on word reversal; in the encoder's self-attention
+    /// `x + dropout(norm(f(x)))`.
     SublayerOutput,
 }
 
-/// How the model is told where a token stands.
+/// Positional encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Positions {
     /// Sines and cosines of geometric wavelengths, added to the embedding (section 3.5).
     Sinusoidal,
-    /// A learned vector per place, added to the embedding (section 3.5, table 3 row E).
+    /// A learned vector per position, added to the embedding (section 3.5, table 3 row E).
     Learned,
-    /// Queries and keys of self-attention turned by their place (Su et al. 2021).
+    /// Queries and keys of self-attention, rotated by their position (Su et al. 2021).
     Rotary,
     /// A learned bias per head and clipped distance, added to the scores of self-attention
     /// (Shaw et al. 2018 clip the distance; Raffel et al. 2020 make it a bias).
     Relative,
-    /// Nothing: without a causal mask the model sees a bag of tokens.
+    /// No positional encoding: without a causal mask, the input is a bag of tokens.
     None,
 }
 
-/// The function between the two linear maps of the feed-forward layer.
+/// Activation function between the two linear layers of the feed-forward block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
@@ -137,59 +136,59 @@ pub enum Activation {
     Gelu,
     /// `x · sigmoid(x)`, also called SiLU (Ramachandran et al. 2017).
     Swish,
-    /// `swish(x W_g) ⊙ (x W_1)`, SwiGLU (Shazeer 2020): a third matrix.
+    /// `swish(x W_g) ⊙ (x W_1)`, SwiGLU (Shazeer 2020), which has a third weight matrix.
     Gated,
 }
 
-/// Which of source embedding, target embedding and output projection are one matrix.
+/// Sharing of one matrix among source embedding, target embedding and output projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tying {
     /// Three matrices.
     None,
-    /// Target embedding and output projection are one (Press and Wolf 2017).
+    /// Target embedding and output projection share one matrix (Press and Wolf 2017).
     Decoder,
-    /// All three are one (section 3.4); needs one vocabulary for both sides.
+    /// All three share one matrix (section 3.4), which needs one vocabulary for both sides.
     All,
 }
 
-/// Which embeddings are multiplied by √d_model.
+/// Embeddings that are multiplied by √d_model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmbeddingScale {
     /// Source and target (section 3.4).
     Both,
-    /// The source only, as a tutorial on word reversal has it.
+    /// The source only, as in a tutorial on word reversal.
     Source,
     /// Neither.
     None,
 }
 
-/// First values of weight matrices; biases start at zero, norms at one and zero.
+/// Initialization of weight matrices; biases start at 0, layer norms at γ = 1 and β = 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Init {
     /// Uniform in ±√(6 / (fan in + fan out)) (Glorot and Bengio 2010).
     XavierUniform,
-    /// Uniform in ±√(1 / fan in): what PyTorch gives a linear layer.
+    /// Uniform in ±√(1 / fan in): PyTorch's initialization of a linear layer.
     KaimingUniform,
     /// Normal with standard deviation 0.02, as in BERT and GPT-2.
     Normal,
 }
 
-/// First values of embeddings.
+/// Initialization of embeddings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmbeddingInit {
     /// Normal with standard deviation 1/√d_model, so that a scaled embedding has unit variance.
     Normal,
-    /// Normal with standard deviation 1: what PyTorch gives an embedding.
+    /// Normal with standard deviation 1: PyTorch's initialization of an embedding.
     StandardNormal,
-    /// Uniform in ±√(6 / (vocabulary + d_model)), as when every matrix is set by Xavier's rule.
+    /// Uniform in ±√(6 / (vocabulary + d_model)): [`Init::XavierUniform`] of the table.
     XavierUniform,
 }
 
-/// How many token ids each side has.
+/// Vocabulary sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VocabSizes {
@@ -230,8 +229,8 @@ impl ModelConfig {
         self.d_model / self.n_heads
     }
 
-    /// Ids a model needs for tokenizers of these sizes: each rounded up to
-    /// [`vocab_multiple`](Self::vocab_multiple). Sizes that [`check`](Self::check) refuses do not
+    /// Vocabulary sizes of the model for tokenizers of these sizes: each rounded up to
+    /// [`vocab_multiple`](Self::vocab_multiple). Sizes that [`check`](Self::check) rejects do not
     /// overflow, but may not be rounded.
     pub fn padded(&self, vocab: VocabSizes) -> VocabSizes {
         let multiple = self.vocab_multiple.max(1);
@@ -239,11 +238,11 @@ impl ModelConfig {
         VocabSizes { source: pad(vocab.source), target: pad(vocab.target) }
     }
 
-    /// Reports every broken rule at once, so that one run is enough to mend the file.
+    /// Checks all rules, and reports every violation at once.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] with one line per broken rule.
+    /// [`ConfigError`] with one line per violated rule.
     pub fn check(&self, vocab: VocabSizes) -> Result<(), ConfigError> {
         let mut problems = self.problems();
         for (side, size) in [("source", vocab.source), ("target", vocab.target)] {
@@ -254,17 +253,18 @@ impl ModelConfig {
                     .push(format!("the {side} vocabulary has {size} ids, more than {MOST_IDS}"));
             }
         }
-        if self.tying == Tying::All && vocab.source != vocab.target {
-            problems.push(format!(
+        match self.tying {
+            Tying::All if vocab.source != vocab.target => problems.push(format!(
                 "`tying` = \"all\" needs one vocabulary for both sides, found {} source and {} \
                  target ids",
                 vocab.source, vocab.target
-            ));
+            )),
+            Tying::All | Tying::Decoder | Tying::None => {}
         }
         ConfigError::from_problems(problems)
     }
 
-    /// The rules that hold whatever the vocabularies are; empty when all is well.
+    /// Violations of the rules that do not depend on the vocabularies; empty if there are none.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (key, value, most) in [
@@ -288,21 +288,6 @@ impl ModelConfig {
                 self.d_model,
                 self.d_model % self.n_heads
             ));
-        } else if self.positions == Positions::Rotary
-            && self.n_heads != 0
-            && !self.d_head().is_multiple_of(2)
-        {
-            problems.push(format!(
-                "`positions` = \"rotary\" turns features in pairs: `d_model` / `n_heads` = {} must \
-                 be even",
-                self.d_head()
-            ));
-        }
-        if self.positions == Positions::Sinusoidal && !self.d_model.is_multiple_of(2) {
-            problems.push(format!(
-                "`d_model` = {} must be even: sines and cosines pair up",
-                self.d_model
-            ));
         }
         if self.max_len < 3 {
             problems.push(format!(
@@ -312,34 +297,122 @@ impl ModelConfig {
         } else if self.max_len > LONGEST_SEQUENCE {
             problems
                 .push(format!("`max_len` = {} must be at most {LONGEST_SEQUENCE}", self.max_len));
-        } else if self.positions == Positions::Sinusoidal
-            && self.max_len.saturating_mul(self.d_model) > MOST_SINUSOIDS
-        {
-            problems.push(format!(
-                "`max_len` = {} times `d_model` = {} must be at most {MOST_SINUSOIDS} with \
-                 `positions` = \"sinusoidal\"",
-                self.max_len, self.d_model
-            ));
         }
-        for (key, share) in [
+        problems.extend(self.position_problems());
+        for (key, rate) in [
             ("dropout.embedding", self.dropout.embedding),
             ("dropout.residual", self.dropout.residual),
             ("dropout.attention", self.dropout.attention),
             ("dropout.activation", self.dropout.activation),
         ] {
-            if !(0.0..1.0).contains(&share) {
-                problems.push(format!("`{key}` = {share} must be at least 0 and below 1"));
+            if !(0.0..1.0).contains(&rate) {
+                problems.push(format!("`{key}` = {rate} must be at least 0 and below 1"));
             }
         }
         problems
     }
+
+    /// Violations of the rules of the positional encoding.
+    fn position_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        match self.positions {
+            Positions::Sinusoidal => {
+                if !self.d_model.is_multiple_of(2) {
+                    problems.push(format!(
+                        "`d_model` = {} must be even: sines and cosines are paired",
+                        self.d_model
+                    ));
+                }
+                if (3..=LONGEST_SEQUENCE).contains(&self.max_len)
+                    && self.max_len.saturating_mul(self.d_model) > MOST_SINUSOIDS
+                {
+                    problems.push(format!(
+                        "`max_len` = {} times `d_model` = {} must be at most {MOST_SINUSOIDS} with \
+                         `positions` = \"sinusoidal\"",
+                        self.max_len, self.d_model
+                    ));
+                }
+            }
+            Positions::Rotary => {
+                if self.n_heads != 0
+                    && self.d_model.is_multiple_of(self.n_heads)
+                    && !self.d_head().is_multiple_of(2)
+                {
+                    problems.push(format!(
+                        "`positions` = \"rotary\" rotates pairs of features: `d_model` / `n_heads` = \
+                         {} must be even",
+                        self.d_head()
+                    ));
+                }
+            }
+            Positions::Learned | Positions::Relative | Positions::None => {}
+        }
+        problems
+    }
+
+    /// Factor of the embeddings on one side.
+    pub(crate) fn embedding_factor(&self, side: Side) -> f32 {
+        let scaled = match (self.embedding_scale, side) {
+            (EmbeddingScale::Both, Side::Source | Side::Target) => true,
+            (EmbeddingScale::Source, Side::Source) => true,
+            (EmbeddingScale::Source, Side::Target) => false,
+            (EmbeddingScale::None, Side::Source | Side::Target) => false,
+        };
+        if scaled { (self.d_model as f32).sqrt() } else { 1.0 }
+    }
 }
 
-/// The rules a [`ModelConfig`] breaks; never empty.
+/// Side of the translation that an embedding belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Source,
+    Target,
+}
+
+impl NormPlacement {
+    /// Whether another norm follows each stack. Only pre-norm needs it, because the sum of its
+    /// residuals is not normalized.
+    pub(crate) fn has_final_norm(self) -> bool {
+        match self {
+            Self::Pre => true,
+            Self::Post | Self::SublayerOutput => false,
+        }
+    }
+}
+
+impl Activation {
+    /// Whether the feed-forward block has a third weight matrix, the gate.
+    pub fn is_gated(self) -> bool {
+        match self {
+            Self::Gated => true,
+            Self::Relu | Self::Gelu | Self::Swish => false,
+        }
+    }
+}
+
+impl Tying {
+    /// Whether the output projection uses the table of an embedding.
+    pub(crate) fn ties_projection(self) -> bool {
+        match self {
+            Self::Decoder | Self::All => true,
+            Self::None => false,
+        }
+    }
+
+    /// Whether source and target use the same table.
+    pub(crate) fn ties_source(self) -> bool {
+        match self {
+            Self::All => true,
+            Self::None | Self::Decoder => false,
+        }
+    }
+}
+
+/// Violated rules of a [`ModelConfig`]; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the model configuration cannot be used:\n  - {}", problems.join("\n  - "))]
 pub struct ConfigError {
-    /// One line per broken rule: key, value, rule.
+    /// One line per violated rule: key, value, rule.
     pub problems: Vec<String>,
 }
 
@@ -384,8 +457,8 @@ mod tests {
             [
                 "`d_ff` must be at least 1",
                 "`n_heads` = 8 must divide `d_model` = 511 (remainder 7)",
-                "`d_model` = 511 must be even: sines and cosines pair up",
                 "`max_len` = 2 leaves no room between `<bos>` and `<eos>`",
+                "`d_model` = 511 must be even: sines and cosines are paired",
                 "`dropout.embedding` = 1 must be at least 0 and below 1",
                 "the target vocabulary is empty",
                 "`tying` = \"all\" needs one vocabulary for both sides, found 7 source and 0 target ids",
@@ -394,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_no_machine_could_hold_are_refused() {
+    fn sizes_beyond_the_limits_are_rejected() {
         let vocab = VocabSizes { source: usize::MAX, target: usize::MAX };
         let config = ModelConfig {
             d_model: 1 << 40,
@@ -424,14 +497,14 @@ mod tests {
     }
 
     #[test]
-    fn not_a_number_is_no_share() {
+    fn nan_is_not_a_probability() {
         let dropout = DropoutConfig { residual: f64::NAN, ..DropoutConfig::none() };
         let config = ModelConfig { dropout, ..ModelConfig::default() };
         assert_eq!(config.problems().len(), 1);
     }
 
     #[test]
-    fn an_unknown_key_is_refused() {
+    fn an_unknown_key_is_rejected() {
         let error = serde_json::from_str::<ModelConfig>(r#"{"d_modell": 4}"#).unwrap_err();
         assert!(error.to_string().contains("d_modell"), "{error}");
     }

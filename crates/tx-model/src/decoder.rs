@@ -6,18 +6,16 @@ use burn::{
     tensor::{Bool, Device, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedDecoder, PackedDecoderLayer, PackedNorm};
 use crate::{
-    attention::{AttentionKind, KeysValues, MultiHeadAttention},
+    attention::{AttentionRole, KeysValues, MultiHeadAttention},
     cache::{DecoderCache, LayerCache},
     config::{ModelConfig, Positions},
     feed_forward::FeedForward,
     position::PositionTables,
-    residual::{Residual, final_norm, normalise, residual_dropout},
+    residual::{Residual, final_norm, normalize, residual_dropout},
 };
 
-/// One layer: self-attention, attention to the source, feed-forward, each in a residual connection.
+/// One layer: self-attention, cross-attention, feed-forward, each in a residual connection.
 #[derive(Module, Debug)]
 pub struct DecoderLayer {
     self_attention: MultiHeadAttention,
@@ -28,39 +26,39 @@ pub struct DecoderLayer {
     feed_forward_residual: Residual,
 }
 
-/// What a decoder layer gives back.
+/// Output of a decoder layer.
 struct LayerOutput {
     /// `[B, T, d_model]`
     x: Tensor<3>,
-    /// `[B, H, T, T]`, where asked for.
+    /// `[B, H, T, T]`, if requested.
     self_weights: Option<Tensor<4>>,
-    /// `[B, H, T, S]`, where asked for.
+    /// `[B, H, T, S]`, if requested.
     cross_weights: Option<Tensor<4>>,
 }
 
-/// Where a layer finds keys, values and masks.
+/// Keys, values and masks of a layer.
 struct LayerContext<'a> {
-    /// Of the target so far, when it is not just `x` itself.
-    own: Option<&'a mut LayerCache>,
-    /// Broadcasts to `[B, H, T, T]`; `true` = must not be seen.
-    own_blocked: Option<Tensor<4, Bool>>,
-    /// `[B, H, S, D]` each.
+    /// Keys and values of the earlier target tokens, in decoding step by step.
+    cache: Option<&'a mut LayerCache>,
+    /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to.
+    self_blocked: Option<Tensor<4, Bool>>,
+    /// Keys and values of the source, `[B, H, S, D]` each.
     cross: &'a KeysValues,
-    /// `[B, 1, 1, S]`; `true` = must not be seen.
+    /// `[B, 1, 1, S]`; `true` = must not be attended to.
     cross_blocked: Tensor<4, Bool>,
-    /// Of the positions of `x` in its sequence.
+    /// Tables of the positions of `x`.
     tables: &'a PositionTables,
-    /// Whether to give back where the tokens looked.
-    wants_weights: bool,
+    /// Also return the attention weights.
+    need_weights: bool,
 }
 
 impl DecoderLayer {
     fn new(config: &ModelConfig, device: &Device) -> Self {
         let residual = || Residual::new(config, residual_dropout(config), device);
         Self {
-            self_attention: MultiHeadAttention::new(config, AttentionKind::SelfAttention, device),
+            self_attention: MultiHeadAttention::new(config, AttentionRole::SelfAttention, device),
             self_attention_residual: residual(),
-            cross_attention: MultiHeadAttention::new(config, AttentionKind::CrossAttention, device),
+            cross_attention: MultiHeadAttention::new(config, AttentionRole::CrossAttention, device),
             cross_attention_residual: residual(),
             feed_forward: FeedForward::new(config, device),
             feed_forward_residual: residual(),
@@ -68,22 +66,23 @@ impl DecoderLayer {
     }
 
     fn forward(&self, x: Tensor<3>, context: LayerContext<'_>) -> LayerOutput {
-        let LayerContext { own, own_blocked, cross, cross_blocked, tables, wants_weights } =
+        let LayerContext { cache, self_blocked, cross, cross_blocked, tables, need_weights } =
             context;
 
         let y = self.self_attention_residual.enter(x.clone());
         let newest = self.self_attention.keys_values(y.clone(), tables);
-        let own = match own {
+        let keys_values = match cache {
             Some(cache) => cache.push(newest),
             None => newest,
         };
-        let attention = self.self_attention.forward(y, &own, own_blocked, tables, wants_weights);
+        let attention =
+            self.self_attention.forward(y, &keys_values, self_blocked, tables, need_weights);
         let self_weights = attention.weights;
         let x = self.self_attention_residual.leave(x, attention.context);
 
         let y = self.cross_attention_residual.enter(x.clone());
         let (cross_blocked, none) = (Some(cross_blocked), &PositionTables::None);
-        let attention = self.cross_attention.forward(y, cross, cross_blocked, none, wants_weights);
+        let attention = self.cross_attention.forward(y, cross, cross_blocked, none, need_weights);
         let cross_weights = attention.weights;
         let x = self.cross_attention_residual.leave(x, attention.context);
 
@@ -91,22 +90,9 @@ impl DecoderLayer {
         let x = self.feed_forward_residual.leave(x, self.feed_forward.forward(y));
         LayerOutput { x, self_weights, cross_weights }
     }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    fn packed(self) -> PackedDecoderLayer {
-        PackedDecoderLayer {
-            self_attention: self.self_attention.packed(),
-            self_attention_residual: self.self_attention_residual.packed(),
-            cross_attention: self.cross_attention.packed(),
-            cross_attention_residual: self.cross_attention_residual.packed(),
-            feed_forward: self.feed_forward.packed(),
-            feed_forward_residual: self.feed_forward_residual.packed(),
-        }
-    }
 }
 
-/// `N` layers, and in pre-norm a last normalisation.
+/// Stack of `N` layers, in pre-norm with a final normalization.
 #[derive(Module, Debug)]
 pub struct Decoder {
     layers: Vec<DecoderLayer>,
@@ -117,30 +103,30 @@ pub struct Decoder {
     d_head: usize,
 }
 
-/// What the decoder reads when the whole target is known.
+/// Input of the decoder when the whole target is known.
 #[derive(Debug, Clone)]
 pub struct DecoderInput {
     /// Embedded target tokens `[B, T, d_model]`.
     pub target: Tensor<3>,
-    /// Broadcasts to `[B, H, T, T]`; `true` = must not be seen. Blocks at least every later token.
+    /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least every later token.
     pub target_blocked: Tensor<4, Bool>,
-    /// The encoder's output `[B, S, d_model]`.
+    /// Output of the encoder, `[B, S, d_model]`.
     pub memory: Tensor<3>,
     /// `[B, 1, 1, S]`; `true` = padding.
     pub memory_blocked: Tensor<4, Bool>,
 }
 
-/// The attention weights of a decoder, one tensor a layer.
+/// Attention weights of a decoder, one tensor per layer.
 #[derive(Debug, Clone, Default)]
 pub struct DecoderAttention {
-    /// Target to target: `[B, H, T, T]` each.
-    pub own: Vec<Tensor<4>>,
-    /// Target to source: `[B, H, T, S]` each.
+    /// Self-attention: `[B, H, T, T]` each.
+    pub self_attention: Vec<Tensor<4>>,
+    /// Cross-attention, from target to source: `[B, H, T, S]` each.
     pub cross: Vec<Tensor<4>>,
 }
 
 impl Decoder {
-    /// Draws the weights; `config` must have been checked.
+    /// Initializes the weights; `config` must have been checked.
     pub(crate) fn new(config: &ModelConfig, device: &Device) -> Self {
         Self {
             layers: (0..config.decoder_layers).map(|_| DecoderLayer::new(config, device)).collect(),
@@ -155,12 +141,12 @@ impl Decoder {
         self.layers.len()
     }
 
-    /// All target positions at once, as in training.
+    /// Decodes all target positions at once, as in training.
     ///
     /// # Shapes
     ///
+    /// - `weights`: if given, receives the attention weights of each layer
     /// - returns `[B, T, d_model]`
-    /// - `weights`: where given, gets the attention of each layer in turn
     pub fn forward(
         &self,
         input: DecoderInput,
@@ -172,28 +158,28 @@ impl Decoder {
             let memory = input.memory.clone();
             let cross = layer.cross_attention.keys_values(memory, &PositionTables::None);
             let context = LayerContext {
-                own: None,
-                own_blocked: Some(input.target_blocked.clone()),
+                cache: None,
+                self_blocked: Some(input.target_blocked.clone()),
                 cross: &cross,
                 cross_blocked: input.memory_blocked.clone(),
                 tables: &tables,
-                wants_weights: weights.is_some(),
+                need_weights: weights.is_some(),
             };
             let output = layer.forward(x, context);
             x = output.x;
             if let Some(weights) = &mut weights {
-                weights.own.extend(output.self_weights);
+                weights.self_attention.extend(output.self_weights);
                 weights.cross.extend(output.cross_weights);
             }
         }
         self.finish(x)
     }
 
-    /// Prepares decoding step by step: keys and values of the source, computed once.
+    /// Prepares decoding step by step: computes keys and values of the source.
     ///
     /// # Shapes
     ///
-    /// - `memory`: the encoder's output `[B, S, d_model]`
+    /// - `memory`: output of the encoder, `[B, S, d_model]`
     /// - `memory_blocked`: `[B, 1, 1, S]`; `true` = padding
     pub fn start(&self, memory: Tensor<3>, memory_blocked: Tensor<4, Bool>) -> DecoderCache {
         let layers = self
@@ -201,18 +187,19 @@ impl Decoder {
             .iter()
             .map(|layer| LayerCache {
                 cross: layer.cross_attention.keys_values(memory.clone(), &PositionTables::None),
-                own: None,
+                target: None,
             })
             .collect();
         DecoderCache { layers, source_blocked: memory_blocked, len: 0 }
     }
 
-    /// One more target position for every row of `cache`.
+    /// Decodes one more target position of every row of `cache`.
     ///
     /// # Shapes
     ///
-    /// - `x`: the newest token, embedded: `[B, 1, d_model]`; and so is the result
-    /// - `weights`: where given, gets the attention of each layer in turn, with T = 1 queries
+    /// - `x`: the newest token, embedded, `[B, 1, d_model]`
+    /// - `weights`: if given, receives the attention weights of each layer, with T = 1 queries
+    /// - returns `[B, 1, d_model]`
     pub fn step(
         &self,
         mut x: Tensor<3>,
@@ -223,18 +210,18 @@ impl Decoder {
         for (layer, cached) in self.layers.iter().zip(&mut cache.layers) {
             let cross = cached.cross.clone();
             let context = LayerContext {
-                own: Some(cached),
-                // The newest token may see all that are in the cache.
-                own_blocked: None,
+                cache: Some(cached),
+                // The newest token attends to all tokens in the cache.
+                self_blocked: None,
                 cross: &cross,
                 cross_blocked: cache.source_blocked.clone(),
                 tables: &tables,
-                wants_weights: weights.is_some(),
+                need_weights: weights.is_some(),
             };
             let output = layer.forward(x, context);
             x = output.x;
             if let Some(weights) = &mut weights {
-                weights.own.extend(output.self_weights);
+                weights.self_attention.extend(output.self_weights);
                 weights.cross.extend(output.cross_weights);
             }
         }
@@ -242,7 +229,7 @@ impl Decoder {
         self.finish(x)
     }
 
-    /// For the tokens `x`, of which the first is at position `offset` of its sequence.
+    /// Position tables of the tokens `x`, the first of which is at position `offset` of its sequence.
     fn tables(&self, offset: usize, x: &Tensor<3>) -> PositionTables {
         let [_, len, _] = x.dims();
         PositionTables::new(self.positions, self.d_head, offset, len, x)
@@ -250,17 +237,8 @@ impl Decoder {
 
     fn finish(&self, x: Tensor<3>) -> Tensor<3> {
         match &self.norm {
-            Some(norm) => normalise(norm, x),
+            Some(norm) => normalize(norm, x),
             None => x,
-        }
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(self) -> PackedDecoder {
-        PackedDecoder {
-            layers: self.layers.into_iter().map(DecoderLayer::packed).collect(),
-            norm: self.norm.as_ref().map(PackedNorm::of),
         }
     }
 }

@@ -5,61 +5,63 @@ use burn::{
     tensor::{Device, Distribution, Int, Tensor},
 };
 
-use crate::kernels::{self, Draw, Dropped};
+use crate::kernels::{self, DropoutMask, HashedMask};
 
-/// Drops a share of the activations in training, and scales up the others to make up for it.
+/// Sets a fraction of the activations to 0 in training, and scales the others by `1 / (1 - rate)`.
 ///
-/// Burn's own `Dropout` draws number by number from one locked generator, which on a processor costs
-/// as much as a matrix product. On the processor backends two numbers are drawn here, and a hash of
-/// them and the position decides each element. Every other device draws its own random numbers,
-/// because reading a number back waits for all work the device has queued. In both cases the result
-/// is a function of the device's seed.
+/// Burn's own `Dropout` samples each element from one locked generator, which on a CPU takes as long as
+/// a matrix product. On the CPU backends only two random numbers are sampled here, and a hash of them
+/// and the position decides about each element. Other devices use their own random numbers, because
+/// reading a number back waits for all queued work of the device. In both cases the result depends on
+/// the device's seed alone.
 #[derive(Module, Debug)]
 pub struct Dropout {
     training: Param<Flag>,
-    /// In `0.0..1.0`.
+    /// Probability of an element, in `0.0..1.0`.
     #[module(skip)]
-    share: f64,
+    rate: f64,
 }
 
 impl Dropout {
-    /// Drops `share` of the activations, which a checked configuration keeps in `0.0..1.0`.
-    pub(crate) fn new(share: f64) -> Self {
-        Self { training: Param::from_bool(true), share }
+    /// Creates dropout with probability `rate`, which a checked configuration keeps in `0.0..1.0`.
+    pub(crate) fn new(rate: f64) -> Self {
+        Self { training: Param::from_bool(true), rate }
     }
 
-    /// What to drop this time from a tensor on `device`; nothing outside training.
-    pub(crate) fn draw(&self, device: &Device) -> Draw {
-        if !self.training.is_enabled() || !device.is_autodiff() || self.share == 0.0 {
-            return Draw::KeepAll;
+    /// Samples the mask for one tensor on `device`; it keeps all elements outside training.
+    pub(crate) fn sample(&self, device: &Device) -> DropoutMask {
+        if !self.training.is_enabled() || !device.is_autodiff() || self.rate == 0.0 {
+            return DropoutMask::KeepAll;
         }
         let device = device.clone().inner();
-        if !is_processor(&device) {
-            return Draw::OnDevice(self.share);
+        if !is_cpu(&device) {
+            return DropoutMask::OnDevice { rate: self.rate };
         }
         let halves = Tensor::<1, Int>::random([2], Distribution::Uniform(0.0, 2e9), &device);
         let key = halves.into_data().iter::<i64>().fold(0, |key, half| key << 32 ^ half as u64);
-        Draw::Hashed(Dropped::new(key, self.share))
+        DropoutMask::Hashed(HashedMask::new(key, self.rate))
     }
 
+    /// Applies dropout in training; returns `x` otherwise.
+    ///
     /// # Shapes
     ///
-    /// - `x`: any, and so is the result; `x` itself outside training
+    /// - `x`: any; returns the same
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        let draw = self.draw(&x.device());
-        kernels::dropout(x, draw)
+        let mask = self.sample(&x.device());
+        kernels::dropout(x, mask)
     }
 }
 
 /// Whether reading a number back from `device` costs nothing, because its backend computes in the
-/// calling thread. This is decided by the backend alone: asking the device would wait for it.
-fn is_processor(device: &Device) -> bool {
+/// calling thread. The backend alone decides, because querying the device would wait for it.
+fn is_cpu(device: &Device) -> bool {
     match device.as_dispatch() {
-        #[cfg(feature = "cpu")]
+        #[cfg(feature = "flex")]
         burn::backend::DispatchDevice::Flex(_) => true,
         #[cfg(feature = "ndarray")]
         burn::backend::DispatchDevice::NdArray(_) => true,
-        #[allow(unreachable_patterns, reason = "in a build whose only backend is above")]
+        #[allow(unreachable_patterns, reason = "if the only backends of the build are above")]
         _ => false,
     }
 }
@@ -80,11 +82,11 @@ mod tests {
         frozen.assert_eq(&training.into_data(), true);
     }
 
-    /// Only a processor backend is read from; the kernels expect the hash there.
+    /// The kernels of `flex` expect a hashed mask.
     #[test]
-    #[cfg(feature = "cpu")]
-    fn a_processor_drops_by_a_hash() {
-        let draw = Dropout::new(0.5).draw(&Device::flex().autodiff());
-        assert!(matches!(draw, Draw::Hashed(_)), "{draw:?}");
+    #[cfg(feature = "flex")]
+    fn masks_are_hashed_on_a_cpu() {
+        let mask = Dropout::new(0.5).sample(&Device::flex().autodiff());
+        assert!(matches!(mask, DropoutMask::Hashed(_)), "{mask:?}");
     }
 }

@@ -1,33 +1,20 @@
-//! From token ids to vectors: section 3.4 of the paper.
-
-#[cfg(feature = "cpu")]
-use std::sync::Arc;
+//! Token embeddings and the output projection: section 3.4 of the paper.
 
 use burn::{
     module::{Module, Param},
     tensor::{Device, Int, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedEmbedding, PackedMatrix, values};
 use crate::{
-    config::{EmbeddingScale, ModelConfig},
+    config::{ModelConfig, Side},
     dropout::Dropout,
     init, kernels,
     position::PositionalEncoding,
 };
 
-/// Which side of the translation an embedding serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    Source,
-    Target,
-}
-
-/// Looks a token up, scales it, adds its place, and drops a share in training.
+/// Token embedding: looks tokens up, scales them, adds the positional encoding, and applies dropout.
 ///
-/// The table is an argument because with tied weights it serves several parts, while each
-/// parameter stands in the model once.
+/// The table is an argument because tied weights share it, while each parameter belongs to one module.
 #[derive(Module, Debug)]
 pub struct TokenEmbedding {
     positions: PositionalEncoding,
@@ -37,24 +24,21 @@ pub struct TokenEmbedding {
 }
 
 impl TokenEmbedding {
-    /// `config` must have been checked.
+    /// Creates the embedding of one side; `config` must have been checked.
     pub(crate) fn new(config: &ModelConfig, side: Side, device: &Device) -> Self {
-        let scaled = match config.embedding_scale {
-            EmbeddingScale::Both => true,
-            EmbeddingScale::Source => side == Side::Source,
-            EmbeddingScale::None => false,
-        };
         Self {
             positions: PositionalEncoding::new(config, device),
             dropout: Dropout::new(config.dropout.embedding),
-            scale: if scaled { (config.d_model as f32).sqrt() } else { 1.0 },
+            scale: config.embedding_factor(side),
         }
     }
 
+    /// Embeds tokens.
+    ///
     /// # Shapes
     ///
     /// - `table`: `[vocabulary, d_model]`
-    /// - `ids`: `[B, L]`, the first at place `offset` of its sequence
+    /// - `ids`: `[B, L]`, the first at position `offset` of its sequence
     /// - returns `[B, L, d_model]`
     pub(crate) fn forward(
         &self,
@@ -63,43 +47,35 @@ impl TokenEmbedding {
         offset: usize,
     ) -> Tensor<3> {
         let [_, len] = ids.dims();
-        let draw = self.dropout.draw(&table.device());
+        let mask = self.dropout.sample(&table.device());
         let positions = self.positions.rows(offset, len);
-        kernels::embedding(table, ids, positions, self.scale, draw)
-    }
-
-    /// For decoding without tensors, with the table `[vocabulary, d_model]`.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self, table: Arc<Vec<f32>>, d_model: usize) -> PackedEmbedding {
-        PackedEmbedding { table, scale: self.scale, places: self.positions.packed(), d_model }
+        kernels::embedding(table, ids, positions, self.scale, mask)
     }
 }
 
-/// From vectors back to one score per token id.
+/// Projection to one score per token id.
 #[derive(Module, Debug)]
 pub struct OutputProjection {
-    /// `[d_model, vocabulary]`; none when an embedding's table serves here too.
+    /// `[d_model, vocabulary]`; none if it is tied to an embedding.
     weight: Option<Param<Tensor<2>>>,
     /// `[vocabulary]`
     bias: Option<Param<Tensor<1>>>,
 }
 
 impl OutputProjection {
-    /// With a matrix of its own, or for use with a table `[vocabulary, d_model]`.
-    pub(crate) fn new(
-        config: &ModelConfig,
-        vocabulary: usize,
-        tied: bool,
-        device: &Device,
-    ) -> Self {
+    /// Creates the projection, with its own matrix unless it is tied to an embedding.
+    pub(crate) fn new(config: &ModelConfig, vocabulary: usize, device: &Device) -> Self {
         let linear = init::linear(config, config.d_model, vocabulary, config.output_bias, device);
+        let tied = config.tying.ties_projection();
         Self { weight: (!tied).then_some(linear.weight), bias: linear.bias }
     }
 
+    /// Computes the scores of all tokens.
+    ///
     /// # Shapes
     ///
     /// - `x`: `[B, T, d_model]`
-    /// - `table`: gives the `[vocabulary, d_model]` table of tied weights
+    /// - `table`: returns the `[vocabulary, d_model]` table of tied weights
     /// - returns the logits `[B, T, vocabulary]`
     pub(crate) fn forward(&self, x: Tensor<3>, table: impl FnOnce() -> Tensor<2>) -> Tensor<3> {
         let weight = match &self.weight {
@@ -107,15 +83,5 @@ impl OutputProjection {
             None => table().transpose(),
         };
         kernels::linear(x, weight, self.bias.as_ref().map(Param::val))
-    }
-
-    /// For decoding without tensors, with the target's table `[vocabulary, d_model]`.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self, table: &[f32], d_model: usize) -> PackedMatrix {
-        let bias = self.bias.as_ref().map(|bias| values(bias.val()));
-        match &self.weight {
-            Some(weight) => PackedMatrix::new(&values(weight.val()), d_model, bias.as_deref()),
-            None => PackedMatrix::transposed(table, d_model, bias.as_deref()),
-        }
     }
 }

@@ -6,14 +6,12 @@ use burn::{
     tensor::{Bool, Device, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedEncoder, PackedEncoderLayer, PackedNorm};
 use crate::{
-    attention::{AttentionKind, MultiHeadAttention},
+    attention::{AttentionRole, MultiHeadAttention},
     config::{ModelConfig, Positions},
     feed_forward::FeedForward,
     position::PositionTables,
-    residual::{Residual, final_norm, normalise, residual_dropout},
+    residual::{Residual, final_norm, normalize, residual_dropout},
 };
 
 /// One layer: self-attention, then feed-forward, each in a residual connection.
@@ -28,48 +26,39 @@ pub struct EncoderLayer {
 impl EncoderLayer {
     fn new(config: &ModelConfig, device: &Device) -> Self {
         Self {
-            self_attention: MultiHeadAttention::new(config, AttentionKind::SelfAttention, device),
+            self_attention: MultiHeadAttention::new(config, AttentionRole::SelfAttention, device),
             self_attention_residual: Residual::new(config, config.dropout.residual, device),
             feed_forward: FeedForward::new(config, device),
             feed_forward_residual: Residual::new(config, residual_dropout(config), device),
         }
     }
 
+    /// Applies the layer.
+    ///
     /// # Shapes
     ///
     /// - `x`: `[B, S, d_model]`, at the positions of `tables`
-    /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be seen
-    /// - returns `[B, S, d_model]` and, where asked for, the attention weights `[B, H, S, S]`
+    /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be attended to
+    /// - returns `[B, S, d_model]` and, if requested, the attention weights `[B, H, S, S]`
     pub fn forward(
         &self,
         x: Tensor<3>,
         blocked: Option<Tensor<4, Bool>>,
         tables: &PositionTables,
-        wants_weights: bool,
+        need_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
         let y = self.self_attention_residual.enter(x.clone());
         let memory = self.self_attention.keys_values(y.clone(), tables);
-        let attention = self.self_attention.forward(y, &memory, blocked, tables, wants_weights);
+        let attention = self.self_attention.forward(y, &memory, blocked, tables, need_weights);
         let x = self.self_attention_residual.leave(x, attention.context);
 
         let y = self.feed_forward_residual.enter(x.clone());
         let x = self.feed_forward_residual.leave(x, self.feed_forward.forward(y));
         (x, attention.weights)
     }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    fn packed(self) -> PackedEncoderLayer {
-        PackedEncoderLayer {
-            self_attention: self.self_attention.packed(),
-            self_attention_residual: self.self_attention_residual.packed(),
-            feed_forward: self.feed_forward.packed(),
-            feed_forward_residual: self.feed_forward_residual.packed(),
-        }
-    }
 }
 
-/// `N` layers, and in pre-norm a last normalisation.
+/// Stack of `N` layers, in pre-norm with a final normalization.
 #[derive(Module, Debug)]
 pub struct Encoder {
     layers: Vec<EncoderLayer>,
@@ -81,7 +70,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Draws the weights; `config` must have been checked.
+    /// Initializes the weights; `config` must have been checked.
     pub(crate) fn new(config: &ModelConfig, layers: usize, device: &Device) -> Self {
         Self {
             layers: (0..layers).map(|_| EncoderLayer::new(config, device)).collect(),
@@ -91,11 +80,14 @@ impl Encoder {
         }
     }
 
+    /// Encodes a batch.
+    ///
     /// # Shapes
     ///
-    /// - `x`: `[B, S, d_model]`, embedded tokens; and so is the result
-    /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be seen
-    /// - `weights`: where given, gets the attention `[B, H, S, S]` of each layer in turn
+    /// - `x`: embedded tokens `[B, S, d_model]`
+    /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be attended to
+    /// - `weights`: if given, receives the attention weights `[B, H, S, S]` of each layer
+    /// - returns `[B, S, d_model]`
     pub fn forward(
         &self,
         mut x: Tensor<3>,
@@ -112,17 +104,8 @@ impl Encoder {
             }
         }
         match &self.norm {
-            Some(norm) => normalise(norm, x),
+            Some(norm) => normalize(norm, x),
             None => x,
-        }
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(self) -> PackedEncoder {
-        PackedEncoder {
-            layers: self.layers.into_iter().map(EncoderLayer::packed).collect(),
-            norm: self.norm.as_ref().map(PackedNorm::of),
         }
     }
 }

@@ -6,21 +6,19 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedFeedForward, PackedMatrix};
 use crate::{
-    attention::project,
     config::{Activation, ModelConfig},
     dropout::Dropout,
-    init,
-    kernels::{self, Draw, Function},
+    init::{self, project},
+    kernels::{self, DropoutMask},
 };
 
-/// `activation(x W_1 + b_1) W_2 + b_2`, the same for every token.
+/// Feed-forward network of two linear layers, `activation(x W_1 + b_1) W_2 + b_2`, applied to each
+/// token.
 #[derive(Module, Debug)]
 pub struct FeedForward {
     inner: Linear,
-    /// The third matrix of the gated variant.
+    /// Third matrix of the gated variant.
     gate: Option<Linear>,
     outer: Linear,
     dropout: Dropout,
@@ -29,12 +27,14 @@ pub struct FeedForward {
 }
 
 impl FeedForward {
-    /// Draws the weights; `config` must have been checked.
+    /// Initializes the weights; `config` must have been checked.
     pub(crate) fn new(config: &ModelConfig, device: &Device) -> Self {
         let (d_model, d_ff, bias) = (config.d_model, config.d_ff, config.feed_forward_bias);
         Self {
             inner: init::linear(config, d_model, d_ff, bias, device),
-            gate: (config.activation == Activation::Gated)
+            gate: config
+                .activation
+                .is_gated()
                 .then(|| init::linear(config, d_model, d_ff, bias, device)),
             outer: init::linear(config, d_ff, d_model, bias, device),
             dropout: Dropout::new(config.dropout.activation),
@@ -42,36 +42,24 @@ impl FeedForward {
         }
     }
 
+    /// Applies the network to each token.
+    ///
     /// # Shapes
     ///
-    /// - `x`: `[B, L, d_model]`, and so is the result
+    /// - `x`: `[B, L, d_model]`
+    /// - returns `[B, L, d_model]`
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let draw = self.dropout.draw(&x.device());
-        let function = match self.activation {
-            Activation::Relu => Function::Relu,
-            Activation::Gelu => Function::Gelu,
-            Activation::Swish | Activation::Gated => Function::Swish,
-        };
+        let mask = self.dropout.sample(&x.device());
         let inner = project(&self.inner, x.clone());
         let active = match &self.gate {
             Some(gate) => {
-                let gate = kernels::activation(project(gate, x), function, Draw::KeepAll);
-                kernels::dropout(gate * inner, draw)
+                let gate = project(gate, x);
+                let gate = kernels::activation(gate, self.activation, DropoutMask::KeepAll);
+                kernels::dropout(gate * inner, mask)
             }
-            None => kernels::activation(inner, function, draw),
+            None => kernels::activation(inner, self.activation, mask),
         };
         project(&self.outer, active)
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self) -> PackedFeedForward {
-        PackedFeedForward {
-            inner: PackedMatrix::of(&self.inner),
-            gate: self.gate.as_ref().map(PackedMatrix::of),
-            outer: PackedMatrix::of(&self.outer),
-            activation: self.activation,
-        }
     }
 }
 

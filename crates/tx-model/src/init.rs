@@ -1,13 +1,17 @@
-//! Building Burn's layers with the first values that a [`ModelConfig`] asks for.
+//! Layers of Burn with the initialization that a [`ModelConfig`] asks for.
 
 use burn::{
+    module::{Module, ModuleVisitor, Param},
     nn::{Embedding, EmbeddingConfig, Initializer, Linear, LinearConfig},
-    tensor::Device,
+    tensor::{Device, Tensor},
 };
 
-use crate::config::{EmbeddingInit, Init, ModelConfig};
+use crate::{
+    config::{EmbeddingInit, Init, ModelConfig},
+    kernels,
+};
 
-/// A linear layer `[.., d_in]` → `[.., d_out]`; its bias, if any, starts at zero.
+/// Creates a linear layer `[.., d_in]` → `[.., d_out]`; its bias, if any, is initialized to zero.
 pub(crate) fn linear(
     config: &ModelConfig,
     d_in: usize,
@@ -29,7 +33,7 @@ pub(crate) fn linear(
     layer
 }
 
-/// A table `[vocabulary, d_model]`.
+/// Creates an embedding with a table `[vocabulary, d_model]`.
 pub(crate) fn embedding(config: &ModelConfig, vocabulary: usize, device: &Device) -> Embedding {
     let d_model = config.d_model;
     let initializer = match config.embedding_init {
@@ -43,4 +47,21 @@ pub(crate) fn embedding(config: &ModelConfig, vocabulary: usize, device: &Device
         }
     };
     EmbeddingConfig::new(vocabulary, d_model).with_initializer(initializer).init(device)
+}
+
+/// Applies a linear layer: `x W + b`.
+pub(crate) fn project(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
+    kernels::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val))
+}
+
+/// Initializes all weights of `module` in the order of its fields, so that they depend on the device's
+/// seed alone. Burn would initialize each parameter when it is first read.
+pub(crate) fn initialize_weights(module: &impl Module) {
+    struct Initialize;
+    impl ModuleVisitor for Initialize {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let _ = param.val();
+        }
+    }
+    module.visit(&mut Initialize);
 }

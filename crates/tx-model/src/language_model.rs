@@ -1,4 +1,4 @@
-//! The decoder alone, without a source: the next token of a text, as in GPT (Radford et al. 2018).
+//! Decoder-only language model, as in GPT (Radford et al. 2018).
 
 use burn::{
     module::Module,
@@ -7,17 +7,16 @@ use burn::{
 };
 
 use crate::{
-    config::{ConfigError, ModelConfig, Tying, VocabSizes},
-    embedding::{OutputProjection, Side, TokenEmbedding},
+    config::{ConfigError, ModelConfig, Side, VocabSizes},
+    embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
-    init,
-    transformer::draw_weights,
+    init::{self, initialize_weights},
 };
 
-/// Scores the next token from those before it.
+/// Language model: scores each next token of a text.
 ///
-/// A decoder layer without attention to a source is an encoder layer; what makes it a decoder is
-/// the causal mask. The stack has `decoder_layers` of them.
+/// Its layers are encoder layers with a causal mask, because a decoder layer without cross-attention is
+/// an encoder layer. There are `decoder_layers` of them.
 #[derive(Module, Debug)]
 pub struct LanguageModel {
     embedding: Embedding,
@@ -27,32 +26,33 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
-    /// Draws the weights on `device`. The encoder's part of `config` is not used.
+    /// Initializes the weights on `device`. The encoder's part of `config` is not used.
     ///
     /// # Errors
     ///
-    /// When `config` breaks a rule; all broken rules are named.
+    /// [`ConfigError`] if `config` breaks a rule; it names all broken rules.
     pub fn new(
         config: &ModelConfig,
         vocabulary: usize,
         device: &Device,
     ) -> Result<Self, ConfigError> {
         config.check(VocabSizes { source: vocabulary, target: vocabulary })?;
-        let tied = config.tying != Tying::None;
         let model = Self {
             embedding: init::embedding(config, vocabulary, device),
             input: TokenEmbedding::new(config, Side::Target, device),
             layers: Encoder::new(config, config.decoder_layers, device),
-            projection: OutputProjection::new(config, vocabulary, tied, device),
+            projection: OutputProjection::new(config, vocabulary, device),
         };
-        draw_weights(&model);
+        initialize_weights(&model);
         Ok(model)
     }
 
+    /// Scores every next token.
+    ///
     /// # Shapes
     ///
     /// - `ids`: `[B, T]`
-    /// - `blocked`: broadcasts to `[B, H, T, T]`; `true` = must not be seen. Blocks at least every
+    /// - `blocked`: broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least every
     ///   later token
     /// - returns the logits `[B, T, vocabulary]`
     pub fn forward(&self, ids: Tensor<2, Int>, blocked: Tensor<4, Bool>) -> Tensor<3> {
@@ -87,7 +87,7 @@ mod tests {
         assert!(
             std::panic::catch_unwind(|| a.into_data().assert_approx_eq(&b.into_data(), tolerance))
                 .is_err(),
-            "the last token must change its own place"
+            "the last token must change its own scores"
         );
     }
 }

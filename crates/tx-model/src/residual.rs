@@ -6,16 +6,15 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedNorm, PackedResidual};
 use crate::{
     config::{ModelConfig, NormPlacement},
     dropout::Dropout,
+    formulas::NORM_EPSILON,
     kernels,
 };
 
-/// Joins a sub-layer to its input: residual sum, layer normalisation and dropout in the order that
-/// [`NormPlacement`] says.
+/// Residual connection around a sub-layer: sum, layer normalization and dropout in the order of
+/// [`NormPlacement`].
 #[derive(Module, Debug)]
 pub struct Residual {
     norm: LayerNorm,
@@ -25,63 +24,63 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// `share` is dropped from the sub-layer's output in training.
-    pub(crate) fn new(config: &ModelConfig, share: f64, device: &Device) -> Self {
-        Self { norm: norm(config, device), dropout: Dropout::new(share), placement: config.norm }
+    /// Creates the connection, with dropout `rate` on the output of the sub-layer.
+    pub(crate) fn new(config: &ModelConfig, rate: f64, device: &Device) -> Self {
+        Self { norm: norm(config, device), dropout: Dropout::new(rate), placement: config.norm }
     }
 
-    /// What the sub-layer reads: `x`, normalised first in pre-norm.
+    /// Returns the input of the sub-layer: `x`, normalized in pre-norm.
     ///
     /// # Shapes
     ///
-    /// - `x`: `[B, L, d_model]`, and so is the result
+    /// - `x`: `[B, L, d_model]`
+    /// - returns `[B, L, d_model]`
     pub fn enter(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
-            NormPlacement::Pre => normalise(&self.norm, x),
+            NormPlacement::Pre => normalize(&self.norm, x),
             NormPlacement::Post | NormPlacement::SublayerOutput => x,
         }
     }
 
-    /// Adds what the sub-layer gave, `y`, to what came in, `x`.
+    /// Adds the output `y` of the sub-layer to its input `x`.
     ///
     /// # Shapes
     ///
-    /// - `x` and `y`: `[B, L, d_model]`, and so is the result
+    /// - `x` and `y`: `[B, L, d_model]`
+    /// - returns `[B, L, d_model]`
     pub fn leave(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
-        let draw = self.dropout.draw(&x.device());
+        let mask = self.dropout.sample(&x.device());
         match self.placement {
-            NormPlacement::Pre => kernels::residual(x, y, draw),
-            NormPlacement::Post => normalise(&self.norm, kernels::residual(x, y, draw)),
-            NormPlacement::SublayerOutput => kernels::residual(x, normalise(&self.norm, y), draw),
+            NormPlacement::Pre => kernels::residual(x, y, mask),
+            NormPlacement::Post => normalize(&self.norm, kernels::residual(x, y, mask)),
+            NormPlacement::SublayerOutput => kernels::residual(x, normalize(&self.norm, y), mask),
         }
-    }
-
-    /// For decoding without tensors.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(&self) -> PackedResidual {
-        PackedResidual { norm: PackedNorm::of(&self.norm), placement: self.placement }
     }
 }
 
-/// The norm after a whole stack, which only pre-norm needs: without it the sum of all residuals
-/// would leave the stack unnormalised.
+/// Norm after a whole stack, if the configuration has one.
 pub(crate) fn final_norm(config: &ModelConfig, device: &Device) -> Option<LayerNorm> {
-    (config.norm == NormPlacement::Pre).then(|| norm(config, device))
+    config.norm.has_final_norm().then(|| norm(config, device))
 }
 
 fn norm(config: &ModelConfig, device: &Device) -> LayerNorm {
-    LayerNormConfig::new(config.d_model).with_epsilon(kernels::NORM_EPSILON).init(device)
+    LayerNormConfig::new(config.d_model).with_epsilon(NORM_EPSILON).init(device)
 }
 
-/// `[B, L, d_model]`, each token with mean 0 and variance 1, then scaled and shifted.
-pub(crate) fn normalise(norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
+/// Normalizes each token to mean 0 and variance 1, then scales and shifts it.
+///
+/// # Shapes
+///
+/// - `x`: `[B, L, d_model]`
+/// - returns `[B, L, d_model]`
+pub(crate) fn normalize(norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
     match &norm.beta {
         Some(beta) => kernels::layer_norm(x, norm.gamma.val(), beta.val()),
         None => norm.forward(x),
     }
 }
 
-/// The share dropped after every sub-layer but the encoder's self-attention.
+/// Dropout rate after all sub-layers except the encoder's self-attention.
 pub(crate) fn residual_dropout(config: &ModelConfig) -> f64 {
     match config.norm {
         NormPlacement::Pre | NormPlacement::Post => config.dropout.residual,
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
     use burn::tensor::{TensorData, Tolerance};
 
-    /// x = (1, 3), f(x) = 2x. Normalised, any (a, b) with a < b is (-1, 1).
+    /// x = (1, 3), f(x) = 2x. Normalized, any (a, b) with a < b is (-1, 1).
     ///
     /// ```text
     /// pre              x + 2 norm(x) = (1 - 2, 3 + 2)

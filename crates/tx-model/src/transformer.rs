@@ -1,29 +1,24 @@
 //! The encoder-decoder Transformer: figure 1 of the paper.
 //!
 //! Axis letters: `B` batch, `S` source tokens, `T` target tokens, `V` target vocabulary, `H` heads.
-//! Masks say what must not be seen: `true` = blocked.
-
-#[cfg(feature = "cpu")]
-use std::sync::Arc;
+//! In masks, `true` means that a key must not be attended to.
 
 use burn::{
-    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    module::{Module, ModuleMapper, Param},
     nn::Embedding,
     tensor::{Bool, DType, Device, FloatDType, Int, Tensor},
 };
 
-#[cfg(feature = "cpu")]
-use crate::packed::{PackedTransformer, values};
 use crate::{
     cache::DecoderCache,
-    config::{ConfigError, ModelConfig, Tying, VocabSizes},
+    config::{ConfigError, ModelConfig, Side, VocabSizes},
     decoder::{Decoder, DecoderAttention, DecoderInput},
-    embedding::{OutputProjection, Side, TokenEmbedding},
+    embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
-    init,
+    init::{self, initialize_weights},
 };
 
-/// A model that reads a source sequence and scores each next token of a target sequence.
+/// Encoder-decoder Transformer: scores each next token of a target sequence, given a source sequence.
 ///
 /// ```
 /// use burn::tensor::{Bool, Device, Int, Tensor};
@@ -40,11 +35,20 @@ use crate::{
 ///     target_blocked: Tensor::<4, Bool>::from_data([[[[false, true], [false, false]]]], &device),
 /// });
 /// assert_eq!(logits.dims(), [1, 2, 11]);
+///
+/// // Decoding token by token: two sources, the second with one token of padding, are encoded once …
+/// let source = Tensor::<2, Int>::from_data([[4, 5, 2], [6, 2, 0]], &device);
+/// let padding = source.clone().equal_elem(0).unsqueeze_dims(&[1, 1]);
+/// let memory = model.encode(source, padding.clone());
+/// // … and each gets scores of its first target token, after `<bos>`.
+/// let mut cache = model.start_decoding(memory, padding);
+/// let logits = model.decode_step(Tensor::from_data([1, 1], &device), &mut cache);
+/// assert_eq!(logits.dims(), [2, 11]);
 /// # Ok::<(), tx_model::ConfigError>(())
 /// ```
 #[derive(Module, Debug)]
 pub struct Transformer {
-    /// `[source vocabulary, d_model]`; serves the target too when all weights are tied.
+    /// `[source vocabulary, d_model]`; also used by the target if all weights are tied.
     source_embedding: Embedding,
     /// `[target vocabulary, d_model]`
     target_embedding: Option<Embedding>,
@@ -53,9 +57,11 @@ pub struct Transformer {
     encoder: Encoder,
     decoder: Decoder,
     projection: OutputProjection,
+    #[module(skip)]
+    config: ModelConfig,
 }
 
-/// A batch with known targets, as in training.
+/// Batch with known targets, as in training.
 #[derive(Debug, Clone)]
 pub struct TransformerInput {
     /// Source ids `[B, S]`.
@@ -64,20 +70,20 @@ pub struct TransformerInput {
     pub source_blocked: Tensor<4, Bool>,
     /// Target ids `[B, T]`, shifted right: the first is `<bos>`.
     pub target: Tensor<2, Int>,
-    /// Broadcasts to `[B, H, T, T]`; `true` = must not be seen. Blocks at least every later token.
+    /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least every later token.
     pub target_blocked: Tensor<4, Bool>,
 }
 
-/// The attention weights of every layer and head; rows sum to 1.
+/// Attention weights of every layer and head; rows sum to 1.
 #[derive(Debug, Clone, Default)]
 pub struct AttentionMaps {
-    /// Source to source, a layer each: `[B, H, S, S]`.
+    /// Self-attention of each encoder layer, `[B, H, S, S]`.
     pub encoder: Vec<Tensor<4>>,
-    /// Target to target and target to source, a layer each.
+    /// Self-attention and cross-attention of each decoder layer.
     pub decoder: DecoderAttention,
 }
 
-/// Makes every weight another kind of number.
+/// Casts all parameters to a dtype.
 struct Cast(FloatDType);
 
 impl ModuleMapper for Cast {
@@ -87,56 +93,69 @@ impl ModuleMapper for Cast {
 }
 
 impl Transformer {
-    /// The same weights as numbers of another kind, in which it then computes.
-    pub fn cast(self, numbers: FloatDType) -> Self {
-        self.map(&mut Cast(numbers))
+    /// Casts all parameters to `dtype`, in which the model then computes.
+    pub fn cast(self, dtype: FloatDType) -> Self {
+        self.map(&mut Cast(dtype))
     }
 
-    /// The kind of numbers that the weights are.
+    /// Dtype of the parameters.
     pub fn dtype(&self) -> DType {
         self.source_embedding.weight.val().dtype()
     }
 
-    /// Draws the weights on `device`, in a fixed order from the device's generator.
+    /// Initializes the weights on `device`, in a fixed order from the device's random numbers.
     ///
     /// # Errors
     ///
-    /// When `config` breaks a rule; all broken rules are named. The device is not touched then.
+    /// [`ConfigError`] if `config` breaks a rule; it names all broken rules. The device is not used then.
     pub fn new(
         config: &ModelConfig,
         vocab: VocabSizes,
         device: &Device,
     ) -> Result<Self, ConfigError> {
-        let model = Self::to_be_loaded(config, vocab, device)?;
-        draw_weights(&model);
+        let model = Self::uninitialized(config, vocab, device)?;
+        initialize_weights(&model);
         Ok(model)
     }
 
-    /// Like [`new`](Self::new), but a weight is drawn only if it is read before it is loaded.
+    /// Creates a model for weights that are loaded later. A weight that is read before is initialized
+    /// then.
     ///
     /// # Errors
     ///
     /// As [`new`](Self::new).
-    pub fn to_be_loaded(
+    pub fn uninitialized(
         config: &ModelConfig,
         vocab: VocabSizes,
         device: &Device,
     ) -> Result<Self, ConfigError> {
         config.check(vocab)?;
-        let tied = config.tying != Tying::None;
         Ok(Self {
             source_embedding: init::embedding(config, vocab.source, device),
-            target_embedding: (config.tying != Tying::All)
+            target_embedding: (!config.tying.ties_source())
                 .then(|| init::embedding(config, vocab.target, device)),
             source_input: TokenEmbedding::new(config, Side::Source, device),
             target_input: TokenEmbedding::new(config, Side::Target, device),
             encoder: Encoder::new(config, config.encoder_layers, device),
             decoder: Decoder::new(config, device),
-            projection: OutputProjection::new(config, vocab.target, tied, device),
+            projection: OutputProjection::new(config, vocab.target, device),
+            config: config.clone(),
         })
     }
 
-    /// Layers of the decoder.
+    /// Configuration of the model.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Vocabulary sizes of the model.
+    pub fn vocab(&self) -> VocabSizes {
+        let [[source, _], [target, _]] =
+            [self.source_table(), self.target_table()].map(|table| table.dims());
+        VocabSizes { source, target }
+    }
+
+    /// Number of decoder layers.
     pub fn decoder_layers(&self) -> usize {
         self.decoder.n_layers()
     }
@@ -150,7 +169,7 @@ impl Transformer {
         self.run(input, None)
     }
 
-    /// [`forward`](Self::forward), and where every token looked.
+    /// [`forward`](Self::forward), and the attention weights.
     pub fn forward_with_attention(&self, input: TransformerInput) -> (Tensor<3>, AttentionMaps) {
         let mut maps = AttentionMaps::default();
         let logits = self.run(input, Some(&mut maps));
@@ -173,7 +192,7 @@ impl Transformer {
         self.project(self.decoder.forward(decoder_input, decoder_maps))
     }
 
-    /// Reads the source.
+    /// Encodes the source.
     ///
     /// # Shapes
     ///
@@ -194,7 +213,7 @@ impl Transformer {
         self.decoder.start(memory, blocked)
     }
 
-    /// Adds one target token to each row of `cache` and scores the next.
+    /// Adds one target token to each row of `cache`, and scores the next.
     ///
     /// # Shapes
     ///
@@ -203,12 +222,13 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// When more than `max_len` steps are made.
+    /// After more than `max_len` steps.
     pub fn decode_step(&self, tokens: Tensor<1, Int>, cache: &mut DecoderCache) -> Tensor<2> {
         self.step(tokens, cache, None)
     }
 
-    /// [`decode_step`](Self::decode_step), and where the new token looked: `[B, H, 1, …]` a layer.
+    /// [`decode_step`](Self::decode_step), and the attention weights of the new token, `[B, H, 1, …]` for
+    /// each layer.
     pub fn decode_step_with_attention(
         &self,
         tokens: Tensor<1, Int>,
@@ -234,33 +254,6 @@ impl Transformer {
         self.projection.forward(x, || self.target_table())
     }
 
-    /// For decoding without tensors. Each part is let go once it is packed: the weights are in
-    /// memory twice only in part.
-    #[cfg(feature = "cpu")]
-    pub(crate) fn packed(self) -> PackedTransformer {
-        let Self {
-            source_embedding,
-            target_embedding,
-            source_input,
-            target_input,
-            encoder,
-            decoder,
-            projection,
-        } = self;
-        let table =
-            |embedding: Embedding| -> Arc<Vec<f32>> { values(embedding.weight.val()).into() };
-        let [_, d_model] = source_embedding.weight.dims();
-        let source_table = table(source_embedding);
-        let target_table = target_embedding.map_or_else(|| source_table.clone(), table);
-        PackedTransformer {
-            projection: projection.packed(&target_table, d_model),
-            source_input: source_input.packed(source_table, d_model),
-            target_input: target_input.packed(target_table, d_model),
-            encoder: encoder.packed(),
-            decoder: decoder.packed(),
-        }
-    }
-
     /// `[source vocabulary, d_model]`
     fn source_table(&self) -> Tensor<2> {
         self.source_embedding.weight.val()
@@ -273,16 +266,4 @@ impl Transformer {
             None => self.source_table(),
         }
     }
-}
-
-/// Parameters are drawn when first read; reading them all here, in the order in which they stand
-/// in the model, makes the draw a function of the device's seed alone.
-pub(crate) fn draw_weights(model: &impl Module) {
-    struct Draw;
-    impl ModuleVisitor for Draw {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let _ = param.val();
-        }
-    }
-    model.visit(&mut Draw);
 }

@@ -1,9 +1,9 @@
-//! Names and shapes of a model's weights, known from its configuration alone: a file of weights can
-//! be checked before any memory is taken for a model.
+//! Names and shapes of a model's weights, computed from its configuration alone, so that a weights
+//! file can be checked before memory is allocated for a model.
 
 use crate::{
-    attention::RELATIVE_DISTANCES,
-    config::{Activation, ModelConfig, NormPlacement, Positions, Tying, VocabSizes},
+    config::{ModelConfig, Positions, VocabSizes},
+    position_formulas::RELATIVE_DISTANCES,
 };
 
 /// Name and shape of a weight.
@@ -16,18 +16,21 @@ pub struct WeightShape {
 }
 
 impl ModelConfig {
-    /// The weights of an encoder-decoder [`Transformer`](crate::Transformer) with this
-    /// configuration, which must have been [checked](Self::check), and so many ids.
+    /// Weights of an encoder-decoder `Transformer` with this configuration, which must have been
+    /// [checked](Self::check), and `vocab` ids.
     pub fn weight_shapes(&self, vocab: VocabSizes) -> Vec<WeightShape> {
         let mut weights = Weights { config: self, found: Vec::new() };
         let d_model = self.d_model;
         weights.add("source_embedding.weight", &[vocab.source, d_model]);
-        if self.tying != Tying::All {
+        if !self.tying.ties_source() {
             weights.add("target_embedding.weight", &[vocab.target, d_model]);
         }
-        if self.positions == Positions::Learned {
-            weights.add("source_input.positions.learned", &[self.max_len, d_model]);
-            weights.add("target_input.positions.learned", &[self.max_len, d_model]);
+        match self.positions {
+            Positions::Learned => {
+                weights.add("source_input.positions.learned", &[self.max_len, d_model]);
+                weights.add("target_input.positions.learned", &[self.max_len, d_model]);
+            }
+            Positions::Sinusoidal | Positions::Rotary | Positions::Relative | Positions::None => {}
         }
         for layer in 0..self.encoder_layers {
             let layer = format!("encoder.layers.{layer}");
@@ -42,7 +45,7 @@ impl ModelConfig {
             weights.add_feed_forward(&layer);
         }
         weights.add_final_norm("decoder");
-        if self.tying == Tying::None {
+        if !self.tying.ties_projection() {
             weights.add("projection.weight", &[d_model, vocab.target]);
         }
         if self.output_bias {
@@ -82,34 +85,36 @@ impl Weights<'_> {
             let name = format!("{layer}.{name}.{projection}");
             self.add_linear(&name, d_model, d_model, attention_bias);
         }
-        if positions == Positions::Relative {
-            self.add(format!("{layer}.{name}.relative"), &[RELATIVE_DISTANCES, n_heads]);
+        match positions {
+            Positions::Relative => {
+                self.add(format!("{layer}.{name}.relative"), &[RELATIVE_DISTANCES, n_heads]);
+            }
+            Positions::Sinusoidal | Positions::Learned | Positions::Rotary | Positions::None => {}
         }
         self.add_norm(&format!("{layer}.{name}_residual.norm"));
     }
 
-    /// The feed-forward block with its residual connection.
+    /// Feed-forward block with its residual connection.
     fn add_feed_forward(&mut self, layer: &str) {
         let ModelConfig { d_model, d_ff, feed_forward_bias, activation, .. } = *self.config;
         let block = format!("{layer}.feed_forward");
         self.add_linear(&format!("{block}.inner"), d_model, d_ff, feed_forward_bias);
-        if activation == Activation::Gated {
+        if activation.is_gated() {
             self.add_linear(&format!("{block}.gate"), d_model, d_ff, feed_forward_bias);
         }
         self.add_linear(&format!("{block}.outer"), d_ff, d_model, feed_forward_bias);
         self.add_norm(&format!("{block}_residual.norm"));
     }
 
-    /// The norm after a whole stack.
+    /// Norm after the whole stack.
     fn add_final_norm(&mut self, stack: &str) {
-        match self.config.norm {
-            NormPlacement::Pre => self.add_norm(&format!("{stack}.norm")),
-            NormPlacement::Post | NormPlacement::SublayerOutput => {}
+        if self.config.norm.has_final_norm() {
+            self.add_norm(&format!("{stack}.norm"));
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "burn"))]
 mod tests {
     use burn::{
         module::{Module, ModuleVisitor, Param},
@@ -117,7 +122,20 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Transformer, config::DropoutConfig};
+    use crate::{
+        Transformer,
+        config::{Activation, DropoutConfig, NormPlacement, Tying},
+    };
+
+    /// All values of an option. Does not compile if one is missing.
+    macro_rules! every {
+        ($option:ident: $($value:ident),+) => {{
+            let _ = |value: $option| match value {
+                $($option::$value => {})+
+            };
+            [$($option::$value),+]
+        }};
+    }
 
     /// Path and shape of every parameter of a module.
     #[derive(Default)]
@@ -142,16 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn the_weights_of_every_variant_are_those_of_the_model() {
+    fn every_variant_lists_the_weights_of_its_model() {
         use Activation::{Gated, Relu};
         let vocab = VocabSizes { source: 11, target: 11 };
-        let (norms, places) = (
-            [NormPlacement::Pre, NormPlacement::Post, NormPlacement::SublayerOutput],
-            [Positions::Sinusoidal, Positions::Learned, Positions::Relative, Positions::None],
-        );
-        let tyings = [Tying::None, Tying::Decoder, Tying::All];
+        let norms = every!(NormPlacement: Pre, Post, SublayerOutput);
+        let encodings = every!(Positions: Sinusoidal, Learned, Rotary, Relative, None);
+        let tyings = every!(Tying: None, Decoder, All);
         let variants = norms.into_iter().flat_map(|norm| {
-            places.into_iter().flat_map(move |positions| {
+            encodings.into_iter().flat_map(move |positions| {
                 tyings.into_iter().flat_map(move |tying| {
                     [(true, Relu), (false, Gated)].map(|rest| (norm, positions, tying, rest))
                 })

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let devices = [device.clone()];
         let (timing, _) = updates.measure(&config.model, &config.train, &devices, UPDATES)?;
         let work = format!("update of {} × {} tokens", updates.pairs, updates.len);
-        writeln!(stdout(), "{}", Report::new(&name, "cpu", &device, work, timing))?;
+        writeln!(stdout(), "{}", Report::new(&name, "cpu", &device.clone().into(), work, timing))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use burn::{
     optim::{AdamState, AdaptiveMomentumState, Optimizer},
     tensor::{Device, Tensor},
 };
-use tx_model::kernels::{self, AdamUpdate, WithMoments};
+use tx_model::kernels::{self, AdamUpdate, ParameterState};
 
 use crate::config::{OptimizationConfig, OptimizerKind};
 
@@ -35,18 +35,18 @@ impl Adam {
         let power = i32::try_from(time).unwrap_or(i32::MAX);
         let root = (1.0 - f64::from(self.beta_2).powi(power)).sqrt();
         let step = learning_rate * root / (1.0 - f64::from(self.beta_1).powi(power));
-        let decay = f64::from(self.weight_decay);
-        let (penalty, shrink) = match self.kind {
+        let weight_decay = f64::from(self.weight_decay);
+        let (l2, decay) = match self.kind {
             OptimizerKind::Adam => (self.weight_decay, 1.0),
-            OptimizerKind::AdamW => (0.0, (1.0 - learning_rate * decay) as f32),
+            OptimizerKind::AdamW => (0.0, (1.0 - learning_rate * weight_decay) as f32),
         };
         AdamUpdate {
             beta_1: self.beta_1,
             beta_2: self.beta_2,
             step: step as f32,
             epsilon: (f64::from(self.epsilon) * root) as f32,
-            penalty,
-            shrink,
+            l2,
+            decay,
         }
     }
 }
@@ -61,15 +61,15 @@ impl Optimizer for Adam {
         gradient: Tensor<D>,
         state: Option<AdamState<D>>,
     ) -> (Tensor<D>, Option<AdamState<D>>) {
-        let (time, first, second) = match state {
+        let (time, exp_avg, exp_avg_sq) = match state {
             Some(AdamState { momentum }) => {
                 (momentum.time + 1, momentum.moment_1, momentum.moment_2)
             }
             None => (1, parameter.zeros_like(), parameter.zeros_like()),
         };
-        let now = WithMoments { parameter, first, second };
-        let next = kernels::adam(now, gradient, self.update(learning_rate, time));
-        let momentum = AdaptiveMomentumState::new(time, next.first, next.second);
+        let state = ParameterState { parameter, exp_avg, exp_avg_sq };
+        let next = kernels::adam(state, gradient, self.update(learning_rate, time));
+        let momentum = AdaptiveMomentumState::new(time, next.exp_avg, next.exp_avg_sq);
         (next.parameter, Some(AdamState::new(momentum)))
     }
 

@@ -6,7 +6,7 @@ use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     tensor::{Device, Tensor, TensorData},
 };
-use tx_infer::Bundle;
+use tx_infer::ModuleBundle;
 
 use crate::{checkpoint::Checkpoints, error::TrainError, step::Seq2Seq};
 
@@ -30,8 +30,8 @@ pub fn average(
     run: &Path,
     which: Which,
     device: &Device,
-) -> Result<(Bundle, Vec<usize>), TrainError> {
-    let mut bundle = Bundle::open(run, device)?;
+) -> Result<(ModuleBundle, Vec<usize>), TrainError> {
+    let mut bundle = ModuleBundle::open(run, device)?;
     let checkpoints = Checkpoints::of(run);
     let all = checkpoints.steps()?;
     let (count, mut steps) = match which {

@@ -1,9 +1,10 @@
 //! How fast a device trains: whole updates on made-up pairs of one length.
 
 use burn::{tensor::Device, train::Learner};
-use tx_data::{BatchSize, EncodedPair, Seq2SeqBatch, TokenizerKind};
+use tx_data::{BatchSize, EncodedPair, Seq2SeqBatch};
 use tx_infer::bench::Timing;
 use tx_model::{ConfigError, ModelConfig, Transformer, VocabSizes};
+use tx_text::TokenizerKind;
 
 use crate::{
     adam::Adam,

@@ -28,8 +28,8 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tx_data::hash::hexadecimal;
 use tx_infer::file::write_whole;
+use tx_text::hash::hexadecimal;
 
 use crate::{config::TrainConfig, error::TrainError, step::Seq2Seq};
 

@@ -5,8 +5,8 @@ mod interval;
 mod optimization;
 
 use serde::{Deserialize, Serialize};
-use tx_data::{TokenizerConfig, TokenizerKind};
 use tx_model::ModelConfig;
+use tx_text::{TokenizerConfig, TokenizerKind};
 
 pub use data::{DataConfig, DataSource, OverlapPolicy};
 pub use interval::Interval;

@@ -1,36 +1,39 @@
-//! The data of a run on its way from text to ids: in memory, or from a prepared corpus on disk.
+//! Data of a run: the corpus pipeline with memory or a prepared folder as sink.
 
-use std::{path::Path, sync::atomic::AtomicBool};
+use std::{borrow::Borrow, path::Path, sync::atomic::AtomicBool};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tx_data::{
-    CleaningReport, DataError, PairStore, SentencePair, Split, TokenizerKind, Tokenizers,
-    encode::{EncodedPair, Encoder, EncodingReport},
-    hash::hexadecimal,
+    CleaningReport, DataError, PairStore,
+    encode::{EncodedPair, encode_corpus},
     near_duplicate::Overlap,
-    prepared::{Preparation, PreparedCorpus, ValidationPairs, prepare},
+    pipeline::{Control, MemoryCorpus, Progress},
+    prepared::{Preparation, PreparedCorpus, prepare},
+    source::named::CorpusCache,
 };
 use tx_model::VocabSizes;
+use tx_text::{SentencePair, TokenizerKind, Tokenizers, hash::hexadecimal};
 
 use crate::{
-    config::{OverlapPolicy, TrainConfig},
-    corpus::{self, Corpus},
+    config::TrainConfig,
+    corpus::{self, ValidationLimits},
     error::TrainError,
     interrupt::check,
 };
 
-/// What a run learns from and is checked on.
+/// Encoded training and validation data of a run.
 pub(crate) struct RunData {
     pub training_pairs: usize,
     /// The validation pairs in use: the first `validation.sentences`.
     pub validation: Vec<SentencePair>,
-    /// All validation pairs, used or not.
+    /// Number of all validation pairs, used or not.
     pub validation_pairs: usize,
     pub fingerprints: Fingerprints,
+    /// Counts of each cleaning step; `None` for generated pairs.
     pub cleaning: Option<CleaningReport>,
     pub tokenizers: Tokenizers,
-    /// Ids of the tokenizers.
+    /// Vocabulary sizes of the tokenizers.
     pub vocab: VocabSizes,
     pub train: PairStore,
     pub valid: Vec<EncodedPair>,
@@ -39,97 +42,116 @@ pub(crate) struct RunData {
 /// Fingerprints of the data of a run: numbers of pairs, and hashes of their text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fingerprints {
+    /// Fingerprint of the training pairs.
     pub training: String,
-    /// Of all validation pairs, used or not.
+    /// Fingerprint of all validation pairs, used or not.
     pub validation: String,
-    /// Of training and validation pairs in use together, as older checkpoints have it.
+    /// Fingerprint of the training pairs and the validation pairs in use, as in older checkpoints.
     pub together: String,
 }
 
 impl Fingerprints {
-    /// Of pairs in memory, of which the first `used` are validated on.
-    fn of(parts: &Split, used: usize) -> Self {
-        let hash_on = |mut hasher: Sha256, pairs: &[SentencePair]| {
-            for pair in pairs {
-                for side in [&pair.source, &pair.target] {
-                    hasher.update(side);
-                    hasher.update([0]);
-                }
-            }
-            hasher
-        };
-        let hash = |hasher: Sha256| hexadecimal(&hasher.finalize());
-        let (train, valid) = (&parts.train, &parts.validation);
-        let used = &valid[..used.min(valid.len())];
-        let trained = hash_on(Sha256::new(), train);
-        let together = hash(hash_on(trained.clone(), used));
-        Self {
-            training: format!("{} pairs, SHA-256 {}", train.len(), hash(trained)),
-            validation: format!(
-                "{} pairs, SHA-256 {}",
-                valid.len(),
-                hash(hash_on(Sha256::new(), valid))
-            ),
-            together: format!("{} + {} pairs, SHA-256 {together}", train.len(), used.len()),
+    /// Hashes pairs in memory; the first `used` validation pairs are in use.
+    fn of<P: Borrow<SentencePair>>(
+        training: impl Iterator<Item = Result<P, DataError>>,
+        validation: &[SentencePair],
+        used: usize,
+    ) -> Result<Self, DataError> {
+        let mut trained = Sha256::new();
+        let mut training_pairs = 0;
+        for pair in training {
+            hash_pair(&mut trained, pair?.borrow());
+            training_pairs += 1;
         }
+        let hash_on = |mut hasher: Sha256, pairs: &[SentencePair]| {
+            pairs.iter().for_each(|pair| hash_pair(&mut hasher, pair));
+            hexadecimal(&hasher.finalize())
+        };
+        let used = &validation[..used.min(validation.len())];
+        let together = hash_on(trained.clone(), used);
+        let (all, hash) = (validation.len(), hash_on(Sha256::new(), validation));
+        Ok(Self {
+            training: format!(
+                "{training_pairs} pairs, SHA-256 {}",
+                hexadecimal(&trained.finalize())
+            ),
+            validation: format!("{all} pairs, SHA-256 {hash}"),
+            together: format!("{training_pairs} + {} pairs, SHA-256 {together}", used.len()),
+        })
+    }
+}
+
+fn hash_pair(hasher: &mut Sha256, pair: &SentencePair) {
+    for side in [&pair.source, &pair.target] {
+        hasher.update(side);
+        hasher.update([0]);
     }
 }
 
 impl RunData {
-    /// Reads, cleans and encodes the data of `config`, and reports each stage to `say`. Tokenizers
-    /// are trained unless they are `known`, as those of a resumed run are. `stop` ends the work with
-    /// [`TrainError::Interrupted`] once it is set.
+    /// Reads, cleans and encodes the data of `config`, and reports each stage to `say`. Tokenizers are
+    /// learned unless they are `known`, as those of a resumed run are. Named corpora come from `cache`.
+    /// `stop` ends the work with [`TrainError::Interrupted`] once it is set.
     pub(crate) fn new(
         config: &TrainConfig,
         known: Option<Tokenizers>,
+        cache: Option<&CorpusCache>,
         stop: &AtomicBool,
         say: &dyn Fn(&str),
     ) -> Result<Self, TrainError> {
         match &config.data.prepared {
-            Some(folder) => Self::on_disk(config, known, folder, stop, say),
-            None => Self::in_memory(config, known, stop, say),
+            Some(folder) => Self::on_disk(config, known, folder, cache, stop, say),
+            None => Self::in_memory(config, known, cache, stop, say),
         }
     }
 
     fn in_memory(
         config: &TrainConfig,
         known: Option<Tokenizers>,
+        cache: Option<&CorpusCache>,
         stop: &AtomicBool,
         say: &dyn Fn(&str),
     ) -> Result<Self, TrainError> {
-        let Corpus { mut parts, cleaning, overlap, overlap_left_out } = corpus::load(config, stop)?;
-        if let Some(cleaning) = &cleaning {
-            say(&cleaning.to_string());
-        }
-        say_overlap(overlap, overlap_left_out, say);
+        let is_generated = config.data.is_generated();
+        let control = Control {
+            stop,
+            progress: &|progress| {
+                if let Progress::Cleaned(report) = progress
+                    && !is_generated
+                {
+                    say(&report.to_string());
+                }
+            },
+        };
+        let corpus = corpus::load(config, cache, &control)?;
+        say_overlap(corpus.overlap, corpus.overlap_dropped, say);
         check(stop)?;
-        let fingerprints = Fingerprints::of(&parts, config.validation.sentences);
-        let validation_pairs = parts.validation.len();
-        parts.validation.truncate(config.validation.sentences);
         let tokenizers = match known {
             Some(tokenizers) => tokenizers,
-            None => Tokenizers::train_on_stream(&config.tokenizer, || {
-                Ok(parts.train.iter().map(|pair| {
-                    check(stop).map_err(|_| DataError::Interrupted)?;
-                    Ok(pair.clone())
-                }))
-            })?,
+            None => corpus.learn_tokenizers(&config.tokenizer, &control)?,
         };
-        check(stop)?;
         let vocab = vocabulary(config, &tokenizers, say);
-        let (train, report) = encode(config, &tokenizers, &parts.train, "the training data", stop)?;
+        let mut encoded = MemoryCorpus::default();
+        let (max_len, long) = (config.max_len(), config.data.long);
+        let report = corpus.encode(&tokenizers, max_len, long, &mut encoded, &control)?;
         say(&format!("training: {report}"));
-        let valid =
-            encode_validation(config, &tokenizers, &parts.validation, validation_pairs, stop, say)?;
+
+        let MemoryCorpus { training, mut validation } = encoded;
+        validation.truncate(config.data.valid_pairs.unwrap_or(usize::MAX));
+        let used = config.validation.sentences;
+        let fingerprints = Fingerprints::of(corpus.training()?, &validation, used)?;
+        let validation_pairs = validation.len();
+        validation.truncate(used);
+        let valid = encode_validation(config, &tokenizers, &validation, validation_pairs, say)?;
         Ok(Self {
-            training_pairs: parts.train.len(),
+            training_pairs: corpus.training_pairs(),
             fingerprints,
             validation_pairs,
-            validation: parts.validation,
-            cleaning,
+            validation,
+            cleaning: (!is_generated).then_some(corpus.cleaning),
             tokenizers,
             vocab,
-            train: train.into(),
+            train: training.into(),
             valid,
         })
     }
@@ -138,17 +160,18 @@ impl RunData {
         config: &TrainConfig,
         known: Option<Tokenizers>,
         folder: &Path,
+        cache: Option<&CorpusCache>,
         stop: &AtomicBool,
         say: &dyn Fn(&str),
     ) -> Result<Self, TrainError> {
-        let corpus = prepared(config, folder, stop, say)?;
+        let corpus = prepared(config, folder, cache, stop, say)?;
         let PreparedCorpus { record, tokenizers, .. } = &corpus;
         if let Some(known) = known {
-            // Other ids than those that the weights know.
+            // The weights of the run belong to the ids of its own tokenizers.
             let same = known.source.to_json()? == tokenizers.source.to_json()?
                 && known.target.to_json()? == tokenizers.target.to_json()?;
             if !same {
-                let what = "its tokenizers are not those of the run that is to go on".into();
+                let what = "its tokenizers differ from those of the resumed run".into();
                 return Err(DataError::StalePrepared { path: folder.into(), what }.into());
             }
         }
@@ -160,8 +183,7 @@ impl RunData {
         let most = config.data.valid_pairs.unwrap_or(usize::MAX);
         let validation_pairs = record.validation_pairs.min(most);
         let validation = corpus.validation(most.min(config.validation.sentences))?;
-        let valid =
-            encode_validation(config, tokenizers, &validation, validation_pairs, stop, say)?;
+        let valid = encode_validation(config, tokenizers, &validation, validation_pairs, say)?;
         Ok(Self {
             training_pairs: record.training_pairs,
             validation,
@@ -180,19 +202,20 @@ impl RunData {
     }
 }
 
-/// Opens the prepared corpus in `folder`, or makes it if there is none.
+/// Opens the prepared corpus in `folder`, or prepares it if there is none. Named corpora come from
+/// `cache`.
 ///
 /// # Errors
 ///
-/// When the data cannot be read or written, the corpus there is stale or damaged, or `stop` is set.
+/// When the data cannot be read or written, the existing corpus is stale or damaged, or `stop` is set.
 pub fn prepared(
     config: &TrainConfig,
     folder: &Path,
+    cache: Option<&CorpusCache>,
     stop: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, TrainError> {
-    let data = &config.data;
-    let mut inputs = corpus::input_files(data);
+    let mut inputs = corpus::input_files(&config.data);
     inputs.extend(config.tokenizer.files().map(Path::to_path_buf));
     let settings = settings(config);
     if PreparedCorpus::exists(folder) {
@@ -202,36 +225,30 @@ pub fn prepared(
         say(&corpus.record.cleaning.to_string());
         return Ok(corpus);
     }
-    let validation = match corpus::given_validation(config)? {
-        Some(pairs) => ValidationPairs::Given(pairs),
-        None if data.valid_share == 0.0 => ValidationPairs::Training(config.validation.sentences),
-        None => ValidationPairs::SetAside {
-            share: data.valid_share,
-            by: data.split_by,
-            seed: config.train.seed,
-        },
+    let limits = ValidationLimits {
+        given: config.data.valid_pairs.unwrap_or(usize::MAX),
+        of_training: config.validation.sentences,
     };
-    let how = Preparation {
-        clean: data.cleaning(),
-        validation,
-        drop_overlap: data.overlap == OverlapPolicy::Drop,
+    let (pairs, corpus) = corpus::open(config, cache, limits)?;
+    let preparation = Preparation {
+        corpus,
         tokenizer: &config.tokenizer,
         max_len: config.max_len(),
-        long: data.long,
+        long: config.data.long,
         inputs,
         settings,
         stop,
     };
-    let corpus = prepare(corpus::training_stream(config)?, &how, folder, say)?;
+    let corpus = prepare(pairs, preparation, folder, say)?;
     say(&format!("prepared data: {} (made now)", folder.display()));
     Ok(corpus)
 }
 
-/// All settings that decide what is in a prepared corpus, besides the content of files.
+/// All settings that affect the content of a prepared corpus, besides the input files.
 fn settings(config: &TrainConfig) -> Value {
     let mut data = serde_json::to_value(&config.data).unwrap_or_default();
     if let Some(table) = data.as_object_mut() {
-        // Where files are does not matter: what is in them is compared.
+        // Paths do not matter, because the content of the files is compared.
         for key in [
             "prepared",
             "train_source",
@@ -280,33 +297,16 @@ fn vocabulary(config: &TrainConfig, tokenizers: &Tokenizers, say: &dyn Fn(&str))
     vocab
 }
 
-fn encode(
-    config: &TrainConfig,
-    tokenizers: &Tokenizers,
-    pairs: &[SentencePair],
-    what: &str,
-    stop: &AtomicBool,
-) -> Result<(Vec<EncodedPair>, EncodingReport), TrainError> {
-    let mut encoded = Vec::with_capacity(pairs.len());
-    let mut encoder = Encoder::new(tokenizers, config.max_len(), config.data.long);
-    encoder.encode(pairs, |pair| {
-        check(stop)?;
-        encoded.push(pair);
-        Ok::<_, TrainError>(())
-    })?;
-    Ok((encoded, encoder.finish(what)?))
-}
-
 /// Encodes the validation pairs in use, the first of `available`.
 fn encode_validation(
     config: &TrainConfig,
     tokenizers: &Tokenizers,
     pairs: &[SentencePair],
     available: usize,
-    stop: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Result<Vec<EncodedPair>, TrainError> {
-    let (valid, report) = encode(config, tokenizers, pairs, "the validation data", stop)?;
+    let (max_len, long) = (config.max_len(), config.data.long);
+    let (valid, report) = encode_corpus(pairs, tokenizers, max_len, long, "the validation data")?;
     if pairs.len() < available {
         let used = pairs.len();
         say(&format!(
@@ -322,29 +322,29 @@ fn encode_validation(
 mod tests {
     use super::*;
 
-    /// `printf 'a\0b\0' | sha256sum` and the like.
+    /// Hashes computed with `printf 'a\0b\0' | sha256sum`.
     #[test]
     fn fingerprints_tell_training_from_validation_pairs() {
         let pair = |source: &str| SentencePair::new(source, "b");
-        let parts = |train: &str, valid: &[&str]| Split {
-            train: vec![pair(train)],
-            validation: valid.iter().map(|source| pair(source)).collect(),
+        let of = |train: &str, valid: &[&str], used| {
+            let valid: Vec<_> = valid.iter().map(|source| pair(source)).collect();
+            Fingerprints::of([Ok(pair(train))].into_iter(), &valid, used).unwrap()
         };
-        let one = Fingerprints::of(&parts("a", &["c", "d"]), 9);
+        let one = of("a", &["c", "d"], 9);
         assert_eq!(
             one.training,
             "1 pairs, SHA-256 8fb20ef63ced4145fc2e983ffe597d1dcff39154c3bf21f0fa9dde6a0c50fdc9"
         );
-        // Another number of pairs in use changes what older checkpoints have, and nothing else.
-        let fewer = Fingerprints::of(&parts("a", &["c", "d"]), 1);
+        // The number of pairs in use changes the fingerprint of older checkpoints, and no other.
+        let fewer = of("a", &["c", "d"], 1);
         assert_eq!((&one.training, &one.validation), (&fewer.training, &fewer.validation));
         assert_eq!(
             fewer.together,
             "1 + 1 pairs, SHA-256 f12a522924d59320033764a92e5f43905696b2d821fec24278515c2d77a81195"
         );
-        let other = Fingerprints::of(&parts("a", &["c", "e"]), 1);
+        let other = of("a", &["c", "e"], 1);
         assert_eq!(one.training, other.training);
         assert_ne!(one.validation, other.validation);
-        assert_ne!(Fingerprints::of(&parts("x", &["c"]), 1).training, one.training);
+        assert_ne!(of("x", &["c"], 1).training, one.training);
     }
 }

@@ -5,6 +5,7 @@ use std::{io, path::PathBuf, sync::Arc};
 use tx_data::{DataError, fetch::FetchError, remedy::Remedy, source::named::Request};
 use tx_infer::InferError;
 use tx_model::ConfigError;
+use tx_text::TextError;
 
 /// Why a run could not start, or ended before its time.
 ///
@@ -202,6 +203,12 @@ impl From<DataError> for TrainError {
             DataError::Interrupted => Self::Interrupted,
             error => Self::Data(error),
         }
+    }
+}
+
+impl From<TextError> for TrainError {
+    fn from(error: TextError) -> Self {
+        Self::Data(error.into())
     }
 }
 

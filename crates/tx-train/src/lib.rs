@@ -60,5 +60,5 @@ pub use recipe::{Layers, RECIPES, Recipe};
 pub use run_lock::RunLock;
 pub use statistics::Statistics;
 pub use trainer::{Outcome, ResumeFrom, Take, Trainer};
-pub use tx_data;
 pub use validate::Validation;
+pub use {tx_data, tx_text};

@@ -3,8 +3,8 @@
 //! Axis letters: `B` batch, `T` target tokens, `V` target vocabulary.
 
 use burn::tensor::{Device, Int, Tensor};
-use tx_data::special::PAD;
-use tx_model::kernels;
+use tx_model::kernels::{self, CrossEntropyConfig};
+use tx_text::special::PAD;
 
 /// What a batch cost.
 #[derive(Debug, Clone)]
@@ -42,7 +42,8 @@ pub fn smoothed_cross_entropy(
     let [batch, len, vocabulary] = logits.dims();
     let logits = logits.reshape([batch * len, vocabulary]);
     let target = target.reshape([batch * len]);
-    let (sum, correct) = kernels::cross_entropy(logits, target, smoothing, PAD);
+    let config = CrossEntropyConfig { smoothing, ignore_index: PAD };
+    let (sum, correct) = kernels::cross_entropy(logits, target, config);
     BatchLoss { sum, correct }
 }
 

@@ -267,7 +267,7 @@ impl Metrics {
             target_tokens_per_second: per_second(sum.target_tokens),
             waiting_for_data: waited / took.max(1e-9),
             peak_megabytes: peak_megabytes(),
-            device_megabytes: device_megabytes(&self.device),
+            device_megabytes: device_megabytes(&self.device.clone().into()),
         })
     }
 

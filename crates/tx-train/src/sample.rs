@@ -1,9 +1,7 @@
 //! A translation beside what was asked for, and where the model looked.
 
-use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use tx_infer::{Attention, AttentionKind, Tokens};
-use tx_model::Transformer;
+use tx_infer::{Attention, AttentionKind, Engine, Tokens};
 
 /// A translation beside what was asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,9 +28,9 @@ pub struct CrossAttention {
 }
 
 impl CrossAttention {
-    /// Has `model`, which is on `device`, write `target` to `source`.
-    pub fn of(model: &Transformer, source: Tokens, target: Tokens, device: &Device) -> Self {
-        let attention = Attention::of(model, source, target, device);
+    /// Attention of the model of `engine` for `source` and a given `target`.
+    pub fn of(engine: &Engine, source: Tokens, target: Tokens) -> Self {
+        let attention = Attention::of(engine, source, target);
         let last = attention.cross.len().saturating_sub(1);
         let map = attention.map(AttentionKind::Cross, last, None).unwrap_or_default();
         let thousandths = |row: &[f32]| row.iter().map(|w| (1_000.0 * w).round() as u16).collect();
@@ -43,8 +41,9 @@ impl CrossAttention {
 
 #[cfg(test)]
 mod tests {
-    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
-    use tx_model::{ModelConfig, VocabSizes};
+    use burn::tensor::Device;
+    use tx_model::{ModelConfig, Transformer, VocabSizes};
+    use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
     use super::*;
 
@@ -72,7 +71,8 @@ mod tests {
         let source = Tokens::of_source(&tokenizers.source, "a b c", 8).unwrap();
         let target = tokenizers.target.id("y").unwrap();
         let target = Tokens::of_hypothesis(&tokenizers.target, &[target, target], 8).unwrap();
-        let attention = CrossAttention::of(&model, source, target, &device);
+        let engine = Engine::from_transformer(model, 8, &device.into());
+        let attention = CrossAttention::of(&engine, source, target);
         assert_eq!(attention.source, ["a", "b", "c", "<eos>"]);
         assert_eq!(attention.target, ["y", "y", "<eos>"]);
         assert_eq!(attention.weights.len(), 3);

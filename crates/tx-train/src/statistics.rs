@@ -4,15 +4,14 @@ use std::{fmt, sync::atomic::AtomicBool};
 
 use serde::Serialize;
 use tx_data::{
-    CleaningReport, SentencePair, Tokenizer, Tokenizers, VocabularyReport,
+    CleaningReport,
     near_duplicate::{Overlap, OverlapFinder},
+    pipeline::Control,
+    source::named::CorpusCache,
 };
+use tx_text::{SentencePair, Tokenizer, Tokenizers, VocabularyReport};
 
-use crate::{
-    config::TrainConfig,
-    corpus::{self, Corpus},
-    error::TrainError,
-};
+use crate::{config::TrainConfig, corpus, error::TrainError};
 
 /// Lines of a histogram, and the width of its longest bar.
 const BINS: usize = 12;
@@ -106,9 +105,13 @@ impl Statistics {
     /// # Errors
     ///
     /// When the data cannot be read or tokenized.
-    pub fn of(config: &TrainConfig) -> Result<Self, TrainError> {
-        let Corpus { parts, cleaning, overlap_left_out, .. } =
-            corpus::load(config, &AtomicBool::new(false))?;
+    pub fn of(config: &TrainConfig, cache: Option<&CorpusCache>) -> Result<Self, TrainError> {
+        let control = Control { stop: &AtomicBool::new(false), progress: &|_| {} };
+        let corpus = corpus::load(config, cache, &control)?;
+        let cleaning = (!config.data.is_generated()).then(|| corpus.cleaning.clone());
+        let overlap_left_out = corpus.overlap_dropped;
+        let mut parts = corpus.into_split();
+        parts.validation.truncate(config.data.valid_pairs.unwrap_or(usize::MAX));
         let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
         let mut finder = OverlapFinder::new(&parts.validation);
         for pair in &parts.train {

@@ -19,9 +19,10 @@ use burn::{
         ValidLoader,
     },
 };
-use tx_data::{Seq2SeqBatch, Tokenizers};
-use tx_infer::Bundle;
-use tx_model::kernels::mix;
+use tx_data::Seq2SeqBatch;
+use tx_infer::ModuleBundle;
+use tx_model::random::mix;
+use tx_text::Tokenizers;
 
 use crate::{
     checkpoint::{Best, Checkpoints, RunState},
@@ -329,7 +330,7 @@ impl Running<'_> {
             Some(average) => average.model().clone(),
             None => learner.model().valid(),
         };
-        let mut bundle = Bundle {
+        let mut bundle = ModuleBundle {
             model: model.model.clone(),
             config: self.setup.config.model.clone(),
             tokenizers: self.setup.tokenizers.clone(),

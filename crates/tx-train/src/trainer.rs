@@ -16,12 +16,13 @@ use burn::{
     tensor::Device,
     train::{Learner, SupervisedTraining, TrainingStrategy},
 };
-use tx_data::{BpeDropout, CleaningReport, PairLoader, Tokenizers};
+use tx_data::{CleaningReport, PairLoader, source::named::CorpusCache};
 use tx_infer::{
     bundle::{WEIGHTS, save_tokenizers, saved_tokenizers},
     file::write_whole,
 };
 use tx_model::Transformer;
+use tx_text::{BpeDropout, Tokenizers};
 
 use crate::{
     adam::Adam,
@@ -70,6 +71,8 @@ pub struct Trainer {
     resume: Option<RunState>,
     take: Option<Take>,
     stop: Arc<AtomicBool>,
+    /// Fetched files of named corpora.
+    corpora: Option<CorpusCache>,
     /// Of a resumed run, from before its checkpoint was read.
     lock: Option<RunLock>,
 }
@@ -121,6 +124,7 @@ impl Trainer {
             resume: None,
             take: None,
             stop: Arc::default(),
+            corpora: None,
             lock: None,
         }
     }
@@ -180,6 +184,11 @@ impl Trainer {
         Self { stop, ..self }
     }
 
+    /// Reads named corpora from `corpora`; by default there is no cache.
+    pub fn corpora(self, corpora: Option<CorpusCache>) -> Self {
+        Self { corpora, ..self }
+    }
+
     /// What a person sees while it works; lines, if not told.
     pub fn show(self, show: Show) -> Self {
         Self { show, ..self }
@@ -198,7 +207,8 @@ impl Trainer {
     }
 
     fn run_here(self) -> Result<Outcome, TrainError> {
-        let Self { config, run, device, others, show, resume, take, stop, lock: locked } = self;
+        let Self { config, run, device, others, show, resume, take, stop, corpora, lock: locked } =
+            self;
         if show == Show::Dashboard && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
             return Err(TrainError::NoTerminal);
         }
@@ -227,7 +237,7 @@ impl Trainer {
         };
         let mut state = resume.unwrap_or_default();
         let known = if resumes { Some(known_tokenizers(&run)?) } else { None };
-        let data = match RunData::new(&config, known, &stop, &say) {
+        let data = match RunData::new(&config, known, corpora.as_ref(), &stop, &say) {
             Err(TrainError::Interrupted) => {
                 let checkpoint = Checkpoints::of(&run).steps()?.pop();
                 let (validation, examples) = (None, Vec::new());
@@ -322,7 +332,7 @@ impl Trainer {
                 valid.clone(),
                 &valid_pairs,
                 &config.validation,
-                config.tokenizer.lowercase == tx_data::Lowercase::Both,
+                config.tokenizer.lowercase == tx_text::Lowercase::Both,
                 &plain,
             )
             .with_batch_tokens(largest[0]),

@@ -7,9 +7,10 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
 use serde::{Deserialize, Serialize};
-use tx_data::{SentencePair, Seq2SeqBatch};
+use tx_data::Seq2SeqBatch;
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Bundle, Cancellation, InferError, SearchOptions, Tokens, Translation, Translator};
+use tx_infer::{Cancellation, InferError, ModuleBundle, SearchOptions, Tokens, Translation};
+use tx_text::SentencePair;
 
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
@@ -121,7 +122,7 @@ impl Validator {
     pub fn run(
         &self,
         model: &Seq2Seq,
-        bundle: Bundle,
+        bundle: ModuleBundle,
         stop: &Arc<AtomicBool>,
     ) -> Result<(Validation, StepOutput), TrainError> {
         let start = Instant::now();
@@ -134,7 +135,8 @@ impl Validator {
 
         let search = SearchOptions { beam: self.config.beam, ..SearchOptions::default() };
         let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
-        let translator = Translator::new(bundle, &self.device)
+        let translator = bundle
+            .into_translator(&self.device.clone().into())
             .with_options(search)?
             .with_batch_tokens(self.batch_tokens);
         let cancellation = Cancellation::from(stop.clone());
@@ -157,7 +159,7 @@ impl Validator {
                 source: self.sources[index].clone(),
                 reference: self.references[index].clone(),
                 hypothesis: translation.text.clone(),
-                attention: CrossAttention::of(&model.model, source, target, &self.device),
+                attention: CrossAttention::of(translator.engine(), source, target),
             });
         }
         let hypotheses: Vec<String> =

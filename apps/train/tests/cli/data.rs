@@ -23,9 +23,9 @@ fn cleaning_is_reported_and_recorded() {
     let run = workshop.train_tiny_on(&["--file", "untidy.tsv"], "run", &drop).trained();
     run.logged(&[
         "cleaning: 13 pairs in, 11 out\n",
-        "  odd spaces                           1 changed (first: pair 1)\n",
-        "  an empty side                        1 left out (first: pair 2)\n",
-        "  an earlier pair again                1 left out (first: pair 13)\n",
+        "  irregular white space                     1 changed (first: pair 1)\n",
+        "  empty side                                1 dropped (first: pair 2)\n",
+        "  duplicate of an earlier pair              1 dropped (first: pair 13)\n",
         "  off: markup, min_script_share\n",
         "waiting for data: ",
     ]);
@@ -77,7 +77,7 @@ fn a_run_from_prepared_data_equals_one_from_memory_and_resumes() {
         ],
     );
     workshop.append("source.txt", "more\n");
-    workshop.train_tiny("changed", &disk).failed(1, &["`source.txt` is another file now: "]);
+    workshop.train_tiny("changed", &disk).failed(1, &["`source.txt` has changed: "]);
 
     let ids = workshop.path("corpus/train.ids");
     let mut bytes = fs::read(&ids).unwrap();

@@ -134,10 +134,11 @@ fn wrong_names_and_languages_are_explained() {
     let world = World::new();
     let words = ["has no subset `en-de`", "en-it"];
     world.train(&[&FETCH_BOOKS[..], &["--subset", "en-de"]].concat()).failed(1, &words);
-    world.train(&["fetch", "opus_boks"]).failed(1, &["`opus_boks` needs two languages", "hint"]);
+    let run = world.train(&["fetch", "opus_boks"]);
+    run.failed(1, &["`opus_boks` requires the languages of both sides", "hint"]);
     let pair = ["--source", "en", "--target", "de"];
     let run = world.train(&[&["fetch", "opus_boks"][..], &pair].concat());
-    run.failed(1, &["there is no source `opus_boks`; there are opus_books, "]);
+    run.failed(1, &["unknown source `opus_boks`; available: opus_books, "]);
     let run = world.train(&["--recipe", "fra-eng", "--set", "data.source=opus_boks"]);
     run.failed(2, &["`source` = \"opus_boks\" is neither \"files\""]);
     let gone = [&["fetch", "me/gone", "--retries", "0"][..], &pair].concat();

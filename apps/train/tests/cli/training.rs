@@ -7,8 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use burn::tensor::Device;
-use tx_infer::Translator;
+use tx_infer::{Device, Translator};
 
 use crate::{FILES, Workshop, corpus, set, tiny};
 
@@ -45,7 +44,7 @@ fn two_files_give_a_bundle_that_translates_on_either_processor_backend() {
         run.logged(&["training: 36 pairs, longest source 3 and target 4 tokens\n"]);
         assert!(!run.stderr.contains("too long left out"), "{}", run.stderr);
 
-        let translator = Translator::open(workshop.path("run"), &Device::flex()).unwrap();
+        let translator = Translator::open(workshop.path("run"), &Device::Cpu).unwrap();
         assert_eq!(translator.translate("three four").unwrap().text, "tre quattro", "{device}");
     }
 }
@@ -262,7 +261,7 @@ fn a_budget_of_updates_ends_a_run_within_an_epoch() {
     let run = workshop.train_tiny("run", &["--set", "train.max_steps=3"]).trained();
     run.logged(&["step 3  ", "bundle: run (best of epoch 1)"]);
     assert!(!run.stderr.contains("step 4"), "{}", run.stderr);
-    Translator::open(workshop.path("run"), &Device::flex()).unwrap();
+    Translator::open(workshop.path("run"), &Device::Cpu).unwrap();
 }
 
 #[test]
@@ -272,7 +271,7 @@ fn a_budget_of_minutes_ends_a_run() {
     let settings = ["--set", "train.max_minutes=0.01", "--set", "train.epochs=1000000"];
     workshop.train_tiny("run", &settings).trained().logged(&["bundle: run"]);
     assert!(start.elapsed().as_secs() < 30, "the budget was 0.6 seconds");
-    Translator::open(workshop.path("run"), &Device::flex()).unwrap();
+    Translator::open(workshop.path("run"), &Device::Cpu).unwrap();
 }
 
 #[test]
@@ -288,19 +287,19 @@ fn pairs_with_an_empty_side_and_long_ones_are_removed_and_counted() {
     let any_length = set(&["data.clean.max_chars=0", "data.clean.max_ratio=0"]);
     let run = workshop.train_tiny_on(&files.concat(), "run", &any_length).trained();
     run.logged(&[
-        "  an empty side                        2 left out (first: pair 37)\n",
+        "  empty side                            2 dropped (first: pair 37)\n",
         "training: 36 pairs, longest source 5001 and target 5002 tokens; 2 too long left out\n",
         "validation: 1 pairs, longest source 5001 and target 4 tokens; \
          1 with an empty side left out (first: line 3); 1 too long left out\n",
     ]);
 
-    let cut = [&any_length[..], &["--set", "data.long=cut"]].concat();
-    let run = workshop.train_tiny_on(&files.concat(), "cut", &cut).trained();
-    run.logged(&["training: 38 pairs", "; 2 too long cut\n"]);
+    let truncated = [&any_length[..], &["--set", "data.long=truncate"]].concat();
+    let run = workshop.train_tiny_on(&files.concat(), "truncated", &truncated).trained();
+    run.logged(&["training: 38 pairs", "; 2 too long truncated\n"]);
 
     // By default, cleaning removes such long lines before they are tokenized.
     let run = workshop.train_tiny_on(&files.concat(), "clean", &[]).trained();
-    run.logged(&["2 left out (first: pair 39)\n", "training: 36 pairs, longest source 3 and"]);
+    run.logged(&["2 dropped (first: pair 39)\n", "training: 36 pairs, longest source 3 and"]);
 }
 
 #[test]

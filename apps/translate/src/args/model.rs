@@ -5,10 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn::tensor::Device;
 use clap::{Args, ValueHint};
 use tx_infer::{
-    Bundle, InferError, Precision, Translator,
+    Bundle, Device, InferError, Precision, Translator,
     device::{DeviceError, DeviceName, Kind},
 };
 
@@ -100,7 +99,7 @@ pub struct TranslatorArgs {
 
     /// Precision that the models compute in
     #[command(flatten)]
-    precision: PrecisionArgs,
+    pub precision: PrecisionArgs,
 
     /// Search options
     #[command(flatten)]
@@ -108,8 +107,8 @@ pub struct TranslatorArgs {
 }
 
 impl TranslatorArgs {
-    /// Returns a translator with `bundle`, which was opened at `model` on `device`, and with the
-    /// other bundles of the ensemble.
+    /// Returns a translator on `device` with `bundle`, which was opened at `model`, and with the other
+    /// bundles of the ensemble.
     ///
     /// # Errors
     ///
@@ -118,16 +117,18 @@ impl TranslatorArgs {
     pub fn translator(
         &self,
         model: &Path,
-        bundle: Bundle,
+        bundle: &Bundle,
         device: &Device,
         seed: u64,
     ) -> Result<Translator, InferError> {
         let precision = self.precision.precision;
-        let translator = |bundle: Bundle| {
-            Ok::<_, InferError>(Translator::new(bundle.in_precision(precision, device)?, device))
+        let translator = |bundle: &Bundle| {
+            let engine = bundle.engine_in(precision, device)?;
+            let (config, tokenizers) = (bundle.config.clone(), bundle.tokenizers.clone());
+            Ok::<_, InferError>(Translator::from_engine(engine, config, tokenizers))
         };
         let translator = self.ensemble.iter().try_fold(translator(bundle)?, |all, path| {
-            all.joined_by(model, path, translator(Bundle::open(path, device)?)?)
+            all.with_member(model, path, translator(&Bundle::open(path)?)?)
         })?;
         let translator = self.search.apply(translator, seed)?;
         let translator = translator.with_batch_tokens(self.batch.batch_tokens);

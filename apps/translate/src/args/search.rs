@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use tx_infer::{
     EarlyStopping, InferError, LengthNorm, Sampling, SearchOptions, Translator,
-    tx_data::{
+    tx_text::{
         Tokenizer,
         special::{EOS, UNK},
     },

@@ -4,7 +4,7 @@ use std::{num::NonZero, path::PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use tx_eval::{
-    Bleu, Chrf, EditRate, Exact, Smoothing, Ter, Tokenizer, Unit, confidence::Resampling,
+    Bleu, Chrf, ErrorRate, ExactMatch, Smoothing, Ter, Tokenizer, Unit, confidence::Resampling,
 };
 use tx_infer::Sampling;
 
@@ -399,7 +399,7 @@ impl ScoreArgs {
     }
 
     fn metric(&self, name: MetricName) -> Box<dyn tx_eval::Metric> {
-        let edit_rate = |unit| EditRate {
+        let edit_rate = |unit| ErrorRate {
             unit,
             lowercase: self.edits.wer_lowercase,
             no_punct: self.edits.wer_no_punct,
@@ -423,7 +423,7 @@ impl ScoreArgs {
             }),
             MetricName::Cer => Box::new(edit_rate(Unit::Character)),
             MetricName::Wer => Box::new(edit_rate(Unit::Word)),
-            MetricName::Exact => Box::new(Exact),
+            MetricName::Exact => Box::new(ExactMatch),
         }
     }
 }

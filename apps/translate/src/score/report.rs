@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tx_eval::{
     Score, Signature,
     confidence::{Confidence, Interval},
-    paired::Compared,
+    paired::SystemResult,
 };
 
 /// Number of digits after the decimal point.
@@ -88,7 +88,7 @@ pub struct Column {
     pub name: String,
     pub signature: Signature,
     /// One result per system, in their order.
-    pub systems: Vec<Compared>,
+    pub systems: Vec<SystemResult>,
 }
 
 /// Writes a table with one row per system and one column per metric, and the signatures.
@@ -125,7 +125,7 @@ pub fn table(
 }
 
 /// Formats a cell: `38.72 (μ = 38.70 ± 0.81) p = 0.0120*`; a star marks p < 0.05.
-fn cell(found: &Compared, digits: Digits) -> String {
+fn cell(found: &SystemResult, digits: Digits) -> String {
     let mut cell = digits.text(found.score);
     if let Some(interval) = found.interval {
         cell += &format!(" ({})", digits.interval(interval));
@@ -142,7 +142,7 @@ pub fn table_json(output: &mut impl Write, names: &[String], columns: &[Column])
         let mut object = Map::new();
         object.insert("system".into(), json!(name));
         for column in columns {
-            let Compared { score, p_value, interval } = column.systems[index];
+            let SystemResult { score, p_value, interval } = column.systems[index];
             let values = json!({
                 "score": score,
                 "p_value": p_value,

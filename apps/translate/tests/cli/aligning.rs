@@ -1,17 +1,16 @@
-use burn::tensor::Device;
 use serde_json::Value;
-use tx_infer::{Attention, AttentionKind, Bundle, Tokens, alignment::Alignment};
+use tx_infer::{Attention, AttentionKind, Bundle, Device, Tokens, alignment::Alignment};
 
 use crate::{BUNDLE, Run, command, file, translate};
 
 /// Aligns a pair with the library, by one head of the last layer or their mean.
 fn expected(source: &str, target: &str, head: Option<usize>) -> Alignment {
-    let device = Device::flex();
-    let bundle = Bundle::open(BUNDLE.path(), &device).unwrap();
+    let bundle = Bundle::open(BUNDLE.path()).unwrap();
+    let engine = bundle.engine(&Device::Cpu).unwrap();
     let max_len = bundle.config.max_len;
     let source = Tokens::of_source(&bundle.tokenizers.source, source, max_len).unwrap();
     let target = Tokens::of_target(&bundle.tokenizers.target, target, max_len).unwrap();
-    let attention = Attention::of(&bundle.model, source.clone(), target.clone(), &device);
+    let attention = Attention::of(&engine, source.clone(), target.clone());
     let map = attention.map(AttentionKind::Cross, 0, head).unwrap();
     Alignment::new(&source, &target, &map)
 }

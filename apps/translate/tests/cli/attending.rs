@@ -4,10 +4,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use burn::tensor::Device;
 use serde_json::Value;
 use tempfile::TempDir;
-use tx_infer::{Attention, AttentionKind, Bundle, SearchOptions, Tokens};
+use tx_infer::{Attention, AttentionKind, Bundle, Device, SearchOptions, Tokens};
 
 use crate::{BUNDLE, Run, command, translator};
 
@@ -20,12 +19,12 @@ fn attention(out: &Path, arguments: &[&str]) -> Run {
 
 /// Computes the attention of `TEXT` and a target with the library.
 fn expected(target: &str) -> Attention {
-    let device = Device::flex();
-    let bundle = Bundle::open(BUNDLE.path(), &device).unwrap();
+    let bundle = Bundle::open(BUNDLE.path()).unwrap();
+    let engine = bundle.engine(&Device::Cpu).unwrap();
     let max_len = bundle.config.max_len;
     let source = Tokens::of_source(&bundle.tokenizers.source, TEXT, max_len).unwrap();
     let target = Tokens::of_target(&bundle.tokenizers.target, target, max_len).unwrap();
-    Attention::of(&bundle.model, source, target, &device)
+    Attention::of(&engine, source, target)
 }
 
 #[test]

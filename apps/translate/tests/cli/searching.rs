@@ -1,6 +1,6 @@
 use serde_json::Value;
 use tx_infer::{
-    EarlyStopping, LengthNorm, Sampling, SearchOptions, Translation, tx_data::special::UNK,
+    EarlyStopping, LengthNorm, Sampling, SearchOptions, Translation, tx_text::special::UNK,
 };
 
 use crate::{Run, bundle, command, file, model, run, translate, translator};
@@ -176,7 +176,7 @@ fn translations_begin_with_their_prefix() {
     assert!(printed.starts_with(long.trim()), "{printed}");
     let longer = "one ".repeat(12);
     translate(&["--prefix", &longer], "one\n")
-        .failed(1, &["the prefix of line 1 has 12 tokens; this model writes at most 11"]);
+        .failed(1, &["the prefix of line 1 has 12 tokens; this model generates at most 11"]);
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn forced_decoding_names_files_and_lines_that_do_not_fit() {
     let files = pair(&folder, "one\ntwo\n", &format!("one\n{}\n", "one ".repeat(12)));
     let long = force(&files, &[]);
     assert_eq!(long.code, Some(1));
-    let words = "the target of line 2 has 13 tokens; this model writes at most 12";
+    let words = "the target of line 2 has 13 tokens; this model generates at most 12";
     assert!(long.stderr.contains(words), "{}", long.stderr);
     run(&["force", "--model", "x"], "").failed(2, &["--source", "--target"]);
     // An empty target consists of `<eos>`.

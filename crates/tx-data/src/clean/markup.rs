@@ -1,10 +1,10 @@
-//! Tags and entities of HTML and XML, as crawled text has them.
+//! HTML and XML tags and entities of crawled text.
 
-/// Longest tag and longest entity that is looked for: text with a stray `<` stays text.
-const LONGEST_TAG: usize = 200;
-const LONGEST_ENTITY: usize = 10;
+/// Maximum length of a tag or entity, so that text after a stray `<` is not treated as a tag.
+const MAX_TAG_LEN: usize = 200;
+const MAX_ENTITY_LEN: usize = 10;
 
-/// Whether there is a tag or an entity.
+/// Returns true if the text contains a tag or an entity.
 pub(super) fn has_markup(text: &str) -> bool {
     text.char_indices().any(|(at, c)| match c {
         '<' => tag(&text[at..]).is_some(),
@@ -13,7 +13,7 @@ pub(super) fn has_markup(text: &str) -> bool {
     })
 }
 
-/// The text without tags, each of which becomes a space, and with its entities resolved.
+/// Replaces each tag with a space and each entity with its character.
 pub(super) fn strip(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -32,22 +32,22 @@ pub(super) fn strip(text: &str) -> String {
     plain + rest
 }
 
-/// Bytes of the tag that `text` starts with: `<b>`, `</b>`, `<br/>`, `<a href="…">`, `<!-- … -->`.
-/// `a < b` and `<3` are none.
+/// Length in bytes of the tag at the start of `text`: `<b>`, `</b>`, `<br/>`, `<a href="…">`, `<!--
+/// … -->`. `a < b` and `<3` are not tags.
 fn tag(text: &str) -> Option<usize> {
     let inside = text.strip_prefix('<')?;
     let name = inside.strip_prefix('/').unwrap_or(inside);
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?') {
         return None;
     }
-    let end = inside.bytes().take(LONGEST_TAG).position(|b| b == b'>' || b == b'<')?;
+    let end = inside.bytes().take(MAX_TAG_LEN).position(|b| b == b'>' || b == b'<')?;
     (inside.as_bytes().get(end) == Some(&b'>')).then_some(end + 2)
 }
 
-/// The character that `text` starts with as an entity, and the entity's length in bytes.
+/// Character of the entity at the start of `text`, and the entity's length in bytes.
 fn entity(text: &str) -> Option<(char, usize)> {
     let inside = text.strip_prefix('&')?;
-    let end = inside.bytes().take(LONGEST_ENTITY).position(|b| b == b';')?;
+    let end = inside.bytes().take(MAX_ENTITY_LEN).position(|b| b == b';')?;
     let name = inside.get(..end)?;
     let c = match name.strip_prefix('#') {
         Some(number) => {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_and_entities_are_told_from_text() {
+    fn tags_and_entities_are_distinguished_from_text() {
         for (text, plain) in [
             ("<b>bold</b> text", " bold  text"),
             ("a<br/>b", "a b"),

@@ -1,4 +1,4 @@
-//! What cleaning did, for people and for the bundle.
+//! Report of the cleaning, for display and for the bundle.
 
 use std::fmt;
 
@@ -6,46 +6,46 @@ use serde::{Deserialize, Serialize};
 
 use super::{CleanConfig, KeepOrDrop, Markup, NormalForm, Step};
 
-/// What a step does to the pairs that it finds.
+/// Outcome of a step for the pairs that it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Their text is changed.
+    /// The text is changed.
     Changed,
-    /// They are left out.
+    /// The pair is dropped.
     LeftOut,
-    /// They stay as they are.
+    /// The pair is kept unchanged.
     Kept,
-    /// The step is off: it finds none.
+    /// The step is off and finds no pairs.
     Off,
 }
 
-/// One step and how many pairs it found.
+/// Step with the number of pairs that it found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepCount {
-    /// The key of the step in `[data.clean]`.
+    /// Key of the step in `[data.clean]`.
     pub step: String,
-    /// What it looks for, in words.
+    /// Description of the pairs that it finds.
     pub what: String,
-    /// What happens to such pairs.
+    /// Outcome for these pairs.
     pub outcome: Outcome,
-    /// How many there were.
+    /// Number of these pairs.
     pub pairs: usize,
-    /// The first of them, from 1; a line number, if the pairs are lines.
+    /// Number of the first of these pairs, from 1; equals the line number if each line is a pair.
     pub first: Option<usize>,
 }
 
-/// What cleaning did to a corpus, step by step.
+/// Report of the cleaning of a corpus, step by step.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CleaningReport {
-    /// Pairs that came in.
+    /// Pairs before cleaning.
     pub pairs: usize,
-    /// Pairs that went on.
+    /// Pairs after cleaning.
     pub(super) kept: usize,
-    /// The steps in the order that they were done.
+    /// Steps in their order of execution.
     pub steps: Vec<StepCount>,
 }
 
@@ -75,28 +75,28 @@ impl CleaningReport {
                     Markup::Drop => Outcome::LeftOut,
                 },
             ),
-            ("spaces", "odd spaces".into(), on(config.spaces, Outcome::Changed)),
-            ("empty", "an empty side".into(), Outcome::LeftOut),
+            ("spaces", "irregular white space".into(), on(config.spaces, Outcome::Changed)),
+            ("empty", "empty side".into(), Outcome::LeftOut),
             (
                 "max_chars",
-                format!("a side over {} characters", config.max_chars),
+                format!("side longer than {} characters", config.max_chars),
                 on(config.max_chars > 0, Outcome::LeftOut),
             ),
             (
                 "max_ratio",
-                format!("lengths more than {} to 1", config.max_ratio),
+                format!("length ratio above {}", config.max_ratio),
                 on(config.max_ratio > 0.0, Outcome::LeftOut),
             ),
             (
                 "min_script_share",
                 format!(
-                    "letters less than {} % of the right script",
+                    "less than {} % of letters in the expected script",
                     (config.min_script_share * 1e4).round() / 1e2
                 ),
                 on(script_on, Outcome::LeftOut),
             ),
-            ("identical", "the same text on both sides".into(), found(config.identical)),
-            ("duplicates", "an earlier pair again".into(), found(config.duplicates)),
+            ("identical", "identical sides".into(), found(config.identical)),
+            ("duplicates", "duplicate of an earlier pair".into(), found(config.duplicates)),
         ];
         let steps = steps
             .into_iter()
@@ -118,19 +118,19 @@ impl CleaningReport {
         }
     }
 
-    /// Pairs that went on.
+    /// Number of pairs after cleaning.
     pub fn kept(&self) -> usize {
         self.kept
     }
 
-    /// How often `step` found something.
+    /// Number of pairs found by `step`.
     pub fn count_of(&self, step: &str) -> usize {
         self.steps.iter().find(|count| count.step == step).map_or(0, |count| count.pairs)
     }
 }
 
 impl fmt::Display for CleaningReport {
-    /// A table, with a line for each step that is on.
+    /// Writes a table with one line per active step.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cleaning: {} pairs in, {} out", self.pairs, self.kept)?;
         let steps = || self.steps.iter().filter(|step| step.outcome != Outcome::Off);
@@ -138,7 +138,7 @@ impl fmt::Display for CleaningReport {
         for step in steps() {
             let outcome = match step.outcome {
                 Outcome::Changed => "changed",
-                Outcome::LeftOut => "left out",
+                Outcome::LeftOut => "dropped",
                 Outcome::Kept | Outcome::Off => "kept",
             };
             write!(f, "\n  {:width$}  {:>9} {outcome}", step.what, step.pairs)?;

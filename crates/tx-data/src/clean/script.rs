@@ -1,8 +1,9 @@
-//! In which scripts a language is written, and how much of a text is in them.
+//! Scripts of languages, and the fraction of a text written in them.
 
 use unicode_script::{Script, UnicodeScript};
 
-/// A script by its Unicode name or four-letter code, in any case: `Latin`, `cyrillic`, `Hani`.
+/// Finds a script by its Unicode name or four-letter code, in any case: `Latin`, `cyrillic`,
+/// `Hani`.
 pub fn script_named(name: &str) -> Option<Script> {
     Script::from_full_name(name).or_else(|| Script::from_short_name(name)).or_else(|| {
         let mut letters = name.chars();
@@ -12,8 +13,8 @@ pub fn script_named(name: &str) -> Option<Script> {
     })
 }
 
-/// The scripts of a language, by its ISO 639-1 code (what follows a `-` or `_` is left alone).
-/// None are given for a language that is not in the table.
+/// Scripts of a language, by its ISO 639-1 code (the part after a `-` or `_` is ignored). Empty for
+/// a language that is not in the table.
 pub fn scripts_of_language(code: &str) -> &'static [Script] {
     use Script::{
         Arabic, Armenian, Bengali, Cyrillic, Devanagari, Ethiopic, Georgian, Greek, Gujarati,
@@ -55,8 +56,8 @@ pub fn scripts_of_language(code: &str) -> &'static [Script] {
     }
 }
 
-/// The share of the letters of `text` that are in one of `scripts`; none where there is nothing to
-/// say: no letter, or no script asked for.
+/// Fraction of the letters of `text` that are in one of `scripts`; `None` without letters or
+/// without scripts.
 pub(super) fn share(text: &str, scripts: &[Script]) -> Option<f64> {
     if scripts.is_empty() {
         return None;
@@ -64,7 +65,7 @@ pub(super) fn share(text: &str, scripts: &[Script]) -> Option<f64> {
     let (mut letters, mut inside) = (0_usize, 0_usize);
     for c in text.chars().filter(|c| c.is_alphabetic()) {
         letters += 1;
-        // Marks that several scripts share, such as the Japanese ー, belong to each of them.
+        // Marks shared by several scripts, such as the Japanese ー, count for each of them.
         let extension = c.script_extension();
         inside += usize::from(scripts.iter().any(|&script| extension.contains_script(script)));
     }

@@ -31,7 +31,7 @@ fn white_space_of_every_kind_becomes_single_spaces() {
         &[
             ("\u{feff}a\u{a0}\u{202f}b\t c\u{200b}d \n", "x\u{ad}y\u{0}z"),
             ("a b", "c d"),
-            // The zero-width non-joiner is spelling in Persian.
+            // The zero-width non-joiner is part of Persian spelling.
             ("می\u{200c}خواهم", "I want"),
         ],
     );
@@ -40,7 +40,7 @@ fn white_space_of_every_kind_becomes_single_spaces() {
     assert_eq!(report.count_of("spaces"), 1);
 }
 
-/// 9 · (10 + 1) = 99: a side of 99 letters beside one of 1 letter stays, 100 do not.
+/// 9 · (10 + 1) = 99: a side of 99 letters with a side of 1 letter is kept, 100 letters are not.
 #[test]
 fn lengths_and_their_ratio_have_limits() {
     let (x99, x100) = ("x".repeat(99), "x".repeat(100));
@@ -53,14 +53,14 @@ fn lengths_and_their_ratio_have_limits() {
 }
 
 #[test]
-fn empty_sides_go_whatever_is_turned_off() {
+fn empty_sides_are_dropped_with_all_steps_off() {
     let (kept, report) = run(CleanConfig::off(), &[("", "a"), ("a", " \u{a0}"), ("a", "b")]);
     assert_eq!((kept.len(), report.count_of("empty")), (1, 2));
     assert_eq!(report.steps[3].first, Some(1));
 }
 
 #[test]
-fn copies_are_counted_and_dropped_if_asked() {
+fn copies_are_counted_and_optionally_dropped() {
     let pairs = [("a", "b"), ("OK", "OK"), ("a", "b"), ("a", "c"), ("ab", "")];
     let (kept, report) = run(CleanConfig::off(), &pairs);
     assert_eq!(kept.len(), 4);
@@ -71,9 +71,9 @@ fn copies_are_counted_and_dropped_if_asked() {
     assert_eq!(kept, [pair("a", "b"), pair("a", "c")]);
 }
 
-/// Of `привет, мир abc` 9 of 12 letters are Cyrillic; of `hello` none.
+/// `привет, мир abc` has 9 Cyrillic letters of 12, `hello` has none.
 #[test]
-fn the_wrong_script_is_told_by_the_share_of_letters() {
+fn the_wrong_script_is_detected_by_the_fraction_of_letters() {
     let config = |share| {
         CleanConfig { min_script_share: share, ..CleanConfig::off() }
             .with_languages(Some("ru"), Some("en-GB"))
@@ -83,7 +83,7 @@ fn the_wrong_script_is_told_by_the_share_of_letters() {
     assert_eq!(kept, [pair(pairs[0].0, pairs[0].1)]);
     let (kept, report) = run(config(0.76), &pairs);
     assert_eq!((kept.len(), report.count_of("min_script_share")), (0, 3));
-    // Numbers have no script; Japanese has three and shares the mark `ー`.
+    // Digits have no script; Japanese has three scripts and the shared mark `ー`.
     let config = CleanConfig { min_script_share: 1.0, ..CleanConfig::off() };
     let config = config.with_languages(Some("ja"), Some("en"));
     let (kept, _) = run(config, &[("カー、東京です", "car"), ("12", "12")]);
@@ -107,13 +107,13 @@ fn the_table_names_every_step_and_what_is_off() {
     assert_eq!(
         report.to_string(),
         "cleaning: 3 pairs in, 1 out
-  not in unicode NFC                   0 changed
-  odd spaces                           0 changed
-  an empty side                        1 left out (first: pair 3)
-  a side over 5000 characters          0 left out
-  lengths more than 9 to 1             0 left out
-  the same text on both sides          0 kept
-  an earlier pair again                1 left out (first: pair 2)
+  not in unicode NFC                        0 changed
+  irregular white space                     0 changed
+  empty side                                1 dropped (first: pair 3)
+  side longer than 5000 characters          0 dropped
+  length ratio above 9                      0 dropped
+  identical sides                           0 kept
+  duplicate of an earlier pair              1 dropped (first: pair 2)
   off: markup, min_script_share"
     );
 }
@@ -129,6 +129,6 @@ fn rules_name_key_and_value() {
     let problems = config.problems();
     assert_eq!(problems[0], "`clean.max_ratio` = 0.5 must be 0 or at least 1");
     assert_eq!(problems[1], "`clean.min_script_share` = 2 must be in 0..1");
-    assert!(problems[2].starts_with("`clean.source_scripts` has `Klingon`, which is no"));
+    assert!(problems[2].starts_with("`clean.source_scripts` has `Klingon`, expected"));
     assert_eq!(problems.len(), 3);
 }

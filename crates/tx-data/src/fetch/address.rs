@@ -1,13 +1,13 @@
-//! Addresses: compared by their parts, and kept without passwords.
+//! Addresses: comparison by their parts, and removal of passwords.
 //!
-//! They are taken apart by the parser of the HTTP client, so that what is compared here is what the
-//! client connects to.
+//! The parser is that of the HTTP client, so the compared parts are those that the client connects
+//! to.
 
 use std::net::IpAddr;
 
 use ureq::http::Uri;
 
-/// Scheme, host in lower case, and port.
+/// Scheme, lowercase host, and port.
 fn origin(uri: &Uri) -> Option<(&str, String, u16)> {
     let scheme = uri.scheme_str()?;
     let usual = match scheme {
@@ -18,7 +18,8 @@ fn origin(uri: &Uri) -> Option<(&str, String, u16)> {
     Some((scheme, uri.host()?.to_ascii_lowercase(), uri.port_u16().or(usual)?))
 }
 
-/// Path and query of `address` behind the path of `base`, if both have one scheme, host and port.
+/// Path and query of `address` relative to the path of `base`, if both have the same scheme, host
+/// and port.
 pub(crate) fn below(address: &str, base: &str) -> Option<String> {
     let (address, base): (Uri, Uri) = (address.parse().ok()?, base.parse().ok()?);
     if origin(&address)? != origin(&base)? {
@@ -29,7 +30,7 @@ pub(crate) fn below(address: &str, base: &str) -> Option<String> {
     rest.starts_with('/').then(|| rest.to_owned())
 }
 
-/// Whether what is sent to `address` cannot be read on the way: with `https`, or on this machine.
+/// Returns true if requests to `address` cannot be intercepted: with `https`, or to this machine.
 pub(crate) fn is_private(address: &str) -> bool {
     let Ok(uri) = address.parse::<Uri>() else { return false };
     match origin(&uri) {
@@ -42,7 +43,7 @@ pub(crate) fn is_private(address: &str) -> bool {
     }
 }
 
-/// The address without user name and password, which the HTTP client does not use.
+/// Address without user name and password, which the HTTP client does not use.
 pub(crate) fn without_login(address: &str) -> String {
     let login = address.split_once("://").and_then(|(scheme, rest)| {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

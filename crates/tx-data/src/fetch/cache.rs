@@ -1,6 +1,6 @@
-//! Files that were fetched, with a record of what they were.
+//! Cache of downloaded files, with a record of each.
 //!
-//! Each file has a folder of its own, named by its address:
+//! Each file has its own folder, named after its address:
 //!
 //! ```text
 //! huggingface.co/1f0c2a…/train-00000-of-00001.parquet   whole, or absent
@@ -9,8 +9,8 @@
 //! huggingface.co/1f0c2a…/lock                           held by the process that fetches
 //! ```
 //!
-//! A file comes under its name only by renaming a part that is complete, checked and on disk. The
-//! record stays when a file is deleted: fetched again, it must be the same.
+//! A file gets its name by an atomic rename of a part that is complete, checked and flushed to
+//! disk. The record remains after a file is deleted: the next download must match it.
 
 use std::{
     env,
@@ -22,39 +22,39 @@ use std::{
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
+use tx_text::hash::hexadecimal;
 
 use super::{FetchError, Remote};
-use crate::hash::hexadecimal;
 
-/// Longest name of a cached file.
-const LONGEST_NAME: usize = 100;
+/// Maximum length of a cached file's name.
+const MAX_NAME_LEN: usize = 100;
 
-/// What a file was when it was fetched.
+/// Record of a downloaded file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
-    /// The address that names the file, whichever mirror it came from.
+    /// Original address, which identifies the file for all mirrors.
     pub key: String,
-    /// The address that it came from.
+    /// Address of the download.
     pub address: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The SHA-256 of its content.
+    /// SHA-256 of the content.
     pub sha256: String,
-    /// Whether the hash was known before; if not, it was trusted when first seen.
+    /// True if the checksum was known before the download; otherwise it was trusted on first use.
     pub pinned: bool,
-    /// The next page, where the file is a page of a list.
+    /// Address of the next page, if the file is a page of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// What is known of a transfer under way.
+/// State of an incomplete transfer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PartRecord {
     pub address: String,
     pub etag: Option<String>,
     pub last_modified: Option<String>,
-    /// When the server answered, by its own clock.
+    /// `Date` of the server's response.
     #[serde(default)]
     pub date: Option<String>,
     pub total: Option<u64>,
@@ -79,8 +79,7 @@ impl PartRecord {
         self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))
     }
 
-    /// Difference between this file and the one that a later part belongs to; none if they are the
-    /// same.
+    /// Difference between this file and the file of a later part; `None` if they are the same.
     ///
     /// A part must repeat an entity tag that the file had (RFC 9110, section 15.3.7), but not the
     /// modification time.
@@ -95,24 +94,24 @@ impl PartRecord {
     }
 }
 
-/// The folder of all fetched files.
+/// Cache folder of all downloaded files.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
 }
 
 impl Cache {
-    /// A cache in a folder, which need not exist yet.
+    /// Cache in a folder, which is created on first use.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The user's cache: `TX_CACHE`, else `tx` in `XDG_CACHE_HOME`, else in `~/.cache`
+    /// Cache of the user: `TX_CACHE`, else `tx` in `XDG_CACHE_HOME`, else in `~/.cache`
     /// (`LOCALAPPDATA` on Windows).
     ///
     /// # Errors
     ///
-    /// When none of these is set.
+    /// When none of these variables is set.
     pub fn of_user() -> Result<Self, FetchError> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         if let Some(root) = set("TX_CACHE") {
@@ -125,7 +124,7 @@ impl Cache {
         base.map(|base| Self::at(base.join("tx"))).ok_or(FetchError::NoCache)
     }
 
-    /// The folder.
+    /// Root folder of the cache.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -133,24 +132,24 @@ impl Cache {
     pub(super) fn entry(&self, remote: &Remote) -> Entry {
         let hash = hexadecimal(&Sha256::digest(&remote.key));
         let host = remote.key.split("://").nth(1).and_then(|rest| rest.split('/').next());
-        let folder = self.root.join(plain(host.unwrap_or("files"))).join(&hash[..16]);
-        Entry { folder, name: plain(&remote.name) }
+        let folder = self.root.join(safe_name(host.unwrap_or("files"))).join(&hash[..16]);
+        Entry { folder, name: safe_name(&remote.name) }
     }
 }
 
-/// A name without anything that a file system might take amiss.
-fn plain(name: &str) -> String {
+/// File name restricted to characters that every file system accepts.
+fn safe_name(name: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    let name: String = name.chars().map(kept).take(LONGEST_NAME).collect();
+    let name: String = name.chars().map(kept).take(MAX_NAME_LEN).collect();
     let name = name.trim_start_matches('.').to_owned();
-    // Names that the cache uses itself.
+    // Names reserved by the cache.
     if name.is_empty() || ["part", "part.json", "record.json", "lock"].contains(&name.as_str()) {
         return format!("file-{name}");
     }
     name
 }
 
-/// The folder of one file.
+/// Folder of one file.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub folder: PathBuf,
@@ -174,7 +173,7 @@ impl Entry {
         read_json(&self.folder.join("record.json"))
     }
 
-    /// Waits until no other process fetches this file; calls `wait` before, if one does.
+    /// Waits until no other process downloads this file; calls `wait` before waiting.
     pub fn lock(&self, wait: impl FnOnce()) -> Result<File, FetchError> {
         let path = self.folder.join("lock");
         let lock = || {
@@ -193,19 +192,19 @@ impl Entry {
         lock().map_err(|source| FetchError::Cache { path: path.clone(), source })
     }
 
-    /// What an interrupted transfer left, and how many bytes of it there are.
+    /// State of an interrupted transfer, and the number of bytes received.
     pub fn begun(&self) -> (PartRecord, u64) {
         let record: Option<PartRecord> = read_json(&self.part_record_path());
         let size = fs::metadata(self.part()).map_or(0, |part| part.len());
         record.map_or((PartRecord::default(), 0), |record| (record, size))
     }
 
-    /// Notes what the part under way belongs to.
+    /// Records the file to which the incomplete part belongs.
     pub fn begin(&self, record: &PartRecord) -> Result<(), FetchError> {
         self.write_json("part.json", record)
     }
 
-    /// Forgets a part.
+    /// Deletes an incomplete part.
     pub fn discard(&self) -> Result<(), FetchError> {
         for path in [self.part(), self.part_record_path()] {
             match fs::remove_file(&path) {
@@ -218,7 +217,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Gives a checked part its name.
+    /// Moves a checked part to its final name.
     pub fn keep(&self, record: &Record) -> Result<(), FetchError> {
         let data = self.data();
         File::open(self.part())
@@ -247,7 +246,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Size and digest of a file.
+/// Computes size and checksum of a file.
 pub(super) fn measure<D: Digest>(path: &Path) -> io::Result<(u64, String)> {
     let mut file = File::open(path)?;
     let mut hasher = D::new();

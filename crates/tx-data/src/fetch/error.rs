@@ -1,78 +1,75 @@
-//! Why a file could not be fetched.
+//! Errors of downloads.
 
 use std::{io, path::PathBuf};
 
 use crate::remedy::Remedy;
 
-/// Why a file could not be fetched, or found in the cache.
+/// Error of a download or of a cache lookup.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// Nothing may be fetched, and the file is not in the cache.
-    #[error(
-        "`{name}` is not in the cache `{cache}`, and nothing may be fetched now{}",
-        from(address)
-    )]
+    /// File that is not cached while downloads are disabled.
+    #[error("`{name}` is not in the cache `{cache}`, and downloads are disabled{}", from(address))]
     NotCached {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// The folder.
+        /// Cache folder.
         cache: PathBuf,
-        /// Where it would come from.
+        /// Address of the file, if known.
         address: Option<String>,
     },
 
-    /// Every address failed, each for its reason.
+    /// Failure of every address.
     #[error("cannot fetch `{name}`:\n  - {}", problems.join("\n  - "))]
     Failed {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Address and reason of each.
+        /// Address and reason of each failure.
         problems: Vec<String>,
-        /// What to try.
+        /// Suggested remedy.
         remedy: Option<Remedy>,
     },
 
-    /// A cached file is not what was fetched.
-    #[error("`{path}` has changed since it was fetched: {found}, was {expected}")]
+    /// Cached file that differs from its record.
+    #[error("`{path}` has changed since it was fetched: {found}, expected {expected}")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its size or hash now.
+        /// Size or checksum found.
         found: String,
-        /// Its size or hash then.
+        /// Size or checksum of the record.
         expected: String,
     },
 
-    /// The cache cannot be used.
+    /// Cache that cannot be written.
     #[error("cannot write `{path}`")]
     Cache {
-        /// The file or folder.
+        /// File or folder.
         path: PathBuf,
-        /// What the system said.
+        /// I/O error.
         source: io::Error,
     },
 
-    /// There is no place for a cache.
-    #[error("there is no folder for the cache: neither `TX_CACHE` nor a home folder is set")]
+    /// Missing folder for the cache.
+    #[error("no cache folder: neither `TX_CACHE` nor a home folder is set")]
     NoCache,
 
-    /// A source is asked for what it does not have.
+    /// Request for something that a source does not have.
     #[error("{problem}")]
     Unknown {
-        /// What is asked for, and what there is.
+        /// Requested item and available items.
         problem: String,
-        /// What to try.
+        /// Suggested remedy.
         remedy: Option<Remedy>,
     },
 }
 
 fn from(address: &Option<String>) -> String {
-    address.as_ref().map_or_else(String::new, |address| format!("; it comes from {address}"))
+    address.as_ref().map_or_else(String::new, |address| format!("; address: {address}"))
 }
 
 impl FetchError {
-    /// The next thing to try, if one is known.
+    /// Suggested remedy, if one is known.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::NotCached { .. } => Some(Remedy::Fetch),

@@ -1,10 +1,10 @@
-//! Files from the network, each fetched once, whole and unchanged.
+//! Downloads with a cache, checksums, resume, retries and mirrors.
 //!
-//! A [`Fetcher`] brings a [`Remote`] into the [`Cache`]. It follows redirects and proxies
-//! (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), goes on where an interrupted transfer
-//! ended, waits and tries again when a server is busy, goes to a mirror when it is gone, and checks
-//! size and digest: against what is known of the file, or else against what it was when it was
-//! first seen. [`Mode::Offline`] touches no network at all.
+//! A [`Fetcher`] downloads a [`Remote`] into the [`Cache`]. It follows redirects and proxies
+//! (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), resumes interrupted transfers, retries
+//! with backoff when a server is busy, and falls back to a mirror when a server fails. Size and
+//! checksum are checked against the expected values or, if none are known, against those of the
+//! first download. [`Mode::Offline`] makes no network request.
 
 mod address;
 mod cache;
@@ -26,28 +26,28 @@ use transfer::{Failure, Transfer};
 
 use crate::{remedy::Remedy, source::limits::Limits};
 
-/// A file to fetch.
+/// File to download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
-    /// Its name in the cache.
+    /// Name in the cache.
     pub name: String,
-    /// What tells it from all other files: its real address, whichever mirrors are used.
+    /// Key that identifies the file: its original address, also for downloads from mirrors.
     pub key: String,
-    /// Where to get it, tried in this order.
+    /// Addresses, tried in this order.
     pub addresses: Vec<String>,
-    /// Its size in bytes, where known.
+    /// Size in bytes, if known.
     pub size: Option<u64>,
-    /// Its SHA-256 in hexadecimal, where known.
+    /// SHA-256 in hexadecimal, if known.
     pub sha256: Option<String>,
-    /// Another digest, where that is all that is known.
+    /// Checksum of another kind, if no SHA-256 is known.
     pub published: Option<Published>,
-    /// What to send as `Authorization: Bearer`; never sent on to another host.
+    /// Token for `Authorization: Bearer`; never sent to another host.
     pub token: Option<String>,
 }
 
 impl Remote {
-    /// A file at an address of which nothing else is known. User name and password in the address
-    /// are left out: they are neither sent nor stored.
+    /// File at an address, without checksums. User name and password of the address are removed:
+    /// they are neither sent nor stored.
     pub fn at(address: &str) -> Self {
         let address = without_login(address);
         let path = address.split(['?', '#']).next().unwrap_or_default();
@@ -64,43 +64,43 @@ impl Remote {
     }
 }
 
-/// A file in the cache, just checked.
+/// Checked file in the cache.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Cached {
-    /// Where it is.
+    /// Path in the cache.
     pub path: std::path::PathBuf,
-    /// What it is.
+    /// Record of the file.
     pub record: Record,
-    /// Whether it was fetched just now.
+    /// True if this call downloaded the file.
     pub fetched: bool,
 }
 
-/// Whether the network may be used.
+/// Network access of a fetcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// No: what is not in the cache is an error.
+    /// No network access: a file that is not cached is an error.
     Offline,
-    /// For what is not in the cache.
+    /// Download files that are not cached.
     Online,
-    /// For everything: what has changed is trusted anew.
+    /// Download every file again; a changed file replaces the recorded one.
     Refresh,
 }
 
-/// How long to wait for what.
+/// Timeouts and retries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Patience {
-    /// For a connection.
+    /// Timeout of a connection.
     pub connect: Duration,
-    /// For the next byte; and the time in which [`slowest`](Self::slowest) is measured.
+    /// Timeout of the next byte; also the window in which [`slowest`](Self::slowest) is measured.
     pub stall: Duration,
-    /// Bytes per second below which a transfer is as good as stalled.
+    /// Minimum speed in bytes per second; a slower transfer counts as stalled.
     pub slowest: u64,
-    /// Further attempts at an address that failed in passing.
+    /// Number of retries per address after transient failures.
     pub retries: u32,
-    /// Before the first of these; doubled each time.
+    /// Wait before the first retry; doubled for each further one.
     pub backoff: Duration,
-    /// Longest wait, also when the server asks for a longer one.
+    /// Maximum wait, even if the server requests a longer one.
     pub longest_wait: Duration,
 }
 
@@ -117,60 +117,59 @@ impl Default for Patience {
     }
 }
 
-/// What happens while a file is fetched, to be shown.
+/// Progress event of a download, for display.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// Another process fetches the same file.
+    /// Another process downloads the same file.
     Waiting {
-        /// The file.
+        /// Name of the file.
         name: String,
     },
-    /// The connection is not encrypted and nothing is known of the file: it may be replaced on its
-    /// way.
+    /// Unencrypted connection without a known checksum: the file could be replaced in transit.
     Unprotected {
         /// Address of the file.
         address: String,
     },
-    /// A transfer begins, or goes on.
+    /// Start or resumption of a transfer.
     Begin {
-        /// The file.
+        /// Name of the file.
         name: String,
         /// Address of the file.
         address: String,
-        /// Bytes that are there already.
+        /// Bytes already received.
         have: u64,
-        /// Bytes in all, where the server says.
+        /// Total bytes, if the server sends the number.
         total: Option<u64>,
     },
-    /// So many bytes are there.
+    /// Number of bytes received so far.
     Bytes(u64),
-    /// An attempt failed; the next begins after a wait.
+    /// Failed attempt, to be retried after a wait.
     Retry {
-        /// The address.
+        /// Address of the attempt.
         address: String,
-        /// What went wrong.
+        /// Reason of the failure.
         problem: String,
-        /// How long until the next attempt.
+        /// Wait before the next attempt.
         wait: Duration,
     },
-    /// An address failed for good; the next is tried.
+    /// Permanent failure of an address; the next address is tried.
     Mirror {
-        /// The address.
+        /// Address that failed.
         address: String,
-        /// What went wrong.
+        /// Reason of the failure.
         problem: String,
     },
-    /// A file is in the cache, checked.
+    /// Checked file in the cache.
     Done {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Its record.
+        /// Record of the file.
         record: Record,
     },
 }
 
-/// Brings files into a cache.
+/// Downloader of files into a cache.
 pub struct Fetcher {
     cache: Cache,
     mode: Mode,
@@ -179,66 +178,58 @@ pub struct Fetcher {
     show: Box<dyn Fn(Event) + Send + Sync>,
 }
 
-/// An attempt that brought at least so many bytes does not count as failed.
-const PROGRESS: u64 = 1 << 20;
+/// Minimum number of bytes received by an interrupted attempt to not count as failed.
+const MIN_PROGRESS: u64 = 1 << 20;
 
 impl Fetcher {
-    /// A fetcher that says nothing.
+    /// Fetcher without progress events.
     pub fn new(cache: Cache, mode: Mode) -> Self {
         let (patience, limits) = (Patience::default(), Limits::default());
         Self { cache, mode, patience, limits, show: Box::new(|_| {}) }
     }
 
-    /// A fetcher that touches no network, over the user's cache.
-    ///
-    /// # Errors
-    ///
-    /// When there is no folder for a cache.
-    pub fn offline() -> Result<Self, FetchError> {
-        Ok(Self::new(Cache::of_user()?, Mode::Offline))
-    }
-
-    /// The same with other waiting times.
+    /// Sets timeouts and retries.
     pub fn patience(self, patience: Patience) -> Self {
         Self { patience, ..self }
     }
 
-    /// The same with other limits for the size of a file.
+    /// Sets limits on the size of a file.
     pub fn limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same, telling `show` what happens.
+    /// Sets the receiver of progress events.
     pub fn show(self, show: impl Fn(Event) + Send + Sync + 'static) -> Self {
         Self { show: Box::new(show), ..self }
     }
 
-    /// Whether the network may be used.
+    /// Network access.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The cache.
+    /// Cache of downloaded files.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// Whether the file is in the cache, without reading it.
+    /// Returns true if the cache has the file, without reading it.
     pub fn has(&self, remote: &Remote) -> bool {
         let entry = self.cache.entry(remote);
         entry.record().is_some() && entry.data().is_file()
     }
 
-    /// The file, from the cache or else from the network.
+    /// Returns the file from the cache, or downloads it.
     ///
     /// # Errors
     ///
-    /// When it is in neither, is not what it should be, or the cache cannot be written.
+    /// When the file is neither cached nor downloadable, fails its check, or the cache cannot be
+    /// written.
     pub fn get(&self, remote: &Remote) -> Result<Cached, FetchError> {
         let entry = self.cache.entry(remote);
         let anew = self.mode == Mode::Refresh;
         match cached(&entry, remote) {
-            // A file that is known by its hash cannot have changed.
+            // A file with a known SHA-256 cannot have changed.
             Ok(Some(cached)) if !anew || remote.sha256.is_some() => return Ok(cached),
             Err(error) if self.mode == Mode::Offline => return Err(error),
             _ => {}
@@ -252,7 +243,7 @@ impl Fetcher {
         }
         let before = entry.record();
         let lock = entry.lock(|| (self.show)(Event::Waiting { name: remote.name.clone() }))?;
-        // The other process may have brought it.
+        // Another process may have downloaded it in the meantime.
         let waited = entry.record() != before;
         if let Ok(Some(cached)) = cached(&entry, remote)
             && (!anew || waited)
@@ -281,18 +272,18 @@ impl Fetcher {
             if !is_known && !address::is_private(address) {
                 (self.show)(Event::Unprotected { address: address.clone() });
             }
-            match self.insist(&transfer, address) {
+            match self.download_from(&transfer, address) {
                 Ok(record) => {
                     let name = remote.name.clone();
                     (self.show)(Event::Done { name, record: record.clone() });
                     return Ok(Cached { path: entry.data(), record, fetched: true });
                 }
-                Err(Failure::Here(error)) => return Err(error),
-                Err(Failure::Passing { problem, .. }) => {
+                Err(Failure::Local(error)) => return Err(error),
+                Err(Failure::Transient { problem, .. }) => {
                     problems.push((address, problem));
                     remedy = remedy.or(Some(Remedy::TryLater));
                 }
-                Err(Failure::Final { problem, remedy: try_this }) => {
+                Err(Failure::Permanent { problem, remedy: try_this }) => {
                     problems.push((address, problem));
                     remedy = try_this.or(remedy);
                 }
@@ -311,23 +302,23 @@ impl Fetcher {
         Err(FetchError::Failed { name: remote.name.clone(), problems, remedy })
     }
 
-    /// Tries one address until it works, fails for good, or patience is at its end.
-    fn insist(&self, transfer: &Transfer<'_>, address: &str) -> Result<Record, Failure> {
+    /// Tries one address until it succeeds, fails permanently, or all retries are used.
+    fn download_from(&self, transfer: &Transfer<'_>, address: &str) -> Result<Record, Failure> {
         let mut failed = 0;
         loop {
             let before = transfer.entry.begun().1;
             let (problem, asked) = match transfer.attempt(address) {
-                Err(Failure::Passing { problem, wait }) => (problem, wait),
+                Err(Failure::Transient { problem, wait }) => (problem, wait),
                 other => return other,
             };
             let gained = transfer.entry.begun().1.saturating_sub(before);
-            failed = if gained >= PROGRESS { 0 } else { failed + 1 };
+            failed = if gained >= MIN_PROGRESS { 0 } else { failed + 1 };
             if failed > self.patience.retries {
                 let problem = match failed {
                     1 => problem,
                     _ => format!("{problem}, after {failed} attempts"),
                 };
-                return Err(Failure::Passing { problem, wait: None });
+                return Err(Failure::Transient { problem, wait: None });
             }
             let backoff =
                 self.patience.backoff.saturating_mul(1 << failed.saturating_sub(1).min(16));
@@ -339,7 +330,7 @@ impl Fetcher {
     }
 }
 
-/// The file, if it is in the cache and still what was fetched.
+/// Returns the file if it is cached and matches its record.
 fn cached(entry: &Entry, remote: &Remote) -> Result<Option<Cached>, FetchError> {
     let path = entry.data();
     let Some(record) = entry.record() else { return Ok(None) };

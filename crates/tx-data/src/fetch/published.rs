@@ -1,4 +1,4 @@
-//! Digests that others have printed of a file.
+//! Checksums published by third parties.
 
 use std::{io, path::Path};
 
@@ -7,9 +7,8 @@ use sha1::Sha1;
 
 use super::cache::measure;
 
-/// A digest of an older kind, where no SHA-256 is known before the file is fetched. It finds
-/// transfers gone wrong and files that have changed, but not a forgery that was prepared together
-/// with the file it stands for.
+/// Checksum of an older kind, for files without a published SHA-256. It detects failed transfers
+/// and changed files, but not a forgery that was prepared together with the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Published {
@@ -20,7 +19,7 @@ pub enum Published {
 }
 
 impl Published {
-    /// What is wrong with the file at `path`; nothing if it has this digest.
+    /// Compares the file at `path` with this checksum; `None` if they are equal.
     pub(super) fn problem(&self, path: &Path) -> io::Result<Option<String>> {
         let (name, found, expected) = match self {
             Self::Md5(expected) => ("MD5", measure::<Md5>(path)?.1, expected),
@@ -34,7 +33,7 @@ impl Published {
 mod tests {
     use super::*;
 
-    /// RFC 1321 and RFC 3174 give the digests of "abc".
+    /// RFC 1321 and RFC 3174 list the digests of "abc".
     #[test]
     fn digests_are_those_of_the_standards() {
         let file = tempfile::NamedTempFile::new().unwrap();

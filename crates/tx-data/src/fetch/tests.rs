@@ -1,5 +1,5 @@
-//! The fetcher before a server that misbehaves: the right bytes or a clear error, and never
-//! anything else in the cache.
+//! Fetcher against a misbehaving server: the result is the correct bytes or a clear error, and the
+//! cache contains no other file.
 
 mod resuming;
 pub(crate) mod server;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::*;
 use server::{Act, Server, good, head, status, truncated};
 
-/// Waiting times that fit a test.
+/// Timeouts short enough for tests.
 const HASTE: Patience = Patience {
     connect: Duration::from_secs(5),
     stall: Duration::from_millis(400),
@@ -23,7 +23,7 @@ const HASTE: Patience = Patience {
     longest_wait: Duration::from_millis(50),
 };
 
-/// A server, a cache and what the fetcher told.
+/// Server, cache and recorded progress events.
 struct Bench {
     server: Server,
     folder: TempDir,
@@ -54,9 +54,11 @@ impl Bench {
         self.fetcher(mode).get(remote).map(|cached| fs::read(cached.path).unwrap())
     }
 
+    /// Expects a failure.
+    ///
     /// # Panics
     ///
-    /// When it does not fail with these words, or anything came into the cache.
+    /// When the download succeeds, its error lacks these words, or the cache contains a file.
     fn refused(&self, remote: &Remote, words: &str) -> FetchError {
         let error = self.get_as(remote, Mode::Online).unwrap_err();
         assert!(error.to_string().contains(words), "no `{words}` in: {error}");
@@ -86,7 +88,7 @@ fn body() -> Vec<u8> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    crate::hash::hexadecimal(&Sha256::digest(bytes))
+    tx_text::hash::hexadecimal(&Sha256::digest(bytes))
 }
 
 #[test]
@@ -172,7 +174,7 @@ fn a_file_of_the_wrong_length_or_hash_is_refused() {
     bench.server.file("/a", body());
     let remote = bench.remote("/a");
     let longer = Remote { size: Some(100_001), ..remote.clone() };
-    bench.refused(&longer, "the file there has 100000 bytes, expected 100001");
+    bench.refused(&longer, "the remote file has 100000 bytes, expected 100001");
     let wrong = Remote { sha256: Some("00".repeat(32)), ..remote.clone() };
     bench.refused(&wrong, &format!("SHA-256 {}, expected 0000", sha256(&body())));
     let published = Some(Published::Md5("0123"));
@@ -205,16 +207,16 @@ fn a_file_above_the_limit_is_refused() {
         error.unwrap_err().to_string()
     };
     bench.server.file("/large", body());
-    assert!(get("/large").contains("the file there has 100000 bytes, 50000 are allowed"));
+    assert!(get("/large").contains("the remote file has 100000 bytes, the limit is 50000"));
     bench.server.on("/endless", |_, _| {
         let mut acts = head("200 OK", "Transfer-Encoding: chunked\r\n");
         acts.extend(vec![Act::Send(b"A\r\n0123456789\r\n".to_vec()); 1_000]);
         acts
     });
-    assert!(get("/endless").contains("more than the 15 bytes allowed came"));
+    assert!(get("/endless").contains("received more than the 15 bytes allowed"));
     let entry = Cache::at(bench.folder.path().join("cache")).entry(&bench.remote("/endless"));
     assert!(!entry.part().exists());
-    // More than fits into 64 bits, together with what has come.
+    // More than 64 bits hold, together with the bytes received.
     bench.server.on("/absurd", |_, nth| match nth {
         0 => truncated(&body(), 40_000, "\"v1\""),
         _ => {
@@ -239,7 +241,7 @@ fn a_token_is_not_sent_unencrypted() {
 }
 
 #[test]
-fn unknown_files_over_http_are_warned_about() {
+fn unknown_files_over_http_give_a_warning() {
     for (sha256, warned) in [(None, true), (Some("00".repeat(32)), false)] {
         let bench = Bench::new();
         let address = "http://me:secret@no-such-host.invalid/file";
@@ -255,7 +257,7 @@ fn unknown_files_over_http_are_warned_about() {
 }
 
 #[test]
-fn what_is_not_there_is_not_asked_for_again_but_looked_for_elsewhere() {
+fn a_missing_file_is_not_retried_but_requested_from_mirrors() {
     let bench = Bench::new();
     bench.server.file("/mirror", body());
     let error = bench.refused(&bench.remote("/gone"), "404");
@@ -300,7 +302,7 @@ fn a_busy_server_is_waited_for_as_it_asks() {
             _ => None,
         })
         .collect();
-    // Seven seconds are more than the 50 ms we wait at most; none; 5 ms doubled twice.
+    // Seven seconds exceed the maximum wait of 50 ms; zero; 5 ms doubled twice.
     assert_eq!(waits, [50, 0, 20]);
 }
 
@@ -318,7 +320,7 @@ fn errors_that_stay_are_reported_with_their_status() {
         bench.server.on("/a", move |_, _| status(answer, ""));
         let error = bench.refused(&bench.remote("/a"), words);
         assert_eq!(bench.requests(), requests, "{answer}");
-        // What is gone, or makes no sense, needs no advice.
+        // Permanent and invalid responses have no remedy.
         assert_eq!(error.remedy().is_none(), ["410", "204"].contains(&words), "{answer}");
     }
 }
@@ -361,20 +363,20 @@ fn packing_on_the_way_is_undone_when_the_result_can_be_checked() {
         acts.push(Act::Send(packed));
         acts
     });
-    bench.refused(&bench.remote("/a"), "does not say where the file ends");
+    bench.refused(&bench.remote("/a"), "does not declare its length");
     let known = Remote { sha256: Some(sha256(&body())), ..bench.remote("/a") };
     assert_eq!(bench.get_as(&known, Mode::Online).unwrap(), body());
 }
 
 #[test]
-fn a_body_that_ends_with_the_connection_must_be_known() {
+fn a_body_that_ends_with_the_connection_needs_a_checksum() {
     let bench = Bench::new();
     bench.server.on("/a", |_, _| {
         let mut acts = head("200 OK", "");
         acts.push(Act::Send(body()));
         acts
     });
-    bench.refused(&bench.remote("/a"), "does not say where the file ends");
+    bench.refused(&bench.remote("/a"), "does not declare its length");
     let known = Remote { size: Some(100_000), ..bench.remote("/a") };
     assert_eq!(bench.get_as(&known, Mode::Online).unwrap(), body());
 }
@@ -406,7 +408,7 @@ fn nothing_and_a_web_page_are_no_corpus() {
         acts.push(Act::Send(page.into()));
         acts
     });
-    bench.refused(&bench.remote("/a.zip"), "a web page came");
+    bench.refused(&bench.remote("/a.zip"), "received an HTML page");
 }
 
 #[test]
@@ -417,11 +419,11 @@ fn what_was_trusted_once_must_stay_the_same() {
     let path = bench.fetcher(Mode::Online).get(&remote).unwrap().path;
     fs::remove_file(&path).unwrap();
     bench.server.file("/a", "other");
-    let error = bench.refused(&remote, "when first fetched");
+    let error = bench.refused(&remote, "at the first download");
     assert_eq!(error.remedy(), Some(Remedy::TrustAnew));
     assert_eq!(bench.get_as(&remote, Mode::Refresh).unwrap(), b"other");
     assert_eq!(bench.get_as(&remote, Mode::Offline).unwrap(), b"other");
-    // A known file is fetched anew only when asked to.
+    // A file with a known checksum is downloaded again only in refresh mode.
     bench.server.file("/a", "third");
     assert_eq!(bench.get("/a").unwrap(), b"other");
     assert_eq!(bench.get_as(&remote, Mode::Refresh).unwrap(), b"third");
@@ -439,7 +441,7 @@ fn a_damaged_file_is_noticed_and_fetched_again() {
         assert!(matches!(error, FetchError::Damaged { .. }), "{error}");
         assert_eq!(bench.get("/a").unwrap(), body());
     }
-    // A file without its record is nothing.
+    // A file without its record counts as absent.
     fs::remove_file(path.with_file_name("record.json")).unwrap();
     assert!(matches!(bench.get_as(&remote, Mode::Offline), Err(FetchError::NotCached { .. })));
     assert_eq!(bench.get("/a").unwrap(), body());

@@ -1,4 +1,4 @@
-//! One attempt to get a file from one address.
+//! One attempt to download a file from one address.
 
 use std::{
     env,
@@ -22,67 +22,67 @@ use super::{
 };
 use crate::{remedy::Remedy, source::limits::Limits};
 
-/// Bytes read at once.
+/// Buffer size in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// At least so long between two reports of progress.
+/// Minimum time between two progress events.
 const REPORT: Duration = Duration::from_millis(100);
 
-/// Why an attempt failed.
+/// Failure of an attempt.
 pub(super) enum Failure {
-    /// The next attempt may succeed.
-    Passing {
+    /// Transient failure; a retry may succeed.
+    Transient {
         problem: String,
-        /// As the server asks.
+        /// Wait requested by the server.
         wait: Option<Duration>,
     },
-    /// This address will not do.
-    Final { problem: String, remedy: Option<Remedy> },
-    /// No address will: the trouble is on this machine.
-    Here(FetchError),
+    /// Permanent failure of this address.
+    Permanent { problem: String, remedy: Option<Remedy> },
+    /// Local failure, the same for all addresses.
+    Local(FetchError),
 }
 
 impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Self {
-        Self::Here(error)
+        Self::Local(error)
     }
 }
 
-fn passing(problem: impl Into<String>) -> Failure {
-    Failure::Passing { problem: problem.into(), wait: None }
+fn transient(problem: impl Into<String>) -> Failure {
+    Failure::Transient { problem: problem.into(), wait: None }
 }
 
-fn for_good(problem: impl Into<String>) -> Failure {
-    Failure::Final { problem: problem.into(), remedy: None }
+fn permanent(problem: impl Into<String>) -> Failure {
+    Failure::Permanent { problem: problem.into(), remedy: None }
 }
 
-/// What an attempt needs.
+/// Inputs of an attempt.
 pub(super) struct Transfer<'a> {
     pub remote: &'a Remote,
     pub entry: &'a Entry,
     pub patience: &'a Patience,
     pub limits: Limits,
     pub show: &'a (dyn Fn(Event) + Send + Sync),
-    /// Whether another file than the one recorded is welcome.
+    /// True if a file that differs from the record is accepted.
     pub refresh: bool,
 }
 
-/// What the server says about the file.
+/// Response headers about the file.
 struct Offer {
-    /// Bytes before those that come now.
+    /// Offset of the first byte of this response.
     start: u64,
     total: Option<u64>,
-    /// Whether the end of what comes can be told from a broken connection.
+    /// True if the end of the response can be distinguished from a broken connection.
     delimited: bool,
     record: PartRecord,
     is_page: bool,
 }
 
 impl Transfer<'_> {
-    /// Gets the file, or what is missing of it, checks it and puts it under its name.
+    /// Downloads the file or its missing part, checks it and moves it to its final name.
     pub fn attempt(&self, address: &str) -> Result<Record, Failure> {
         if self.remote.token.is_some() && !address::is_private(address) {
-            return Err(Failure::Final {
+            return Err(Failure::Permanent {
                 problem: "a token is not sent over an unencrypted connection".into(),
                 remedy: Some(Remedy::EncryptOrDropToken),
             });
@@ -100,7 +100,7 @@ impl Transfer<'_> {
             self.receive(response, &offer)?;
             return self.check(address, offer.is_page, offer.record.next);
         }
-        // Everything had come, but not been checked.
+        // A complete part that has not been checked.
         self.check(address, false, begun.next)
     }
 
@@ -112,11 +112,11 @@ impl Transfer<'_> {
     ) -> Result<Response<Body>, Failure> {
         let patience = self.patience;
         let agent: Agent = Agent::config_builder()
-            .tls_config(TlsConfig::builder().root_certs(roots(address)?).build())
+            .tls_config(TlsConfig::builder().root_certs(root_certificates(address)?).build())
             .user_agent(concat!("tx/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
             .http_status_as_error(false)
-            // Once safe, always safe.
+            // A redirect must not leave `https`.
             .https_only(is_https(address))
             .redirect_auth_headers(RedirectAuthHeaders::SameHost)
             .timeout_connect(Some(patience.connect))
@@ -135,16 +135,16 @@ impl Transfer<'_> {
         request.call().map_err(|error| {
             let problem = error.to_string();
             match error {
-                ureq::Error::Io(error) => passing(error.to_string()),
+                ureq::Error::Io(error) => transient(error.to_string()),
                 ureq::Error::Timeout(_)
                 | ureq::Error::Protocol(_)
-                | ureq::Error::ConnectionFailed => passing(problem),
-                _ => for_good(problem),
+                | ureq::Error::ConnectionFailed => transient(problem),
+                _ => permanent(problem),
             }
         })
     }
 
-    /// Judges the head of an answer.
+    /// Checks the head of a response.
     fn offer(
         &self,
         address: &str,
@@ -172,37 +172,41 @@ impl Transfer<'_> {
                 let Some(sent) = sent else {
                     self.entry.discard()?;
                     let range = range.unwrap_or_else(|| "nothing".into());
-                    return Err(passing(format!(
-                        "the server sends `{range}`, asked for what follows byte {have}"
+                    return Err(transient(format!(
+                        "the server sent the range `{range}`, expected the bytes from {have}"
                     )));
                 };
-                // `If-Range` should have made the server send the whole new file.
+                // With `If-Range`, the server should have sent the complete new file.
                 if let Some(change) = begun.change(etag.as_deref(), last_modified.as_deref()) {
                     self.entry.discard()?;
-                    return Err(passing(format!("the file has changed meanwhile: {change}")));
+                    return Err(transient(format!(
+                        "the file has changed during the transfer: {change}"
+                    )));
                 }
                 (have, sent.total.or(have.checked_add(sent.length)))
             }
             StatusCode::RANGE_NOT_SATISFIABLE => {
                 self.entry.discard()?;
-                return Err(passing("the server does not have the rest of what it sent before"));
+                return Err(transient("the server cannot resume the transfer"));
             }
-            status => return Err(refusal(status, text(header::RETRY_AFTER), self.remote)),
+            status => return Err(status_failure(status, text(header::RETRY_AFTER), self.remote)),
         };
         if let (Some(total), Some(size)) = (total, self.remote.size)
             && total != size
         {
-            return Err(for_good(format!("the file there has {total} bytes, expected {size}")));
+            return Err(permanent(format!("the remote file has {total} bytes, expected {size}")));
         }
-        let most = self.most(total);
-        if let Some(total) = total.filter(|&total| total > most) {
-            return Err(for_good(format!("the file there has {total} bytes, {most} are allowed")));
+        let max_bytes = self.max_bytes(total);
+        if let Some(total) = total.filter(|&total| total > max_bytes) {
+            return Err(permanent(format!(
+                "the remote file has {total} bytes, the limit is {max_bytes}"
+            )));
         }
         let delimited = length.is_some() || text(header::TRANSFER_ENCODING).is_some();
         let known = self.remote.size.is_some() || self.remote.sha256.is_some();
         if !delimited && !known {
-            return Err(for_good(
-                "the server does not say where the file ends, so a part might pass for the whole",
+            return Err(permanent(
+                "the response does not declare its length, so truncation would be undetected",
             ));
         }
         let is_page = text(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/html"));
@@ -214,20 +218,20 @@ impl Transfer<'_> {
             total,
             next: text(header::LINK).as_deref().and_then(next_page),
         };
-        // A later part need not repeat what the first one said of the file.
+        // A later partial response may omit headers of the first one.
         let record = if start > 0 { PartRecord { total, ..begun.clone() } } else { record };
         Ok(Offer { start, total, delimited, record, is_page })
     }
 
-    /// Most bytes to take of a file of which the server announces `total`.
-    fn most(&self, total: Option<u64>) -> u64 {
+    /// Maximum number of bytes accepted, given the announced size `total`.
+    fn max_bytes(&self, total: Option<u64>) -> u64 {
         match total.or(self.remote.size) {
             Some(_) => self.limits.download_bytes,
             None => self.limits.download_bytes.min(self.limits.unannounced_bytes),
         }
     }
 
-    /// Writes what comes behind what is there.
+    /// Appends the response to the received part.
     fn receive(&self, response: Response<Body>, offer: &Offer) -> Result<(), Failure> {
         let path = self.entry.part();
         let cannot = |source| FetchError::Cache { path: path.clone(), source };
@@ -244,7 +248,7 @@ impl Transfer<'_> {
             total: offer.total.or(self.remote.size),
         });
         let announced = offer.total.or(self.remote.size);
-        let most = announced.unwrap_or_else(|| self.most(None));
+        let max_bytes = announced.unwrap_or_else(|| self.max_bytes(None));
         let mut reader = response.into_body().into_reader();
         let mut buffer = vec![0; BUFFER];
         let mut have = offer.start;
@@ -255,21 +259,21 @@ impl Transfer<'_> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
                     let _: io::Result<()> = file.flush();
-                    // What came of a packed answer cannot be gone on with.
+                    // A partial compressed response cannot be resumed.
                     if !offer.delimited {
                         self.entry.discard()?;
                     }
-                    return Err(passing(format!("after {have} bytes: {error}")));
+                    return Err(transient(format!("after {have} bytes: {error}")));
                 }
             };
             if read == 0 {
                 break;
             }
             have += read as u64;
-            if have > most {
+            if have > max_bytes {
                 self.entry.discard()?;
                 let limit = if announced.is_some() { "expected" } else { "allowed" };
-                return Err(for_good(format!("more than the {most} bytes {limit} came")));
+                return Err(permanent(format!("received more than the {max_bytes} bytes {limit}")));
             }
             file.write_all(&buffer[..read]).map_err(cannot)?;
             if reported.elapsed() > REPORT {
@@ -280,7 +284,9 @@ impl Transfer<'_> {
                 let least = self.patience.slowest as f64 * window.elapsed().as_secs_f64();
                 if ((have - window_start) as f64) < least {
                     let speed = self.patience.slowest;
-                    return Err(passing(format!("slower than {speed} bytes per second")));
+                    return Err(transient(format!(
+                        "transfer slower than {speed} bytes per second"
+                    )));
                 }
                 (window, window_start) = (Instant::now(), have);
             }
@@ -288,13 +294,13 @@ impl Transfer<'_> {
         (self.show)(Event::Bytes(have));
         match announced {
             Some(all) if have < all => {
-                Err(passing(format!("the connection ended after {have} of {all} bytes")))
+                Err(transient(format!("the connection ended after {have} of {all} bytes")))
             }
             _ => Ok(()),
         }
     }
 
-    /// Puts what came under its name, if it is what it should be.
+    /// Checks the received file and moves it to its final name.
     fn check(&self, address: &str, is_page: bool, next: Option<String>) -> Result<Record, Failure> {
         let part = self.entry.part();
         let (size, sha256) = measure::<Sha256>(&part)
@@ -304,33 +310,33 @@ impl Transfer<'_> {
             Err(failure)
         };
         if size == 0 {
-            return refuse(for_good("the file there is empty"));
+            return refuse(permanent("the remote file is empty"));
         }
         if is_page && !self.remote.name.ends_with(".html") && begins_as_page(&part) {
-            return refuse(for_good("a web page came instead of the file"));
+            return refuse(permanent("received an HTML page instead of the file"));
         }
         if let Some(expected) = self.remote.size
             && size != expected
         {
-            return refuse(for_good(format!("{size} bytes came, expected {expected}")));
+            return refuse(permanent(format!("received {size} bytes, expected {expected}")));
         }
         if let Some(published) = self.remote.published {
             let problem = published.problem(&part);
             let problem = problem.map_err(|source| FetchError::Cache { path: part, source })?;
             if let Some(problem) = problem {
-                return refuse(for_good(problem));
+                return refuse(permanent(problem));
             }
         }
         let before = self.entry.record().filter(|_| !self.refresh).map(|record| record.sha256);
         if let Some(expected) = self.remote.sha256.as_ref() {
             if !sha256.eq_ignore_ascii_case(expected) {
-                return refuse(for_good(format!("SHA-256 {sha256}, expected {expected}")));
+                return refuse(permanent(format!("SHA-256 {sha256}, expected {expected}")));
             }
         } else if let Some(before) = before
             && before != sha256
         {
-            return refuse(Failure::Final {
-                problem: format!("SHA-256 {sha256}, but {before} when first fetched"),
+            return refuse(Failure::Permanent {
+                problem: format!("SHA-256 {sha256}, but {before} at the first download"),
                 remedy: Some(Remedy::TrustAnew),
             });
         }
@@ -347,20 +353,20 @@ impl Transfer<'_> {
     }
 }
 
-/// Whether an address asks for an encrypted connection; schemes have no case.
+/// Returns true for `https` in any case.
 fn is_https(address: &str) -> bool {
     address.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
 
-/// Whom to trust with `https`: the certificates in `SSL_CERT_FILE`, or else Mozilla's.
-fn roots(address: &str) -> Result<RootCerts, Failure> {
+/// Trusted certificates: those in `SSL_CERT_FILE`, or else Mozilla's.
+fn root_certificates(address: &str) -> Result<RootCerts, Failure> {
     let named = env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty());
     let Some(path) = named.filter(|_| is_https(address)) else {
         return Ok(RootCerts::WebPki);
     };
     let unusable = |problem: String| {
         let path = Path::new(&path).display();
-        for_good(format!("`SSL_CERT_FILE` names `{path}`: {problem}"))
+        permanent(format!("`SSL_CERT_FILE` names `{path}`: {problem}"))
     };
     let pem = fs::read(&path).map_err(|error| unusable(error.to_string()))?;
     let mut certificates = Vec::new();
@@ -370,40 +376,40 @@ fn roots(address: &str) -> Result<RootCerts, Failure> {
         }
     }
     if certificates.is_empty() {
-        return Err(unusable("it holds no certificate".into()));
+        return Err(unusable("the file contains no certificate".into()));
     }
     Ok(RootCerts::from(certificates))
 }
 
-/// What a status other than success means.
-fn refusal(status: StatusCode, retry_after: Option<String>, remote: &Remote) -> Failure {
-    let problem = format!("the server answers {status}");
-    let passing = matches!(status.as_u16(), 408 | 425 | 429) || status.is_server_error();
-    if passing {
-        let wait = retry_after.and_then(|text| wait_of(text.trim(), SystemTime::now()));
-        return Failure::Passing { problem, wait };
+/// Failure for a status other than success.
+fn status_failure(status: StatusCode, retry_after: Option<String>, remote: &Remote) -> Failure {
+    let problem = format!("the server responded with {status}");
+    let transient = matches!(status.as_u16(), 408 | 425 | 429) || status.is_server_error();
+    if transient {
+        let wait = retry_after.and_then(|text| parse_retry_after(text.trim(), SystemTime::now()));
+        return Failure::Transient { problem, wait };
     }
     let remedy = match status.as_u16() {
         401 | 403 if remote.token.is_none() => Some(Remedy::GiveToken),
         401 | 403 => Some(Remedy::OtherToken),
         _ => None,
     };
-    Failure::Final { problem, remedy }
+    Failure::Permanent { problem, remedy }
 }
 
-/// `Retry-After`: seconds, or a date.
-fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
+/// Parses `Retry-After`: seconds or a date.
+fn parse_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let until = || httpdate::parse_http_date(text).ok();
     let seconds = text.parse().ok().map(Duration::from_secs);
     seconds.or_else(|| until().map(|date| date.duration_since(now).unwrap_or_default()))
 }
 
-/// `bytes 100-199/200`: a part of a file.
+/// `Content-Range` header of a partial response: `bytes 100-199/200`.
 #[derive(Debug, PartialEq, Eq)]
 struct ContentRange {
     start: u64,
     length: u64,
-    /// Bytes of the whole file, if the server says.
+    /// Size of the complete file, if sent.
     total: Option<u64>,
 }
 
@@ -420,7 +426,7 @@ impl ContentRange {
     }
 }
 
-/// The address of `<…>; rel="next"`.
+/// Parses the address of `<…>; rel="next"`.
 fn next_page(text: &str) -> Option<String> {
     text.split(',').find_map(|link| {
         let (address, relation) = link.split_once('>')?;
@@ -440,7 +446,7 @@ fn begins_as_page(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// The examples of RFC 9110, sections 14.4 and 10.2.3.
+    /// Examples of RFC 9110, sections 14.4 and 10.2.3.
     #[test]
     fn ranges_and_waits_are_read() {
         let part = |start, length, total| Some(ContentRange { start, length, total });
@@ -454,9 +460,9 @@ mod tests {
 
         let date = "Fri, 31 Dec 1999 23:59:59 GMT";
         let now = httpdate::parse_http_date("Fri, 31 Dec 1999 23:58:00 GMT").unwrap();
-        assert_eq!(wait_of("120", now), Some(Duration::from_secs(120)));
-        assert_eq!(wait_of(date, now), Some(Duration::from_secs(119)));
-        assert_eq!(wait_of(date, now + Duration::from_secs(300)), Some(Duration::ZERO));
-        assert_eq!(wait_of("soon", now), None);
+        assert_eq!(parse_retry_after("120", now), Some(Duration::from_secs(120)));
+        assert_eq!(parse_retry_after(date, now), Some(Duration::from_secs(119)));
+        assert_eq!(parse_retry_after(date, now + Duration::from_secs(300)), Some(Duration::ZERO));
+        assert_eq!(parse_retry_after("soon", now), None);
     }
 }

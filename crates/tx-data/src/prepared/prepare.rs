@@ -1,110 +1,73 @@
-//! Preparing a corpus: cleaned, split, tokenized and written, a part at a time.
+//! Preparation of a corpus on disk, in bounded memory.
 //!
-//! Memory holds the vocabulary and its words, 4 bytes a pair to keep near duplicates together, 1 to
-//! remember its side, and some 20 bytes a pair to find duplicates, whatever its length.
+//! Memory holds the vocabulary and its words, 4 bytes a pair to keep near duplicates together, 1 byte a
+//! pair for the split, and about 20 bytes a pair to find duplicates, for pairs of any length.
 
 use std::{
     fs::{self, File},
-    io::{BufWriter, Write},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     process,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::AtomicBool,
 };
 
 use serde_json::Value;
+use tx_text::{SentencePair, TokenizerConfig, Tokenizers};
 
 use super::{
     CORPUS, CorpusRecord, FORMAT, FileHash, IDS, INDEX, InputFile, PreparedCorpus,
-    SOURCE_TOKENIZER, TARGET_TOKENIZER, VALIDATION,
-    spool::{Spool, SpoolWriter},
+    SOURCE_TOKENIZER, TARGET_TOKENIZER, VALIDATION, spool::Spool,
 };
 use crate::{
-    clean::{CleanConfig, Cleaner},
-    encode::{EncodedPair, Encoder, LongPolicy},
+    encode::{EncodedPair, LongPolicy},
     error::DataError,
-    near_duplicate::OverlapFinder,
-    pair::SentencePair,
-    split::SplitBy,
-    tokenizer::{TokenizerConfig, Tokenizers},
+    pipeline::{CleanCorpus, Control, CorpusOptions, CorpusSink},
 };
 
-/// Pairs that are tokenized and written at a time.
-const AT_A_TIME: usize = 1 << 15;
-/// Pairs from one line of progress to the next.
-const PROGRESS: usize = 1_000_000;
-
-/// How a corpus is prepared.
+/// Options of a preparation.
 #[derive(Debug, Clone)]
 pub struct Preparation<'a> {
-    /// How text is cleaned.
-    pub clean: CleanConfig,
-    /// Where validation pairs come from.
-    pub validation: ValidationPairs,
-    /// Whether training pairs that are near duplicates of given validation pairs are left out.
-    pub drop_overlap: bool,
-    /// How text becomes ids.
+    /// Options of cleaning and splitting.
+    pub corpus: CorpusOptions,
+    /// Configuration of the tokenizers.
     pub tokenizer: &'a TokenizerConfig,
     /// Longest side in tokens, special tokens included.
     pub max_len: usize,
-    /// What happens to longer ones.
+    /// Handling of pairs with a longer side.
     pub long: LongPolicy,
-    /// The files that are read, to know later whether they have changed.
+    /// Input files; their hashes are recorded to detect changes later.
     pub inputs: Vec<PathBuf>,
-    /// All settings that decide the result, to know later whether they have changed.
+    /// All settings that affect the result; recorded to detect changes later.
     pub settings: Value,
-    /// Ends the work with [`DataError::Interrupted`] once it is set.
+    /// Ends the preparation with [`DataError::Interrupted`] once set.
     pub stop: &'a AtomicBool,
 }
 
-impl Preparation<'_> {
-    fn check_stop(&self) -> Result<(), DataError> {
-        if self.stop.load(Ordering::Relaxed) { Err(DataError::Interrupted) } else { Ok(()) }
-    }
-}
-
-/// Where validation pairs come from.
-#[derive(Debug, Clone)]
-pub enum ValidationPairs {
-    /// They are given and stay as they are.
-    Given(Vec<SentencePair>),
-    /// A share of the training pairs is set aside.
-    SetAside {
-        /// How much of them.
-        share: f64,
-        /// What decides.
-        by: SplitBy,
-        /// Decides, if it is the seed.
-        seed: u64,
-    },
-    /// The training pairs themselves, at most so many.
-    Training(usize),
-}
-
-/// Prepares a corpus into `folder`, which must not exist, and opens it; `say` hears how it goes.
+/// Prepares a corpus in `folder`, which must not exist, and opens it. `say` receives progress messages.
 ///
 /// # Errors
 ///
-/// When the stream does, nothing is left of it, the work is interrupted, or a file cannot be written;
-/// nothing stays then.
+/// When the stream fails, no pair is left, the work is interrupted, or a file cannot be written. No
+/// file is left behind then.
 pub fn prepare(
     pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
-    how: &Preparation<'_>,
+    options: Preparation<'_>,
     folder: &Path,
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, DataError> {
     if folder.exists() {
-        let problem = "it exists and is no prepared corpus".into();
+        let problem = "it exists and is not a prepared corpus".into();
         return Err(DataError::Prepared { path: folder.into(), problem });
     }
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(format!(".partial-{}", process::id()));
-    let partial = Partial(folder.with_file_name(name));
+    let partial = PartialFolder(folder.with_file_name(name));
     let write = |path: &Path| {
         let path = path.to_owned();
         move |source| DataError::Write { path, source }
     };
     fs::create_dir_all(&partial.0).map_err(write(&partial.0))?;
-    Writer { how, folder: &partial.0, say }.run(pairs)?;
+    write_files(pairs, options, &partial.0, say)?;
     sync_folder(&partial.0).map_err(write(&partial.0))?;
     fs::rename(&partial.0, folder).map_err(write(folder))?;
     let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
@@ -112,228 +75,170 @@ pub fn prepare(
     PreparedCorpus::open(folder)
 }
 
-/// Brings the names in a folder to disk. Only Unix opens folders as files.
-fn sync_folder(folder: &Path) -> std::io::Result<()> {
+/// Runs the corpus pipeline with files in `folder` as sink.
+fn write_files(
+    pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
+    options: Preparation<'_>,
+    folder: &Path,
+    say: &dyn Fn(&str),
+) -> Result<(), DataError> {
+    let Preparation { corpus, tokenizer, max_len, long, inputs, settings, stop } = options;
+    let control = Control { stop, progress: &|progress| say(&progress.to_string()) };
+
+    let corpus = CleanCorpus::read(pairs, corpus, Spool::create(folder)?, &control)?;
+    let tokenizers = corpus.learn_tokenizers(tokenizer, &control)?;
+    write_tokenizers(&tokenizers, folder)?;
+    let id_bytes = id_bytes(&tokenizers);
+    let mut files = CorpusFiles::create(folder, id_bytes)?;
+    let encoding = corpus.encode(&tokenizers, max_len, long, &mut files, &control)?;
+    let Counts { training_pairs, training_ids, validation_pairs } = files.finish()?;
+    let CleanCorpus { text, cleaning, overlap, overlap_dropped, .. } = corpus;
+    text.delete()?;
+
+    let record = CorpusRecord {
+        format: FORMAT,
+        tx_version: env!("CARGO_PKG_VERSION").into(),
+        settings,
+        inputs: input_files(&inputs)?,
+        training_pairs,
+        training_ids,
+        id_bytes,
+        validation_pairs,
+        cleaning,
+        encoding,
+        overlap,
+        overlap_left_out: overlap_dropped,
+        files: Default::default(),
+    };
+    write_record(record, folder)
+}
+
+/// Flushes the entries of a folder to disk. Only Unix opens folders as files.
+fn sync_folder(folder: &Path) -> io::Result<()> {
     match cfg!(unix) {
         true => File::open(folder)?.sync_all(),
         false => Ok(()),
     }
 }
 
-/// A folder under way: deleted if it does not get its name.
-struct Partial(PathBuf);
+/// Folder under construction; deleted on drop unless it has been renamed.
+struct PartialFolder(PathBuf);
 
-impl Drop for Partial {
+impl Drop for PartialFolder {
     fn drop(&mut self) {
-        // Gone if it has been renamed; left behind if the system will not have it otherwise.
+        // Fails after the rename, because the folder no longer exists. A folder that cannot be deleted
+        // is left behind.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-struct Writer<'a> {
-    how: &'a Preparation<'a>,
-    folder: &'a Path,
-    say: &'a dyn Fn(&str),
+fn write_tokenizers(tokenizers: &Tokenizers, folder: &Path) -> Result<(), DataError> {
+    for (name, tokenizer) in
+        [(SOURCE_TOKENIZER, &tokenizers.source), (TARGET_TOKENIZER, &tokenizers.target)]
+    {
+        OutputFile::write_whole(folder.join(name), Ok(tokenizer.to_json()?.into_bytes()))?;
+    }
+    Ok(())
 }
 
-impl Writer<'_> {
-    fn run(
-        &self,
-        pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
-    ) -> Result<(), DataError> {
-        let Self { how, say, .. } = *self;
-        let mut cleaner = Cleaner::new(how.clean.clone());
-        let mut finder = match &how.validation {
-            ValidationPairs::Given(validation) => Some(OverlapFinder::new(validation)),
-            _ => None,
-        };
-        let mut overlap_left_out = 0;
-        let mut spool = SpoolWriter::create(self.folder)?;
-        for pair in pairs {
-            how.check_stop()?;
-            if let Some(pair) = cleaner.clean(pair?) {
-                let near = finder.as_mut().is_some_and(|finder| finder.meet(&pair));
-                if near && how.drop_overlap {
-                    overlap_left_out += 1;
-                } else {
-                    spool.push(&pair)?;
-                }
-            }
-            if cleaner.report().pairs.is_multiple_of(PROGRESS) {
-                say(&format!("read {} pairs", cleaner.report().pairs));
-            }
-        }
-        let spool = spool.finish()?;
-        let cleaning = cleaner.report().clone();
-        drop(cleaner);
-        say(&cleaning.to_string());
-
-        how.check_stop()?;
-        let held_out = self.held_out(&spool)?;
-        let is_held_out = |index: usize| held_out.get(index).copied().unwrap_or(false);
-        say("learning the vocabulary");
-        let tokenizers = Tokenizers::train_on_stream(how.tokenizer, || {
-            let training = spool.read()?.enumerate();
-            let held_out = held_out.clone();
-            Ok(training
-                .filter(move |(index, _)| !held_out.get(*index).copied().unwrap_or(false))
-                .map(move |(_, pair)| how.check_stop().and(pair)))
-        })?;
-        how.check_stop()?;
-        let sizes = [tokenizers.source.vocab_size(), tokenizers.target.vocab_size()];
-        let id_bytes = if sizes[0].max(sizes[1]) <= 1 << 16 { 2 } else { 4 };
-        for (name, tokenizer) in
-            [(SOURCE_TOKENIZER, &tokenizers.source), (TARGET_TOKENIZER, &tokenizers.target)]
-        {
-            Output::whole(self.folder.join(name), Ok(tokenizer.to_json()?.into_bytes()))?;
-        }
-
-        let mut validation = Output::create(self.folder.join(VALIDATION))?;
-        let mut validation_pairs = 0;
-        let mut put_aside = |pair: &SentencePair| {
-            validation_pairs += 1;
-            let mut line = serde_json::to_vec(pair).map_err(std::io::Error::other);
-            if let Ok(line) = &mut line {
-                line.push(b'\n');
-            }
-            validation.write(line)
-        };
-        if let ValidationPairs::Given(given) = &how.validation {
-            given.iter().try_for_each(&mut put_aside)?;
-        }
-        let mut training = TrainingWriter::create(self.folder, id_bytes)?;
-        let mut encoder = Encoder::new(&tokenizers, how.max_len, how.long);
-        let mut part = Vec::with_capacity(AT_A_TIME);
-        let mut done = 0;
-        for (index, pair) in spool.read()?.enumerate() {
-            let pair = pair?;
-            match how.validation {
-                ValidationPairs::Training(most) if index < most => put_aside(&pair)?,
-                _ if is_held_out(index) => {
-                    put_aside(&pair)?;
-                    continue;
-                }
-                _ => {}
-            }
-            part.push(pair);
-            if part.len() == AT_A_TIME {
-                how.check_stop()?;
-                encoder.encode(&part, |pair| training.push(&pair))?;
-                if (done + AT_A_TIME) / PROGRESS > done / PROGRESS {
-                    say(&format!("tokenized {} of {} pairs", done + AT_A_TIME, spool.pairs));
-                }
-                done += AT_A_TIME;
-                part.clear();
-            }
-        }
-        encoder.encode(&part, |pair| training.push(&pair))?;
-        let encoding = encoder.finish("the training data")?;
-        if validation_pairs == 0 {
-            return Err(DataError::NoPairs {
-                what: "the validation data".into(),
-                reason: "no group of like pairs is small enough to be set aside".into(),
-            });
-        }
-        validation.finish()?;
-        let (training_pairs, training_ids) = training.finish()?;
-        spool.delete()?;
-        let record = CorpusRecord {
-            format: FORMAT,
-            tx_version: env!("CARGO_PKG_VERSION").into(),
-            settings: how.settings.clone(),
-            inputs: self.inputs()?,
-            training_pairs,
-            training_ids,
-            id_bytes,
-            validation_pairs,
-            cleaning,
-            encoding,
-            overlap: finder.map(|finder| finder.overlap()),
-            overlap_left_out,
-            files: Default::default(),
-        };
-        self.write_record(record)
-    }
-
-    /// For each pair whether it is set aside; empty if none is.
-    fn held_out(&self, spool: &Spool) -> Result<Vec<bool>, DataError> {
-        let ValidationPairs::SetAside { share, by, seed } = self.how.validation else {
-            return Ok(Vec::new());
-        };
-        let mut groups = spool.groups()?;
-        let least = match by {
-            SplitBy::Hash => spool.least_keys(&mut groups)?,
-            SplitBy::Seed => Vec::new(),
-        };
-        Ok(groups.held_out(share, by, seed, &least))
-    }
-
-    fn inputs(&self) -> Result<Vec<InputFile>, DataError> {
-        let hash = |path: &PathBuf| InputFile::at(path, FileHash::of(path)?);
-        let with_path = |path: &PathBuf| {
-            hash(path).map_err(|source| DataError::Read { path: path.clone(), source })
-        };
-        self.how.inputs.iter().map(with_path).collect()
-    }
-
-    fn write_record(&self, mut record: CorpusRecord) -> Result<(), DataError> {
-        for name in [IDS, INDEX, VALIDATION, SOURCE_TOKENIZER, TARGET_TOKENIZER] {
-            let path = self.folder.join(name);
-            let hash = FileHash::of(&path).map_err(|source| DataError::Read { path, source })?;
-            record.files.insert(name.into(), hash);
-        }
-        let json = serde_json::to_vec_pretty(&record).map_err(std::io::Error::other);
-        Output::whole(self.folder.join(CORPUS), json)
-    }
+/// Bytes of an id on disk: two if both vocabularies allow it.
+fn id_bytes(tokenizers: &Tokenizers) -> usize {
+    let largest = tokenizers.source.vocab_size().max(tokenizers.target.vocab_size());
+    if largest <= 1 << 16 { 2 } else { 4 }
 }
 
-/// The files of the training pairs.
-struct TrainingWriter {
-    ids: Output,
-    index: Output,
+fn input_files(paths: &[PathBuf]) -> Result<Vec<InputFile>, DataError> {
+    let hash = |path: &PathBuf| InputFile::at(path, FileHash::of(path)?);
+    paths
+        .iter()
+        .map(|path| hash(path).map_err(|source| DataError::Read { path: path.clone(), source }))
+        .collect()
+}
+
+/// Adds the hashes of all files to the record and writes it.
+fn write_record(mut record: CorpusRecord, folder: &Path) -> Result<(), DataError> {
+    for name in [IDS, INDEX, VALIDATION, SOURCE_TOKENIZER, TARGET_TOKENIZER] {
+        let path = folder.join(name);
+        let hash = FileHash::of(&path).map_err(|source| DataError::Read { path, source })?;
+        record.files.insert(name.into(), hash);
+    }
+    let json = serde_json::to_vec_pretty(&record).map_err(io::Error::other);
+    OutputFile::write_whole(folder.join(CORPUS), json)
+}
+
+/// Files of the training and validation pairs.
+struct CorpusFiles {
+    ids: OutputFile,
+    index: OutputFile,
+    validation: OutputFile,
     id_bytes: usize,
-    pairs: usize,
-    written: u64,
+    counts: Counts,
 }
 
-impl TrainingWriter {
+/// Counts of the pairs in the files.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    training_pairs: usize,
+    training_ids: u64,
+    validation_pairs: usize,
+}
+
+impl CorpusFiles {
     fn create(folder: &Path, id_bytes: usize) -> Result<Self, DataError> {
-        let ids = Output::create(folder.join(IDS))?;
-        let index = Output::create(folder.join(INDEX))?;
-        Ok(Self { ids, index, id_bytes, pairs: 0, written: 0 })
+        Ok(Self {
+            ids: OutputFile::create(folder.join(IDS))?,
+            index: OutputFile::create(folder.join(INDEX))?,
+            validation: OutputFile::create(folder.join(VALIDATION))?,
+            id_bytes,
+            counts: Counts::default(),
+        })
     }
 
-    fn push(&mut self, pair: &EncodedPair) -> Result<(), DataError> {
-        self.entry(pair.source.len())?;
-        let ids = pair.source.iter().chain(&pair.target);
-        let bytes: Vec<u8> =
-            ids.flat_map(|id| id.to_le_bytes().into_iter().take(self.id_bytes)).collect();
-        self.written += (pair.source.len() + pair.target.len()) as u64;
-        self.pairs += 1;
-        self.ids.write(Ok(bytes))
-    }
-
-    fn entry(&mut self, source: usize) -> Result<(), DataError> {
-        let mut entry = self.written.to_le_bytes().to_vec();
-        entry.extend((source as u32).to_le_bytes());
+    /// Writes the index entry of a pair with this number of source ids.
+    fn index_entry(&mut self, source_ids: usize) -> Result<(), DataError> {
+        let mut entry = self.counts.training_ids.to_le_bytes().to_vec();
+        entry.extend((source_ids as u32).to_le_bytes());
         self.index.write(Ok(entry))
     }
 
-    fn finish(mut self) -> Result<(usize, u64), DataError> {
-        self.entry(0)?;
+    /// Flushes the files to disk and returns their counts.
+    fn finish(mut self) -> Result<Counts, DataError> {
+        self.index_entry(0)?;
+        self.validation.finish()?;
         self.ids.finish()?;
         self.index.finish()?;
-        Ok((self.pairs, self.written))
+        Ok(self.counts)
     }
 }
 
-/// A file to write, with its name for messages.
-struct Output {
+impl CorpusSink for CorpusFiles {
+    fn training(&mut self, pair: EncodedPair) -> Result<(), DataError> {
+        self.index_entry(pair.source.len())?;
+        let ids = pair.source.iter().chain(&pair.target);
+        let bytes: Vec<u8> =
+            ids.flat_map(|id| id.to_le_bytes().into_iter().take(self.id_bytes)).collect();
+        self.counts.training_ids += (pair.source.len() + pair.target.len()) as u64;
+        self.counts.training_pairs += 1;
+        self.ids.write(Ok(bytes))
+    }
+
+    fn validation(&mut self, pair: &SentencePair) -> Result<(), DataError> {
+        self.counts.validation_pairs += 1;
+        let mut line = serde_json::to_vec(pair).map_err(io::Error::other);
+        if let Ok(line) = &mut line {
+            line.push(b'\n');
+        }
+        self.validation.write(line)
+    }
+}
+
+/// Output file, with its path for error messages.
+struct OutputFile {
     path: PathBuf,
     file: BufWriter<File>,
 }
 
-impl Output {
+impl OutputFile {
     fn create(path: PathBuf) -> Result<Self, DataError> {
         match File::create(&path) {
             Ok(file) => Ok(Self { path, file: BufWriter::with_capacity(1 << 18, file) }),
@@ -341,20 +246,20 @@ impl Output {
         }
     }
 
-    /// Writes a file at once.
-    fn whole(path: PathBuf, bytes: std::io::Result<Vec<u8>>) -> Result<(), DataError> {
+    /// Creates, writes and flushes a file.
+    fn write_whole(path: PathBuf, bytes: io::Result<Vec<u8>>) -> Result<(), DataError> {
         let mut output = Self::create(path)?;
         output.write(bytes)?;
         output.finish()
     }
 
-    fn write(&mut self, bytes: std::io::Result<Vec<u8>>) -> Result<(), DataError> {
+    fn write(&mut self, bytes: io::Result<Vec<u8>>) -> Result<(), DataError> {
         bytes
             .and_then(|bytes| self.file.write_all(&bytes))
             .map_err(|source| DataError::Write { path: self.path.clone(), source })
     }
 
-    /// To the disk itself, so that a folder with a name is whole also after a power cut.
+    /// Flushes to the disk itself, so that a renamed folder is complete after a power failure.
     fn finish(mut self) -> Result<(), DataError> {
         self.file
             .flush()

@@ -1,128 +1,68 @@
-//! Cleaned text on its way: written once, read several times, deleted at the end.
+//! Cleaned text on disk: written once, read several times, deleted at the end.
 
 use std::{
+    borrow::Cow,
     fs::File,
     io::{self, BufReader, BufWriter, Read, Write},
     path::{Path, PathBuf},
 };
 
+use tx_text::SentencePair;
+
 use crate::{
     error::DataError,
     near_duplicate::{KEYS, keys},
-    pair::SentencePair,
-    split::Groups,
+    pipeline::{StoredPairs, TextStore},
+    split::{SplitBy, UnionFind},
 };
 
-/// Bytes of memory for the keys of one round.
+/// Bytes of memory for the keys of one round of merging.
 const ROUND: usize = 64 << 20;
 /// Bytes of a key and its pair in memory.
-const PLACE: usize = 16;
+const POSITION: usize = 16;
+/// Bytes buffered of each file.
+const BUFFER: usize = 1 << 18;
 
-/// Pairs, and the keys of their templates.
-pub(super) struct SpoolWriter {
-    text: BufWriter<File>,
-    keys: BufWriter<File>,
-    spool: Spool,
-}
-
-/// What was written.
+/// Pairs as text, and the keys of their templates, in two files.
 pub(super) struct Spool {
-    text: PathBuf,
-    keys: PathBuf,
-    pub pairs: usize,
-}
-
-impl SpoolWriter {
-    pub(super) fn create(folder: &Path) -> Result<Self, DataError> {
-        let spool =
-            Spool { text: folder.join("text.spool"), keys: folder.join("keys.spool"), pairs: 0 };
-        let create = |path: &Path| {
-            let file = File::create(path);
-            file.map(|file| BufWriter::with_capacity(1 << 18, file))
-                .map_err(|source| DataError::Write { path: path.into(), source })
-        };
-        Ok(Self { text: create(&spool.text)?, keys: create(&spool.keys)?, spool })
-    }
-
-    pub(super) fn push(&mut self, pair: &SentencePair) -> Result<(), DataError> {
-        let text = |file: &mut BufWriter<File>| {
-            for side in [&pair.source, &pair.target] {
-                let length = u32::try_from(side.len()).map_err(io::Error::other)?;
-                file.write_all(&length.to_le_bytes())?;
-                file.write_all(side.as_bytes())?;
-            }
-            Ok(())
-        };
-        let path = &self.spool.text;
-        text(&mut self.text).map_err(|source| DataError::Write { path: path.clone(), source })?;
-        for key in keys(pair) {
-            let path = &self.spool.keys;
-            self.keys
-                .write_all(&key.to_le_bytes())
-                .map_err(|source| DataError::Write { path: path.clone(), source })?;
-        }
-        self.spool.pairs += 1;
-        Ok(())
-    }
-
-    pub(super) fn finish(mut self) -> Result<Spool, DataError> {
-        for (file, path) in [(&mut self.text, &self.spool.text), (&mut self.keys, &self.spool.keys)]
-        {
-            file.flush().map_err(|source| DataError::Write { path: path.clone(), source })?;
-        }
-        Ok(self.spool)
-    }
+    text: SpoolFile,
+    keys: SpoolFile,
+    pairs: usize,
 }
 
 impl Spool {
-    /// The pairs in order.
-    pub(super) fn read(
-        &self,
-    ) -> Result<impl Iterator<Item = Result<SentencePair, DataError>> + Send + use<>, DataError>
-    {
-        let path = self.text.clone();
-        let mut file = open(&path)?;
-        let mut left = self.pairs;
-        Ok(std::iter::from_fn(move || {
-            left = left.checked_sub(1)?;
-            let mut side = || {
-                let mut length = [0; 4];
-                file.read_exact(&mut length)?;
-                let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
-                file.read_exact(&mut bytes)?;
-                String::from_utf8(bytes).map_err(io::Error::other)
-            };
-            let pair = side().and_then(|source| Ok(SentencePair { source, target: side()? }));
-            Some(pair.map_err(|source| DataError::Read { path: path.clone(), source }))
-        }))
+    /// Creates the files in `folder`.
+    pub(super) fn create(folder: &Path) -> Result<Self, DataError> {
+        let text = SpoolFile::create(folder.join("text.spool"))?;
+        let keys = SpoolFile::create(folder.join("keys.spool"))?;
+        Ok(Self { text, keys, pairs: 0 })
     }
 
-    /// Pairs that are near duplicates, joined: in as many rounds as memory asks for.
-    pub(super) fn groups(&self) -> Result<Groups, DataError> {
-        let mut groups = Groups::new(self.pairs);
-        let rounds = (KEYS * self.pairs * PLACE).div_ceil(ROUND).max(1) as u64;
+    /// Sets of near duplicates, merged in as many rounds as the memory limit requires.
+    fn groups(&self) -> Result<UnionFind, DataError> {
+        let mut groups = UnionFind::new(self.pairs);
+        let rounds = (KEYS * self.pairs * POSITION).div_ceil(ROUND).max(1) as u64;
         for round in 0..rounds {
             let mut failed = None;
-            groups.join_by_key(self.keys(&mut failed)?, |key| key % rounds == round);
+            groups.union_by_key(self.keys(&mut failed)?, |key| key % rounds == round);
             failed.map_or(Ok(()), Err)?;
         }
         Ok(groups)
     }
 
-    /// For the first pair of each group its least key.
-    pub(super) fn least_keys(&self, groups: &mut Groups) -> Result<Vec<u64>, DataError> {
+    /// The least key of each set, at the index of its first pair.
+    fn least_keys(&self, groups: &mut UnionFind) -> Result<Vec<u64>, DataError> {
         let mut failed = None;
         let least = groups.least_keys(self.keys(&mut failed)?);
         failed.map_or(Ok(least), Err)
     }
 
-    /// All keys in order; an error ends them and is put into `failed`.
+    /// Reads all keys in order; an error ends them and is stored in `failed`.
     fn keys<'a>(
-        &self,
+        &'a self,
         failed: &'a mut Option<DataError>,
     ) -> Result<impl Iterator<Item = u64> + 'a, DataError> {
-        let path = self.keys.clone();
-        let mut file = open(&path)?;
+        let mut file = self.keys.open()?;
         let mut left = KEYS * self.pairs;
         Ok(std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
@@ -130,22 +70,110 @@ impl Spool {
             match file.read_exact(&mut bytes) {
                 Ok(()) => Some(u64::from_le_bytes(bytes)),
                 Err(source) => {
-                    *failed = Some(DataError::Read { path: path.clone(), source });
+                    *failed = Some(self.keys.unreadable(source));
                     None
                 }
             }
         }))
     }
 
+    /// Deletes the files.
     pub(super) fn delete(self) -> Result<(), DataError> {
-        for path in [self.text, self.keys] {
+        for SpoolFile { path, writer } in [self.text, self.keys] {
+            drop(writer);
             std::fs::remove_file(&path).map_err(|source| DataError::Write { path, source })?;
         }
         Ok(())
     }
 }
 
-fn open(path: &Path) -> Result<BufReader<File>, DataError> {
-    let file = File::open(path).map_err(|source| DataError::Read { path: path.into(), source })?;
-    Ok(BufReader::with_capacity(1 << 18, file))
+impl TextStore for Spool {
+    fn append(&mut self, pair: SentencePair) -> Result<(), DataError> {
+        let keys = keys(&pair);
+        for side in [pair.source, pair.target] {
+            let length = u32::try_from(side.len())
+                .map_err(|error| self.text.unwritable(io::Error::other(error)))?;
+            self.text.write(&length.to_le_bytes())?;
+            self.text.write(side.as_bytes())?;
+        }
+        for key in keys {
+            self.keys.write(&key.to_le_bytes())?;
+        }
+        self.pairs += 1;
+        Ok(())
+    }
+
+    fn seal(&mut self) -> Result<(), DataError> {
+        self.text.flush()?;
+        self.keys.flush()
+    }
+
+    fn pair_count(&self) -> usize {
+        self.pairs
+    }
+
+    fn read(&self) -> Result<StoredPairs<'_>, DataError> {
+        let mut file = self.text.open()?;
+        let mut left = self.pairs;
+        Ok(Box::new(std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let pair = read_text(&mut file)
+                .and_then(|source| Ok(SentencePair { source, target: read_text(&mut file)? }));
+            Some(pair.map(Cow::Owned).map_err(|source| self.text.unreadable(source)))
+        })))
+    }
+
+    fn held_out(&self, fraction: f64, by: SplitBy, seed: u64) -> Result<Vec<bool>, DataError> {
+        let mut groups = self.groups()?;
+        let least = match by {
+            SplitBy::Hash => self.least_keys(&mut groups)?,
+            SplitBy::Seed => Vec::new(),
+        };
+        Ok(groups.held_out(fraction, by, seed, &least))
+    }
+}
+
+/// Reads a text with its length before it.
+fn read_text(file: &mut impl Read) -> io::Result<String> {
+    let mut length = [0; 4];
+    file.read_exact(&mut length)?;
+    let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+    file.read_exact(&mut bytes)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+/// File under construction, with its path for error messages.
+struct SpoolFile {
+    path: PathBuf,
+    writer: BufWriter<File>,
+}
+
+impl SpoolFile {
+    fn create(path: PathBuf) -> Result<Self, DataError> {
+        match File::create(&path) {
+            Ok(file) => Ok(Self { path, writer: BufWriter::with_capacity(BUFFER, file) }),
+            Err(source) => Err(DataError::Write { path, source }),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), DataError> {
+        self.writer.write_all(bytes).map_err(|source| self.unwritable(source))
+    }
+
+    fn flush(&mut self) -> Result<(), DataError> {
+        self.writer.flush().map_err(|source| self.unwritable(source))
+    }
+
+    fn open(&self) -> Result<BufReader<File>, DataError> {
+        let file = File::open(&self.path).map_err(|source| self.unreadable(source))?;
+        Ok(BufReader::with_capacity(BUFFER, file))
+    }
+
+    fn unwritable(&self, source: io::Error) -> DataError {
+        DataError::Write { path: self.path.clone(), source }
+    }
+
+    fn unreadable(&self, source: io::Error) -> DataError {
+        DataError::Read { path: self.path.clone(), source }
+    }
 }

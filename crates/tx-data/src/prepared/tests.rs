@@ -5,16 +5,17 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use proptest::prelude::*;
+use tx_text::{TextError, TokenizerConfig, TokenizerKind};
 
 use super::*;
 use crate::{
     clean::{CleanConfig, Cleaner, KeepOrDrop},
     encode::{LongPolicy, encode_corpus},
     loader::PairLoader,
+    pipeline::{CleanCorpus, Control, CorpusOptions, MemoryCorpus, Overlaps, ValidationPairs},
     sampler::BatchSize,
     split::{Split, SplitBy, split},
     store::PairStore,
-    tokenizer::{TokenizerConfig, TokenizerKind},
 };
 
 static GO: AtomicBool = AtomicBool::new(false);
@@ -39,11 +40,17 @@ fn cleaning() -> CleanConfig {
     CleanConfig { duplicates: KeepOrDrop::Drop, ..CleanConfig::default() }
 }
 
+fn options(by: SplitBy) -> CorpusOptions {
+    CorpusOptions {
+        clean: cleaning(),
+        validation: ValidationPairs::SetAside { fraction: 0.1, by, seed: 3 },
+        overlaps: Overlaps::Count,
+    }
+}
+
 fn preparation(tokenizer: &TokenizerConfig, by: SplitBy) -> Preparation<'_> {
     Preparation {
-        clean: cleaning(),
-        validation: ValidationPairs::SetAside { share: 0.1, by, seed: 3 },
-        drop_overlap: false,
+        corpus: options(by),
         tokenizer,
         max_len: 12,
         long: LongPolicy::Skip,
@@ -55,7 +62,18 @@ fn preparation(tokenizer: &TokenizerConfig, by: SplitBy) -> Preparation<'_> {
 
 fn prepared(folder: &Path, by: SplitBy) -> PreparedCorpus {
     let pairs = corpus().into_iter().map(Ok);
-    prepare(pairs, &preparation(&tokenizer(), by), folder, &|_| {}).unwrap()
+    prepare(pairs, preparation(&tokenizer(), by), folder, &|_| {}).unwrap()
+}
+
+/// The same pipeline with memory as sink.
+fn in_memory(by: SplitBy) -> MemoryCorpus {
+    let control = Control { stop: &GO, progress: &|_| {} };
+    let pairs = corpus().into_iter().map(Ok);
+    let corpus = CleanCorpus::read(pairs, options(by), Vec::new(), &control).unwrap();
+    let tokenizers = corpus.learn_tokenizers(&tokenizer(), &control).unwrap();
+    let mut encoded = MemoryCorpus::default();
+    corpus.encode(&tokenizers, 12, LongPolicy::Skip, &mut encoded, &control).unwrap();
+    encoded
 }
 
 #[test]
@@ -80,6 +98,8 @@ fn what_is_prepared_is_what_is_made_in_memory() {
             corpus_on_disk.tokenizers.source.to_json().unwrap(),
             tokenizers.source.to_json().unwrap()
         );
+        let in_memory = in_memory(by);
+        assert_eq!((&in_memory.training, &in_memory.validation), (&encoded, &validation));
         let mapped: PairStore = corpus_on_disk.training().unwrap().into();
         assert_eq!(mapped.len(), encoded.len());
         for (index, pair) in encoded.iter().enumerate() {
@@ -109,14 +129,18 @@ fn given_validation_pairs_stay_and_their_likes_can_go() {
     for drop_overlap in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let tokenizer = tokenizer();
-        let how = Preparation {
-            validation: ValidationPairs::Given(given.clone()),
-            drop_overlap,
+        let options = Preparation {
+            corpus: CorpusOptions {
+                validation: ValidationPairs::Given(given.clone()),
+                overlaps: if drop_overlap { Overlaps::Drop } else { Overlaps::Count },
+                ..options(SplitBy::Seed)
+            },
             max_len: 50,
             ..preparation(&tokenizer, SplitBy::Seed)
         };
         let path = folder.path().join("prepared");
-        let record = prepare(corpus().into_iter().map(Ok), &how, &path, &|_| {}).unwrap().record;
+        let pairs = corpus().into_iter().map(Ok);
+        let record = prepare(pairs, options, &path, &|_| {}).unwrap().record;
         // 400 pairs, 40 of them duplicates.
         assert_eq!(record.training_pairs, if drop_overlap { 359 } else { 360 });
         assert_eq!(record.overlap_left_out, usize::from(drop_overlap));
@@ -140,13 +164,13 @@ fn an_interrupted_preparation_leaves_nothing() {
             }
         };
         let path = folder.path().join("prepared");
-        let error = prepare(corpus().into_iter().map(Ok), &how, &path, &say).unwrap_err();
+        let error = prepare(corpus().into_iter().map(Ok), how, &path, &say).unwrap_err();
         assert!(matches!(error, DataError::Interrupted), "{error}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         // Nothing but an interruption was in the way.
         prepare(
             corpus().into_iter().map(Ok),
-            &preparation(&tokenizer, SplitBy::Seed),
+            preparation(&tokenizer, SplitBy::Seed),
             &path,
             &|_| {},
         )
@@ -162,12 +186,13 @@ fn what_has_changed_is_named() {
     let tokenizer = tokenizer();
     let how = Preparation { inputs: vec![input.clone()], ..preparation(&tokenizer, SplitBy::Seed) };
     let path = folder.path().join("prepared");
-    let corpus = prepare(corpus().into_iter().map(Ok), &how, &path, &|_| {}).unwrap();
+    let settings = how.settings.clone();
+    let corpus = prepare(corpus().into_iter().map(Ok), how, &path, &|_| {}).unwrap();
     let inputs = [input.clone()];
     let check = |settings: &Value| corpus.check(settings, &inputs).map_err(|e| e.to_string());
-    assert_eq!(check(&how.settings), Ok(()));
+    assert_eq!(check(&settings), Ok(()));
 
-    let mut other = how.settings.clone();
+    let mut other = settings.clone();
     other["tokenizer"]["vocab_size"] = 70.into();
     let message = check(&other).unwrap_err();
     let expected = "is stale: `tokenizer.vocab_size` is 70 now, was 60";
@@ -175,12 +200,12 @@ fn what_has_changed_is_named() {
 
     // The same content at another time, in another place, or not there at all.
     fs::write(&input, "one").unwrap();
-    assert_eq!(check(&how.settings), Ok(()));
+    assert_eq!(check(&settings), Ok(()));
     fs::write(&input, "two").unwrap();
-    let message = check(&how.settings).unwrap_err();
-    assert!(message.contains("corpus.txt` is another file now: 3 bytes, was 3 bytes"), "{message}");
+    let message = check(&settings).unwrap_err();
+    assert!(message.contains("corpus.txt` has changed: 3 bytes, was 3 bytes"), "{message}");
     fs::remove_file(&input).unwrap();
-    assert_eq!(check(&how.settings), Ok(()));
+    assert_eq!(check(&settings), Ok(()));
 }
 
 #[test]
@@ -188,19 +213,20 @@ fn nothing_stays_of_what_failed_and_nothing_is_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prepared");
     let tokenizer = tokenizer();
-    let how = preparation(&tokenizer, SplitBy::Seed);
-    let broken = corpus().into_iter().map(Ok).chain([Err(DataError::Empty { path: "x".into() })]);
-    let error = prepare(broken, &how, &path, &|_| {}).unwrap_err();
-    assert!(matches!(error, DataError::Empty { .. }));
+    let how = || preparation(&tokenizer, SplitBy::Seed);
+    let broken =
+        corpus().into_iter().map(Ok).chain([Err(TextError::Empty { path: "x".into() }.into())]);
+    let error = prepare(broken, how(), &path, &|_| {}).unwrap_err();
+    assert!(matches!(error, DataError::Text(TextError::Empty { .. })));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     let copies = vec![SentencePair::new("a", "b"); 10].into_iter().map(Ok);
-    assert!(matches!(prepare(copies, &how, &path, &|_| {}), Err(DataError::NoPairs { .. })));
+    assert!(matches!(prepare(copies, how(), &path, &|_| {}), Err(DataError::NoPairs { .. })));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     fs::create_dir(&path).unwrap();
-    let error = prepare(corpus().into_iter().map(Ok), &how, &path, &|_| {}).unwrap_err();
-    assert!(error.to_string().ends_with("it exists and is no prepared corpus"));
+    let error = prepare(corpus().into_iter().map(Ok), how(), &path, &|_| {}).unwrap_err();
+    assert!(error.to_string().ends_with("it exists and is not a prepared corpus"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! What a zip or tar holds, without unpacking it to disk.
+//! Members of zip and tar archives, read without unpacking to disk.
 //!
-//! Archives come from strangers. Members are read as streams and never written anywhere, so a name
-//! cannot lead out of a folder; links are not followed; names that are no plain relative paths are
-//! left out; [`Limits`] bound the number of members and what they expand to.
+//! Archives are untrusted input. Members are read as streams and never written anywhere, so a name
+//! cannot escape a folder. Links are not followed. Names that are not plain relative paths are
+//! skipped. [`Limits`] bound the number of members and their expanded size.
 
 use std::io::{self, BufReader};
 
@@ -13,13 +13,13 @@ use super::{
     input::{Blob, Input, Limits, Method, Part},
 };
 
-/// Where a tar says that it is one.
+/// Offset of the magic bytes in a tar header.
 const TAR_MAGIC: std::ops::Range<usize> = 257..262;
 
-/// Longest name of a member in bytes.
-const LONGEST_NAME: usize = 4_096;
+/// Maximum length of a member name in bytes.
+const MAX_NAME_LEN: usize = 4_096;
 
-/// Lists the members of an archive; none when the file is none.
+/// Lists the members of an archive; `None` if the file is not an archive.
 pub(super) fn members(input: &Input, limits: Limits) -> Result<Option<Vec<Blob>>, SourceError> {
     let whole = Blob::whole(input.clone(), limits);
     let head = whole.head()?;
@@ -33,7 +33,7 @@ pub(super) fn members(input: &Input, limits: Limits) -> Result<Option<Vec<Blob>>
     listed.map(Some).map_err(|error| whole.place().unreadable(error))
 }
 
-/// Whether a file that begins so is an archive.
+/// Returns true if a file with these first bytes is an archive.
 pub(super) fn is_archive(head: &[u8]) -> bool {
     is_zip(head) || is_tar(head)
 }
@@ -57,7 +57,7 @@ fn zip(input: &Input, limits: Limits) -> io::Result<Vec<Blob>> {
     for index in 0..archive.len() {
         let member = archive.by_index_raw(index).map_err(invalid)?;
         let Ok(name) = member.name() else { continue };
-        if !member.is_file() || member.is_symlink() || !plain(&name) {
+        if !member.is_file() || member.is_symlink() || !is_safe_path(&name) {
             continue;
         }
         let name = name.into_owned();
@@ -70,7 +70,8 @@ fn zip(input: &Input, limits: Limits) -> io::Result<Vec<Blob>> {
             CompressionMethod::Deflated => Method::Deflated,
             CompressionMethod::Zstd => Method::Zstd,
             other => {
-                let text = format!("member `{name}` is packed by {other}, which is not read");
+                let text =
+                    format!("member `{name}` uses the unsupported compression method {other}");
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
         };
@@ -94,7 +95,7 @@ fn tar(whole: &Blob) -> io::Result<Vec<Blob>> {
         }
         let path = entry.path_bytes();
         let Ok(name) = std::str::from_utf8(&path) else { continue };
-        if !plain(name) {
+        if !is_safe_path(name) {
             continue;
         }
         let part = Part::Tar { start: entry.raw_file_position(), len: entry.size() };
@@ -108,14 +109,14 @@ fn too_many(count: usize, limits: &Limits) -> io::Result<()> {
     if count <= limits.members {
         return Ok(());
     }
-    let text = format!("it holds more than {} members", limits.members);
+    let text = format!("the archive has more than {} members", limits.members);
     Err(io::Error::new(io::ErrorKind::InvalidData, text))
 }
 
-/// Whether a name is a relative path that stays below where it starts, and can be printed.
-fn plain(name: &str) -> bool {
+/// Returns true for a printable relative path that stays below its starting folder.
+fn is_safe_path(name: &str) -> bool {
     !name.is_empty()
-        && name.len() <= LONGEST_NAME
+        && name.len() <= MAX_NAME_LEN
         && !name.starts_with('/')
         && !name.contains(['\\', ':'])
         && !name.chars().any(char::is_control)

@@ -1,32 +1,32 @@
-//! Which two of several named columns are the two sides.
+//! Selection of the source and target columns by name, number or language.
 
 use super::language::fit;
 
-/// What is known of the sides of a file.
+/// Columns and languages given for the two sides of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// Name of the column, field or language of the source; or its number, from 1.
+    /// Column name, field name, language or column number (from 1) of the source.
     pub source: Option<String>,
-    /// Name of the column, field or language of the target; or its number, from 1.
+    /// Column name, field name, language or column number (from 1) of the target.
     pub target: Option<String>,
-    /// Language of the source, as a code.
+    /// Language code of the source.
     pub source_language: Option<String>,
-    /// Language of the target, as a code.
+    /// Language code of the target.
     pub target_language: Option<String>,
-    /// Whether the first row of a table holds names; told by itself if not given.
+    /// Whether the first row of a table contains column names; detected from content if `None`.
     pub header: Option<bool>,
 }
 
-/// Names in use for a side where no language is named.
+/// Usual column names of the sides in files without languages.
 const SOURCE_NAMES: [&str; 3] = ["source", "src", "source_text"];
 const TARGET_NAMES: [&str; 4] = ["target", "tgt", "trg", "target_text"];
 
 impl Columns {
-    /// Finds both sides among `names`, which may be paths such as `translation.en`.
+    /// Finds both sides in `names`, which may be paths such as `translation.en`.
     ///
     /// # Errors
     ///
-    /// With what is not there.
+    /// When a side is missing; the error names it.
     pub(super) fn among(&self, names: &[String]) -> Result<(usize, usize), String> {
         let (source, target) = (self.source_among(names)?, self.target_among(names)?);
         match (source, target) {
@@ -42,10 +42,10 @@ impl Columns {
         }
     }
 
-    /// Whether `cells` look like the names of columns.
+    /// Returns true if `cells` look like column names.
     pub(super) fn is_header(&self, cells: &[String]) -> bool {
-        let by_name = |asked: &Option<String>| {
-            asked.as_ref().is_some_and(|asked| asked.parse::<usize>().is_err())
+        let by_name = |requested: &Option<String>| {
+            requested.as_ref().is_some_and(|requested| requested.parse::<usize>().is_err())
         };
         let found = |side: Result<Option<usize>, String>| matches!(side, Ok(Some(_)));
         self.header.unwrap_or_else(|| {
@@ -58,23 +58,23 @@ impl Columns {
         })
     }
 
-    /// The sides of a table without names: by number, or the first two.
+    /// Sides of a table without column names: by number, or the first two columns.
     ///
     /// # Errors
     ///
     /// When a number is 0.
     pub(super) fn by_number(&self) -> Result<(usize, usize), String> {
-        let number = |asked: &Option<String>, other: usize| match asked {
+        let number = |requested: &Option<String>, other: usize| match requested {
             None => Ok(other),
-            Some(asked) => match asked.parse::<usize>() {
+            Some(requested) => match requested.parse::<usize>() {
                 Ok(number @ 1..) => Ok(number - 1),
-                _ => Err(format!("there is no column `{asked}`: columns are counted from 1")),
+                _ => Err(format!("column `{requested}` not found; column numbers start at 1")),
             },
         };
         Ok((number(&self.source, 0)?, number(&self.target, 1)?))
     }
 
-    /// Whether languages or columns were asked for.
+    /// Returns true if languages or columns were given.
     fn named(&self) -> bool {
         self.source.is_some() || self.target.is_some()
     }
@@ -110,24 +110,26 @@ impl Columns {
 
 fn side_among(
     names: &[String],
-    asked: &Option<String>,
+    requested: &Option<String>,
     language: &Option<String>,
     roles: &[&str],
 ) -> Result<Option<usize>, String> {
     let last = |name: &str| name.rsplit('.').next().unwrap_or_default().trim().to_owned();
-    if let Some(asked) = asked {
-        let exact = names.iter().position(|name| name == asked);
-        let number = asked.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    if let Some(requested) = requested {
+        let exact = names.iter().position(|name| name == requested);
+        let number = requested.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         return exact
-            .or_else(|| names.iter().position(|name| last(name) == *asked))
+            .or_else(|| names.iter().position(|name| last(name) == *requested))
             .or(number.filter(|&number| number < names.len()))
             .map(Some)
-            .ok_or_else(|| format!("there is no column `{asked}`, but {}", names.join(", ")));
+            .ok_or_else(|| {
+                format!("column `{requested}` not found; available: {}", names.join(", "))
+            });
     }
     if let Some(language) = language {
         let fits = names.iter().enumerate().filter_map(|(index, name)| {
             let nested = name.starts_with("translation.");
-            // The earlier of equals.
+            // Of equal fits, the earlier column.
             fit(&last(name), language).map(|fit| (fit, nested, std::cmp::Reverse(index)))
         });
         if let Some((_, _, index)) = fits.max() {
@@ -167,17 +169,17 @@ mod tests {
     }
 
     #[test]
-    fn a_column_asked_for_must_be_there() {
-        let asked =
+    fn a_requested_column_must_exist() {
+        let requested =
             Columns { source: Some("b".into()), target: Some("1".into()), ..Columns::default() };
-        assert_eq!(asked.among(&names(&["a", "b"])), Ok((1, 0)));
-        let problem = asked.among(&names(&["a", "c"])).unwrap_err();
-        assert_eq!(problem, "there is no column `b`, but a, c");
-        assert!(asked.among(&names(&["b"])).unwrap_err().contains("same column `b`"));
+        assert_eq!(requested.among(&names(&["a", "b"])), Ok((1, 0)));
+        let problem = requested.among(&names(&["a", "c"])).unwrap_err();
+        assert_eq!(problem, "column `b` not found; available: a, c");
+        assert!(requested.among(&names(&["b"])).unwrap_err().contains("same column `b`"));
     }
 
     #[test]
-    fn a_header_is_told_from_a_pair() {
+    fn a_header_is_distinguished_from_a_pair() {
         let cells = |cells: &[&str]| names(cells);
         assert!(languages("en", "fr").is_header(&cells(&["English", "fr", "note"])));
         assert!(!languages("en", "fr").is_header(&cells(&["Go.", "Va !"])));

@@ -1,47 +1,47 @@
-//! What can be wrong with the files that pairs are read from.
+//! Errors of reading sentence pairs from files.
 
 use std::{fmt, io};
 
 use crate::remedy::Remedy;
 
-/// Where in a file something was found.
+/// Location of an error in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file as the user named it, or `standard input`.
+    /// File as the user named it, or `standard input`.
     pub file: String,
-    /// The file inside the archive.
+    /// Member of the archive.
     pub member: Option<String>,
-    /// `line` or `row`, and its number from 1.
+    /// `line` or `row`, with its number from 1.
     pub at: Option<(&'static str, u64)>,
 }
 
 impl Place {
-    /// The same file, at a line.
+    /// Location of a line in the same file.
     pub fn line(&self, line: u64) -> Self {
         Self { at: Some(("line", line)), ..self.clone() }
     }
 
-    /// The same file, at a row of a table without lines.
+    /// Location of a row in the same file, for tables without lines.
     pub fn row(&self, row: u64) -> Self {
         Self { at: Some(("row", row)), ..self.clone() }
     }
 
-    /// An error here.
+    /// Error at this location.
     pub fn malformed(self, problem: impl Into<String>) -> SourceError {
         SourceError::Malformed { place: self, problem: problem.into(), remedy: None }
     }
 
-    /// An error here, and what to try.
+    /// Error at this location, with a suggested remedy.
     pub fn malformed_try(self, problem: impl Into<String>, remedy: Remedy) -> SourceError {
         SourceError::Malformed { place: self, problem: problem.into(), remedy: Some(remedy) }
     }
 
-    /// What the system, or a decoder, said when this was read.
+    /// I/O or decoder error at this location.
     pub fn unreadable(self, source: io::Error) -> SourceError {
         SourceError::Read { place: self, source }
     }
 
-    /// The file and member as a path for messages that know only paths.
+    /// File and member as one path, for messages with a path only.
     pub(crate) fn name(&self) -> String {
         match &self.member {
             Some(member) => format!("{}!{member}", self.file),
@@ -63,33 +63,33 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why pairs could not be read from a file.
+/// Error of reading sentence pairs from a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// The system or a decoder could not go on: a missing file, a broken archive, a bomb.
+    /// Failed read: a missing file, a broken archive, a decompression bomb.
     #[error("cannot read {place}")]
     Read {
-        /// Where.
+        /// Location of the error.
         place: Place,
-        /// What the system or the decoder said.
+        /// Error of the system or the decoder.
         source: io::Error,
     },
 
-    /// What stands there is not what such a file holds.
+    /// Content that does not match the format.
     #[error("{place}: {problem}")]
     Malformed {
-        /// Where.
+        /// Location of the error.
         place: Place,
-        /// What was found and what was expected.
+        /// Content found and content expected.
         problem: String,
-        /// What to try.
+        /// Suggested remedy.
         remedy: Option<Remedy>,
     },
 }
 
 impl SourceError {
-    /// The next thing to try, if one is known.
+    /// Suggested remedy, if one is known.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Malformed { remedy, .. } => *remedy,

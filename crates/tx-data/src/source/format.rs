@@ -1,21 +1,22 @@
-//! What kind of file it is, told by what stands in it.
+//! File formats, detected from content.
 
 use serde::{Deserialize, Serialize};
 
-/// How pairs, or sentences, are written down.
+/// Format of a file with sentence pairs or with one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Format {
-    /// A sentence a line; each side has a file.
+    /// Plain text with one sentence per line; each side has its own file.
     Text,
-    /// SGML or XML as WMT and IWSLT publish test sets: a sentence a `<seg>`; each side has a file.
+    /// SGML or XML of WMT and IWSLT test sets with one sentence per `<seg>`; each side has its own
+    /// file.
     Sgm,
-    /// Tab-separated columns, without quotes: one pair a line.
+    /// Tab-separated columns without quoting; one pair per line.
     Tsv,
-    /// Columns separated by comma, semicolon or tab, with quotes (RFC 4180).
+    /// Columns separated by comma, semicolon or tab, with quoting (RFC 4180).
     Csv,
-    /// A JSON object a line.
+    /// JSON Lines: one JSON object per line.
     Jsonl,
     /// Apache Parquet.
     Parquet,
@@ -24,14 +25,14 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them, as they are named.
+    /// Names of all formats, for messages.
     pub const NAMES: &str = "text, sgm, tsv, csv, jsonl, parquet or tmx";
 
-    /// Tells the format of a file that holds both sides.
+    /// Detects the format of a file with both sides.
     ///
     /// # Errors
     ///
-    /// With what it seems to be instead.
+    /// When the format is not one with both sides; the error names the detected one.
     pub(super) fn of_pairs(head: &[u8]) -> Result<Self, String> {
         if head.starts_with(b"PAR1") {
             return Ok(Self::Parquet);
@@ -42,16 +43,16 @@ impl Format {
             return if text.contains("<tmx") {
                 Ok(Self::Tmx)
             } else {
-                Err(format!("it begins with `{}`, but is no TMX", first_line(start)))
+                Err(format!("found `{}` at the start, expected TMX", first_line(start)))
             };
         }
         if start.starts_with('{') {
             return Ok(Self::Jsonl);
         }
         if start.starts_with('[') && start[1..].trim_start().starts_with('{') {
-            return Err("it is one JSON array: expected a JSON object on each line".into());
+            return Err("found a JSON array, expected one JSON object per line".into());
         }
-        // The last line may be cut off.
+        // The last line may be incomplete.
         let mut lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).take(50).collect();
         if lines.len() > 1 {
             lines.pop();
@@ -60,20 +61,21 @@ impl Format {
         Ok(if 2 * tabs > lines.len() { Self::Tsv } else { Self::Csv })
     }
 
-    /// Tells the format of a file that holds one side.
+    /// Detects the format of a file with one side.
     ///
     /// # Errors
     ///
-    /// With what it seems to be instead.
+    /// When the format is not one with a single side; the error names the detected one.
     pub(super) fn of_side(head: &[u8]) -> Result<Self, String> {
         if head.starts_with(b"PAR1") {
-            return Err("it is a Parquet file: expected a sentence a line".into());
+            return Err("found a Parquet file, expected one sentence per line".into());
         }
-        // Lines may be in any encoding here; those that are not UTF-8 are named when read.
+        // Lines may have any encoding here; invalid UTF-8 is reported during reading.
         let text = String::from_utf8_lossy(head);
         if text.contains("<tmx") && text.trim_start_matches('\u{feff}').starts_with('<') {
             return Err(
-                "it is a TMX file, which holds both sides: expected a sentence a line".into()
+                "found a TMX file, which contains both sides, expected one sentence per line"
+                    .into(),
             );
         }
         let segments = text.contains("<seg ") && text.trim_start().starts_with('<');
@@ -85,7 +87,7 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(40).collect()
 }
 
-/// The text at the beginning of a file, as far as it is whole.
+/// Decodes the beginning of a file as text, ignoring incomplete characters.
 fn text(head: &[u8]) -> Result<String, String> {
     let utf16 = |unit: fn([u8; 2]) -> u16| {
         let units = head.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
@@ -97,7 +99,7 @@ fn text(head: &[u8]) -> Result<String, String> {
         _ => String::from_utf8_lossy(head).into_owned(),
     };
     if text.contains('\0') {
-        return Err("it is neither text nor a format that is known".into());
+        return Err("found neither text nor a known format".into());
     }
     Ok(text.trim_start_matches('\u{feff}').to_owned())
 }

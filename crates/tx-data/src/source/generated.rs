@@ -1,17 +1,16 @@
-//! Corpora that are made, not read: they need no file and no network.
+//! Generated corpora, which need no file and no network.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use tx_text::SentencePair;
 
-use crate::pair::SentencePair;
-
-/// *ich mochte ein bier* → *i want a beer*: the one pair of graykode's tutorial.
+/// The single pair of graykode's tutorial: *ich mochte ein bier* → *i want a beer*.
 pub fn toy() -> Vec<SentencePair> {
     vec![SentencePair::new("ich mochte ein bier", "i want a beer")]
 }
 
-/// `count` random words of 10 to 19 lower-case letters, each with its reverse, as in Etienne's
-/// guide. The same seed gives the same words on every machine.
+/// Generates `count` random words of 10 to 19 lowercase letters, each with its reverse, as in
+/// Etienne's guide. The same seed gives the same words on every machine.
 ///
 /// ```
 /// let pairs = tx_data::source::generated::reverse(3, 1);
@@ -38,7 +37,7 @@ mod tests {
         let pairs = reverse(2_000, 7);
         let lengths: Vec<usize> = pairs.iter().map(|pair| pair.source.len()).collect();
         assert_eq!((lengths.iter().min(), lengths.iter().max()), (Some(&10), Some(&19)));
-        // The mean of 10..=19 is 14.5; the standard error of 2,000 draws is 0.064.
+        // The mean of 10..=19 is 14.5; the standard error of 2,000 samples is 0.064.
         let mean = lengths.iter().sum::<usize>() as f64 / lengths.len() as f64;
         assert!((mean - 14.5).abs() < 0.3, "{mean}");
         assert!(pairs.iter().all(|pair| pair.source.bytes().all(|c| c.is_ascii_lowercase())));

@@ -1,4 +1,5 @@
-//! Bytes of a file, standard input or a member of an archive, unpacked, with limits against bombs.
+//! Decompressed bytes of a file, standard input or an archive member, with limits against
+//! decompression bombs.
 
 use std::{
     fs::{self, File},
@@ -9,20 +10,19 @@ use std::{
 
 use flate2::{Crc, read::DeflateDecoder, read::MultiGzDecoder};
 use tempfile::TempPath;
+use tx_text::gzip::bomb;
 
 pub use super::limits::Limits;
 
-use super::{
-    error::{Place, SourceError},
-    limits::bomb,
-};
+use super::error::{Place, SourceError};
 
-/// How much of a file is looked at to tell what it is.
+/// Number of bytes used for format detection.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// A file that can be read from the start as often as needed.
+/// Input file that can be read repeatedly from the start.
 ///
-/// Standard input and pipes are first written to a temporary file, which goes with the last clone.
+/// Standard input and pipes are first copied to a temporary file, which is deleted with the last
+/// clone.
 #[derive(Debug, Clone)]
 pub struct Input {
     path: PathBuf,
@@ -35,7 +35,7 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
         if path == Path::new("-") {
             return Self::spool(&mut io::stdin().lock(), "standard input");
@@ -44,7 +44,7 @@ impl Input {
         let unreadable = |error| place(&name, None).unreadable(error);
         let kind = fs::metadata(path).map_err(unreadable)?;
         if kind.is_dir() {
-            let problem = "this is a folder, expected a file";
+            let problem = "found a folder, expected a file";
             return Err(place(&name, None).malformed(problem));
         }
         if !kind.is_file() {
@@ -73,18 +73,18 @@ fn place(file: &str, member: Option<&str>) -> Place {
     Place { file: file.into(), member: member.map(str::to_owned), at: None }
 }
 
-/// Where in a file the bytes stand.
+/// Byte range of a blob in its file.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    /// All of it.
+    /// Whole file.
     Whole,
-    /// A stretch of a tar, counted after unpacking.
+    /// Range of a tar archive, in decompressed bytes.
     Tar { start: u64, len: u64 },
-    /// A stretch of a zip, packed by itself.
+    /// Range of a zip archive, compressed separately.
     Zip { start: u64, packed: u64, len: u64, crc: u32, method: Method },
 }
 
-/// How a member of a zip is packed.
+/// Compression method of a zip member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Stored,
@@ -92,7 +92,7 @@ pub(super) enum Method {
     Zstd,
 }
 
-/// A file, or a member of an archive.
+/// File or archive member.
 #[derive(Debug, Clone)]
 pub(super) struct Blob {
     pub input: Input,
@@ -110,18 +110,18 @@ impl Blob {
         place(&self.input.name, self.member.as_deref())
     }
 
-    /// All bytes, unpacked.
+    /// Opens all bytes, decompressed.
     pub fn open(&self) -> Result<Box<dyn Read + Send>, SourceError> {
         self.unpacked().map_err(|error| self.place().unreadable(error))
     }
 
-    /// The first bytes, unpacked.
+    /// Reads the first bytes, decompressed.
     pub fn head(&self) -> Result<Vec<u8>, SourceError> {
         let read = || Ok(peek(self.unpacked()?, HEAD_BYTES)?.0);
         read().map_err(|error| self.place().unreadable(error))
     }
 
-    /// Lines of UTF-8; a byte order mark is dropped, and UTF-16 with one is converted.
+    /// Opens UTF-8 text; drops a byte order mark and converts UTF-16 that has one.
     pub fn text(&self) -> Result<Box<dyn BufRead + Send>, SourceError> {
         let open = || {
             let (head, reader) = peek(self.unpacked()?, 3)?;
@@ -140,7 +140,7 @@ impl Blob {
         open().map_err(|error| self.place().unreadable(error))
     }
 
-    /// The unpacked bytes as a file that can be read anywhere: itself, or a temporary copy.
+    /// Decompressed bytes as a seekable file: the file itself or a temporary copy.
     pub fn seekable(&self) -> Result<File, SourceError> {
         let open = || {
             let mut file = self.input.file()?;
@@ -184,8 +184,8 @@ impl Blob {
                     Method::Deflated => Box::new(DeflateDecoder::new(raw)),
                     Method::Zstd => Box::new(zstd::Decoder::with_buffer(raw)?),
                 };
-                if len > self.limits.expanded(packed) {
-                    return Err(bomb(self.limits.expanded(packed)));
+                if len > self.limits.expansion.of(packed) {
+                    return Err(bomb(self.limits.expansion.of(packed)));
                 }
                 let check = Some((Crc::new(), crc));
                 (Box::new(Exactly { inner: reader, left: len, check }), len)
@@ -195,7 +195,7 @@ impl Blob {
     }
 }
 
-/// Opens a gzip or zstd stream, if it is one.
+/// Opens a gzip or zstd stream, if the bytes are one.
 fn unpack(
     raw: Box<dyn Read + Send>,
     packed: u64,
@@ -204,11 +204,11 @@ fn unpack(
     let (head, reader) = peek(raw, 8)?;
     let reader: Box<dyn Read + Send> = match packing(&head)? {
         None => return Ok(Box::new(reader)),
-        // Several gzip members one after the other are one file, as `cat a.gz b.gz` makes them.
+        // Concatenated gzip members form one file, as from `cat a.gz b.gz`.
         Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(reader)),
         Some(Packing::Zstd) => Box::new(zstd::Decoder::new(reader)?),
     };
-    let limit = limits.expanded(packed);
+    let limit = limits.expansion.of(packed);
     Ok(Box::new(Guard { inner: reader, left: limit, limit }))
 }
 
@@ -218,10 +218,11 @@ enum Packing {
     Zstd,
 }
 
-/// Tells compression by the first bytes; names what is not read.
+/// Detects compression from the first bytes; unsupported kinds are an error that names them.
 fn packing(head: &[u8]) -> io::Result<Option<Packing>> {
     let unsupported = |what: &str| {
-        let text = format!("{what} is not read: repack it with gzip or zstd");
+        let text =
+            format!("{what} compression is not supported; recompress the file with gzip or zstd");
         Err(io::Error::new(io::ErrorKind::Unsupported, text))
     };
     match head {
@@ -235,7 +236,7 @@ fn packing(head: &[u8]) -> io::Result<Option<Packing>> {
     }
 }
 
-/// Reads the first bytes, and gives back a reader that still has them.
+/// Reads the first bytes and returns a reader that still yields them.
 fn peek<R: Read>(mut reader: R, len: usize) -> io::Result<(Vec<u8>, impl Read + use<R>)> {
     let mut head = Vec::new();
     reader.by_ref().take(len as u64).read_to_end(&mut head)?;
@@ -247,7 +248,7 @@ fn skip(reader: &mut dyn Read, len: u64) -> io::Result<()> {
     if skipped < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
 
-/// Refuses to expand without end.
+/// Reader with a limit on expanded bytes.
 struct Guard<R> {
     inner: R,
     left: u64,
@@ -262,7 +263,7 @@ impl<R: Read> Read for Guard<R> {
     }
 }
 
-/// A member's bytes: not one less than its archive says, and with the checksum that it says.
+/// Reader of exactly a member's declared length, with the declared checksum.
 struct Exactly<R> {
     inner: R,
     left: u64,
@@ -279,7 +280,7 @@ impl<R: Read> Read for Exactly<R> {
         }
         if read == 0 && !buffer.is_empty() {
             if self.left > 0 {
-                let text = format!("it ends {} bytes too early", self.left);
+                let text = format!("the data ends {} bytes before its declared length", self.left);
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
             }
             if let Some((crc, expected)) = self.check.take()
@@ -293,11 +294,11 @@ impl<R: Read> Read for Exactly<R> {
     }
 }
 
-/// UTF-16 to UTF-8. The byte order mark is dropped; a lone half of a pair is an error.
+/// Converter from UTF-16 to UTF-8. Drops the byte order mark; an unpaired surrogate is an error.
 struct Utf16<R> {
     inner: R,
     unit: fn([u8; 2]) -> u16,
-    /// A first half that waits for its second.
+    /// High surrogate that precedes a low one.
     high: Option<u16>,
     first: bool,
     ready: Vec<u8>,
@@ -309,7 +310,7 @@ impl<R: Read> Utf16<R> {
         Self { inner, unit, high: None, first: true, ready: Vec::new(), at: 0 }
     }
 
-    /// Makes at least one more character ready, unless there is none.
+    /// Converts at least one more character, unless the input ends.
     fn refill(&mut self) -> io::Result<()> {
         let invalid = |text| io::Error::new(io::ErrorKind::InvalidData, text);
         self.ready.clear();
@@ -318,7 +319,7 @@ impl<R: Read> Utf16<R> {
             let mut bytes = Vec::new();
             self.inner.by_ref().take(8 << 10).read_to_end(&mut bytes)?;
             if bytes.len() % 2 == 1 || bytes.is_empty() && self.high.is_some() {
-                return Err(invalid("UTF-16 that ends in the middle of a character"));
+                return Err(invalid("UTF-16 data ends inside a character"));
             }
             if bytes.is_empty() {
                 break;
@@ -330,7 +331,7 @@ impl<R: Read> Utf16<R> {
                 match decoded {
                     Ok('\u{feff}') if self.first => {}
                     Ok(c) => self.ready.extend(c.encode_utf8(&mut [0; 4]).bytes()),
-                    Err(_) => return Err(invalid("UTF-16 with half a character")),
+                    Err(_) => return Err(invalid("UTF-16 data contains an unpaired surrogate")),
                 }
                 self.first = false;
             }

@@ -1,13 +1,14 @@
-//! Pairs from JSON, an object a line: two fields, or a `translation` object as on Hugging Face.
+//! Sentence pairs from JSON Lines: two fields, or a `translation` object as on Hugging Face.
 
 use std::io::BufRead;
 
 use serde_json::{Map, Value};
+use tx_text::{Lines, SentencePair};
 
-use super::{columns::Columns, error::Place, local::Lines, read::Pairs};
-use crate::{error::DataError, pair::SentencePair};
+use super::{columns::Columns, error::Place, pairs::Pairs};
+use crate::error::DataError;
 
-/// Reads a JSON object a line; empty lines are passed over.
+/// Reads one JSON object per line and skips empty lines.
 pub(super) fn json_lines(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns) -> Pairs {
     let columns = columns.clone();
     let mut sides: Option<[String; 2]> = None;
@@ -15,7 +16,7 @@ pub(super) fn json_lines(text: Box<dyn BufRead + Send>, place: Place, columns: &
     Box::new(Lines::new(text, place.name()).filter_map(move |line| {
         let line = match line {
             Ok(line) => line,
-            Err(error) => return Some(Err(error)),
+            Err(error) => return Some(Err(error.into())),
         };
         number += 1;
         if line.trim().is_empty() {
@@ -47,7 +48,7 @@ fn pair(
     Ok(SentencePair::new(field(&object, &paths[0])?, field(&object, &paths[1])?))
 }
 
-/// The paths of all fields that hold text, or nothing.
+/// Paths of all fields with text or null.
 fn text_fields(object: &Map<String, Value>, above: &str, names: &mut Vec<String>) {
     for (key, value) in object {
         match value {
@@ -67,17 +68,17 @@ fn field<'a>(object: &'a Map<String, Value>, path: &str) -> Result<&'a str, Stri
     };
     match object.get(path).or_else(nested) {
         Some(Value::String(text)) => Ok(text),
-        // A side that is not there is an empty one; those are counted later.
+        // A null side counts as empty, and the pair is dropped and counted later.
         Some(Value::Null) => Ok(""),
         Some(other) => Err(format!("`{path}` is {}, expected text", kind(other))),
-        None => Err(format!("there is no field `{path}`")),
+        None => Err(format!("field `{path}` not found")),
     }
 }
 
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
-        Value::Bool(_) => "true or false",
+        Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
         Value::String(_) => "text",
         Value::Array(_) => "an array",

@@ -1,7 +1,7 @@
-//! Language codes, compared as people mean them: `en` is `en-US`, `eng`, `English`.
+//! Language codes and their comparison: `en` matches `en-US`, `eng` and `English`.
 
-/// ISO 639-1, ISO 639-3 and English name of languages with corpora. ManyThings names its files by
-/// the second; `None` stands where a language has no two-letter code.
+/// ISO 639-1 code, ISO 639-3 code and English name of languages with corpora. ManyThings uses ISO
+/// 639-3 codes in file names. `None` means that a language has no two-letter code.
 const LANGUAGES: &[(&str, &str, &str)] = &[
     ("af", "afr", "afrikaans"),
     ("am", "amh", "amharic"),
@@ -81,7 +81,8 @@ const LANGUAGES: &[(&str, &str, &str)] = &[
     ("zu", "zul", "zulu"),
 ];
 
-/// Other codes in use for a language: ISO 639-2's for bibliographies, macrolanguages, old ones.
+/// Alternative codes of languages: bibliographic ISO 639-2 codes, macrolanguages and outdated
+/// codes.
 const ALIASES: &[(&str, &str)] = &[
     ("alb", "sq"),
     ("arm", "hy"),
@@ -111,10 +112,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("zho", "zh"),
 ];
 
-/// How well a tag found in a file names the language that is wanted; none when it does not.
+/// Degree to which a tag of a file matches a requested language; `None` without a match.
 ///
-/// 2 is the very tag, 1 the same language: without or with a region, in two letters or three, or
-/// its English name. Two different regions are two languages.
+/// 2 means the same tag. 1 means the same language: with or without a region, with two or three
+/// letters, or by its English name. Two different regions do not match.
 ///
 /// ```
 /// use tx_data::source::language::fit;
@@ -141,7 +142,7 @@ pub fn fit(tag: &str, wanted: &str) -> Option<u8> {
     (language == other && same_region).then_some(1)
 }
 
-/// The three-letter code of a language; the code itself where it has three letters and is unknown.
+/// Three-letter code of a language; an unknown code of three letters is returned unchanged.
 pub fn three_letters(code: &str) -> Option<String> {
     let code = short(normal(code).split('-').next().unwrap_or_default());
     match LANGUAGES.iter().find(|(two, _, _)| *two == code) {
@@ -154,7 +155,7 @@ fn normal(tag: &str) -> String {
     tag.trim().to_lowercase().replace('_', "-")
 }
 
-/// The two-letter code where there is one.
+/// Two-letter code of a language, if one exists.
 fn short(language: &str) -> String {
     let found = LANGUAGES.iter().find(|(_, three, name)| *three == language || *name == language);
     let alias = ALIASES.iter().find(|(alias, _)| *alias == language);

@@ -1,11 +1,12 @@
-//! Where sentence pairs come from.
+//! Sources of sentence pairs.
 //!
-//! [`generated`] and [`phrasebook`] make them, [`local`] reads text files. With the feature
-//! `sources`, `read` reads any format, packed or not, and `named` knows corpora by name.
+//! [`generated`] and [`phrasebook`] generate pairs, [`local`] reads text files. With the feature
+//! `sources`, `read` reads all formats, compressed or not, and `named` finds corpora by name.
 
 pub mod generated;
 pub mod limits;
 pub mod local;
+pub mod pairs;
 pub mod phrasebook;
 
 #[cfg(feature = "sources")]
@@ -35,6 +36,8 @@ mod tmx;
 
 #[cfg(feature = "sources")]
 pub mod error;
+
+pub use pairs::Pairs;
 
 #[cfg(test)]
 #[cfg(feature = "sources")]

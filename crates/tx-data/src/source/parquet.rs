@@ -1,9 +1,10 @@
-//! Pairs from Parquet: a struct column such as `translation { en, it }`, or two text columns.
+//! Sentence pairs from Parquet: a struct column such as `translation { en, it }`, or two text
+//! columns.
 //!
-//! Only the two columns that are needed are read, a thousand rows at a time. What pages claim to hold
-//! is checked first. The library that reads them may still panic on hostile files. Such a panic
-//! becomes an error here; the panic hook of the process reports it before that. In a program built
-//! with `panic = "abort"` it ends the program.
+//! Only the two required columns are read, in batches of 1,024 rows. Page headers are checked
+//! before the Parquet library reads a page. The library may still panic on hostile files. The panic
+//! becomes an error here, after the process's panic hook reports it. In a program built with `panic
+//! = "abort"` it ends the program.
 
 mod page_header;
 
@@ -26,23 +27,24 @@ use parquet::{
 };
 
 use page_header::PageHeader;
+use tx_text::SentencePair;
 
 use super::{
     columns::Columns,
     error::{Place, SourceError},
     input::Limits,
-    read::Pairs,
+    pairs::Pairs,
 };
-use crate::{error::DataError, pair::SentencePair};
+use crate::error::DataError;
 
-/// Rows read at once.
+/// Number of rows per batch.
 const BATCH_ROWS: usize = 1_024;
 
-/// More than the fields of a page header that are checked take.
+/// Upper bound on the size of the checked page header fields, in bytes.
 const HEADER_BYTES: usize = 64;
 
-/// A header is read at the end of the file so often at most.
-const MOST_ENDS: u8 = 8;
+/// Maximum number of reads of a header at the end of the file.
+const MAX_READS_AT_END: u8 = 8;
 
 /// Opens a Parquet file.
 pub(super) fn parquet(
@@ -51,20 +53,20 @@ pub(super) fn parquet(
     columns: &Columns,
     limits: Limits,
 ) -> Result<Pairs, DataError> {
-    let mut table = guarded(&place, || Table::open(file, &place, columns, limits))?;
+    let mut table = catch_panic(&place, || Table::open(file, &place, columns, limits))?;
     Ok(Box::new(std::iter::from_fn(move || {
         if table.ended {
             return None;
         }
         let place = place.clone();
-        let next = guarded(&place, || table.next(&place));
+        let next = catch_panic(&place, || table.next(&place));
         table.ended = !matches!(next, Ok(Some(_)));
         next.map_err(DataError::from).transpose()
     })))
 }
 
-/// Makes a panic in `work` an error.
-fn guarded<T>(
+/// Converts a panic in `work` to an error.
+fn catch_panic<T>(
     place: &Place,
     work: impl FnOnce() -> Result<T, SourceError>,
 ) -> Result<T, SourceError> {
@@ -72,69 +74,69 @@ fn guarded<T>(
     result.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(place.clone().malformed(format!("the Parquet library gave up on it: {text}")))
+        Err(place.clone().malformed(format!("the Parquet library panicked: {text}")))
     })
 }
 
-/// A file of which nobody reads on behind its end, and whose pages claim nothing absurd.
+/// File with checked page headers and a limit on reads past its end.
 ///
-/// A damaged page header may say that two thousand million numbers follow; the library passes over
-/// them one by one, and the end of the file does not stop it.
-struct Disk {
+/// A damaged page header may declare two billion values. The library would skip them one by one,
+/// and the end of the file does not stop it.
+struct CheckedFile {
     file: File,
     limits: Limits,
 }
 
-impl Disk {
+impl CheckedFile {
     /// Checks the header of the page at `start`.
     fn check_page(&self, start: u64) -> Result<(), ParquetError> {
         let mut head = Vec::with_capacity(HEADER_BYTES);
         self.file.get_read(start)?.take(HEADER_BYTES as u64).read_to_end(&mut head)?;
         let header = PageHeader::read(&head)
-            .ok_or_else(|| ParquetError::General("a page without the usual header".into()))?;
+            .ok_or_else(|| ParquetError::General("invalid page header".into()))?;
         let left = Length::len(&self.file).saturating_sub(start);
         Ok(header.check(left, &self.limits)?)
     }
 }
 
-impl Length for Disk {
+impl Length for CheckedFile {
     fn len(&self) -> u64 {
         Length::len(&self.file)
     }
 }
 
-impl ChunkReader for Disk {
-    type T = Ending;
+impl ChunkReader for CheckedFile {
+    type T = EndGuard;
 
     /// Reads the header of a page, or the last bytes of the file.
-    fn get_read(&self, start: u64) -> Result<Ending, ParquetError> {
+    fn get_read(&self, start: u64) -> Result<EndGuard, ParquetError> {
         if start + FOOTER_SIZE as u64 != self.len() {
             self.check_page(start)?;
         }
-        Ok(Ending { inner: self.file.get_read(start)?, ends: 0 })
+        Ok(EndGuard { inner: self.file.get_read(start)?, ends: 0 })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         if start.saturating_add(length as u64) > self.len() {
-            return Err(ParquetError::EOF("a page goes on behind the end of the file".into()));
+            return Err(ParquetError::EOF("a page extends past the end of the file".into()));
         }
         self.file.get_bytes(start, length)
     }
 }
 
-/// Ends with an error when it is read again and again at its end.
-struct Ending {
+/// Reader that fails after repeated reads at its end.
+struct EndGuard {
     inner: BufReader<File>,
     ends: u8,
 }
 
-impl Read for Ending {
+impl Read for EndGuard {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         if read == 0 && !buffer.is_empty() {
             self.ends += 1;
-            if self.ends > MOST_ENDS {
-                let text = "a page header goes on behind the end of the file";
+            if self.ends > MAX_READS_AT_END {
+                let text = "a page header extends past the end of the file";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
             }
         }
@@ -142,13 +144,13 @@ impl Read for Ending {
     }
 }
 
-/// The two columns of a file.
+/// Source and target columns of a file.
 struct Table {
-    reader: SerializedFileReader<Disk>,
+    reader: SerializedFileReader<CheckedFile>,
     sides: [usize; 2],
     row_group: usize,
     open: Option<[Column; 2]>,
-    /// Rows given so far.
+    /// Number of rows returned so far.
     row: u64,
     ended: bool,
 }
@@ -160,7 +162,7 @@ impl Table {
         columns: &Columns,
         limits: Limits,
     ) -> Result<Self, SourceError> {
-        let reader = SerializedFileReader::new(Disk { file, limits })
+        let reader = SerializedFileReader::new(CheckedFile { file, limits })
             .map_err(|error| failure(&error, place.clone()))?;
         let schema = reader.metadata().file_metadata().schema_descr();
         let usable = schema.columns().iter().enumerate().filter(|(_, column)| {
@@ -175,8 +177,10 @@ impl Table {
             for side in sides {
                 let column = group.columns().get(side);
                 let bytes = column.map_or(0, |column| column.uncompressed_size());
-                if !(0..=limits.expanded_bytes as i64).contains(&bytes) {
-                    let problem = format!("a column says that it expands to {bytes} bytes");
+                if !(0..=limits.expansion.bytes as i64).contains(&bytes) {
+                    let problem = format!(
+                        "a column declares an expanded size of {bytes} bytes, above the limit"
+                    );
                     return Err(place.clone().malformed(problem));
                 }
             }
@@ -218,7 +222,7 @@ impl Table {
                 }
                 (None, None) => self.open = None,
                 _ => {
-                    return Err(here(row).malformed("source and target differ in length"));
+                    return Err(here(row).malformed("source and target columns differ in length"));
                 }
             }
         }
@@ -234,10 +238,10 @@ enum Problem {
     Utf8,
 }
 
-/// One column of one row group.
+/// Column of one row group.
 struct Column {
     reader: ColumnReaderImpl<ByteArrayType>,
-    /// The level of a value that is there; less is null.
+    /// Definition level of a present value; a lower level means null.
     present: i16,
     levels: Vec<i16>,
     values: std::vec::IntoIter<ByteArray>,
@@ -247,12 +251,12 @@ struct Column {
 impl Column {
     fn open(reader: ColumnReader, present: i16) -> Result<Self, ParquetError> {
         let ColumnReader::ByteArrayColumnReader(reader) = reader else {
-            return Err(ParquetError::General("a text column is none".into()));
+            return Err(ParquetError::General("a selected column has no text type".into()));
         };
         Ok(Self { reader, present, levels: Vec::new(), values: Vec::new().into_iter(), at: 0 })
     }
 
-    /// The next text; an empty one for null; none at the end.
+    /// Returns the next text, empty for null; `None` at the end.
     fn next(&mut self) -> Result<Option<String>, Problem> {
         if self.at == self.levels.len() {
             self.levels.clear();
@@ -277,7 +281,9 @@ impl Column {
             return Ok(Some(String::new()));
         }
         let Some(value) = self.values.next() else {
-            return Err(Problem::Library(ParquetError::General("a column ends too early".into())));
+            return Err(Problem::Library(ParquetError::General(
+                "a column has fewer values than declared".into(),
+            )));
         };
         let text = std::str::from_utf8(value.data()).map_err(|_| Problem::Utf8)?;
         Ok(Some(text.to_owned()))

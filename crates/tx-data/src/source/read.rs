@@ -1,11 +1,14 @@
-//! Pairs from files of any format that tx reads, told by content.
+//! Sentence pairs from files of all supported formats, detected from content.
 //!
-//! A file holds both sides (TSV, CSV, JSON lines, Parquet, TMX), or each side has one (text, SGM).
-//! Either may be gzip or zstd, or a member of a zip or tar. `-` is standard input.
-//! `archive.zip!path/of/member` names a member, and `archive.zip!path/of/stem` the two members
-//! `stem.SOURCE` and `stem.TARGET`, by their languages.
+//! A file contains both sides (TSV, CSV, JSON Lines, Parquet, TMX), or each side has its own file
+//! (text, SGM). Files may be compressed with gzip or zstd, or be members of a zip or tar archive.
+//! `-` is standard input. `archive.zip!path/of/member` names a member, and
+//! `archive.zip!path/of/stem` names the two members `stem.SOURCE` and `stem.TARGET`, by their
+//! languages.
 
 use std::path::{Path, PathBuf};
+
+use tx_text::{Lines, SentencePair, TextError};
 
 use super::{
     archive,
@@ -15,32 +18,29 @@ use super::{
     input::{Blob, Input, Limits},
     json_lines::json_lines,
     language::fit,
-    local::Lines,
+    pairs::Pairs,
     parquet, table, tmx,
 };
-use crate::{error::DataError, pair::SentencePair, remedy::Remedy};
+use crate::{error::DataError, remedy::Remedy};
 
-/// Pairs, one at a time; nothing comes after an error.
-pub type Pairs = Box<dyn Iterator<Item = Result<SentencePair, DataError>> + Send>;
-
-/// Most members that an error lists.
+/// Maximum number of members listed in an error.
 const LISTED_MEMBERS: usize = 20;
 
-/// Members that tell about the data and are none.
+/// Members that describe the data and are skipped.
 const ABOUT: [&str; 7] = ["readme", "license", "licence", "copying", "about", "_about", "citation"];
 
-/// How files are read where they do not tell themselves.
+/// Options for files whose format or columns cannot be detected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The format; told by content if not given.
+    /// Format; detected from content if `None`.
     pub format: Option<Format>,
-    /// Which columns, fields or languages are the sides.
+    /// Columns, fields or languages of the sides.
     pub columns: Columns,
-    /// What a file may ask of the machine.
+    /// Limits on memory and time.
     pub limits: Limits,
 }
 
-/// Reads a file that holds both sides.
+/// Reads a file with both sides.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -55,7 +55,7 @@ pub struct ReadOptions {
 /// };
 /// let options = ReadOptions { columns, ..ReadOptions::default() };
 /// let read = pairs(&path, &options)?.collect::<Result<Vec<_>, _>>()?;
-/// assert_eq!(read, [tx_data::SentencePair::new("Ciao.", "Hello.")]);
+/// assert_eq!(read, [tx_text::SentencePair::new("Ciao.", "Hello.")]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -67,7 +67,7 @@ pub fn pairs(path: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
     pairs_of(input, member, options)
 }
 
-/// Reads a file that holds both sides; `member` names one of an archive, or the stem of two.
+/// Reads a file with both sides; `member` names one member of an archive, or the stem of two.
 ///
 /// # Errors
 ///
@@ -88,11 +88,11 @@ pub(super) fn pairs_of(
     Ok(until_error(pairs))
 }
 
-/// Reads two files of which line N of one translates line N of the other.
+/// Reads two parallel files: line N of `target` translates line N of `source`.
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or it is not clear what is to be read.
+/// When a file cannot be read, or its format, columns or members are ambiguous.
 pub fn parallel(source: &Path, target: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
     let side = |path: &Path| {
         let (input, member) = open(path)?;
@@ -104,7 +104,7 @@ pub fn parallel(source: &Path, target: &Path, options: &ReadOptions) -> Result<P
     Ok(until_error(side_by_side(&side(source)?, &side(target)?, options)?))
 }
 
-/// The file that `path` names, without the member of an archive; none for standard input.
+/// File part of `path` without the archive member; `None` for standard input.
 pub fn file_of(path: &Path) -> Option<PathBuf> {
     if path == Path::new("-") {
         return None;
@@ -116,7 +116,7 @@ pub fn file_of(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Splits `archive!member`, unless a file is really named so.
+/// Splits `archive!member`, unless a file with this complete name exists.
 fn open(path: &Path) -> Result<(Input, Option<String>), SourceError> {
     let text = path.to_string_lossy();
     match text.split_once('!') {
@@ -135,52 +135,59 @@ enum Found {
 fn in_archive(
     input: &Input,
     members: Vec<Blob>,
-    asked: Option<&str>,
+    requested: Option<&str>,
     options: &ReadOptions,
 ) -> Result<Found, SourceError> {
-    if let Some(asked) = asked {
-        if let Some(member) = named(&members, asked) {
+    if let Some(requested) = requested {
+        if let Some(member) = named(&members, requested) {
             return Ok(Found::Both(member));
         }
-        let stem = |name: &str| name.strip_prefix(asked).is_some_and(|rest| rest.starts_with('.'));
+        let stem =
+            |name: &str| name.strip_prefix(requested).is_some_and(|rest| rest.starts_with('.'));
         let below = members.iter().filter(|member| stem(name(member))).cloned().collect();
-        return by_language(below, options)
-            .ok_or_else(|| which(input, &members, &format!("there is no member `{asked}`")));
+        return by_language(below, options).ok_or_else(|| {
+            members_error(input, &members, &format!("member `{requested}` not found"))
+        });
     }
     let mut data: Vec<Blob> =
         members.iter().filter(|member| is_data(name(member))).cloned().collect();
     if let [_] = data.as_slice() {
         return Ok(Found::Both(data.remove(0)));
     }
-    by_language(data, options)
-        .ok_or_else(|| which(input, &members, "it is not clear which members hold the pairs"))
+    by_language(data, options).ok_or_else(|| {
+        members_error(input, &members, "cannot determine the members with the pairs")
+    })
 }
 
-fn one_member(input: &Input, members: Vec<Blob>, asked: Option<&str>) -> Result<Blob, DataError> {
-    let found = match asked {
-        Some(asked) => {
-            named(&members, asked).ok_or_else(|| format!("there is no member `{asked}`"))
+fn one_member(
+    input: &Input,
+    members: Vec<Blob>,
+    requested: Option<&str>,
+) -> Result<Blob, DataError> {
+    let found = match requested {
+        Some(requested) => {
+            named(&members, requested).ok_or_else(|| format!("member `{requested}` not found"))
         }
         None => {
             let mut data = members.iter().filter(|member| is_data(name(member)));
             match (data.next(), data.next()) {
                 (Some(member), None) => Ok(member.clone()),
-                _ => Err("it is not clear which member is meant".into()),
+                _ => Err("cannot determine the member".into()),
             }
         }
     };
-    found.map_err(|problem| which(input, &members, &problem).into())
+    found.map_err(|problem| members_error(input, &members, &problem).into())
 }
 
 fn name(member: &Blob) -> &str {
     member.member.as_deref().unwrap_or_default()
 }
 
-fn named(members: &[Blob], asked: &str) -> Option<Blob> {
-    members.iter().find(|member| name(member) == asked).cloned()
+fn named(members: &[Blob], requested: &str) -> Option<Blob> {
+    members.iter().find(|member| name(member) == requested).cloned()
 }
 
-/// The two members whose names end in the languages of the two sides, if there are just two such.
+/// Members whose names end in the languages of the two sides, if exactly two do.
 fn by_language(members: Vec<Blob>, options: &ReadOptions) -> Option<Found> {
     let Columns { source_language, target_language, .. } = &options.columns;
     let ending = |language: &str| {
@@ -188,7 +195,7 @@ fn by_language(members: Vec<Blob>, options: &ReadOptions) -> Option<Found> {
             let name = name(member);
             let name =
                 name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
-            // The last ending, and with `train.en.txt` the one before.
+            // The last ending; for `train.en.txt` the one before it.
             let name = name.strip_suffix(".txt").unwrap_or(name);
             name.rsplit_once('.').is_some_and(|(_, ending)| fit(ending, language).is_some())
         });
@@ -208,8 +215,8 @@ fn is_data(name: &str) -> bool {
     !base.starts_with('.') && !name.starts_with("__MACOSX/") && !ABOUT.contains(&stem)
 }
 
-/// An error that lists what there is.
-fn which(input: &Input, members: &[Blob], problem: &str) -> SourceError {
+/// Error that lists the members.
+fn members_error(input: &Input, members: &[Blob], problem: &str) -> SourceError {
     let mut listed: Vec<&str> = members.iter().map(name).take(LISTED_MEMBERS).collect();
     if members.len() > LISTED_MEMBERS {
         listed.push("…");
@@ -225,7 +232,7 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
     let head = blob.head()?;
     refuse_nested(&head, &blob)?;
     if head.is_empty() {
-        return Err(DataError::Empty { path: place.name().into() });
+        return Err(TextError::Empty { path: place.name().into() }.into());
     }
     let format = match options.format {
         Some(format) => format,
@@ -241,7 +248,10 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
         Format::Tmx => tmx::tmx(blob.text()?, place, columns, longest)?,
         Format::Text | Format::Sgm => {
             return Err(place
-                .malformed_try("one side alone is in such a file", Remedy::GiveFilePerSide)
+                .malformed_try(
+                    "a file in this format contains one side only",
+                    Remedy::GiveFilePerSide,
+                )
                 .into());
         }
     })
@@ -249,7 +259,7 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
 
 fn refuse_nested(head: &[u8], blob: &Blob) -> Result<(), SourceError> {
     if blob.member.is_some() && archive::is_archive(head) {
-        let problem = "this is an archive inside an archive";
+        let problem = "found an archive inside an archive, which is not supported";
         return Err(blob.place().malformed_try(problem, Remedy::UnpackOuter));
     }
     Ok(())
@@ -262,7 +272,7 @@ fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<P
     let mut count = 0;
     Ok(Box::new(std::iter::from_fn(move || {
         let pair = match (sources.next().transpose(), targets.next().transpose()) {
-            (Err(error), _) | (_, Err(error)) => return Some(Err(error)),
+            (Err(error), _) | (_, Err(error)) => return Some(Err(error.into())),
             (Ok(source), Ok(target)) => (source, target),
         };
         let (more_sources, more_targets) = match pair {
@@ -271,30 +281,31 @@ fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<P
                 return Some(Ok(SentencePair { source, target }));
             }
             (None, None) if count == 0 => {
-                return Some(Err(DataError::Empty { path: paths[0].clone().into() }));
+                return Some(Err(TextError::Empty { path: paths[0].clone().into() }.into()));
             }
             (None, None) => return None,
             (Some(_), None) => (1 + sources.by_ref().count(), 0),
             (None, Some(_)) => (0, 1 + targets.by_ref().count()),
         };
-        Some(Err(DataError::LineCount {
+        Some(Err(TextError::LineCount {
             source_path: paths[0].clone().into(),
             source_lines: count + more_sources,
             target_path: paths[1].clone().into(),
             target_lines: count + more_targets,
-        }))
+        }
+        .into()))
     })))
 }
 
-/// The sentences of one side.
-type Sentences = Box<dyn Iterator<Item = Result<String, DataError>> + Send>;
+/// Iterator over the sentences of one side.
+type Sentences = Box<dyn Iterator<Item = Result<String, TextError>> + Send>;
 
 fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
     let place = blob.place();
     let head = blob.head()?;
     refuse_nested(&head, blob)?;
     if head.is_empty() {
-        return Err(DataError::Empty { path: place.name().into() });
+        return Err(TextError::Empty { path: place.name().into() }.into());
     }
     let format = match options.format {
         Some(format) => format,
@@ -309,19 +320,19 @@ fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
         }
         Format::Text => Ok(Box::new(lines)),
         _ => {
-            let problem = "each side has a file: expected the format `text` or `sgm`";
+            let problem = "the format contains both sides, expected `text` or `sgm`";
             Err(place.malformed_try(problem, Remedy::GiveFileOfBothSides).into())
         }
     }
 }
 
-/// The text of a `<seg id="1"> … </seg>` line of WMT's and IWSLT's test sets.
+/// Text of a line `<seg id="1"> … </seg>` of the WMT and IWSLT test sets.
 fn segment(line: &str) -> Option<String> {
     let (_, text) = line.split_once("<seg ")?.1.split_once('>')?;
     Some(unescape(text.split("</seg>").next().unwrap_or_default().trim()))
 }
 
-/// IWSLT's training files tell about their talks in lines with tags.
+/// Returns true for the tagged lines in IWSLT's training files, which describe the talks.
 fn is_tagged(name: &str) -> bool {
     name.rsplit(['/', '!']).next().is_some_and(|base| base.starts_with("train.tags."))
 }
@@ -332,13 +343,13 @@ fn untagged(line: String) -> Option<String> {
 }
 
 fn unescape(text: &str) -> String {
-    // The ampersand last: `&amp;lt;` is `&lt;`.
+    // The ampersand comes last, because `&amp;lt;` is `&lt;`.
     [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
         .into_iter()
         .fold(text.to_owned(), |text, (entity, character)| text.replace(entity, character))
 }
 
-/// Ends after the first error.
+/// Ends the iterator after the first error.
 fn until_error(mut pairs: Pairs) -> Pairs {
     let mut failed = false;
     Box::new(std::iter::from_fn(move || {

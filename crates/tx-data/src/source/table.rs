@@ -1,18 +1,18 @@
-//! Pairs from tables of text: TSV and CSV.
+//! Sentence pairs from text tables: TSV and CSV.
 
 use std::io::{self, BufRead, Read};
 
 use csv::{ReaderBuilder, StringRecord};
+use tx_text::{Lines, SentencePair};
 
 use super::{
     columns::Columns,
     error::{Place, SourceError},
-    local::Lines,
-    read::Pairs,
+    pairs::Pairs,
 };
-use crate::{error::DataError, pair::SentencePair, remedy::Remedy};
+use crate::{error::DataError, remedy::Remedy};
 
-/// Reads tab-separated columns. Quotes mean themselves; further columns are left alone.
+/// Reads tab-separated columns. Quotes are literal; further columns are ignored.
 pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns) -> Pairs {
     let columns = columns.clone();
     let mut sides = None;
@@ -20,7 +20,7 @@ pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns
     Box::new(Lines::new(text, place.name()).filter_map(move |line| {
         let line = match line {
             Ok(line) => line,
-            Err(error) => return Some(Err(error)),
+            Err(error) => return Some(Err(error.into())),
         };
         number += 1;
         let cells: Vec<&str> = line.split('\t').collect();
@@ -28,7 +28,7 @@ pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns
     }))
 }
 
-/// Reads the columns of a CSV file; the separator is told by the first line.
+/// Reads the columns of a CSV file; detects the separator from the first line.
 pub(super) fn csv(
     text: Box<dyn BufRead + Send>,
     place: Place,
@@ -38,7 +38,7 @@ pub(super) fn csv(
     let mut text = text;
     let head = text.fill_buf().map_err(|error| place.clone().unreadable(error))?;
     let delimiter = delimiter(head);
-    let reader = Rationed { inner: text, left: record_bytes, ration: record_bytes };
+    let reader = RecordLimit { inner: text, left: record_bytes, ration: record_bytes };
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -93,7 +93,7 @@ fn failure(error: csv::Error, here: Place) -> SourceError {
     }
 }
 
-/// Takes both sides of a row; the first row decides which they are, and may be a header.
+/// Takes both sides of a row. The first row determines the columns, and may be a header.
 fn pair(
     cells: &[&str],
     sides: &mut Option<(usize, usize)>,
@@ -127,33 +127,35 @@ fn pair(
     })
 }
 
-/// The separator that stands most often in the first line.
+/// Most frequent separator in the first line.
 fn delimiter(head: &[u8]) -> u8 {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let count = |wanted: u8| line.iter().filter(|&&byte| byte == wanted).count();
-    // Of equals, the last is taken: the comma.
+    // `max_by_key` returns the last of equals: the comma.
     *b"\t;,".iter().max_by_key(|&&byte| count(byte)).unwrap_or(&b',')
 }
 
-/// Ends with an error when one record takes more than its ration, such as after a quote that is
-/// never closed.
-struct Rationed<R> {
+/// Reader with a limit on the size of one record, for example after a quote that is never closed.
+struct RecordLimit<R> {
     inner: R,
     left: usize,
     ration: usize,
 }
 
-impl<R> Rationed<R> {
+impl<R> RecordLimit<R> {
     fn refill(&mut self) {
         self.left = self.ration;
     }
 }
 
-impl<R: Read> Read for Rationed<R> {
+impl<R: Read> Read for RecordLimit<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self.left.checked_sub(read).ok_or_else(|| {
-            let text = format!("a record is longer than {} bytes: a quote left open?", self.ration);
+            let text = format!(
+                "a record is longer than {} bytes, possibly because of an unclosed quote",
+                self.ration
+            );
             io::Error::new(io::ErrorKind::InvalidData, text)
         })?;
         Ok(read)

@@ -1,5 +1,4 @@
-//! Every format in every packing gives the same pairs; what is wrong is named by file, member and
-//! line.
+//! Every format with every compression gives the same pairs. Errors name file, member and line.
 
 mod hostile;
 mod mutated;
@@ -12,6 +11,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
+use tx_text::{SentencePair, TextError};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::{
@@ -19,11 +19,11 @@ use super::{
     format::Format,
     read::{ReadOptions, pairs, parallel},
 };
-use crate::{error::DataError, pair::SentencePair};
+use crate::error::DataError;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
 
-/// A folder for files.
+/// Temporary folder with files.
 struct Folder(TempDir);
 
 impl Folder {
@@ -51,7 +51,7 @@ fn read(path: &Path, options: &ReadOptions) -> Result<Vec<SentencePair>, DataErr
     pairs(path, options)?.collect()
 }
 
-/// The whole chain of an error, as an app prints it.
+/// Error with all its sources, as the programs print it.
 fn chain(error: &DataError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -71,7 +71,7 @@ fn fails(path: &Path, options: &ReadOptions, words: &[&str]) -> DataError {
     error
 }
 
-/// What every file of these tests says.
+/// Pairs in every file of these tests.
 pub(super) fn expected() -> Vec<SentencePair> {
     vec![
         SentencePair::new("Hello, \"you\" & <b>!", "Ciao, \"tu\" & <b>!"),
@@ -152,7 +152,7 @@ fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
-/// The ways in which bytes may be packed.
+/// Compressions and archives of the given bytes.
 pub(super) fn packings(name: &str, bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let about: &[u8] = b"about these files\n";
     let members = [("_about.txt", about), (name, bytes)];
@@ -185,7 +185,7 @@ fn every_format_in_every_packing_gives_the_same_pairs() {
     ];
     for (name, text) in both {
         for (packing, bytes) in packings(name, text.as_bytes()) {
-            // The name says nothing.
+            // Detection ignores the file name.
             let path = folder.file("anything", bytes);
             let read = read(&path, &languages("en", "it"));
             assert_eq!(read.unwrap_or_else(|e| panic!("{name}, {packing}: {e}")), expected());
@@ -205,14 +205,14 @@ fn parquet_is_read_in_every_packing() {
         assert_eq!(read[1], SentencePair::new("Jane Eyre", "Jane Eyre"));
         let cat = SentencePair::new("«Cattiva gatta!» — disse.", "“Naughty cat!” — she said.");
         assert_eq!(read[3], cat);
-        // A side that is null, and a struct that is.
+        // A null side, and a null struct.
         assert_eq!(read[4], SentencePair::new("", "only English"));
         assert_eq!(read[5], SentencePair::new("", ""));
     }
 }
 
 #[test]
-fn parquet_with_text_columns_is_read_whatever_its_codec() {
+fn parquet_with_text_columns_is_read_with_every_codec() {
     for (codec, rows) in [("none", 30), ("gzip", 30), ("lz4", 30), ("zstd", 5_000)] {
         let path = Path::new(FIXTURES).join(format!("flat.{codec}.parquet"));
         let read = read(&path, &languages("en", "de")).unwrap();
@@ -228,8 +228,8 @@ fn parquet_with_text_columns_is_read_whatever_its_codec() {
         columns: Columns { source: Some("fr".into()), ..Columns::default() },
         ..languages("en", "fr")
     };
-    fails(&path, &wrong, &["there is no column `fr`, but de, en"]);
-    // Two text columns are the two sides, whatever they are called; one that is named is itself.
+    fails(&path, &wrong, &["column `fr` not found; available: de, en"]);
+    // Two text columns are the two sides under any name; a given name selects its column.
     assert_eq!(read(&path, &languages("en", "fr")).unwrap()[0].target, "Satz 0");
 }
 
@@ -267,7 +267,7 @@ fn moses_archives_are_read_by_their_languages() {
         &path,
         &languages("it", "de"),
         &[
-            "en-it.txt.zip`: it is not clear which members hold the pairs",
+            "en-it.txt.zip`: cannot determine the members with the pairs",
             "Books.en-it.en, Books.en-it.it, Books.en-it.xml",
         ],
     );
@@ -298,8 +298,12 @@ fn members_are_chosen_by_name_and_by_stem() {
     );
     let apart: Result<Vec<_>, _> = apart.unwrap().collect();
     assert_eq!(apart.unwrap(), [SentencePair::new("one", "zwei")]);
-    fails(&path, &german, &["it is not clear which members", "training/news.de-en.de"]);
-    fails(&member("training/nothing"), &german, &["there is no member `training/nothing`"]);
+    fails(
+        &path,
+        &german,
+        &["cannot determine the members with the pairs", "training/news.de-en.de"],
+    );
+    fails(&member("training/nothing"), &german, &["member `training/nothing` not found"]);
 }
 
 #[test]
@@ -340,15 +344,15 @@ fn utf_16_with_its_mark_is_text() {
             let path = folder.file("wide", wide(&text));
             assert_eq!(read(&path, &languages("en", "it")).unwrap(), expected());
         }
-        // Longer than what is converted at once, with a pair of halves at every place.
+        // Longer than the conversion buffer, with a surrogate pair at every offset.
         let long: String = (0..9_000).map(|n| format!("{}𝄞\t𝄞\n", "x".repeat(n % 3))).collect();
         let path = folder.file("long", wide(&long));
         assert_eq!(read(&path, &ReadOptions::default()).unwrap().len(), 9_000);
         let mut cut = wide(&tsv());
         cut.pop();
-        fails(&folder.file("cut", cut), &languages("en", "it"), &["middle of a character"]);
+        fails(&folder.file("cut", cut), &languages("en", "it"), &["ends inside a character"]);
         let lone = [order(0xfeff), order(0xd834), order(0x41), order(0x09)].concat();
-        fails(&folder.file("lone", lone), &ReadOptions::default(), &["half a character"]);
+        fails(&folder.file("lone", lone), &ReadOptions::default(), &["unpaired surrogate"]);
     }
 }
 
@@ -368,10 +372,10 @@ fn headers_columns_and_separators_of_tables() {
     assert_eq!(read(&table, &languages("en", "it")).unwrap()[1], two);
     assert_eq!(read(&table, &numbered("English", "Italian")).unwrap()[1], two);
     assert_eq!(read(&table, &numbered("3", "2")).unwrap()[2], two);
-    fails(&table, &numbered("French", "2"), &["t.csv` line 1: there is no column `French`"]);
-    fails(&table, &numbered("0", "2"), &["there is no column `0`"]);
+    fails(&table, &numbered("French", "2"), &["t.csv` line 1: column `French` not found"]);
+    fails(&table, &numbered("0", "2"), &["column `0` not found"]);
     fails(&table, &numbered("9", "2"), &["t.csv` line 1: 3 columns, expected at least 9"]);
-    // Forced, and so with quotes.
+    // The given format CSV implies quoting.
     let tabs = folder.file("t.tsv", "\"a\tb\"\tc\n");
     let forced = ReadOptions { format: Some(Format::Csv), ..ReadOptions::default() };
     assert_eq!(read(&tabs, &forced).unwrap(), [SentencePair::new("a\tb", "c")]);
@@ -389,12 +393,12 @@ fn json_fields_may_be_anywhere() {
     let nulls = folder.file("n", "{\"en\": \"a\", \"it\": null}\n");
     assert_eq!(read(&nulls, &languages("en", "it")).unwrap(), [SentencePair::new("a", "")]);
     for (text, problem) in [
-        ("{\"en\":\"a\",\"it\":\"b\"}\n{\"en\":\"a\"}\n", "line 2: there is no field `it`"),
+        ("{\"en\":\"a\",\"it\":\"b\"}\n{\"en\":\"a\"}\n", "line 2: field `it` not found"),
         ("{\"en\":\"a\",\"it\":\"b\"}\n{\"en\":1,\"it\":\"b\"}\n", "line 2: `en` is a number"),
         ("{\"en\":\"a\",\"it\":\"b\"}\n[1]\n", "line 2: found an array, expected a JSON object"),
         ("{\"en\":\"a\",\"it\":\"b\"}\n{\"en\"\n", "line 2: EOF"),
         ("{\"x\":\"a\",\"y\":\"b\",\"z\":\"c\"}\n", "line 1: no column for the source"),
-        ("[{\"en\":\"a\",\"it\":\"b\"}]", "one JSON array"),
+        ("[{\"en\":\"a\",\"it\":\"b\"}]", "found a JSON array"),
     ] {
         fails(&folder.file("bad.jsonl", text), &languages("en", "it"), &["bad.jsonl`", problem]);
     }
@@ -425,12 +429,12 @@ fn tmx_keeps_the_text_and_drops_the_codes() {
     }
     let path = folder.file("x.tmx", unit("a"));
     fails(&path, &languages("en", "fr"), &["no unit has both en and fr", "found: EN, en, it"]);
-    fails(&path, &ReadOptions::default(), &["needs the languages of both sides"]);
+    fails(&path, &ReadOptions::default(), &["requires the languages of both sides"]);
     for (text, problem) in [
         ("<tmx><body>\n<tu>\n<tuv>", "x.tmx` line 3: the file ends inside a `<tu>`"),
         ("<tmx>\n<body></tmx>", "x.tmx` line 2"),
         ("<tmx>\n<tu><tuv lang='en'><seg>&#xD800;</seg>", "line 2"),
-        ("<html><body>", "it begins with `<html><body>`, but is no TMX"),
+        ("<html><body>", "found `<html><body>` at the start, expected TMX"),
     ] {
         fails(&folder.file("x.tmx", text), &languages("en", "it"), &[problem]);
     }
@@ -453,17 +457,20 @@ fn what_cannot_be_read_is_named() {
     let folder = Folder::new();
     let options = languages("en", "it");
     fails(Path::new("no/such.tsv"), &options, &["cannot read `no/such.tsv`: No such file"]);
-    fails(folder.0.path(), &options, &["this is a folder, expected a file"]);
-    assert!(matches!(read(&folder.file("e", ""), &options), Err(DataError::Empty { .. })));
+    fails(folder.0.path(), &options, &["found a folder, expected a file"]);
+    assert!(matches!(
+        read(&folder.file("e", ""), &options),
+        Err(DataError::Text(TextError::Empty { .. }))
+    ));
     let path = folder.file("b.zip", deflated(&[("pairs.tsv", b"a\tb\nb\xff\tc\n")]));
     fails(&path, &options, &["b.zip!pairs.tsv` line 2 is not valid UTF-8 (byte 2"]);
     let path = folder.file("b.csv", b"a,b\nc,\xff\n");
     fails(&path, &options, &["b.csv` line 2: column 2 is not valid UTF-8"]);
     for (bytes, what) in [
-        (&b"BZh91AY&SY"[..], "bzip2 is not read"),
-        (b"\xfd7zXZ\x00\x00", "xz is not read"),
-        (b"7z\xbc\xaf\x27\x1c\x00", "7z is not read"),
-        (b"\x00\x01\x02\x03", "neither text nor a format that is known"),
+        (&b"BZh91AY&SY"[..], "bzip2 compression is not supported"),
+        (b"\xfd7zXZ\x00\x00", "xz compression is not supported"),
+        (b"7z\xbc\xaf\x27\x1c\x00", "7z compression is not supported"),
+        (b"\x00\x01\x02\x03", "neither text nor a known format"),
     ] {
         fails(&folder.file("b", bytes), &options, &[what]);
     }
@@ -472,7 +479,7 @@ fn what_cannot_be_read_is_named() {
     fails(&path, &options, &["cannot read `"]);
     let both = folder.file("both.tmx", tmx());
     let error = parallel(&both, &both, &options).map(|_| ()).unwrap_err();
-    assert!(error.to_string().contains("which holds both sides"), "{error}");
+    assert!(error.to_string().contains("which contains both sides"), "{error}");
 }
 
 #[test]
@@ -482,7 +489,8 @@ fn sides_of_different_length_are_refused_with_both_numbers() {
     for (source, target, counts) in [(&a, &b, (3, 2)), (&b, &a, (2, 3))] {
         let read: Result<Vec<_>, _> =
             parallel(source, target, &ReadOptions::default()).unwrap().collect();
-        let Err(DataError::LineCount { source_lines, target_lines, .. }) = read else {
+        let Err(DataError::Text(TextError::LineCount { source_lines, target_lines, .. })) = read
+        else {
             panic!("{read:?}")
         };
         assert_eq!((source_lines, target_lines), counts);
@@ -511,6 +519,6 @@ fn a_pipe_is_read_like_a_file() {
 #[test]
 fn readers_are_send() {
     fn is_send<T: Send>() {}
-    is_send::<super::local::Lines>();
-    is_send::<super::read::Pairs>();
+    is_send::<tx_text::Lines>();
+    is_send::<super::Pairs>();
 }

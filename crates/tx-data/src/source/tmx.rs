@@ -1,8 +1,8 @@
-//! Pairs from TMX (Translation Memory eXchange 1.4b): any two of its languages.
+//! Sentence pairs from TMX (Translation Memory eXchange 1.4b), for any two of its languages.
 //!
-//! A unit without one of the two languages is passed over. Of the inline elements, codes of the
-//! original document (`bpt`, `ept`, `it`, `ph`, `ut`) and sub-flows (`sub`) are dropped with what
-//! they hold; `hi` is dropped and its text kept. Entities are never expanded from a DTD.
+//! Units that lack one of the two languages are skipped. Inline elements with codes of the original
+//! document (`bpt`, `ept`, `it`, `ph`, `ut`) and sub-flows (`sub`) are dropped with their content;
+//! `hi` is dropped and its text kept. Entities are never expanded from a DTD.
 
 use std::{
     collections::BTreeSet,
@@ -13,16 +13,17 @@ use quick_xml::{
     Reader,
     events::{BytesStart, Event},
 };
+use tx_text::SentencePair;
 
 use super::{
     columns::Columns,
     error::{Place, SourceError},
     language::fit,
-    read::Pairs,
+    pairs::Pairs,
 };
-use crate::{pair::SentencePair, remedy::Remedy};
+use crate::remedy::Remedy;
 
-/// Most languages that an error lists.
+/// Maximum number of languages listed in an error.
 const LISTED_LANGUAGES: usize = 30;
 
 /// Reads the units that have both languages.
@@ -38,7 +39,7 @@ pub(super) fn tmx(
     let source = side(&columns.source, &columns.source_language);
     let target = side(&columns.target, &columns.target_language);
     let (Some(source), Some(target)) = (source, target) else {
-        let problem = "a TMX file needs the languages of both sides";
+        let problem = "a TMX file requires the languages of both sides";
         return Err(place.malformed_try(problem, Remedy::NameLanguages));
     };
     let rationed = Counted { inner: text, left: record_bytes, ration: record_bytes, lines: 0 };
@@ -66,16 +67,16 @@ struct Units {
     ended: bool,
 }
 
-/// A `<tu>` under way.
+/// Current `<tu>`.
 #[derive(Default)]
 struct Unit {
-    /// Each side's text and how well its language fits.
+    /// Text of each side with the degree of its language match.
     sides: [Option<(u8, String)>; 2],
-    /// Which sides the open `<tuv>` may fill.
+    /// Degree of match of the open `<tuv>` with each side.
     fits: [Option<u8>; 2],
-    /// The text of the open `<seg>`.
+    /// Text of the open `<seg>`.
     segment: Option<String>,
-    /// How deep inside dropped elements.
+    /// Nesting depth inside dropped elements.
     dropped: usize,
 }
 
@@ -88,7 +89,7 @@ impl Units {
         self.ended = !matches!(next, Ok(Some(_)));
         self.found |= !self.ended;
         match next {
-            Ok(None) if !self.found => Some(Err(self.nothing())),
+            Ok(None) if !self.found => Some(Err(self.no_pairs())),
             other => other.transpose(),
         }
     }
@@ -165,15 +166,15 @@ impl Units {
                         }
                     }
                 }
-                // Before the first unit, and between units, there may be much of these.
+                // Before the first unit and between units, any number of these events may occur.
                 _ if unit.is_none() => self.reader.get_mut().refill(),
                 _ => {}
             }
         }
     }
 
-    /// Why there is not one pair.
-    fn nothing(&self) -> SourceError {
+    /// Error for a file without any pair.
+    fn no_pairs(&self) -> SourceError {
         let [source, target] = &self.wanted;
         let seen: Vec<&str> = self.seen.iter().map(String::as_str).collect();
         let seen = if seen.is_empty() { "none".into() } else { seen.join(", ") };
@@ -224,7 +225,7 @@ impl Unit {
     }
 }
 
-/// `xml:lang`, or `lang` as before TMX 1.4.
+/// Language of `xml:lang`, or of `lang` as before TMX 1.4.
 fn language(start: &BytesStart<'_>) -> Option<String> {
     let mut attributes = start.attributes();
     let mut attributes = attributes.with_checks(false).filter_map(Result::ok);
@@ -232,7 +233,7 @@ fn language(start: &BytesStart<'_>) -> Option<String> {
     Some(language.value.trim().to_owned())
 }
 
-/// Counts lines, and ends with an error when one unit takes more than its ration.
+/// Reader that counts lines and limits the size of one unit.
 struct Counted {
     inner: Box<dyn BufRead + Send>,
     left: usize,
@@ -267,7 +268,7 @@ impl BufRead for Counted {
     }
 
     fn consume(&mut self, amount: usize) {
-        // What is consumed has been filled, and is still there.
+        // Consumed bytes were filled before and are still in the buffer.
         if let Ok(ready) = self.inner.fill_buf() {
             let lines = ready[..amount.min(ready.len())].iter().filter(|&&byte| byte == b'\n');
             self.lines += lines.count() as u64;

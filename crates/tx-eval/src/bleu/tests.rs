@@ -37,8 +37,8 @@ fn the_formula_holds_on_paper() {
     );
 }
 
-/// The example of Papineni et al., section 2.1.1: "the" occurs at most twice in one reference, so
-/// 2 of 7 match. No two "the" stand together in a reference.
+/// Example of Papineni et al., section 2.1.1: "the" occurs at most twice in one reference, so 2 of
+/// 7 match. No reference contains "the the".
 #[test]
 fn repeated_words_are_clipped() {
     let references = ["The cat is on the mat .", "There is a cat on the mat ."];
@@ -49,7 +49,7 @@ fn repeated_words_are_clipped() {
     assert_eq!(found.score, 0.0);
 }
 
-/// Counts are the highest in *one* reference, not the sum: "a" occurs once in each.
+/// Clipping uses the highest count in *one* reference, not the sum: "a" occurs once in each.
 #[test]
 fn references_do_not_add_up() {
     assert_eq!(score(unsmoothed(), "a a", &["a b", "b a"]).counts, [1, 0, 0, 0]);
@@ -94,7 +94,10 @@ fn a_smoothing_value_must_be_a_number_of_at_least_zero() {
     }
     let bleu = Bleu { smoothing: Smoothing::AddK(-1.0), ..Bleu::default() };
     let error = bleu.corpus_score(&["a"], &[["a"]]).unwrap_err();
-    assert_eq!(error.to_string(), "smoothing `add-k` needs a finite value of at least 0, not -1");
+    assert_eq!(
+        error.to_string(),
+        "smoothing method `add-k` has value -1, expected a finite number of at least 0"
+    );
 }
 
 #[test]
@@ -135,8 +138,8 @@ fn empty_corpora_score_zero_and_never_nan() {
     }
 }
 
-/// One word has no 2-grams, so their precision is undefined and the score 0, even if the word is
-/// right. Only add-k, which adds to the number of n-grams too, gives (1/1)⁴.
+/// One word has no 2-grams, so their precision is undefined and the score is 0, even if the word is
+/// right. Only add-k, which also increases the number of n-grams, gives (1/1)⁴.
 #[test]
 fn one_word_lines_score_zero_unless_k_is_added() {
     let right = |smoothing| score(Bleu { smoothing, ..Bleu::default() }, "yes", &["yes"]).score;
@@ -155,7 +158,7 @@ fn a_carriage_return_is_space_and_a_byte_order_mark_is_not() {
 }
 
 #[test]
-fn lines_that_do_not_belong_together_are_refused() {
+fn unequal_line_counts_are_refused() {
     let none: [[&str; 1]; 0] = [];
     let bleu = Bleu::default();
     assert_eq!(bleu.corpus_score(&["a"], &none), Err(ScoreError::NoReference));
@@ -169,9 +172,10 @@ fn lines_that_do_not_belong_together_are_refused() {
     );
 }
 
-/// One word of one, two of two; of `a b x` against `a b c` 2/3, 1/2 and, smoothed, (1/2)/1.
+/// Precisions: 1/1 for one word, 2/2 for two; `a b x` against `a b c` has 2/3, 1/2 and, smoothed,
+/// (1/2)/1.
 #[test]
-fn effective_order_leaves_out_what_a_short_sentence_cannot_have() {
+fn effective_order_leaves_out_orders_without_ngrams() {
     let bleu = Bleu { effective_order: true, ..Bleu::default() };
     let value =
         |hypothesis, reference| bleu.sentence_score(hypothesis, &[reference]).unwrap().score;
@@ -192,7 +196,7 @@ fn tabs_are_space_and_characters_outside_the_basic_plane_are_one() {
     assert_eq!((found.counts, found.totals), ([1, 0, 0, 0], [2, 1, 0, 0]));
 }
 
-/// The second line has one reference: an empty one would be closest to its hypothesis.
+/// The second line has one reference. An empty reference would be closer to its hypothesis.
 #[test]
 fn a_missing_reference_is_not_an_empty_one() {
     let first = [Some("a b c d"), Some("e f g h")];

@@ -8,8 +8,8 @@ fn assert_close(found: f64, expected: f64) {
     assert!((found - expected).abs() < 1e-9, "found {found}, expected {expected}");
 }
 
-/// `abcd` against `abce`, characters up to 2: P = R = (3/4 + 2/3) / 2 = 17/24, so F is the same.
-/// `ab` against `abcd`: P = 1, R = (2/4 + 1/3) / 2 = 5/12, F₂ = 5·P·R / (4·P + R) = 25/53,
+/// `abcd` against `abce`, characters up to order 2: P = R = (3/4 + 2/3) / 2 = 17/24, so F is the
+/// same. `ab` against `abcd`: P = 1, R = (2/4 + 1/3) / 2 = 5/12, F₂ = 5·P·R / (4·P + R) = 25/53,
 /// and F₁ = 2·P·R / (P + R) = 10/17.
 #[test]
 fn the_formula_holds_on_paper() {
@@ -19,8 +19,8 @@ fn the_formula_holds_on_paper() {
     assert_close(score(Chrf { beta: 1, ..two }, "ab", &["abcd"]), 1000.0 / 17.0);
 }
 
-/// chrF++ with one order of each: characters 6 of 7 and of 6, words 1 of 3 and of 2 (`the`,
-/// `cat` and `!` against `the` and `hat`)
+/// chrF++ with order 1 for characters and words: 5 of 7 and of 6 characters match, and 1 of 3 and
+/// of 2 words (`the`, `cat` and `!` against `the` and `hat`).
 ///
 /// ```text
 /// thecat! against thehat   characters t h e · a t = 5 of 7 and of 6
@@ -53,7 +53,7 @@ fn the_best_reference_counts() {
     assert_eq!(score(Chrf::default(), "abcd", &["xyz", "abcd"]), 100.0);
 }
 
-/// aaaa has four a and three aa; aa has two and one.
+/// `aaaa` has four `a` and three `aa`; `aa` has two and one.
 #[test]
 fn repeated_units_are_clipped() {
     let two = Chrf { char_order: 2, beta: 1, ..Chrf::default() };
@@ -61,7 +61,8 @@ fn repeated_units_are_clipped() {
     assert_close(score(two, "aaaa", &["aa"]), 1000.0 / 17.0);
 }
 
-/// Only orders that both sides have count, or all of them with a tiny number for those without.
+/// By default, only orders that both sides have are averaged. With `eps_smoothing`, all orders are,
+/// with a tiny value for the missing ones.
 #[test]
 fn short_lines_leave_orders_out() {
     assert_eq!(score(Chrf::default(), "ab", &["ab"]), 100.0);
@@ -97,7 +98,7 @@ fn a_byte_order_mark_is_text() {
     assert!(score(Chrf::default(), "\u{feff}abc", &["abc"]) < 100.0);
 }
 
-/// One character each, not two halves: 1 of 2 match.
+/// One Unicode scalar value counts as one character, not as two UTF-16 code units: 1 of 2 match.
 #[test]
 fn characters_outside_the_basic_plane_are_one() {
     let one = Chrf { char_order: 1, ..Chrf::default() };

@@ -1,43 +1,44 @@
-//! Levenshtein distance of words near the diagonal, and how the words of both sides line up.
+//! Levenshtein distance of words in a beam around the diagonal, and the alignment of both sides.
 
 use std::ops::Range;
 
-/// Cells looked at on each side of the diagonal, `BEAM_WIDTH` of Tercom.
+/// Cells computed on each side of the diagonal, `BEAM_WIDTH` of Tercom.
 const BEAM_WIDTH: usize = 25;
 
-/// The cost of a cell outside the beam.
+/// Cost of a cell outside the beam.
 const OUTSIDE: u32 = u32::MAX / 2;
 
-/// The cheapest edits between a reference and hypotheses of one length.
+/// Edit distances between a reference and hypotheses of one length.
 ///
-/// Row i and column j hold the fewest edits between the first i words of a hypothesis and the first
-/// j of the reference, or [`OUTSIDE`] where the beam does not reach. The matrix of one hypothesis,
-/// the *base*, is kept; others are measured from the first row in which they differ from it.
+/// Row i and column j hold the minimum number of edits between the first i words of a hypothesis
+/// and the first j words of the reference, or [`OUTSIDE`] outside the beam. The matrix of one
+/// hypothesis, the *base*, is kept. Distances of other hypotheses start at the first row that
+/// differs from it.
 pub(super) struct EditDistance<'a> {
     reference: &'a [u32],
-    /// Columns of each row that the beam reaches.
+    /// Columns of each row inside the beam.
     windows: Vec<Range<usize>>,
-    /// The base's costs, row by row, without what is outside the windows.
+    /// Costs of the base, row by row, for the cells inside the beam.
     costs: Vec<u32>,
-    /// Where each row begins in `costs`.
+    /// Start of each row in `costs`.
     starts: Vec<usize>,
-    /// Two rows in full width; outside of a computation all [`OUTSIDE`].
+    /// Two rows in full width; between computations all cells are [`OUTSIDE`].
     previous: Vec<u32>,
     current: Vec<u32>,
 }
 
-/// How the base lines up with the reference.
+/// Alignment of the base with the reference.
 pub(super) struct Alignment {
-    /// For each word of the reference how many words of the base stand before the place after it.
+    /// Position in the base after each word of the reference.
     pub after: Vec<usize>,
-    /// Words of the reference that the base has not at their place: of the first n.
+    /// Prefix counts of the reference words that the base has inserted or substituted.
     pub reference_errors: Vec<usize>,
-    /// Words of the base that the reference has not at their place: of the first n.
+    /// Prefix counts of the base words that are deleted or substituted.
     pub base_errors: Vec<usize>,
 }
 
 impl<'a> EditDistance<'a> {
-    /// For hypotheses of so many words; `reference` has at least one.
+    /// Distances for hypotheses of `hypothesis_len` words; `reference` has at least one word.
     pub(super) fn new(reference: &'a [u32], hypothesis_len: usize) -> Self {
         let columns = reference.len() + 1;
         let windows = windows(hypothesis_len, reference.len());
@@ -48,7 +49,7 @@ impl<'a> EditDistance<'a> {
             size += window.len();
         }
         let mut costs = vec![OUTSIDE; size];
-        // Without words of the hypothesis all of the reference is inserted.
+        // Without words of the hypothesis, the whole reference is inserted.
         for (cost, column) in costs.iter_mut().zip(0..columns as u32) {
             *cost = column;
         }
@@ -56,12 +57,12 @@ impl<'a> EditDistance<'a> {
         Self { reference, windows, costs, starts, previous: row.clone(), current: row }
     }
 
-    /// Takes `words` as the base and gives back its distance.
+    /// Sets `words` as the base and returns its distance.
     pub(super) fn set_base(&mut self, words: &[u32]) -> u32 {
         self.run(words, 0, true)
     }
 
-    /// The distance of `words`, of which the first `same` are those of the base.
+    /// Distance of `words`, whose first `same` words equal those of the base.
     pub(super) fn of(&mut self, words: &[u32], same: usize) -> u32 {
         self.run(words, same, false)
     }
@@ -103,8 +104,8 @@ impl<'a> EditDistance<'a> {
         }
     }
 
-    /// Goes back from the last cell to the first. Where several edits are as cheap, a word kept or
-    /// replaced comes first, then one deleted, then one inserted.
+    /// Traces the alignment from the last cell to the first. Among equal costs, a match or
+    /// substitution comes first, then a deletion, then an insertion.
     pub(super) fn alignment(&self, base: &[u32]) -> Alignment {
         let mut after = vec![0; self.reference.len()];
         let mut reference_errors = vec![0; self.reference.len() + 1];
@@ -142,13 +143,14 @@ impl<'a> EditDistance<'a> {
     }
 }
 
-/// The columns of each row. The first row is whole, and the last reaches the last column.
+/// Columns of each row. The first row is complete, and the last one reaches the last column.
 fn windows(hypothesis_len: usize, reference_len: usize) -> Vec<Range<usize>> {
     let ratio = reference_len as f64 / hypothesis_len.max(1) as f64;
     let beam = if BEAM_WIDTH as f64 >= ratio / 2.0 {
         BEAM_WIDTH
     } else {
-        // Steep diagonals need wider beams, or those of two rows do not touch.
+        // Steep diagonals need wider beams; otherwise the beams of neighboring rows would not
+        // overlap.
         (ratio / 2.0 + BEAM_WIDTH as f64).ceil() as usize
     };
     let mut windows = Vec::with_capacity(hypothesis_len + 1);
@@ -177,9 +179,9 @@ mod tests {
         assert_eq!(distance(&[2, 1], &[1, 2]), 2);
     }
 
-    /// A few words and thirty others, against the same the other way round: the few are deleted
-    /// and inserted again. If they are 26, that way leaves the beam, and inside it every word has
-    /// to be replaced.
+    /// The hypothesis has a few words before thirty others, the reference has them after. The few
+    /// words are deleted and inserted again. With 26 words, that path leaves the beam, and inside
+    /// the beam every word is substituted.
     #[test]
     fn the_beam_limits_how_far_words_may_be_apart() {
         let first: Vec<u32> = (1..=30).collect();
@@ -200,7 +202,7 @@ mod tests {
         assert_eq!(distances.of(&[1, 2, 4, 3], 4), 2);
     }
 
-    /// `1 x 3` against `1 2 3 4`: x for 2, and 4 is missing after the third word.
+    /// `1 x 3` against `1 2 3 4`: x substitutes 2, and 4 is missing after the third word.
     #[test]
     fn words_line_up() {
         let mut distances = EditDistance::new(&[1, 2, 3, 4], 3);

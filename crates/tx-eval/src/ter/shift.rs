@@ -1,15 +1,16 @@
-//! Tercom's search for shifts: again and again the one that saves most edits, until none does.
+//! Tercom's greedy search for shifts: applies the shift that saves the most edits until none saves
+//! any.
 
 use super::edit_distance::{Alignment, EditDistance};
 
-/// The longest run of words that is shifted.
+/// Maximum length of a shifted word sequence.
 const MAX_SHIFT_SIZE: usize = 10;
-/// The most words between a run and where it stands in the reference.
+/// Maximum distance between a word sequence and its position in the reference.
 const MAX_SHIFT_DISTANCE: usize = 50;
-/// So many shifts are tried for one sentence; then the best found last is no longer made.
+/// Maximum number of shifts tried per sentence; after that, the last best shift is not applied.
 const MAX_CANDIDATES: usize = 1_000;
 
-/// The edits between hypothesis and reference, shifts included.
+/// Number of edits between hypothesis and reference, including shifts.
 pub(super) fn edits(hypothesis: &[u32], reference: &[u32]) -> usize {
     if reference.is_empty() {
         return hypothesis.len();
@@ -38,13 +39,13 @@ pub(super) fn edits(hypothesis: &[u32], reference: &[u32]) -> usize {
 struct Search<'a> {
     reference: &'a [u32],
     distances: EditDistance<'a>,
-    /// The words after the shift that is looked at.
+    /// Words after the shift being tried.
     shifted: Vec<u32>,
-    /// Shifts looked at so far.
+    /// Number of shifts tried so far.
     tried: usize,
 }
 
-/// A run of words and the place before which it goes.
+/// Shift of a word sequence to before `target`.
 #[derive(Clone, Copy, PartialEq)]
 struct Shift {
     start: usize,
@@ -64,7 +65,7 @@ impl Shift {
             push(&words[target..start]);
             push(&words[end..]);
         } else {
-            // Into its own words means that far beyond them.
+            // A target inside the sequence itself means the same offset after it.
             let target = if target > end { target } else { target + len };
             let target = target.min(words.len());
             push(&words[..start]);
@@ -75,7 +76,7 @@ impl Shift {
     }
 }
 
-/// A shift and the edits that it saves.
+/// Shift with the number of edits that it saves.
 #[derive(Clone, Copy)]
 struct Candidate {
     saved: i64,
@@ -83,7 +84,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Most saved, then the longest, then the earliest run, then the earliest place.
+    /// Order by edits saved, then length, then earliest start, then earliest target.
     fn is_better_than(&self, other: &Self) -> bool {
         let key = |candidate: &Self| {
             let Shift { start, len, target } = candidate.shift;
@@ -94,7 +95,7 @@ impl Candidate {
 }
 
 impl Search<'_> {
-    /// The best shift of the base `words`, whose distance is given; it may save nothing.
+    /// Best shift of the base `words` with the given distance; it may save nothing.
     fn best(&mut self, words: &[u32], distance: u32) -> Option<Candidate> {
         let Alignment { after, reference_errors, base_errors } = self.distances.alignment(words);
         let wrong =
@@ -103,19 +104,27 @@ impl Search<'_> {
         for start in 0..words.len() {
             let nearest = start.saturating_sub(MAX_SHIFT_DISTANCE);
             let farthest = (start + MAX_SHIFT_DISTANCE + 1).min(self.reference.len());
-            for there in nearest..farthest {
-                let same = words[start..].iter().zip(&self.reference[there..]);
+            for reference_start in nearest..farthest {
+                let same = words[start..].iter().zip(&self.reference[reference_start..]);
                 let longest = same.take(MAX_SHIFT_SIZE).take_while(|(a, b)| a == b).count();
                 for len in 1..=longest {
-                    // Only what is wrong here is moved, to where something is wrong, and not into
-                    // itself.
+                    // Tercom shifts only sequences with an error on both sides, and not into
+                    // themselves.
                     if !wrong(&base_errors, start, len)
-                        || !wrong(&reference_errors, there, len)
-                        || (start + 1..start + len + 1).contains(&after[there])
+                        || !wrong(&reference_errors, reference_start, len)
+                        || (start + 1..start + len + 1).contains(&after[reference_start])
                     {
                         continue;
                     }
-                    self.try_places(words, distance, &after, there, start, len, &mut best);
+                    self.try_targets(
+                        words,
+                        distance,
+                        &after,
+                        reference_start,
+                        start,
+                        len,
+                        &mut best,
+                    );
                     if self.tried >= MAX_CANDIDATES {
                         return best;
                     }
@@ -125,21 +134,21 @@ impl Search<'_> {
         best
     }
 
-    /// Tries to put a run before and after each of the words it stands for in the reference.
+    /// Tries to move a sequence before and after each of its words' positions in the reference.
     #[expect(clippy::too_many_arguments, reason = "the inside of one loop")]
-    fn try_places(
+    fn try_targets(
         &mut self,
         words: &[u32],
         distance: u32,
         after: &[usize],
-        there: usize,
+        reference_start: usize,
         start: usize,
         len: usize,
         best: &mut Option<Candidate>,
     ) {
         let mut last = None;
-        for word in there..there + len + 1 {
-            // The place after the word before this one.
+        for word in reference_start..reference_start + len + 1 {
+            // Position after the previous word.
             let target = match word {
                 0 => 0,
                 _ => after[word - 1],
@@ -170,29 +179,29 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_before_the_place() {
+    fn a_sequence_moves_before_the_target() {
         assert_eq!(shifted(3, 2, 1), [0, 3, 4, 1, 2, 5]);
         assert_eq!(shifted(1, 2, 5), [0, 3, 4, 1, 2, 5]);
         assert_eq!(shifted(1, 2, 6), [0, 3, 4, 5, 1, 2]);
         assert_eq!(shifted(4, 2, 0), [4, 5, 0, 1, 2, 3]);
     }
 
-    /// Into itself: past as many words as the place is within the run.
+    /// A target inside the sequence shifts past as many words as its offset in the sequence.
     #[test]
-    fn a_run_can_be_put_into_itself() {
+    fn a_sequence_can_move_into_itself() {
         assert_eq!(shifted(1, 2, 2), [0, 3, 1, 2, 4, 5]);
         assert_eq!(shifted(1, 2, 3), [0, 3, 4, 1, 2, 5]);
         assert_eq!(shifted(3, 3, 5), [0, 1, 2, 3, 4, 5]);
     }
 
-    /// The example of Snover et al. (2006), section 2, in numbers for words:
+    /// Example of Snover et al. (2006), section 2, with word ids:
     ///
     /// ```text
     /// reference   SAUDI ARABIA denied THIS WEEK information published in the AMERICAN new york times
     /// hypothesis  THIS WEEK THE SAUDIS denied information published in the new york times
     /// ```
     ///
-    /// `this week` moves, `the saudis` is replaced by `saudi arabia`, `american` is missing: 4.
+    /// Edits: shift of `this week`, two substitutions in `the saudis`, insertion of `american`: 4.
     #[test]
     fn the_example_of_the_paper_has_four_edits() {
         let reference = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
@@ -201,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_side_all_of_the_other_is_edited() {
+    fn an_empty_side_costs_the_length_of_the_other() {
         assert_eq!(edits(&[], &[]), 0);
         assert_eq!(edits(&[1, 2], &[]), 2);
         assert_eq!(edits(&[], &[1, 2, 3]), 3);

@@ -1,22 +1,11 @@
-//! What Tercom's `Normalizer` does to text before words are counted, as sacreBLEU does it.
+//! Text normalization of Tercom's `Normalizer`, as in sacreBLEU.
 
 use std::{borrow::Cow, sync::LazyLock};
 
-use regex::Regex;
-
 use super::Ter;
+use crate::replace::{self, Rule, rules};
 
-/// A pattern and what is put in its place.
-struct Rule(Regex, &'static str);
-
-#[expect(clippy::expect_used, reason = "the patterns are constant and tested")]
-fn rules<const N: usize>(rules: [(&str, &'static str); N]) -> [Rule; N] {
-    rules.map(|(pattern, replacement)| {
-        Rule(Regex::new(pattern).expect("a valid pattern"), replacement)
-    })
-}
-
-/// Punctuation of Western text becomes words.
+/// Rules that split off Western punctuation.
 static WESTERN: LazyLock<[Rule; 4]> = LazyLock::new(|| {
     rules([
         (r"([{-~\[-` -&(-+:-@/])", " $1 "),
@@ -26,17 +15,17 @@ static WESTERN: LazyLock<[Rule; 4]> = LazyLock::new(|| {
     ])
 });
 
-/// East Asian punctuation, also in full width.
+/// East Asian punctuation, including full-width forms.
 const ASIAN_MARKS: [&str; 2] = [
     r"([\u{3001}\u{3002}\u{3008}-\u{3011}\u{3014}-\u{301f}\u{ff61}-\u{ff65}\u{30fb}])",
     r"([\u{ff0e}\u{ff0c}\u{ff1f}\u{ff1a}\u{ff1b}\u{ff01}\u{ff02}\u{ff08}\u{ff09}])",
 ];
 
-/// Chinese characters and East Asian punctuation become words. The fourth block is one digit turned
-/// round in sacreBLEU (U+32FF was meant), which takes in rare Chinese characters only.
+/// Rules that split Chinese characters and East Asian punctuation. The fourth range ends at
+/// U+3F22 by a typo in sacreBLEU (U+32FF was meant), which adds rare Chinese characters only.
 ///
-/// sacreBLEU also has rules for runs of kana, which find something only in a line of nothing else.
-/// Since a line has a space before and after it by then, they never do.
+/// sacreBLEU's rules for runs of kana are left out. They match only a line that consists of kana,
+/// and they never match, because a space is added before and after the line first.
 static ASIAN: LazyLock<[Rule; 6]> = LazyLock::new(|| {
     rules([
         (r"([\u{4e00}-\u{9fff}\u{3400}-\u{4dbf}])", " $1 "),
@@ -48,12 +37,12 @@ static ASIAN: LazyLock<[Rule; 6]> = LazyLock::new(|| {
     ])
 });
 
-/// Punctuation that is left out.
+/// Rules that remove punctuation.
 static NO_PUNCT: LazyLock<[Rule; 1]> = LazyLock::new(|| rules([(r#"[.,?:;!"()]"#, "")]));
 static NO_ASIAN_PUNCT: LazyLock<[Rule; 2]> =
     LazyLock::new(|| rules([(ASIAN_MARKS[0], ""), (ASIAN_MARKS[1], "")]));
 
-/// The line with white space between its words.
+/// Normalized line, with white space between its words.
 pub(super) fn tokenize<'a>(ter: &Ter, line: &'a str) -> Cow<'a, str> {
     let mut text = Cow::Borrowed(line);
     if line.is_empty() {
@@ -65,44 +54,34 @@ pub(super) fn tokenize<'a>(ter: &Ter, line: &'a str) -> Cow<'a, str> {
     if ter.normalized {
         text = Cow::Owned(western(&text));
         if ter.asian_support {
-            replace(&mut text, &*ASIAN);
+            replace::apply(&mut text, &*ASIAN);
         }
     }
     if ter.no_punct {
-        replace(&mut text, &*NO_PUNCT);
+        replace::apply(&mut text, &*NO_PUNCT);
         if ter.asian_support {
-            replace(&mut text, &*NO_ASIAN_PUNCT);
+            replace::apply(&mut text, &*NO_ASIAN_PUNCT);
         }
     }
     text
 }
 
+/// Line breaks and XML entities with their replacements, in the original's order.
+const ESCAPES: [(&str, &str); 6] =
+    [("\n-", ""), ("\n", " "), ("&quot;", "\""), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")];
+
 fn western(line: &str) -> String {
-    let mut text = line.to_owned();
-    for (from, to) in
-        [("\n-", ""), ("\n", " "), ("&quot;", "\""), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")]
-    {
-        if text.contains(from) {
-            text = text.replace(from, to);
-        }
-    }
+    let mut text = Cow::Borrowed(line);
+    replace::literals(&mut text, &ESCAPES);
     let mut text = Cow::Owned(format!(" {text} "));
     let [punctuation, marks @ ..] = &*WESTERN;
-    replace(&mut text, std::slice::from_ref(punctuation));
-    // The genitive, as long as no mark follows.
+    replace::apply(&mut text, std::slice::from_ref(punctuation));
+    // Genitive, unless a mark follows.
     if text.contains("'s ") {
         text = Cow::Owned(text.replace("'s ", " 's "));
     }
-    replace(&mut text, marks);
+    replace::apply(&mut text, marks);
     text.into_owned()
-}
-
-fn replace(text: &mut Cow<'_, str>, rules: &[Rule]) {
-    for Rule(pattern, replacement) in rules {
-        if let Cow::Owned(replaced) = pattern.replace_all(text, *replacement) {
-            *text = Cow::Owned(replaced);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -134,7 +113,7 @@ mod tests {
         let asian = Ter { asian_support: true, ..NORMALIZED };
         assert_eq!(words(asian, "犬がいる。３つ！"), "犬 がいる 。 ３つ ！");
         assert_eq!(words(NORMALIZED, "犬がいる。"), "犬がいる。");
-        // A line of kana alone.
+        // A line of kana only.
         assert_eq!(words(asian, "ひらがな"), "ひらがな");
     }
 

@@ -4,7 +4,7 @@ fn score(hypothesis: &str, references: &[&str]) -> TerScore {
     Ter::default().sentence_score(hypothesis, references).unwrap()
 }
 
-/// "b c" moves, x replaces d, e is missing: 3 of 5.
+/// `b c` is shifted, `x` substitutes `d`, `e` is missing: 3 edits for 5 words.
 #[test]
 fn shifts_count_as_one_edit() {
     let found = score("b c a x", &["a b c d e"]);
@@ -13,7 +13,7 @@ fn shifts_count_as_one_edit() {
     assert_eq!(found.to_string(), "TER = 60.00");
 }
 
-/// The fewest edits to any reference, over the mean of their lengths: 1 / ((2 + 4) / 2).
+/// Fewest edits to any reference, divided by the mean of their lengths: 1 / ((2 + 4) / 2).
 #[test]
 fn several_references_share_their_length() {
     let found = score("a b c", &["x y", "a b c d"]);
@@ -25,7 +25,7 @@ fn empty_lines_have_no_rate_of_their_own() {
     assert_eq!(score("", &["a b"]).score, 100.0);
     assert_eq!(score("a b c", &[""]).score, 100.0);
     assert_eq!(score("", &[""]).score, 0.0);
-    // Among other lines an empty reference adds its edits and no length.
+    // Among other lines, an empty reference adds its edits and no length.
     let found = Ter::default().corpus_score(&["a b", "c"], &[["", "c"]]).unwrap();
     assert_eq!((found.edits, found.reference_len, found.score), (2, 1.0, 200.0));
 }
@@ -36,7 +36,7 @@ fn one_word_lines_are_right_or_wrong() {
     assert_eq!(score("no", &["yes"]).score, 100.0);
 }
 
-/// Each repetition too many is one word to delete.
+/// Each superfluous repetition is one deletion.
 #[test]
 fn repeated_words_are_deleted() {
     assert_eq!(score("the the the the cat", &["the cat"]).edits, 3);
@@ -62,7 +62,7 @@ fn signatures_are_those_of_sacrebleu() {
     );
 }
 
-/// Once gives `,` and `.5`, twice `,`, `.` and `5`: see [`Ter::reference_words`].
+/// One pass gives `,` and `.5`, two passes give `,`, `.` and `5`: see [`Ter::reference_words`].
 #[test]
 fn references_are_taken_apart_twice_as_by_sacrebleu() {
     let ter = Ter { normalized: true, ..Ter::default() };

@@ -1,6 +1,7 @@
-use tx_data::special::EOS;
+use tx_text::special::EOS;
 
 use super::*;
+use crate::Device;
 
 /// ```text
 /// rows (0, 1) are one word, columns (0, 1) are one word
@@ -40,16 +41,17 @@ fn labels_put_the_pieces_of_a_word_together_and_nothing_else() {
 }
 
 fn tokens(ids: &[u32]) -> Tokens {
+    let word_of = ids.iter().enumerate();
     Tokens {
         ids: ids.to_vec(),
         tokens: ids.iter().map(u32::to_string).collect(),
-        word_of: ids.iter().enumerate().map(|(place, &id)| (id != EOS).then_some(place)).collect(),
+        word_of: word_of.map(|(position, &id)| (id != EOS).then_some(position)).collect(),
         words: ids.iter().filter(|&&id| id != EOS).map(u32::to_string).collect(),
     }
 }
 
 #[test]
-fn every_layer_and_head_has_its_map_and_the_future_is_dark() {
+fn every_layer_and_head_has_its_map_and_no_weight_is_in_the_future() {
     let config = tx_model::ModelConfig {
         d_model: 8,
         n_heads: 2,
@@ -59,11 +61,29 @@ fn every_layer_and_head_has_its_map_and_the_future_is_dark() {
         max_len: 8,
         ..Default::default()
     };
-    let device = Device::flex();
+    let flex = burn::tensor::Device::flex();
     let vocab = tx_model::VocabSizes { source: 11, target: 11 };
-    let model = Transformer::new(&config, vocab, &device).unwrap();
-    let attention = Attention::of(&model, tokens(&[5, 6, 7, 2]), tokens(&[8, 9, 2]), &device);
+    let model = tx_model::Transformer::new(&config, vocab, &flex).unwrap();
+    let attention = |device: &Device| {
+        let engine = Engine::from_transformer(model.clone(), 8, device);
+        Attention::of(&engine, tokens(&[5, 6, 7, 2]), tokens(&[8, 9, 2]))
+    };
+    let (packed, tensors) = (attention(&Device::Cpu), attention(&Device::Burn(flex)));
+    for kind in AttentionKind::ALL {
+        for (packed, tensors) in packed.layers(kind).iter().zip(tensors.layers(kind)) {
+            for (packed, tensors) in packed.iter().zip(tensors) {
+                assert_eq!(packed.columns, tensors.columns);
+                let pairs = packed.weights.iter().zip(&tensors.weights);
+                assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-5), "{kind:?}");
+            }
+        }
+    }
+    for attention in [packed, tensors] {
+        has_every_map(&attention);
+    }
+}
 
+fn has_every_map(attention: &Attention) {
     for (kind, layers, rows, columns) in [
         (AttentionKind::Encoder, 1, vec!["5", "6", "7", "2"], vec!["5", "6", "7", "2"]),
         (AttentionKind::Decoder, 3, vec!["<bos>", "8", "9"], vec!["<bos>", "8", "9"]),

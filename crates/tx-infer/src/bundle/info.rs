@@ -1,4 +1,4 @@
-//! What is in a bundle, without putting a weight on a device.
+//! Description of a bundle, without building its model.
 
 use std::{
     fs::File,
@@ -8,8 +8,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use tx_data::{Tokenizers, hash::hexadecimal};
 use tx_model::{ModelConfig, Tying, VocabSizes};
+use tx_text::{Tokenizers, hash::hexadecimal};
 
 use super::{
     CONFIG, FORMAT, PROVENANCE, SOURCE_TOKENIZER, TARGET_TOKENIZER, WEIGHTS, read_headers,
@@ -17,30 +17,30 @@ use super::{
 };
 use crate::error::InferError;
 
-/// What is in a bundle.
+/// Description of a bundle: configuration, sizes, files, provenance.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BundleInfo {
-    /// The files that make it.
+    /// Files of the bundle.
     pub files: Vec<FileInfo>,
-    /// The model's shape.
+    /// Configuration of the model.
     pub config: ModelConfig,
-    /// Ids of each side.
+    /// Number of ids of each side.
     pub vocabulary: VocabSizes,
     /// Text to ids and back.
     pub tokenizers: Tokenizers,
-    /// The weights, by name.
+    /// Weights, in the order of the file.
     pub weights: Vec<WeightInfo>,
-    /// Where the model comes from.
+    /// Origin of the model.
     pub provenance: toml::Table,
 }
 
 /// A file of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileInfo {
-    /// Its name in the folder.
+    /// Name in the folder.
     pub name: &'static str,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
     /// SHA-256 of its content, in hexadecimal.
     pub sha256: String,
@@ -49,11 +49,11 @@ pub struct FileInfo {
 /// A weight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightInfo {
-    /// Its place in the model.
+    /// Path in the model.
     pub name: String,
-    /// Its type, as safetensors names it: `F32`.
+    /// Dtype, as safetensors names it: `F32`.
     pub dtype: String,
-    /// Its sizes.
+    /// Size of each dimension.
     pub shape: Vec<usize>,
 }
 
@@ -63,7 +63,7 @@ impl WeightInfo {
         self.shape.iter().fold(1, |count, &size| count.saturating_mul(size))
     }
 
-    /// The part of the model that it belongs to, as people name it.
+    /// Name of the part of the model that the weight belongs to.
     pub fn part(&self) -> &'static str {
         let name = self.name.as_str();
         let part = |word: &str| name.contains(word);
@@ -84,31 +84,31 @@ impl WeightInfo {
     }
 }
 
-/// About how much memory translating takes, in bytes; what the program itself takes is not counted.
+/// Estimate of the memory that translating takes, in bytes, without the program itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// The weights in single precision; where the projection is an embedding too, it is there twice.
+    /// Weights in single precision; a table that is embedding and projection counts twice.
     pub weights: usize,
     /// Keys and values of one token of one hypothesis, of all decoder layers.
     pub token: usize,
-    /// Keys and values of a full batch: those of the source, and of targets twice as long.
+    /// Keys and values of a full batch: of the source, and of targets twice as long.
     pub batch: usize,
 }
 
 impl BundleInfo {
-    /// Reads all of a bundle but the values of its weights.
+    /// Reads a bundle without the values of its weights.
     ///
     /// # Errors
     ///
-    /// As [`Bundle::open`](super::Bundle::open), but values of weights are not read.
+    /// As [`Bundle::open`](super::Bundle::open), but the values of the weights are not validated.
     pub fn read(folder: &Path) -> Result<Self, InferError> {
-        let (config, header) = read_headers(folder)?;
+        let (config, file) = read_headers(folder)?;
         let tokenizers = read_tokenizers(folder, &config)?;
         let files = [WEIGHTS, CONFIG, SOURCE_TOKENIZER, TARGET_TOKENIZER, PROVENANCE]
             .into_iter()
             .map(|name| file_info(folder, name))
             .collect::<Result<_, _>>()?;
-        let weights = header.weights().map(|(name, info)| WeightInfo {
+        let weights = file.weights().map(|(name, info)| WeightInfo {
             name,
             dtype: format!("{:?}", info.dtype),
             shape: info.shape.clone(),
@@ -123,12 +123,12 @@ impl BundleInfo {
         })
     }
 
-    /// Numbers that were learned.
+    /// Number of trained parameters.
     pub fn parameters(&self) -> usize {
         sum(self.weights.iter())
     }
 
-    /// Numbers by part of the model, in the order of the road through it.
+    /// Number of parameters of each part of the model, from the source embedding to the projection.
     pub fn parts(&self) -> Vec<(&'static str, usize)> {
         const ORDER: [&str; 12] = [
             "source embedding",
@@ -148,7 +148,7 @@ impl BundleInfo {
         ORDER.map(|part| (part, count(part))).into_iter().filter(|(_, n)| *n > 0).collect()
     }
 
-    /// About how much memory translating takes, with batches of so many source tokens, hypotheses
+    /// Estimates the memory for translating in batches of `batch_tokens` source tokens, hypotheses
     /// counted.
     pub fn memory(&self, batch_tokens: usize) -> Memory {
         const SINGLE: usize = 4;
@@ -163,7 +163,7 @@ impl BundleInfo {
         }
     }
 
-    /// Everything, for other programs.
+    /// Everything as JSON.
     pub fn to_json(&self, batch_tokens: usize) -> Value {
         let object = |pairs: Vec<(&str, usize)>| -> Map<String, Value> {
             pairs
@@ -212,15 +212,15 @@ fn file_info(folder: &Path, name: &'static str) -> Result<FileInfo, InferError> 
     hash().map_err(|source| InferError::Read { path: path.clone(), source })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "burn"))]
 mod tests {
     use burn::tensor::Device;
     use tempfile::TempDir;
-    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
     use tx_model::{Activation, NormPlacement, Positions, Transformer};
+    use tx_text::{SentencePair, TokenizerConfig, TokenizerKind};
 
     use super::*;
-    use crate::bundle::Bundle;
+    use crate::bundle::ModuleBundle;
 
     /// A bundle of random weights; and its ids.
     fn saved() -> (TempDir, VocabSizes) {
@@ -250,7 +250,7 @@ mod tests {
             target: tokenizers.target.vocab_size(),
         };
         let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();
-        let bundle = Bundle { model, config, tokenizers, provenance: toml::Table::new() };
+        let bundle = ModuleBundle { model, config, tokenizers, provenance: toml::Table::new() };
         let folder = tempfile::tempdir().unwrap();
         bundle.save(folder.path()).unwrap();
         (folder, vocab)

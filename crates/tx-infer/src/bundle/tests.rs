@@ -1,11 +1,12 @@
-use tx_data::{SentencePair, TokenizerConfig, TokenizerKind};
-use tx_model::{DropoutConfig, Tying};
+use burn::tensor::Device as BurnDevice;
+use tx_model::{DropoutConfig, Transformer, Tying};
+use tx_text::{SentencePair, TokenizerConfig, TokenizerKind};
 
 use super::*;
-use crate::translator::Translator;
+use crate::device::Device;
 
-fn bundle(words: &str) -> Bundle {
-    let device = Device::flex();
+fn bundle(words: &str) -> ModuleBundle {
+    let device = BurnDevice::flex();
     let pairs = [SentencePair::new(words, "uno due tre")];
     let tokenizer =
         TokenizerConfig { kind: TokenizerKind::Word, joint: false, ..TokenizerConfig::default() };
@@ -27,12 +28,18 @@ fn bundle(words: &str) -> Bundle {
     };
     let model = Transformer::new(&config, vocab, &device).unwrap();
     let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
-    Bundle { model, config, tokenizers, provenance }
+    ModuleBundle { model, config, tokenizers, provenance }
 }
 
+const TEXTS: [&str; 3] = ["one two", "three", "two two one three one"];
+
 fn translations(bundle: Bundle) -> Vec<crate::Translation> {
-    let texts = ["one two", "three", "two two one three one"];
-    Translator::new(bundle, &Device::flex()).translate_batch(&texts).unwrap()
+    crate::Translator::new(bundle, &Device::Cpu).unwrap().translate_batch(&TEXTS).unwrap()
+}
+
+/// Translations of the same model without a file.
+fn expected(bundle: ModuleBundle) -> Vec<crate::Translation> {
+    bundle.into_translator(&Device::Cpu).translate_batch(&TEXTS).unwrap()
 }
 
 #[test]
@@ -41,10 +48,12 @@ fn a_saved_bundle_opens_as_itself_bit_for_bit() {
     let path = folder.path().join("new/folder");
     let bundle = bundle("one two three");
     bundle.save(&path).unwrap();
-    let opened = Bundle::open(&path, &Device::flex()).unwrap();
+    let opened = Bundle::open(&path).unwrap();
     assert_eq!(opened.provenance, bundle.provenance);
+    let module = ModuleBundle::open(&path, &BurnDevice::flex()).unwrap();
     // Scores are f32 and compared exactly.
-    assert_eq!(translations(opened), translations(bundle));
+    assert_eq!(translations(opened), expected(bundle.clone()));
+    assert_eq!(expected(module), expected(bundle));
 }
 
 #[test]
@@ -72,8 +81,8 @@ fn a_bundle_can_be_replaced_by_one_of_another_run() {
     bundle("one two three").save(folder.path()).unwrap();
     let other = bundle("one two three four");
     other.save(folder.path()).unwrap();
-    let opened = Bundle::open(folder.path(), &Device::flex()).unwrap();
-    assert_eq!(translations(opened), translations(other));
+    let opened = Bundle::open(folder.path()).unwrap();
+    assert_eq!(translations(opened), expected(other));
 }
 
 #[test]
@@ -84,7 +93,7 @@ fn another_tokenizer_is_refused_with_both_hashes() {
     let path = folder.path().join(SOURCE_TOKENIZER);
     let expected = sha256(&fs::read(&path).unwrap());
     fs::write(&path, &other).unwrap();
-    let error = Bundle::open(folder.path(), &Device::flex()).unwrap_err();
+    let error = Bundle::open(folder.path()).unwrap_err();
     let message = error.to_string();
     assert!(
         message.contains(&expected) && message.contains(&sha256(other.as_bytes())),
@@ -99,14 +108,14 @@ fn weights_of_another_shape_are_refused_by_name() {
     bundle("one two").save(small.path()).unwrap();
     bundle("one two three").save(large.path()).unwrap();
     fs::copy(small.path().join(WEIGHTS), large.path().join(WEIGHTS)).unwrap();
-    let error = Bundle::open(large.path(), &Device::flex()).unwrap_err().to_string();
+    let error = Bundle::open(large.path()).unwrap_err().to_string();
     assert!(error.contains("source_embedding.weight"), "{error}");
 }
 
 #[test]
 fn damaged_and_missing_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || Bundle::open(folder.path(), &Device::flex()).unwrap_err().to_string();
+    let open = || Bundle::open(folder.path()).unwrap_err().to_string();
     assert!(open().ends_with("is not a bundle: it has no `model.safetensors`"));
 
     bundle("one two three").save(folder.path()).unwrap();
@@ -128,4 +137,25 @@ fn damaged_and_missing_files_are_named() {
     fs::write(&config, text).unwrap();
     fs::remove_file(folder.path().join(TARGET_TOKENIZER)).unwrap();
     assert!(open().contains("cannot read") && open().contains(TARGET_TOKENIZER), "{}", open());
+}
+
+/// Writing aside and renaming keeps the content of a mapped file.
+#[test]
+fn an_open_bundle_keeps_its_weights_when_it_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = bundle("one two three");
+    first.save(folder.path()).unwrap();
+    let opened = Bundle::open(folder.path()).unwrap();
+    bundle("one two three").save(folder.path()).unwrap();
+    assert_eq!(translations(opened), expected(first));
+}
+
+#[test]
+fn a_configuration_of_another_model_is_rejected_when_weights_are_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle("one two three").save(folder.path()).unwrap();
+    let mut opened = Bundle::open(folder.path()).unwrap();
+    opened.config.d_ff = 16;
+    let error = opened.packed().unwrap_err();
+    assert!(error.to_string().contains("feed_forward"), "{error}");
 }

@@ -1,82 +1,100 @@
-//! The weights file: its header, which is compared with the configuration before memory is taken for
-//! a model, and its values, which must be finite.
+//! The weights file: its header, which is compared with the configuration before memory is taken for a
+//! model, its values, which must be finite, and its mapping, from which they are packed.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
-    fs::{self, File},
-    io::{Read, Seek, SeekFrom},
+    fs::File,
+    ops::Range,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
-use burn::{
-    store::{ModuleSnapshot, SafetensorsStore},
-    tensor::{DType, FloatDType},
-};
+use memmap2::Mmap;
 use safetensors::{
     Dtype,
     tensor::{Metadata, TensorInfo},
 };
-use tx_model::{ModelConfig, Transformer, VocabSizes};
+use tx_model::{ModelConfig, Tying, VocabSizes, packed::WeightSource};
 
 use super::{WEIGHTS, regular_file};
 use crate::error::InferError;
 
 /// Longest header that is read: the format's own limit.
-const LONGEST_HEADER: u64 = 100_000_000;
+const MAX_HEADER: u64 = 100_000_000;
 
-/// Bytes of a header for each weight of a model; names and shapes take some 150. The header is parsed
-/// once for each weight, so its length must be in proportion to their number.
+/// Bytes of a header for each weight of a model; names and shapes take about 150. The header is parsed
+/// once for each weight by other readers, so its length must be in proportion to their number.
 const HEADER_BYTES_PER_WEIGHT: u64 = 1 << 10;
 
 /// Bytes of a header beside its weights, for metadata.
 const HEADER_BYTES: u64 = 1 << 16;
 
-/// Values that are read at a time.
+/// Values that are checked at a time.
 const CHUNK: usize = 1 << 18;
 
-/// The header of a safetensors file: the length of the header in eight bytes, then JSON.
+/// Bytes of weights that are read, besides the latest weight, before their pages are released.
+const PACKING_BYTES: usize = 1 << 20;
+
+/// A mapped safetensors file: the length of the header in eight bytes, the header as JSON, the values.
 ///
-/// Its offsets follow each other without gaps, each weight has as many bytes as its shape and dtype
-/// need, and together they are the rest of the file.
+/// The offsets in the header follow each other without gaps, each weight has as many bytes as its shape
+/// and dtype need, and together they are the rest of the file.
 #[derive(Debug)]
-pub(super) struct Header {
+pub(super) struct WeightsFile {
     path: PathBuf,
+    map: Mmap,
     metadata: Metadata,
     /// Bytes of the JSON text.
-    len: u64,
+    header: u64,
 }
 
-impl Header {
-    /// Reads the header of the weights file of a bundle.
-    pub(super) fn read(folder: &Path) -> Result<Self, InferError> {
+impl WeightsFile {
+    /// Maps the weights file of a bundle and reads its header.
+    pub(super) fn open(folder: &Path) -> Result<Self, InferError> {
         let path = folder.join(WEIGHTS);
         let problem = |problem: String| InferError::Weights { path: path.clone(), problem };
         let read_error = |source| InferError::Read { path: path.clone(), source };
-        let size = regular_file(&path)?;
-        let mut file = File::open(&path).map_err(read_error)?;
-        let mut len = [0; 8];
-        file.read_exact(&mut len).map_err(|_| problem("it ends before its header".into()))?;
-        let len = u64::from_le_bytes(len);
-        // The rest of the file.
-        let rest = size.saturating_sub(8);
-        if len > LONGEST_HEADER.min(rest) {
-            return Err(problem(format!("its header has {len} bytes, the file {size} bytes")));
+        if regular_file(&path)? < 8 {
+            return Err(problem("it ends before its header".into()));
         }
-        let mut text = Vec::new();
-        file.take(len).read_to_end(&mut text).map_err(read_error)?;
-        let metadata: Metadata = serde_json::from_slice(&text)
+        let file = File::open(&path).map_err(read_error)?;
+        // SAFETY: the file is only read. Bundles are replaced by renames, which keep the mapped file;
+        // the documentation of `bundle` forbids to write into it.
+        #[allow(unsafe_code)]
+        let map = unsafe { Mmap::map(&file) }.map_err(read_error)?;
+        let size = map.len() as u64;
+        let Some((length, rest)) = map.split_first_chunk::<8>() else {
+            return Err(problem("it ends before its header".into()));
+        };
+        let header = u64::from_le_bytes(*length);
+        if header > MAX_HEADER.min(rest.len() as u64) {
+            return Err(problem(format!("its header has {header} bytes, the file {size} bytes")));
+        }
+        let (text, values) = rest.split_at(header as usize);
+        let metadata: Metadata = serde_json::from_slice(text)
             .map_err(|error| problem(format!("its header: {error}")))?;
-        let expected = metadata.data_len() as u64;
-        let found = rest - len;
+        let (expected, found) = (metadata.data_len(), values.len());
         if found != expected {
             return Err(problem(format!(
                 "its header asks for {expected} bytes of weights, found {found}"
             )));
         }
-        Ok(Self { path, metadata, len })
+        Ok(Self { path, map, metadata, header })
     }
 
-    /// The weights in the order of the file.
+    /// Path of the file.
+    #[cfg(feature = "burn")]
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of bytes of all weights.
+    pub(super) fn bytes(&self) -> usize {
+        self.metadata.data_len()
+    }
+
+    /// Weights in the order of the file.
     pub(super) fn weights(&self) -> impl Iterator<Item = (String, &TensorInfo)> {
         let infos = self.metadata.offset_keys().into_iter();
         infos.filter_map(|name| self.metadata.info(&name).map(|info| (name, info)))
@@ -87,10 +105,10 @@ impl Header {
         let problem = |problem| InferError::Weights { path: self.path.clone(), problem };
         let expected = config.weight_shapes(vocab);
         let longest = HEADER_BYTES + HEADER_BYTES_PER_WEIGHT * expected.len() as u64;
-        if self.len > longest {
+        if self.header > longest {
             return Err(problem(format!(
                 "its header has {} bytes; {} weights need at most {longest}",
-                self.len,
+                self.header,
                 expected.len()
             )));
         }
@@ -119,33 +137,119 @@ impl Header {
         }
     }
 
-    /// Refuses values that are infinite or not a number. All weights must be `F32`.
+    /// Rejects values that are infinite or NaN. All weights must be `F32`.
     pub(super) fn check_values(&self) -> Result<(), InferError> {
-        let read_error = |source| InferError::Read { path: self.path.clone(), source };
-        let mut file = File::open(&self.path).map_err(read_error)?;
-        file.seek(SeekFrom::Start(8 + self.len)).map_err(read_error)?;
-        let mut bytes = vec![0; 4 * CHUNK];
         for (name, info) in self.weights() {
-            let (start, end) = info.data_offsets;
-            let mut left = end - start;
-            while left > 0 {
-                let chunk = &mut bytes[..left.min(4 * CHUNK)];
-                file.read_exact(chunk).map_err(read_error)?;
-                if let Some(place) = first_not_finite(chunk) {
-                    let value = (end - start - left) / 4 + place;
+            let range = self.range(info);
+            for (index, chunk) in self.map[range.clone()].chunks(4 * CHUNK).enumerate() {
+                if let Some(position) = first_not_finite(chunk) {
+                    let value = index * CHUNK + position;
                     let path = self.path.clone();
                     let problem = format!("weight `{name}` is not finite at value {value}");
                     return Err(InferError::Weights { path, problem });
                 }
-                left -= chunk.len();
+                let start = range.start + index * 4 * CHUNK;
+                self.release_range(start..start + chunk.len());
             }
         }
         Ok(())
     }
+
+    /// Bytes of a weight in the mapped file.
+    fn range(&self, info: &TensorInfo) -> Range<usize> {
+        let values = 8 + self.header as usize;
+        let (start, end) = info.data_offsets;
+        values + start..values + end
+    }
+
+    /// Source of the weights for packing, which keeps few pages of the file in memory.
+    pub(super) fn packing(&self, tying: Tying) -> Packing<'_> {
+        let kept: &[&str] = match tying {
+            Tying::None => &["source_embedding.weight", "target_embedding.weight"],
+            Tying::Decoder => &["source_embedding.weight"],
+            Tying::All => &[],
+        };
+        Packing { file: self, kept, read: AtomicUsize::new(0) }
+    }
+
+    /// Removes all pages of the file from the memory of this process.
+    pub(super) fn release(&self) {
+        self.release_range(0..self.map.len());
+    }
+
+    /// Removes the pages of a range of the file from the memory of this process. Reading them again
+    /// brings them back. On systems without such advice, they leave when memory is short.
+    fn release_range(&self, range: Range<usize>) {
+        #[cfg(unix)]
+        {
+            use memmap2::UncheckedAdvice;
+
+            // SAFETY: the mapping is shared, read-only and backed by a file, so a page that leaves
+            // memory is read again with the same content.
+            #[allow(unsafe_code)]
+            let advised = unsafe {
+                self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
+            };
+            // Advice that is not taken costs memory, not correctness.
+            drop(advised);
+        }
+        #[cfg(not(unix))]
+        drop(range);
+    }
 }
 
-/// The first of little-endian `f32` values that is infinite or not a number: all bits of its exponent
-/// are set.
+/// Weights of a mapped file, on their way to the packed engine.
+///
+/// Pages that were read leave memory while later weights are packed. Pages that other cores are still
+/// packing leave as well, and are read again.
+pub(super) struct Packing<'a> {
+    file: &'a WeightsFile,
+    /// Weights that the packed engine keeps in the order of the file. They are copied in parts, so that
+    /// copy and file are not in memory together.
+    kept: &'static [&'static str],
+    /// Bytes read since pages were released.
+    read: AtomicUsize,
+}
+
+impl WeightSource for Packing<'_> {
+    fn weight(&self, name: &str) -> Cow<'_, [f32]> {
+        // `WeightsFile::check` compared the names with those that a model reads.
+        let Some(info) = self.file.metadata.info(name) else { return Cow::Borrowed(&[]) };
+        let range = self.file.range(info);
+        if self.kept.contains(&name) {
+            return Cow::Owned(self.copy(range));
+        }
+        if self.read.fetch_add(range.len(), Ordering::Relaxed) > PACKING_BYTES {
+            self.read.store(range.len(), Ordering::Relaxed);
+            self.file.release();
+        }
+        values(&self.file.map[range])
+    }
+}
+
+impl Packing<'_> {
+    fn copy(&self, range: Range<usize>) -> Vec<f32> {
+        let mut copy = Vec::with_capacity(range.len() / 4);
+        for (index, chunk) in self.file.map[range.clone()].chunks(4 * CHUNK).enumerate() {
+            copy.extend_from_slice(&values(chunk));
+            let start = range.start + index * 4 * CHUNK;
+            self.file.release_range(start..start + chunk.len());
+        }
+        copy
+    }
+}
+
+/// Little-endian values: borrowed where their bytes are aligned and in the order of this machine, as
+/// they are in files whose header has a multiple of eight bytes.
+fn values(bytes: &[u8]) -> Cow<'_, [f32]> {
+    match bytemuck::try_cast_slice(bytes) {
+        Ok(values) if cfg!(target_endian = "little") => Cow::Borrowed(values),
+        _ => bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect(),
+    }
+}
+
+/// Position of the first of little-endian `f32` values that is infinite or NaN, that is, whose exponent
+/// has all bits set.
 fn first_not_finite(bytes: &[u8]) -> Option<usize> {
     const EXPONENT: u32 = 0x7f80_0000;
     let (values, _) = bytes.as_chunks::<4>();
@@ -157,55 +261,19 @@ fn first_not_finite(bytes: &[u8]) -> Option<usize> {
     values.iter().position(|value| !is_finite(value))
 }
 
-/// Puts the weights in the file at `path` into `model`.
-pub(super) fn load(model: &mut Transformer, path: &Path) -> Result<(), InferError> {
-    let problem = |problem| InferError::Weights { path: path.into(), problem };
-    // Validation is ours, so that the message is ours too.
-    let mut store = SafetensorsStore::from_file(path).validate(false).allow_partial(true);
-    let result = model.load_from(&mut store).map_err(|error| problem(error.to_string()))?;
-    if let Some(error) = result.errors.first() {
-        return Err(problem(error.to_string()));
-    }
-    if let Some((name, _)) = result.missing.first() {
-        return Err(problem(format!("weight `{name}` is missing")));
-    }
-    match result.unused.first() {
-        Some(name) => Err(problem(format!("weight `{name}` is not part of the model"))),
-        None => Ok(()),
-    }
-}
-
-/// Writes the weights of `model` in single precision to `path`, with the permissions of the file
-/// `like`.
-pub(super) fn save(
-    model: &Transformer,
-    path: &Path,
-    like: &Path,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    // One entry, for the library writes several in any order: the same weights, the same file.
-    let store = SafetensorsStore::from_file(path).clear_metadata().metadata("producer", "tx");
-    let mut store = store.overwrite(true);
-    let saved = match model.dtype() {
-        DType::F32 => model.save_into(&mut store),
-        _ => model.clone().cast(FloatDType::F32).save_into(&mut store),
-    };
-    saved.map_err(|error| error.to_string())?;
-    // The library makes files for nobody else to read; these are to be shared as the others are.
-    fs::set_permissions(path, fs::metadata(like)?.permissions())?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
-    fn header(content: &[u8]) -> Result<Header, InferError> {
+    fn open(content: &[u8]) -> Result<WeightsFile, InferError> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(WEIGHTS), content).unwrap();
-        Header::read(folder.path())
+        WeightsFile::open(folder.path())
     }
 
-    /// A file with this header and so many zero bytes.
+    /// A file with this header and `data` zero bytes.
     fn file(text: &str, data: usize) -> Vec<u8> {
         [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &vec![0; data]].concat()
     }
@@ -235,7 +303,7 @@ mod tests {
             ),
         ];
         for (content, expected) in cases {
-            let error = header(&content).unwrap_err().to_string();
+            let error = open(&content).unwrap_err().to_string();
             assert!(error.contains(WEIGHTS), "{error}");
             assert!(error.to_lowercase().contains(expected), "{expected}: {error}");
         }
@@ -251,17 +319,55 @@ mod tests {
         );
         let whole = file(&text, 4 + 4 * count);
         let start = whole.len() - 4 * count;
-        for (place, value) in [(0, f32::NAN), (CHUNK, f32::INFINITY), (count - 1, -f32::INFINITY)] {
-            let folder = tempfile::tempdir().unwrap();
+        for (position, value) in
+            [(0, f32::NAN), (CHUNK, f32::INFINITY), (count - 1, -f32::INFINITY)]
+        {
             let mut content = whole.clone();
-            content[start + 4 * place..][..4].copy_from_slice(&value.to_le_bytes());
-            fs::write(folder.path().join(WEIGHTS), &content).unwrap();
-            let error = Header::read(folder.path()).unwrap().check_values().unwrap_err();
-            let expected = format!("weight `b` is not finite at value {place}");
+            content[start + 4 * position..][..4].copy_from_slice(&value.to_le_bytes());
+            let error = open(&content).unwrap().check_values().unwrap_err();
+            let expected = format!("weight `b` is not finite at value {position}");
             assert!(error.to_string().contains(&expected), "{error}");
         }
         for value in [f32::MAX, f32::MIN, f32::MIN_POSITIVE, -0.0, f32::from_bits(1)] {
             assert_eq!(first_not_finite(&value.to_le_bytes()), None, "{value}");
+        }
+    }
+
+    /// A header of any length, so that values begin at any byte; and many weights, so that some are
+    /// released and read again.
+    #[test]
+    fn weights_are_those_of_the_file_wherever_they_begin() {
+        let size = 1 << 19;
+        let value = |index: usize| (index as f32).sin();
+        let data: Vec<u8> = (0..4 * size).flat_map(|index| value(index).to_le_bytes()).collect();
+        for padding in 0..9 {
+            let weights: Vec<String> = (0..4)
+                .map(|index| {
+                    let (start, end) = (4 * size * index, 4 * size * (index + 1));
+                    format!(
+                        "\"{index}\":{{\"dtype\":\"F32\",\"shape\":[{size}],\
+                         \"data_offsets\":[{start},{end}]}}"
+                    )
+                })
+                .collect();
+            let text = format!("{{{}{}}}", weights.join(","), " ".repeat(padding));
+            let content = [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &data].concat();
+            let file = open(&content).unwrap();
+            file.check_values().unwrap();
+            let copied =
+                file.packing(Tying::None).copy(file.range(file.metadata.info("1").unwrap()));
+            assert!(copied.into_iter().eq((size..2 * size).map(value)));
+            let packing = file.packing(Tying::None);
+            for round in 0..2 {
+                for index in 0..4 {
+                    let found = packing.weight(&index.to_string());
+                    let expected = (size * index..size * (index + 1)).map(value);
+                    assert!(found.iter().copied().eq(expected), "{padding}, {round}, {index}");
+                    let aligned = (8 + text.len()).is_multiple_of(4);
+                    assert_eq!(matches!(found, Cow::Borrowed(_)), aligned, "{padding}");
+                }
+            }
+            assert!(packing.read.into_inner() <= 2 * PACKING_BYTES);
         }
     }
 }

@@ -1,16 +1,17 @@
 use std::path::Path;
 
-use tx_data::{
-    SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, tokenizer::WordSplit,
-};
-use tx_model::{ModelConfig, Positions, Tying};
+use tx_model::{ModelConfig, Positions, Transformer, Tying};
+use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};
 
 use super::*;
+use crate::bundle::ModuleBundle;
+use burn::tensor::Tensor;
+use tempfile::TempDir;
 
 const TEXTS: [&str; 3] =
     ["The cat's toy is 3.5 cm long.", "\"Dov'è l'amico?\" disse (due volte).", "日本語 ok"];
 
-fn bundle(config: &TokenizerConfig, positions: Positions, max_len: usize) -> Bundle {
+fn bundle(config: &TokenizerConfig, positions: Positions, max_len: usize) -> ModuleBundle {
     let pairs = TEXTS.map(|text| SentencePair::new(text, text));
     let tokenizers = Tokenizers::train(config, &pairs).unwrap();
     let config = ModelConfig {
@@ -28,14 +29,34 @@ fn bundle(config: &TokenizerConfig, positions: Positions, max_len: usize) -> Bun
         source: tokenizers.source.vocab_size(),
         target: tokenizers.target.vocab_size(),
     };
-    let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();
-    Bundle { model, config, tokenizers, provenance: Default::default() }
+    let model = Transformer::new(&config, vocab, &flex()).unwrap();
+    ModuleBundle { model, config, tokenizers, provenance: Default::default() }
 }
 
-fn failures(bundle: &Bundle) -> Vec<&'static str> {
-    let verdicts = check(bundle, &Device::flex(), LIMIT);
-    assert_eq!(verdicts.len(), 11);
-    verdicts.iter().filter(|verdict| !verdict.passed()).map(|verdict| verdict.law).collect()
+fn flex() -> burn::tensor::Device {
+    burn::tensor::Device::flex()
+}
+
+/// A bundle as it is read from its folder.
+fn opened(bundle: &ModuleBundle) -> (TempDir, Bundle) {
+    let folder = tempfile::tempdir().unwrap();
+    bundle.save(folder.path()).unwrap();
+    let bundle = Bundle::open(folder.path()).unwrap();
+    (folder, bundle)
+}
+
+/// Failures on the packed engine and on tensors, which are the same.
+fn failures(bundle: &ModuleBundle) -> Vec<&'static str> {
+    let (_folder, bundle) = opened(bundle);
+    let failures = |device, count| {
+        let results = check(&bundle, &device, LIMIT).unwrap();
+        assert_eq!(results.len(), count);
+        let failed = results.iter().filter(|result| !result.passed());
+        failed.map(|result| result.invariant).collect::<Vec<_>>()
+    };
+    let (packed, tensors) = (failures(Device::Cpu, 10), failures(Device::Burn(flex()), 11));
+    assert_eq!(packed, tensors);
+    packed
 }
 
 #[test]
@@ -61,8 +82,9 @@ fn a_tokenizer_that_does_not_give_texts_back_fails() {
     let json = json.to_string();
     bundle.tokenizers.target = Tokenizer::from_json(json.as_bytes(), Path::new("test")).unwrap();
     assert_eq!(failures(&bundle), ["target texts come back from their tokens"]);
-    let verdict = check(&bundle, &Device::flex(), LIMIT).pop().unwrap();
-    assert!(verdict.detail.unwrap().contains("comes back as"));
+    let (_folder, bundle) = opened(&bundle);
+    let result = check(&bundle, &Device::Cpu, LIMIT).unwrap().pop().unwrap();
+    assert!(result.detail.unwrap().contains("comes back as"));
 }
 
 /// `<unk>` for everything: the texts do come back, but as nothing.
@@ -80,17 +102,17 @@ fn a_tokenizer_that_knows_nothing_fails() {
 }
 
 #[test]
-fn without_a_word_texts_are_not_tried() {
+fn without_a_word_texts_are_not_checked() {
     let pairs = [SentencePair::new("! ?", "! ?")];
     let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
     let tokenizers = Tokenizers::train(&config, &pairs).unwrap();
-    let verdict = tokenizers::round_trip("law", &tokenizers.source);
-    assert_eq!((verdict.deviation, verdict.passed()), (None, true));
-    assert!(verdict.detail.unwrap().contains("no word"));
+    let result = tokenizers::round_trip("invariant", &tokenizers.source);
+    assert_eq!((result.deviation, result.passed()), (None, true));
+    assert!(result.detail.unwrap().contains("no word"));
 }
 
 #[test]
-fn weights_that_are_no_numbers_fail() {
+fn weights_that_are_not_finite_fail() {
     use burn::module::{Module, ModuleMapper, Param};
     struct Ruin;
     impl ModuleMapper for Ruin {
@@ -100,17 +122,26 @@ fn weights_that_are_no_numbers_fail() {
     }
     let mut bundle = bundle(&TokenizerConfig::default(), Positions::Sinusoidal, 40);
     bundle.model = bundle.model.map(&mut Ruin);
-    assert!(failures(&bundle).contains(&"scores are finite"));
+    let inputs = Inputs::new(bundle.vocabulary(), 40);
+    let check = |engine: Engine| match engine.first() {
+        Member::Packed(model) => packed::check(&engine, model, &inputs, LIMIT),
+        Member::Tensors(model, device) => tensors::check(&engine, model, device, &inputs, LIMIT),
+    };
+    for device in [Device::Cpu, Device::Burn(flex())] {
+        let results = check(bundle.engine(&device));
+        let failed = results.iter().find(|result| result.invariant == "scores are finite");
+        assert!(!failed.unwrap().passed());
+    }
 }
 
 #[test]
-fn the_deviation_is_relative_to_the_largest_and_never_hides_what_is_no_number() {
+fn the_deviation_is_relative_to_the_largest_and_infinite_if_a_value_is_not_finite() {
     assert_eq!(deviation(&[1.0, 3.0], &[2.0, 4.0]), 0.25);
     assert_eq!(deviation(&[0.0], &[0.0]), 0.0);
     for wrong in [&[f32::NAN, 4.0][..], &[f32::INFINITY, 4.0], &[4.0]] {
         assert_eq!(deviation(wrong, &[2.0, 4.0]), f64::INFINITY);
     }
-    let never = Verdict { law: "", deviation: None, limit: 0.0, detail: None };
-    assert!(never.passed());
-    assert!(!Verdict::of("", f64::NAN, 1.0).passed());
+    let skipped = CheckResult { invariant: "", deviation: None, limit: 0.0, detail: None };
+    assert!(skipped.passed());
+    assert!(!CheckResult::new("", f64::NAN, 1.0).passed());
 }

@@ -1,29 +1,33 @@
-//! Texts that come back from their tokens.
+//! Round trip of texts through a tokenizer.
 
-use tx_data::{
-    DataError, Tokenizer,
+use tx_text::{
+    TextError, Tokenizer,
     special::{EOS, UNK},
 };
 
-use super::Verdict;
+use super::CheckResult;
 
-/// Tokens of the vocabulary that are tried, at most.
-const TRIED: usize = 2_000;
+/// Maximum number of tokens of the vocabulary that are checked.
+const MAX_CHECKED: usize = 2_000;
 
-/// Puts each token of the vocabulary between two plain words, makes text of the three and tokens of
-/// the text, and asks whether the same text comes back, spaces aside.
-pub(super) fn round_trip(law: &'static str, tokenizer: &Tokenizer) -> Verdict {
+/// Decodes each token of the vocabulary between two plain words, encodes and decodes the text, and
+/// compares both texts, spaces aside.
+pub(super) fn round_trip(invariant: &'static str, tokenizer: &Tokenizer) -> CheckResult {
     let (deviation, detail) = match differences(tokenizer) {
         Ok(found) => found,
         Err(error) => (Some(f64::INFINITY), Some(error.to_string())),
     };
-    Verdict { law, deviation, limit: 0.0, detail }
+    CheckResult { invariant, deviation, limit: 0.0, detail }
 }
 
-/// The share of texts that do not come back, and the first of them; no share without a word.
-fn differences(tokenizer: &Tokenizer) -> Result<(Option<f64>, Option<String>), DataError> {
+/// Returns the fraction of texts that change, and the first of them; no fraction if the vocabulary has no
+/// word.
+fn differences(tokenizer: &Tokenizer) -> Result<(Option<f64>, Option<String>), TextError> {
     if forges(tokenizer)? {
-        return Ok((Some(1.0), Some("a text that says `<eos>` is taken for the end".into())));
+        return Ok((
+            Some(1.0),
+            Some("the text `<eos>` is encoded as the end of a sentence".into()),
+        ));
     }
     let ids: Vec<u32> = (UNK + 1..).take(tokenizer.vocab_size().saturating_sub(4)).collect();
     let is = |id: u32, what: fn(char) -> bool| {
@@ -34,34 +38,34 @@ fn differences(tokenizer: &Tokenizer) -> Result<(Option<f64>, Option<String>), D
     let Some(word) = first(plain).or_else(|| first(char::is_alphanumeric)) else {
         return Ok((None, Some("the vocabulary has no word".into())));
     };
-    let step = ids.len().div_ceil(TRIED).max(1);
-    let (mut tried, mut different) = (0, 0);
+    let step = ids.len().div_ceil(MAX_CHECKED).max(1);
+    let (mut checked, mut different) = (0, 0);
     let mut detail = None;
     for id in ids.into_iter().step_by(step) {
         let text = tokenizer.decode(&[word, id, word])?;
         let found = tokenizer.encode(&text)?;
         if found.contains(&UNK) && text.chars().any(may_join) {
-            // A letter and an accent that never met may have become one that was never seen.
+            // The composition of a letter and an accent may be a letter outside the vocabulary.
             continue;
         }
-        tried += 1;
+        checked += 1;
         let back = tokenizer.decode(&found)?;
         if squeezed(&text) != squeezed(&back) {
             different += 1;
             detail.get_or_insert_with(|| format!("{text:?} comes back as {back:?}"));
         }
     }
-    Ok((Some(f64::from(different) / f64::from(tried.max(1))), detail))
+    Ok((Some(f64::from(different) / f64::from(checked.max(1))), detail))
 }
 
-/// Whether a token is a word, or a piece of one, of such letters.
+/// Whether a token is a word or a piece of one, of letters for which `what` holds.
 fn is_word(token: &str, what: fn(char) -> bool) -> bool {
     let token = token.strip_prefix('▁').unwrap_or(token);
     !token.is_empty() && token.chars().all(what)
 }
 
-/// Whether a letter may become another one beside its neighbours (Unicode's composition). Generous:
-/// whole blocks of scripts that have such signs.
+/// Whether a letter may be composed with its neighbors (Unicode composition); an overestimate by whole
+/// blocks of scripts.
 fn may_join(letter: char) -> bool {
     matches!(
         letter,
@@ -76,7 +80,7 @@ fn may_join(letter: char) -> bool {
     )
 }
 
-fn forges(tokenizer: &Tokenizer) -> Result<bool, DataError> {
+fn forges(tokenizer: &Tokenizer) -> Result<bool, TextError> {
     let ids = tokenizer.encode("a <eos> a")?;
     Ok(ids.iter().filter(|&&id| id == EOS).count() > 1)
 }

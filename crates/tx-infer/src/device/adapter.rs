@@ -1,41 +1,42 @@
-//! What a GPU says of itself.
+//! Properties of a GPU, as its driver reports them.
 
 use std::fmt;
 
-use burn::tensor::Device;
+use super::Device;
 
-/// What a GPU says of itself.
+/// Properties of a GPU, as its driver reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Adapter {
-    /// Its name.
+    /// Name of the GPU.
     pub name: String,
     /// Graphics interface and driver, where it is reached through one.
     pub driver: Option<String>,
-    /// What its kernels are compiled to: `cuda`, `wgpu<spirv>`, `wgpu<wgsl>`, `wgpu<msl>`.
+    /// Target of its kernels: `cuda`, `wgpu<spirv>`, `wgpu<wgsl>`, `wgpu<msl>`.
     pub kernels: String,
-    /// Whether it is a card; else it is the processor, behind a graphics driver.
-    pub is_card: bool,
-    /// Bytes that it may be asked to hold, where it tells.
+    /// Whether it is hardware; otherwise a software GPU, which computes on the processor.
+    pub is_gpu: bool,
+    /// Bytes that can be allocated on it, where the driver reports them.
     pub memory: Option<u64>,
     /// Bytes of the largest single allocation.
     pub largest_allocation: u64,
-    /// Bytes that the threads of a group share.
+    /// Bytes of memory shared by the threads of a group.
     pub shared_memory: u64,
     /// Threads of a group.
     pub group_threads: u32,
-    /// Whether its products of matrices are wrong: its kernels are compiled to SPIR-V, and its driver
-    /// has no `VK_KHR_workgroup_memory_explicit_layout`. CubeCL then declares the memory that a group
-    /// shares as a pointer to a pointer (cubecl-spirv 0.11.3, `lower_shared_implicit`).
+    /// Whether its matrix products are wrong: its kernels are compiled to SPIR-V, and its driver lacks
+    /// `VK_KHR_workgroup_memory_explicit_layout`. CubeCL then declares the shared memory of a group as
+    /// a pointer to a pointer (cubecl-spirv 0.11.3, `lower_shared_implicit`).
     pub is_miscompiled: bool,
 }
 
 impl Adapter {
-    /// Of `device`, which is opened for that; none of a processor.
+    /// Adapter of `device`, which is opened for that; none for a processor.
     #[cfg(any(feature = "cuda", feature = "vulkan", feature = "wgpu"))]
     pub fn of(device: &Device) -> Option<Self> {
         use burn::backend::DispatchDevice;
 
+        let Device::Burn(device) = device else { return None };
         let device = device.clone().without_autodiff();
         let DispatchDevice::Cube(device) = device.as_dispatch() else { return None };
         let client = device.client();
@@ -43,7 +44,7 @@ impl Adapter {
         let (memory, hardware) = (&properties.memory, &properties.hardware);
         let name = properties.identity.name.clone();
         let kernels = client.name();
-        // CUDA has none; a graphics adapter of the same name is the same card by another way.
+        // CUDA has no driver name; a graphics adapter of the same name is the same GPU.
         let graphics = if kernels.starts_with("wgpu") { Graphics::of(&name) } else { None };
         let lays_out = graphics.as_ref().is_none_or(|graphics| graphics.lays_out_shared_memory);
         Some(Self {
@@ -51,7 +52,7 @@ impl Adapter {
             driver: graphics.map(|graphics| graphics.driver),
             name,
             kernels: kernels.into(),
-            is_card: properties.identity.physical.is_some(),
+            is_gpu: properties.identity.physical.is_some(),
             memory: memory.max_memory(),
             largest_allocation: memory.max_page_size,
             shared_memory: hardware.max_shared_memory_size as u64,
@@ -59,25 +60,25 @@ impl Adapter {
         })
     }
 
-    /// Of `device`; none, as this program was built for processors alone.
+    /// Adapter of `device`: none, because this program was built for processors alone.
     #[cfg(not(any(feature = "cuda", feature = "vulkan", feature = "wgpu")))]
     pub fn of(_device: &Device) -> Option<Self> {
         None
     }
 }
 
-/// What Burn keeps to itself of a graphics adapter.
+/// Properties of a graphics adapter that Burn does not expose.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 struct Graphics {
     /// Interface and driver.
     driver: String,
-    /// Whether a kernel may say where in the memory that a group shares its variables lie.
+    /// Whether a kernel may lay out its variables in the shared memory of a group.
     lays_out_shared_memory: bool,
 }
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 impl Graphics {
-    /// Of the first adapter of that name.
+    /// Properties of the first adapter named `name`.
     #[cfg(feature = "wgpu")]
     fn of(name: &str) -> Option<Self> {
         use burn::backend::wgpu::wgpu::{Backends, Instance, InstanceDescriptor};
@@ -105,14 +106,14 @@ fn lays_out_shared_memory(adapter: &burn::backend::wgpu::wgpu::Adapter) -> bool 
     use burn::backend::wgpu::wgpu::hal::api::Vulkan;
 
     const EXTENSION: &std::ffi::CStr = c"VK_KHR_workgroup_memory_explicit_layout";
-    // SAFETY: it is asked for what it has; nothing of it is kept or destroyed.
+    // SAFETY: the adapter is only queried; nothing of it is kept or destroyed.
     #[allow(unsafe_code)]
     let vulkan = unsafe { adapter.as_hal::<Vulkan>() };
     vulkan
         .is_some_and(|adapter| adapter.physical_device_capabilities().supports_extension(EXTENSION))
 }
 
-/// Asked for SPIR-V kernels alone.
+/// Only SPIR-V kernels depend on it.
 #[cfg(all(feature = "wgpu", not(feature = "vulkan")))]
 fn lays_out_shared_memory(_adapter: &burn::backend::wgpu::wgpu::Adapter) -> bool {
     false
@@ -124,7 +125,7 @@ impl fmt::Display for Adapter {
         if let Some(driver) = &self.driver {
             write!(f, ", {driver}")?;
         }
-        if !self.is_card {
+        if !self.is_gpu {
             write!(f, ", on the processor")?;
         }
         let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
@@ -145,19 +146,19 @@ mod tests {
     #[test]
     fn an_adapter_is_a_line() {
         let adapter = Adapter {
-            name: "Card".into(),
+            name: "GPU".into(),
             driver: Some("vulkan Mesa 1.0".into()),
             kernels: "wgpu<spirv>".into(),
-            is_card: false,
+            is_gpu: false,
             memory: Some(3 << 29),
             largest_allocation: 1 << 30,
             shared_memory: 48 << 10,
             group_threads: 1_024,
             is_miscompiled: true,
         };
-        let line = "Card, vulkan Mesa 1.0, on the processor, 1.5 GiB, allocations of up to 1.0 GiB, \
+        let line = "GPU, vulkan Mesa 1.0, on the processor, 1.5 GiB, allocations of up to 1.0 GiB, \
                     groups of 1024 threads and 48 KiB; wgpu<spirv>, which are wrong on this driver";
         assert_eq!(adapter.to_string(), line);
-        assert_eq!(Adapter::of(&Device::flex()), None);
+        assert_eq!(Adapter::of(&Device::Cpu), None);
     }
 }

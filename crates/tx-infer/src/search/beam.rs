@@ -1,91 +1,51 @@
-//! Beam search: the best few hypotheses of each sentence, one token longer each step.
+//! Beam search: the best few hypotheses of each sentence, extended by one token per step.
 
-use tx_data::special::{BOS, EOS};
+use tx_text::special::{BOS, EOS};
 
 use super::{
     Hypothesis,
     candidates::{self, Candidate},
+    decoder::Next,
     hypothesis::Partial,
-    job::{Job, Row},
     options::{EarlyStopping, SearchOptions},
+    state::{PartialTarget, SearchState},
 };
 use crate::error::InferError;
 
 /// A group of live hypotheses of one sentence; in plain beam search, all of them.
 struct Group {
-    /// Which sentence of the batch.
+    /// Index of the sentence in the batch.
     sentence: usize,
-    /// Neighboring rows of the batch; at most as many as the group is wide.
+    /// Adjacent rows of the batch, at most the width of the group.
     beams: Vec<Partial>,
     finished: Vec<Hypothesis>,
     /// Whether the likeliest continuation of a step has ended.
     best_ended: bool,
 }
 
-/// Each step takes the best 2 · beam continuations of a sentence, so that even if half of them end,
-/// `beam` go on. One that ends among the best `beam` is finished; a sentence that is done, or at its
-/// length limit, leaves the batch.
+/// Searches with a beam of hypotheses per sentence.
 ///
-/// In diverse beam search each group of the beam does so by itself, one after the other: what the
-/// earlier ones took is worth less to the later ones.
-pub(super) fn search(mut job: Job<'_>) -> Result<Vec<Vec<Hypothesis>>, InferError> {
-    let n_groups = job.options.groups;
-    let width = job.options.beam / n_groups;
-    let count = 2 * width;
-    job.repeat(n_groups);
+/// Each step takes the best 2 · beam continuations of a sentence, so that `beam` hypotheses stay live
+/// even if half of the continuations end. One that ends among the best `beam` is finished; a sentence
+/// that is done, or at its length limit, leaves the batch.
+///
+/// In diverse beam search each group of the beam does so in turn; tokens chosen by earlier groups are
+/// penalized in later ones.
+pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>, InferError> {
+    let n_groups = state.options.groups;
+    state.repeat(n_groups);
     let mut groups: Vec<Group> =
-        (0..job.sentences.len() * n_groups).map(|row| Group::new(row / n_groups)).collect();
-    let mut found: Vec<Vec<Hypothesis>> = vec![Vec::new(); job.sentences.len()];
+        (0..state.sentences.len() * n_groups).map(|row| Group::new(row / n_groups)).collect();
+    let mut found: Vec<Vec<Hypothesis>> = vec![Vec::new(); state.sentences.len()];
     let mut tokens = vec![BOS; groups.len()];
 
     for len in 0.. {
-        let targets: Vec<Row<'_>> = groups.iter().flat_map(Group::rows).collect();
-        // Of those that other groups took there are at most as many as hypotheses of theirs.
-        let others = job.options.beam - width;
-        let next = job.next(&tokens, len, count + others, |row| targets[row])?;
-        let mut advanced = Vec::with_capacity(groups.len());
-        let mut first = 0;
-        // The sentence at hand, and what its groups went on with.
-        let mut taken: (usize, Vec<u32>) = (0, Vec::new());
-        for mut group in groups {
-            if group.sentence != taken.0 {
-                taken = (group.sentence, Vec::new());
-            }
-            let own = &next[first..first + group.beams.len()];
-            let so_far = group.beams.iter().map(|beam| beam.log_probability);
-            let next = so_far.zip(own.iter().map(Vec::as_slice));
-            let mut best = candidates::best(next, count + others);
-            if n_groups > 1 {
-                candidates::keep_apart(&mut best, &taken.1, job.options.diversity);
-                best.truncate(count);
-            }
-            let mut from = group.advance(&best, width, first, &job);
-            from.iter_mut().for_each(|beam| *beam += first);
-            taken.1.extend(group.beams.iter().filter_map(|beam| beam.ids.last()));
-            first += own.len();
-            advanced.push((group, from));
-        }
-
-        let mut rows = Vec::new();
-        groups = Vec::with_capacity(advanced.len());
-        let settled: Vec<bool> = advanced
-            .chunk_by(|(a, _), (b, _)| a.sentence == b.sentence)
-            .flat_map(|groups| std::iter::repeat_n(is_settled(groups, &found, &job), groups.len()))
-            .collect();
-        for ((mut group, from), settled) in advanced.into_iter().zip(settled) {
-            if settled || group.is_done(&job) {
-                let found = &mut found[group.sentence];
-                for hypothesis in group.finished {
-                    // Two groups may find the same.
-                    if n_groups == 1 || found.iter().all(|other| other.ids != hypothesis.ids) {
-                        found.push(hypothesis);
-                    }
-                }
-            } else {
-                rows.extend(from);
-                groups.push(group);
-            }
-        }
+        let targets: Vec<PartialTarget<'_>> = groups.iter().flat_map(Group::targets).collect();
+        let count = continuations(state.options);
+        let next = state.next(&tokens, len, count, |row| targets[row])?;
+        let advanced = advance(groups, &next, &state);
+        let (live, rows) = settle(advanced, &mut found, &state);
+        groups = live;
         if groups.is_empty() {
             break;
         }
@@ -93,20 +53,98 @@ pub(super) fn search(mut job: Job<'_>) -> Result<Vec<Vec<Hypothesis>>, InferErro
         let unmoved = rows.len() == tokens.len() && rows.is_sorted_by(|a, b| a < b);
         tokens = beams.filter_map(|beam| beam.ids.last().copied()).collect();
         if !unmoved {
-            job.decoder.select(&rows);
+            state.decoder.select(&rows);
         }
     }
     for found in &mut found {
-        best_first(found, job.options.n_best);
+        best_first(found, state.options.n_best);
     }
     Ok(found)
 }
 
-/// With [`EarlyStopping::Never`]: whether no live hypothesis of a sentence, whose groups are given,
-/// can become one of its `n_best`. The groups leave the batch together, because the choices of one
-/// affect those of the others.
-fn is_settled(groups: &[(Group, Vec<usize>)], found: &[Vec<Hypothesis>], job: &Job<'_>) -> bool {
-    let options = job.options;
+/// Number of continuations of a group: twice its width, and as many more as the other groups of the
+/// sentence can choose, which may be penalized.
+fn continuations(options: &SearchOptions) -> usize {
+    let width = options.beam / options.groups;
+    2 * width + (options.beam - width)
+}
+
+/// Extends each group by a token, given the `next` tokens of each row. Returns with each group the rows
+/// that its hypotheses come from.
+fn advance(
+    groups: Vec<Group>,
+    next: &[Vec<Next>],
+    state: &SearchState<'_>,
+) -> Vec<(Group, Vec<usize>)> {
+    let options = state.options;
+    let width = options.beam / options.groups;
+    let count = continuations(options);
+    let mut advanced = Vec::with_capacity(groups.len());
+    let mut first = 0;
+    // The current sentence, and the tokens that its groups have chosen.
+    let mut chosen: (usize, Vec<u32>) = (0, Vec::new());
+    for mut group in groups {
+        if group.sentence != chosen.0 {
+            chosen = (group.sentence, Vec::new());
+        }
+        let rows = &next[first..first + group.beams.len()];
+        let so_far = group.beams.iter().map(|beam| beam.log_probability);
+        let next = so_far.zip(rows.iter().map(Vec::as_slice));
+        let mut best = candidates::best(next, count);
+        if options.groups > 1 {
+            candidates::apply_diversity_penalty(&mut best, &chosen.1, options.diversity);
+            best.truncate(2 * width);
+        }
+        let mut from = group.advance(&best, width, first, state);
+        from.iter_mut().for_each(|beam| *beam += first);
+        chosen.1.extend(group.beams.iter().filter_map(|beam| beam.ids.last()));
+        first += rows.len();
+        advanced.push((group, from));
+    }
+    advanced
+}
+
+/// Moves the hypotheses of sentences that are done to `found`. Returns the live groups, and the rows
+/// that their hypotheses come from.
+fn settle(
+    advanced: Vec<(Group, Vec<usize>)>,
+    found: &mut [Vec<Hypothesis>],
+    state: &SearchState<'_>,
+) -> (Vec<Group>, Vec<usize>) {
+    let settled: Vec<bool> = advanced
+        .chunk_by(|(a, _), (b, _)| a.sentence == b.sentence)
+        .flat_map(|groups| std::iter::repeat_n(is_settled(groups, found, state), groups.len()))
+        .collect();
+    let mut rows = Vec::new();
+    let mut live = Vec::with_capacity(advanced.len());
+    for ((mut group, from), settled) in advanced.into_iter().zip(settled) {
+        if settled || group.is_done(state) {
+            let found = &mut found[group.sentence];
+            for hypothesis in group.finished {
+                // Two groups may find the same.
+                if state.options.groups == 1
+                    || found.iter().all(|other| other.ids != hypothesis.ids)
+                {
+                    found.push(hypothesis);
+                }
+            }
+        } else {
+            rows.extend(from);
+            live.push(group);
+        }
+    }
+    (live, rows)
+}
+
+/// Whether, with [`EarlyStopping::Never`], no live hypothesis of a sentence can become one of its
+/// `n_best`. The groups of a sentence leave the batch together, because the choices of one affect those
+/// of the others.
+fn is_settled(
+    groups: &[(Group, Vec<usize>)],
+    found: &[Vec<Hypothesis>],
+    state: &SearchState<'_>,
+) -> bool {
+    let options = state.options;
     let live = groups.iter().flat_map(|(group, _)| &group.beams);
     let Some(best) = live.max_by(|a, b| a.log_probability.total_cmp(&b.log_probability)) else {
         return false;
@@ -125,62 +163,63 @@ fn is_settled(groups: &[(Group, Vec<usize>)], found: &[Vec<Hypothesis>], job: &J
             distinct.push(hypothesis);
         }
         if distinct.len() == options.n_best {
-            let (len, limit) = (best.ids.len(), job.sentences[group.sentence].limit);
-            return hypothesis.score >= best_score(options, best.log_probability, len, limit);
+            let (len, max_len) = (best.ids.len(), state.sentences[group.sentence].max_len);
+            return hypothesis.score >= best_score(options, best.log_probability, len, max_len);
         }
     }
     false
 }
 
-/// The best score that a live hypothesis of `len` tokens can reach. A score changes in one direction
-/// as the target grows, and neither more tokens nor coverage raise it.
-fn best_score(options: &SearchOptions, log_probability: f32, len: usize, limit: usize) -> f32 {
+/// Upper bound of the score that a live hypothesis of `len` tokens can reach. The length normalization is
+/// monotonic in the length, and neither more tokens nor coverage raise the score.
+fn best_score(options: &SearchOptions, log_probability: f32, len: usize, max_len: usize) -> f32 {
     let score = |len| options.score(log_probability, len);
-    score(len + 1).max(score(limit))
+    score(len + 1).max(score(max_len))
 }
 
-/// Keeps the best finished hypotheses, best first.
+/// Sorts finished hypotheses, best first, and keeps `count`.
 fn best_first(found: &mut Vec<Hypothesis>, count: usize) {
     found.sort_by(|a, b| b.score.total_cmp(&a.score));
     found.truncate(count);
 }
 
 impl Group {
-    /// One empty hypothesis.
+    /// Group with one empty hypothesis.
     fn new(sentence: usize) -> Self {
         let beams = vec![Partial::default()];
         Self { sentence, beams, finished: Vec::new(), best_ended: false }
     }
 
-    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.beams.iter().map(|beam| Row { sentence: self.sentence, ids: &beam.ids })
+    fn targets(&self) -> impl Iterator<Item = PartialTarget<'_>> {
+        self.beams.iter().map(|beam| PartialTarget { sentence: self.sentence, ids: &beam.ids })
     }
 
-    /// Moves on to the best continuations; says from which hypothesis each new one comes. The
-    /// group's rows begin at `first`.
+    /// Replaces the hypotheses by the best continuations. Returns the index of the hypothesis that each
+    /// new one extends. The group's rows begin at `first`.
     fn advance(
         &mut self,
         candidates: &[Candidate],
         width: usize,
         first: usize,
-        job: &Job<'_>,
+        state: &SearchState<'_>,
     ) -> Vec<usize> {
         if candidates.is_empty() {
             // No token is allowed.
-            self.finish_as_they_are(job);
+            self.finish_all(state);
         }
         let mut beams = Vec::with_capacity(width);
         let mut from = Vec::with_capacity(width);
         for (rank, candidate) in candidates.iter().enumerate() {
             let ends = candidate.token == EOS;
-            if if ends { rank >= width } else { beams.len() == width } {
+            let is_beyond_beam = if ends { rank >= width } else { beams.len() == width };
+            if is_beyond_beam {
                 continue;
             }
             let Candidate { beam, token, log_probability } = *candidate;
             let mut longer = self.beams[beam].clone();
-            longer.push(token, log_probability, job.decoder.attention(first + beam));
+            longer.push(token, log_probability, state.decoder.attention(first + beam));
             if ends {
-                self.finished.push(longer.finish(job.options));
+                self.finished.push(longer.finish(state.options));
             } else {
                 beams.push(longer);
                 from.push(beam);
@@ -191,13 +230,13 @@ impl Group {
         from
     }
 
-    /// At the length limit, hypotheses under way count as they are.
-    fn is_done(&mut self, job: &Job<'_>) -> bool {
+    /// Whether the group is done. At the length limit, live hypotheses are finished without `<eos>`.
+    fn is_done(&mut self, state: &SearchState<'_>) -> bool {
         let Some(beam) = self.beams.first() else { return true };
-        let limit = job.sentences[self.sentence].limit;
-        let (options, len) = (job.options, beam.ids.len());
+        let max_len = state.sentences[self.sentence].max_len;
+        let (options, len) = (state.options, beam.ids.len());
         let early = match options.early_stopping {
-            EarlyStopping::Finished => self.finished.len() >= options.wanted(),
+            EarlyStopping::Finished => self.finished.len() >= options.hypotheses_to_finish(),
             EarlyStopping::First => {
                 let wanted = options.n_best.div_ceil(options.groups);
                 self.best_ended && self.finished.len() >= wanted
@@ -211,14 +250,14 @@ impl Group {
         if early {
             return true;
         }
-        if len < limit {
+        if len < max_len {
             return false;
         }
-        self.finish_as_they_are(job);
+        self.finish_all(state);
         true
     }
 
-    fn finish_as_they_are(&mut self, job: &Job<'_>) {
-        self.finished.extend(self.beams.drain(..).map(|beam| beam.finish(job.options)));
+    fn finish_all(&mut self, state: &SearchState<'_>) {
+        self.finished.extend(self.beams.drain(..).map(|beam| beam.finish(state.options)));
     }
 }

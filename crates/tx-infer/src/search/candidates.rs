@@ -5,7 +5,7 @@ use super::decoder::Next;
 /// One more token for one hypothesis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
-    /// Which hypothesis of the sentence, from 0.
+    /// Index of the hypothesis of the sentence.
     pub beam: usize,
     /// The token.
     pub token: u32,
@@ -13,8 +13,8 @@ pub(super) struct Candidate {
     pub log_probability: f32,
 }
 
-/// The `count` best continuations of one sentence's hypotheses, best first; fewer where there are
-/// fewer possible ones. Among equals, that of the earlier hypothesis comes first.
+/// Returns the `count` best continuations of one sentence's hypotheses, best first; fewer if fewer are
+/// possible. Among equals, that of the earlier hypothesis comes first.
 ///
 /// `next` has, for each hypothesis, its log-probability so far and its `count` likeliest next
 /// tokens, best first: no other can be among the best of the sentence.
@@ -37,9 +37,9 @@ pub(super) fn best<'a>(
     candidates
 }
 
-/// Ranks `candidates` anew: each loses `strength` for every time that its token is in `taken`
-/// (Vijayakumar et al. 2016, equation 4, with the Hamming distance). Log-probabilities stay.
-pub(super) fn keep_apart(candidates: &mut [Candidate], taken: &[u32], strength: f32) {
+/// Reorders `candidates` by log-probability less `strength` for each occurrence of the token in `taken`
+/// (Vijayakumar et al. 2016, equation 4, with the Hamming distance). Log-probabilities do not change.
+pub(super) fn apply_diversity_penalty(candidates: &mut [Candidate], taken: &[u32], strength: f32) {
     let rank = |candidate: &Candidate| {
         let times = taken.iter().filter(|&&token| token == candidate.token).count();
         candidate.log_probability - strength * times as f32
@@ -75,12 +75,12 @@ mod tests {
 
     /// Token 1 was taken twice and token 2 once: -1.5 - 2 · 0.75 = -3 and -2.6 - 0.75 = -3.35.
     #[test]
-    fn what_others_took_comes_later() {
+    fn tokens_of_other_groups_rank_lower() {
         let candidate = |token, log_probability| Candidate { beam: 0, token, log_probability };
         let mut found = [candidate(1, -1.5), candidate(2, -2.6), candidate(3, -3.1)];
-        keep_apart(&mut found, &[1, 2, 1], 0.75);
+        apply_diversity_penalty(&mut found, &[1, 2, 1], 0.75);
         assert_eq!(found, [candidate(1, -1.5), candidate(3, -3.1), candidate(2, -2.6)]);
-        keep_apart(&mut found, &[], 0.75);
+        apply_diversity_penalty(&mut found, &[], 0.75);
         assert_eq!(found, [candidate(1, -1.5), candidate(2, -2.6), candidate(3, -3.1)]);
     }
 }

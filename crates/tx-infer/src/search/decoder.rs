@@ -1,47 +1,34 @@
-//! The two ways to decode a batch a token at a time: on tensors, and on packed weights.
+//! Incremental decoding of a batch, a token of each row at a time.
 
-use std::ops::Range;
-
-use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_softmax};
-use tx_data::{batch::padded, mask};
-#[cfg(feature = "cpu")]
 use tx_model::packed::Decoding;
-use tx_model::{DecoderCache, Transformer};
-
-use super::scores::best_of_row;
 
 /// A token and its log-probability.
 pub(super) type Next = (u32, f32);
 
-/// Marks a row whose scores are not finite.
+/// Mark of a row whose scores are not finite.
 pub(super) const NOT_FINITE: Next = (0, f32::NAN);
 
-/// The decoder layer, from 0, whose attention to the source counts, on the mean of its heads; none
-/// where it does not.
-pub(super) type Watched = Option<usize>;
+/// A batch of partial targets; at first a row for each source.
+pub(super) trait IncrementalDecoder {
+    /// Appends a token to each row and returns the `count` likeliest next tokens of each row, best
+    /// first; among equals, the smaller id first. `suppressed` and impossible tokens are left out, so
+    /// there may be fewer. A row whose scores are not finite has one token with log-probability NaN.
+    fn step(&mut self, tokens: &[u32], suppressed: &[u32], count: usize) -> Vec<Vec<Next>>;
 
-/// A batch of half-finished targets. At first it has a row for each source.
-pub(super) trait Decoder {
-    /// Adds a token to each row, and returns each row's `count` likeliest next ones, best first;
-    /// among equals the earlier one. None is of `never`, and none is impossible, so that there may
-    /// be fewer. A row whose scores are not finite has one whose log-probability is NaN.
-    fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>>;
-
-    /// Adds a token to each row, and gives the scores of all next ones: logits `[R, V]`.
+    /// Appends a token to each row and returns the logits of all next tokens: `[R, V]`.
     fn logits(&mut self, tokens: &[u32]) -> Vec<f32>;
 
-    /// What row `row` took in the last step from each token of its source: it sums to 1. Nothing
-    /// where nobody [asked](Watched) for it.
+    /// Attention of row `row` to the tokens of its source in the last step, summing to 1. Empty unless
+    /// attention is recorded.
     fn attention(&self, row: usize) -> &[f32];
 
-    /// Row `i` becomes what row `rows[i]` was; rows may repeat and be left out.
+    /// Replaces row `i` by the former row `rows[i]`; rows may be repeated and left out.
     fn select(&mut self, rows: &[usize]);
 }
 
-#[cfg(feature = "cpu")]
-impl Decoder for Decoding<'_> {
-    fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>> {
-        Decoding::step(self, tokens, never, count)
+impl IncrementalDecoder for Decoding<'_> {
+    fn step(&mut self, tokens: &[u32], suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
+        Decoding::step(self, tokens, suppressed, count)
     }
 
     fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
@@ -54,191 +41,5 @@ impl Decoder for Decoding<'_> {
 
     fn select(&mut self, rows: &[usize]) {
         Decoding::select(self, rows);
-    }
-}
-
-/// Decoding with Burn, on any device.
-pub(super) struct TensorDecoder<'a> {
-    model: &'a Transformer,
-    device: &'a Device,
-    /// None only while it is rearranged.
-    cache: Option<DecoderCache>,
-    /// The source of each row.
-    sources: Vec<usize>,
-    /// Tokens of each source.
-    lengths: Vec<usize>,
-    watched: Watched,
-    /// Where the rows of the last step looked `[R, S]`, if that is watched.
-    weights: Vec<f32>,
-}
-
-impl<'a> TensorDecoder<'a> {
-    /// Reads the sources.
-    pub(super) fn new(
-        model: &'a Transformer,
-        sources: &[&[u32]],
-        device: &'a Device,
-        watched: Watched,
-    ) -> Self {
-        let ids = padded(sources, device);
-        let blocked = mask::padding(&ids);
-        let memory = model.encode(ids, blocked.clone());
-        let cache = Some(model.start_decoding(memory, blocked));
-        let lengths = sources.iter().map(|source| source.len()).collect();
-        let sources = (0..sources.len()).collect();
-        Self { model, device, cache, sources, lengths, watched, weights: Vec::new() }
-    }
-
-    /// One step: the logits `[R, V]`, in single precision whatever the model computes in.
-    fn advance(&mut self, tokens: &[u32]) -> Option<Tensor<2>> {
-        let tokens = self.indices(tokens.iter().map(|&token| token as usize));
-        let cache = self.cache.as_mut()?;
-        let Some(layer) = self.watched else {
-            return Some(self.model.decode_step(tokens, cache).cast(DType::F32));
-        };
-        let (logits, mut maps) = self.model.decode_step_with_attention(tokens, cache);
-        // [R, H, 1, S] to [R, 1, 1, S]
-        self.weights = maps.cross.swap_remove(layer).mean_dim(1).into_data().iter().collect();
-        Some(logits.cast(DType::F32))
-    }
-
-    /// `[len]` on the device.
-    fn indices(&self, indices: impl Iterator<Item = usize>) -> Tensor<1, Int> {
-        let indices: Vec<i32> = indices.map(|index| index as i32).collect();
-        let len = indices.len();
-        Tensor::from_data(TensorData::new(indices, [len]), self.device)
-    }
-}
-
-impl Decoder for TensorDecoder<'_> {
-    fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>> {
-        let Some(logits) = self.advance(tokens) else { return Vec::new() };
-        let log_probs = log_softmax(logits, 1);
-        let [rows, vocabulary] = log_probs.dims();
-        // One score that is not finite makes the sum of the softmax and so the whole row NaN.
-        let finite = log_probs.clone().slice([0..rows, 0..1]);
-        let log_probs = runs(never, vocabulary).fold(log_probs, |log_probs, run| {
-            let impossible = Tensor::full([rows, run.len()], f32::NEG_INFINITY, self.device);
-            log_probs.slice_assign([0..rows, run], impossible)
-        });
-        best_of_rows(log_probs, finite, count.min(vocabulary))
-    }
-
-    fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
-        self.advance(tokens).map(read).unwrap_or_default()
-    }
-
-    fn attention(&self, row: usize) -> &[f32] {
-        let longest = self.weights.len() / self.sources.len().max(1);
-        let weights = self.weights.chunks_exact(longest.max(1)).nth(row);
-        weights.map_or(&[], |weights| &weights[..self.lengths[self.sources[row]]])
-    }
-
-    fn select(&mut self, rows: &[usize]) {
-        let sources: Vec<usize> = rows.iter().map(|&row| self.sources[row]).collect();
-        let indices = self.indices(rows.iter().copied());
-        let cache = self.cache.take();
-        self.cache = cache.map(|cache| {
-            // What comes from the source stays where it is, if it can.
-            if sources == self.sources { cache.reorder(&indices) } else { cache.select(&indices) }
-        });
-        self.sources = sources;
-    }
-}
-
-/// The ids below `vocabulary` of `ids`, as ranges.
-fn runs(ids: &[u32], vocabulary: usize) -> impl Iterator<Item = Range<usize>> {
-    let mut ids: Vec<usize> =
-        ids.iter().map(|&id| id as usize).filter(|&id| id < vocabulary).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let runs: Vec<Range<usize>> =
-        ids.chunk_by(|a, b| a + 1 == *b).map(|run| run[0]..run[0] + run.len()).collect();
-    runs.into_iter()
-}
-
-/// The best `count` of each row.
-///
-/// # Shapes
-///
-/// - `log_probs`: `[R, V]`
-/// - `finite`: `[R, 1]`; NaN in the rows whose scores are not finite
-fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Vec<Next>> {
-    let [_, vocabulary] = log_probs.dims();
-    if count > 1 && in_host_memory(&log_probs.device()) {
-        let (log_probs, finite) = (read(log_probs), read(finite));
-        let rows = log_probs.chunks_exact(vocabulary).zip(&finite);
-        let best = |(row, &finite): (&[f32], &f32)| match finite.is_nan() {
-            true => vec![NOT_FINITE],
-            false => best_of_row(row, count),
-        };
-        return rows.map(best).collect();
-    }
-    let (values, tokens) = if count == 1 {
-        log_probs.max_dim_with_indices(1)
-    } else {
-        log_probs.topk_with_indices(count, 1)
-    };
-    let tokens: Vec<u32> = tokens.into_data().iter::<u32>().collect();
-    // Together, because each read waits for the device.
-    let values = read(Tensor::cat(vec![values, finite], 1));
-    let rows = tokens.chunks_exact(count).zip(values.chunks_exact(count + 1));
-    rows.map(|(tokens, values)| {
-        let (finite, values) = (values[count], &values[..count]);
-        if finite.is_nan() {
-            return vec![NOT_FINITE];
-        }
-        let row = tokens.iter().copied().zip(values.iter().copied());
-        row.filter(|(_, value)| value.is_finite()).collect()
-    })
-    .collect()
-}
-
-/// All values, row by row.
-fn read(tensor: Tensor<2>) -> Vec<f32> {
-    tensor.into_data().iter::<f32>().collect()
-}
-
-/// Whether reading a tensor is a copy in memory, not a trip to another device. Burn's CPU backends
-/// keep no memory pool.
-pub(super) fn in_host_memory(device: &Device) -> bool {
-    device.memory_pool_usage().is_none()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_best_of_rows_are_the_same_by_one_and_by_many() {
-        let log_probs = [-3.0, -0.5, f32::NEG_INFINITY, -2.0, -0.5, -3.0];
-        let tensor = Tensor::<1>::from_floats(&log_probs[..], &Device::flex()).reshape([2, 3]);
-        let finite = Tensor::zeros([2, 1], &Device::flex());
-        let rows = [vec![(1, -0.5), (0, -3.0)], vec![(1, -0.5), (0, -2.0)]];
-        assert_eq!(best_of_rows(tensor.clone(), finite.clone(), 2), rows);
-        assert_eq!(best_of_rows(tensor, finite, 1), rows.map(|row| row[..1].to_vec()));
-    }
-
-    #[test]
-    fn rows_that_are_not_finite_are_marked() {
-        let device = Device::flex();
-        for odd in [f32::NAN, f32::INFINITY] {
-            let logits = [0.0, 1.0, 2.0, 0.0, 1.0, odd];
-            let logits = Tensor::<1>::from_floats(&logits[..], &device).reshape([2, 3]);
-            let log_probs = log_softmax(logits, 1);
-            let finite = log_probs.clone().slice([0..2, 0..1]);
-            for count in [1, 2] {
-                let found = best_of_rows(log_probs.clone(), finite.clone(), count);
-                assert_eq!((found[0].len(), found[1].len()), (count, 1));
-                assert_eq!(found[0][0].0, 2);
-                assert!(found[1][0].1.is_nan());
-            }
-        }
-    }
-
-    #[test]
-    fn neighboring_ids_are_one_range() {
-        let found: Vec<_> = runs(&[1, 0, 9, 5, 6, 7, 6, 70], 10).collect();
-        assert_eq!(found, [0..2, 5..8, 9..10]);
     }
 }

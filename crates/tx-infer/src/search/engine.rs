@@ -1,129 +1,146 @@
-//! A model prepared for search on its device.
+//! Models prepared for search.
 
 use std::{ops::Range, sync::Arc};
 
-#[cfg(feature = "cpu")]
+#[cfg(feature = "burn")]
 use burn::tensor::DType;
-use burn::tensor::Device;
+#[cfg(feature = "burn")]
 use tx_model::Transformer;
-#[cfg(feature = "cpu")]
 use tx_model::packed::PackedTransformer;
 
+#[cfg(feature = "burn")]
+use super::tensors::{TensorDecoder, in_host_memory};
 use super::{
-    Hypothesis, Request, SearchOptions, beam,
-    decoder::{Decoder, TensorDecoder, Watched, in_host_memory},
-    ensemble::EnsembleDecoder,
-    forced, greedy,
-    job::Job,
+    Hypothesis, Request, SearchOptions, beam, decoder::IncrementalDecoder,
+    ensemble::EnsembleDecoder, greedy, state::SearchState, target_scores,
 };
+#[cfg(feature = "burn")]
+use crate::device::Device;
 use crate::{cancellation::Cancellation, error::InferError};
 
-/// A model made ready for searching, or several that search as one.
+/// A model prepared for search, or several that search as an ensemble.
 ///
-/// On the processor (`Device::flex()`, with the feature `cpu`) weights in single precision are packed
-/// for decoding without tensors; on every other device it stays the model it is. Clones share the weights.
+/// Clones share the weights.
 #[derive(Debug, Clone)]
 pub struct Engine {
     /// At least one.
-    members: Vec<Weights>,
+    members: Vec<Member>,
     /// Target ids that only pad the vocabulary.
     padding: Range<u32>,
+    /// Longest sequence of the model in tokens; of several, the shortest.
+    max_len: usize,
 }
 
+/// A model of an ensemble.
 #[derive(Debug, Clone)]
-enum Weights {
-    Tensors(Arc<Transformer>, Device),
-    #[cfg(feature = "cpu")]
+pub(crate) enum Member {
+    /// Weights of the packed engine.
     Packed(Arc<PackedTransformer>),
+    /// A module and its device.
+    #[cfg(feature = "burn")]
+    Tensors(Arc<Transformer>, burn::tensor::Device),
 }
 
 impl Engine {
-    /// Makes `model` ready, which is on `device`.
-    pub fn new(model: Transformer, device: &Device) -> Self {
-        #[cfg(feature = "cpu")]
-        if *device == Device::flex() && model.dtype() == DType::F32 {
-            let packed = PackedTransformer::new(model);
-            return Self { members: vec![Weights::Packed(packed.into())], padding: 0..0 };
+    /// Engine with packed weights. `max_len` is the longest sequence of the model in tokens.
+    pub fn new(model: PackedTransformer, max_len: usize) -> Self {
+        Self { members: vec![Member::Packed(model.into())], padding: 0..0, max_len }
+    }
+
+    /// Engine with the weights of a module, which is on `device`. `max_len` is the longest sequence of
+    /// the model in tokens.
+    ///
+    /// [`Device::Cpu`] packs weights in single precision. Other devices, and other dtypes on the
+    /// processor, decode with tensors.
+    #[cfg(feature = "burn")]
+    pub fn from_transformer(model: Transformer, max_len: usize, device: &Device) -> Self {
+        if *device == Device::Cpu && model.dtype() == DType::F32 {
+            return Self::new(PackedTransformer::from(&model), max_len);
         }
-        Self::on_tensors(model, device)
+        let members = vec![Member::Tensors(model.into(), device.to_burn())];
+        Self { members, padding: 0..0, max_len }
     }
 
-    /// Decodes on tensors, on the processor too.
-    pub fn on_tensors(model: Transformer, device: &Device) -> Self {
-        let members = vec![Weights::Tensors(model.into(), device.clone())];
-        Self { members, padding: 0..0 }
-    }
-
-    /// Never generates the ids of `padding`, which no token has: those between the size of the
+    /// Suppresses the ids of `padding`, which have no token: those between the size of the
     /// tokenizer's vocabulary and that size
     /// [rounded up](tx_model::ModelConfig::vocab_multiple).
     pub fn with_padding(self, padding: Range<u32>) -> Self {
         Self { padding, ..self }
     }
 
-    /// Makes `self` and `other` search as one: a token is as likely as all models find it on the
-    /// mean. They must have the same vocabularies.
-    pub fn and(mut self, other: Self) -> Self {
+    /// Adds the models of `other` to the ensemble: the probability of a token is the mean over all
+    /// models. They must have the same vocabularies.
+    pub fn with_member(mut self, other: Self) -> Self {
         self.members.extend(other.members);
         self.padding = match self.padding.is_empty() {
             true => other.padding,
             false => self.padding.start..self.padding.end.max(other.padding.end),
         };
+        self.max_len = self.max_len.min(other.max_len);
         self
     }
 
-    /// Whether a tensor lies in the memory of a device that computes beside the processor.
+    /// Longest sequence of the model in tokens; of several models, the shortest.
+    pub fn max_len(&self) -> usize {
+        self.max_len
+    }
+
+    /// The first model.
+    pub(crate) fn first(&self) -> &Member {
+        &self.members[0]
+    }
+
+    /// Whether a model runs on a device with its own memory.
     pub(crate) fn is_on_gpu(&self) -> bool {
         self.members.iter().any(|member| match member {
-            Weights::Tensors(_, device) => !in_host_memory(device),
-            #[cfg(feature = "cpu")]
-            Weights::Packed(_) => false,
+            Member::Packed(_) => false,
+            #[cfg(feature = "burn")]
+            Member::Tensors(_, device) => !in_host_memory(device),
         })
     }
 
-    /// Whether threads that search at the same time share the work: tensors take all cores for
-    /// themselves.
+    /// Whether threads that search at the same time make the work faster: a tensor operation uses all
+    /// cores already.
     pub fn gains_from_threads(&self) -> bool {
-        self.members.iter().all(|member| !matches!(member, Weights::Tensors(..)))
+        self.members.iter().all(|member| matches!(member, Member::Packed(_)))
     }
 
-    /// Layers of the decoder; of several models, the fewest.
+    /// Number of decoder layers; of several models, the smallest.
     pub fn decoder_layers(&self) -> usize {
-        self.members.iter().map(Weights::decoder_layers).min().unwrap_or(0)
+        self.members.iter().map(Member::decoder_layers).min().unwrap_or(0)
     }
 
     /// Finds targets for a batch of sources: for each, the `n_best` hypotheses, best first.
     ///
-    /// `sources` are token ids of the source tokenizer; `max_len` is the model's longest sequence.
+    /// `sources` are token ids of the source tokenizer.
     ///
     /// # Errors
     ///
     /// [`InferError::Search`] if `options` have [`problems`](SearchOptions::problems) or a source is
-    /// empty or longer than `max_len`; [`InferError::NotFinite`] if the model computes NaN or
-    /// infinity.
+    /// empty or longer than [`max_len`](Self::max_len); [`InferError::NotFinite`] if the model
+    /// computes NaN or infinity.
     ///
     /// # Panics
     ///
-    /// If an id is not in the model's vocabulary, or `max_len` is more than the model's.
+    /// If an id is not in the model's vocabulary.
     pub fn search(
         &self,
         sources: &[&[u32]],
-        max_len: usize,
         options: &SearchOptions,
     ) -> Result<Vec<Vec<Hypothesis>>, InferError> {
         let requests = sources.iter().zip(0..).map(|(source, number)| Request::new(source, number));
         let requests: Vec<_> = requests.collect();
-        self.search_requests(&requests, max_len, options, &Cancellation::new())
+        self.search_requests(&requests, options, &Cancellation::new())
     }
 
-    /// As [`search`](Self::search), for targets with given beginnings, and until `cancellation` is
+    /// Finds targets as [`search`](Self::search) does, with given prefixes, until `cancellation` is
     /// set. With [`sampling`](SearchOptions::sampling), returns the samples in the order of their
     /// numbers.
     ///
     /// # Errors
     ///
     /// As [`search`](Self::search); [`InferError::Cancelled`]; [`InferError::Search`] also if a
-    /// prefix is not shorter than `max_len`.
+    /// prefix is not shorter than [`max_len`](Self::max_len).
     ///
     /// # Panics
     ///
@@ -131,10 +148,10 @@ impl Engine {
     pub fn search_requests(
         &self,
         requests: &[Request<'_>],
-        max_len: usize,
         options: &SearchOptions,
         cancellation: &Cancellation,
     ) -> Result<Vec<Vec<Hypothesis>>, InferError> {
+        let max_len = self.max_len;
         let mut problems = options.problems();
         for &Request { source, prefix, number } in requests {
             if !(1..=max_len).contains(&source.len()) || prefix.len() >= max_len {
@@ -152,16 +169,16 @@ impl Engine {
         if requests.is_empty() {
             return Ok(Vec::new());
         }
-        let job = self.read(requests, max_len, options, cancellation);
-        let one = options.beam == 1 || options.sampling.is_some();
-        if one { greedy::search(job) } else { beam::search(job) }
+        let state = self.encode(requests, options, cancellation);
+        let has_one_hypothesis = options.beam == 1 || options.sampling.is_some();
+        if has_one_hypothesis { greedy::search(state) } else { beam::search(state) }
     }
 
-    /// The natural logarithm of the probability of each token of each target, given its source and
-    /// the tokens before it.
+    /// Scores given targets: the natural logarithm of the probability of each token of each target,
+    /// given its source and the tokens before it (forced decoding).
     ///
     /// `pairs` are sources, as for [`search`](Self::search), and targets without `<bos>`, which
-    /// may end with `<eos>` and be as long as the model's `max_len`.
+    /// may end with `<eos>` and have up to [`max_len`](Self::max_len) tokens.
     ///
     /// # Errors
     ///
@@ -180,37 +197,39 @@ impl Engine {
         if sources.is_empty() {
             return Ok(Vec::new());
         }
-        forced::log_probabilities(self.start(&sources, None, false), &targets, cancellation)
+        let decoder = self.start(&sources, None, false);
+        target_scores::log_probabilities(decoder, &targets, cancellation)
     }
 
     /// Encodes the sources.
-    pub(super) fn read<'a>(
+    pub(super) fn encode<'a>(
         &'a self,
         requests: &[Request<'a>],
-        max_len: usize,
         options: &'a SearchOptions,
         cancellation: &'a Cancellation,
-    ) -> Job<'a> {
+    ) -> SearchState<'a> {
         let sources: Vec<&[u32]> = requests.iter().map(|request| request.source).collect();
-        let decoder = self.start(&sources, options.attention_layer, options.watches());
-        Job::new(decoder, requests, self.padding.clone(), max_len, options, cancellation)
+        let decoder = self.start(&sources, options.attention_layer, options.records_attention());
+        let (padding, max_len) = (self.padding.clone(), self.max_len);
+        SearchState::new(decoder, requests, padding, max_len, options, cancellation)
     }
 
-    /// `layer`, from 1, is the one to watch, if any is.
+    /// Starts decoding. If attention is recorded, it is that of decoder layer `layer`, from 1.
     fn start<'a>(
         &'a self,
         sources: &[&[u32]],
         layer: Option<usize>,
-        watches: bool,
-    ) -> Box<dyn Decoder + 'a> {
-        let mut decoders: Vec<Box<dyn Decoder + 'a>> = self
+        records_attention: bool,
+    ) -> Box<dyn IncrementalDecoder + 'a> {
+        let mut decoders: Vec<Box<dyn IncrementalDecoder + 'a>> = self
             .members
             .iter()
             .map(|member| {
                 let layers = member.decoder_layers();
-                // The last but one says best where a token comes from (Garg et al. 2019).
+                // The last but one aligns tokens best (Garg et al. 2019).
                 let layer = layer.map_or(layers.saturating_sub(2), |layer| layer - 1);
-                member.start(sources, watches.then_some(layer.min(layers.saturating_sub(1))))
+                let layer = layer.min(layers.saturating_sub(1));
+                member.start(sources, records_attention.then_some(layer))
             })
             .collect();
         match decoders.len() {
@@ -220,27 +239,33 @@ impl Engine {
     }
 }
 
-impl Weights {
+impl Member {
     fn decoder_layers(&self) -> usize {
         match self {
-            Self::Tensors(model, _) => model.decoder_layers(),
-            #[cfg(feature = "cpu")]
             Self::Packed(model) => model.decoder_layers(),
+            #[cfg(feature = "burn")]
+            Self::Tensors(model, _) => model.decoder_layers(),
         }
     }
 
-    fn start<'a>(&'a self, sources: &[&[u32]], watched: Watched) -> Box<dyn Decoder + 'a> {
+    /// Starts decoding. `recorded_layer` is the decoder layer, from 0, whose cross-attention is
+    /// recorded.
+    fn start<'a>(
+        &'a self,
+        sources: &[&[u32]],
+        recorded_layer: Option<usize>,
+    ) -> Box<dyn IncrementalDecoder + 'a> {
         match self {
-            Self::Tensors(model, device) => {
-                Box::new(TensorDecoder::new(model, sources, device, watched))
-            }
-            #[cfg(feature = "cpu")]
             Self::Packed(model) => {
                 let mut decoding = model.start(sources);
-                if let Some(layer) = watched {
+                if let Some(layer) = recorded_layer {
                     decoding.watch(layer);
                 }
                 Box::new(decoding)
+            }
+            #[cfg(feature = "burn")]
+            Self::Tensors(model, device) => {
+                Box::new(TensorDecoder::new(model, sources, device, recorded_layer))
             }
         }
     }

@@ -1,29 +1,31 @@
-//! Several models that decode as one: the mean of their probabilities.
+//! Ensembles: the mean of the probabilities of several models.
+
+use tx_model::packed::log_softmax;
 
 use super::{
-    decoder::{Decoder, NOT_FINITE, Next},
-    scores::{best_of_row, forbid, log_softmax},
+    decoder::{IncrementalDecoder, NOT_FINITE, Next},
+    scores::{best_of_row, suppress},
 };
 
 /// Decoders of the same sources, over one vocabulary; at least one.
 pub(super) struct EnsembleDecoder<'a> {
-    members: Vec<Box<dyn Decoder + 'a>>,
-    /// Where each row looked, on the mean of the members.
+    members: Vec<Box<dyn IncrementalDecoder + 'a>>,
+    /// Attention of each row, on the mean of the members.
     attention: Vec<Vec<f32>>,
 }
 
 impl<'a> EnsembleDecoder<'a> {
-    pub(super) fn new(members: Vec<Box<dyn Decoder + 'a>>) -> Self {
+    pub(super) fn new(members: Vec<Box<dyn IncrementalDecoder + 'a>>) -> Self {
         Self { members, attention: Vec::new() }
     }
 
-    fn look(&mut self, rows: usize) {
-        let share = 1.0 / self.members.len() as f32;
+    fn average_attention(&mut self, rows: usize) {
+        let fraction = 1.0 / self.members.len() as f32;
         let mean = |row: usize| {
             let mut mean: Vec<f32> = Vec::new();
             for weights in self.members.iter().map(|member| member.attention(row)) {
                 mean.resize(weights.len(), 0.0);
-                mean.iter_mut().zip(weights).for_each(|(mean, weight)| *mean += share * weight);
+                mean.iter_mut().zip(weights).for_each(|(mean, weight)| *mean += fraction * weight);
             }
             mean
         };
@@ -31,33 +33,33 @@ impl<'a> EnsembleDecoder<'a> {
     }
 }
 
-impl Decoder for EnsembleDecoder<'_> {
-    fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<Next>> {
+impl IncrementalDecoder for EnsembleDecoder<'_> {
+    fn step(&mut self, tokens: &[u32], suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
         let mut log_probs = self.logits(tokens);
         let width = (log_probs.len() / tokens.len().max(1)).max(1);
         let rows = log_probs.chunks_exact_mut(width).map(|row| {
             if row.iter().any(|log_prob| log_prob.is_nan()) {
                 return vec![NOT_FINITE];
             }
-            forbid(row, never);
+            suppress(row, suppressed);
             best_of_row(row, count)
         });
         rows.collect()
     }
 
-    /// Log-probabilities are logits as good as any: their exponentials sum to 1 already.
+    /// Returns log-probabilities, which are logits whose exponentials sum to 1.
     fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
         let rows = tokens.len().max(1);
         let scores: Vec<Vec<f32>> =
             self.members.iter_mut().map(|member| member.logits(tokens)).collect();
-        self.look(tokens.len());
+        self.average_attention(tokens.len());
         // A vocabulary may be rounded up in one member and not in another.
         let width = scores.iter().map(|scores| scores.len() / rows).min().unwrap_or(0);
         let mut mean = vec![f32::NEG_INFINITY; rows * width];
         for mut scores in scores {
-            let own = (scores.len() / rows).max(1);
-            for (mean, row) in mean.chunks_exact_mut(width.max(1)).zip(scores.chunks_exact_mut(own))
-            {
+            let vocabulary = (scores.len() / rows).max(1);
+            let rows = scores.chunks_exact_mut(vocabulary);
+            for (mean, row) in mean.chunks_exact_mut(width.max(1)).zip(rows) {
                 log_softmax(row);
                 mean.iter_mut().zip(row).for_each(|(mean, x)| *mean = log_sum(*mean, *x));
             }
@@ -86,10 +88,10 @@ fn log_sum(a: f32, b: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// Gives the same scores in every step.
+    /// Decoder with the same scores and attention in every step.
     struct Fixed(Vec<f32>, Vec<f32>);
 
-    impl Decoder for Fixed {
+    impl IncrementalDecoder for Fixed {
         fn step(&mut self, _: &[u32], _: &[u32], _: usize) -> Vec<Vec<Next>> {
             Vec::new()
         }

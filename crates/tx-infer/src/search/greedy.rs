@@ -1,83 +1,84 @@
-//! One token at a time for each row, never looking back: the likeliest, or one that is drawn.
+//! Greedy search and sampling: one hypothesis a row, extended by the likeliest or a sampled token.
 
-use tx_data::special::{BOS, EOS};
+use tx_text::special::{BOS, EOS};
 
 use super::{
     Hypothesis,
     hypothesis::Partial,
-    job::{Job, Row},
     sample,
+    state::{PartialTarget, SearchState},
 };
 use crate::error::InferError;
 
-/// A target under way.
+/// A live hypothesis.
 struct Single {
-    /// Which sentence of the batch.
+    /// Index of the sentence in the batch.
     sentence: usize,
-    /// Which sample of the sentence.
+    /// Index of the sample of the sentence.
     sample: usize,
     partial: Partial,
 }
 
-pub(super) fn search(mut job: Job<'_>) -> Result<Vec<Vec<Hypothesis>>, InferError> {
-    let samples = job.options.sampling.map_or(1, |sampling| sampling.samples);
-    job.repeat(samples);
-    let mut rows: Vec<Single> = (0..job.sentences.len() * samples)
+/// Searches with one hypothesis per sentence, or per sample.
+pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>, InferError> {
+    let samples = state.options.sampling.map_or(1, |sampling| sampling.samples);
+    state.repeat(samples);
+    let mut rows: Vec<Single> = (0..state.sentences.len() * samples)
         .map(|row| Single {
             sentence: row / samples,
             sample: row % samples,
             partial: Partial::default(),
         })
         .collect();
-    let mut found: Vec<Vec<Option<Hypothesis>>> = vec![vec![None; samples]; job.sentences.len()];
+    let mut found: Vec<Vec<Option<Hypothesis>>> = vec![vec![None; samples]; state.sentences.len()];
     let mut tokens = vec![BOS; rows.len()];
 
     for len in 0.. {
-        let row = |row: usize| {
+        let target = |row: usize| {
             let Single { sentence, partial, .. } = &rows[row];
-            Row { sentence: *sentence, ids: &partial.ids }
+            PartialTarget { sentence: *sentence, ids: &partial.ids }
         };
-        let best = match job.options.sampling {
+        let best = match state.options.sampling {
             None => {
-                let best = job.next(&tokens, len, 1, row)?;
+                let best = state.next(&tokens, len, 1, target)?;
                 best.into_iter().map(|best| best.first().copied()).collect()
             }
             Some(sampling) => {
                 let streams = rows.iter().map(|row| {
-                    let number = job.sentences[row.sentence].number;
+                    let number = state.sentences[row.sentence].number;
                     sample::Stream { number, sample: row.sample as u64 }
                 });
                 let streams: Vec<_> = streams.collect();
-                sample::next(&mut job, &sampling, &streams, &tokens, len, row)?
+                sample::next(&mut state, &sampling, &streams, &tokens, len, target)?
             }
         };
         let (before, mut kept) = (rows.len(), Vec::new());
-        let mut left = Vec::with_capacity(before);
+        let mut live = Vec::with_capacity(before);
         tokens.clear();
         for (index, (row, next)) in rows.into_iter().zip(best).enumerate() {
             let Single { sentence, sample, mut partial } = row;
             if let Some((token, log_probability)) = next {
                 let log_probability = partial.log_probability + log_probability;
-                partial.push(token, log_probability, job.decoder.attention(index));
+                partial.push(token, log_probability, state.decoder.attention(index));
             }
             match next {
                 Some((token, _))
-                    if token != EOS && partial.ids.len() < job.sentences[sentence].limit =>
+                    if token != EOS && partial.ids.len() < state.sentences[sentence].max_len =>
                 {
                     kept.push(index);
                     tokens.push(token);
-                    left.push(Single { sentence, sample, partial });
+                    live.push(Single { sentence, sample, partial });
                 }
-                // At its end, at its limit, or nothing can be said any more.
-                _ => found[sentence][sample] = Some(partial.finish(job.options)),
+                // At `<eos>`, at the length limit, or without an allowed token.
+                _ => found[sentence][sample] = Some(partial.finish(state.options)),
             }
         }
-        rows = left;
+        rows = live;
         if rows.is_empty() {
             break;
         }
         if rows.len() < before {
-            job.decoder.select(&kept);
+            state.decoder.select(&kept);
         }
     }
     Ok(found.into_iter().map(|found| found.into_iter().flatten().collect()).collect())

@@ -1,50 +1,50 @@
-//! A target under way, and one that was found.
+//! Hypotheses, live and finished.
 
 use super::options::SearchOptions;
 
-/// A target that was found.
+/// A finished hypothesis.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Hypothesis {
     /// Token ids without `<bos>`; ends with `<eos>` unless the length limit came first.
     pub ids: Vec<u32>,
-    /// Natural logarithm of the hypothesis's probability.
+    /// Natural logarithm of the probability.
     pub log_probability: f32,
-    /// What hypotheses of one sentence are ranked by: `log_probability`, divided as
-    /// [`LengthNorm`](super::LengthNorm) says, with what coverage adds.
+    /// Score that ranks the hypotheses of a sentence: `log_probability`, divided by
+    /// [`LengthNorm`](super::LengthNorm), plus the coverage penalty.
     pub score: f32,
-    /// For each token, the place of the source token that it looked at most, from 0. Empty unless
-    /// unknown words are replaced or coverage counts.
+    /// Position of the source token with the largest attention weight, for each token, from 0. Empty
+    /// unless unknown words are replaced or coverage counts.
     pub sources: Vec<usize>,
 }
 
-/// A target under way.
+/// A live hypothesis.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Partial {
     pub(super) ids: Vec<u32>,
     pub(super) log_probability: f32,
-    /// As [`Hypothesis::sources`].
+    /// See [`Hypothesis::sources`].
     sources: Vec<usize>,
-    /// What was taken from each source token so far; empty unless it counts.
+    /// Sum of the attention to each source token; empty unless it counts.
     coverage: Vec<f32>,
 }
 
 impl Partial {
-    /// Adds a token, after which the log-probability is what is given; `attention` is where the
-    /// token comes from, if that counts.
+    /// Appends a token; `log_probability` is that of the hypothesis with it, `attention` that of the
+    /// token to the source, if recorded.
     pub(super) fn push(&mut self, token: u32, log_probability: f32, attention: &[f32]) {
         self.ids.push(token);
         self.log_probability = log_probability;
         if !attention.is_empty() {
             self.sources.push(strongest(attention));
             self.coverage.resize(attention.len(), 0.0);
-            for (covered, taken) in self.coverage.iter_mut().zip(attention) {
-                *covered += taken;
+            for (covered, weight) in self.coverage.iter_mut().zip(attention) {
+                *covered += weight;
             }
         }
     }
 
-    /// As it is.
+    /// Finishes and scores the hypothesis.
     pub(super) fn finish(self, options: &SearchOptions) -> Hypothesis {
         let Self { ids, log_probability, sources, coverage } = self;
         let score = options.score(log_probability, ids.len()) + options.coverage_score(&coverage);
@@ -52,12 +52,12 @@ impl Partial {
     }
 }
 
-/// The place of the largest weight; the last, which is `<eos>`, only if there is no other: heads
-/// that have nothing to look at rest there.
+/// Position of the largest weight. The last, `<eos>`, counts only if there is no other, because heads
+/// without a better position attend to it.
 fn strongest(attention: &[f32]) -> usize {
     let words = &attention[..attention.len().max(2) - 1];
-    let better = |best: usize, (place, weight): (usize, &f32)| {
-        if *weight > words[best] { place } else { best }
+    let better = |best: usize, (position, weight): (usize, &f32)| {
+        if *weight > words[best] { position } else { best }
     };
     words.iter().enumerate().fold(0, better)
 }
@@ -68,7 +68,7 @@ mod tests {
 
     /// Three source tokens, the last of which is `<eos>`.
     #[test]
-    fn a_token_remembers_where_it_comes_from() {
+    fn the_source_of_a_token_is_recorded() {
         let options = SearchOptions { coverage_penalty: 1.0, ..SearchOptions::default() };
         let mut partial = Partial::default();
         partial.push(7, -1.0, &[0.25, 0.5, 0.25]);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn without_attention_nothing_is_remembered() {
+    fn without_attention_nothing_is_recorded() {
         let mut partial = Partial::default();
         partial.push(7, -1.0, &[]);
         let found = partial.finish(&SearchOptions::default());

@@ -1,116 +1,115 @@
-//! How targets are searched for, and which ways contradict each other.
+//! Options of the search, and the combinations that are invalid.
 
 use serde::{Deserialize, Serialize};
-use tx_data::special::EOS;
+use tx_text::special::EOS;
 
-/// Most hypotheses or samples of one sentence.
+/// Maximum number of hypotheses or samples of one sentence.
 pub const MAX_ROWS: usize = 10_000;
 
-/// How targets are searched for.
+/// Options of the search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchOptions {
     /// Hypotheses kept per sentence; 1 is greedy search.
     pub beam: usize,
-    /// `α` of `length_norm`. 0 favours short hypotheses. Greedy search has one hypothesis and ranks
-    /// nothing.
+    /// `α` of `length_norm`. 0 favors short hypotheses. Has no effect on greedy search, which has one
+    /// hypothesis.
     pub length_penalty: f32,
-    /// What log-probabilities are divided by.
+    /// Length normalization: the divisor of log-probabilities.
     pub length_norm: LengthNorm,
-    /// `β` of the coverage penalty, which lowers the score of hypotheses that leave source tokens
-    /// out: `β Σ_i ln min(Σ_j a_ij, 1)`, with `a_ij` what target token `j` took from source token
-    /// `i` (Wu et al. 2016, equation 14). 0 is none.
+    /// `β` of the coverage penalty, which lowers the score of hypotheses that leave source tokens out:
+    /// `β Σ_i ln min(Σ_j a_ij, 1)`, with `a_ij` the attention of target token `j` to source token `i`
+    /// (Wu et al. 2016, equation 14). 0 is no penalty.
     pub coverage_penalty: f32,
-    /// When a sentence is done.
+    /// Condition under which a sentence is done.
     pub early_stopping: EarlyStopping,
     /// [`EarlyStopping::Finished`] waits for `patience · beam` hypotheses (Kasai et al. 2022).
     pub patience: f32,
-    /// Hypotheses given back per sentence, best first; at most `beam`.
+    /// Hypotheses returned per sentence, best first; at most `beam`.
     pub n_best: usize,
-    /// Groups of the beam that are kept apart (Vijayakumar et al. 2016); 1 is plain beam search.
+    /// Groups of diverse beam search (Vijayakumar et al. 2016); 1 is plain beam search.
     pub groups: usize,
-    /// `λ`: what a token loses, in a group's choice, for each hypothesis of an earlier group that
-    /// took it in the same step.
+    /// `λ`: penalty of a token in a group for each hypothesis of an earlier group that chose it in the
+    /// same step.
     pub diversity: f32,
-    /// Draws tokens instead of searching for the likeliest.
+    /// Sampling instead of beam search.
     pub sampling: Option<Sampling>,
-    /// A target has at most so many tokens, `<eos>` included, whatever `max_len_ratio` says.
+    /// Maximum number of tokens of a target, `<eos>` included, in addition to `max_len_ratio`.
     pub max_len: Option<usize>,
-    /// A target has at most `max_len_ratio` · source tokens + `max_len_extra` tokens, and never
-    /// more than the model's `max_len`.
+    /// Limits a target to `max_len_ratio` · source tokens + `max_len_extra` tokens, and to the model's
+    /// `max_len`.
     pub max_len_ratio: f32,
-    /// See `max_len_ratio`.
+    /// Constant term of the limit of `max_len_ratio`, in tokens.
     pub max_len_extra: usize,
-    /// A target has at least so many tokens before it ends with `<eos>`; the limits above hold all
-    /// the same.
+    /// Minimum number of tokens of a target before `<eos>`. The limits above take precedence.
     pub min_len: usize,
-    /// A target has at least `min_len_ratio` · source tokens before it ends.
+    /// Minimum number of tokens of a target before `<eos>`, per source token.
     pub min_len_ratio: f32,
-    /// `θ`: scores (logits) of tokens that the target has already are divided by it where they are
-    /// positive and multiplied with it where they are negative (Keskar et al. 2019). 1 does nothing.
+    /// `θ`: divides positive logits of tokens that the target already has, and multiplies negative ones
+    /// (Keskar et al. 2019). 1 has no effect.
     pub repetition_penalty: f32,
-    /// No sequence of so many tokens comes twice in a target (Paulus et al. 2018); 0 allows all.
+    /// Length of the n-grams that do not occur twice in a target (Paulus et al. 2018); 0 allows all.
     pub no_repeat_ngram: usize,
-    /// A target repeats a sequence of tokens at most so many times in a row, or as often as the
-    /// source repeats one, whichever is more; 0 is no limit. This ends loops, which a model with
-    /// little data falls into after a rare word.
+    /// Maximum number of times in a row that a target repeats a sequence of tokens, or the number in the
+    /// source, if that is larger; 0 is no limit. This ends loops, which are frequent after rare words in
+    /// models trained on little data.
     pub max_repeats: usize,
-    /// Ids that are never generated.
+    /// Ids that are suppressed: never generated.
     pub suppress: Vec<u32>,
-    /// Whether the probability of tokens that must not be said goes to those that may. Otherwise it
-    /// is lost, and log-probabilities are the model's own.
+    /// Whether the probability of suppressed tokens is distributed among the others. Otherwise
+    /// log-probabilities are those of the model.
     pub renormalize: bool,
-    /// Whether `<unk>` becomes the source word that it looked at most.
+    /// Whether `<unk>` is replaced by the source word with the largest attention weight.
     pub replace_unknown: bool,
-    /// Decoder layer, from 1, whose attention to the source counts for coverage and for unknown
-    /// words, on the mean of its heads. None is the last but one, or the only one.
+    /// Decoder layer, from 1, whose cross-attention is used for coverage and unknown words, on the mean of
+    /// its heads. None is the last but one, or the only one.
     pub attention_layer: Option<usize>,
 }
 
-/// What log-probabilities are divided by, for a hypothesis of `n` tokens, `<eos>` included.
+/// Divisor of the log-probability of a hypothesis of `n` tokens, `<eos>` included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum LengthNorm {
-    /// 1: hypotheses are ranked by their probability.
+    /// 1: ranks hypotheses by probability.
     None,
-    /// `n^α`: with α 1, hypotheses are ranked by the mean per token.
+    /// `n^α`: with α = 1, ranks hypotheses by the mean log-probability per token.
     #[default]
     Power,
     /// `((5 + n) / 6)^α` (Wu et al. 2016, equation 14).
     Wu,
 }
 
-/// When a sentence is done. At its length limit it is done in any case.
+/// Condition under which a sentence is done. At its length limit it is done in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum EarlyStopping {
-    /// As soon as `patience · beam` hypotheses are finished.
+    /// `patience · beam` hypotheses are finished.
     #[default]
     Finished,
-    /// As soon as the likeliest continuation of a step has ended, and `n_best` are finished.
+    /// The likeliest continuation of a step has ended, and `n_best` hypotheses are finished.
     First,
-    /// When no hypothesis under way can still be among the `n_best`.
+    /// No live hypothesis can become one of the `n_best`.
     Never,
 }
 
-/// How tokens are drawn: `temperature`, then `top_k`, then `top_p`.
+/// Options of sampling, applied in the order `temperature`, `top_k`, `top_p`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sampling {
-    /// Targets drawn for each sentence.
+    /// Targets sampled for each sentence.
     pub samples: usize,
-    /// `T`: probabilities are taken to the power `1/T`. Below 1 likely tokens are drawn more often
-    /// still.
+    /// Softmax temperature `T`: takes probabilities to the power `1/T`. Below 1, the distribution is
+    /// sharper.
     pub temperature: f32,
-    /// Only so many likeliest tokens are drawn from (Fan et al. 2018); 0 is all.
+    /// Number of likeliest tokens that are sampled from (Fan et al. 2018); 0 is all.
     pub top_k: usize,
-    /// Only the fewest likeliest tokens are drawn from that together have this probability
-    /// (Holtzman et al. 2020); 1 is all.
+    /// Probability of the smallest set of likeliest tokens that is sampled from (Holtzman et al. 2020);
+    /// 1 is all.
     pub top_p: f32,
-    /// What is drawn depends on the seed, the number of the sentence and the number of the sample,
-    /// and on nothing else.
+    /// Seed. Samples depend on it, the number of the sentence and the index of the sample, and on nothing
+    /// else.
     pub seed: u64,
 }
 
@@ -150,17 +149,17 @@ impl Default for SearchOptions {
 }
 
 impl SearchOptions {
-    /// One hypothesis, the likeliest token at each step.
+    /// Options of greedy search: one hypothesis, the likeliest token at each step.
     pub fn greedy() -> Self {
         Self { beam: 1, ..Self::default() }
     }
 
-    /// Targets drawn at random.
+    /// Options of sampling.
     pub fn sampling(sampling: Sampling) -> Self {
         Self { sampling: Some(sampling), ..Self::greedy() }
     }
 
-    /// The rules that are broken; empty when all is well.
+    /// Returns all problems of the options; empty if they are valid.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if !(1..=MAX_ROWS).contains(&self.beam) {
@@ -208,28 +207,27 @@ impl SearchOptions {
             _ => {}
         }
         if self.suppress.contains(&EOS) {
-            problems.push("`suppress` holds `<eos>`: without it no target ends".into());
+            problems.push("`suppress` has `<eos>`, without which no target ends".into());
         }
         if self.attention_layer == Some(0) {
-            problems.push("`attention_layer` counts from 1".into());
+            problems.push("`attention_layer` = 0 must be at least 1".into());
         }
         self.contradictions(&mut problems);
         problems
     }
 
-    /// Options that do nothing beside others.
+    /// Adds the options that conflict with others or have no effect.
     fn contradictions(&self, problems: &mut Vec<String>) {
         if self.patience != 1.0 && self.early_stopping != EarlyStopping::Finished {
             problems.push(format!(
-                "`patience` = {} counts finished hypotheses: not with `early_stopping` other than \
-                 `finished`",
+                "`patience` = {} has no effect unless `early_stopping` is `finished`",
                 self.patience
             ));
         }
         if let Some(sampling) = &self.sampling {
             sampling.problems(problems);
             if self.beam > 1 {
-                problems.push(format!("`beam` = {} searches: not with `sampling`", self.beam));
+                problems.push(format!("`beam` = {} conflicts with `sampling`", self.beam));
             }
         }
         if self.beam == 1 {
@@ -239,24 +237,24 @@ impl SearchOptions {
                 ("early_stopping", self.early_stopping != EarlyStopping::Finished),
             ];
             for (key, _) in ranks.into_iter().filter(|(_, given)| *given) {
-                problems.push(format!("`{key}` is for several hypotheses: not with `beam` = 1"));
+                problems.push(format!("`{key}` has no effect with `beam` = 1"));
             }
         }
     }
 
-    /// Most tokens of a target, `<eos>` included.
-    pub(super) fn limit(&self, source_tokens: usize, max_len: usize) -> usize {
+    /// Maximum number of tokens of a target, `<eos>` included. `max_len` is that of the model.
+    pub(super) fn max_len(&self, source_tokens: usize, max_len: usize) -> usize {
         let wanted = (source_tokens as f32 * self.max_len_ratio).ceil() as usize;
         let wanted = wanted.saturating_add(self.max_len_extra);
         wanted.min(self.max_len.unwrap_or(usize::MAX)).clamp(1, max_len.max(1))
     }
 
-    /// Least tokens of a target before `<eos>`.
-    pub(super) fn least(&self, source_tokens: usize) -> usize {
+    /// Minimum number of tokens of a target before `<eos>`.
+    pub(super) fn min_len(&self, source_tokens: usize) -> usize {
         self.min_len.max((source_tokens as f32 * self.min_len_ratio).ceil() as usize)
     }
 
-    /// What a hypothesis of `len` tokens is ranked by, without coverage.
+    /// Score of a hypothesis of `len` tokens, without the coverage penalty.
     pub(super) fn score(&self, log_probability: f32, len: usize) -> f32 {
         let len = len.max(1) as f32;
         match self.length_norm {
@@ -266,25 +264,25 @@ impl SearchOptions {
         }
     }
 
-    /// What coverage adds to the score: `coverage` has what was taken from each source token.
+    /// Coverage penalty; `coverage` is the sum of the attention to each source token.
     pub(super) fn coverage_score(&self, coverage: &[f32]) -> f32 {
-        // As ln 0 would rule a hypothesis out.
-        const LEAST: f32 = 1e-10;
-        let logs = coverage.iter().map(|taken| taken.clamp(LEAST, 1.0).ln());
+        // ln 0 would exclude a hypothesis.
+        const MIN: f32 = 1e-10;
+        let logs = coverage.iter().map(|attention| attention.clamp(MIN, 1.0).ln());
         if self.coverage_penalty == 0.0 { 0.0 } else { self.coverage_penalty * logs.sum::<f32>() }
     }
 
     /// Hypotheses that a group finishes before its sentence is done.
-    pub(super) fn wanted(&self) -> usize {
+    pub(super) fn hypotheses_to_finish(&self) -> usize {
         (((self.beam / self.groups) as f32 * self.patience).round() as usize).max(1)
     }
 
-    /// Whether it counts where in the source tokens come from.
-    pub(super) fn watches(&self) -> bool {
+    /// Whether cross-attention is used.
+    pub(super) fn records_attention(&self) -> bool {
         self.coverage_penalty != 0.0 || self.replace_unknown
     }
 
-    /// Rows of decoding for each sentence.
+    /// Rows of the batch for each sentence.
     pub(crate) fn rows(&self) -> usize {
         self.sampling.map_or(self.beam, |sampling| sampling.samples)
     }
@@ -314,18 +312,21 @@ mod tests {
     fn the_length_limit_grows_with_the_source_up_to_the_models() {
         let options =
             SearchOptions { max_len_ratio: 1.5, max_len_extra: 3, ..SearchOptions::default() };
-        assert_eq!(options.limit(5, 100), 11);
-        assert_eq!(options.limit(5, 8), 8);
-        let own = SearchOptions { max_len: Some(7), ..options.clone() };
-        assert_eq!((own.limit(5, 100), own.limit(5, 6), own.limit(1, 100)), (7, 6, 5));
+        assert_eq!(options.max_len(5, 100), 11);
+        assert_eq!(options.max_len(5, 8), 8);
+        let limited = SearchOptions { max_len: Some(7), ..options.clone() };
+        assert_eq!(
+            (limited.max_len(5, 100), limited.max_len(5, 6), limited.max_len(1, 100)),
+            (7, 6, 5)
+        );
         let none = SearchOptions { max_len_ratio: 0.0, max_len_extra: 0, ..options };
-        assert_eq!(none.limit(5, 8), 1);
+        assert_eq!(none.max_len(5, 8), 1);
     }
 
     #[test]
     fn the_least_length_is_the_larger_of_both() {
         let options = SearchOptions { min_len: 3, min_len_ratio: 0.5, ..SearchOptions::default() };
-        assert_eq!([2, 6, 7].map(|source| options.least(source)), [3, 3, 4]);
+        assert_eq!([2, 6, 7].map(|source| options.min_len(source)), [3, 3, 4]);
     }
 
     /// ln p = -6 over 7 tokens:
@@ -396,10 +397,13 @@ mod tests {
                 "`patience` = 2",
             ),
             (SearchOptions { coverage_penalty: 0.1, ..SearchOptions::greedy() }, "`beam` = 1"),
-            (SearchOptions { patience: 2.0, ..SearchOptions::greedy() }, "`patience` is for"),
+            (
+                SearchOptions { patience: 2.0, ..SearchOptions::greedy() },
+                "`patience` has no effect",
+            ),
             (
                 SearchOptions { early_stopping: EarlyStopping::Never, ..SearchOptions::greedy() },
-                "`early_stopping` is for",
+                "`early_stopping` has no effect",
             ),
             (SearchOptions { sampling: Some(Sampling::default()), ..base() }, "`sampling`"),
             (drawn(Sampling { samples: 0, ..Sampling::default() }), "`samples`"),

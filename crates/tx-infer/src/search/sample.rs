@@ -1,113 +1,113 @@
-//! Drawing tokens at random, in a way that depends on nothing but the seed and the sentence.
+//! Sampling of tokens, which depends on nothing but the seed, the sentence and the sample.
+
+use tx_model::random::mix;
 
 use super::{
     decoder::Next,
-    job::{Job, Row},
     options::Sampling,
+    state::{PartialTarget, SearchState},
 };
 use crate::error::InferError;
 
-/// Whose numbers are drawn.
+/// Stream of random numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stream {
     /// Number of the sentence.
     pub(super) number: u64,
-    /// Which of its samples.
+    /// Index of the sample of the sentence.
     pub(super) sample: u64,
 }
 
-/// Adds a token to each row and draws the next ones, with the model's log-probabilities; none where
-/// nothing can be said.
+/// Appends a token to each row and samples the next ones, with the model's log-probabilities; none if no
+/// token is allowed.
 pub(super) fn next<'r>(
-    job: &mut Job<'_>,
+    state: &mut SearchState<'_>,
     sampling: &Sampling,
     streams: &[Stream],
     tokens: &[u32],
     len: usize,
-    row: impl Fn(usize) -> Row<'r>,
+    target: impl Fn(usize) -> PartialTarget<'r>,
 ) -> Result<Vec<Option<Next>>, InferError> {
     let candidates: Vec<Vec<Next>> = if sampling.top_k > 0 {
-        job.next(tokens, len, sampling.top_k, row)?
+        state.next(tokens, len, sampling.top_k, target)?
     } else {
-        let all = job.log_probs(tokens, len, row)?;
+        let all = state.log_probs(tokens, len, target)?;
         let rows = all.chunks_exact((all.len() / tokens.len().max(1)).max(1));
         rows.map(|row| nucleus(row, sampling)).collect()
     };
     let at = |stream: &Stream| uniform(sampling.seed, stream, len as u64);
-    let drawn = candidates.iter().zip(streams);
-    Ok(drawn.map(|(row, stream)| draw(row, sampling, at(stream))).collect())
+    let rows = candidates.iter().zip(streams);
+    Ok(rows.map(|(row, stream)| sample(row, sampling, at(stream))).collect())
 }
 
-/// The tokens that are possible; where only the likeliest count, those best first.
+/// Returns the possible tokens; with `top_p` below 1, its candidates, best first.
 fn nucleus(log_probs: &[f32], sampling: &Sampling) -> Vec<Next> {
     let max = log_probs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let possible = (0..).zip(log_probs.iter().copied()).filter(|(_, x)| x.is_finite());
     if sampling.top_p == 1.0 {
         return possible.collect();
     }
-    // Tokens below this weight have less than 1 - p of the whole weight together, as the whole is
-    // at least 1: they need not be sorted.
-    let least = (1.0 - f64::from(sampling.top_p)) / log_probs.len() as f64;
+    // All tokens below this weight together have less than 1 - p of the total, which is at least 1, so
+    // they need not be sorted.
+    let min_weight = (1.0 - f64::from(sampling.top_p)) / log_probs.len() as f64;
     let weight = |x: f32| f64::from((x - max) / sampling.temperature).exp();
-    let mut likely: Vec<Next> = possible.filter(|(_, x)| weight(*x) >= least).collect();
+    let mut likely: Vec<Next> = possible.filter(|(_, x)| weight(*x) >= min_weight).collect();
     likely.sort_by(|a, b| b.1.total_cmp(&a.1));
-    // What was left out counts in the whole.
-    let whole: f64 = log_probs.iter().map(|&x| weight(x)).sum();
-    keep_top_p(&mut likely, weight, f64::from(sampling.top_p) * whole);
+    // Tokens left out count in the total.
+    let total: f64 = log_probs.iter().map(|&x| weight(x)).sum();
+    keep_top_p(&mut likely, weight, f64::from(sampling.top_p) * total);
     likely
 }
 
-/// Shortens `candidates`, best first, to the fewest whose weights reach `least`.
-fn keep_top_p(candidates: &mut Vec<Next>, weight: impl Fn(f32) -> f64, least: f64) {
+/// Shortens `candidates`, best first, to the fewest whose weights reach `mass`.
+fn keep_top_p(candidates: &mut Vec<Next>, weight: impl Fn(f32) -> f64, mass: f64) {
     let mut sum = 0.0;
     let kept = candidates.iter().take_while(|(_, x)| {
-        let goes_on = sum < least;
+        let is_needed = sum < mass;
         sum += weight(*x);
-        goes_on
+        is_needed
     });
     let kept = kept.count();
     candidates.truncate(kept);
 }
 
-/// One of `candidates`, each as often as its probability to the power `1 / T` says; `u` is from
-/// 0 to 1, 1 excluded.
-fn draw(candidates: &[Next], sampling: &Sampling, u: f64) -> Option<Next> {
+/// Samples one of `candidates` in proportion to its probability to the power `1 / T`; `u` is in
+/// `0..1`.
+fn sample(candidates: &[Next], sampling: &Sampling, u: f64) -> Option<Next> {
     let max = candidates.iter().map(|(_, x)| *x).fold(f32::NEG_INFINITY, f32::max);
     let weight = |x: f32| f64::from((x - max) / sampling.temperature).exp();
     let mut candidates = candidates.to_vec();
     if sampling.top_k > 0 && sampling.top_p < 1.0 {
-        let whole: f64 = candidates.iter().map(|(_, x)| weight(*x)).sum();
-        keep_top_p(&mut candidates, weight, f64::from(sampling.top_p) * whole);
+        let total: f64 = candidates.iter().map(|(_, x)| weight(*x)).sum();
+        keep_top_p(&mut candidates, weight, f64::from(sampling.top_p) * total);
     }
-    let whole: f64 = candidates.iter().map(|(_, x)| weight(*x)).sum();
-    let mut left = u * whole;
-    let drawn = candidates.iter().find(|(_, x)| {
+    let total: f64 = candidates.iter().map(|(_, x)| weight(*x)).sum();
+    let mut left = u * total;
+    let sampled = candidates.iter().find(|(_, x)| {
         left -= weight(*x);
         left < 0.0
     });
-    drawn.or(candidates.last()).copied()
+    sampled.or(candidates.last()).copied()
 }
 
-/// A number from 0 to 1, 1 excluded, for each place of each stream.
-fn uniform(seed: u64, stream: &Stream, place: u64) -> f64 {
-    let bits =
-        [stream.number, stream.sample, place].iter().fold(mix(seed), |x, y| mix(x ^ mix(*y)));
+/// Returns a uniform number in `0..1` for each position of each stream.
+fn uniform(seed: u64, stream: &Stream, position: u64) -> f64 {
+    let bits = [stream.number, stream.sample, position]
+        .iter()
+        .fold(next_number(seed), |x, y| next_number(x ^ next_number(*y)));
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// One step of SplitMix64 (Steele et al. 2014).
-fn mix(x: u64) -> u64 {
-    let z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// Returns the next number of SplitMix64 (Steele et al. 2014) after the state `x`.
+fn next_number(x: u64) -> u64 {
+    mix(x.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// How often each of four tokens comes in 40,000 draws. Their probabilities are 1/10, 4/10,
+    /// Frequencies of four tokens in 40,000 samples. Their probabilities are 1/10, 4/10,
     /// 2/10 and 3/10.
     fn frequencies(sampling: Sampling) -> [f64; 4] {
         let log_probs = [1.0_f32, 4.0, 2.0, 3.0].map(|x| (x / 10.0).ln());
@@ -119,7 +119,7 @@ mod tests {
             } else {
                 nucleus(&log_probs, &sampling)
             };
-            let (token, log_prob) = draw(&candidates, &sampling, u).unwrap();
+            let (token, log_prob) = sample(&candidates, &sampling, u).unwrap();
             assert_eq!(log_prob, log_probs[token as usize]);
             counts[token as usize] += 1.0 / 40_000.0;
         }
@@ -166,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_possible_nothing_is_drawn() {
+    fn without_a_possible_token_nothing_is_sampled() {
         let sampling = Sampling { top_p: 0.5, ..Sampling::default() };
         assert_eq!(nucleus(&[f32::NEG_INFINITY; 3], &sampling), []);
-        assert_eq!(draw(&[], &sampling, 0.5), None);
+        assert_eq!(sample(&[], &sampling, 0.5), None);
     }
 }

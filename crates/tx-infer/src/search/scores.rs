@@ -1,24 +1,11 @@
-//! The scores of all next tokens of one hypothesis, turned into log-probabilities.
+//! Constraints and selection on the scores of all next tokens of one hypothesis.
+
+use tx_model::top_k::TopK;
 
 use super::decoder::Next;
 
-/// `log softmax(x)`, in place. Where all are minus infinity, they stay.
-pub(super) fn log_softmax(x: &mut [f32]) {
-    #[cfg(feature = "cpu")]
-    tx_model::packed::log_softmax(x);
-    #[cfg(not(feature = "cpu"))]
-    {
-        let max = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        if max > f32::NEG_INFINITY {
-            let sum: f64 = x.iter().map(|x| f64::from(x - max).exp()).sum();
-            let log_sum = f64::from(max) + sum.ln();
-            x.iter_mut().for_each(|x| *x = (f64::from(*x) - log_sum) as f32);
-        }
-    }
-}
-
-/// Makes tokens impossible; ids beyond the vocabulary are so already.
-pub(super) fn forbid<'a>(x: &mut [f32], tokens: impl IntoIterator<Item = &'a u32>) {
+/// Sets the scores of tokens to minus infinity; ids beyond the vocabulary are ignored.
+pub(super) fn suppress<'a>(x: &mut [f32], tokens: impl IntoIterator<Item = &'a u32>) {
     for &token in tokens {
         if let Some(x) = x.get_mut(token as usize) {
             *x = f32::NEG_INFINITY;
@@ -26,12 +13,12 @@ pub(super) fn forbid<'a>(x: &mut [f32], tokens: impl IntoIterator<Item = &'a u32
     }
 }
 
-/// Makes the tokens of `ids` less likely: scores above 0 are divided by `penalty`, those below
-/// multiplied (Keskar et al. 2019, section 4.1, with the sign looked at, as everybody does).
+/// Makes the tokens of `ids` less likely: divides scores above 0 by `penalty` and multiplies those below
+/// (Keskar et al. 2019, section 4.1, with the distinction by sign of other implementations).
 pub(super) fn penalize(x: &mut [f32], ids: &[u32], penalty: f32) {
-    for (place, id) in ids.iter().enumerate() {
-        // Each token once, however often it was said.
-        if !ids[..place].contains(id)
+    for (position, id) in ids.iter().enumerate() {
+        // Each token once, however often it was generated.
+        if !ids[..position].contains(id)
             && let Some(x) = x.get_mut(*id as usize)
         {
             *x = if *x < 0.0 { *x * penalty } else { *x / penalty };
@@ -39,7 +26,7 @@ pub(super) fn penalize(x: &mut [f32], ids: &[u32], penalty: f32) {
     }
 }
 
-/// The tokens that would end a sequence of `n` which `ids` has already.
+/// Returns the tokens that would complete an n-gram that `ids` already has.
 pub(super) fn repeating(ids: &[u32], n: usize) -> Vec<u32> {
     let Some(start) = (ids.len() + 1).checked_sub(n).filter(|_| n > 0) else { return Vec::new() };
     let begun = &ids[start..];
@@ -47,68 +34,47 @@ pub(super) fn repeating(ids: &[u32], n: usize) -> Vec<u32> {
     sequences.filter_map(|window| window.last().copied()).collect()
 }
 
-/// The tokens that would repeat a sequence at the end of `ids` more than `most` times in a row; 0
-/// allows every repetition.
-pub(super) fn looping(ids: &[u32], most: usize) -> impl Iterator<Item = u32> {
-    let longest = if most == 0 { 0 } else { (ids.len() + 1) / (most + 1) };
+/// Returns the tokens that would repeat a sequence at the end of `ids` more than `max_repeats` times in a
+/// row; 0 allows every repetition.
+pub(super) fn looping(ids: &[u32], max_repeats: usize) -> impl Iterator<Item = u32> {
+    let longest = if max_repeats == 0 { 0 } else { (ids.len() + 1) / (max_repeats + 1) };
     (1..=longest).filter_map(move |unit| {
-        // The token and the `unit * (most + 1) - 1` before it would be the same `unit` tokens.
-        let start = ids.len() + 1 - unit * (most + 1);
-        let repeats = (start + unit..ids.len()).rev().all(|place| ids[place] == ids[place - unit]);
+        // The token and the `unit * (max_repeats + 1) - 1` before it would be the same `unit` tokens.
+        let start = ids.len() + 1 - unit * (max_repeats + 1);
+        let mut positions = (start + unit..ids.len()).rev();
+        let repeats = positions.all(|position| ids[position] == ids[position - unit]);
         repeats.then(|| ids[ids.len() - unit])
     })
 }
 
-/// Largest number of times in a row that a sequence occurs in `ids`.
+/// Returns the largest number of times in a row that a sequence occurs in `ids`.
 pub(super) fn longest_run(ids: &[u32]) -> usize {
     let mut longest = 1;
     for unit in 1..=ids.len() / 2 {
         let mut same = 0;
-        for place in unit..ids.len() {
-            same = if ids[place] == ids[place - unit] { same + 1 } else { 0 };
+        for position in unit..ids.len() {
+            same = if ids[position] == ids[position - unit] { same + 1 } else { 0 };
             longest = longest.max(same / unit + 1);
         }
     }
     longest
 }
 
-/// The best `count` of a row. One pass over it; among equals the first wins, as in `argmax`.
+/// Returns the best `count` of a row, best first; among equals the first wins, as in `argmax`.
 pub(super) fn best_of_row(log_probs: &[f32], count: usize) -> Vec<Next> {
-    let mut best: Vec<Next> = Vec::with_capacity(count.min(log_probs.len()) + 1);
-    // What a token must beat once the list is full. Impossible ones are never listed.
-    let mut bar = f32::NEG_INFINITY;
-    for (token, &log_prob) in log_probs.iter().enumerate() {
-        if log_prob > bar {
-            let rank = best.partition_point(|(_, other)| *other >= log_prob);
-            best.insert(rank, (token as u32, log_prob));
-            best.truncate(count);
-            if best.len() == count {
-                bar = best[count - 1].1;
-            }
-        }
+    let mut best = TopK::new(count);
+    for (token, &log_prob) in (0..).zip(log_probs) {
+        best.offer(token, log_prob);
     }
-    best
+    best.into_vec()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Scores ln 1, ln 3, ln 4 become probabilities 1/8, 3/8, 4/8.
     #[test]
-    fn probabilities_sum_to_one() {
-        let mut x = [1.0_f32, 3.0, 4.0].map(f32::ln);
-        log_softmax(&mut x);
-        for (x, expected) in x.iter().zip([0.125, 0.375, 0.5]) {
-            assert!((x.exp() - expected).abs() < 1e-6, "{x}");
-        }
-        let mut nothing = [f32::NEG_INFINITY; 3];
-        log_softmax(&mut nothing);
-        assert_eq!(nothing, [f32::NEG_INFINITY; 3]);
-    }
-
-    #[test]
-    fn what_was_said_is_penalized_once() {
+    fn generated_tokens_are_penalized_once() {
         let mut x = [4.0, -3.0, 1.0, 0.5];
         penalize(&mut x, &[0, 1, 0, 9], 2.0);
         assert_eq!(x, [2.0, -6.0, 1.0, 0.5]);
@@ -117,7 +83,7 @@ mod tests {
     /// In `1 2 3 1 2`, a third `2 …` after `1 2`: the triple `1 2 3` was there, and so was the pair
     /// `2 3`.
     #[test]
-    fn sequences_do_not_come_twice() {
+    fn n_grams_are_not_repeated() {
         let ids = [1, 2, 3, 1, 2];
         assert_eq!(repeating(&ids, 3), [3]);
         assert_eq!(repeating(&ids, 2), [3]);
@@ -134,7 +100,7 @@ mod tests {
     /// With at most two repetitions: a third `7`, a third `5 6`, and both at once.
     #[test]
     fn sequences_repeat_a_limited_number_of_times_in_a_row() {
-        let next = |ids: &[u32], most| looping(ids, most).collect::<Vec<_>>();
+        let next = |ids: &[u32], max| looping(ids, max).collect::<Vec<_>>();
         assert_eq!(next(&[4, 7, 7], 2), [7]);
         assert_eq!(next(&[4, 7], 2), [0; 0]);
         assert_eq!(next(&[7, 7, 4, 7], 2), [0; 0]);

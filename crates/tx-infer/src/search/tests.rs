@@ -1,14 +1,16 @@
 use burn::{
     module::{Module, ModuleMapper, Param},
-    tensor::{Tensor, TensorData},
+    tensor::{Device as BurnDevice, Tensor, TensorData},
 };
-use tx_data::special::EOS;
-use tx_model::{DropoutConfig, ModelConfig, NormPlacement, Positions, Tying, VocabSizes};
+use tx_model::{
+    DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer, Tying, VocabSizes,
+};
+use tx_text::special::EOS;
 
 use super::*;
-use crate::cancellation::Cancellation;
+use crate::{cancellation::Cancellation, device::Device, error::InferError};
 
-/// [`search`] takes the greedy road for a beam of 1, so both roads are called by name here.
+/// [`Engine::search`] uses greedy search for a beam of 1, so both searches are called directly here.
 #[test]
 fn a_beam_of_one_is_greedy_search() {
     let sources: [&[u32]; 4] = [&[5, 9, 4, 10, 2], &[6, 2], &[8, 3, 7, 9, 9, 4, 5, 6, 2], &[4, 2]];
@@ -24,9 +26,9 @@ fn a_beam_of_one_is_greedy_search() {
         for seed in 0..4 {
             for engine in engines(|device| model(positions, norm, seed, device)) {
                 let never = Cancellation::new();
-                let read = || engine.read(&requests, 16, &options, &never);
+                let encode = || engine.encode(&requests, &options, &never);
                 let (greedy, beam) =
-                    (greedy::search(read()).unwrap(), beam::search(read()).unwrap());
+                    (greedy::search(encode()).unwrap(), beam::search(encode()).unwrap());
                 for (greedy, beam) in greedy.iter().zip(&beam) {
                     let ([greedy], [beam]) = (&greedy[..], &beam[..]) else {
                         panic!("one hypothesis each: {greedy:?} and {beam:?}")
@@ -61,9 +63,9 @@ fn ways() -> [SearchOptions; 6] {
 }
 
 /// One model and an ensemble of two, each way to decode.
-fn engines_and_ensembles(model: impl Fn(&Device) -> Transformer) -> Vec<Engine> {
+fn engines_and_ensembles(model: impl Fn(&BurnDevice) -> Transformer) -> Vec<Engine> {
     let mut all = engines(model);
-    all.extend(all.clone().into_iter().map(|engine| engine.clone().and(engine)));
+    all.extend(all.clone().into_iter().map(|engine| engine.clone().with_member(engine)));
     all
 }
 
@@ -75,14 +77,13 @@ fn scores_that_are_not_finite_are_an_error_with_the_line() {
             param.map(|weight| weight * f32::NAN)
         }
     }
-    let model = |device: &Device| {
+    let model = |device: &BurnDevice| {
         model(Positions::Sinusoidal, NormPlacement::Pre, 1, device).map(&mut Spoiled)
     };
     for engine in engines_and_ensembles(model) {
         for options in ways() {
             let found = engine.search_requests(
                 &[Request::new(&[5, 2], 41)],
-                16,
                 &options,
                 &Cancellation::new(),
             );
@@ -102,7 +103,7 @@ fn a_cancelled_search_ends_before_its_next_step() {
     {
         for options in ways() {
             let requests = [Request::new(&[5, 2], 0)];
-            let found = engine.search_requests(&requests, 16, &options, &cancellation);
+            let found = engine.search_requests(&requests, &options, &cancellation);
             assert!(matches!(found, Err(InferError::Cancelled)), "{found:?}");
         }
         let found = engine.log_probabilities(&[(&[5, 2], &[5, 2])], &cancellation);
@@ -124,10 +125,10 @@ fn ids_that_pad_the_vocabulary_are_never_generated() {
                 None => options,
                 Some(sampling) => SearchOptions::sampling(Sampling { samples: 20, ..*sampling }),
             };
-            for found in padded.search(&sources, 16, &options).unwrap().concat() {
+            for found in padded.search(&sources, &options).unwrap().concat() {
                 assert!(found.ids.iter().all(|id| *id < 7), "{options:?}: {found:?}");
             }
-            let found = engine.search(&sources, 16, &options).unwrap().concat();
+            let found = engine.search(&sources, &options).unwrap().concat();
             beyond += found.iter().filter(|found| found.ids.iter().any(|id| *id >= 7)).count();
         }
     }
@@ -154,8 +155,8 @@ fn sequences_are_not_repeated_without_end() {
         {
             for options in ways().into_iter().take(2) {
                 let allowed = SearchOptions { max_repeats: 0, ..options.clone() };
-                let limited = engine.search(&sources, 16, &options).unwrap();
-                let allowed = engine.search(&sources, 16, &allowed).unwrap();
+                let limited = engine.search(&sources, &options).unwrap();
+                let allowed = engine.search(&sources, &allowed).unwrap();
                 for (index, (limited, allowed)) in limited.iter().zip(&allowed).enumerate() {
                     let most = most_repeats(&limited[0].ids);
                     // The last source repeats a token six times.
@@ -180,30 +181,37 @@ fn requests_that_cannot_be_searched_are_refused() {
     for (source, prefix) in [(&[][..], &[][..]), (&long, &[]), (&[5, 2], &long[..16])] {
         let requests = [Request { source, prefix, number: 7 }];
         let found =
-            engine.search_requests(&requests, 16, &SearchOptions::greedy(), &Cancellation::new());
+            engine.search_requests(&requests, &SearchOptions::greedy(), &Cancellation::new());
         let Err(InferError::Search { problems }) = found else { panic!("{found:?}") };
         assert!(problems[0].contains("sentence 7"), "{problems:?}");
     }
     let options = SearchOptions { groups: 0, ..SearchOptions::default() };
-    assert!(matches!(engine.search(&[&[5, 2]], 16, &options), Err(InferError::Search { .. })));
+    assert!(matches!(engine.search(&[&[5, 2]], &options), Err(InferError::Search { .. })));
 }
 
-/// The devices, and on the processor both ways to decode.
-fn engines(model: impl Fn(&Device) -> Transformer) -> Vec<Engine> {
-    let mut engines: Vec<Engine> =
-        devices().iter().map(|device| Engine::on_tensors(model(device), device)).collect();
-    #[cfg(feature = "cpu")]
-    engines.push(Engine::new(model(&Device::flex()), &Device::flex()));
+/// Engines with tensors on every processor backend, and the packed engine.
+fn engines(model: impl Fn(&BurnDevice) -> Transformer) -> Vec<Engine> {
+    let tensors =
+        |device: BurnDevice| Engine::from_transformer(model(&device), 16, &Device::Burn(device));
+    let mut engines: Vec<Engine> = devices().into_iter().map(tensors).collect();
+    engines.push(Engine::from_transformer(model(&BurnDevice::flex()), 16, &Device::Cpu));
     engines
 }
 
-#[expect(deprecated, reason = "tx supports ndarray as long as Burn has it")]
-fn devices() -> [Device; 2] {
-    [Device::flex(), Device::ndarray()]
+#[cfg_attr(
+    feature = "ndarray",
+    expect(deprecated, reason = "tx supports ndarray as long as Burn has it")
+)]
+fn devices() -> Vec<BurnDevice> {
+    vec![
+        BurnDevice::flex(),
+        #[cfg(feature = "ndarray")]
+        BurnDevice::ndarray(),
+    ]
 }
 
 /// Small, with weights that depend on nothing but the arguments.
-fn model(positions: Positions, norm: NormPlacement, seed: u64, device: &Device) -> Transformer {
+fn model(positions: Positions, norm: NormPlacement, seed: u64, device: &BurnDevice) -> Transformer {
     let config = ModelConfig {
         d_model: 8,
         n_heads: 2,

@@ -1,4 +1,4 @@
-//! Batches of texts of similar length, whose tokens are counted only when a batch is claimed.
+//! Batches of texts of similar length. Tokens are counted when a batch is claimed.
 
 use std::{
     cmp::Reverse,
@@ -21,7 +21,7 @@ pub(super) struct Batches {
 /// Bounds of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Most tokens, with padding, of all rows.
+    /// Maximum number of tokens of all rows, padding included.
     pub(super) tokens: usize,
     /// Rows of one text.
     pub(super) rows: usize,
@@ -59,8 +59,8 @@ impl Batches {
         let start = progress.claimed;
         let longest = *self.bytes.get(start)?;
         let estimate = longest.saturating_mul(progress.tokens) / progress.bytes + 1;
-        let share = self.order.len().div_ceil(self.limits.threads.max(1));
-        let count = self.limits.count(estimate).min(share).min(self.order.len() - start);
+        let fair_share = self.order.len().div_ceil(self.limits.threads.max(1));
+        let count = self.limits.count(estimate).min(fair_share).min(self.order.len() - start);
         progress.claimed += count;
         Some(start..start + count)
     }
@@ -77,7 +77,7 @@ impl Batches {
         progress.tokens += tokens;
     }
 
-    /// Splits items with known tokens, longest first, so that each part keeps the limits.
+    /// Splits items, longest first, into parts that keep the limits by their number of tokens.
     pub(super) fn split<'a, T>(
         &self,
         items: &'a mut [T],

@@ -1,4 +1,4 @@
-//! Restores the order of results that come in any order.
+//! Reordering of results that arrive in any order.
 
 use super::Translation;
 
@@ -16,7 +16,7 @@ impl<E, S: FnMut(Vec<Translation>) -> Result<(), E>> InOrder<S> {
         Self { waiting: (0..count).map(|_| None).collect(), next: 0, sink }
     }
 
-    /// Takes translations with their indices and passes those on that no earlier one is missing for.
+    /// Takes translations with their indices, and passes on those whose predecessors are complete.
     ///
     /// # Errors
     ///

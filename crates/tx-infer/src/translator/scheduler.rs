@@ -67,7 +67,7 @@ pub(super) struct Scheduler {
 }
 
 struct Queue {
-    /// Most batches at a time.
+    /// Maximum number of concurrent batches.
     most: usize,
     state: Mutex<State>,
 }
@@ -91,7 +91,7 @@ impl Scheduler {
         self.threads
     }
 
-    /// Most batches at a time.
+    /// Maximum number of concurrent batches.
     pub(super) fn most(&self) -> usize {
         self.queue.most
     }
@@ -125,7 +125,7 @@ impl Scheduler {
         let stop = StopOnDrop(cancellation.child());
         let (sender, receiver) = mpsc::channel();
         let own = sender.clone();
-        // Nobody is left to hear of it if the call has returned.
+        // Sending fails if the call has returned, which is fine.
         let _listening = cancellation.listen(move || {
             drop(own.send(Outcome::Failed(InferError::Cancelled)));
         });
@@ -186,7 +186,7 @@ impl Queue {
 
     /// Claims the next batch of the first call that has one.
     ///
-    /// If `most` batches are in progress, those who work on them return here.
+    /// If `most` batches are in progress, their threads return here.
     fn claim(&self) -> Option<(Arc<dyn Call>, Range<usize>)> {
         let mut state = self.state();
         if state.running >= self.most {

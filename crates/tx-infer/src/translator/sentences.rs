@@ -1,8 +1,8 @@
-//! The texts of one call as batches of search requests.
+//! Texts of one call, as batches of search requests.
 
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
-use tx_data::special::UNK;
+use tx_text::special::UNK;
 
 use super::{
     Line, Model, Scored, Translation,
@@ -24,10 +24,10 @@ pub(super) struct Sentences {
     batches: Batches,
 }
 
-/// A text, of which no more is kept than is tokenized.
+/// The part of a text that is tokenized.
 struct Text {
     text: String,
-    /// Whether the text is longer than that.
+    /// Whether the text is longer.
     truncated: bool,
     /// Target ids.
     prefix: Vec<u32>,
@@ -42,7 +42,7 @@ struct Source {
 }
 
 impl Sentences {
-    /// Those of `lines` that have words.
+    /// The texts of `lines` that have words.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Sentences {
             Ok(Text {
                 text: readable.into(),
                 truncated: readable.len() < text.len(),
-                prefix: if text.is_empty() { Vec::new() } else { model.read_prefix(line)? },
+                prefix: if text.is_empty() { Vec::new() } else { model.encode_prefix(line)? },
                 number: line.number,
             })
         };
@@ -70,7 +70,7 @@ impl Sentences {
     }
 
     fn source(&self, index: usize) -> Result<Source, InferError> {
-        let (ids, truncated) = self.model.read_source(&self.texts[index].text)?;
+        let (ids, truncated) = self.model.encode_source(&self.texts[index].text)?;
         Ok(Source { index, ids, truncated: truncated || self.texts[index].truncated })
     }
 
@@ -99,7 +99,7 @@ impl Sentences {
         Ok(Scored { text: on_one_line(text), hypothesis })
     }
 
-    /// The words of which a token that the model reads is `<unk>`, each once.
+    /// Returns the words with a token that is `<unk>` for the model, each once.
     fn unknown_words(&self, source: &Source) -> Result<Vec<String>, InferError> {
         if !source.ids.contains(&UNK) {
             return Ok(Vec::new());
@@ -143,9 +143,8 @@ impl Task for Sentences {
                     Request { source: ids, prefix, number: *number }
                 })
                 .collect();
-            let Model { engine, config, .. } = &*self.model;
-            let found =
-                engine.search_requests(&requests, config.max_len, &self.options, cancellation)?;
+            let engine = &self.model.engine;
+            let found = engine.search_requests(&requests, &self.options, cancellation)?;
             let ready = sources.iter().zip(found).map(|(source, hypotheses)| {
                 Ok((source.index, self.translation(source, hypotheses)?))
             });
@@ -155,7 +154,7 @@ impl Task for Sentences {
     }
 }
 
-/// `text` with spaces for the characters that end a line or control a terminal.
+/// Replaces characters that end a line or control a terminal by spaces.
 fn on_one_line(text: String) -> String {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     if text.contains(breaks) { text.replace(breaks, " ") } else { text }

@@ -1,15 +1,16 @@
 use std::collections::HashMap;
 
-use tx_data::{Lowercase, SentencePair, TokenizerConfig, TokenizerKind};
-use tx_model::{DropoutConfig, Transformer, Tying};
+use burn::tensor::Device as BurnDevice;
+use tx_model::{DropoutConfig, Transformer, Tying, VocabSizes};
+use tx_text::{Lowercase, SentencePair, TokenizerConfig, TokenizerKind};
 
 use super::*;
-use crate::{search::Sampling, tokens::BYTES_PER_TOKEN};
+use crate::{bundle::ModuleBundle, search::Sampling, tokens::BYTES_PER_TOKEN};
 
 const MAX_LEN: usize = 24;
 
 /// A bundle with random weights, whose vocabulary is that of `text`.
-fn bundle(kind: TokenizerKind, text: &str, vocab_multiple: usize) -> Bundle {
+fn bundle(kind: TokenizerKind, text: &str, vocab_multiple: usize) -> ModuleBundle {
     let pairs = [SentencePair::new(text, text)];
     let config = TokenizerConfig { kind, ..TokenizerConfig::default() };
     let tokenizers = Tokenizers::train(&config, &pairs).unwrap();
@@ -29,12 +30,12 @@ fn bundle(kind: TokenizerKind, text: &str, vocab_multiple: usize) -> Bundle {
         source: tokenizers.source.vocab_size(),
         target: tokenizers.target.vocab_size(),
     };
-    let model = Transformer::new(&config, config.padded(vocab), &Device::flex()).unwrap();
-    Bundle { model, config, tokenizers, provenance: Default::default() }
+    let model = Transformer::new(&config, config.padded(vocab), &BurnDevice::flex()).unwrap();
+    ModuleBundle { model, config, tokenizers, provenance: Default::default() }
 }
 
 fn translator(kind: TokenizerKind) -> Translator {
-    Translator::new(bundle(kind, "one two three four, five", 1), &Device::flex())
+    bundle(kind, "one two three four, five", 1).into_translator(&Device::Cpu)
 }
 
 fn samples(samples: usize) -> SearchOptions {
@@ -102,7 +103,7 @@ fn padding_of_the_vocabulary_is_never_generated() {
     let bundle = bundle(TokenizerKind::Word, "one two three four, five", 64);
     let ids = bundle.tokenizers.target.vocab_size() as u32;
     assert!(ids < 20);
-    let translator = Translator::new(bundle, &Device::flex());
+    let translator = bundle.into_translator(&Device::Cpu);
     for options in [samples(50), SearchOptions { beam: 30, n_best: 30, ..SearchOptions::default() }]
     {
         let never = Cancellation::new();
@@ -119,8 +120,8 @@ fn options_are_of_one_call() {
     let texts = ["one two three", "five, four"];
     let wide = SearchOptions { beam: 6, n_best: 6, ..SearchOptions::default() };
     let found = translator.translate_batch_with(&texts, &wide, &Cancellation::new()).unwrap();
-    let own = translator.clone().with_options(wide).unwrap();
-    assert_eq!(found, own.translate_batch(&texts).unwrap());
+    let of_translator = translator.clone().with_options(wide).unwrap();
+    assert_eq!(found, of_translator.translate_batch(&texts).unwrap());
     assert_eq!(found[0].hypotheses.len(), 6);
     assert_eq!(translator.translate_batch(&texts).unwrap()[0].hypotheses.len(), 1);
 
@@ -163,7 +164,7 @@ fn a_call_is_cancelled_between_two_steps() {
 }
 
 #[test]
-fn long_prefixes_and_targets_are_refused_before_they_are_tokenized() {
+fn long_prefixes_and_targets_are_rejected_before_they_are_tokenized() {
     let translator = translator(TokenizerKind::Word);
     let long = "one ".repeat(MAX_LEN);
     let huge = "x".repeat(MAX_LEN * BYTES_PER_TOKEN + 1);
@@ -175,7 +176,7 @@ fn long_prefixes_and_targets_are_refused_before_they_are_tokenized() {
             Err(InferError::LongPrefix { line: 9, found, .. }) => assert_eq!(found, expected),
             other => panic!("{other:?}"),
         }
-        match translator.force(&[("one", "one"), ("one", text)], 5) {
+        match translator.score(&[("one", "one"), ("one", text)], 5) {
             Err(InferError::LongTarget { line: 7, found, .. }) => {
                 assert_eq!(found, expected.map(|tokens| tokens + 1));
             }
@@ -196,12 +197,12 @@ fn an_ensemble_needs_the_same_tokenizers() {
         ..TokenizerConfig::default()
     };
     theirs.tokenizers = Tokenizers::train(&config, &pairs).unwrap();
-    let tokens = |bundle: &Bundle| -> HashMap<u32, _> {
+    let tokens = |bundle: &ModuleBundle| -> HashMap<u32, _> {
         (0..9).map(|id| (id, bundle.tokenizers.source.token(id))).collect()
     };
     assert_eq!(tokens(&ours), tokens(&theirs));
-    let [ours, theirs] = [ours, theirs].map(|bundle| Translator::new(bundle, &Device::flex()));
-    let both = |other| ours.clone().joined_by(Path::new("a"), Path::new("b"), other);
+    let [ours, theirs] = [ours, theirs].map(|bundle| bundle.into_translator(&Device::Cpu));
+    let both = |other| ours.clone().with_member(Path::new("a"), Path::new("b"), other);
     assert!(both(ours.clone()).is_ok());
     match both(theirs) {
         Err(InferError::OtherVocabulary { side: "source", problem, .. }) => {
@@ -218,6 +219,6 @@ fn no_text_starts_no_thread() {
     assert_eq!(translator.translate_batch(&none).unwrap(), []);
     assert_eq!(translator.translate("  ").unwrap(), Translation::default());
     let none: [(&str, &str); 0] = [];
-    assert!(translator.force(&none, 0).unwrap().is_empty());
+    assert!(translator.score(&none, 0).unwrap().is_empty());
     assert!(!translator.scheduler.has_started());
 }

@@ -1,14 +1,14 @@
-//! Unknown words become the source words that attention says they come from (Jean et al. 2015).
+//! Replacement of unknown words by source words, by cross-attention (Jean et al. 2015).
 
-use tx_data::{
+use tx_text::{
     Tokenizer,
     special::{SPECIAL_TOKENS, UNK},
 };
 
 use crate::{error::InferError, search::Hypothesis};
 
-/// `text` of `hypothesis` with each `<unk>` replaced by the word of `source` that it looked at
-/// most.
+/// Replaces each `<unk>` in the `text` of `hypothesis` by the word of `source` with the largest attention
+/// weight.
 pub(super) fn replaced(
     text: String,
     hypothesis: &Hypothesis,
@@ -17,17 +17,17 @@ pub(super) fn replaced(
 ) -> Result<String, InferError> {
     let unknown = SPECIAL_TOKENS[UNK as usize];
     let tokens = hypothesis.ids.iter().zip(&hypothesis.sources);
-    let places: Vec<usize> =
-        tokens.filter(|(id, _)| **id == UNK).map(|(_, place)| *place).collect();
+    let positions: Vec<usize> =
+        tokens.filter(|(id, _)| **id == UNK).map(|(_, position)| *position).collect();
     let parts: Vec<&str> = text.split(unknown).collect();
-    // Unless other tokens spell `<unk>` by chance: then nobody knows which is which.
-    if parts.len() != places.len() + 1 {
+    // Other tokens may spell `<unk>`, which makes the occurrences ambiguous.
+    if parts.len() != positions.len() + 1 {
         return Ok(text);
     }
     let words = tokenizer.encode_with_words(source)?;
     let mut replaced = String::with_capacity(text.len());
-    for (part, place) in parts.iter().zip(&places) {
-        let word = words.get(*place).and_then(|token| source.get(token.word.clone()?));
+    for (part, position) in parts.iter().zip(&positions) {
+        let word = words.get(*position).and_then(|token| source.get(token.word.clone()?));
         replaced.push_str(part);
         replaced.push_str(word.unwrap_or(unknown));
     }
@@ -37,7 +37,7 @@ pub(super) fn replaced(
 
 #[cfg(test)]
 mod tests {
-    use tx_data::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+    use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
     use super::*;
 
@@ -46,26 +46,26 @@ mod tests {
         Tokenizers::train(&TokenizerConfig { kind, ..TokenizerConfig::default() }, &pairs).unwrap()
     }
 
-    /// `Rex` and `Żółw` are unknown; the target says `the <unk> is <unk> .`, looking there.
+    /// `Rex` and `Żółw` are unknown; the target is `the <unk> is <unk> .`, aligned with them.
     #[test]
-    fn unknown_words_are_copied_from_where_they_were_looked_up() {
+    fn unknown_words_are_copied_from_the_aligned_source_words() {
         for kind in [TokenizerKind::Word, TokenizerKind::Bpe] {
             let Tokenizers { source, target } = tokenizers(kind);
             let text = "der Rex, heißt Żółw.";
             let words = source.encode_with_words(text).unwrap();
-            let place = |word: &str| {
+            let position = |word: &str| {
                 let at = words
                     .iter()
-                    .position(|token| token.word.clone().is_some_and(|place| &text[place] == word));
+                    .position(|token| token.word.clone().is_some_and(|range| &text[range] == word));
                 at.unwrap_or_else(|| panic!("no {word} in {words:?}"))
             };
             let mut ids = target.encode("the is").unwrap();
             ids = [&ids[1..2], &[UNK], &ids[2..3], &[UNK, UNK]].concat();
-            let sources = vec![0, place("Rex"), 0, place("Żółw"), words.len() - 1];
+            let sources = vec![0, position("Rex"), 0, position("Żółw"), words.len() - 1];
             let hypothesis = Hypothesis { sources, log_probability: 0.0, score: 0.0, ids };
             let decoded = target.decode(&hypothesis.ids).unwrap();
             let found = replaced(decoded.clone(), &hypothesis, text, &source).unwrap();
-            // The last one looked at `<eos>`, which is no word.
+            // The last one is aligned with `<eos>`, which is not a word.
             let expected = decoded.replacen("<unk>", "Rex", 1).replacen("<unk>", "Żółw", 1);
             assert_eq!(found, expected);
             assert!(found.contains("Rex") && found.ends_with("<unk>"), "{found}");

@@ -1,4 +1,4 @@
-//! One update by Adam (Kingma and Ba 2015), all in one pass.
+//! One update by Adam (Kingma and Ba 2015) in a single pass.
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
@@ -7,47 +7,48 @@ use super::{
     AdamUpdate,
     flex::{contiguous, floats, tensor, writable},
     rows::{copy_pieces, per_piece},
-    simd::{sum_of, vectorised},
 };
+use crate::vector::{sum_of, vectorized};
 
 /// See [`adam`](super::adam()).
 ///
 /// # Shapes
 ///
-/// - all four alike
+/// - all tensors have the same
 pub fn update(
     parameter: FlexTensor,
     gradient: FlexTensor,
-    first: FlexTensor,
-    second: FlexTensor,
+    exp_avg: FlexTensor,
+    exp_avg_sq: FlexTensor,
     update: AdamUpdate,
 ) -> (FlexTensor, FlexTensor, FlexTensor) {
-    let AdamUpdate { beta_1, beta_2, step, epsilon, penalty, shrink } = update;
+    let AdamUpdate { beta_1, beta_2, step, epsilon, l2, decay } = update;
     let piece = per_piece(1);
     let parameter = contiguous(parameter);
     let shape = parameter.layout().shape().clone();
-    // Burn's Learner holds on to the old ones meanwhile: a copy in any case, by all cores then.
+    // Burn's Learner still refers to the old parameter, so that a copy is made in any case: here by all
+    // cores.
     let (mut parameter, _) = copy_pieces(floats(&parameter), 1, piece, |_, _| ());
-    let [mut first, mut second] = [first, second].map(writable);
+    let [mut exp_avg, mut exp_avg_sq] = [exp_avg, exp_avg_sq].map(writable);
     let gradient = contiguous(gradient);
-    let one = |parameter: &mut [f32], first: &mut [f32], second: &mut [f32], gradient: &[f32]| {
-        vectorised(
+    let one = |parameter: &mut [f32], m: &mut [f32], v: &mut [f32], gradient: &[f32]| {
+        vectorized(
             #[inline(always)]
             || {
-                let moments = first.iter_mut().zip(second.iter_mut()).zip(gradient);
+                let moments = m.iter_mut().zip(v.iter_mut()).zip(gradient);
                 for (x, ((m, v), g)) in parameter.iter_mut().zip(moments) {
-                    let g = g + penalty * *x;
+                    let g = g + l2 * *x;
                     *m = beta_1 * *m + (1.0 - beta_1) * g;
                     *v = beta_2 * *v + (1.0 - beta_2) * g * g;
-                    *x = shrink * *x - step * *m / (v.sqrt() + epsilon);
+                    *x = decay * *x - step * *m / (v.sqrt() + epsilon);
                 }
             },
         );
     };
     let (x, m, v, g) = (
         &mut parameter[..],
-        first.storage_mut::<f32>(),
-        second.storage_mut::<f32>(),
+        exp_avg.storage_mut::<f32>(),
+        exp_avg_sq.storage_mut::<f32>(),
         floats(&gradient),
     );
     if x.len() <= piece {
@@ -59,14 +60,14 @@ pub fn update(
             .zip(g.par_chunks(piece))
             .for_each(|(((x, m), v), g)| one(x, m, v, g));
     }
-    (tensor(parameter, shape), first, second)
+    (tensor(parameter, shape), exp_avg, exp_avg_sq)
 }
 
 /// `Σ x²`
 pub fn sum_of_squares(x: FlexTensor) -> f64 {
     let x = contiguous(x);
     let one = |x: &[f32]| {
-        f64::from(vectorised(
+        f64::from(vectorized(
             #[inline(always)]
             || sum_of(x, |x| x * x),
         ))

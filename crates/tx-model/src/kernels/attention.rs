@@ -1,13 +1,11 @@
-//! Scaled dot-product attention and its backward pass; each head of each sentence is a task of its
-//! own.
+//! Scaled dot-product attention and its backward pass; each head of each sentence is one task.
 //!
-//! Letters as in [`crate::attention`]. The weights `[Q, K]` of one head are made, used and
-//! forgotten while they are in the cache of a core; for the way back they are made again from the
-//! logarithm of each row's sum (Dao et al. 2022, "FlashAttention"), so that no `[B, H, Q, K]` is
-//! ever kept.
+//! Axis letters as in [`crate::attention`]. The weights `[Q, K]` of one head are computed and used while
+//! they are in the cache of a core. The backward pass computes them again from the logarithm of each
+//! row's sum (Dao et al. 2022, "FlashAttention"), so that no `[B, H, Q, K]` is ever stored.
 //!
-//! Rows of weights are as long as whole vectors: what is beyond the last key is minus infinity as a
-//! score and zero as a weight, and nobody reads it but the vectors.
+//! Rows of weights are padded to whole vectors: beyond the last key, scores are minus infinity and
+//! weights are zero.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,27 +13,30 @@ use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use super::{
-    dropped::Dropped,
-    flex::{dims, floats, step, tensor},
+    HashedMask,
+    flex::{dims, floats, stride, tensor},
     matrix::{Matrix, Output, Write, multiply_here},
     rows::zeros,
-    simd::{LANES, exp, map, map_two, max, sum_of, sum_of_two, vectorised},
+};
+use crate::{
+    formulas::exp_shifted,
+    vector::{LANES, map, map_two, max, sum_of, sum_of_two, vectorized},
 };
 
-/// `dropout(softmax(q kᵀ / √D)) v`, and the logarithm of each row's sum of exponentials,
+/// Computes `dropout(softmax(q kᵀ / √D)) v`, and the logarithm of each row's sum of exponentials,
 /// `[B, H, Q]`.
 ///
 /// # Shapes
 ///
-/// - `q`: `[B, H, Q, D]`; `k` and `v`: `[B, H, K, D]`; in any order in memory
-/// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be seen
+/// - `q`: `[B, H, Q, D]`; `k` and `v`: `[B, H, K, D]`; in any memory layout
+/// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be attended to
 /// - returns `[B, Q, M]`; zeros for a query with every key blocked
 pub fn forward(
     q: &FlexTensor,
     k: &FlexTensor,
     v: &FlexTensor,
     blocked: Option<&FlexTensor>,
-    dropped: Option<Dropped>,
+    mask: Option<HashedMask>,
 ) -> (FlexTensor, Vec<f32>) {
     let [batch, n_heads, n_queries, d_head] = dims(q);
     let [_, _, n_keys, _] = dims(k);
@@ -52,7 +53,7 @@ pub fn forward(
             let (b, h) = (index / n_heads, index % n_heads);
             scores.resize(n_queries * padded, 0.0);
             heads.scores(b, h, scores, padded);
-            vectorised(
+            vectorized(
                 #[inline(always)]
                 || {
                     for (i, (row, log_sum)) in
@@ -60,15 +61,15 @@ pub fn forward(
                     {
                         block(row, n_keys, blocked.as_ref(), [b, h, i]);
                         *log_sum = softmax(row);
-                        if let Some(dropped) = dropped {
-                            dropped.row(index * n_queries + i).apply(row);
+                        if let Some(mask) = mask {
+                            mask.row(index * n_queries + i).apply(row);
                         }
                     }
                 },
             );
-            let weights = Matrix::with_steps(scores, [n_queries, n_keys], [padded, 1]);
+            let weights = Matrix::with_strides(scores, [n_queries, n_keys], [padded, 1]);
             let mut rows = lock(&rows[b]);
-            let mixed = Output::with_step(&mut rows[h * d_head..], d_model);
+            let mixed = Output::with_stride(&mut rows[h * d_head..], d_model);
             multiply_here(weights, heads.v.matrix(b, h), 1.0, mixed, Write::Replace);
         };
         log_sums
@@ -80,15 +81,15 @@ pub fn forward(
     (tensor(out, [batch, n_queries, d_model]), log_sums)
 }
 
-/// Gradients of `q`, `k` and `v`, of their shapes.
+/// Gradients of `q`, `k` and `v`, with their shapes.
 ///
-/// With `P` the weights, `D` dropout's factors and `∘` the product by places:
+/// With `P` the weights, `D` the factors of dropout and `∘` the elementwise product:
 /// `dV = (P ∘ D)ᵀ dY`, `dP = (dY Vᵀ) ∘ D`, `dS = P ∘ (dP - Σ_k P dP)`, `dQ = dS K / √d`,
 /// `dK = dSᵀ Q / √d`.
 pub fn backward(
     [q, k, v]: [&FlexTensor; 3],
     blocked: Option<&FlexTensor>,
-    dropped: Option<Dropped>,
+    mask: Option<HashedMask>,
     log_sums: &[f32],
     dy: &FlexTensor,
 ) -> [FlexTensor; 3] {
@@ -115,28 +116,28 @@ pub fn backward(
             slopes.resize(n_queries * padded, 0.0);
             let row_of = |i: usize| index * n_queries + i;
             let dy = &dy[b * n_queries * d_model + h * d_head..];
-            let dy = Matrix::with_steps(dy, [n_queries, d_head], [d_model, 1]);
+            let dy = Matrix::with_strides(dy, [n_queries, d_head], [d_model, 1]);
 
             heads.scores(b, h, weights, padded);
             multiply_here(
                 dy,
                 heads.v.matrix(b, h).transposed(),
                 1.0,
-                Output::with_step(slopes, padded),
+                Output::with_stride(slopes, padded),
                 Write::Replace,
             );
-            vectorised(
+            vectorized(
                 #[inline(always)]
                 || {
                     let rows =
                         weights.chunks_exact_mut(padded).zip(slopes.chunks_exact_mut(padded));
                     for (i, (p, dp)) in rows.enumerate() {
                         block(p, n_keys, blocked.as_ref(), [b, h, i]);
-                        // A NaN of the head before would spread from here.
+                        // The previous head may have left a NaN here.
                         dp[n_keys..].fill(0.0);
                         let log_sum = log_sums[row_of(i)];
-                        map(p, |p| exp(p - log_sum));
-                        let factors = dropped.map(|dropped| dropped.row(row_of(i)));
+                        exp_shifted(p, log_sum);
+                        let factors = mask.map(|mask| mask.row(row_of(i)));
                         if let Some(factors) = factors {
                             factors.apply(dp);
                         }
@@ -149,10 +150,10 @@ pub fn backward(
                 },
             );
             let [weights, slopes] = [&*weights, &*slopes]
-                .map(|rows| Matrix::with_steps(rows, [n_queries, n_keys], [padded, 1]));
+                .map(|rows| Matrix::with_strides(rows, [n_queries, n_keys], [padded, 1]));
             let write = |rows: &[Mutex<&mut [f32]>], a, b_of_head, factor| {
                 let mut rows = lock(&rows[b]);
-                let to = Output::with_step(&mut rows[h * d_head..], d_model);
+                let to = Output::with_stride(&mut rows[h * d_head..], d_model);
                 multiply_here(a, b_of_head, factor, to, Write::Replace);
             };
             write(&dv_rows, weights.transposed(), dy, 1.0);
@@ -169,13 +170,14 @@ pub fn backward(
     })
 }
 
-/// The rows of each sentence, for its heads to write their columns in turn: the columns of one head
-/// are no slice. A head holds the lock for one product, a fraction of its work.
+/// Rows of each sentence, to which its heads write their columns in turn, because the columns of one
+/// head are not a slice. A head holds the lock for one product, a fraction of its work.
 fn sentences(rows: &mut [f32], len: usize) -> Vec<Mutex<&mut [f32]>> {
     rows.chunks_exact_mut(len).map(Mutex::new).collect()
 }
 
-/// The rows of a sentence. A panic of another head ends the whole kernel, so its lock may be taken.
+/// Locks the rows of a sentence. A poisoned lock is accepted, because a panic of another head ends the
+/// whole kernel.
 fn lock<'a, 'b>(rows: &'a Mutex<&'b mut [f32]>) -> MutexGuard<'a, &'b mut [f32]> {
     rows.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -188,7 +190,7 @@ struct Heads<'a> {
 }
 
 impl Heads<'_> {
-    /// Smallest number of heads that pays for another core.
+    /// Smallest number of heads that pay for another core.
     fn at_least(&self) -> usize {
         let [queries, d_head] = self.q.shape;
         let work = queries * d_head * self.k.shape[0];
@@ -199,82 +201,82 @@ impl Heads<'_> {
         1.0 / (self.q.shape[1] as f32).sqrt()
     }
 
-    /// `q kᵀ / √D` of one head, in rows of `padded`.
+    /// Computes `q kᵀ / √D` of one head, in rows of `padded` elements.
     fn scores(&self, b: usize, h: usize, scores: &mut [f32], padded: usize) {
         let (q, k) = (self.q.matrix(b, h), self.k.matrix(b, h).transposed());
-        let out = Output::with_step(scores, padded);
+        let out = Output::with_stride(scores, padded);
         multiply_here(q, k, self.scale(), out, Write::Replace);
     }
 }
 
-/// The heads of queries, keys or values as they lie in memory.
+/// View of the heads of queries, keys or values.
 struct Head<'a> {
     data: &'a [f32],
-    /// Positions and features.
+    /// Numbers of positions and features.
     shape: [usize; 2],
-    /// From one sentence, head, position and feature to the next.
-    steps: [usize; 4],
+    /// Strides of sentence, head, position and feature.
+    strides: [usize; 4],
 }
 
 impl<'a> Head<'a> {
     fn of(tensor: &'a FlexTensor) -> Self {
         let layout = tensor.layout();
         let [_, _, len, d_head] = dims(tensor);
-        let steps = std::array::from_fn(|i| step(layout.strides()[i]));
+        let strides = std::array::from_fn(|i| stride(layout.strides()[i]));
         let data = &tensor.storage::<f32>()[layout.start_offset()..];
-        Self { data, shape: [len, d_head], steps }
+        Self { data, shape: [len, d_head], strides }
     }
 
     fn matrix(&self, b: usize, h: usize) -> Matrix<'a> {
-        let [sentence, head, position, feature] = self.steps;
-        Matrix::with_steps(&self.data[b * sentence + h * head..], self.shape, [position, feature])
+        let [sentence, head, position, feature] = self.strides;
+        Matrix::with_strides(&self.data[b * sentence + h * head..], self.shape, [position, feature])
     }
 }
 
-/// What must not be seen, as it lies in memory.
+/// View of a mask.
 struct Mask<'a> {
     data: &'a [u8],
-    /// From one sentence, head, query and key to the next; 0 where one serves all.
-    steps: [usize; 4],
+    /// Strides of sentence, head, query and key; 0 for a dimension that broadcasts.
+    strides: [usize; 4],
 }
 
 impl<'a> Mask<'a> {
     fn of(tensor: &'a FlexTensor) -> Self {
         let layout = tensor.layout();
         let shape = dims::<4>(tensor);
-        let step = |i: usize| if shape[i] == 1 { 0 } else { step(layout.strides()[i]) };
+        let stride = |i: usize| if shape[i] == 1 { 0 } else { stride(layout.strides()[i]) };
         let data = &tensor.storage::<u8>()[layout.start_offset()..];
-        Self { data, steps: std::array::from_fn(step) }
+        Self { data, strides: std::array::from_fn(stride) }
     }
 }
 
-/// Minus infinity where the query of sentence, head and place `[b, h, i]` must not look, and beyond
-/// the last key.
+/// Writes minus infinity for the keys that the query of sentence, head and position `[b, h, i]` must not
+/// attend to, and beyond the last key.
 #[inline(always)]
 fn block(scores: &mut [f32], n_keys: usize, mask: Option<&Mask<'_>>, [b, h, i]: [usize; 3]) {
     let (scores, beyond) = scores.split_at_mut(n_keys);
     beyond.fill(f32::NEG_INFINITY);
-    let Some(Mask { data, steps }) = mask else { return };
-    let row = &data[b * steps[0] + h * steps[1] + i * steps[2]..];
-    if steps[3] == 1 {
+    let Some(Mask { data, strides }) = mask else { return };
+    let row = &data[b * strides[0] + h * strides[1] + i * strides[2]..];
+    if strides[3] == 1 {
         for (score, &blocked) in scores.iter_mut().zip(row) {
             *score = if blocked == 0 { *score } else { f32::NEG_INFINITY };
         }
     } else {
         for (j, score) in scores.iter_mut().enumerate() {
-            *score = if row[j * steps[3]] == 0 { *score } else { f32::NEG_INFINITY };
+            *score = if row[j * strides[3]] == 0 { *score } else { f32::NEG_INFINITY };
         }
     }
 }
 
-/// Turns a row of scores into weights that sum to 1, or into zeros if all are minus infinity; gives
-/// the logarithm of the sum of exponentials, which is infinite then. A score that is NaN makes the
-/// whole row and the sum NaN.
+/// Replaces a row of scores by weights that sum to 1, or by zeros if all scores are minus infinity.
+/// Returns the logarithm of the sum of exponentials, which is infinite in the latter case. A score that
+/// is NaN makes the whole row and the logarithm NaN.
 #[inline(always)]
 fn softmax(row: &mut [f32]) -> f32 {
     let largest = max(row);
     if largest == f32::NEG_INFINITY {
-        // The maximum passes over NaN.
+        // The maximum ignores NaN.
         let (weight, log_sum) = if row.iter().any(|score| score.is_nan()) {
             (f32::NAN, f32::NAN)
         } else {
@@ -283,7 +285,7 @@ fn softmax(row: &mut [f32]) -> f32 {
         row.fill(weight);
         return log_sum;
     }
-    map(row, |x| exp(x - largest));
+    exp_shifted(row, largest);
     let sum = sum_of(row, |x| x);
     let factor = 1.0 / sum;
     map(row, |x| x * factor);

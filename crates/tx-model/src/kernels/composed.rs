@@ -1,16 +1,18 @@
-//! Each kernel put together from Burn's operations: for devices without kernels of ours, and what
-//! the kernels are held against.
+//! Reference implementation of each kernel from Burn's operations, for devices without fused kernels.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use burn::tensor::{
     Bool, Distribution, Int, Tensor, TensorData,
-    activation::{relu, silu},
-    module,
+    activation::{relu, silu, softmax},
+    assert_shape, module,
 };
 
-use super::{AdamUpdate, Draw, Function, WithMoments};
-use crate::attention::attention_weights;
+use super::{AdamUpdate, AttentionInput, CrossEntropyConfig, DropoutMask, ParameterState};
+use crate::{config::Activation, formulas::NORM_EPSILON};
+
+/// Score of a blocked key: far below any real score, yet finite, also in half precision.
+const BLOCKED_SCORE: f32 = -1.0e4;
 
 /// See [`linear`](super::linear()).
 pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
@@ -18,73 +20,99 @@ pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
 }
 
 /// See [`attention`](super::attention()).
-pub fn attention(
-    q: Tensor<4>,
-    k: Tensor<4>,
-    v: Tensor<4>,
-    blocked: Option<Tensor<4, Bool>>,
-    draw: Draw,
-) -> Tensor<3> {
-    let weights = attention_weights(q, k, None, blocked);
-    mixed(weights, v, draw)
+pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Option<Tensor<4>>) {
+    let AttentionInput { queries, keys, values, bias, blocked, dropout: mask } = input;
+    let weights = attention_weights(queries, keys, bias, blocked);
+    let [batch, n_heads, n_queries, _] = weights.dims();
+    let [_, _, _, d_head] = values.dims();
+    let returned = need_weights.then(|| weights.clone());
+    let mixed_bhqd = dropout(weights, mask).matmul(values);
+    (mixed_bhqd.swap_dims(1, 2).reshape([batch, n_queries, n_heads * d_head]), returned)
 }
 
-/// The values mixed by attention's weights `[B, H, Q, K]`: `[B, Q, H · D]`.
-pub fn mixed(weights: Tensor<4>, v: Tensor<4>, draw: Draw) -> Tensor<3> {
-    let [batch, n_heads, n_queries, _] = weights.dims();
-    let [_, _, _, d_head] = v.dims();
-    let mixed_bhqd = dropout(weights, draw).matmul(v);
-    mixed_bhqd.swap_dims(1, 2).reshape([batch, n_queries, n_heads * d_head])
+/// Attention weights: `softmax(q · kᵀ / √D + bias)` (equation 1).
+///
+/// # Shapes
+///
+/// - `q_bhqd`: `[B, H, Q, D]`, `k_bhkd`: `[B, H, K, D]`
+/// - `bias_1hqk`: `[1, H, Q, K]`, added to the scores
+/// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = this query must not attend to this key
+/// - returns `[B, H, Q, K]`; rows sum to 1, except that a query with every key blocked gets zeros
+///
+/// # Panics
+///
+/// If the shapes disagree, which is a bug in the caller, never the user's input.
+pub fn attention_weights(
+    q_bhqd: Tensor<4>,
+    k_bhkd: Tensor<4>,
+    bias_1hqk: Option<Tensor<4>>,
+    blocked: Option<Tensor<4, Bool>>,
+) -> Tensor<4> {
+    let [batch, heads, _, d_head] = q_bhqd.dims();
+    assert_shape!(k_bhkd, [batch, heads, _, d_head]);
+
+    // Scaling the queries costs less than scaling the scores.
+    let q_bhqd = q_bhqd.div_scalar((d_head as f32).sqrt());
+    let mut scores_bhqk = q_bhqd.matmul(k_bhkd.transpose());
+    if let Some(bias) = bias_1hqk {
+        scores_bhqk = scores_bhqk + bias;
+    }
+    match blocked {
+        None => softmax(scores_bhqk, 3),
+        // The second fill matters only for a query with every key blocked.
+        Some(blocked) => softmax(scores_bhqk.mask_fill(blocked.clone(), BLOCKED_SCORE), 3)
+            .mask_fill(blocked, 0.0),
+    }
 }
 
 /// See [`layer_norm`](super::layer_norm()).
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<3> {
-    module::layer_norm(x, gamma, Some(beta), super::NORM_EPSILON)
+    module::layer_norm(x, gamma, Some(beta), NORM_EPSILON)
 }
 
 /// See [`residual`](super::residual()).
-pub fn residual(x: Tensor<3>, y: Tensor<3>, draw: Draw) -> Tensor<3> {
-    x + dropout(y, draw)
+pub fn residual(x: Tensor<3>, y: Tensor<3>, mask: DropoutMask) -> Tensor<3> {
+    x + dropout(y, mask)
 }
 
 /// See [`activation`](super::activation()).
-pub fn activation(x: Tensor<3>, function: Function, draw: Draw) -> Tensor<3> {
-    let active = match function {
-        Function::Relu => relu(x),
-        Function::Swish => silu(x),
-        Function::Gelu => gelu(x),
+pub fn activation(x: Tensor<3>, activation: Activation, mask: DropoutMask) -> Tensor<3> {
+    let active = match activation {
+        Activation::Relu => relu(x),
+        Activation::Gelu => gelu(x),
+        Activation::Swish | Activation::Gated => silu(x),
     };
-    dropout(active, draw)
+    dropout(active, mask)
 }
 
 /// `x · Φ(x) = x (1 + erf(x / √2)) / 2`.
 ///
-/// Put together here because Burn's own `gelu` computes this, but on every backend except flex and
-/// LibTorch goes back by the derivative of the approximation with tanh (burn-backend 0.22.1,
-/// `gelu_backward`), which is off by up to a thousandth.
+/// Burn's own `gelu` has the same value, but its backward pass uses the derivative of the approximation
+/// with tanh on every backend except flex and LibTorch (burn-backend 0.22.1, `gelu_backward`), which
+/// deviates by up to a thousandth.
 fn gelu(x: Tensor<3>) -> Tensor<3> {
     let twice_cdf = x.clone().mul_scalar(FRAC_1_SQRT_2).erf().add_scalar(1.0);
     x.mul_scalar(0.5) * twice_cdf
 }
 
 /// See [`dropout`](super::dropout()).
-pub fn dropout<const D: usize>(x: Tensor<D>, draw: Draw) -> Tensor<D> {
+pub fn dropout<const D: usize>(x: Tensor<D>, mask: DropoutMask) -> Tensor<D> {
     let device = x.device().inner();
     let shape = x.shape();
-    let factors = match draw {
-        Draw::KeepAll => return x,
-        Draw::Hashed(dropped) => {
+    let factors = match mask {
+        DropoutMask::KeepAll => return x,
+        DropoutMask::Hashed(mask) => {
             let width = shape[D - 1];
             let rows = shape.num_elements() / width.max(1);
             let factors = (0..rows).flat_map(|row| {
-                let row = dropped.row(row);
+                let row = mask.row(row);
                 (0..width).map(move |column| row.factor(column))
             });
             let factors = TensorData::new(factors.collect::<Vec<f32>>(), shape);
             Tensor::from_data(factors, (&device, x.dtype()))
         }
-        Draw::OnDevice(share) => {
-            let keep = 1.0 - share;
+        DropoutMask::OnDevice { rate } => {
+            let keep = 1.0 - rate;
             Tensor::random(shape, Distribution::Bernoulli(keep), &device) / keep
         }
     };
@@ -97,7 +125,7 @@ pub fn embedding(
     ids: Tensor<2, Int>,
     positions: Option<Tensor<2>>,
     scale: f32,
-    draw: Draw,
+    mask: DropoutMask,
 ) -> Tensor<3> {
     let mut x = module::embedding(table, ids);
     if scale != 1.0 {
@@ -107,26 +135,26 @@ pub fn embedding(
         let positions = positions.cast(x.dtype());
         x = x + positions.unsqueeze();
     }
-    dropout(x, draw)
+    dropout(x, mask)
 }
 
 /// See [`cross_entropy`](super::cross_entropy()).
 pub fn cross_entropy(
     logits: Tensor<2>,
     targets: Tensor<1, Int>,
-    smoothing: f64,
-    ignored: u32,
+    config: CrossEntropyConfig,
 ) -> (Tensor<1>, Tensor<1, Int>) {
-    let counts = targets.clone().not_equal_elem(ignored);
+    let CrossEntropyConfig { smoothing, ignore_index } = config;
+    let counts = targets.clone().not_equal_elem(ignore_index);
     let best = logits.clone().detach().argmax(1).squeeze_dim(1);
     let correct = best.equal(targets.clone()).bool_and(counts.clone()).int().sum();
 
-    // Shifted by the largest logit, no exponential overflows; the shift cancels out.
+    // No exponential overflows, because the largest logit is subtracted; this cancels out.
     let targets_n1 = targets.unsqueeze_dim(1);
     let max_n1 = logits.clone().detach().max_dim(1);
     let log_sum_n1 = (logits.clone() - max_n1.clone()).exp().sum_dim(1).log() + max_n1;
-    let right_n1 = logits.clone().gather(1, targets_n1);
-    let mut loss_n1 = log_sum_n1 - right_n1 * (1.0 - smoothing);
+    let target_n1 = logits.clone().gather(1, targets_n1);
+    let mut loss_n1 = log_sum_n1 - target_n1 * (1.0 - smoothing);
     if smoothing > 0.0 {
         loss_n1 = loss_n1 - logits.mean_dim(1) * smoothing;
     }
@@ -135,19 +163,79 @@ pub fn cross_entropy(
 
 /// See [`adam`](super::adam()).
 pub fn adam<const D: usize>(
-    now: WithMoments<D>,
+    state: ParameterState<D>,
     gradient: Tensor<D>,
     update: AdamUpdate,
-) -> WithMoments<D> {
-    let AdamUpdate { beta_1, beta_2, step, epsilon, penalty, shrink } = update;
-    let gradient = gradient + now.parameter.clone() * penalty;
-    let first = now.first * beta_1 + gradient.clone() * (1.0 - beta_1);
-    let second = now.second * beta_2 + gradient.square() * (1.0 - beta_2);
-    let change = first.clone() * step / (second.clone().sqrt() + epsilon);
-    WithMoments { parameter: now.parameter * shrink - change, first, second }
+) -> ParameterState<D> {
+    let AdamUpdate { beta_1, beta_2, step, epsilon, l2, decay } = update;
+    let gradient = gradient + state.parameter.clone() * l2;
+    let exp_avg = state.exp_avg * beta_1 + gradient.clone() * (1.0 - beta_1);
+    let exp_avg_sq = state.exp_avg_sq * beta_2 + gradient.square() * (1.0 - beta_2);
+    let change = exp_avg.clone() * step / (exp_avg_sq.clone().sqrt() + epsilon);
+    ParameterState { parameter: state.parameter * decay - change, exp_avg, exp_avg_sq }
 }
 
 /// See [`sum_of_squares`](super::sum_of_squares()).
 pub fn sum_of_squares<const D: usize>(x: Tensor<D>) -> Tensor<1> {
     x.square().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Device, Tolerance};
+
+    use super::*;
+
+    fn device() -> Device {
+        Device::flex()
+    }
+
+    /// One head, one query, three keys, D = 4, so √D = 2. On paper:
+    ///
+    /// ```text
+    /// scores   q·k₀/2 = 2·ln 3/2 = ln 3     q·k₁/2 = 0     k₂ is blocked
+    /// weights  (3, 1, 0) / (3 + 1) = (3/4, 1/4, 0)
+    /// ```
+    #[test]
+    fn weights_follow_the_scores_and_skip_blocked_keys() {
+        let ln3 = 3.0_f32.ln();
+        let q = Tensor::<4>::from_data([[[[2.0, 0.0, 0.0, 0.0]]]], &device());
+        let k = [[ln3, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [9.0, 9.0, 9.0, 9.0]];
+        let k = Tensor::<4>::from_data([[k]], &device());
+        let blocked = Tensor::<4, Bool>::from_data([[[[false, false, true]]]], &device());
+
+        let weights = attention_weights(q, k, None, Some(blocked));
+
+        let expected = TensorData::from([[[[0.75_f32, 0.25, 0.0]]]]);
+        weights.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
+    }
+
+    #[test]
+    fn a_query_with_every_key_blocked_gets_zeros() {
+        let q = Tensor::<4>::from_data([[[[1.0], [1.0]]]], &device());
+        let k = Tensor::<4>::from_data([[[[1.0], [2.0]]]], &device());
+        let blocked = Tensor::<4, Bool>::from_data([[[[true, true], [false, true]]]], &device());
+
+        let weights = attention_weights(q, k, None, Some(blocked));
+
+        let expected = TensorData::from([[[[0.0_f32, 0.0], [1.0, 0.0]]]]);
+        weights.into_data().assert_eq(&expected, true);
+    }
+
+    /// A mask over keys, `[B, 1, 1, K]`, applies to all heads and queries.
+    #[test]
+    fn masks_broadcast() {
+        let q = Tensor::<4>::zeros([2, 3, 4, 5], &device());
+        let k = Tensor::<4>::zeros([2, 3, 2, 5], &device());
+        let blocked =
+            Tensor::<4, Bool>::from_data([[[[false, true]]], [[[false, false]]]], &device());
+
+        let weights = attention_weights(q, k, None, Some(blocked));
+
+        assert_eq!(weights.dims(), [2, 3, 4, 2]);
+        let first = weights.clone().narrow(0, 0, 1).sum_dim(2).sum_dim(1);
+        first.into_data().assert_eq(&TensorData::from([[[[12.0_f32, 0.0]]]]), true);
+        let second = weights.narrow(0, 1, 1).sum_dim(2).sum_dim(1);
+        second.into_data().assert_eq(&TensorData::from([[[[6.0_f32, 6.0]]]]), true);
+    }
 }

@@ -1,23 +1,25 @@
-//! `dropout(scale · table[id] + position)`, and back.
+//! Token embedding, `dropout(scale · table[id] + position)`, and its backward pass.
 
 use burn::backend::flex::FlexTensor;
 
 use super::{
-    dropped::Dropped,
+    HashedMask,
     flex::{dims, floats, ids, rows, tensor},
     rows::each_piece,
-    simd::vectorised,
 };
+use crate::vector::vectorized;
 
-/// What an embedding does beside looking up.
+/// Options of an embedding.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Manner {
-    /// Multiplies the table's rows.
+pub struct EmbeddingOptions {
+    /// Factor of the table's rows.
     pub scale: f32,
-    /// What is dropped in training.
-    pub dropped: Option<Dropped>,
+    /// Dropout in training.
+    pub mask: Option<HashedMask>,
 }
 
+/// Looks up the tokens, scales them, adds positions, and applies dropout.
+///
 /// # Shapes
 ///
 /// - `table`: `[V, d_model]`; `tokens`: `[B, L]`; `positions`: `[L, d_model]`
@@ -26,34 +28,34 @@ pub fn forward(
     table: &FlexTensor,
     tokens: &FlexTensor,
     positions: Option<&FlexTensor>,
-    manner: Manner,
+    options: EmbeddingOptions,
 ) -> FlexTensor {
     let [batch, len] = dims(tokens);
     let [_, width] = dims(table);
     let (table, tokens, positions) = (floats(table), ids(tokens), positions.map(floats));
     let mut out = vec![0.0; batch * len * width];
     each_piece(&mut out, width, |first, out| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (i, out) in out.chunks_exact_mut(width).enumerate() {
-                    let place = first + i;
-                    let row = &table[tokens[place] as usize * width..][..width];
+                    let token = first + i;
+                    let row = &table[tokens[token] as usize * width..][..width];
                     match positions {
                         Some(positions) => {
-                            let position = &positions[place % len * width..][..width];
+                            let position = &positions[token % len * width..][..width];
                             for ((out, x), position) in out.iter_mut().zip(row).zip(position) {
-                                *out = x * manner.scale + position;
+                                *out = x * options.scale + position;
                             }
                         }
                         None => {
                             for (out, x) in out.iter_mut().zip(row) {
-                                *out = x * manner.scale;
+                                *out = x * options.scale;
                             }
                         }
                     }
-                    if let Some(dropped) = manner.dropped {
-                        dropped.row(place).apply(out);
+                    if let Some(mask) = options.mask {
+                        mask.row(token).apply(out);
                     }
                 }
             },
@@ -62,7 +64,7 @@ pub fn forward(
     tensor(out, [batch, len, width])
 }
 
-/// What goes back to the table: `[V, d_model]`. `dy` has been through the dropout already.
+/// Gradient of the table, `[V, d_model]`; `dy` is the gradient before dropout.
 pub fn gradient_of_table(
     dy: &FlexTensor,
     tokens: &FlexTensor,
@@ -71,7 +73,7 @@ pub fn gradient_of_table(
 ) -> FlexTensor {
     let [_, width] = rows(dy);
     let mut gradient = vec![0.0; vocabulary * width];
-    vectorised(
+    vectorized(
         #[inline(always)]
         || {
             for (dy, &token) in floats(dy).chunks_exact(width).zip(ids(tokens)) {
@@ -85,11 +87,11 @@ pub fn gradient_of_table(
     tensor(gradient, [vocabulary, width])
 }
 
-/// What goes back to the positions: `[L, d_model]`.
+/// Gradient of the positions, `[L, d_model]`.
 pub fn gradient_of_positions(dy: &FlexTensor) -> FlexTensor {
     let [_, len, width] = dims(dy);
     let mut gradient = vec![0.0; len * width];
-    vectorised(
+    vectorized(
         #[inline(always)]
         || {
             for dy in floats(dy).chunks_exact((len * width).max(1)) {

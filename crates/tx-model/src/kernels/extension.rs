@@ -2,72 +2,77 @@
 
 use burn::{
     backend::{
-        Backend, ExtensionType, Flex, backend_extension,
+        Backend, Dispatch, ExtensionType, Flex, backend_extension,
         flex::FlexTensor,
         tensor::{BoolTensor, FloatTensor, IntTensor},
     },
-    tensor::{DType, Device, Tensor},
+    tensor::{Bool, Tensor},
 };
 
 use super::{
-    AdamUpdate, Function, activation, adam, attention,
-    cross_entropy::{self, Target},
-    dropped::Dropped,
-    embedding::{self, Manner},
+    AdamUpdate, CrossEntropyConfig, HashedMask, activation, adam, attention, cross_entropy,
+    embedding::{self, EmbeddingOptions},
     flex::{contiguous, forward, tensor},
     layer_norm, linear, residual,
 };
+use crate::config::Activation;
 
-/// Whether the kernels can take this tensor.
-pub fn serves<const D: usize>(x: &Tensor<D>) -> bool {
-    // Devices are equal whether or not they keep gradients.
-    x.dtype() == DType::F32 && x.device() == Device::flex()
-}
-
-/// A tensor that need not be there; Burn's macro takes no `Option`.
+/// Optional tensor; Burn's macro takes no `Option`.
 #[derive(ExtensionType)]
-pub enum Maybe<B: Backend> {
-    /// It is.
-    Given(FloatTensor<B>),
-    /// It is not.
+pub enum OptionalTensor<B: Backend> {
+    /// A tensor.
+    Present(FloatTensor<B>),
+    /// No tensor.
     Absent,
 }
 
-/// A mask that need not be there.
+/// Optional mask.
 #[derive(ExtensionType)]
-pub enum MaybeMask<B: Backend> {
-    /// It is.
-    Given(BoolTensor<B>),
-    /// It is not.
+pub enum OptionalMask<B: Backend> {
+    /// A mask.
+    Present(BoolTensor<B>),
+    /// No mask.
     Absent,
 }
 
-impl<B: Backend> Maybe<B> {
-    pub(super) fn given(self) -> Option<FloatTensor<B>> {
+impl OptionalTensor<Dispatch> {
+    pub(super) fn from_tensor<const D: usize>(tensor: Option<Tensor<D>>) -> Self {
+        tensor.map_or(Self::Absent, |tensor| Self::Present(tensor.into_dispatch()))
+    }
+}
+
+impl OptionalMask<Dispatch> {
+    pub(super) fn from_tensor<const D: usize>(mask: Option<Tensor<D, Bool>>) -> Self {
+        mask.map_or(Self::Absent, |mask| Self::Present(mask.into_dispatch()))
+    }
+}
+
+impl<B: Backend> OptionalTensor<B> {
+    pub(super) fn into_option(self) -> Option<FloatTensor<B>> {
         match self {
-            Self::Given(tensor) => Some(tensor),
+            Self::Present(tensor) => Some(tensor),
             Self::Absent => None,
         }
     }
 }
 
-impl<B: Backend> MaybeMask<B> {
-    pub(super) fn given(self) -> Option<BoolTensor<B>> {
+impl<B: Backend> OptionalMask<B> {
+    pub(super) fn into_option(self) -> Option<BoolTensor<B>> {
         match self {
-            Self::Given(tensor) => Some(tensor),
+            Self::Present(mask) => Some(mask),
             Self::Absent => None,
         }
     }
 }
 
-/// What the kernels compute; each file of this folder says what its own does.
+/// Kernels with a backward pass; each is described in its file.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub trait Kernels: Backend {
     /// See [`mod@linear`].
     fn linear_kernel(
         x: FloatTensor<Self>,
         w: FloatTensor<Self>,
-        #[extension_type] b: Maybe<Self>,
+        #[extension_type] b: OptionalTensor<Self>,
     ) -> FloatTensor<Self>;
 
     /// See [`mod@attention`].
@@ -75,8 +80,8 @@ pub trait Kernels: Backend {
         q: FloatTensor<Self>,
         k: FloatTensor<Self>,
         v: FloatTensor<Self>,
-        #[extension_type] blocked: MaybeMask<Self>,
-        dropped: Option<Dropped>,
+        #[extension_type] blocked: OptionalMask<Self>,
+        mask: Option<HashedMask>,
     ) -> FloatTensor<Self>;
 
     /// See [`mod@layer_norm`].
@@ -90,44 +95,44 @@ pub trait Kernels: Backend {
     fn residual_kernel(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
-        dropped: Dropped,
+        mask: HashedMask,
     ) -> FloatTensor<Self>;
 
     /// See [`mod@activation`].
     fn activation_kernel(
         x: FloatTensor<Self>,
-        function: Function,
-        dropped: Option<Dropped>,
+        activation: Activation,
+        mask: Option<HashedMask>,
     ) -> FloatTensor<Self>;
 
     /// See [`residual::dropout`].
-    fn dropout_kernel(x: FloatTensor<Self>, dropped: Dropped) -> FloatTensor<Self>;
+    fn dropout_kernel(x: FloatTensor<Self>, mask: HashedMask) -> FloatTensor<Self>;
 
     /// See [`mod@embedding`].
     fn embedding_kernel(
         table: FloatTensor<Self>,
         tokens: IntTensor<Self>,
-        #[extension_type] positions: Maybe<Self>,
-        manner: Manner,
+        #[extension_type] positions: OptionalTensor<Self>,
+        options: EmbeddingOptions,
     ) -> FloatTensor<Self>;
 
-    /// See [`mod@cross_entropy`]; gives the loss and the number of right tokens.
+    /// See [`mod@cross_entropy`]; returns the loss and the number of correct tokens.
     fn cross_entropy_kernel(
         logits: FloatTensor<Self>,
         targets: IntTensor<Self>,
-        target: Target,
+        config: CrossEntropyConfig,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 }
 
-/// What only plain tensors are given to.
+/// Kernels without a backward pass.
 #[backend_extension(Flex)]
 pub trait UpdateKernel: Backend {
-    /// See [`mod@adam`]; parameter, gradient, first and second moment.
+    /// See [`mod@adam`]; returns parameter, first and second moment.
     fn adam_kernel(
         parameter: FloatTensor<Self>,
         gradient: FloatTensor<Self>,
-        first: FloatTensor<Self>,
-        second: FloatTensor<Self>,
+        exp_avg: FloatTensor<Self>,
+        exp_avg_sq: FloatTensor<Self>,
         update: AdamUpdate,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
@@ -139,11 +144,11 @@ impl UpdateKernel for Flex {
     fn adam_kernel(
         parameter: FlexTensor,
         gradient: FlexTensor,
-        first: FlexTensor,
-        second: FlexTensor,
+        exp_avg: FlexTensor,
+        exp_avg_sq: FlexTensor,
         update: AdamUpdate,
     ) -> (FlexTensor, FlexTensor, FlexTensor) {
-        adam::update(parameter, gradient, first, second, update)
+        adam::update(parameter, gradient, exp_avg, exp_avg_sq, update)
     }
 
     fn squares_kernel(x: FlexTensor) -> FlexTensor {
@@ -152,8 +157,8 @@ impl UpdateKernel for Flex {
 }
 
 impl Kernels for Flex {
-    fn linear_kernel(x: FlexTensor, w: FlexTensor, b: Maybe<Self>) -> FlexTensor {
-        let b = b.given().map(contiguous);
+    fn linear_kernel(x: FlexTensor, w: FlexTensor, b: OptionalTensor<Self>) -> FlexTensor {
+        let b = b.into_option().map(contiguous);
         linear::forward(&contiguous(x), &forward(w), b.as_ref())
     }
 
@@ -161,49 +166,49 @@ impl Kernels for Flex {
         q: FlexTensor,
         k: FlexTensor,
         v: FlexTensor,
-        blocked: MaybeMask<Self>,
-        dropped: Option<Dropped>,
+        blocked: OptionalMask<Self>,
+        mask: Option<HashedMask>,
     ) -> FlexTensor {
         let [q, k, v] = [q, k, v].map(forward);
-        attention::forward(&q, &k, &v, blocked.given().map(forward).as_ref(), dropped).0
+        attention::forward(&q, &k, &v, blocked.into_option().map(forward).as_ref(), mask).0
     }
 
     fn layer_norm_kernel(x: FlexTensor, gamma: FlexTensor, beta: FlexTensor) -> FlexTensor {
         layer_norm::forward(&contiguous(x), &contiguous(gamma), &contiguous(beta))
     }
 
-    fn residual_kernel(x: FlexTensor, y: FlexTensor, dropped: Dropped) -> FlexTensor {
-        residual::forward(&contiguous(x), y, dropped)
+    fn residual_kernel(x: FlexTensor, y: FlexTensor, mask: HashedMask) -> FlexTensor {
+        residual::forward(&contiguous(x), y, mask)
     }
 
     fn activation_kernel(
         x: FlexTensor,
-        function: Function,
-        dropped: Option<Dropped>,
+        activation: Activation,
+        mask: Option<HashedMask>,
     ) -> FlexTensor {
-        activation::forward(x, function, dropped)
+        activation::forward(x, activation, mask)
     }
 
-    fn dropout_kernel(x: FlexTensor, dropped: Dropped) -> FlexTensor {
-        residual::dropout(&contiguous(x), dropped)
+    fn dropout_kernel(x: FlexTensor, mask: HashedMask) -> FlexTensor {
+        residual::dropout(&contiguous(x), mask)
     }
 
     fn embedding_kernel(
         table: FlexTensor,
         tokens: FlexTensor,
-        positions: Maybe<Self>,
-        manner: Manner,
+        positions: OptionalTensor<Self>,
+        options: EmbeddingOptions,
     ) -> FlexTensor {
-        let positions = positions.given().map(contiguous);
-        embedding::forward(&contiguous(table), &contiguous(tokens), positions.as_ref(), manner)
+        let positions = positions.into_option().map(contiguous);
+        embedding::forward(&contiguous(table), &contiguous(tokens), positions.as_ref(), options)
     }
 
     fn cross_entropy_kernel(
         logits: FlexTensor,
         targets: FlexTensor,
-        target: Target,
+        config: CrossEntropyConfig,
     ) -> (FlexTensor, FlexTensor) {
-        let costs = cross_entropy::forward(&contiguous(logits), &contiguous(targets), target);
-        (costs.loss, costs.correct)
+        let output = cross_entropy::forward(&contiguous(logits), &contiguous(targets), config);
+        (output.loss, output.correct)
     }
 }

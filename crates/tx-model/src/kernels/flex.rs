@@ -1,4 +1,4 @@
-//! Burn's `flex` tensors as slices of numbers and back.
+//! Conversion between tensors of Burn's `flex` backend and slices.
 
 use burn::{
     backend::flex::FlexTensor,
@@ -7,51 +7,51 @@ use burn::{
 
 use super::matrix::Matrix;
 
-/// The sizes of a tensor with `D` dimensions.
+/// Shape of a tensor with `D` dimensions.
 pub fn dims<const D: usize>(tensor: &FlexTensor) -> [usize; D] {
     let shape = tensor.layout().shape();
     std::array::from_fn(|i| shape[i])
 }
 
-/// Rows and their length, when all dimensions but the last are one.
+/// Number of rows and their length, if all dimensions but the last are flattened.
 pub fn rows(tensor: &FlexTensor) -> [usize; 2] {
     let shape = tensor.layout().shape();
     let width = shape[shape.num_dims() - 1];
     [shape.num_elements() / width.max(1), width]
 }
 
-/// The tensor with its numbers in order and without gaps.
+/// Returns the tensor in a contiguous layout.
 pub fn contiguous(tensor: FlexTensor) -> FlexTensor {
     if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() }
 }
 
-/// The tensor with steps that only go forward: a flipped one is copied, because the kernels address
+/// Returns the tensor with positive strides: a flipped one is copied, because the kernels address
 /// elements from the first one on.
 pub fn forward(tensor: FlexTensor) -> FlexTensor {
     if tensor.layout().has_positive_strides() { tensor } else { tensor.to_contiguous() }
 }
 
-/// The numbers of a [`contiguous`] tensor; none of another.
+/// Elements of a [`contiguous`] tensor; empty for another layout.
 pub fn floats(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().unwrap_or_default()
 }
 
-/// The numbers of a [`contiguous`] tensor of 32-bit ids; none of another.
+/// Ids of a [`contiguous`] tensor of 32-bit integers; empty for another layout.
 pub fn ids(tensor: &FlexTensor) -> &[i32] {
     tensor.as_slice().unwrap_or_default()
 }
 
-/// A step of a [`forward`] tensor.
+/// Stride of a [`forward`] tensor.
 ///
 /// # Panics
 ///
-/// When it goes back.
-pub fn step(step: isize) -> usize {
-    assert!(step >= 0, "a kernel got a step of {step}");
-    step.unsigned_abs()
+/// If it is negative.
+pub fn stride(stride: isize) -> usize {
+    assert!(stride >= 0, "a kernel got a stride of {stride}");
+    stride.unsigned_abs()
 }
 
-/// The numbers to be written over, copied first where others hold the tensor too.
+/// Returns the tensor in a form that can be overwritten; copies it if it is a view.
 pub fn writable(tensor: FlexTensor) -> FlexTensor {
     let whole = tensor.is_contiguous()
         && tensor.layout().start_offset() == 0
@@ -59,15 +59,15 @@ pub fn writable(tensor: FlexTensor) -> FlexTensor {
     if whole { tensor } else { tensor.to_contiguous() }
 }
 
-/// A tensor of numbers in order.
+/// Creates a tensor from its elements in row-major order.
 pub fn tensor(data: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(data, shape.into()))
 }
 
-/// A [`forward`] tensor of two dimensions as it lies in memory.
+/// View of a [`forward`] tensor with two dimensions.
 pub fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
     let layout = tensor.layout();
-    let steps = layout.strides();
+    let strides = layout.strides();
     let data = &tensor.storage::<f32>()[layout.start_offset()..];
-    Matrix::with_steps(data, dims(tensor), [step(steps[0]), step(steps[1])])
+    Matrix::with_strides(data, dims(tensor), [stride(strides[0]), stride(strides[1])])
 }

@@ -1,4 +1,4 @@
-//! The kernels with gradients: for each, what is kept on the way forward and what it gives back.
+//! Backward passes of the kernels: for each, the state saved in forward and the gradients from it.
 
 use std::{fmt::Debug, marker::PhantomData};
 
@@ -14,33 +14,32 @@ use burn::backend::{
 };
 
 use super::{
-    Function, activation, attention,
-    cross_entropy::{self, Target},
-    dropped::Dropped,
-    embedding::{self, Manner},
-    extension::{Kernels, Maybe, MaybeMask},
+    CrossEntropyConfig, HashedMask, activation, attention, cross_entropy,
+    embedding::{self, EmbeddingOptions},
+    extension::{Kernels, OptionalMask, OptionalTensor},
     flex::{contiguous, floats, forward, rows},
     layer_norm, linear, residual,
 };
+use crate::config;
 
 type Tracked = FloatTensor<Autodiff<Flex>>;
 
-/// What one application of a kernel to `N` tensors keeps for its gradients.
-trait Kept<const N: usize>: Clone + Debug + Send + 'static {
-    /// From the gradient of the result, those of the tensors that need one.
+/// State that a kernel of `N` tensors saves in forward for its backward pass.
+trait SavedState<const N: usize>: Clone + Debug + Send + 'static {
+    /// Returns the gradients of the tensors that need one, from the gradient of the result.
     fn gradients(self, dy: FlexTensor, needed: [bool; N]) -> [Option<FlexTensor>; N];
 }
 
-/// An entry of Burn's record of operations.
-struct Entry<K>(PhantomData<fn() -> K>);
+/// Node of Burn's autodiff graph.
+struct AutodiffNode<K>(PhantomData<fn() -> K>);
 
-impl<K> Debug for Entry<K> {
+impl<K> Debug for AutodiffNode<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(std::any::type_name::<K>())
     }
 }
 
-impl<K: Kept<N>, const N: usize> Backward<Flex, N> for Entry<K> {
+impl<K: SavedState<N>, const N: usize> Backward<Flex, N> for AutodiffNode<K> {
     type State = K;
 
     fn backward(self, ops: Ops<Self::State, N>, gradients: &mut Gradients, _: &mut Checkpointer) {
@@ -54,15 +53,15 @@ impl<K: Kept<N>, const N: usize> Backward<Flex, N> for Entry<K> {
     }
 }
 
-/// Notes how `y` came about.
-fn record<C: CheckpointStrategy, K: Kept<N>, const N: usize>(
+/// Adds `y` to the autodiff graph.
+fn record<C: CheckpointStrategy, K: SavedState<N>, const N: usize>(
     parents: [NodeGuard; N],
-    kept: K,
+    state: K,
     y: FlexTensor,
 ) -> Tracked {
-    let entry = Entry::<K>(PhantomData);
-    match entry.prepare::<C>(parents).compute_bound().stateful() {
-        OpsKind::Tracked(prepared) => prepared.finish(kept, y),
+    let node = AutodiffNode::<K>(PhantomData);
+    match node.prepare::<C>(parents).compute_bound().stateful() {
+        OpsKind::Tracked(prepared) => prepared.finish(state, y),
         OpsKind::UnTracked(prepared) => prepared.finish(y),
     }
 }
@@ -82,13 +81,13 @@ impl Linear {
     }
 }
 
-impl Kept<2> for Linear {
+impl SavedState<2> for Linear {
     fn gradients(self, dy: FlexTensor, needed: [bool; 2]) -> [Option<FlexTensor>; 2] {
         self.of_x_and_w(&dy, needed)
     }
 }
 
-impl Kept<3> for Linear {
+impl SavedState<3> for Linear {
     fn gradients(self, dy: FlexTensor, [x, w, b]: [bool; 3]) -> [Option<FlexTensor>; 3] {
         let [dx, dw] = self.of_x_and_w(&dy, [x, w]);
         [dx, dw, b.then(|| linear::gradient_of_b(&dy))]
@@ -99,14 +98,14 @@ impl Kept<3> for Linear {
 struct Attention {
     heads: [FlexTensor; 3],
     blocked: Option<FlexTensor>,
-    dropped: Option<Dropped>,
+    mask: Option<HashedMask>,
     log_sums: Vec<f32>,
 }
 
-impl Kept<3> for Attention {
+impl SavedState<3> for Attention {
     fn gradients(self, dy: FlexTensor, _: [bool; 3]) -> [Option<FlexTensor>; 3] {
-        let Self { heads, blocked, dropped, log_sums } = self;
-        attention::backward(heads.each_ref(), blocked.as_ref(), dropped, &log_sums, &dy).map(Some)
+        let Self { heads, blocked, mask, log_sums } = self;
+        attention::backward(heads.each_ref(), blocked.as_ref(), mask, &log_sums, &dy).map(Some)
     }
 }
 
@@ -116,7 +115,7 @@ struct LayerNorm {
     gamma: FlexTensor,
 }
 
-impl Kept<3> for LayerNorm {
+impl SavedState<3> for LayerNorm {
     fn gradients(self, dy: FlexTensor, _: [bool; 3]) -> [Option<FlexTensor>; 3] {
         layer_norm::backward(&self.x, &self.gamma, &dy).map(Some)
     }
@@ -124,37 +123,37 @@ impl Kept<3> for LayerNorm {
 
 #[derive(Debug, Clone)]
 struct Residual {
-    dropped: Dropped,
+    mask: HashedMask,
 }
 
-impl Kept<2> for Residual {
+impl SavedState<2> for Residual {
     fn gradients(self, dy: FlexTensor, [x, y]: [bool; 2]) -> [Option<FlexTensor>; 2] {
         let dx = x.then(|| dy.clone());
-        [dx, y.then(|| residual::dropout(&dy, self.dropped))]
+        [dx, y.then(|| residual::dropout(&dy, self.mask))]
     }
 }
 
 #[derive(Debug, Clone)]
 struct Dropout {
-    dropped: Dropped,
+    mask: HashedMask,
 }
 
-impl Kept<1> for Dropout {
+impl SavedState<1> for Dropout {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        [Some(residual::dropout(&dy, self.dropped))]
+        [Some(residual::dropout(&dy, self.mask))]
     }
 }
 
 #[derive(Debug, Clone)]
 struct Activation {
     x: FlexTensor,
-    function: Function,
-    dropped: Option<Dropped>,
+    activation: config::Activation,
+    mask: Option<HashedMask>,
 }
 
-impl Kept<1> for Activation {
+impl SavedState<1> for Activation {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        [Some(activation::backward(&self.x, dy, self.function, self.dropped))]
+        [Some(activation::backward(&self.x, dy, self.activation, self.mask))]
     }
 }
 
@@ -162,30 +161,30 @@ impl Kept<1> for Activation {
 struct Embedding {
     tokens: FlexTensor,
     vocabulary: usize,
-    manner: Manner,
+    options: EmbeddingOptions,
 }
 
 impl Embedding {
-    /// Of what stood before the dropout.
+    /// Gradient of the input of the dropout.
     fn before_dropout(&self, dy: FlexTensor) -> FlexTensor {
-        match self.manner.dropped {
-            Some(dropped) => residual::dropout(&dy, dropped),
+        match self.options.mask {
+            Some(mask) => residual::dropout(&dy, mask),
             None => dy,
         }
     }
 
     fn of_table(&self, dy: &FlexTensor) -> FlexTensor {
-        embedding::gradient_of_table(dy, &self.tokens, self.vocabulary, self.manner.scale)
+        embedding::gradient_of_table(dy, &self.tokens, self.vocabulary, self.options.scale)
     }
 }
 
-impl Kept<1> for Embedding {
+impl SavedState<1> for Embedding {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         [Some(self.of_table(&self.before_dropout(dy)))]
     }
 }
 
-impl Kept<2> for Embedding {
+impl SavedState<2> for Embedding {
     fn gradients(self, dy: FlexTensor, [table, positions]: [bool; 2]) -> [Option<FlexTensor>; 2] {
         let dy = self.before_dropout(dy);
         [
@@ -199,23 +198,23 @@ impl Kept<2> for Embedding {
 struct CrossEntropy {
     logits: FlexTensor,
     targets: FlexTensor,
-    target: Target,
+    config: CrossEntropyConfig,
     log_sums: Vec<f32>,
 }
 
-impl Kept<1> for CrossEntropy {
+impl SavedState<1> for CrossEntropy {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        let Self { logits, targets, target, log_sums } = self;
+        let Self { logits, targets, config, log_sums } = self;
         let dy = floats(&dy).iter().sum();
-        [Some(cross_entropy::backward(logits, &targets, &log_sums, dy, target))]
+        [Some(cross_entropy::backward(logits, &targets, &log_sums, dy, config))]
     }
 }
 
 impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
-    fn linear_kernel(x: Tracked, w: Tracked, b: Maybe<Self>) -> Tracked {
+    fn linear_kernel(x: Tracked, w: Tracked, b: OptionalTensor<Self>) -> Tracked {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
         let (x, w) = (contiguous(x), forward(w));
-        match b.given().map(Tracked::into_parts) {
+        match b.into_option().map(Tracked::into_parts) {
             Some((b, b_node)) => {
                 let y = linear::forward(&x, &w, Some(&contiguous(b)));
                 record::<C, _, 3>([x_node, w_node, b_node], Linear { x, w }, y)
@@ -231,15 +230,15 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         q: Tracked,
         k: Tracked,
         v: Tracked,
-        blocked: MaybeMask<Self>,
-        dropped: Option<Dropped>,
+        blocked: OptionalMask<Self>,
+        mask: Option<HashedMask>,
     ) -> Tracked {
-        let blocked = blocked.given().map(forward);
+        let blocked = blocked.into_option().map(forward);
         let [(q, q_node), (k, k_node), (v, v_node)] = [q, k, v].map(Tracked::into_parts);
         let [q, k, v] = [q, k, v].map(forward);
-        let (y, log_sums) = attention::forward(&q, &k, &v, blocked.as_ref(), dropped);
-        let kept = Attention { heads: [q, k, v], blocked, dropped, log_sums };
-        record::<C, _, 3>([q_node, k_node, v_node], kept, y)
+        let (y, log_sums) = attention::forward(&q, &k, &v, blocked.as_ref(), mask);
+        let state = Attention { heads: [q, k, v], blocked, mask, log_sums };
+        record::<C, _, 3>([q_node, k_node, v_node], state, y)
     }
 
     fn layer_norm_kernel(x: Tracked, gamma: Tracked, beta: Tracked) -> Tracked {
@@ -250,53 +249,57 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         record::<C, _, 3>([x_node, gamma_node, beta_node], LayerNorm { x, gamma }, y)
     }
 
-    fn residual_kernel(x: Tracked, y: Tracked, dropped: Dropped) -> Tracked {
+    fn residual_kernel(x: Tracked, y: Tracked, mask: HashedMask) -> Tracked {
         let [(x, x_node), (y, y_node)] = [x, y].map(Tracked::into_parts);
-        let sum = residual::forward(&contiguous(x), y, dropped);
-        record::<C, _, 2>([x_node, y_node], Residual { dropped }, sum)
+        let sum = residual::forward(&contiguous(x), y, mask);
+        record::<C, _, 2>([x_node, y_node], Residual { mask }, sum)
     }
 
-    fn activation_kernel(x: Tracked, function: Function, dropped: Option<Dropped>) -> Tracked {
+    fn activation_kernel(
+        x: Tracked,
+        activation: config::Activation,
+        mask: Option<HashedMask>,
+    ) -> Tracked {
         let (x, node) = x.into_parts();
-        // The rectifier needs its result alone to go back, and can write it over its input.
-        let (x, y) = match function {
-            Function::Relu => {
-                let y = activation::forward(x, function, dropped);
+        // The backward pass of relu needs its result only, which can overwrite its input.
+        let (x, y) = match activation {
+            config::Activation::Relu => {
+                let y = activation::forward(x, activation, mask);
                 (y.clone(), y)
             }
-            Function::Swish | Function::Gelu => {
+            config::Activation::Gelu | config::Activation::Swish | config::Activation::Gated => {
                 let x = contiguous(x);
-                (x.clone(), activation::forward(x, function, dropped))
+                (x.clone(), activation::forward(x, activation, mask))
             }
         };
-        record::<C, _, 1>([node], Activation { x, function, dropped }, y)
+        record::<C, _, 1>([node], Activation { x, activation, mask }, y)
     }
 
-    fn dropout_kernel(x: Tracked, dropped: Dropped) -> Tracked {
+    fn dropout_kernel(x: Tracked, mask: HashedMask) -> Tracked {
         let (x, node) = x.into_parts();
         let x = contiguous(x);
-        record::<C, _, 1>([node], Dropout { dropped }, residual::dropout(&x, dropped))
+        record::<C, _, 1>([node], Dropout { mask }, residual::dropout(&x, mask))
     }
 
     fn embedding_kernel(
         table: Tracked,
         tokens: IntTensor<Flex>,
-        positions: Maybe<Self>,
-        manner: Manner,
+        positions: OptionalTensor<Self>,
+        options: EmbeddingOptions,
     ) -> Tracked {
         let (table, table_node) = table.into_parts();
         let (table, tokens) = (contiguous(table), contiguous(tokens));
         let [vocabulary, _] = rows(&table);
-        let kept = Embedding { tokens: tokens.clone(), vocabulary, manner };
-        match positions.given().map(Tracked::into_parts) {
+        let state = Embedding { tokens: tokens.clone(), vocabulary, options };
+        match positions.into_option().map(Tracked::into_parts) {
             Some((positions, positions_node)) => {
                 let positions = contiguous(positions);
-                let x = embedding::forward(&table, &tokens, Some(&positions), manner);
-                record::<C, _, 2>([table_node, positions_node], kept, x)
+                let x = embedding::forward(&table, &tokens, Some(&positions), options);
+                record::<C, _, 2>([table_node, positions_node], state, x)
             }
             None => {
-                let x = embedding::forward(&table, &tokens, None, manner);
-                record::<C, _, 1>([table_node], kept, x)
+                let x = embedding::forward(&table, &tokens, None, options);
+                record::<C, _, 1>([table_node], state, x)
             }
         }
     }
@@ -304,12 +307,12 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
     fn cross_entropy_kernel(
         logits: Tracked,
         targets: IntTensor<Flex>,
-        target: Target,
+        config: CrossEntropyConfig,
     ) -> (Tracked, IntTensor<Flex>) {
         let (logits, node) = logits.into_parts();
         let (logits, targets) = (contiguous(logits), contiguous(targets));
-        let costs = cross_entropy::forward(&logits, &targets, target);
-        let kept = CrossEntropy { logits, targets, target, log_sums: costs.log_sums };
-        (record::<C, _, 1>([node], kept, costs.loss), costs.correct)
+        let output = cross_entropy::forward(&logits, &targets, config);
+        let state = CrossEntropy { logits, targets, config, log_sums: output.log_sums };
+        (record::<C, _, 1>([node], state, output.loss), output.correct)
     }
 }

@@ -1,24 +1,26 @@
-//! Layer normalisation (Ba et al. 2016), and back.
+//! Layer normalization (Ba et al. 2016) and its backward pass.
 
 use burn::backend::flex::FlexTensor;
 
 use super::{
-    NORM_EPSILON,
     flex::{floats, rows, tensor},
     rows::{LEAST_SUMMED, copy_pieces, per_piece},
-    simd::{sum_of, sum_of_two, vectorised},
+};
+use crate::{
+    formulas::moments,
+    vector::{sum_of, sum_of_two, vectorized},
 };
 
-/// `(x - mean) / √(variance + ε) · γ + β`, row by row.
+/// Computes `(x - mean) / √(variance + ε) · γ + β`, row by row.
 ///
 /// # Shapes
 ///
-/// - `x`: `[.., width]`, and so is the result; `gamma` and `beta`: `[width]`
+/// - `x`: `[.., width]`; `gamma` and `beta`: `[width]`; returns `[.., width]`
 pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTensor {
     let [_, width] = rows(x);
     let (gamma, beta) = (floats(gamma), floats(beta));
     let (out, _) = copy_pieces(floats(x), width, per_piece(width), |_, rows| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for row in rows.chunks_exact_mut(width) {
@@ -35,19 +37,19 @@ pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTen
 
 /// Gradients of `x`, `γ` and `β`.
 ///
-/// With `x̂` the normalised row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + ε)`,
+/// With `x̂` the normalized row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var + ε)`,
 /// `dγ = Σ dy x̂`, `dβ = Σ dy`.
 pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTensor; 3] {
     let [_, width] = rows(x);
     let (input, weight) = (floats(x), floats(gamma));
     let piece = per_piece(width).max(LEAST_SUMMED);
-    // Begins as a copy of `dy`.
+    // A copy of `dy` at first.
     let (dx, sums) = copy_pieces(floats(dy), width, piece, |first, dx| {
         let input = &input[first * width..][..dx.len()];
-        // dγ, then dβ.
+        // Parts of dγ, then of dβ.
         let mut sums = vec![0.0; 2 * width];
         let (dgamma, dbeta) = sums.split_at_mut(width);
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (x, dx) in input.chunks_exact(width).zip(dx.chunks_exact_mut(width)) {
@@ -80,13 +82,4 @@ pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTen
     }
     let dbeta = total.split_off(width);
     [tensor(dx, x.layout().shape().clone()), tensor(total, [width]), tensor(dbeta, [width])]
-}
-
-/// Mean and `1 / √(variance + ε)`.
-#[inline(always)]
-fn moments(x: &[f32]) -> (f32, f32) {
-    let width = x.len() as f32;
-    let mean = sum_of(x, |x| x) / width;
-    let variance = sum_of(x, |x| (x - mean) * (x - mean)) / width;
-    (mean, 1.0 / (variance + NORM_EPSILON as f32).sqrt())
 }

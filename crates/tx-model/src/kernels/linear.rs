@@ -1,4 +1,4 @@
-//! `y = x w + b`, and back.
+//! Linear layer, `y = x w + b`, and its backward pass.
 
 use burn::backend::flex::FlexTensor;
 
@@ -6,12 +6,14 @@ use super::{
     flex::{dims, floats, matrix, rows, tensor},
     matrix::{Matrix, product},
     rows::sum_pieces,
-    simd::vectorised,
 };
+use crate::vector::vectorized;
 
+/// Computes `x w + b`.
+///
 /// # Shapes
 ///
-/// - `x`: `[.., d_in]`; `w`: `[d_in, d_out]`, or the same turned; `b`: `[d_out]`
+/// - `x`: `[.., d_in]`; `w`: `[d_in, d_out]`, in any memory layout; `b`: `[d_out]`
 /// - returns `[.., d_out]`
 pub fn forward(x: &FlexTensor, w: &FlexTensor, b: Option<&FlexTensor>) -> FlexTensor {
     let [count, d_in] = rows(x);
@@ -20,7 +22,7 @@ pub fn forward(x: &FlexTensor, w: &FlexTensor, b: Option<&FlexTensor>) -> FlexTe
     tensor(y, with_width(x, d_out))
 }
 
-/// `dy wᵀ`, of the shape of `x`.
+/// Gradient of `x`: `dy wᵀ`.
 pub fn gradient_of_x(dy: &FlexTensor, w: &FlexTensor) -> FlexTensor {
     let [count, d_out] = rows(dy);
     let [d_in, _] = dims(w);
@@ -28,25 +30,25 @@ pub fn gradient_of_x(dy: &FlexTensor, w: &FlexTensor) -> FlexTensor {
     tensor(dx, with_width(dy, d_in))
 }
 
-/// `xᵀ dy`, `[d_in, d_out]`, laid out in memory as `w` is.
+/// Gradient of `w`: `xᵀ dy`, `[d_in, d_out]`, in the memory layout of `w`.
 pub fn gradient_of_w(x: &FlexTensor, dy: &FlexTensor, w: &FlexTensor) -> FlexTensor {
     let [count, d_in] = rows(x);
     let [_, d_out] = rows(dy);
     let x = Matrix::new(floats(x), count, d_in);
     let dy = Matrix::new(floats(dy), count, d_out);
-    let turned = w.layout().strides()[1] != 1;
-    if turned {
+    let transposed = w.layout().strides()[1] != 1;
+    if transposed {
         tensor(product(dy.transposed(), x, None), [d_out, d_in]).transpose(0, 1)
     } else {
         tensor(product(x.transposed(), dy, None), [d_in, d_out])
     }
 }
 
-/// The sum of the rows of `dy`: `[d_out]`.
+/// Gradient of `b`: the sum of the rows of `dy`, `[d_out]`.
 pub fn gradient_of_b(dy: &FlexTensor) -> FlexTensor {
     let [_, d_out] = rows(dy);
     let sum = sum_pieces(floats(dy), d_out, d_out, |_, rows, sum| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for row in rows.chunks_exact(d_out) {
@@ -60,7 +62,7 @@ pub fn gradient_of_b(dy: &FlexTensor) -> FlexTensor {
     tensor(sum, [d_out])
 }
 
-/// The shape of `x` with another last size.
+/// Shape of `x` with another last dimension.
 fn with_width(x: &FlexTensor, width: usize) -> Vec<usize> {
     let shape = x.layout().shape();
     let mut sizes: Vec<usize> = (0..shape.num_dims()).map(|i| shape[i]).collect();

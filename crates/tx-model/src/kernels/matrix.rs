@@ -1,116 +1,117 @@
-//! Matrix products: large ones by the `gemm` crate, the one place with raw pointers; the smallest, of
-//! a short sentence's attention say, by a loop of our own, which is done before `gemm` has begun.
+//! Matrix products. Large ones are computed by the `gemm` crate, which needs raw pointers. The smallest,
+//! as in the attention of a short sentence, are computed by a loop that takes less time than `gemm`
+//! needs to start.
 
 use gemm::Parallelism;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::{rows::per_piece, simd::LANES};
+use super::rows::per_piece;
+use crate::vector::LANES;
 
-/// Products with more multiplications than this are shared among the cores.
+/// Products with more multiplications than this are divided among the cores.
 const SHARED: usize = 1 << 19;
 
-/// Products with fewer multiplications than this are small. (10 × 8 by 8 × 10 takes `gemm` 0.30 µs
-/// and us 0.07; at 20 × 32 by 32 × 20 we are even.)
+/// Products with fewer multiplications than this are small. (10 × 8 by 8 × 10 takes 0.30 µs with `gemm`
+/// and 0.07 µs here; 20 × 32 by 32 × 20 takes the same time.)
 const SMALL: usize = 1 << 12;
 
-/// An output so many times as large as both factors together takes its bias as one more column of
-/// the left factor, ones, and one more row of the right: copying those is less than filling it with
-/// the bias and reading it again.
+/// If an output is this many times as large as both factors together, its bias is computed as another
+/// column of the left factor, ones, and another row of the right. Copying the factors then takes less
+/// time than writing the bias to the output and reading it again.
 const MANY: usize = 4;
 
-/// Room for the right factor of a small product.
+/// Elements of the right factor of a small product.
 const ROOM: usize = 512;
 
-/// A matrix of numbers that lie in memory at regular steps; element `(i, j)` is
-/// `data[i · row_step + j · column_step]`.
+/// View of a matrix with strides; element `(i, j)` is `data[i · row_stride + j · column_stride]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a> {
     data: &'a [f32],
     rows: usize,
     columns: usize,
-    row_step: usize,
-    column_step: usize,
+    row_stride: usize,
+    column_stride: usize,
 }
 
 impl<'a> Matrix<'a> {
-    /// Row by row without gaps.
+    /// Contiguous matrix, row by row.
     pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
-        Self::with_steps(data, [rows, columns], [columns, 1])
+        Self::with_strides(data, [rows, columns], [columns, 1])
     }
 
-    /// Of `shape` rows and columns, with the steps from one to the next.
+    /// Matrix of `shape` rows and columns, with the strides of both.
     ///
     /// # Panics
     ///
-    /// When the last element lies beyond the data.
-    pub fn with_steps(data: &'a [f32], shape: [usize; 2], steps: [usize; 2]) -> Self {
-        assert!(fits(data.len(), shape, steps), "{shape:?} by {steps:?} in {}", data.len());
-        let ([rows, columns], [row_step, column_step]) = (shape, steps);
-        Self { data, rows, columns, row_step, column_step }
+    /// If the last element lies beyond the data.
+    pub fn with_strides(data: &'a [f32], shape: [usize; 2], strides: [usize; 2]) -> Self {
+        assert!(fits(data.len(), shape, strides), "{shape:?} by {strides:?} in {}", data.len());
+        let ([rows, columns], [row_stride, column_stride]) = (shape, strides);
+        Self { data, rows, columns, row_stride, column_stride }
     }
 
-    /// Row by row, each with one more number at its end.
+    /// Copies the matrix, with another column at the end.
     fn with_column(self, last: impl Fn(usize) -> f32) -> Vec<f32> {
         let mut numbers = Vec::with_capacity(self.rows * (self.columns + 1));
         for i in 0..self.rows {
-            let row = &self.data[i * self.row_step..];
-            if self.column_step == 1 {
+            let row = &self.data[i * self.row_stride..];
+            if self.column_stride == 1 {
                 numbers.extend_from_slice(&row[..self.columns]);
             } else {
-                numbers.extend((0..self.columns).map(|j| row[j * self.column_step]));
+                numbers.extend((0..self.columns).map(|j| row[j * self.column_stride]));
             }
             numbers.push(last(i));
         }
         numbers
     }
 
-    /// The same numbers with rows and columns exchanged.
+    /// Transposed view.
     pub fn transposed(self) -> Self {
         Self {
             rows: self.columns,
             columns: self.rows,
-            row_step: self.column_step,
-            column_step: self.row_step,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
             ..self
         }
     }
 }
 
-/// Where a product goes: row by row, each row without gaps.
+/// Output of a product, row by row; each row is contiguous.
 #[derive(Debug)]
 pub struct Output<'a> {
     data: &'a mut [f32],
-    row_step: usize,
+    row_stride: usize,
 }
 
 impl<'a> Output<'a> {
-    /// Rows one after the other.
+    /// Contiguous rows.
     pub fn new(data: &'a mut [f32], columns: usize) -> Self {
-        Self { data, row_step: columns }
+        Self { data, row_stride: columns }
     }
 
-    /// Rows that begin `row_step` places from one another.
-    pub fn with_step(data: &'a mut [f32], row_step: usize) -> Self {
-        Self { data, row_step }
+    /// Rows whose starts are `row_stride` elements apart.
+    pub fn with_stride(data: &'a mut [f32], row_stride: usize) -> Self {
+        Self { data, row_stride }
     }
 }
 
-/// What becomes of the numbers that are in the output before.
+/// Treatment of the previous contents of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Write {
-    /// They are overwritten.
+    /// Overwrites them.
     Replace,
-    /// The product is added to them.
+    /// Adds the product to them.
     Add,
 }
 
-/// `a b`, or with a bias `a b + bias` in each row; row by row. Large products are shared among the
+/// Computes `a b`, or `a b + bias` in each row, in row-major order. Large products are divided among the
 /// cores.
 ///
 /// # Panics
 ///
-/// When the shapes disagree.
+/// If the shapes disagree.
 pub fn product(a: Matrix<'_>, b: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
     let (count, columns) = (a.rows * b.columns, b.columns);
     assert!(bias.is_none_or(|bias| bias.len() == columns), "length of the bias");
@@ -125,7 +126,7 @@ pub fn product(a: Matrix<'_>, b: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
     {
         return product_with_bias(a, b, bias);
     }
-    // Room that nobody clears first: one thread alone would, while the others wait.
+    // Not cleared first, because one thread would do that while the others wait.
     let mut out = Vec::with_capacity(count);
     let room = &mut out.spare_capacity_mut()[..count];
     if let Some(bias) = bias {
@@ -137,26 +138,26 @@ pub fn product(a: Matrix<'_>, b: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
             }
         });
     }
-    let to = Pointer { data: room.as_mut_ptr().cast(), row_step: columns };
-    // SAFETY: `to` is `rows` times `columns` places without gaps. They are read only where there
-    // is a bias, and then they hold it; afterwards all of them are written.
+    let to = Pointer { data: room.as_mut_ptr().cast(), row_stride: columns };
+    // SAFETY: `to` is `rows` times `columns` contiguous elements. They are read only if there is a
+    // bias, which they then contain; afterwards all of them are written.
     #[allow(unsafe_code)]
     unsafe {
-        gemm(a, b, 1.0, to, bias.is_some(), share(a, b));
+        gemm(a, b, 1.0, to, bias.is_some(), parallelism(a, b));
         out.set_len(count);
     }
     out
 }
 
-/// `[a 1] [b; bias]`
+/// Computes `[a 1] [b; bias]`.
 fn product_with_bias(a: Matrix<'_>, b: Matrix<'_>, bias: &[f32]) -> Vec<f32> {
     let (inner, columns) = (a.columns + 1, b.columns);
     let left = a.with_column(|_| 1.0);
     let left = Matrix::new(&left, a.rows, inner);
-    if b.column_step == 1 {
+    if b.column_stride == 1 {
         let mut right = Vec::with_capacity(inner * columns);
         for k in 0..b.rows {
-            right.extend_from_slice(&b.data[k * b.row_step..][..columns]);
+            right.extend_from_slice(&b.data[k * b.row_stride..][..columns]);
         }
         right.extend_from_slice(bias);
         product(left, Matrix::new(&right, inner, columns), None)
@@ -166,21 +167,21 @@ fn product_with_bias(a: Matrix<'_>, b: Matrix<'_>, bias: &[f32]) -> Vec<f32> {
     }
 }
 
-/// `out = factor · a b`, or that added to `out`; on this thread alone, for work that is shared out
-/// already.
+/// Computes `out = factor · a b`, or adds that to `out`, on this thread; for work that is already
+/// divided among the cores.
 ///
 /// # Panics
 ///
-/// When the shapes disagree.
+/// If the shapes disagree.
 pub fn multiply_here(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>, write: Write) {
     assert_eq!(a.columns, b.rows, "inner sizes");
     assert!(
-        out.row_step >= b.columns || a.rows <= 1,
-        "rows of {} lie {} apart",
+        out.row_stride >= b.columns || a.rows <= 1,
+        "rows of {} are {} apart",
         b.columns,
-        out.row_step
+        out.row_stride
     );
-    assert!(fits(out.data.len(), [a.rows, b.columns], [out.row_step, 1]), "output is too small");
+    assert!(fits(out.data.len(), [a.rows, b.columns], [out.row_stride, 1]), "output is too small");
     if a.rows == 0 || b.columns == 0 {
         return;
     }
@@ -189,7 +190,7 @@ pub fn multiply_here(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>,
         Arch::new().dispatch(Small { a, b, padded, factor, out, write });
         return;
     }
-    let to = Pointer { data: out.data.as_mut_ptr(), row_step: out.row_step };
+    let to = Pointer { data: out.data.as_mut_ptr(), row_stride: out.row_stride };
     // SAFETY: by the assertions every element that is written lies in `out.data`, which is
     // borrowed for writing and so overlaps neither input, and no two written elements are one.
     #[allow(unsafe_code)]
@@ -202,21 +203,21 @@ fn is_small(a: Matrix<'_>, b: Matrix<'_>) -> bool {
     a.rows * a.columns * b.columns < SMALL && b.rows * b.columns.next_multiple_of(LANES) <= ROOM
 }
 
-fn share(a: Matrix<'_>, b: Matrix<'_>) -> Parallelism {
+fn parallelism(a: Matrix<'_>, b: Matrix<'_>) -> Parallelism {
     let work = a.rows.saturating_mul(a.columns).saturating_mul(b.columns);
     if work >= SHARED { Parallelism::Rayon(0) } else { Parallelism::None }
 }
 
-/// Where `gemm` writes to.
+/// Output of `gemm`.
 struct Pointer {
     data: *mut f32,
-    row_step: usize,
+    row_stride: usize,
 }
 
 /// # Safety
 ///
-/// `to` must be good for writing the product's rows, each a `row_step` after the one before, and
-/// where `add` for reading them; nothing else may use those places meanwhile.
+/// `to` must be valid for writing the product's rows, which are `row_stride` apart, and if `add` for
+/// reading them; nothing else may use those elements meanwhile.
 #[allow(unsafe_code)]
 unsafe fn gemm(
     a: Matrix<'_>,
@@ -224,11 +225,11 @@ unsafe fn gemm(
     factor: f32,
     to: Pointer,
     add: bool,
-    share: Parallelism,
+    parallelism: Parallelism,
 ) {
     assert_eq!(a.columns, b.rows, "inner sizes");
-    // SAFETY: `Matrix::with_steps` says that every element that is read lies in its slice; the
-    // caller answers for `to`. Sizes and steps of slices in memory are far below `isize::MAX`.
+    // SAFETY: `Matrix::with_strides` has checked that every element that is read lies in its slice; the
+    // caller guarantees `to`. Sizes and strides of slices in memory are far below `isize::MAX`.
     unsafe {
         gemm::gemm(
             a.rows,
@@ -236,29 +237,29 @@ unsafe fn gemm(
             a.columns,
             to.data,
             1,
-            to.row_step as isize,
+            to.row_stride as isize,
             add,
             a.data.as_ptr(),
-            a.column_step as isize,
-            a.row_step as isize,
+            a.column_stride as isize,
+            a.row_stride as isize,
             b.data.as_ptr(),
-            b.column_step as isize,
-            b.row_step as isize,
+            b.column_stride as isize,
+            b.row_stride as isize,
             if add { 1.0 } else { 0.0 },
             factor,
             false,
             false,
             false,
-            share,
+            parallelism,
         );
     }
 }
 
-/// A small product.
+/// Small product.
 struct Small<'a> {
     a: Matrix<'a>,
     b: Matrix<'a>,
-    /// Columns of `b` in whole vectors.
+    /// Columns of `b`, padded to whole vectors.
     padded: usize,
     factor: f32,
     out: Output<'a>,
@@ -268,21 +269,20 @@ struct Small<'a> {
 impl WithSimd for Small<'_> {
     type Output = ();
 
-    /// Brings the right factor into rows of whole vectors; then makes four rows of the product at a
-    /// time, a vector wide.
+    /// Copies the right factor into rows of whole vectors, then computes tiles of four rows by one vector.
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let Self { a, b, padded, .. } = self;
         let mut room = [0.0; ROOM];
         for (k, row) in room.chunks_exact_mut(padded).take(b.rows).enumerate() {
-            let from = &b.data[k * b.row_step..];
-            if b.column_step == 1 {
+            let from = &b.data[k * b.row_stride..];
+            if b.column_stride == 1 {
                 for (x, from) in row.iter_mut().zip(&from[..b.columns]) {
                     *x = *from;
                 }
             } else {
                 for (j, x) in row[..b.columns].iter_mut().enumerate() {
-                    *x = from[j * b.column_step];
+                    *x = from[j * b.column_stride];
                 }
             }
         }
@@ -301,7 +301,7 @@ impl WithSimd for Small<'_> {
 }
 
 impl Small<'_> {
-    /// `R` rows from `first` on, in one vector of columns.
+    /// Computes `R` rows from `first` in one vector of columns.
     #[inline(always)]
     fn tile<S: Simd, const R: usize>(
         &mut self,
@@ -313,9 +313,9 @@ impl Small<'_> {
         let Self { a, padded, factor, write, .. } = *self;
         let step = padded / S::F32_LANES;
         let mut sums = [simd.splat_f32s(0.0); R];
-        if a.column_step == 1 {
+        if a.column_stride == 1 {
             let rows: [&[f32]; R] =
-                std::array::from_fn(|i| &a.data[(first + i) * a.row_step..][..a.columns]);
+                std::array::from_fn(|i| &a.data[(first + i) * a.row_stride..][..a.columns]);
             for k in 0..a.columns {
                 for i in 0..R {
                     let x = simd.splat_f32s(rows[i][k]);
@@ -324,14 +324,14 @@ impl Small<'_> {
             }
         } else {
             for k in 0..a.columns {
-                let x = &a.data[k * a.column_step + first * a.row_step..];
+                let x = &a.data[k * a.column_stride + first * a.row_stride..];
                 for i in 0..R {
-                    let x = simd.splat_f32s(x[i * a.row_step]);
+                    let x = simd.splat_f32s(x[i * a.row_stride]);
                     sums[i] = simd.mul_add_e_f32s(x, b[k * step + vector], sums[i]);
                 }
             }
         }
-        // A copy: what a loop counts through cannot stay in registers in the loops above.
+        // A copy, because an array that is indexed by a loop counter would not stay in registers above.
         let factor = simd.splat_f32s(factor);
         let mut tile = [simd.splat_f32s(0.0); R];
         for i in 0..R {
@@ -340,7 +340,7 @@ impl Small<'_> {
         let column = vector * S::F32_LANES;
         let width = S::F32_LANES.min(self.b.columns - column);
         for (i, tile) in tile.into_iter().enumerate() {
-            let out = &mut self.out.data[(first + i) * self.out.row_step + column..][..width];
+            let out = &mut self.out.data[(first + i) * self.out.row_stride + column..][..width];
             let tile = match write {
                 Write::Replace => tile,
                 Write::Add => simd.add_f32s(tile, simd.partial_load_f32s(out)),
@@ -350,13 +350,13 @@ impl Small<'_> {
     }
 }
 
-/// Whether the last element lies within `len`; a position too large for `usize` does not.
-fn fits(len: usize, [rows, columns]: [usize; 2], [row_step, column_step]: [usize; 2]) -> bool {
+/// Whether the last element lies within `len`; an index that overflows does not.
+fn fits(len: usize, [rows, columns]: [usize; 2], [row_stride, column_stride]: [usize; 2]) -> bool {
     if rows == 0 || columns == 0 {
         return true;
     }
-    let row = (rows - 1).checked_mul(row_step);
-    let column = (columns - 1).checked_mul(column_step);
+    let row = (rows - 1).checked_mul(row_stride);
+    let column = (columns - 1).checked_mul(column_stride);
     let last = row.zip(column).and_then(|(row, column)| row.checked_add(column));
     last.is_some_and(|last| last < len)
 }
@@ -365,9 +365,9 @@ fn fits(len: usize, [rows, columns]: [usize; 2], [row_step, column_step]: [usize
 mod tests {
     use super::*;
 
-    /// Whole numbers, so exact in any order.
+    /// Integers, whose sums are exact in any order.
     #[test]
-    fn any_shape_any_steps() {
+    fn products_of_any_shape_and_strides() {
         let number = |i: usize| ((i * 31) % 17) as f32 - 8.0;
         for (rows, inner, columns) in [
             (1, 1, 1),
@@ -386,7 +386,7 @@ mod tests {
         ] {
             let a: Vec<f32> = (0..rows * inner).map(number).collect();
             let b: Vec<f32> = (0..inner * columns).map(|i| number(i + 5)).collect();
-            let b_turned: Vec<f32> =
+            let b_transposed: Vec<f32> =
                 (0..columns * inner).map(|i| b[(i % inner) * columns + i / inner]).collect();
             let expected = |i: usize, j: usize| -> f32 {
                 (0..inner).map(|k| a[i * inner + k] * b[k * columns + j]).sum()
@@ -394,8 +394,8 @@ mod tests {
             let step = columns + 3;
             let mut out = vec![100.0; rows * step];
             let left = Matrix::new(&a, rows, inner);
-            let right = Matrix::new(&b_turned, columns, inner).transposed();
-            multiply_here(left, right, 2.0, Output::with_step(&mut out, step), Write::Add);
+            let right = Matrix::new(&b_transposed, columns, inner).transposed();
+            multiply_here(left, right, 2.0, Output::with_stride(&mut out, step), Write::Add);
             for i in 0..rows {
                 for j in 0..step {
                     let added = if j < columns { 2.0 * expected(i, j) } else { 0.0 };
@@ -404,9 +404,9 @@ mod tests {
             }
             let mut out = vec![f32::NAN; rows * columns];
             let right = Matrix::new(&b, inner, columns);
-            let a_turned: Vec<f32> =
+            let a_transposed: Vec<f32> =
                 (0..inner * rows).map(|i| a[(i % rows) * inner + i / rows]).collect();
-            let left = Matrix::new(&a_turned, inner, rows).transposed();
+            let left = Matrix::new(&a_transposed, inner, rows).transposed();
             multiply_here(left, right, 1.0, Output::new(&mut out, columns), Write::Replace);
             assert!((0..rows * columns).all(|i| out[i] == expected(i / columns, i % columns)));
 
@@ -415,17 +415,17 @@ mod tests {
             let biased = product(left, right, Some(&bias));
             assert_eq!(biased.len(), out.len());
             assert!((0..biased.len()).all(|i| biased[i] == out[i] + bias[i % columns]));
-            let right = Matrix::new(&b_turned, columns, inner).transposed();
+            let right = Matrix::new(&b_transposed, columns, inner).transposed();
             assert_eq!(product(left, right, Some(&bias)), biased);
         }
     }
 
-    /// As `usize`, a step of -1 wraps around: 3 · 8 - 7 is 17, which a matrix of 32 has.
+    /// As `usize`, a stride of -1 wraps around: 3 · 8 - 7 is 17, which is below 32.
     #[test]
     #[should_panic(expected = "[4, 8] by [8, 18446744073709551615] in 32")]
     #[cfg(target_pointer_width = "64")]
-    fn a_position_that_overflows_does_not_fit() {
-        Matrix::with_steps(&[0.0; 32], [4, 8], [8, usize::MAX]);
+    fn an_index_that_overflows_does_not_fit() {
+        Matrix::with_strides(&[0.0; 32], [4, 8], [8, usize::MAX]);
     }
 
     #[test]

@@ -1,192 +1,209 @@
-//! The hot parts of the model, each in two versions that compute the same.
+//! Fused kernels, each with a reference implementation from Burn's operations.
 //!
-//! The functions of this module choose: on Burn's `flex` backend (feature `cpu`) a kernel of its
-//! own, which goes over memory once, keeps little for the way back and shares rows among the cores;
-//! on every other device the same from Burn's operations, in [`composed`]. Tests hold each kernel
-//! against its composed version, values and gradients.
+//! The functions of this module choose the implementation. On Burn's `flex` backend in single precision
+//! (feature `flex`) they run a fused kernel: single-pass, saving little for backward, parallel over
+//! rows. On every other device they run the same computation from Burn's operations, in [`composed`].
+//! Tests compare each kernel with its composed version, values and gradients.
 //!
-//! A kernel lives in a file by its name and works on slices; `extension` makes them operations of
-//! Burn, `gradients` adds how they are gone back through.
+//! Each kernel is a file of functions on slices. `extension` makes them operations of Burn, and
+//! `gradients` adds their backward passes.
 
 pub mod composed;
-mod dropped;
+mod hashed_mask;
 
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod activation;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod adam;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod attention;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod cross_entropy;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod embedding;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod layer_norm;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod linear;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod residual;
 
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod flex;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod matrix;
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod rows;
-#[cfg(feature = "cpu")]
-pub mod simd;
 
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 mod extension;
-#[cfg(all(feature = "cpu", feature = "autodiff"))]
+#[cfg(all(feature = "flex", feature = "autodiff"))]
 mod gradients;
 
-#[cfg(all(test, feature = "cpu", feature = "autodiff"))]
+#[cfg(all(test, feature = "flex", feature = "autodiff"))]
 mod tests;
 
 use burn::tensor::{Bool, Int, Tensor};
-#[cfg(feature = "cpu")]
+#[cfg(feature = "flex")]
 use burn::{
     backend::Dispatch,
-    tensor::{DType, IntDType},
+    tensor::{DType, Device, IntDType},
 };
-#[cfg(feature = "cpu")]
-use extension::{Kernels, Maybe, MaybeMask, UpdateKernel, serves};
+#[cfg(feature = "flex")]
+use extension::{Kernels, OptionalMask, OptionalTensor, UpdateKernel};
 
-pub use dropped::{Dropped, mix};
+use crate::config::Activation;
+pub use hashed_mask::HashedMask;
 
-/// Added to the variance in layer normalisation.
-pub const NORM_EPSILON: f64 = 1e-5;
-
-/// What dropout does to one tensor.
+/// Elements of one tensor that dropout sets to 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Draw {
-    /// Nothing: outside training.
+pub enum DropoutMask {
+    /// None: outside training.
     KeepAll,
-    /// Drops by a hash of the place.
-    Hashed(Dropped),
-    /// Drops this share, by the device's own generator.
-    OnDevice(f64),
+    /// Elements chosen by a hash of their position.
+    Hashed(HashedMask),
+    /// Elements chosen by the device's random numbers.
+    OnDevice {
+        /// Probability of an element, in `0.0..1.0`.
+        rate: f64,
+    },
 }
 
-#[cfg(feature = "cpu")]
-impl Draw {
-    fn hashed(self) -> Option<Dropped> {
+#[cfg(feature = "flex")]
+impl DropoutMask {
+    fn hashed(self) -> Option<HashedMask> {
         match self {
-            Self::Hashed(dropped) => Some(dropped),
-            Self::KeepAll | Self::OnDevice(_) => None,
+            Self::Hashed(mask) => Some(mask),
+            Self::KeepAll | Self::OnDevice { .. } => None,
         }
     }
 }
 
-/// What a hidden unit does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function {
-    /// `max(x, 0)`
-    Relu,
-    /// `x / (1 + e^-x)`
-    Swish,
-    /// `x Φ(x)`
-    Gelu,
+/// Whether the fused kernels take this tensor. Devices are equal whether or not they track gradients.
+#[cfg(feature = "flex")]
+fn is_flex_f32<const D: usize>(x: &Tensor<D>) -> bool {
+    x.dtype() == DType::F32 && x.device() == Device::flex()
 }
 
-/// `x w + b`
+/// Ids in the integer dtype of the kernels, whatever the default of the device is.
+#[cfg(feature = "flex")]
+fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
+    if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
+}
+
+/// Linear layer: `x w + b`.
 ///
 /// # Shapes
 ///
 /// - `x`: `[B, L, d_in]`; `w`: `[d_in, d_out]`; `b`: `[d_out]`
 /// - returns `[B, L, d_out]`
 pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
-    if serves(&x) {
-        let b = b.map_or(Maybe::Absent, |b| Maybe::Given(b.into_dispatch()));
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&x) {
+        let b = OptionalTensor::from_tensor(b);
         let (x, w) = (x.into_dispatch(), w.into_dispatch());
         return Tensor::from_dispatch(Dispatch::linear_kernel(x, w, b));
     }
     composed::linear(x, w, b)
 }
 
-/// `dropout(softmax(q kᵀ / √D)) v`, heads side by side (sections 3.2.1 and 3.2.2).
-///
-/// # Shapes
-///
-/// - `q`: `[B, H, Q, D]`; `k` and `v`: `[B, H, K, D]`
-/// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be seen
-/// - returns `[B, Q, H · D]`; zeros for a query with every key blocked
-pub fn attention(
-    q: Tensor<4>,
-    k: Tensor<4>,
-    v: Tensor<4>,
-    blocked: Option<Tensor<4, Bool>>,
-    draw: Draw,
-) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
-    if serves(&q) {
-        let [q, k, v] = [q, k, v].map(Tensor::into_dispatch);
-        let blocked =
-            blocked.map_or(MaybeMask::Absent, |mask| MaybeMask::Given(mask.into_dispatch()));
-        return Tensor::from_dispatch(Dispatch::attention_kernel(q, k, v, blocked, draw.hashed()));
-    }
-    composed::attention(q, k, v, blocked, draw)
+/// Arguments of [`attention`].
+#[derive(Debug, Clone)]
+pub struct AttentionInput {
+    /// `[B, H, Q, D]`
+    pub queries: Tensor<4>,
+    /// `[B, H, K, D]`
+    pub keys: Tensor<4>,
+    /// `[B, H, K, D]`
+    pub values: Tensor<4>,
+    /// Added to the scores, `[1, H, Q, K]`.
+    pub bias: Option<Tensor<4>>,
+    /// Broadcasts to `[B, H, Q, K]`; `true` = this query must not attend to this key.
+    pub blocked: Option<Tensor<4, Bool>>,
+    /// Dropout of the attention weights.
+    pub dropout: DropoutMask,
 }
 
-/// `(x - mean) / √(variance + 1e-5) · γ + β`, for each token.
+/// Multi-head attention without its projections: `dropout(softmax(q · kᵀ / √D + bias)) · v`, with the
+/// heads concatenated (sections 3.2.1 and 3.2.2).
 ///
 /// # Shapes
 ///
-/// - `x`: `[B, L, width]`, and so is the result; `gamma` and `beta`: `[width]`
+/// - returns `[B, Q, H · D]`, zeros for a query with every key blocked; and, if `need_weights`, the
+///   attention weights before dropout, `[B, H, Q, K]`
+pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Option<Tensor<4>>) {
+    // The kernel never holds all weights, and takes no bias.
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&input.queries) && input.bias.is_none() && !need_weights {
+        let AttentionInput { queries, keys, values, bias: _, blocked, dropout } = input;
+        let [q, k, v] = [queries, keys, values].map(Tensor::into_dispatch);
+        let blocked = OptionalMask::from_tensor(blocked);
+        let mixed = Dispatch::attention_kernel(q, k, v, blocked, dropout.hashed());
+        return (Tensor::from_dispatch(mixed), None);
+    }
+    composed::attention(input, need_weights)
+}
+
+/// Layer normalization: `(x - mean) / √(variance + 1e-5) · γ + β` for each token.
+///
+/// # Shapes
+///
+/// - `x`: `[B, L, width]`; `gamma` and `beta`: `[width]`
+/// - returns `[B, L, width]`
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
-    if serves(&x) {
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&x) {
         let (x, gamma, beta) = (x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch());
         return Tensor::from_dispatch(Dispatch::layer_norm_kernel(x, gamma, beta));
     }
     composed::layer_norm(x, gamma, beta)
 }
 
-/// `x + dropout(y)`
+/// Residual sum: `x + dropout(y)`.
 ///
 /// # Shapes
 ///
-/// - `x` and `y`: `[B, L, width]`, and so is the result
-pub fn residual(x: Tensor<3>, y: Tensor<3>, draw: Draw) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
-    if let (true, Draw::Hashed(dropped)) = (serves(&x), draw) {
+/// - `x` and `y`: `[B, L, width]`
+/// - returns `[B, L, width]`
+pub fn residual(x: Tensor<3>, y: Tensor<3>, mask: DropoutMask) -> Tensor<3> {
+    #[cfg(feature = "flex")]
+    if let (true, DropoutMask::Hashed(mask)) = (is_flex_f32(&x), mask) {
         let (x, y) = (x.into_dispatch(), y.into_dispatch());
-        return Tensor::from_dispatch(Dispatch::residual_kernel(x, y, dropped));
+        return Tensor::from_dispatch(Dispatch::residual_kernel(x, y, mask));
     }
-    composed::residual(x, y, draw)
+    composed::residual(x, y, mask)
 }
 
-/// `dropout(f(x))`
+/// Activation function with dropout: `dropout(f(x))`. [`Activation::Gated`] applies swish, as to its
+/// gate.
 ///
 /// # Shapes
 ///
-/// - `x`: `[B, L, width]`, and so is the result
-pub fn activation(x: Tensor<3>, function: Function, draw: Draw) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
-    if serves(&x) {
-        let x = Dispatch::activation_kernel(x.into_dispatch(), function, draw.hashed());
+/// - `x`: `[B, L, width]`
+/// - returns `[B, L, width]`
+pub fn activation(x: Tensor<3>, activation: Activation, mask: DropoutMask) -> Tensor<3> {
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&x) {
+        let x = Dispatch::activation_kernel(x.into_dispatch(), activation, mask.hashed());
         return Tensor::from_dispatch(x);
     }
-    composed::activation(x, function, draw)
+    composed::activation(x, activation, mask)
 }
 
-/// `dropout(x)`
+/// Dropout: sets the elements of `mask` to 0 and scales the others by `1 / (1 - rate)`.
 ///
 /// # Shapes
 ///
-/// - `x`: any, and so is the result
-pub fn dropout<const D: usize>(x: Tensor<D>, draw: Draw) -> Tensor<D> {
-    #[cfg(feature = "cpu")]
-    if let (true, Draw::Hashed(dropped)) = (serves(&x), draw) {
-        return Tensor::from_dispatch(Dispatch::dropout_kernel(x.into_dispatch(), dropped));
+/// - `x`: any; returns the same
+pub fn dropout<const D: usize>(x: Tensor<D>, mask: DropoutMask) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if let (true, DropoutMask::Hashed(mask)) = (is_flex_f32(&x), mask) {
+        return Tensor::from_dispatch(Dispatch::dropout_kernel(x.into_dispatch(), mask));
     }
-    composed::dropout(x, draw)
+    composed::dropout(x, mask)
 }
 
-/// `dropout(scale · table[id] + position)`
+/// Token embedding: `dropout(scale · table[id] + position)`.
 ///
 /// # Shapes
 ///
@@ -197,22 +214,31 @@ pub fn embedding(
     ids: Tensor<2, Int>,
     positions: Option<Tensor<2>>,
     scale: f32,
-    draw: Draw,
+    mask: DropoutMask,
 ) -> Tensor<3> {
-    #[cfg(feature = "cpu")]
-    if serves(&table) {
-        let manner = embedding::Manner { scale, dropped: draw.hashed() };
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&table) {
+        let options = embedding::EmbeddingOptions { scale, mask: mask.hashed() };
         let (table, ids) = (table.into_dispatch(), in_32_bits(ids).into_dispatch());
-        let positions = positions.map_or(Maybe::Absent, |rows| Maybe::Given(rows.into_dispatch()));
-        return Tensor::from_dispatch(Dispatch::embedding_kernel(table, ids, positions, manner));
+        let positions = OptionalTensor::from_tensor(positions);
+        return Tensor::from_dispatch(Dispatch::embedding_kernel(table, ids, positions, options));
     }
-    composed::embedding(table, ids, positions, scale, draw)
+    composed::embedding(table, ids, positions, scale, mask)
 }
 
-/// Label-smoothed cross-entropy, summed over the tokens that are not `ignored`, and how many of
-/// them have the highest logit at their target.
+/// Options of [`cross_entropy`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CrossEntropyConfig {
+    /// Label smoothing `ε`: probability that is spread evenly over the vocabulary (section 5.4).
+    pub smoothing: f64,
+    /// Target id whose tokens do not count, such as padding.
+    pub ignore_index: u32,
+}
+
+/// Label-smoothed cross-entropy, summed over the tokens that count, and the number of those whose
+/// target has the highest logit.
 ///
-/// For logits `x`, the right token `t` and smoothing `ε`, a token costs
+/// For logits `x`, target `t` and smoothing `ε`, the loss of a token is
 ///
 /// ```text
 /// -Σ_v q_v log softmax(x)_v        q_v = (1 - ε) [v = t] + ε / V
@@ -222,88 +248,80 @@ pub fn embedding(
 /// # Shapes
 ///
 /// - `logits`: `[N, V]`; `targets`: `[N]`
-/// - returns `[1]` each, the first in nats
+/// - returns `[1]` each, the loss in nats
 pub fn cross_entropy(
     logits: Tensor<2>,
     targets: Tensor<1, Int>,
-    smoothing: f64,
-    ignored: u32,
+    config: CrossEntropyConfig,
 ) -> (Tensor<1>, Tensor<1, Int>) {
-    #[cfg(feature = "cpu")]
-    if serves(&logits) {
-        let target = cross_entropy::Target { smoothing: smoothing as f32, ignored: ignored as i32 };
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&logits) {
         let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
-        let (loss, correct) = Dispatch::cross_entropy_kernel(logits, targets, target);
+        let (loss, correct) = Dispatch::cross_entropy_kernel(logits, targets, config);
         return (Tensor::from_dispatch(loss), Tensor::from_dispatch(correct));
     }
-    composed::cross_entropy(logits, targets, smoothing, ignored)
+    composed::cross_entropy(logits, targets, config)
 }
 
-/// Ids as the kernels read them, whatever integer dtype the device is configured with.
-#[cfg(feature = "cpu")]
-fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
-    if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
-}
-
-/// The numbers of one update by Adam (Kingma and Ba 2015), the same for all parameters.
+/// Coefficients of one update by Adam (Kingma and Ba 2015), the same for all parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdamUpdate {
     /// `β₁`
     pub beta_1: f32,
     /// `β₂`
     pub beta_2: f32,
-    /// `α √(1 - β₂ᵗ) / (1 - β₁ᵗ)`
+    /// Step size `α √(1 - β₂ᵗ) / (1 - β₁ᵗ)`.
     pub step: f32,
     /// `ε √(1 - β₂ᵗ)`
     pub epsilon: f32,
-    /// So much of the parameter is added to its gradient first: weight decay of Adam.
-    pub penalty: f32,
-    /// The parameter is multiplied by this first: weight decay of AdamW.
-    pub shrink: f32,
+    /// Weight decay of Adam: this multiple of the parameter is added to its gradient.
+    pub l2: f32,
+    /// Weight decay of AdamW: the parameter is multiplied by this before the update.
+    pub decay: f32,
 }
 
-/// A parameter with its moments.
+/// Parameter with its moments.
 #[derive(Debug, Clone)]
-pub struct WithMoments<const D: usize> {
+pub struct ParameterState<const D: usize> {
     /// `θ`
     pub parameter: Tensor<D>,
-    /// `m`
-    pub first: Tensor<D>,
-    /// `v`
-    pub second: Tensor<D>,
+    /// First moment `m`: moving average of the gradient.
+    pub exp_avg: Tensor<D>,
+    /// Second moment `v`: moving average of the squared gradient.
+    pub exp_avg_sq: Tensor<D>,
 }
 
-/// `m ← β₁ m + (1 - β₁) g`, `v ← β₂ v + (1 - β₂) g²`, `θ ← shrink · θ - step · m / (√v + ε)`, with
-/// `g = gradient + penalty · θ`.
+/// Updates a parameter: `m ← β₁ m + (1 - β₁) g`, `v ← β₂ v + (1 - β₂) g²`,
+/// `θ ← decay · θ - step · m / (√v + ε)`, with `g = gradient + l2 · θ`.
 ///
 /// # Shapes
 ///
-/// - all alike
+/// - all tensors have the same
 pub fn adam<const D: usize>(
-    now: WithMoments<D>,
+    state: ParameterState<D>,
     gradient: Tensor<D>,
     update: AdamUpdate,
-) -> WithMoments<D> {
-    #[cfg(feature = "cpu")]
-    if serves(&now.parameter) {
-        let WithMoments { parameter, first, second } = now;
-        let [parameter, gradient, first, second] =
-            [parameter, gradient, first, second].map(Tensor::into_dispatch);
-        let (parameter, first, second) =
-            Dispatch::adam_kernel(parameter, gradient, first, second, update);
-        return WithMoments {
+) -> ParameterState<D> {
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&state.parameter) {
+        let ParameterState { parameter, exp_avg, exp_avg_sq } = state;
+        let [parameter, gradient, exp_avg, exp_avg_sq] =
+            [parameter, gradient, exp_avg, exp_avg_sq].map(Tensor::into_dispatch);
+        let (parameter, exp_avg, exp_avg_sq) =
+            Dispatch::adam_kernel(parameter, gradient, exp_avg, exp_avg_sq, update);
+        return ParameterState {
             parameter: Tensor::from_dispatch(parameter),
-            first: Tensor::from_dispatch(first),
-            second: Tensor::from_dispatch(second),
+            exp_avg: Tensor::from_dispatch(exp_avg),
+            exp_avg_sq: Tensor::from_dispatch(exp_avg_sq),
         };
     }
-    composed::adam(now, gradient, update)
+    composed::adam(state, gradient, update)
 }
 
 /// `Σ x²`: `[1]`
 pub fn sum_of_squares<const D: usize>(x: Tensor<D>) -> Tensor<1> {
-    #[cfg(feature = "cpu")]
-    if serves(&x) {
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&x) {
         return Tensor::from_dispatch(Dispatch::squares_kernel(x.into_dispatch()));
     }
     composed::sum_of_squares(x)

@@ -1,29 +1,31 @@
-//! `x + dropout(y)`, and back.
+//! Residual sum with dropout, `x + dropout(y)`, and its backward pass.
 
 use burn::backend::flex::FlexTensor;
 
 use super::{
-    dropped::Dropped,
+    HashedMask,
     flex::{floats, rows, tensor, writable},
     rows::{copy_pieces, each_piece, per_piece},
-    simd::vectorised,
 };
+use crate::vector::vectorized;
 
+/// Computes `x + dropout(y)`.
+///
 /// # Shapes
 ///
-/// - `x` and `y`: `[.., width]`, and so is the result
-pub fn forward(x: &FlexTensor, y: FlexTensor, dropped: Dropped) -> FlexTensor {
+/// - `x` and `y`: `[.., width]`; returns the same
+pub fn forward(x: &FlexTensor, y: FlexTensor, mask: HashedMask) -> FlexTensor {
     let [_, width] = rows(x);
     let x = floats(x);
     let mut y = writable(y);
     each_piece(y.storage_mut(), width, |first, y| {
         let x = &x[first * width..first * width + y.len()];
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (i, (y, x)) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)).enumerate()
                 {
-                    let row = dropped.row(first + i);
+                    let row = mask.row(first + i);
                     for (column, (y, x)) in y.iter_mut().zip(x).enumerate() {
                         *y = x + *y * row.factor(column);
                     }
@@ -34,15 +36,15 @@ pub fn forward(x: &FlexTensor, y: FlexTensor, dropped: Dropped) -> FlexTensor {
     y
 }
 
-/// `dropout(x)`; also what goes back to `y`, from what came back to the sum.
-pub fn dropout(x: &FlexTensor, dropped: Dropped) -> FlexTensor {
+/// Computes `dropout(x)`. Applied to the gradient of the sum, it is the gradient of `y`.
+pub fn dropout(x: &FlexTensor, mask: HashedMask) -> FlexTensor {
     let [_, width] = rows(x);
     let (out, _) = copy_pieces(floats(x), width, per_piece(width), |first, out| {
-        vectorised(
+        vectorized(
             #[inline(always)]
             || {
                 for (i, row) in out.chunks_exact_mut(width).enumerate() {
-                    dropped.row(first + i).apply(row);
+                    mask.row(first + i).apply(row);
                 }
             },
         );

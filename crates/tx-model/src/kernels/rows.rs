@@ -1,22 +1,22 @@
-//! Rows of a table, shared among the cores.
+//! Work on the rows of a matrix, divided among the cores.
 
 use std::mem::MaybeUninit;
 
 use rayon::prelude::*;
 
-/// Elements of one piece of work: enough to be worth a core's while, few enough for its cache.
+/// Elements of one piece of work: enough to pay for another core, few enough for its cache.
 const PIECE: usize = 1 << 13;
 
-/// Rows that are summed in one piece at least.
+/// Smallest number of rows that are summed in one piece.
 pub const LEAST_SUMMED: usize = 64;
 
-/// How many rows of `width` make a piece of work. Depends on nothing else, so that sums over pieces
-/// are the same on any number of cores.
+/// Rows of `width` in a piece of work. The number depends on `width` alone, so that sums over pieces
+/// are the same for any number of cores.
 pub fn per_piece(width: usize) -> usize {
     (PIECE / width.max(1)).max(1)
 }
 
-/// Calls `work` with the number of the first row and the rows themselves, piece by piece.
+/// Calls `work` with the index of the first row and the rows of each piece.
 pub fn each_piece(rows: &mut [f32], width: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
     let count = per_piece(width);
     if rows.len() <= count * width {
@@ -30,11 +30,11 @@ pub fn each_piece(rows: &mut [f32], width: usize, work: impl Fn(usize, &mut [f32
         .for_each(|(piece, rows)| work(piece * count, rows));
 }
 
-/// A copy of `rows` on which `work` is called piece by piece, with what it gave, in their order;
-/// `count` rows a piece.
+/// Copies `rows` and calls `work` on each piece of `count` rows of the copy. Returns the copy, and the
+/// results of `work` in the order of the pieces.
 ///
-/// A piece is copied by the core that works on it, where vectors copied or cleared before would be
-/// so by one core, while the others wait.
+/// Each piece is copied by the core that works on it; a copy made before would be made by one core
+/// while the others wait.
 pub fn copy_pieces<R: Send>(
     rows: &[f32],
     width: usize,
@@ -50,14 +50,14 @@ pub fn copy_pieces<R: Send>(
     })
 }
 
-/// Zeros, cleared by all cores.
+/// Returns `count` zeros, written by all cores.
 pub fn zeros(count: usize) -> Vec<f32> {
     fresh(count, PIECE, |_, room| (room.write_copy_of_slice(&ZEROS[..room.len()]), ())).0
 }
 
 static ZEROS: [f32; PIECE] = [0.0; PIECE];
 
-/// Numbers that `make` writes into their room piece by piece.
+/// Allocates `count` elements and lets `make` initialize them piece by piece.
 fn fresh<R: Send>(
     count: usize,
     piece: usize,
@@ -68,7 +68,7 @@ fn fresh<R: Send>(
     let one = |(number, room): (usize, &mut [MaybeUninit<f32>])| {
         let (start, len) = (room.as_ptr().cast(), room.len());
         let (made, result) = make(number, room);
-        assert!(made.as_ptr() == start && made.len() == len, "the whole room is written");
+        assert!(made.as_ptr() == start && made.len() == len, "the whole piece is written");
         result
     };
     let results = if count <= piece {
@@ -76,8 +76,7 @@ fn fresh<R: Send>(
     } else {
         room.par_chunks_mut(piece).enumerate().map(one).collect()
     };
-    // SAFETY: `make` gave every piece of the room back as numbers, which it can only if it has
-    // written them.
+    // SAFETY: `make` returned every piece as initialized elements, which is checked above.
     #[allow(unsafe_code)]
     unsafe {
         numbers.set_len(count);
@@ -85,14 +84,15 @@ fn fresh<R: Send>(
     (numbers, results)
 }
 
-/// As [`each_piece`]; what `work` gives is added up, in the order of the pieces. `len` numbers each.
+/// Calls `work` on each piece of `rows`, and sums the `len` elements that it writes in the order of the
+/// pieces.
 pub fn sum_pieces(
     rows: &[f32],
     width: usize,
     len: usize,
     work: impl Fn(usize, &[f32], &mut [f32]) + Sync,
 ) -> Vec<f32> {
-    // Each piece has sums of its own, which have to be added up too.
+    // Larger pieces than elsewhere, because the sums of the pieces are added too.
     let count = per_piece(width).max(LEAST_SUMMED);
     let sums: Vec<Vec<f32>> = rows
         .par_chunks((count * width).max(1))

@@ -1,29 +1,30 @@
-//! Every kernel against its composed version in double precision: values, gradients of all inputs,
-//! and once against finite differences.
+//! Each kernel against its composed version in double precision: values, and gradients of all inputs,
+//! once also against finite differences.
 //!
-//! Kernels serve `flex` alone, so the same function called with tensors of another backend is the
-//! composed version: here `ndarray`, whose doubles share no line of code with the kernels.
+//! Kernels run on `flex` only, so that the same function called with tensors of another backend is the
+//! composed version: here `ndarray`, whose double precision shares no code with the kernels.
 
 use burn::tensor::{DType, Device, FloatDType, TensorData};
 
 use super::*;
+use crate::random::mix;
 
-/// Largest difference between a kernel and its reference, in parts of the largest number there.
+/// Largest difference between a kernel and its reference, relative to the largest element.
 const LIMIT: f64 = 2e-6;
 
-/// Who computes.
+/// Implementation under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Road {
-    /// A kernel, in single precision.
+enum Implementation {
+    /// The kernel, in single precision.
     Kernel,
     /// The composed version, in double precision.
     Reference,
-    /// The same by `flex`, whose functions are exact to the last bits of a double. (Its product of
-    /// some small matrices of doubles crashes: gemm-f64 0.19.0, `hx2x1`.)
+    /// The composed version on `flex`, whose functions are accurate to the last bits of a double. (Its
+    /// product of some small matrices of doubles crashes: gemm-f64 0.19.0, `hx2x1`.)
     Exact,
 }
 
-impl Road {
+impl Implementation {
     #[allow(deprecated)]
     fn device(self) -> Device {
         match self {
@@ -34,27 +35,34 @@ impl Road {
     }
 }
 
-/// A function of some tensors, each given flat, whose result is given flat.
+/// Function of some flattened tensors with a flattened result.
 trait Subject: Fn(&[Tensor<1>]) -> Tensor<1> {}
 impl<F: Fn(&[Tensor<1>]) -> Tensor<1>> Subject for F {}
 
-/// Holds `f` of inputs with `sizes` elements against itself in double precision.
+/// Compares `f` of inputs with `sizes` elements with itself in double precision.
 fn check(name: &str, sizes: &[usize], f: impl Subject) {
-    let (found, found_gradients) = run(sizes, Road::Kernel, &f);
-    let (expected, expected_gradients) = run(sizes, Road::Reference, &f);
+    let (found, found_gradients) = run(sizes, Implementation::Kernel, &f);
+    let (expected, expected_gradients) = run(sizes, Implementation::Reference, &f);
     assert_close(&format!("{name}: value"), &found, &expected);
     for (i, (found, expected)) in found_gradients.iter().zip(&expected_gradients).enumerate() {
         assert_close(&format!("{name}: gradient {i}"), found, expected);
     }
 }
 
-/// The result, and the gradients of `Σ result · noise`.
-fn run(sizes: &[usize], road: Road, f: &impl Subject) -> (Vec<f64>, Vec<Vec<f64>>) {
-    let inputs: Vec<Tensor<1>> =
-        sizes.iter().zip(1..).map(|(&size, key)| numbers(key, size, road).require_grad()).collect();
+/// Result of `f`, and the gradients of `Σ result · noise`.
+fn run(
+    sizes: &[usize],
+    implementation: Implementation,
+    f: &impl Subject,
+) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let inputs: Vec<Tensor<1>> = sizes
+        .iter()
+        .zip(1..)
+        .map(|(&size, key)| numbers(key, size, implementation).require_grad())
+        .collect();
     let y = f(&inputs);
     let [len] = y.dims();
-    let gradients = (y.clone() * numbers(99, len, road)).sum().backward();
+    let gradients = (y.clone() * numbers(99, len, implementation)).sum().backward();
     let gradients = inputs.iter().map(|input| {
         let gradient = input.grad(&gradients);
         gradient.map_or_else(Vec::new, |gradient| gradient.into_data().iter::<f64>().collect())
@@ -62,13 +70,13 @@ fn run(sizes: &[usize], road: Road, f: &impl Subject) -> (Vec<f64>, Vec<Vec<f64>
     (y.into_data().iter::<f64>().collect(), gradients.collect())
 }
 
-/// Numbers in -1..1 that depend on `key` alone, the same in both precisions.
-fn numbers(key: u64, len: usize, road: Road) -> Tensor<1> {
+/// Numbers in -1..1 that depend on `key` alone and are the same in both precisions.
+fn numbers(key: u64, len: usize, implementation: Implementation) -> Tensor<1> {
     let numbers: Vec<f32> = (0..len as u64)
         .map(|i| (mix(key << 32 | i) as f64 / u64::MAX as f64 * 2.0 - 1.0) as f32)
         .collect();
-    let numbers = Tensor::<1>::from_data(TensorData::new(numbers, [len]), &road.device());
-    if road == Road::Kernel { numbers } else { numbers.cast(FloatDType::F64) }
+    let numbers = Tensor::<1>::from_data(TensorData::new(numbers, [len]), &implementation.device());
+    if implementation == Implementation::Kernel { numbers } else { numbers.cast(FloatDType::F64) }
 }
 
 fn assert_close(what: &str, found: &[f64], expected: &[f64]) {
@@ -76,62 +84,79 @@ fn assert_close(what: &str, found: &[f64], expected: &[f64]) {
     let largest = expected.iter().fold(1e-3_f64, |largest, x| largest.max(x.abs()));
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
         let gap = (found - expected).abs() / largest;
-        // Not `>`, which would let NaN through.
-        assert!(gap <= LIMIT, "{what}, place {i}: {found} instead of {expected}");
+        // Not `>`, which NaN would pass.
+        assert!(gap <= LIMIT, "{what}, element {i}: {found} instead of {expected}");
     }
 }
 
-/// All elements in a row.
+/// Flattens a tensor.
 fn flat<const D: usize>(x: Tensor<D>) -> Tensor<1> {
     let len = x.shape().num_elements();
     x.reshape([len])
 }
 
-/// The opposite of [`flat`].
+/// Reverses [`flat`].
 fn shaped<const D: usize>(x: &Tensor<1>, shape: [usize; D]) -> Tensor<D> {
     x.clone().reshape(shape)
 }
 
-/// Burn's own operations do not all take tensors without elements; the kernels do.
+/// The kernels accept tensors without elements, which not all of Burn's operations do.
 #[test]
-fn nothing_gives_nothing() {
+fn empty_inputs_give_empty_results() {
     let device = Device::flex().autodiff();
-    let draw = Draw::Hashed(Dropped::new(KEY, 0.3));
+    let mask = DropoutMask::Hashed(HashedMask::new(KEY, 0.3));
     let vector = || Tensor::<1>::ones([3], &device).require_grad();
     let square = Tensor::<2>::ones([3, 3], &device).require_grad();
     for shape in [[2, 0, 3], [0, 2, 3]] {
         let x = Tensor::<3>::empty(shape, &device).require_grad();
         let y = linear(x.clone(), square.clone(), Some(vector()));
         let y = layer_norm(y, vector(), vector());
-        let y = residual(x.clone(), activation(y, Function::Relu, draw), draw);
+        let y = residual(x.clone(), activation(y, Activation::Relu, mask), mask);
         let [batch, len, width] = shape;
         let heads = Tensor::<4>::empty([batch, 1, len, width], &device).require_grad();
-        let mixed = attention(heads.clone(), heads.clone(), heads, None, draw);
+        let mixed = mixed(heads.clone(), heads.clone(), heads, None, mask);
         assert_eq!((y.dims(), mixed.dims()), (shape, shape));
         let ids = Tensor::<2, Int>::empty([batch, len], &device);
-        let embedded = embedding(square.clone(), ids, None, 1.0, draw);
+        let embedded = embedding(square.clone(), ids, None, 1.0, mask);
         assert_eq!(embedded.dims(), shape);
         let gradients = (y + mixed + embedded).sum().backward();
         let gradient = square.grad(&gradients).unwrap();
         assert_eq!(gradient.into_data().iter::<f32>().collect::<Vec<_>>(), [0.0; 9]);
     }
     let logits = Tensor::<2>::empty([0, 5], &device).require_grad();
-    let (loss, correct) = cross_entropy(logits, Tensor::empty([0], &device), 0.1, 0);
+    let (loss, correct) = cross_entropy(logits, Tensor::empty([0], &device), smoothed(0.1));
     assert_eq!((loss.into_scalar::<f32>(), correct.into_scalar::<i32>()), (0.0, 0));
 }
 
 const KEY: u64 = 42;
 
 /// Without dropout and with.
-fn draws() -> [Draw; 2] {
-    [Draw::KeepAll, Draw::Hashed(Dropped::new(KEY, 0.3))]
+fn masks() -> [DropoutMask; 2] {
+    [DropoutMask::KeepAll, DropoutMask::Hashed(HashedMask::new(KEY, 0.3))]
+}
+
+/// Cross-entropy that ignores the target 0.
+fn smoothed(smoothing: f64) -> CrossEntropyConfig {
+    CrossEntropyConfig { smoothing, ignore_index: 0 }
+}
+
+/// Attention by the kernel, without bias and weights.
+fn mixed(
+    queries: Tensor<4>,
+    keys: Tensor<4>,
+    values: Tensor<4>,
+    blocked: Option<Tensor<4, Bool>>,
+    dropout: DropoutMask,
+) -> Tensor<3> {
+    let input = AttentionInput { queries, keys, values, bias: None, blocked, dropout };
+    attention(input, false).0
 }
 
 /// Sizes of batch, length and width: one, odd, and more than one piece of work.
 const SHAPES: [[usize; 3]; 4] = [[1, 1, 1], [3, 5, 7], [2, 17, 65], [7, 31, 257]];
 
 #[test]
-fn linear_with_bias_without_and_turned() {
+fn linear_with_bias_without_and_transposed() {
     for [batch, len, d_in] in SHAPES {
         for d_out in [1, 6, 33] {
             let sizes = [batch * len * d_in, d_in * d_out, d_out];
@@ -140,7 +165,7 @@ fn linear_with_bias_without_and_turned() {
                 let x = shaped(x, [batch, len, d_in]);
                 flat(linear(x, shaped(w, [d_in, d_out]), Some(b.clone())))
             });
-            check("linear, turned, no bias", &sizes[..2], |inputs| {
+            check("linear, transposed, no bias", &sizes[..2], |inputs| {
                 let x = shaped(&inputs[0], [batch, len, d_in]);
                 let w = shaped(&inputs[1], [d_out, d_in]).transpose();
                 flat(linear(x, w, None))
@@ -154,7 +179,7 @@ fn layer_norm_of_any_width() {
     for [batch, len, width] in SHAPES {
         check("layer norm", &[batch * len * width, width, width], |inputs| {
             let [x, gamma, beta] = inputs else { unreachable!() };
-            // Away from zero, or the norm of a lone feature amplifies rounding.
+            // Away from zero, because the norm of a single feature would amplify rounding.
             let x = shaped(x, [batch, len, width]) + 0.5;
             flat(layer_norm(x, gamma.clone(), beta.clone()))
         });
@@ -164,14 +189,14 @@ fn layer_norm_of_any_width() {
 #[test]
 fn residual_and_dropout() {
     for [batch, len, width] in SHAPES {
-        for draw in draws() {
+        for mask in masks() {
             let size = batch * len * width;
             check("residual", &[size, size], |inputs| {
                 let [x, y] = [0, 1].map(|i: usize| shaped(&inputs[i], [batch, len, width]));
-                flat(residual(x, y, draw))
+                flat(residual(x, y, mask))
             });
             check("dropout", &[size], |inputs| {
-                flat(dropout(shaped(&inputs[0], [batch, len, width]), draw))
+                flat(dropout(shaped(&inputs[0], [batch, len, width]), mask))
             });
         }
     }
@@ -180,12 +205,12 @@ fn residual_and_dropout() {
 #[test]
 fn each_activation() {
     for [batch, len, width] in SHAPES {
-        for function in [Function::Relu, Function::Swish, Function::Gelu] {
-            for draw in draws() {
+        for function in [Activation::Relu, Activation::Gelu, Activation::Swish, Activation::Gated] {
+            for mask in masks() {
                 check(&format!("{function:?}"), &[batch * len * width], |inputs| {
-                    // Far enough out for the flat ends too.
+                    // A range that includes the flat ends.
                     let x = shaped(&inputs[0], [batch, len, width]) * 6.0;
-                    flat(activation(x, function, draw))
+                    flat(activation(x, function, mask))
                 });
             }
         }
@@ -199,22 +224,22 @@ fn embedding_with_positions_and_without() {
         let ids: Vec<i32> = (0..batch * len).map(|i| (mix(i as u64) % vocabulary) as i32).collect();
         let ids = TensorData::new(ids, [batch, len]);
         let ids = |device: &Device| Tensor::<2, Int>::from_data(ids.clone(), device);
-        for draw in draws() {
+        for mask in masks() {
             let sizes = [vocabulary as usize * width, len * width];
             check("embedding", &sizes, |inputs| {
                 let table = shaped(&inputs[0], [vocabulary as usize, width]);
                 let positions = shaped(&inputs[1], [len, width]);
-                flat(embedding(table, ids(&inputs[0].device()), Some(positions), 1.7, draw))
+                flat(embedding(table, ids(&inputs[0].device()), Some(positions), 1.7, mask))
             });
             check("embedding without positions", &sizes[..1], |inputs| {
                 let table = shaped(&inputs[0], [vocabulary as usize, width]);
-                flat(embedding(table, ids(&inputs[0].device()), None, 1.0, draw))
+                flat(embedding(table, ids(&inputs[0].device()), None, 1.0, mask))
             });
         }
     }
 }
 
-/// Which sentence, head, query and key a mask tells apart.
+/// Dimensions in which a mask does not broadcast: sentence, head, query and key.
 const MASKS: [[bool; 4]; 4] = [
     [true, false, false, true],
     [false, false, true, true],
@@ -228,19 +253,19 @@ fn attention_with_any_mask() {
         [[1, 1, 1, 1, 1], [2, 3, 4, 5, 2], [3, 2, 17, 9, 8], [2, 4, 20, 20, 32], [1, 2, 65, 130, 3]]
     {
         let sizes = [queries, keys, keys].map(|len| batch * heads * len * d_head);
-        let masks = MASKS.into_iter().map(Some).chain([None]);
-        for (mask, draw) in masks.flat_map(|mask| draws().map(|draw| (mask, draw))) {
-            let blocked = mask.map(|tells| {
+        let blocking = MASKS.into_iter().map(Some).chain([None]);
+        for (mask, dropout) in blocking.flat_map(|mask| masks().map(|dropout| (mask, dropout))) {
+            let blocked = mask.map(|varies| {
                 let full = [batch, heads, queries, keys];
                 let shape: [usize; 4] =
-                    std::array::from_fn(|i| if tells[i] { full[i] } else { full[i].min(1) });
-                // About a third, and in the last mask whole queries.
+                    std::array::from_fn(|i| if varies[i] { full[i] } else { full[i].min(1) });
+                // About a third of the keys; the last mask blocks whole queries.
                 let blocked: Vec<bool> = (0..shape.iter().product::<usize>())
                     .map(|i| mix(i as u64).is_multiple_of(3))
                     .collect();
                 TensorData::new(blocked, shape)
             });
-            // Heads as slices of the tokens' features, as the model has them.
+            // Heads are slices of the tokens' features, as in the model.
             let split =
                 |x: &Tensor<1>, len| shaped(x, [batch, len, heads, d_head]).swap_dims(1, 2) * 2.0;
             check(&format!("attention {mask:?}"), &sizes, |inputs| {
@@ -248,7 +273,7 @@ fn attention_with_any_mask() {
                 let (q, k, v) = (split(q, queries), split(k, keys), split(v, keys));
                 let blocked =
                     blocked.clone().map(|blocked| Tensor::from_data(blocked, &q.device()));
-                flat(attention(q, k, v, blocked, draw))
+                flat(mixed(q, k, v, blocked, dropout))
             });
         }
     }
@@ -267,7 +292,7 @@ fn cross_entropy_with_and_without_smoothing() {
             check("cross-entropy", &[rows * vocabulary], |inputs| {
                 let logits = shaped(&inputs[0], [rows, vocabulary]) * 8.0;
                 let targets = Tensor::from_data(targets.clone(), &logits.device());
-                let (loss, correct) = cross_entropy(logits, targets, smoothing, 0);
+                let (loss, correct) = cross_entropy(logits, targets, smoothed(smoothing));
                 counts.borrow_mut().push(correct.into_scalar::<i64>());
                 loss
             });
@@ -284,17 +309,17 @@ fn adam_and_the_sum_of_squares() {
             beta_2: 0.98,
             step: 0.01,
             epsilon: 1e-3,
-            penalty: 0.1,
-            shrink: 0.99,
+            l2: 0.1,
+            decay: 0.99,
         };
-        let results = [Road::Kernel, Road::Reference].map(|road| {
-            let [parameter, gradient, first, second] =
-                [1, 2, 3, 4].map(|key| numbers(key, size, road).inner());
-            let now = WithMoments { parameter, first, second: second.abs() };
-            let next = adam(now, gradient.clone(), update);
+        let results = [Implementation::Kernel, Implementation::Reference].map(|implementation| {
+            let [parameter, gradient, exp_avg, exp_avg_sq] =
+                [1, 2, 3, 4].map(|key| numbers(key, size, implementation).inner());
+            let state = ParameterState { parameter, exp_avg, exp_avg_sq: exp_avg_sq.abs() };
+            let next = adam(state, gradient.clone(), update);
             let square = sum_of_squares(gradient).into_scalar::<f64>();
             let read = |x: Tensor<1>| x.into_data().iter::<f64>().collect::<Vec<_>>();
-            (read(next.parameter), read(next.first), read(next.second), square)
+            (read(next.parameter), read(next.exp_avg), read(next.exp_avg_sq), square)
         });
         let [found, expected] = results;
         assert_close("parameter", &found.0, &expected.0);
@@ -304,36 +329,36 @@ fn adam_and_the_sum_of_squares() {
     }
 }
 
-/// The gradient of a whole sub-layer along one direction, by
+/// Gradient of a whole sub-layer along one direction:
 /// `(f(x + h d) - f(x - h d)) / 2h` in double precision.
 #[test]
 fn gradients_agree_with_finite_differences() {
     let (batch, len, width) = (2, 5, 8);
     let size = batch * len * width;
-    let draw = Draw::Hashed(Dropped::new(KEY, 0.2));
+    let mask = DropoutMask::Hashed(HashedMask::new(KEY, 0.2));
     let f = |inputs: &[Tensor<1>]| {
         let x = shaped(&inputs[0], [batch, len, width]);
         let ones = inputs[1].clone();
         let y = layer_norm(x.clone(), ones.clone() + 1.0, ones);
         let heads = y.clone().reshape([batch, len, 2, width / 2]).swap_dims(1, 2);
-        let mixed = attention(heads.clone(), heads.clone(), heads, None, draw);
-        let y = residual(x, mixed, draw);
+        let y = mixed(heads.clone(), heads.clone(), heads, None, mask);
+        let y = residual(x, y, mask);
         let w = shaped(&inputs[2], [width, width]);
-        flat(activation(linear(y, w, None), Function::Swish, draw))
+        flat(activation(linear(y, w, None), Activation::Swish, mask))
     };
     let sizes = [size, width, width * width];
-    let (_, gradients) = run(&sizes, Road::Kernel, &f);
+    let (_, gradients) = run(&sizes, Implementation::Kernel, &f);
     let step = 1e-5;
     let value = |sign: f64| {
         let inputs: Vec<Tensor<1>> = sizes
             .iter()
             .zip(1..)
             .map(|(&size, key)| {
-                let along = numbers(key + 50, size, Road::Exact) * (sign * step);
-                numbers(key, size, Road::Exact) + along
+                let along = numbers(key + 50, size, Implementation::Exact) * (sign * step);
+                numbers(key, size, Implementation::Exact) + along
             })
             .collect();
-        (f(&inputs) * numbers(99, size, Road::Exact)).sum().into_scalar::<f64>()
+        (f(&inputs) * numbers(99, size, Implementation::Exact)).sum().into_scalar::<f64>()
     };
     let expected = (value(1.0) - value(-1.0)) / (2.0 * step);
     let found: f64 = sizes
@@ -341,19 +366,19 @@ fn gradients_agree_with_finite_differences() {
         .zip(1..)
         .zip(&gradients)
         .map(|((&size, key), gradient)| {
-            let along = numbers(key + 50, size, Road::Exact).into_data();
+            let along = numbers(key + 50, size, Implementation::Exact).into_data();
             gradient.iter().zip(along.iter::<f64>()).map(|(g, d)| g * d).sum::<f64>()
         })
         .sum();
     assert!((found - expected).abs() < 1e-5 * expected.abs(), "{found} and {expected}");
 }
 
-/// `flip` is a view with negative steps on `flex`.
+/// `flip` is a view with negative strides on `flex`.
 #[test]
-fn flipped_inputs_are_those_of_a_copy() {
+fn flipped_inputs_are_copied() {
     let [batch, len, d_in, d_out] = [2, 3, 4, 8];
     for axes in [[true, false], [false, true], [true, true]] {
-        let turned = |w: Tensor<2>| match axes {
+        let flipped = |w: Tensor<2>| match axes {
             [true, true] => w.flip([0, 1]),
             [true, false] => w.flip([0]),
             [false, _] => w.flip([1]),
@@ -361,7 +386,7 @@ fn flipped_inputs_are_those_of_a_copy() {
         check("linear, flipped", &[batch * len * d_in, d_in * d_out, d_out], |inputs| {
             let [x, w, b] = inputs else { unreachable!() };
             let x = shaped(x, [batch, len, d_in]).flip([2]);
-            flat(linear(x, turned(shaped(w, [d_in, d_out])), Some(b.clone().flip([0]))))
+            flat(linear(x, flipped(shaped(w, [d_in, d_out])), Some(b.clone().flip([0]))))
         });
     }
     let size = batch * len * d_in;
@@ -370,11 +395,11 @@ fn flipped_inputs_are_those_of_a_copy() {
         let x = shaped(x, [batch, len, d_in]).flip([1]) + 0.5;
         flat(layer_norm(x, gamma.clone().flip([0]), beta.clone().flip([0])))
     });
-    for draw in draws() {
+    for mask in masks() {
         check("residual, activation and dropout, flipped", &[size, size], |inputs| {
             let [x, y] = [0, 1].map(|i: usize| shaped(&inputs[i], [batch, len, d_in]).flip([1]));
-            let active = activation(y.clone(), Function::Swish, draw);
-            flat(residual(x, dropout(y, draw).flip([2]), draw) + active)
+            let active = activation(y.clone(), Activation::Swish, mask);
+            flat(residual(x, dropout(y, mask).flip([2]), mask) + active)
         });
     }
     let [heads, d_head] = [2, 4];
@@ -385,23 +410,23 @@ fn flipped_inputs_are_those_of_a_copy() {
         let [q, k, v] = [0, 1, 2]
             .map(|i: usize| shaped(&inputs[i], [batch, heads, len, d_head]).flip([i as isize, 3]));
         let blocked = Tensor::<4, Bool>::from_data(blocked.clone(), &q.device()).flip([3]);
-        flat(attention(q, k, v, Some(blocked), Draw::KeepAll))
+        flat(mixed(q, k, v, Some(blocked), DropoutMask::KeepAll))
     });
 }
 
-/// A device may be configured with another integer dtype than that of the kernels.
+/// The default integer dtype of a device may differ from that of the kernels.
 #[test]
 fn ids_may_have_64_bits() {
     let device = Device::flex().autodiff();
     let ids = TensorData::from([[3_i64, 0, 1], [2, 2, 4]]);
     let targets = TensorData::from([1_i64, 2, 0]);
     let [narrow, wide] = [DType::I32, DType::I64].map(|dtype| {
-        let table = numbers(1, 10, Road::Kernel).reshape([5, 2]).require_grad();
+        let table = numbers(1, 10, Implementation::Kernel).reshape([5, 2]).require_grad();
         let ids = Tensor::<2, Int>::from_data(ids.clone(), (&device, dtype));
-        let embedded = embedding(table.clone(), ids, None, 1.5, Draw::KeepAll);
+        let embedded = embedding(table.clone(), ids, None, 1.5, DropoutMask::KeepAll);
         let logits = embedded.clone().reshape([3, 4]) * 3.0;
         let targets = Tensor::<1, Int>::from_data(targets.clone(), (&device, dtype));
-        let (loss, correct) = cross_entropy(logits, targets, 0.1, 0);
+        let (loss, correct) = cross_entropy(logits, targets, smoothed(0.1));
         let gradients = loss.clone().backward();
         let read = |x: Tensor<1>| x.into_data().iter::<f32>().collect::<Vec<_>>();
         let gradient = read(flat(table.grad(&gradients).unwrap()));
@@ -411,14 +436,14 @@ fn ids_may_have_64_bits() {
     assert_eq!(narrow, wide);
 }
 
-/// As Burn's own operations and PyTorch have it: a failed computation must not look like a zero.
-/// Row 1 of the scores has NaN alone, row 2 beside other scores; row 3 sees nothing.
+/// NaN propagates, as in Burn's operations and PyTorch. Of the scores, row 1 is NaN, row 2 has one NaN,
+/// and row 3 is blocked.
 #[test]
 fn nan_stays_nan() {
     let device = Device::flex();
     let x = Tensor::<3>::from_data([[[f32::NAN, -1.0, 0.0, 2.0]]], &device);
     let found: Vec<f32> =
-        activation(x, Function::Relu, Draw::KeepAll).into_data().iter::<f32>().collect();
+        activation(x, Activation::Relu, DropoutMask::KeepAll).into_data().iter::<f32>().collect();
     assert!(found[0].is_nan() && found[1..] == [0.0, 0.0, 2.0], "{found:?}");
 
     let q = [[1.0_f32], [f32::NAN], [1.0], [1.0]];
@@ -427,28 +452,27 @@ fn nan_stays_nan() {
     let v = Tensor::<4>::from_data([[[[5.0_f32], [7.0]]]], &device);
     let blocked = [[false, true], [false, true], [false, false], [true, true]];
     let blocked = Tensor::<4, Bool>::from_data([[blocked]], &device);
-    let found = attention(q, k, v, Some(blocked), Draw::KeepAll);
+    let found = mixed(q, k, v, Some(blocked), DropoutMask::KeepAll);
     let found: Vec<f32> = found.into_data().iter::<f32>().collect();
     assert_eq!((found[0], found[3]), (5.0, 0.0), "{found:?}");
     assert!(found[1].is_nan() && found[2].is_nan(), "{found:?}");
 }
 
-/// Heads share the work, and sums stay within a head. A NaN stays in its sentence on the way back
-/// too.
+/// Each head is computed by one core. A NaN stays in its sentence, also in the backward pass.
 #[test]
 fn attention_is_the_same_on_any_number_of_threads() {
     let [batch, heads, len, d_head] = [3, 4, 37, 16];
     let run = || {
         let [q, k, v] = [1, 2, 3].map(|key| {
-            let x = numbers(key, batch * heads * len * d_head, Road::Kernel);
+            let x = numbers(key, batch * heads * len * d_head, Implementation::Kernel);
             shaped(&x, [batch, len, heads, d_head]).swap_dims(1, 2).require_grad()
         });
         let nan = Tensor::from_data(
             TensorData::new(vec![f32::NAN, 1.0, 1.0], [batch, 1, 1, 1]),
             &Device::flex(),
         );
-        let draw = Draw::Hashed(Dropped::new(KEY, 0.3));
-        let y = attention(q.clone() * nan, k.clone(), v.clone(), None, draw);
+        let mask = DropoutMask::Hashed(HashedMask::new(KEY, 0.3));
+        let y = mixed(q.clone() * nan, k.clone(), v.clone(), None, mask);
         let gradients = (y.clone() * 0.5).sum().backward();
         let bits = |x: Tensor<1>| x.into_data().iter::<f32>().map(f32::to_bits).collect::<Vec<_>>();
         let gradients = [q, k, v].map(|x| bits(flat(x.grad(&gradients).unwrap())));

@@ -1,4 +1,4 @@
-//! Attention of one query at a time to keys and values that lie anywhere in a buffer.
+//! Attention of one query at a time to keys and values anywhere in a buffer.
 //!
 //! Axis letters: `H` heads, `D` features per head, `M` features per token (`d_model = H · D`),
 //! `K` keys.
@@ -7,55 +7,97 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::PackedMatrix;
-use crate::{kernels::simd::exp, position::angle};
+use super::{PackedMatrix, source::Packer};
+use crate::{
+    config::{ModelConfig, Positions},
+    formulas::exp_shifted,
+    position_formulas::{relative_row, rotary_angle},
+    vector::LANES,
+};
 
-/// Scores of a head are padded to a multiple of this, so that whole vectors are used.
-const SCORES: usize = 16;
-
-/// Multi-head attention: its projections, and what is known about places.
+/// Multi-head attention: its projections and positional encoding.
 #[derive(Debug, Clone)]
-pub(crate) struct PackedAttention {
-    /// `[M, M]`, divided by √D already.
-    pub(crate) query: PackedMatrix,
+pub(super) struct PackedAttention {
+    /// `[M, M]`, already divided by √D.
+    query: PackedMatrix,
     /// `[M, 2M]`: keys, then values.
-    pub(crate) keys_values: PackedMatrix,
+    pub(super) keys_values: PackedMatrix,
     /// `[M, M]`
-    pub(crate) output: PackedMatrix,
-    pub(crate) n_heads: usize,
-    /// Bias per clipped distance and head, `[2k + 1, H]`.
-    pub(crate) relative: Option<Vec<f32>>,
-    /// Whether queries and keys are turned by their place.
-    pub(crate) rotary: bool,
+    pub(super) output: PackedMatrix,
+    n_heads: usize,
+    positions: AttentionPositions,
 }
 
-/// Room for attention.
+/// Positional encoding inside attention.
+#[derive(Debug, Clone)]
+enum AttentionPositions {
+    /// None: cross-attention, and encodings that are added to the embeddings.
+    None,
+    /// Queries and keys are rotated by their position.
+    Rotary,
+    /// Bias per clipped distance and head, `[2k + 1, H]`.
+    Relative(Vec<f32>),
+}
+
+/// Buffers of attention.
 #[derive(Debug, Default)]
 pub(super) struct AttentionScratch {
     /// `[rows, M]`
     pub(super) queries: Vec<f32>,
     /// Mixed values `[rows, M]`.
     pub(super) context: Vec<f32>,
-    /// `[H, K]`, padded.
+    /// Scores of one query, `[H, K]`; each head is padded to whole vectors.
     scores: Vec<f32>,
 }
 
-/// What a query looks at.
+/// Keys and values that a query attends to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Memory<'a> {
     /// `[slots, 2M]`: keys and values side by side.
     pub(super) keys_values: &'a [f32],
-    /// Where the key of each place of the sequence is: `[K]`.
+    /// Slot of the key at each position of the sequence: `[K]`.
     pub(super) slots: &'a [u32],
 }
 
 impl PackedAttention {
-    /// Features per head.
-    pub(super) fn d_head(&self) -> usize {
-        self.query.outputs() / self.n_heads
+    /// Packs the attention at path `name`, with the encoding `positions`.
+    pub(super) fn pack(packer: &Packer<'_>, name: &str, positions: Positions) -> Self {
+        let ModelConfig { d_model, n_heads, attention_bias, .. } = *packer.config;
+        let weight = |part: &str| packer.weight(&format!("{name}.{part}.weight"));
+        let bias = |part: &str| packer.optional(&format!("{name}.{part}.bias"), attention_bias);
+        // Scaling the weights costs less than scaling the queries.
+        let scale = ((d_model / n_heads) as f32).sqrt();
+        let query_bias = bias("query").into_iter().map(|bias| bias / scale).collect();
+        let keys_values_bias = [bias("key"), bias("value")].concat();
+        Self {
+            query: packer.matrix(d_model, &[&weight("query")], query_bias, scale),
+            keys_values: packer.matrix(
+                d_model,
+                &[&weight("key"), &weight("value")],
+                keys_values_bias,
+                1.0,
+            ),
+            output: packer.linear(&format!("{name}.output"), d_model, attention_bias),
+            n_heads,
+            positions: match positions {
+                Positions::Sinusoidal | Positions::Learned | Positions::None => {
+                    AttentionPositions::None
+                }
+                Positions::Rotary => AttentionPositions::Rotary,
+                Positions::Relative => {
+                    let table = packer.weight(&format!("{name}.relative"));
+                    AttentionPositions::Relative(table.into_owned())
+                }
+            },
+        }
     }
 
-    /// Projects `x` to queries and makes room for what they find.
+    /// Number of heads.
+    pub(super) fn n_heads(&self) -> usize {
+        self.n_heads
+    }
+
+    /// Projects `x` to queries and makes room for their results.
     ///
     /// # Shapes
     ///
@@ -66,14 +108,25 @@ impl PackedAttention {
         self.query.product(x, &mut scratch.queries);
     }
 
-    /// Turns queries and keys by their places, where positions are rotary.
+    /// Angles for rows at these positions; empty if positions are not rotary.
+    pub(super) fn rotation(&self, positions: impl Iterator<Item = usize>) -> Rotation {
+        match &self.positions {
+            AttentionPositions::Rotary => {
+                Rotation::new(positions, self.query.outputs() / self.n_heads)
+            }
+            AttentionPositions::None | AttentionPositions::Relative(_) => Rotation::default(),
+        }
+    }
+
+    /// Rotates queries and keys by their positions, if positions are rotary.
     ///
     /// # Shapes
     ///
-    /// - `keys_values`: `[rows, 2M]`; row `i` stands at place `rotation.places[i]`
+    /// - `queries`: `[rows, M]`; `keys_values`: `[rows, 2M]`; `rotation`: of the same rows
     pub(super) fn rotate(&self, queries: &mut [f32], keys_values: &mut [f32], rotation: &Rotation) {
-        if !self.rotary {
-            return;
+        match &self.positions {
+            AttentionPositions::Rotary => {}
+            AttentionPositions::None | AttentionPositions::Relative(_) => return,
         }
         let d_model = self.query.outputs();
         let rows = queries.chunks_exact_mut(d_model).zip(keys_values.chunks_exact_mut(2 * d_model));
@@ -83,54 +136,69 @@ impl PackedAttention {
         }
     }
 
-    /// Row `row` of the queries, which stands at `place` of its sequence, looks at `memory`.
+    /// Lets row `row` of the queries, at `position` of its sequence, attend to `memory`.
     ///
-    /// A query that sees nothing gets zeros.
+    /// The context of a query without keys is zero.
     pub(super) fn attend(
         &self,
         scratch: &mut AttentionScratch,
         row: usize,
-        place: usize,
+        position: usize,
         memory: Memory<'_>,
     ) {
         let d_model = self.query.outputs();
         let at = row * d_model..(row + 1) * d_model;
-        let padded = memory.slots.len().next_multiple_of(SCORES);
+        let padded = memory.slots.len().next_multiple_of(LANES);
         // Beyond the last key, weights are `e^-∞ = 0`.
         scratch.scores.clear();
         scratch.scores.resize(self.n_heads * padded, f32::NEG_INFINITY);
         Arch::new().dispatch(Attend {
             attention: self,
             query: &scratch.queries[at.clone()],
-            place,
+            position,
             memory,
             scores: &mut scratch.scores,
             context: &mut scratch.context[at],
         });
     }
 
-    /// What the query of the last [`attend`](Self::attend) took from each key, on the mean of the
-    /// heads.
+    /// Attention weights of each head in the last [`attend`](Self::attend), which had `n_keys` keys.
+    ///
+    /// # Shapes
+    ///
+    /// - yields, for each head, a sum and the `[n_keys]` numbers that divided by it are the weights
+    pub(super) fn weights<'a>(
+        &self,
+        scratch: &'a AttentionScratch,
+        n_keys: usize,
+    ) -> impl Iterator<Item = (f32, &'a [f32])> {
+        let padded = n_keys.next_multiple_of(LANES).max(LANES);
+        scratch.scores.chunks_exact(padded).map(move |scores| {
+            // The rest is zero.
+            (scores.iter().sum::<f32>(), &scores[..n_keys])
+        })
+    }
+
+    /// Mean over the heads of the attention weights of the last [`attend`](Self::attend).
     ///
     /// # Shapes
     ///
     /// - `weights`: `[K]`; sums to 1
     pub(super) fn mean_weights(&self, scratch: &AttentionScratch, weights: &mut [f32]) {
         weights.fill(0.0);
-        let padded = weights.len().next_multiple_of(SCORES).max(SCORES);
-        for scores in scratch.scores.chunks_exact(padded) {
-            let scale = 1.0 / (self.n_heads as f32 * scores.iter().sum::<f32>());
+        for (sum, scores) in self.weights(scratch, weights.len()) {
+            let scale = 1.0 / (self.n_heads as f32 * sum);
             weights.iter_mut().zip(scores).for_each(|(weight, score)| *weight += scale * score);
         }
     }
 }
 
-/// One query's way through attention.
+/// Attention of one query.
 struct Attend<'a> {
     attention: &'a PackedAttention,
     /// `[M]`
     query: &'a [f32],
-    place: usize,
+    position: usize,
     memory: Memory<'a>,
     /// `[H, K]`, padded with minus infinity.
     scores: &'a mut [f32],
@@ -143,7 +211,7 @@ impl WithSimd for Attend<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { attention, query, place, memory, scores, context } = self;
+        let Self { attention, query, position, memory, scores, context } = self;
         let Memory { keys_values, slots } = memory;
         let (d_model, n_heads) = (query.len(), attention.n_heads);
         let d_head = d_model / n_heads;
@@ -160,22 +228,21 @@ impl WithSimd for Attend<'_> {
                 scores[head * padded + key] = dot(simd, query, keys);
             }
         }
-        if let Some(table) = &attention.relative {
-            for (key, bias) in relative_rows(table, n_heads, place, slots.len()).enumerate() {
-                for (head, bias) in bias.iter().enumerate() {
-                    scores[head * padded + key] += bias;
+        match &attention.positions {
+            AttentionPositions::None | AttentionPositions::Rotary => {}
+            AttentionPositions::Relative(table) => {
+                for key in 0..slots.len() {
+                    let bias = &table[relative_row(position, key) * n_heads..][..n_heads];
+                    for (head, bias) in bias.iter().enumerate() {
+                        scores[head * padded + key] += bias;
+                    }
                 }
             }
         }
         for scores in scores.chunks_exact_mut(padded) {
             let minus_infinity = simd.splat_f32s(f32::NEG_INFINITY);
-            let largest = fold(simd, scores, minus_infinity, |a, b| simd.max_f32s(a, b));
-            let largest = simd.reduce_max_f32s(largest);
-            for scores in scores.as_chunks_mut::<SCORES>().0 {
-                for score in scores {
-                    *score = exp(*score - largest);
-                }
-            }
+            let max = fold(simd, scores, minus_infinity, |a, b| simd.max_f32s(a, b));
+            exp_shifted(scores, simd.reduce_max_f32s(max));
         }
         for (key, &slot) in slots.iter().enumerate() {
             let values = &keys_values[slot as usize * 2 * d_model + d_model..][..d_model];
@@ -193,30 +260,15 @@ impl WithSimd for Attend<'_> {
     }
 }
 
-/// The bias of every head for each of the first `n_keys` keys, seen from `place`.
-#[inline(always)]
-fn relative_rows(
-    table: &[f32],
-    n_heads: usize,
-    place: usize,
-    n_keys: usize,
-) -> impl Iterator<Item = &[f32]> {
-    let furthest = (table.len() / n_heads / 2) as i64;
-    (0..n_keys as i64).map(move |key| {
-        let row = (key - place as i64).clamp(-furthest, furthest) + furthest;
-        &table[row as usize * n_heads..][..n_heads]
-    })
-}
-
-/// Joins a whole number of vectors into one.
+/// Reduces a whole number of vectors to one.
 #[inline(always)]
 fn fold<S: Simd>(
     _simd: S,
     x: &[f32],
-    first: S::f32s,
+    start: S::f32s,
     join: impl Fn(S::f32s, S::f32s) -> S::f32s,
 ) -> S::f32s {
-    S::as_simd_f32s(x).0.iter().fold(first, |all, &x| join(all, x))
+    S::as_simd_f32s(x).0.iter().fold(start, |all, &x| join(all, x))
 }
 
 /// `Σ x y`
@@ -244,7 +296,7 @@ fn add_scaled<S: Simd>(simd: S, y: &mut [f32], a: f32, x: &[f32]) {
     }
 }
 
-/// Cosines and sines of the angles by which rotary positions turn (Su et al. 2021).
+/// Cosines and sines of the angles of rotary positions (Su et al. 2021).
 #[derive(Debug, Default)]
 pub(super) struct Rotation {
     /// `[rows, D / 2]` pairs of cosine and sine.
@@ -254,11 +306,11 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// A row for each place, in any order and number.
-    pub(super) fn new(places: impl Iterator<Item = usize>, d_head: usize) -> Self {
+    /// Computes a row for each position.
+    fn new(positions: impl Iterator<Item = usize>, d_head: usize) -> Self {
         let pairs = d_head / 2;
-        let turns = places
-            .flat_map(|place| (0..pairs).map(move |pair| angle(place, pair, d_head)))
+        let turns = positions
+            .flat_map(|position| (0..pairs).map(move |pair| rotary_angle(position, pair, d_head)))
             .map(|angle| (angle.cos() as f32, angle.sin() as f32))
             .collect();
         Self { turns, pairs }
@@ -269,7 +321,7 @@ impl Rotation {
     }
 }
 
-/// Turns the pairs `(x_i, x_{i + D/2})` of every head.
+/// Rotates the pairs `(x_i, x_{i + D/2})` of every head.
 fn turn_heads(x: &mut [f32], turn: &[(f32, f32)]) {
     for head in x.chunks_exact_mut(2 * turn.len()) {
         let (first, second) = head.split_at_mut(turn.len());
@@ -279,12 +331,12 @@ fn turn_heads(x: &mut [f32], turn: &[(f32, f32)]) {
     }
 }
 
-/// `0, 1, 2, …`: the slots of keys that lie in the order of their sequence.
+/// `0, 1, 2, …`: the slots of keys that are stored in the order of their sequence.
 pub(super) fn in_order(len: usize) -> Vec<u32> {
     (0..len as u32).collect()
 }
 
-/// Sentences one after another: where each begins and ends.
+/// Row ranges of sentences that are stored one after another.
 pub(super) fn ranges(lengths: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
     let mut end = 0;
     lengths

@@ -2,34 +2,125 @@
 
 use std::sync::Arc;
 
-/// Looks a token up, scales it and adds its place, as
-/// [`TokenEmbedding`](crate::embedding::TokenEmbedding) does.
+use super::{PackedMatrix, source::Packer};
+use crate::{
+    config::{ModelConfig, Positions, Side},
+    position_formulas,
+};
+
+/// Tied tables with at least this many weights are stored once, as the columns of the output
+/// projection. Smaller ones are stored as rows too, because these are faster to look up.
+const LARGE: usize = 1 << 20;
+
+/// Embedding of one side: looks tokens up, scales them and adds a vector for their position, as
+/// `TokenEmbedding` does.
 #[derive(Debug, Clone)]
-pub(crate) struct PackedEmbedding {
+pub(super) struct PackedEmbedding {
+    table: Table,
+    /// Factor of the table's rows.
+    scale: f32,
+    /// Vectors by position, `[max_len, d_model]`, for the encodings that add one.
+    positions: Option<Arc<Vec<f32>>>,
+    d_model: usize,
+}
+
+/// Table of embeddings.
+#[derive(Debug, Clone)]
+enum Table {
     /// `[vocabulary, d_model]`
-    pub(crate) table: Arc<Vec<f32>>,
-    /// 1 where there is no scale.
-    pub(crate) scale: f32,
-    /// A vector per place `[max_len, d_model]`, where vectors tell the places.
-    pub(crate) places: Option<Vec<f32>>,
-    pub(crate) d_model: usize,
+    Rows(Arc<Vec<f32>>),
+    /// `[d_model, vocabulary]`
+    Columns(Arc<PackedMatrix>),
 }
 
 impl PackedEmbedding {
-    /// Adds a row to `x` for a token at a place of its sequence.
+    /// Adds a row to `x` for a token at `position` of its sequence.
     ///
     /// # Panics
     ///
-    /// When the vocabulary has no such token, or the place is beyond `max_len`.
-    pub(super) fn push(&self, x: &mut Vec<f32>, token: u32, place: usize) {
+    /// If the vocabulary has no such token, or `position` is not below `max_len`.
+    pub(super) fn push(&self, x: &mut Vec<f32>, token: u32, position: usize) {
         let row = |row: usize| row * self.d_model..(row + 1) * self.d_model;
-        let token = &self.table[row(token as usize)];
-        match &self.places {
-            Some(places) => {
-                let place = &places[row(place)];
-                x.extend(token.iter().zip(place).map(|(x, place)| x * self.scale + place));
+        let start = x.len();
+        match &self.table {
+            Table::Rows(table) => {
+                let weights = &table[row(token as usize)];
+                x.extend(weights.iter().map(|weight| weight * self.scale));
             }
-            None => x.extend(token.iter().map(|x| x * self.scale)),
+            Table::Columns(projection) => {
+                let weights = projection.column(token as usize);
+                x.extend(weights.map(|weight| weight * self.scale));
+            }
         }
+        if let Some(positions) = &self.positions {
+            let position = &positions[row(position)];
+            x[start..].iter_mut().zip(position).for_each(|(x, position)| *x += position);
+        }
+    }
+}
+
+/// Embeddings of both sides and the output projection, which may share one table.
+pub(super) struct Vocabularies {
+    pub(super) source_input: PackedEmbedding,
+    pub(super) target_input: PackedEmbedding,
+    /// `[d_model, target vocabulary]`
+    pub(super) projection: Arc<PackedMatrix>,
+}
+
+impl Vocabularies {
+    pub(super) fn pack(packer: &Packer<'_>) -> Self {
+        let ModelConfig { d_model, tying, output_bias, .. } = *packer.config;
+        let target_name = match tying.ties_source() {
+            true => "source_embedding.weight",
+            false => "target_embedding.weight",
+        };
+        let rows = |name: &str| Table::Rows(Arc::new(packer.weight(name).into_owned()));
+
+        let bias = packer.optional("projection.bias", output_bias);
+        let (target_table, projection) = if tying.ties_projection() {
+            let weight = packer.weight(target_name);
+            let projection = Arc::new(packer.transposed(d_model, &weight, bias));
+            let table = match weight.len() < LARGE {
+                true => Table::Rows(Arc::new(weight.into_owned())),
+                false => Table::Columns(projection.clone()),
+            };
+            (table, projection)
+        } else {
+            let (table, projection) = packer.both(
+                || rows(target_name),
+                || packer.matrix(d_model, &[&packer.weight("projection.weight")], bias, 1.0),
+            );
+            (table, Arc::new(projection))
+        };
+        let source_table = match tying.ties_source() {
+            true => target_table.clone(),
+            false => rows("source_embedding.weight"),
+        };
+        let [source_positions, target_positions] = position_vectors(packer);
+        let embedding = |side, table, positions| {
+            let scale = packer.config.embedding_factor(side);
+            PackedEmbedding { table, scale, positions, d_model }
+        };
+        Self {
+            source_input: embedding(Side::Source, source_table, source_positions),
+            target_input: embedding(Side::Target, target_table, target_positions),
+            projection,
+        }
+    }
+}
+
+/// Vectors added to the embeddings of source and target, `[max_len, d_model]` each.
+fn position_vectors(packer: &Packer<'_>) -> [Option<Arc<Vec<f32>>>; 2] {
+    let ModelConfig { positions, max_len, d_model, .. } = *packer.config;
+    match positions {
+        Positions::Sinusoidal => {
+            let table = Arc::new(position_formulas::sinusoids(max_len, d_model));
+            [Some(table.clone()), Some(table)]
+        }
+        Positions::Learned => ["source_input", "target_input"].map(|input| {
+            let table = packer.weight(&format!("{input}.positions.learned"));
+            Some(Arc::new(table.into_owned()))
+        }),
+        Positions::Rotary | Positions::Relative | Positions::None => [None, None],
     }
 }

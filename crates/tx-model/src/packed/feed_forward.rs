@@ -1,22 +1,22 @@
-//! The position-wise feed-forward network: equation 2 of the paper and its variants.
+//! Position-wise feed-forward network: equation 2 of the paper and its variants.
 
-use super::PackedMatrix;
+use super::{PackedMatrix, source::Packer};
 use crate::{
-    config::Activation,
-    kernels::simd::{erf, exp, vectorised},
+    config::{Activation, ModelConfig},
+    vector::vectorized,
 };
 
 /// `activation(x W_1 + b_1) W_2 + b_2`
 #[derive(Debug, Clone)]
-pub(crate) struct PackedFeedForward {
-    pub(crate) inner: PackedMatrix,
-    /// The third matrix of the gated variant.
-    pub(crate) gate: Option<PackedMatrix>,
-    pub(crate) outer: PackedMatrix,
-    pub(crate) activation: Activation,
+pub(super) struct PackedFeedForward {
+    inner: PackedMatrix,
+    /// Third matrix of the gated variant.
+    gate: Option<PackedMatrix>,
+    pub(super) outer: PackedMatrix,
+    activation: Activation,
 }
 
-/// The inner features of some rows.
+/// Buffers of the inner features.
 #[derive(Debug, Default)]
 pub(super) struct Hidden {
     /// `[rows, d_ff]`
@@ -26,7 +26,20 @@ pub(super) struct Hidden {
 }
 
 impl PackedFeedForward {
-    /// All but the last product: `activation(x W_1 + b_1)`.
+    /// Packs the feed-forward network at path `name`.
+    pub(super) fn pack(packer: &Packer<'_>, name: &str) -> Self {
+        let ModelConfig { d_model, d_ff, feed_forward_bias: bias, activation, .. } = *packer.config;
+        Self {
+            inner: packer.linear(&format!("{name}.inner"), d_model, bias),
+            gate: activation
+                .is_gated()
+                .then(|| packer.linear(&format!("{name}.gate"), d_model, bias)),
+            outer: packer.linear(&format!("{name}.outer"), d_ff, bias),
+            activation,
+        }
+    }
+
+    /// Computes all but the last product: `activation(x W_1 + b_1)`.
     ///
     /// # Shapes
     ///
@@ -36,46 +49,19 @@ impl PackedFeedForward {
         let len = x.len() / self.inner.inputs() * self.inner.outputs();
         values.resize(len, 0.0);
         self.inner.product(x, values);
-        match (&self.gate, self.activation) {
-            (Some(matrix), _) => {
+        match &self.gate {
+            Some(matrix) => {
                 gate.resize(len, 0.0);
                 matrix.product(x, gate);
-                vectorised(
+                vectorized(
                     #[inline(always)]
-                    || {
-                        for (x, gate) in values.iter_mut().zip(&*gate) {
-                            *x *= swish(*gate);
-                        }
-                    },
+                    || self.activation.multiply_by_value(values, gate),
                 );
             }
-            (None, Activation::Gelu) => apply(values, gelu),
-            (None, Activation::Swish) => apply(values, swish),
-            (None, Activation::Relu | Activation::Gated) => apply(values, |x| x.max(0.0)),
+            None => vectorized(
+                #[inline(always)]
+                || self.activation.apply(values),
+            ),
         }
     }
-}
-
-#[inline(always)]
-fn apply(values: &mut [f32], f: impl Fn(f32) -> f32) {
-    vectorised(
-        #[inline(always)]
-        || {
-            for x in &mut *values {
-                *x = f(*x);
-            }
-        },
-    );
-}
-
-/// `x · sigmoid(x)`
-#[inline(always)]
-fn swish(x: f32) -> f32 {
-    x / (1.0 + exp(-x))
-}
-
-/// `x · Φ(x) = x (1 + erf(x / √2)) / 2`
-#[inline(always)]
-fn gelu(x: f32) -> f32 {
-    0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }

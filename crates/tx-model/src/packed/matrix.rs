@@ -1,115 +1,157 @@
 //! Weight matrices in the order in which a product reads them.
 //!
-//! The columns stand in panels of [`PANEL`], and a panel is stored row by row: a product walks
-//! through it once, from front to back. For a few rows of input, reading the weights is all the
-//! work there is, and a panel comes in at the full speed of the memory. For many rows, a tile of the
-//! output (some rows × one panel) is summed up in registers while the panel stays in a near cache.
+//! The columns are grouped into panels of [`PANEL`], and each panel is stored row by row, so that a
+//! product reads it once from front to back. For a few rows of input, reading the weights is most of
+//! the work, and a panel is read at the full bandwidth of the memory. For many rows, a tile of the
+//! output (some rows × one panel) is accumulated in registers while the panel stays in the cache.
 
-use burn::nn::Linear;
 use pulp::{Arch, Simd, WithSimd};
-
-use super::values;
+use rayon::prelude::*;
 
 /// Columns per panel: two vectors of AVX-512, four of AVX2, eight of NEON.
 pub(super) const PANEL: usize = 32;
 
-/// Steps of the innermost loop between two checks of bounds.
+/// Iterations of the innermost loop between two bounds checks.
 const UNROLL: usize = 4;
 
-/// A product of few rows with at least so many weights is shared with other threads of the pool, in
-/// pieces of about half as many: a core takes longer to read them than to wake another.
+/// A product of few rows with at least this many weights is shared with other threads of the pool, in
+/// pieces of about half as many: reading them takes a core longer than waking another.
 const SHARED: usize = 1 << 18;
 
-/// More rows than this belong to a batch of many sentences, and other cores have batches of their
-/// own.
+/// Largest number of rows whose product is shared. More rows belong to a batch of many sentences, in
+/// which the other cores have batches of their own.
 pub(super) const FEW: usize = 16;
 
-/// A matrix `[inputs, outputs]` with its bias, for products with rows from the left.
+/// Panel rows that are packed by one core at a time.
+const PIECE: usize = 1 << 12;
+
+/// One row of a panel.
+type PanelRow = [f32; PANEL];
+
+/// Matrix `[inputs, outputs]` with its bias, for products with rows from the left.
 #[derive(Debug, Clone)]
-pub struct PackedMatrix {
-    /// `[panels, inputs, PANEL]`; zeros beyond the last column.
-    panels: Vec<f32>,
-    /// `[panels, PANEL]`; zeros where there is none.
+pub(super) struct PackedMatrix {
+    /// `[panels, inputs]` rows; zeros beyond the last column.
+    panels: Vec<PanelRow>,
+    /// `[panels · PANEL]`; zeros if there is no bias.
     bias: Vec<f32>,
     inputs: usize,
     outputs: usize,
 }
 
-/// Neighbouring columns of a [`PackedMatrix`].
+/// Consecutive columns of a [`PackedMatrix`], whole panels except for the last.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns<'a> {
-    panels: &'a [f32],
+    panels: &'a [PanelRow],
     bias: &'a [f32],
     inputs: usize,
-    /// The first of these columns in the matrix.
+    /// Index of the first of these columns in the matrix.
     pub(super) first: usize,
-    /// How many columns these are.
+    /// Number of columns.
     pub(super) count: usize,
 }
 
 impl PackedMatrix {
+    /// Packs matrices side by side, divided by `divisor`; on all cores if `parallel`.
+    ///
     /// # Shapes
     ///
-    /// - `weight`: `[inputs, outputs]`, row by row
-    /// - `bias`: `[outputs]`
+    /// - `weights`: `[inputs, _]` each, row by row; their columns are `outputs` together
+    /// - `bias`: `[outputs]`, or empty
     ///
     /// # Panics
     ///
-    /// When the shapes disagree, or there are no inputs.
-    pub fn new(weight: &[f32], inputs: usize, bias: Option<&[f32]>) -> Self {
-        let outputs = weight.len() / inputs;
-        let mut matrix = Self::zeros(inputs, outputs, bias);
-        for (input, row) in weight.chunks_exact(outputs.max(1)).enumerate() {
-            for (panel, values) in row.chunks(PANEL).enumerate() {
-                let at = (panel * inputs + input) * PANEL;
-                matrix.panels[at..at + values.len()].copy_from_slice(values);
+    /// If the shapes disagree, or `inputs` is 0.
+    pub(super) fn new(
+        inputs: usize,
+        weights: &[&[f32]],
+        bias: Vec<f32>,
+        divisor: f32,
+        parallel: bool,
+    ) -> Self {
+        let outputs = weights.iter().map(|weight| weight.len() / inputs).sum::<usize>();
+        let row = |panel: usize, input: usize| {
+            let mut row = [0.0; PANEL];
+            // Columns of the panel and of the weight, counted in the whole matrix.
+            let columns = panel * PANEL..(panel + 1) * PANEL;
+            let mut start = 0;
+            for weight in weights {
+                let width = weight.len() / inputs;
+                let (first, end) = (columns.start.max(start), columns.end.min(start + width));
+                if first < end {
+                    let from = &weight[input * width..][first - start..end - start];
+                    row[first - columns.start..end - columns.start].copy_from_slice(from);
+                }
+                start += width;
             }
-        }
-        matrix
+            if divisor == 1.0 { row } else { row.map(|weight| weight / divisor) }
+        };
+        Self::from_rows(inputs, outputs, bias, parallel, row)
     }
 
-    /// As [`new`](Self::new), from the transposed matrix, as an embedding's table is of the
-    /// projection tied to it.
+    /// Packs the transpose of a matrix, such as an embedding's table for the projection tied to it.
     ///
     /// # Shapes
     ///
     /// - `weight`: `[outputs, inputs]`, row by row
-    pub fn transposed(weight: &[f32], inputs: usize, bias: Option<&[f32]>) -> Self {
-        let mut matrix = Self::zeros(inputs, weight.len() / inputs, bias);
-        let panels = matrix.panels.chunks_exact_mut(inputs * PANEL);
-        for (panel, columns) in panels.zip(weight.chunks(inputs * PANEL)) {
-            for (place, column) in columns.chunks_exact(inputs).enumerate() {
-                for (row, &value) in panel.chunks_exact_mut(PANEL).zip(column) {
-                    row[place] = value;
-                }
+    /// - `bias`: `[outputs]`, or empty
+    pub(super) fn transposed(
+        inputs: usize,
+        weight: &[f32],
+        bias: Vec<f32>,
+        parallel: bool,
+    ) -> Self {
+        let outputs = weight.len() / inputs;
+        let row = |panel: usize, input: usize| {
+            let mut row = [0.0; PANEL];
+            let first = panel * PANEL;
+            let columns = &weight[first * inputs..(first + PANEL).min(outputs) * inputs];
+            for (place, column) in row.iter_mut().zip(columns.chunks_exact(inputs)) {
+                *place = column[input];
             }
-        }
-        matrix
+            row
+        };
+        Self::from_rows(inputs, outputs, bias, parallel, row)
     }
 
-    /// The weights of a linear layer.
-    pub(crate) fn of(linear: &Linear) -> Self {
-        let [inputs, _] = linear.weight.dims();
-        let bias = linear.bias.as_ref().map(|bias| values(bias.val()));
-        Self::new(&values(linear.weight.val()), inputs, bias.as_deref())
+    /// Collects the rows of all panels. They are written once, without being cleared first.
+    fn from_rows(
+        inputs: usize,
+        outputs: usize,
+        mut bias: Vec<f32>,
+        parallel: bool,
+        row: impl Fn(usize, usize) -> PanelRow + Sync,
+    ) -> Self {
+        assert!(bias.is_empty() || bias.len() == outputs, "length of the bias");
+        let panels = outputs.div_ceil(PANEL);
+        let rows = 0..panels * inputs;
+        let row = |index: usize| row(index / inputs, index % inputs);
+        let rows = match parallel {
+            true => rows.into_par_iter().with_min_len(PIECE).map(row).collect(),
+            false => rows.map(row).collect(),
+        };
+        bias.resize(panels * PANEL, 0.0);
+        Self { panels: rows, bias, inputs, outputs }
     }
 
-    fn zeros(inputs: usize, outputs: usize, bias: Option<&[f32]>) -> Self {
-        let padded = outputs.next_multiple_of(PANEL);
-        let mut padded_bias = vec![0.0; padded];
-        if let Some(bias) = bias {
-            padded_bias[..outputs].copy_from_slice(bias);
-        }
-        Self { panels: vec![0.0; inputs * padded], bias: padded_bias, inputs, outputs }
+    /// One column of the matrix, without its bias.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub(super) fn column(&self, column: usize) -> impl Iterator<Item = f32> {
+        assert!(column < self.outputs, "column {column} of {}", self.outputs);
+        let panel = &self.panels[column / PANEL * self.inputs..][..self.inputs];
+        panel.iter().map(move |row| row[column % PANEL])
     }
 
     /// Length of a row of input.
-    pub fn inputs(&self) -> usize {
+    pub(super) fn inputs(&self) -> usize {
         self.inputs
     }
 
     /// Length of a row of output.
-    pub fn outputs(&self) -> usize {
+    pub(super) fn outputs(&self) -> usize {
         self.outputs
     }
 
@@ -121,13 +163,13 @@ impl PackedMatrix {
     ///
     /// # Panics
     ///
-    /// When the shapes disagree.
-    pub fn product(&self, x: &[f32], y: &mut [f32]) {
+    /// If the shapes disagree.
+    pub(super) fn product(&self, x: &[f32], y: &mut [f32]) {
         self.all().product(x, y);
     }
 
     /// `y += x W + b`; see [`product`](Self::product).
-    pub fn add_product(&self, x: &[f32], y: &mut [f32]) {
+    pub(super) fn add_product(&self, x: &[f32], y: &mut [f32]) {
         self.all().multiply(x, y, true);
     }
 
@@ -136,17 +178,17 @@ impl PackedMatrix {
         Columns { panels, bias, inputs: *inputs, first: 0, count: *outputs }
     }
 
-    /// The columns in blocks of about `columns`.
+    /// Blocks of about `columns` columns.
     pub(super) fn blocks(&self, columns: usize) -> impl Iterator<Item = Columns<'_>> {
         self.all().blocks(columns)
     }
 }
 
 impl<'a> Columns<'a> {
-    /// These columns in blocks of about `columns`, at least a panel.
+    /// Blocks of about `columns` of these columns, at least one panel each.
     fn blocks(self, columns: usize) -> impl Iterator<Item = Columns<'a>> {
         let columns = columns.next_multiple_of(PANEL).max(PANEL);
-        let panels = self.panels.chunks(columns * self.inputs);
+        let panels = self.panels.chunks(columns / PANEL * self.inputs);
         panels.zip(self.bias.chunks(columns)).enumerate().map(move |(block, (panels, bias))| {
             let first = block * columns;
             let count = bias.len().min(self.count - first);
@@ -154,7 +196,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// `y = x W + b` for these columns alone.
+    /// `y = x W + b` for these columns.
     ///
     /// # Shapes
     ///
@@ -163,7 +205,7 @@ impl<'a> Columns<'a> {
         self.multiply(x, y, false);
     }
 
-    /// Rows of `x`.
+    /// Number of rows of `x`.
     pub(super) fn rows(self, x: &[f32]) -> usize {
         x.len() / self.inputs
     }
@@ -172,7 +214,7 @@ impl<'a> Columns<'a> {
         let rows = self.rows(x);
         assert_eq!((x.len(), y.len()), (rows * self.inputs, rows * self.count), "x and y");
         let panels = self.bias.len() / PANEL;
-        let pieces = (self.panels.len() / (SHARED / 2)).min(panels);
+        let pieces = (self.panels.len() * PANEL / (SHARED / 2)).min(panels);
         if rows <= FEW && pieces > 1 && has_helpers() {
             self.multiply_shared(x, y, add, panels.div_ceil(pieces) * PANEL);
         } else {
@@ -180,16 +222,15 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// [`multiply`](Self::multiply) on this thread alone.
+    /// [`multiply`](Self::multiply) on this thread.
     fn multiply_alone(self, x: &[f32], y: &mut [f32], add: bool) {
         Arch::new().dispatch(Product { columns: self, x, y, rows: self.rows(x), add });
     }
 
-    /// [`multiply`](Self::multiply) in blocks of `columns`, for whichever threads of the pool have
-    /// nothing else to do.
+    /// [`multiply`](Self::multiply) in blocks of `columns`, shared with idle threads of the pool.
     ///
-    /// A block waits for nothing: a thread that computes one for another returns to its own work in
-    /// a short time.
+    /// Blocks are short and wait for nothing, so that a thread that computes one soon returns to its
+    /// own work.
     fn multiply_shared(self, x: &[f32], y: &mut [f32], add: bool, columns: usize) {
         if x.len() == self.inputs {
             let mut rest = y;
@@ -220,24 +261,25 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Whether this thread belongs to a pool with other threads.
+/// Whether this thread belongs to a pool with several threads.
 pub(super) fn has_helpers() -> bool {
     rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1
 }
 
+/// Product on one thread.
 struct Product<'a> {
     columns: Columns<'a>,
     x: &'a [f32],
     y: &'a mut [f32],
     rows: usize,
-    /// Whether `y` is added to, or replaced.
+    /// Adds to `y` instead of replacing it.
     add: bool,
 }
 
 impl WithSimd for Product<'_> {
     type Output = ();
 
-    /// As many rows in a tile as the registers hold: 32 of AVX-512 and NEON, 16 of AVX2.
+    /// Chooses the height of a tile by the number of registers: 32 of AVX-512 and NEON, 16 of AVX2.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match S::F32_LANES {
@@ -250,20 +292,20 @@ impl WithSimd for Product<'_> {
 }
 
 impl Product<'_> {
-    /// `V` vectors make a panel; a tile has at most `MOST` rows.
+    /// Computes the product with `V` vectors a panel and at most `MOST` rows a tile.
     #[inline(always)]
     fn run<S: Simd, const V: usize, const MOST: usize>(mut self, simd: S) {
         let Columns { panels, inputs, .. } = self.columns;
-        // Tiles of like height: a low one at the end would wait for its few sums.
+        // Tiles of similar height, because a low one does not fill the pipeline.
         let height = self.rows.div_ceil(self.rows.div_ceil(MOST).max(1)).max(1);
-        for (index, panel) in panels.chunks_exact(inputs * PANEL).enumerate() {
-            let (panel, _) = S::as_simd_f32s(panel).0.as_chunks::<V>();
+        for (index, panel) in panels.chunks_exact(inputs).enumerate() {
+            let (panel, _) = S::as_simd_f32s(panel.as_flattened()).0.as_chunks::<V>();
             let mut row = 0;
             while row < self.rows {
                 let rows = height.min(self.rows - row);
                 let at = (row, index);
-                // Heights beyond `MOST` are not compiled: with narrow vectors, each would be
-                // thousands of instructions.
+                // Heights above `MOST` are not compiled, because each would be thousands of instructions
+                // with narrow vectors.
                 match rows {
                     1 if const { MOST > 1 } => self.tile::<S, V, 1>(simd, panel, at),
                     2 if const { MOST > 2 } => self.tile::<S, V, 2>(simd, panel, at),
@@ -282,7 +324,7 @@ impl Product<'_> {
         }
     }
 
-    /// `R` rows of `y` from `first_row`, in the columns of one panel.
+    /// Computes `R` rows of `y` from `first_row` in the columns of one panel.
     #[inline(always)]
     fn tile<S: Simd, const V: usize, const R: usize>(
         &mut self,
@@ -319,7 +361,7 @@ impl Product<'_> {
         }
 
         let bias = S::as_simd_f32s(&bias[first..first + PANEL]).0;
-        // A copy, for a loop that is not unrolled would keep the sums in memory all the time.
+        // A copy, because the sums would otherwise be kept in memory for the loop below.
         let mut tile = [[simd.splat_f32s(0.0); V]; R];
         for row in 0..R {
             for v in 0..V {
@@ -349,7 +391,7 @@ impl Product<'_> {
 mod tests {
     use super::*;
 
-    /// Numbers in -1..1, the same for the same `start`.
+    /// Numbers in -1..1 that depend on `start` alone.
     fn noise(start: u32, count: usize) -> Vec<f32> {
         let value = |i: u32| (start + i).wrapping_mul(2_654_435_761) >> 8;
         (0..count as u32).map(|i| value(i) as f32 / (1 << 23) as f32 - 1.0).collect()
@@ -373,7 +415,7 @@ mod tests {
 
     /// All heights of tiles, and sizes around the edges of tiles, panels and unrolled loops.
     #[test]
-    fn products_are_those_of_a_plain_loop() {
+    fn products_equal_those_of_a_plain_loop() {
         for rows in (0..=12).chain([21, 22, 23, 33, 70]) {
             for (inputs, outputs) in
                 [(1, 1), (3, 31), (4, 32), (5, 33), (12, 64), (17, 65), (64, 7), (129, 100)]
@@ -381,7 +423,7 @@ mod tests {
                 let x = noise(1, rows * inputs);
                 let weight = noise(77, inputs * outputs);
                 let bias = noise(999, outputs);
-                let matrix = PackedMatrix::new(&weight, inputs, Some(&bias));
+                let matrix = PackedMatrix::new(inputs, &[&weight], bias.clone(), 1.0, false);
                 let expected = expected(&x, &weight, &bias, inputs);
                 let assert_close = |found: &[f32], times: f64, what: &str| {
                     for (found, expected) in found.iter().zip(&expected) {
@@ -399,7 +441,7 @@ mod tests {
                     .flat_map(|column| (0..inputs).map(move |input| input * outputs + column))
                     .map(|at| weight[at])
                     .collect();
-                let turned = PackedMatrix::transposed(&turned, inputs, Some(&bias));
+                let turned = PackedMatrix::transposed(inputs, &turned, bias.clone(), false);
                 assert_eq!((turned.inputs(), turned.outputs()), (inputs, outputs));
                 turned.product(&x, &mut y);
                 assert_close(&y, 1.0, "transposed");
@@ -407,17 +449,17 @@ mod tests {
         }
     }
 
-    /// Any number of rows and threads; most sizes have a last panel that is not full. With 8,192
-    /// inputs, a single panel already holds as many weights as are worth sharing.
+    /// Most sizes have a last panel that is not full. With 8,192 inputs, a single panel has enough
+    /// weights to be shared.
     #[test]
-    fn a_shared_product_is_the_same_to_the_bit() {
+    fn a_shared_product_is_bit_identical() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         for (inputs, outputs) in
             [(300, 4 * SHARED / 300 + 5), (8_192, 32), (8_192, 33), (16_384, 65)]
         {
             let weight = noise(3, inputs * outputs);
             let bias = noise(4, outputs);
-            let matrix = PackedMatrix::new(&weight, inputs, Some(&bias));
+            let matrix = PackedMatrix::new(inputs, &[&weight], bias, 1.0, true);
             for rows in [1, 2, FEW, FEW + 1] {
                 let what = format!("{rows} rows of {inputs} by {outputs}");
                 let x = noise(5, rows * inputs);
@@ -433,11 +475,11 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_columns_are_the_matrix_side_by_side() {
+    fn blocks_of_columns_cover_the_matrix() {
         let (inputs, outputs, rows) = (6, 100, 3);
         let x = noise(5, rows * inputs);
         let weight = noise(6, inputs * outputs);
-        let matrix = PackedMatrix::new(&weight, inputs, None);
+        let matrix = PackedMatrix::new(inputs, &[&weight], Vec::new(), 1.0, false);
         let mut whole = vec![0.0; rows * outputs];
         matrix.product(&x, &mut whole);
         let mut seen = 0;
@@ -451,5 +493,30 @@ mod tests {
             seen += block.count;
         }
         assert_eq!(seen, outputs);
+    }
+
+    /// Two matrices whose boundary lies within a panel, divided by 3, packed on one core and on all.
+    #[test]
+    fn matrices_side_by_side_are_one_matrix() {
+        let inputs = 5;
+        for widths in [[8, 8], [20, 40], [32, 1], [33, 64]] {
+            let parts = widths.map(|width| noise(width as u32, inputs * width));
+            let outputs = widths[0] + widths[1];
+            for parallel in [false, true] {
+                let weights = [&parts[0][..], &parts[1]];
+                let matrix = PackedMatrix::new(inputs, &weights, Vec::new(), 3.0, parallel);
+                assert_eq!((matrix.inputs(), matrix.outputs()), (inputs, outputs));
+                for column in 0..outputs {
+                    let (part, place) = match column.checked_sub(widths[0]) {
+                        Some(place) => (1, place),
+                        None => (0, column),
+                    };
+                    let expected: Vec<f32> = (0..inputs)
+                        .map(|input| parts[part][input * widths[part] + place] / 3.0)
+                        .collect();
+                    assert_eq!(matrix.column(column).collect::<Vec<_>>(), expected);
+                }
+            }
+        }
     }
 }

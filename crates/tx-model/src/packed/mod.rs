@@ -1,14 +1,12 @@
-//! Translation on a processor without tensors: the encoder-decoder on packed weights and plain
-//! slices, for inference alone.
+//! The packed engine: inference of the encoder-decoder on a CPU, without tensors.
 //!
-//! A step of decoding is a few hundred products of small matrices. As tensor operations each of
-//! them is allocated, dispatched and laid out on its own, which costs more than the arithmetic.
-//! Here the weights are packed once ([`PackedMatrix`]), sentences stand one after another without
-//! padding, and a step writes into buffers that are there already.
+//! A step of decoding is a few hundred products of small matrices. As tensor operations, each of
+//! them is allocated and dispatched separately, which costs more than the arithmetic. Here the weights
+//! are packed once in the order in which a product reads them, sentences are stored one after another
+//! without padding, and a step writes into existing buffers.
 //!
-//! [`PackedTransformer`] gives the scores of the [`Transformer`](crate::Transformer) it is made
-//! of, to rounding, for every variant of [`ModelConfig`](crate::ModelConfig); a law in `tests/laws`
-//! holds it to that.
+//! [`PackedTransformer`] computes the scores of the `Transformer` with the same weights, up to
+//! rounding, for every variant of [`ModelConfig`](crate::ModelConfig); `tests/invariants` checks that.
 
 mod transformer;
 
@@ -20,53 +18,30 @@ mod embedding;
 mod feed_forward;
 mod residual;
 
+mod attention_maps;
 mod matrix;
 mod top_tokens;
 
-pub(crate) use attention::PackedAttention;
-pub(crate) use decoder::{PackedDecoder, PackedDecoderLayer};
-pub(crate) use embedding::PackedEmbedding;
-pub(crate) use encoder::{PackedEncoder, PackedEncoderLayer};
-pub(crate) use feed_forward::PackedFeedForward;
-pub use matrix::PackedMatrix;
-pub(crate) use residual::{PackedNorm, PackedResidual};
+#[cfg(feature = "burn")]
+mod module_weights;
+mod source;
+
+pub use crate::formulas::log_softmax;
+pub use attention_maps::{Map, PackedAttentionMaps};
+pub use source::WeightSource;
 pub use transformer::{Decoding, PackedTransformer};
 
-use burn::tensor::Tensor;
+use matrix::PackedMatrix;
 
-use crate::kernels::simd::{self, vectorised};
-
-/// Room for what a layer computes on the way, used again by the next.
+/// Buffers of intermediate results, shared by all layers.
 #[derive(Debug, Default)]
 struct Scratch {
     /// `[rows, d_model]`
-    normalised: Vec<f32>,
+    normalized: Vec<f32>,
     attention: attention::AttentionScratch,
     /// `[rows, 2 d_model]`
     keys_values: Vec<f32>,
     hidden: feed_forward::Hidden,
     /// `[rows, d_model]`
     output: Vec<f32>,
-}
-
-/// `log softmax(x)`, in place. Where all are minus infinity, they stay.
-pub fn log_softmax(x: &mut [f32]) {
-    vectorised(
-        #[inline(always)]
-        || {
-            let max = simd::max(x);
-            if max > f32::NEG_INFINITY {
-                let sum = simd::sum_of(x, |x| simd::exp(x - max));
-                let log_sum = f64::from(max) + f64::from(sum).ln();
-                x.iter_mut().for_each(|x| *x = (f64::from(*x) - log_sum) as f32);
-            }
-        },
-    );
-}
-
-/// All values of a tensor, row by row.
-pub(crate) fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    let data = tensor.into_data();
-    // Weights in single precision, as they nearly always are, need no conversion.
-    data.try_to_vec().unwrap_or_else(|_| data.iter::<f32>().collect())
 }

@@ -1,4 +1,4 @@
-//! The likeliest tokens of each row, with their log-probabilities, as their scores come in.
+//! Likeliest tokens of each row with their log-probabilities, computed block by block of the projection.
 
 use std::{
     cell::Cell,
@@ -6,52 +6,55 @@ use std::{
 };
 
 use super::matrix::{Columns, FEW, has_helpers};
-use crate::kernels::simd::{self, vectorised};
+use crate::{
+    top_k::TopK,
+    vector::{self, vectorized},
+};
 
-/// Scores looked at together: most of the time, none of them is among the best.
+/// Scores that are compared with the threshold together, because usually none exceeds it.
 const CHUNK: usize = 64;
 
-/// Blocks of the projection are looked at in so many groups, if that makes [`LEAST`] blocks each.
+/// Number of groups into which the blocks of the projection are divided.
 const GROUPS: usize = 8;
+
+/// Smallest number of blocks in a group.
 const LEAST: usize = 2;
 
 thread_local! {
-    /// Scores of the tokens of a block: `[rows, tokens]`.
+    /// Buffer for the scores of a block, `[rows, tokens]`.
     static SCORES: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
-/// The best of the scores seen so far, and the sum of all.
+/// Best scores of a row so far, and the sum of the exponentials of all.
 ///
-/// `log softmax(x)_i = x_i - max - ln Σ e^(x_j - max)`; maximum and sum are brought up to date with
-/// every block of scores (Milakov and Gimelshein 2018).
+/// `log softmax(x)_i = x_i - max - ln Σ e^(x_j - max)`; maximum and sum are updated with every block of
+/// scores (Milakov and Gimelshein 2018).
 #[derive(Debug)]
 pub(super) struct TopTokens {
-    count: usize,
-    /// Best first; among equals the earlier token.
-    best: Vec<(u32, f32)>,
-    /// What a score must beat besides, as enough others do.
+    best: TopK,
+    /// A score that enough tokens of other groups reach: lower ones need not be listed.
     floor: f32,
-    /// Of the groups before.
-    total: Sum,
-    /// Of the group under way.
-    group: Sum,
+    /// Sum of the finished groups.
+    total: ExpSum,
+    /// Sum of the current group.
+    group: ExpSum,
 }
 
-/// A sum of exponentials.
+/// Sum of exponentials, relative to their maximum.
 #[derive(Debug, Clone, Copy)]
-struct Sum {
+struct ExpSum {
     max: f32,
     /// `Σ e^(x - max)`
     sum: f64,
 }
 
-impl Sum {
-    const NONE: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
+impl ExpSum {
+    const EMPTY: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
 
     fn plus(self, other: Self) -> Self {
         let max = self.max.max(other.max);
         if max == f32::NEG_INFINITY {
-            // Nothing, unless a score is NaN.
+            // Both are empty, unless a score is NaN.
             return Self { max, sum: self.sum + other.sum };
         }
         let part = |part: Self| part.sum * f64::from(part.max - max).exp();
@@ -59,7 +62,7 @@ impl Sum {
     }
 }
 
-/// A score that as many tokens of a row reach as are wanted, known to all groups.
+/// Score that the requested number of tokens of a row reach, shared by all groups.
 struct Floor(AtomicU32);
 
 impl Default for Floor {
@@ -69,59 +72,63 @@ impl Default for Floor {
 }
 
 impl Floor {
-    /// Takes note of the last listed score of a group; gives what a score must beat, so that it is
-    /// no lower than the best floor so far. An equal one may be that of an earlier token.
-    fn raise(&self, bar: f32) -> f32 {
-        let higher = |bits| (bar > f32::from_bits(bits)).then_some(bar.to_bits());
+    /// Raises the floor to the last listed score of a group. Returns a threshold just below the highest
+    /// floor so far, because an equal score may belong to an earlier token.
+    fn raise(&self, threshold: f32) -> f32 {
+        let higher = |bits| (threshold > f32::from_bits(bits)).then_some(threshold.to_bits());
         let old = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, higher);
-        old.map_or_else(f32::from_bits, |_| bar).next_down()
+        old.map_or_else(f32::from_bits, |_| threshold).next_down()
     }
 }
 
 impl TopTokens {
-    /// Keeps the best `count`.
+    /// List for the best `count` tokens of a row.
     fn new(count: usize) -> Self {
         Self {
-            count,
-            best: Vec::new(),
+            best: TopK::new(count),
             floor: f32::NEG_INFINITY,
-            total: Sum::NONE,
-            group: Sum::NONE,
+            total: ExpSum::EMPTY,
+            group: ExpSum::EMPTY,
         }
     }
 
-    /// The best `count` of each row of `x` among the tokens of some blocks of the projection.
+    /// Best `count` tokens of each row of `x` among those of some blocks of the projection.
     ///
-    /// Few rows are a single sentence's: then the groups are shared out among the threads of the
-    /// pool, if this is one of them. The result is the same, to the bit.
-    pub(super) fn of(x: &[f32], blocks: &[Columns<'_>], never: &[u32], count: usize) -> Vec<Self> {
+    /// If there are few rows, as for a single sentence, the groups are divided among the threads of the
+    /// pool, if this is one of them. The result is bit-identical.
+    pub(super) fn of(
+        x: &[f32],
+        blocks: &[Columns<'_>],
+        suppressed: &[u32],
+        count: usize,
+    ) -> Vec<Self> {
         let rows = blocks.first().map_or(0, |columns| columns.rows(x));
         let new = || (0..rows).map(|_| Self::new(count)).collect::<Vec<_>>();
         let groups = blocks.chunks(blocks.len().div_ceil(GROUPS).max(LEAST));
         let mut top = new();
         if rows > FEW || groups.len() == 1 || !has_helpers() {
             for group in groups {
-                Self::add_group(&mut top, x, group, never, |_| {});
+                Self::add_group(&mut top, x, group, suppressed, |_| {});
             }
             return top;
         }
-        // A group need not list what enough tokens of other groups are better than.
+        // A group need not list tokens that are worse than enough tokens of other groups.
         let floors: Vec<Floor> = (0..rows).map(|_| Floor::default()).collect();
         let raise = |top: &mut [Self]| {
             for (top, floor) in top.iter_mut().zip(&floors) {
-                top.floor = floor.raise(top.bar());
+                top.floor = floor.raise(top.threshold());
             }
         };
         let mut found: Vec<Vec<Self>> = groups.clone().map(|_| new()).collect();
         rayon::scope(|scope| {
             for (group, found) in groups.zip(&mut found) {
-                scope.spawn(move |_| Self::add_group(found, x, group, never, raise));
+                scope.spawn(move |_| Self::add_group(found, x, group, suppressed, raise));
             }
         });
         for found in found {
             for (top, found) in top.iter_mut().zip(found) {
                 top.total = top.total.plus(found.total);
-                for (token, score) in found.best {
+                for (token, score) in found.best.into_vec() {
                     top.offer(token, score);
                 }
             }
@@ -129,12 +136,12 @@ impl TopTokens {
         top
     }
 
-    /// Takes in the tokens of a group of blocks; `between` is called before each block.
+    /// Adds the tokens of a group of blocks; `between` is called before each block and at the end.
     fn add_group(
         top: &mut [Self],
         x: &[f32],
         group: &[Columns<'_>],
-        never: &[u32],
+        suppressed: &[u32],
         between: impl Fn(&mut [Self]),
     ) {
         let mut scores = SCORES.take();
@@ -142,12 +149,12 @@ impl TopTokens {
             between(top);
             scores.resize(top.len() * columns.count, 0.0);
             columns.product(x, &mut scores);
-            vectorised(
+            vectorized(
                 #[inline(always)]
                 || {
                     for (top, scores) in top.iter_mut().zip(scores.chunks_exact_mut(columns.count))
                     {
-                        top.extend(columns.first, scores, never);
+                        top.extend(columns.first, scores, suppressed);
                     }
                 },
             );
@@ -158,76 +165,72 @@ impl TopTokens {
     }
 
     fn end_group(&mut self) {
-        self.total = self.total.plus(std::mem::replace(&mut self.group, Sum::NONE));
+        self.total = self.total.plus(std::mem::replace(&mut self.group, ExpSum::EMPTY));
     }
 
-    /// Takes in the scores of the tokens `first..`. Those of `never` count in the sum, but are not
-    /// listed; they are overwritten.
+    /// Adds the scores of the tokens from `first`. Those of `suppressed` tokens count in the sum, but are
+    /// not listed; they are overwritten.
     #[inline(always)]
-    fn extend(&mut self, first: usize, scores: &mut [f32], never: &[u32]) {
-        let block_max = simd::max(scores);
-        let Sum { max, sum } = &mut self.group;
+    fn extend(&mut self, first: usize, scores: &mut [f32], suppressed: &[u32]) {
+        let block_max = vector::max(scores);
+        let ExpSum { max, sum } = &mut self.group;
         if block_max > *max {
-            *sum *= f64::from(simd::exp(*max - block_max));
+            *sum *= f64::from(vector::exp(*max - block_max));
             *max = block_max;
         }
         let max = *max;
-        *sum += f64::from(simd::sum_of(scores, |x| simd::exp(x - max)));
+        *sum += f64::from(vector::sum_of(scores, |x| vector::exp(x - max)));
 
-        for &token in never {
+        for &token in suppressed {
             if let Some(score) =
                 (token as usize).checked_sub(first).and_then(|at| scores.get_mut(at))
             {
                 *score = f32::NEG_INFINITY;
             }
         }
-        if block_max > self.bar() {
+        if block_max > self.threshold() {
             for (chunk, scores) in scores.chunks(CHUNK).enumerate() {
-                let bar = self.bar();
-                if scores.iter().fold(false, |any, &score| any | (score > bar)) {
+                let threshold = self.threshold();
+                if scores.iter().fold(false, |any, &score| any | (score > threshold)) {
                     self.insert(first + chunk * CHUNK, scores);
                 }
             }
         }
     }
 
-    /// What a score must beat to be listed.
+    /// Score that a token must exceed to be listed.
     #[inline(always)]
-    fn bar(&self) -> f32 {
-        if self.best.len() < self.count {
-            return self.floor;
-        }
-        self.best.last().map_or(f32::INFINITY, |(_, score)| score.max(self.floor))
+    fn threshold(&self) -> f32 {
+        self.best.threshold().max(self.floor)
     }
 
     #[inline(never)]
     fn insert(&mut self, first: usize, scores: &[f32]) {
-        for (place, &score) in scores.iter().enumerate() {
-            self.offer((first + place) as u32, score);
+        for (index, &score) in scores.iter().enumerate() {
+            self.offer((first + index) as u32, score);
         }
     }
 
     #[inline(always)]
     fn offer(&mut self, token: u32, score: f32) {
-        if score > self.bar() {
-            let rank = self.best.partition_point(|(_, other)| *other >= score);
-            self.best.truncate(self.count - 1);
-            self.best.insert(rank, (token, score));
+        if score > self.floor {
+            self.best.offer(token, score);
         }
     }
 
-    /// The listed tokens with their log-probabilities, best first. If a score is not finite, one
-    /// token whose log-probability is NaN.
-    pub(super) fn finish(mut self) -> Vec<(u32, f32)> {
-        let Sum { max, sum } = self.total;
+    /// Returns the listed tokens with their log-probabilities, best first. If a score is not finite,
+    /// returns one token with the log-probability NaN.
+    pub(super) fn finish(self) -> Vec<(u32, f32)> {
+        let ExpSum { max, sum } = self.total;
         let log_sum = sum.ln();
         if !log_sum.is_finite() {
             return vec![(0, f32::NAN)];
         }
-        for (_, score) in &mut self.best {
+        let mut best = self.best.into_vec();
+        for (_, score) in &mut best {
             *score = (f64::from(*score - max) - log_sum) as f32;
         }
-        self.best
+        best
     }
 }
 
@@ -235,10 +238,10 @@ impl TopTokens {
 mod tests {
     use super::{super::PackedMatrix, *};
 
-    fn top(scores: &[f32], count: usize, never: &[u32], block: usize) -> Vec<(u32, f32)> {
+    fn top(scores: &[f32], count: usize, suppressed: &[u32], block: usize) -> Vec<(u32, f32)> {
         let mut top = TopTokens::new(count);
         for (index, scores) in scores.chunks(block).enumerate() {
-            top.extend(index * block, &mut scores.to_vec(), never);
+            top.extend(index * block, &mut scores.to_vec(), suppressed);
             if index % 3 == 0 {
                 top.end_group();
             }
@@ -249,17 +252,17 @@ mod tests {
 
     /// Scores ln 1, ln 4, ln 2, ln 1, ln 2: probabilities 1/10, 4/10, 2/10, 1/10, 2/10.
     #[test]
-    fn the_best_come_first_and_ties_go_to_the_earlier() {
+    fn the_best_come_first_and_ties_go_to_the_lower_id() {
         let scores = [1.0_f32, 4.0, 2.0, 1.0, 2.0].map(f32::ln);
         for block in [1, 2, 5] {
-            for (count, never, expected) in [
+            for (count, suppressed, expected) in [
                 (9, &[][..], &[(1, 0.4), (2, 0.2), (4, 0.2), (0, 0.1), (3, 0.1)][..]),
                 (2, &[], &[(1, 0.4), (2, 0.2)]),
                 (1, &[], &[(1, 0.4)]),
                 (2, &[1, 0], &[(2, 0.2), (4, 0.2)]),
                 (3, &[0, 1, 2, 3, 4], &[]),
             ] {
-                let found = top(&scores, count, never, block);
+                let found = top(&scores, count, suppressed, block);
                 let tokens = |list: &[(u32, f32)]| list.iter().map(|(t, _)| *t).collect::<Vec<_>>();
                 assert_eq!(tokens(&found), tokens(expected), "{count} of blocks of {block}");
                 for ((_, found), (_, expected)) in found.iter().zip(expected) {
@@ -269,33 +272,34 @@ mod tests {
         }
     }
 
-    /// One such score among any number of others, in any block.
+    /// One such score among others, in any block.
     #[test]
     fn a_score_that_is_not_finite_is_reported() {
         for odd in [f32::NAN, f32::INFINITY] {
-            for place in 0..5 {
+            for index in 0..5 {
                 let mut scores = [0.0, 1.0, 2.0, 3.0, 4.0];
-                scores[place] = odd;
+                scores[index] = odd;
                 for block in [1, 2, 5] {
                     let found = top(&scores, 2, &[0], block);
-                    assert!(found.len() == 1 && found[0].1.is_nan(), "{odd} {place}: {found:?}");
+                    assert!(found.len() == 1 && found[0].1.is_nan(), "{odd} {index}: {found:?}");
                 }
             }
         }
         assert!(top(&[f32::NAN; 5], 2, &[], 2)[0].1.is_nan());
-        // A score that is impossible is not wrong.
+        // Minus infinity is a valid score.
         let found = top(&[f32::NEG_INFINITY, 0.0], 2, &[], 2);
         assert_eq!(found, [(1, 0.0)]);
     }
 
-    /// One thread takes the groups one after the other, several share them out.
+    /// Groups one after another on one thread, and in parallel on three.
     #[test]
-    fn shared_groups_are_the_same_to_the_bit() {
+    fn shared_groups_are_bit_identical() {
         let noise = |seed: u32, count: u32| -> Vec<f32> {
             (0..count).map(|i| ((seed + i).wrapping_mul(2_654_435_761) >> 8) as f32 / 1e7).collect()
         };
         let (inputs, outputs) = (6, 5_000);
-        let matrix = PackedMatrix::new(&noise(1, inputs * outputs), inputs as usize, None);
+        let weight = noise(1, inputs * outputs);
+        let matrix = PackedMatrix::new(inputs as usize, &[&weight], Vec::new(), 1.0, false);
         let blocks: Vec<_> = matrix.blocks(100).collect();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         for rows in [1, 3, FEW as u32, FEW as u32 + 1] {
@@ -308,9 +312,9 @@ mod tests {
         }
     }
 
-    /// Against sorting all of them.
+    /// Compared with a sort of all scores.
     #[test]
-    fn many_scores_in_blocks_are_ranked_as_by_sorting() {
+    fn scores_in_blocks_are_ranked_as_by_sorting() {
         let scores: Vec<f32> =
             (0..1000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 20) as f32 / 512.0).collect();
         let mut sorted: Vec<u32> = (0..1000).collect();

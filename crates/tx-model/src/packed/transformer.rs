@@ -1,26 +1,40 @@
-//! The whole model, and a batch of translations under way.
+//! The whole model, and a batch of unfinished translations.
+
+use std::sync::Arc;
 
 use super::{
-    PackedDecoder, PackedEmbedding, PackedEncoder, PackedMatrix, Scratch, attention::ranges,
-    decoder::PackedCache, top_tokens::TopTokens,
+    Map, PackedAttentionMaps, PackedMatrix, Scratch, WeightSource,
+    attention::ranges,
+    decoder::{PackedCache, PackedDecoder},
+    embedding::{PackedEmbedding, Vocabularies},
+    encoder::PackedEncoder,
+    source::Packer,
+    top_tokens::TopTokens,
 };
-use crate::transformer::Transformer;
+use crate::config::{ConfigError, ModelConfig, VocabSizes};
 
-/// Weights of the projection to the vocabulary that are used before the scores they make are looked
-/// at: few enough, with those scores, to stay in a core's own cache.
+/// Weights of the projection to the vocabulary in one block, whose scores are ranked before the next
+/// block is computed: few enough to stay in a core's own cache together with the scores.
 const BLOCK: usize = 1 << 17;
 
-/// A [`Transformer`] for translating on a processor.
+/// A `Transformer` for inference on a CPU. Clones share the embeddings, not the other weights.
 ///
 /// ```
-/// use burn::tensor::Device;
-/// use tx_model::{ModelConfig, Transformer, VocabSizes, packed::PackedTransformer};
+/// use std::collections::HashMap;
+///
+/// use tx_model::{ModelConfig, VocabSizes, packed::PackedTransformer};
 ///
 /// let config = ModelConfig { d_model: 8, n_heads: 2, d_ff: 16, ..ModelConfig::default() };
 /// let vocab = VocabSizes { source: 11, target: 11 };
-/// let model = PackedTransformer::new(Transformer::new(&config, vocab, &Device::flex())?);
+/// // Weights by name. A program reads them from a file; here they are all alike.
+/// let weights: HashMap<String, Vec<f32>> = config
+///     .weight_shapes(vocab)
+///     .into_iter()
+///     .map(|weight| (weight.name, vec![0.1; weight.shape.iter().product()]))
+///     .collect();
+/// let model = PackedTransformer::pack(&config, vocab, &weights)?;
 ///
-/// // Two sources are read, and each gets its two likeliest first tokens, after `<bos>`.
+/// // For each of two sources, the two likeliest first tokens after `<bos>`.
 /// let mut decoding = model.start(&[&[4, 5, 2], &[6, 2]]);
 /// let best = decoding.step(&[1, 1], &[], 2);
 /// assert_eq!((best.len(), best[0].len()), (2, 2));
@@ -28,15 +42,15 @@ const BLOCK: usize = 1 << 17;
 /// ```
 #[derive(Debug, Clone)]
 pub struct PackedTransformer {
-    pub(crate) source_input: PackedEmbedding,
-    pub(crate) target_input: PackedEmbedding,
-    pub(crate) encoder: PackedEncoder,
-    pub(crate) decoder: PackedDecoder,
+    source_input: PackedEmbedding,
+    target_input: PackedEmbedding,
+    encoder: PackedEncoder,
+    pub(super) decoder: PackedDecoder,
     /// `[d_model, target vocabulary]`
-    pub(crate) projection: PackedMatrix,
+    projection: Arc<PackedMatrix>,
 }
 
-/// A batch of half-finished translations. A hypothesis is one row.
+/// A batch of unfinished translations. Each row is a hypothesis.
 #[derive(Debug)]
 pub struct Decoding<'a> {
     model: &'a PackedTransformer,
@@ -47,33 +61,73 @@ pub struct Decoding<'a> {
 }
 
 impl PackedTransformer {
-    /// Takes the weights of `model` from its device.
-    pub fn new(model: Transformer) -> Self {
-        model.packed()
-    }
-
-    /// Layers of the decoder.
-    pub fn decoder_layers(&self) -> usize {
-        self.decoder.layers.len()
-    }
-
-    /// Reads the sources, and prepares a row of decoding for each.
+    /// Packs the weights of a model, matrix by matrix; large models on all cores.
     ///
-    /// `sources` are ids without padding. One without ids is nothing to look at.
+    /// The caller has compared names and shapes with [`ModelConfig::weight_shapes`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if `config` breaks a rule.
     ///
     /// # Panics
     ///
-    /// When an id is not in the vocabulary, or a source is longer than the model's `max_len`.
+    /// If a weight is missing or has another shape.
+    pub fn pack(
+        config: &ModelConfig,
+        vocab: VocabSizes,
+        weights: &dyn WeightSource,
+    ) -> Result<Self, ConfigError> {
+        config.check(vocab)?;
+        Ok(Self::pack_checked(config, vocab, weights))
+    }
+
+    /// [`pack`](Self::pack) with a configuration that has been checked.
+    pub(super) fn pack_checked(
+        config: &ModelConfig,
+        vocab: VocabSizes,
+        weights: &dyn WeightSource,
+    ) -> Self {
+        let packer = Packer::new(config, vocab, weights);
+        let (vocabularies, (encoder, decoder)) = packer.both(
+            || Vocabularies::pack(&packer),
+            || packer.both(|| PackedEncoder::pack(&packer), || PackedDecoder::pack(&packer)),
+        );
+        let Vocabularies { source_input, target_input, projection } = vocabularies;
+        Self { source_input, target_input, encoder, decoder, projection }
+    }
+
+    /// Number of decoder layers.
+    pub fn decoder_layers(&self) -> usize {
+        self.decoder.n_layers()
+    }
+
+    /// Encodes the sources, and prepares a row of decoding for each.
+    ///
+    /// `sources` are ids without padding; a source may be empty.
+    ///
+    /// # Panics
+    ///
+    /// If an id is not in the vocabulary, or a source is longer than the model's `max_len`.
     pub fn start(&self, sources: &[&[u32]]) -> Decoding<'_> {
+        self.start_recording(sources, None)
+    }
+
+    /// [`start`](Self::start); `maps`, if given, receives the attention weights of the encoder, for
+    /// one source.
+    pub(super) fn start_recording(
+        &self,
+        sources: &[&[u32]],
+        maps: Option<&mut Vec<Map>>,
+    ) -> Decoding<'_> {
         let mut scratch = Scratch::default();
         let mut x = Vec::new();
         for source in sources {
-            for (place, &token) in source.iter().enumerate() {
-                self.source_input.push(&mut x, token, place);
+            for (position, &token) in source.iter().enumerate() {
+                self.source_input.push(&mut x, token, position);
             }
         }
         let sentences = ranges(sources.iter().map(|source| source.len()));
-        self.encoder.forward(&mut x, &sentences, &mut scratch);
+        self.encoder.forward(&mut x, &sentences, &mut scratch, maps);
         let cache = self.decoder.start(&x, sentences);
         Decoding { model: self, cache, scratch, x }
     }
@@ -85,73 +139,80 @@ impl Decoding<'_> {
         self.cache.len()
     }
 
-    /// Whether no step has been made yet.
+    /// Whether no token has been decoded yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds one target token to each row, and gives each row's `count` likeliest next tokens with
-    /// their log-probabilities, best first; among equals the earlier one.
+    /// Adds one target token to each row, and returns each row's `count` likeliest next tokens with
+    /// their log-probabilities, best first; among equals, the token with the lower id first.
     ///
-    /// `tokens` has one id per row; in the first step, `<bos>` for all. Those of `never` are not
-    /// listed, but are as likely as they are. A row whose scores are not finite has one token, whose
-    /// log-probability is NaN.
+    /// `tokens` has one id per row; in the first step, `<bos>` for all. The tokens `suppressed` are not
+    /// listed, but keep their probability. For a row whose scores are not finite, one token with the
+    /// log-probability NaN is returned.
     ///
     /// # Panics
     ///
-    /// When `tokens` are not as many as rows, or more than `max_len` steps are made.
-    pub fn step(&mut self, tokens: &[u32], never: &[u32], count: usize) -> Vec<Vec<(u32, f32)>> {
-        self.advance(tokens);
-        // Whatever the number of rows, so that no score depends on who shares the batch.
+    /// If the number of `tokens` is not that of the rows, or after more than `max_len` steps.
+    pub fn step(
+        &mut self,
+        tokens: &[u32],
+        suppressed: &[u32],
+        count: usize,
+    ) -> Vec<Vec<(u32, f32)>> {
+        self.advance(tokens, None);
+        // The same blocks for any number of rows, so that no score depends on the batch.
         let projection = &self.model.projection;
         let blocks: Vec<_> = projection.blocks(BLOCK / projection.inputs()).collect();
-        let top = TopTokens::of(&self.x, &blocks, never, count);
+        let top = TopTokens::of(&self.x, &blocks, suppressed, count);
         top.into_iter().map(TopTokens::finish).collect()
     }
 
-    /// As [`step`](Self::step), with the scores of all tokens.
+    /// Adds one target token to each row, and returns the scores of all next tokens; see
+    /// [`step`](Self::step).
     ///
     /// # Shapes
     ///
     /// - returns the logits `[rows, target vocabulary]`
     pub fn step_logits(&mut self, tokens: &[u32]) -> Vec<f32> {
-        self.advance(tokens);
+        self.advance(tokens, None);
         let projection = &self.model.projection;
         let mut logits = vec![0.0; tokens.len() * projection.outputs()];
         projection.product(&self.x, &mut logits);
         logits
     }
 
-    /// Takes note from now on of where rows look in the source in decoder layer `layer`, from 0.
+    /// Records from now on the attention of decoder layer `layer`, counted from 0, to the source.
     pub fn watch(&mut self, layer: usize) {
         self.cache.watch(layer);
     }
 
-    /// What row `row` took from each token of its source in the last step: the mean of the heads of
-    /// the layer [watched](Self::watch); nothing where none is. It sums to 1.
+    /// Attention weights of row `row` for each token of its source in the last step: the mean over the
+    /// heads of the [watched](Self::watch) layer, which sums to 1. Empty if no layer is watched.
     ///
     /// # Panics
     ///
-    /// When there is no such row.
+    /// If there is no such row.
     pub fn attention(&self, row: usize) -> &[f32] {
         self.cache.attention(row)
     }
 
-    /// Row `i` becomes what row `rows[i]` was; rows may repeat and be left out.
+    /// Replaces row `i` by row `rows[i]` for each `i`; rows may repeat and be omitted.
     ///
     /// # Panics
     ///
-    /// When there is no such row.
+    /// If there is no such row.
     pub fn select(&mut self, rows: &[usize]) {
         self.cache.select(rows);
     }
 
-    fn advance(&mut self, tokens: &[u32]) {
+    /// Runs the decoder on one more token of each row.
+    pub(super) fn advance(&mut self, tokens: &[u32], maps: Option<&mut PackedAttentionMaps>) {
         assert_eq!(tokens.len(), self.cache.rows(), "one token for each row");
         self.x.clear();
         for &token in tokens {
             self.model.target_input.push(&mut self.x, token, self.cache.len());
         }
-        self.model.decoder.step(&mut self.x, &mut self.cache, &mut self.scratch);
+        self.model.decoder.step(&mut self.x, &mut self.cache, &mut self.scratch, maps);
     }
 }

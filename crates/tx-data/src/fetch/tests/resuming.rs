@@ -1,4 +1,4 @@
-//! Transfers that are interrupted and go on, with what belongs to their beginning alone.
+//! Interrupted transfers are resumed with the same file only.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn an_interrupted_program_goes_on_where_it_ended() {
         0..4 => truncated(&body(), 40_000, "\"v1\""),
         _ => good(seen, &body(), "\"v1\""),
     });
-    // Each attempt is answered with the whole from the start, and broken off.
+    // Each attempt receives the complete file from the start and is interrupted.
     bench.refused(&bench.remote("/a"), "after 4 attempts");
     assert_eq!(bench.get("/a").unwrap(), body());
     assert_eq!(bench.server.seen()[4].header("range"), Some("bytes=40000-"));
@@ -52,7 +52,7 @@ fn a_file_that_changed_meanwhile_is_fetched_from_the_start() {
     assert_eq!(bench.get("/a").unwrap(), expected);
 }
 
-/// The rest of another file, of the same length, that a server sends in spite of `If-Range`.
+/// Rest of another file of the same length, sent in spite of `If-Range`.
 fn rest_of(other: &[u8], headers: &str) -> Vec<Act> {
     let headers =
         format!("{headers}Content-Range: bytes 40000-99999/100000\r\nContent-Length: 60000\r\n");
@@ -102,9 +102,9 @@ fn parts_of_two_files_are_not_put_together() {
     }
 }
 
-/// A server need not repeat the modification time with a part.
+/// A server may omit the modification time from a partial response.
 #[test]
-fn a_modification_time_is_enough_to_go_on() {
+fn a_modification_time_is_enough_to_resume() {
     for repeated in [OLD, ""] {
         let bench = Bench::new();
         bench.server.on("/a", move |_, nth| match nth {
@@ -120,9 +120,10 @@ fn a_modification_time_is_enough_to_go_on() {
     }
 }
 
-/// A file may change twice within the second of its modification time; a weak tag tells even less.
+/// A file may change twice within the second of its modification time; a weak tag is even less
+/// precise.
 #[test]
-fn a_weak_validator_is_not_gone_on_with() {
+fn a_weak_validator_does_not_resume() {
     let now = OLD.replace("Last-Modified", "Date");
     for weak in [format!("{OLD}{now}"), OLD.to_owned(), "ETag: W/\"v1\"\r\n".to_owned()] {
         let bench = Bench::new();
@@ -137,7 +138,7 @@ fn a_weak_validator_is_not_gone_on_with() {
 }
 
 #[test]
-fn a_part_without_anything_to_tell_it_by_is_not_gone_on_with() {
+fn a_part_without_a_validator_does_not_resume() {
     let bench = Bench::new();
     bench.server.on("/a", |_, nth| {
         let body = body();
@@ -150,7 +151,7 @@ fn a_part_without_anything_to_tell_it_by_is_not_gone_on_with() {
 }
 
 #[test]
-fn another_range_than_the_one_asked_for_is_refused() {
+fn another_range_than_the_requested_one_is_refused() {
     for range in [
         "bytes 39999-99999/100000",
         "bytes 40000-99999/100001",
@@ -177,7 +178,7 @@ fn another_range_than_the_one_asked_for_is_refused() {
 }
 
 #[test]
-fn a_range_that_was_not_asked_for_is_refused() {
+fn a_range_without_a_request_is_refused() {
     let bench = Bench::new();
     bench.server.on("/a", |_, _| {
         let headers = "Content-Range: bytes 0-9/100000\r\nContent-Length: 10\r\n";
@@ -185,7 +186,7 @@ fn a_range_that_was_not_asked_for_is_refused() {
         acts.push(Act::Send(body()[..10].to_vec()));
         acts
     });
-    bench.refused(&bench.remote("/a"), "asked for what follows byte 0");
+    bench.refused(&bench.remote("/a"), "expected the bytes from 0");
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn a_part_longer_than_the_file_is_dropped() {
 }
 
 #[test]
-fn a_stall_ends_and_is_gone_on_from() {
+fn a_stalled_transfer_ends_and_resumes() {
     let bench = Bench::new();
     bench.server.on("/a", |seen, nth| match nth {
         0 => {

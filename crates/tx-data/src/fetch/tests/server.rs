@@ -1,4 +1,4 @@
-//! A web server for tests, on this machine only, that can be told to misbehave.
+//! Local web server for tests, with configurable misbehavior.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// A request as it came.
+/// Received request.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// Path and query.
@@ -23,16 +23,16 @@ impl Seen {
     }
 }
 
-/// What the server does with a connection; it is closed at the end.
+/// Action of the server on a connection, which is closed at the end.
 #[derive(Debug, Clone)]
 pub enum Act {
     Send(Vec<u8>),
     Wait(Duration),
-    /// Ends the connection with a reset instead.
+    /// Resets the connection.
     Reset,
 }
 
-/// Answers the nth request (from 0) for a path.
+/// Handler of the nth request (from 0) for a path.
 type Handler = Arc<dyn Fn(&Seen, usize) -> Vec<Act> + Send + Sync>;
 
 #[derive(Clone, Default)]
@@ -41,7 +41,7 @@ struct State {
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// A running server; it runs until the test ends.
+/// Running server; it stops at the end of the test.
 pub struct Server {
     pub url: String,
     state: State,
@@ -62,7 +62,7 @@ impl Server {
         Self { url, state }
     }
 
-    /// Serves `body` at `path`, well.
+    /// Serves `body` at `path` correctly.
     pub fn file(&self, path: &str, body: impl Into<Vec<u8>>) {
         let body = body.into();
         self.on(path, move |seen, _| good(seen, &body, "\"v1\""));
@@ -76,7 +76,7 @@ impl Server {
         self.state.handlers.lock().unwrap().insert(path.into(), Arc::new(handler));
     }
 
-    /// The requests that came so far.
+    /// Requests received so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.state.seen.lock().unwrap().clone()
     }
@@ -84,7 +84,7 @@ impl Server {
 
 impl State {
     fn answer(&self, mut stream: TcpStream) {
-        // Looked at first and read later: a connection closed with something unread is reset.
+        // Peeks first and reads later, because closing a connection with unread bytes resets it.
         let mut head = vec![0; 64 << 10];
         let mut len = 0;
         for _ in 0..1_000 {
@@ -132,7 +132,7 @@ impl State {
     }
 }
 
-/// A status line and headers; the body is empty.
+/// Response with a status line, headers and an empty body.
 pub fn status(status: &str, headers: &str) -> Vec<Act> {
     head(status, &format!("Content-Length: 0\r\n{headers}"))
 }
@@ -141,7 +141,7 @@ pub fn head(status: &str, headers: &str) -> Vec<Act> {
     vec![Act::Send(format!("HTTP/1.1 {status}\r\nConnection: close\r\n{headers}\r\n").into())]
 }
 
-/// What a server should answer: the whole, or the range that is asked for.
+/// Correct response: the complete file, or the requested range.
 pub fn good(seen: &Seen, body: &[u8], etag: &str) -> Vec<Act> {
     let total = body.len();
     let range = seen.header("range").and_then(|range| range.strip_prefix("bytes="));
@@ -163,7 +163,7 @@ pub fn good(seen: &Seen, body: &[u8], etag: &str) -> Vec<Act> {
     acts
 }
 
-/// The beginning of a good answer, and nothing more.
+/// Beginning of a correct response.
 pub fn truncated(body: &[u8], after: usize, etag: &str) -> Vec<Act> {
     let headers = format!("ETag: {etag}\r\nContent-Length: {}\r\n", body.len());
     let mut acts = head("200 OK", &headers);

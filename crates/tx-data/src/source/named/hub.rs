@@ -1,8 +1,8 @@
 //! Hugging Face datasets, read from the files in their repositories.
 //!
-//! The hub is asked for the list of files, with sizes and (for large files) SHA-256. A dataset
-//! without files of a format that tx reads, such as one made by a script, is read from the Parquet
-//! files that the hub makes of it.
+//! The hub's API returns the list of files, with sizes and (for large files) SHA-256. A dataset
+//! without files in a supported format, such as one built by a script, is read from the Parquet
+//! files into which the hub converts it.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -15,14 +15,14 @@ use crate::{
     remedy::Remedy,
 };
 
-/// Most pages of a list of files; a page has 1,000.
-const PAGES: usize = 100;
+/// Maximum number of pages in a list of files; a page has 1,000 entries.
+const MAX_PAGES: usize = 100;
 
-/// Characters escaped in a path: all but `/` and the unreserved ones of RFC 3986, section 2.3.
+/// Characters escaped in a path: all except `/` and the unreserved ones of RFC 3986, section 2.3.
 const IN_PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// What is read of a dataset.
+/// File endings that are read from a dataset.
 const ENDINGS: [&str; 6] = ["parquet", "jsonl", "json", "csv", "tsv", "tmx"];
 
 pub(super) fn find(
@@ -33,33 +33,35 @@ pub(super) fn find(
 ) -> Result<Corpus, FetchError> {
     let revision = request.revision.as_deref().unwrap_or("main");
     if !revision.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c)) {
-        return Err(unknown(format!("`{revision}` is no branch, tag or commit"), None));
+        return Err(unknown(format!("`{revision}` is not a branch, tag or commit"), None));
     }
     let files = files(dataset, revision, fetcher, endpoints)?;
     let found = if files.is_empty() { converted(dataset, fetcher, endpoints)? } else { files };
     let chosen = choose(dataset, found, request)?;
     let mut pieces = Vec::new();
-    let asked = request.split.as_deref().unwrap_or("train");
-    let asked = usual(asked).unwrap_or(asked);
+    let requested = request.split.as_deref().unwrap_or("train");
+    let requested = usual(requested).unwrap_or(requested);
     for file in chosen {
         let part = match file.split.as_str() {
-            _ if usual(asked).is_none() && names(&file.path).any(|name| is_split(name, asked)) => {
+            _ if usual(requested).is_none()
+                && names(&file.path).any(|name| is_split(name, requested)) =>
+            {
                 Part::Training
             }
-            split if split == asked => Part::Training,
-            "validation" if asked == "train" => Part::Validation,
-            "test" if asked == "train" => Part::Test,
+            split if split == requested => Part::Training,
+            "validation" if requested == "train" => Part::Validation,
+            "test" if requested == "train" => Part::Test,
             _ => continue,
         };
         pieces.push(Piece { part, files: Files::Both(file.remote, None), columns: None });
     }
     if !pieces.iter().any(|piece| piece.part == Part::Training) {
-        let problem = format!("`{dataset}` has no split `{asked}` for this pair");
+        let problem = format!("`{dataset}` has no split `{requested}` for this pair");
         return Err(unknown(problem, Some(Remedy::NameSplit)));
     }
     pieces.sort_by_key(|piece| piece.part);
-    let (licence, citation) = credits(dataset);
-    Ok(Corpus { title: title(request), licence, citation, pieces })
+    let (license, citation) = credits(dataset);
+    Ok(Corpus { title: title(request), license, citation, pieces })
 }
 
 fn credits(dataset: &str) -> (String, String) {
@@ -72,20 +74,20 @@ fn credits(dataset: &str) -> (String, String) {
         );
     }
     let page = format!("{HUB}/datasets/{dataset}");
-    (format!("as stated at {page}"), page)
+    (format!("see {page}"), page)
 }
 
-/// A file of a dataset.
+/// File of a dataset.
 #[derive(Debug, Clone)]
 struct File {
-    /// Its path, or subset and split in the same form.
+    /// Path in the repository, or subset and split in the same form.
     path: String,
-    /// `train`, `validation`, `test` or what the dataset calls it.
+    /// `train`, `validation`, `test` or the dataset's own name of the split.
     split: String,
     remote: Remote,
 }
 
-/// The files of a repository that may hold pairs.
+/// Lists the files of a repository that may contain pairs.
 fn files(
     dataset: &str,
     revision: &str,
@@ -100,7 +102,7 @@ fn files(
         ..Remote::at(&format!("{HUB}{query}"))
     };
     let mut found = Vec::new();
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let (value, next) = list(&page, fetcher)?;
         for entry in value.as_array().map(Vec::as_slice).unwrap_or_default() {
             let Some(path) = entry["path"].as_str().filter(|path| is_data(path)) else { continue };
@@ -114,7 +116,7 @@ fn files(
             let remote = Remote {
                 addresses: vec![format!("{}{place}", endpoints.hub)],
                 size: entry["size"].as_u64(),
-                // Small files that are kept in git itself have no SHA-256.
+                // Small files stored directly in git have no SHA-256.
                 sha256: entry["lfs"]["oid"].as_str().map(str::to_owned),
                 token: endpoints.token.clone(),
                 ..Remote::at(&format!("{HUB}{place}"))
@@ -122,7 +124,7 @@ fn files(
             found.push(File { path: path.into(), split: split(path), remote });
         }
         match next {
-            // The key stays the real address, also when a mirror answers.
+            // The cache key remains the original address if a mirror answers.
             Some(next) => {
                 let Some(place) = on_hub(&next, endpoints) else { break };
                 page.key = format!("{HUB}{place}");
@@ -135,7 +137,7 @@ fn files(
     Ok(found)
 }
 
-/// The Parquet files that the hub makes of any dataset: subset → split → addresses.
+/// Parquet files into which the hub converts a dataset: subset → split → addresses.
 fn converted(
     dataset: &str,
     fetcher: &Fetcher,
@@ -165,18 +167,18 @@ fn converted(
         }
     }
     if found.is_empty() {
-        let problem = format!("`{dataset}` has no file of a format that is read");
+        let problem = format!("`{dataset}` has no file in a supported format");
         return Err(unknown(problem, Some(Remedy::ChooseReadable)));
     }
     Ok(found)
 }
 
-/// Path and query of an address on the hub or its mirror. A token goes to no other host.
+/// Path and query of an address on the hub or its mirror. The token is sent to no other host.
 fn on_hub(address: &str, endpoints: &Endpoints) -> Option<String> {
     below(address, &endpoints.hub).or_else(|| below(address, HUB))
 }
 
-/// The files of the subset that is asked for, or that is named by the two languages.
+/// Files of the requested subset, or of the subset named after the two languages.
 fn choose(dataset: &str, files: Vec<File>, request: &Request) -> Result<Vec<File>, FetchError> {
     let of = |wanted: &dyn Fn(&str) -> bool| -> Vec<File> {
         let below = |file: &&File| names(&file.path).any(wanted);
@@ -203,7 +205,7 @@ fn choose(dataset: &str, files: Vec<File>, request: &Request) -> Result<Vec<File
     if let Some(subset) = &request.subset {
         let chosen = of(&|name| name.eq_ignore_ascii_case(subset));
         return if chosen.is_empty() {
-            let problem = format!("`{dataset}` has no subset `{subset}`, but {}", listed());
+            let problem = format!("`{dataset}` has no subset `{subset}`; available: {}", listed());
             Err(unknown(problem, None))
         } else {
             Ok(chosen)
@@ -215,13 +217,13 @@ fn choose(dataset: &str, files: Vec<File>, request: &Request) -> Result<Vec<File
     }
     if subsets().len() > 1 {
         let (source, target) = (&request.source, &request.target);
-        let problem = format!("`{dataset}` has no {source}-{target}; it has {}", listed());
+        let problem = format!("`{dataset}` has no {source}-{target}; available: {}", listed());
         return Err(unknown(problem, Some(Remedy::NameSubset)));
     }
     Ok(files)
 }
 
-/// The folders of a path, and its file without endings.
+/// Folder names of a path, and its file name without endings.
 fn names(path: &str) -> impl Iterator<Item = &str> {
     let stem = |name| str::split(name, '.').next().unwrap_or_default();
     path.rsplit('/')
@@ -229,7 +231,7 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
         .map(move |(above, name)| if above == 0 { stem(name) } else { name })
 }
 
-/// `en-it`, `it_en` and so on.
+/// Returns true for a name such as `en-it` or `it_en`.
 fn is_pair(name: &str, source: &str, target: &str) -> bool {
     name.char_indices().filter(|(_, c)| "-_".contains(*c)).any(|(at, _)| {
         let (first, second) = (&name[..at], &name[at + 1..]);
@@ -242,12 +244,12 @@ fn is_data(path: &str) -> bool {
     let path = path.strip_suffix(".gz").or_else(|| path.strip_suffix(".zst")).unwrap_or(path);
     let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
     let hidden = path.split('/').any(|name| name.starts_with('.'));
-    // What describes a dataset is JSON as well.
+    // Metadata files of a dataset, which are JSON too.
     let about = ["dataset_infos.json", "dataset_info.json", "state.json", "config.json"];
     !hidden && ENDINGS.contains(&ending) && !about.iter().any(|name| path.ends_with(name))
 }
 
-/// The split that a path names, in its file or else in a folder.
+/// Split named by the file or a folder of a path.
 fn split(path: &str) -> String {
     names(path)
         .find_map(|name| {
@@ -258,12 +260,12 @@ fn split(path: &str) -> String {
         .to_owned()
 }
 
-/// Whether a name is that of a split, or of one of its files: `train_sft-00000-of-00002`.
-fn is_split(name: &str, asked: &str) -> bool {
-    name.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+/// Returns true if a name is that of a split or of one of its files: `train_sft-00000-of-00002`.
+fn is_split(name: &str, requested: &str) -> bool {
+    name.strip_prefix(requested).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// The usual name of a split.
+/// Canonical name of a split.
 fn usual(name: &str) -> Option<&'static str> {
     match name.to_ascii_lowercase().as_str() {
         "train" | "training" => Some("train"),

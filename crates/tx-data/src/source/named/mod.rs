@@ -1,16 +1,16 @@
-//! Corpora by name: where their files are, under which licence, and how they are read.
+//! Corpora by name, with their files, licenses and columns.
 //!
 //! | name | corpus |
 //! |---|---|
 //! | `opus_books` | OPUS Books from Hugging Face, any of its language pairs |
 //! | `OWNER/DATASET` | any Hugging Face dataset with a `translation` column or two text columns |
 //! | `opus:CORPUS`, `opus:CORPUS/VERSION` | any corpus of OPUS, in Moses format |
-//! | `manythings` | Tatoeba sentences as prepared by ManyThings.org for Anki, English with another |
-//! | `d2l-fra-eng` | its English–French edition that the course "Dive into Deep Learning" uses |
+//! | `manythings` | Tatoeba sentences from ManyThings.org, English and another language |
+//! | `d2l-fra-eng` | the English–French edition of these in the course "Dive into Deep Learning" |
 //! | `multi30k` | Multi30k, task 1, raw text: English, German, French, Czech |
-//! | `https://…` | a file or archive anywhere, `!MEMBER` behind it |
+//! | `https://…` | any file or archive, optionally followed by `!MEMBER` |
 //!
-//! Nothing is fetched here that the [`Fetcher`] may not fetch.
+//! The [`Fetcher`] decides whether files may be downloaded.
 
 mod hub;
 mod opus;
@@ -21,54 +21,58 @@ use super::{
     columns::Columns,
     input::Input,
     language::three_letters,
-    read::{self, Pairs, ReadOptions},
+    pairs::Pairs,
+    read::{self, ReadOptions},
 };
 use crate::{
     error::DataError,
-    fetch::{FetchError, Fetcher, Mode, Published, Remote, without_login},
+    fetch::{Cache, FetchError, Fetcher, Mode, Published, Remote, without_login},
     remedy::Remedy,
 };
 
-/// A source that is known by name, for lists.
+/// Entry in the list of named sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct About {
-    /// Its name, or the form of its names.
+    /// Name, or pattern of names.
     pub name: &'static str,
-    /// What it is.
+    /// Short description.
     pub about: &'static str,
 }
 
-/// All of them.
+/// Named sources, for lists.
 pub const KNOWN: &[About] = &[
     About { name: "opus_books", about: "books, any pair of 16 languages (Hugging Face)" },
     About { name: "multi30k", about: "image captions, any pair of en, de, fr, cs" },
     About { name: "manythings", about: "short sentences, English and any of some 80 languages" },
-    About { name: "d2l-fra-eng", about: "the English-French edition of these in the d2l course" },
+    About {
+        name: "d2l-fra-eng",
+        about: "English-French sentences of the d2l course, from ManyThings",
+    },
     About { name: "opus:CORPUS", about: "any corpus of opus.nlpl.eu; opus:CORPUS/VERSION" },
     About { name: "OWNER/DATASET", about: "any Hugging Face dataset with two text columns" },
-    About { name: "https://…", about: "a file or archive anywhere; https://….tgz!MEMBER" },
+    About { name: "https://…", about: "any file or archive; https://….tgz!MEMBER" },
 ];
 
-/// What is asked of a named source.
+/// Request for a named source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Its name.
+    /// Name of the source.
     pub name: String,
-    /// Language of the source, as a code.
+    /// Language code of the source side.
     pub source: String,
-    /// Language of the target, as a code.
+    /// Language code of the target side.
     pub target: String,
-    /// The subset of a dataset (Hugging Face says "config"); told by the languages if not given.
+    /// Subset of a dataset ("config" on Hugging Face); derived from the languages if `None`.
     pub subset: Option<String>,
-    /// The split to train on, `train` if not given.
+    /// Split to train on. Default: `train`.
     pub split: Option<String>,
-    /// Branch, tag or commit of a dataset, or version of a corpus; the newest if not given.
+    /// Branch, tag or commit of a dataset, or version of a corpus. Default: the newest.
     pub revision: Option<String>,
 }
 
 impl Request {
-    /// Whether `name` is the name of a source, as far as can be told without looking for it.
+    /// Returns true if `name` has the form of a source name; does not check that the source exists.
     pub fn is_name(name: &str) -> bool {
         KNOWN.iter().any(|known| known.name == name)
             || is_address(name)
@@ -81,7 +85,7 @@ fn is_address(name: &str) -> bool {
     ["https://", "http://"].iter().any(|scheme| name.starts_with(scheme))
 }
 
-/// `owner/dataset`, as the hub allows it.
+/// Returns true for `owner/dataset` in the hub's syntax.
 fn is_dataset(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
@@ -91,22 +95,22 @@ fn is_dataset(name: &str) -> bool {
     name.split_once('/').is_some_and(|(owner, dataset)| part(owner) && part(dataset))
 }
 
-/// Where sources are. Each address can be set to a mirror.
+/// Addresses of the sources. Each can be set to a mirror.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
     /// Hugging Face: `HF_ENDPOINT`.
     pub hub: String,
-    /// Its token: `HF_TOKEN`.
+    /// Hugging Face token: `HF_TOKEN`.
     pub token: Option<String>,
     /// ManyThings: `TX_MANYTHINGS_URL`.
     pub manythings: String,
-    /// The files of "Dive into Deep Learning": `TX_D2L_URL`.
+    /// Files of "Dive into Deep Learning": `TX_D2L_URL`.
     pub d2l: String,
     /// Multi30k and its mirrors: `TX_MULTI30K_URL`.
     pub multi30k: Vec<String>,
     /// OPUS: `TX_OPUS_URL`.
     pub opus: String,
-    /// The list of OPUS: `TX_OPUS_API_URL`.
+    /// API of OPUS: `TX_OPUS_API_URL`.
     pub opus_api: String,
 }
 
@@ -119,7 +123,7 @@ const MULTI30K: [&str; 3] = [
     "https://cdn.jsdelivr.net/gh/multi30k/dataset@master/data/task1/raw",
 ];
 
-/// MD5 of the files at [`MULTI30K`], as torchtext 0.9.0 prints them.
+/// MD5 checksums of the files at [`MULTI30K`], as in torchtext 0.9.0.
 const MULTI30K_MD5: [(&str, &str); 12] = [
     ("train.cs.gz", "d9a5fc268917725a2b0efce3a0cc8607"),
     ("train.de.gz", "81ff90b99829c0cd4b1b587d394afd39"),
@@ -150,7 +154,7 @@ impl Default for Endpoints {
 }
 
 impl Endpoints {
-    /// The real addresses, unless the environment names others.
+    /// Original addresses, unless environment variables set others.
     pub fn from_env() -> Self {
         let set = |name: &str| {
             let value = env::var(name).ok().map(|value| without_login(value.trim_end_matches('/')));
@@ -169,39 +173,48 @@ impl Endpoints {
     }
 }
 
-/// Which part of a corpus.
+/// Cache of fetched files, and the addresses of the publishers that they came from.
+#[derive(Debug, Clone)]
+pub struct CorpusCache {
+    /// Folder of the fetched files.
+    pub cache: Cache,
+    /// Addresses of the publishers.
+    pub endpoints: Endpoints,
+}
+
+/// Part of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// To learn from.
+    /// Training set.
     Training,
-    /// To choose a model by.
+    /// Validation set.
     Validation,
-    /// To report.
+    /// Test set.
     Test,
 }
 
-/// Files to read together.
+/// Files that are read together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Files {
-    /// One with both sides; or an archive, perhaps with a member.
+    /// One file with both sides, or an archive with an optional member.
     Both(Remote, Option<String>),
-    /// One for each side.
+    /// One file per side.
     Apart(Remote, Remote),
 }
 
-/// Some pairs of a corpus.
+/// Files of one part of a corpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Which part they belong to.
+    /// Part of the corpus.
     pub part: Part,
-    /// The files.
+    /// Files to read.
     pub files: Files,
-    /// Which columns are the sides, where the source knows.
+    /// Columns of the sides, if the source defines them.
     columns: Option<Columns>,
 }
 
 impl Piece {
-    /// The files, source before target.
+    /// Files, source before target.
     pub fn remotes(&self) -> Vec<&Remote> {
         match &self.files {
             Files::Both(remote, _) => vec![remote],
@@ -210,27 +223,27 @@ impl Piece {
     }
 }
 
-/// A corpus that was found by name: what to fetch, and whom to thank.
+/// Corpus found by name: files, license and citation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Corpus {
-    /// Its name and languages.
+    /// Name and languages.
     pub title: String,
-    /// Its licence, as its publisher states it.
-    pub licence: String,
-    /// What to cite.
+    /// License as stated by the publisher.
+    pub license: String,
+    /// Citation.
     pub citation: String,
-    /// What to read, in order.
+    /// Files to read, in order.
     pub pieces: Vec<Piece>,
 }
 
 impl Corpus {
-    /// Whether there are pairs of this part.
+    /// Returns true if the corpus has pairs of this part.
     pub fn has(&self, part: Part) -> bool {
         self.pieces.iter().any(|piece| piece.part == part)
     }
 
-    /// The files of these parts, each once.
+    /// Files of these parts, without duplicates.
     pub fn remotes(&self, parts: &[Part]) -> Vec<&Remote> {
         let mut remotes: Vec<&Remote> = Vec::new();
         let pieces = self.pieces.iter().filter(|piece| parts.contains(&piece.part));
@@ -242,11 +255,11 @@ impl Corpus {
         remotes
     }
 
-    /// Reads the pairs of a part, one file after the other.
+    /// Reads the pairs of a part, file by file.
     ///
     /// # Errors
     ///
-    /// When a file is neither in the cache nor may be fetched, or cannot be read.
+    /// When a file is not cached and may not be downloaded, or cannot be read.
     pub fn read(
         &self,
         part: Part,
@@ -280,12 +293,11 @@ impl Corpus {
     }
 }
 
-/// Finds a corpus. Lists that must be asked for come from the cache or, if `fetcher` may, from the
-/// network.
+/// Finds a corpus. File lists come from the cache or, if `fetcher` permits, from the network.
 ///
 /// # Errors
 ///
-/// When there is no such corpus, it does not have the languages, or a list cannot be had.
+/// When the corpus does not exist or lacks a language, or a list is unavailable.
 pub fn find(
     request: &Request,
     fetcher: &Fetcher,
@@ -293,10 +305,16 @@ pub fn find(
 ) -> Result<Corpus, FetchError> {
     let Request { name, source, target, .. } = request;
     if source.is_empty() || target.is_empty() {
-        return Err(unknown(format!("`{name}` needs two languages"), Some(Remedy::NameLanguages)));
+        return Err(unknown(
+            format!("`{name}` requires the languages of both sides"),
+            Some(Remedy::NameLanguages),
+        ));
     }
     if let Some(code) = [source, target].into_iter().find(|code| !is_code(code)) {
-        return Err(unknown(format!("`{code}` is no language code such as `en` or `pt-BR`"), None));
+        return Err(unknown(
+            format!("`{code}` is not a language code, expected a code such as `en` or `pt-BR`"),
+            None,
+        ));
     }
     match name.as_str() {
         "opus_books" => hub::find("Helsinki-NLP/opus_books", request, fetcher, endpoints),
@@ -310,7 +328,7 @@ pub fn find(
             None => {
                 let known: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
                 let known = known.join(", ");
-                Err(unknown(format!("there is no source `{name}`; there are {known}"), None))
+                Err(unknown(format!("unknown source `{name}`; available: {known}"), None))
             }
         },
     }
@@ -320,7 +338,7 @@ fn unknown(problem: String, remedy: Option<Remedy>) -> FetchError {
     FetchError::Unknown { problem, remedy }
 }
 
-/// Whether it can stand in an address.
+/// Returns true if the code is safe in an address.
 fn is_code(code: &str) -> bool {
     (2..=20).contains(&code.len())
         && code.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
@@ -330,7 +348,7 @@ fn title(request: &Request) -> String {
     format!("{} {}-{}", without_login(&request.name), request.source, request.target)
 }
 
-/// `!member` behind an address names a member of the archive there.
+/// Corpus at an address; `!member` after it names a member of the archive.
 fn address(request: &Request) -> Corpus {
     let (address, member) = match request.name.split_once('!') {
         Some((address, member)) => (address, Some(member.to_owned())),
@@ -340,7 +358,7 @@ fn address(request: &Request) -> Corpus {
     let address = without_login(address);
     Corpus {
         title: title(request),
-        licence: "as its publisher says".into(),
+        license: "see the publisher".into(),
         citation: address,
         pieces: vec![Piece { part: Part::Training, files, columns: None }],
     }
@@ -360,7 +378,7 @@ fn manythings(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchE
         _ => {
             return Err(unknown(
                 format!(
-                    "ManyThings has English and another language, not {} and {}",
+                    "ManyThings has pairs with English only, not {} and {}",
                     request.source, request.target
                 ),
                 Some(Remedy::ChooseTatoeba),
@@ -377,17 +395,22 @@ fn d2l(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchError> {
     let english_first = match codes.each_ref().map(Option::as_deref) {
         [Some("eng"), Some("fra")] => true,
         [Some("fra"), Some("eng")] => false,
-        _ => return Err(unknown(format!("{} is not there: en and fr are", title(request)), None)),
+        _ => {
+            return Err(unknown(
+                format!("{} is not available, expected en and fr", title(request)),
+                None,
+            ));
+        }
     };
     let mut remote = at(D2L, slice::from_ref(&endpoints.d2l), "fra-eng.zip");
-    // From the course itself; elsewhere there may be another edition.
+    // Checksum published by the course; other servers may have another edition.
     let published = Published::Sha1("94646ad1522d915e7b0f9296181140edcf86a4f5");
     remote.published = (endpoints.d2l == D2L).then_some(published);
     let member = Some("fra-eng/fra.txt".to_owned());
     Ok(tatoeba(request, remote, english_first, member))
 }
 
-/// A table of English, the other language, and an attribution.
+/// Table with the columns English, other language, attribution.
 fn tatoeba(
     request: &Request,
     remote: Remote,
@@ -404,7 +427,7 @@ fn tatoeba(
     };
     Corpus {
         title: title(request),
-        licence: "CC BY 2.0 FR, attribution to the contributors in the third column".into(),
+        license: "CC BY 2.0 FR, attribution to the contributors in the third column".into(),
         citation: TATOEBA.into(),
         pieces: vec![Piece {
             part: Part::Training,
@@ -419,13 +442,13 @@ fn multi30k(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchErr
     let known = |code: &str| {
         let found =
             languages.iter().find(|language| super::language::fit(code, language).is_some());
-        found
-            .copied()
-            .ok_or_else(|| unknown(format!("Multi30k has en, de, fr and cs, not `{code}`"), None))
+        found.copied().ok_or_else(|| {
+            unknown(format!("Multi30k has no language `{code}`; available: en, de, fr, cs"), None)
+        })
     };
     let (source, target) = (known(&request.source)?, known(&request.target)?);
     if source == target {
-        return Err(unknown(format!("`{source}` and `{target}` are one language"), None));
+        return Err(unknown(format!("`{source}` and `{target}` are the same language"), None));
     }
     let side = |set: &str, language: &str| {
         let name = format!("{set}.{language}.gz");
@@ -443,7 +466,7 @@ fn multi30k(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchErr
     });
     Ok(Corpus {
         title: title(request),
-        licence: "non-commercial research and education; images and captions of Flickr30k".into(),
+        license: "non-commercial research and education; images and captions of Flickr30k".into(),
         citation: "Elliott, Frank, Sima'an and Specia 2016, \"Multi30K: Multilingual \
                    English-German Image Descriptions\"; Elliott et al. 2017 (fr), Barrault et \
                    al. 2018 (cs); github.com/multi30k/dataset"
@@ -452,14 +475,14 @@ fn multi30k(request: &Request, endpoints: &Endpoints) -> Result<Corpus, FetchErr
     })
 }
 
-/// A file that is really at `real`, and is got from `bases`.
+/// File with the original address `real`, downloaded from one of `bases`.
 fn at(real: &str, bases: &[String], path: &str) -> Remote {
     let addresses = bases.iter().map(|base| format!("{base}/{path}")).collect();
     let key = format!("{real}/{path}");
     Remote { addresses, ..Remote::at(&key) }
 }
 
-/// The content of a list, and its next page.
+/// Fetches one page of a list and the address of the next.
 fn list(
     remote: &Remote,
     fetcher: &Fetcher,
@@ -469,7 +492,7 @@ fn list(
     match read(&cached.path) {
         Some(value) => Ok((value, cached.record.next)),
         None => Err(unknown(
-            format!("what {} answers is no list in JSON", cached.record.address),
+            format!("the response of {} is not a JSON list", cached.record.address),
             (fetcher.mode() != Mode::Refresh).then_some(Remedy::AskAgain),
         )),
     }

@@ -1,4 +1,4 @@
-//! OPUS (opus.nlpl.eu): each corpus and pair of languages is a zip of two text files.
+//! OPUS (opus.nlpl.eu), with one zip of two text files per corpus and language pair.
 
 use super::{Corpus, Endpoints, Files, Part, Piece, Request, at, list, title, unknown};
 use crate::{
@@ -6,12 +6,12 @@ use crate::{
     remedy::Remedy,
 };
 
-/// Where the zips are.
+/// Server of the zip files.
 pub(super) const OBJECTS: &str = "https://object.pouta.csc.fi";
-/// What lists them.
+/// API with the list of zip files.
 pub(super) const API: &str = "https://opus.nlpl.eu/opusapi";
 
-/// `CORPUS` or `CORPUS/VERSION`.
+/// Finds `CORPUS` or `CORPUS/VERSION`.
 pub(super) fn find(
     corpus: &str,
     request: &Request,
@@ -28,10 +28,13 @@ pub(super) fn find(
             && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
     };
     if !plain(corpus) || !version.as_deref().is_none_or(plain) {
-        let problem = format!("`{}` is no corpus of OPUS such as `opus:Books`", request.name);
+        let problem = format!(
+            "`{}` is not a corpus name of OPUS, expected a name such as `opus:Books`",
+            request.name
+        );
         return Err(unknown(problem, None));
     }
-    // OPUS names a pair in alphabetical order.
+    // OPUS orders the languages of a pair alphabetically.
     let mut codes = [request.source.as_str(), request.target.as_str()];
     codes.sort_unstable();
     let [first, second] = codes;
@@ -43,7 +46,7 @@ pub(super) fn find(
     let remote = at(OBJECTS, std::slice::from_ref(&endpoints.opus), &path);
     Ok(Corpus {
         title: format!("{}, version {version}", title(request)),
-        licence: format!("as stated at opus.nlpl.eu/{corpus}, and in the archive"),
+        license: format!("see opus.nlpl.eu/{corpus} and the archive"),
         citation: "Tiedemann 2012, \"Parallel Data, Tools and Interfaces in OPUS\"; and the \
                    corpus itself, as its page there says"
             .into(),
@@ -55,7 +58,7 @@ pub(super) fn find(
     })
 }
 
-/// Asks OPUS for the newest version of a corpus that has both languages.
+/// Asks the API for the newest version of a corpus with both languages.
 fn newest(
     corpus: &str,
     first: &str,

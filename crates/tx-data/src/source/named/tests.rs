@@ -1,6 +1,7 @@
-//! Named corpora from a server on this machine that answers as the real ones do.
+//! Named corpora from a local server with the responses of the real ones.
 
 use tempfile::TempDir;
+use tx_text::SentencePair;
 
 use super::{
     super::{
@@ -9,18 +10,15 @@ use super::{
     },
     *,
 };
-use crate::{
-    fetch::{
-        Cache, Patience,
-        tests::server::{Act, Server, head, status},
-    },
-    pair::SentencePair,
+use crate::fetch::{
+    Cache, Patience,
+    tests::server::{Act, Server, head, status},
 };
 
 const BOOKS: &[u8] =
     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/opus_books.en-it.parquet"));
 
-/// A server in the place of all real ones, and a cache.
+/// Server that replaces all real ones, with a cache.
 struct World {
     server: Server,
     folder: TempDir,
@@ -53,7 +51,7 @@ impl World {
         find(request, &self.fetcher(Mode::Online), &self.endpoints())
     }
 
-    /// Finds and reads online, and then offline, which must be the same.
+    /// Finds and reads a corpus online and then offline; both results must be equal.
     fn read(&self, request: &Request, part: Part) -> Vec<SentencePair> {
         let read = |mode| {
             let fetcher = self.fetcher(mode);
@@ -95,7 +93,7 @@ impl World {
 
 fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest;
-    crate::hash::hexadecimal(&sha2::Sha256::digest(bytes))
+    tx_text::hash::hexadecimal(&sha2::Sha256::digest(bytes))
 }
 
 fn request(name: &str, source: &str, target: &str) -> Request {
@@ -150,7 +148,7 @@ fn opus_books_in_both_directions() {
          train-00000-of-00001.parquet"
     );
     let error = world.find(&request("opus_books", "en", "ja")).unwrap_err();
-    assert!(error.to_string().contains("no en-ja; it has de-en, en-it"), "{error}");
+    assert!(error.to_string().contains("no en-ja; available: de-en, en-it"), "{error}");
 }
 
 #[test]
@@ -174,7 +172,7 @@ fn a_dataset_with_splits_and_several_files() {
     );
     let asked = request("me/set", "de", "en");
     let pair = SentencePair::new;
-    // Nobody says that `tune_sft` is no training data, so it is; last, as its name is.
+    // `tune_sft` is not known as another split, so it counts as training data; its name sorts last.
     let training = [pair("a", "A"), pair("b", "B"), pair("s", "S")];
     assert_eq!(world.read(&asked, Part::Training), training);
     assert_eq!(world.read(&asked, Part::Validation), [pair("v", "V")]);
@@ -187,7 +185,7 @@ fn a_dataset_with_splits_and_several_files() {
 }
 
 #[test]
-fn subsets_are_told_by_languages_or_named() {
+fn subsets_are_chosen_by_languages_or_by_name() {
     let world = World::new();
     world.dataset(
         "me/pairs",
@@ -203,7 +201,10 @@ fn subsets_are_told_by_languages_or_named() {
     assert_eq!(read(&subset), "c");
     let other = Request { subset: Some("hard".into()), ..request("me/pairs", "en", "it") };
     let error = world.find(&other).unwrap_err();
-    assert!(error.to_string().contains("no subset `hard`, but easy, en_US-de, x"), "{error}");
+    assert!(
+        error.to_string().contains("no subset `hard`; available: easy, en_US-de, x"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -237,7 +238,8 @@ fn a_dataset_made_by_a_script_is_read_from_the_hubs_parquet_files() {
     assert_eq!(world.read(&request("me/script", "it", "en"), Part::Training).len(), 6);
 }
 
-/// An address that begins as that of the hub and leads elsewhere: the next page of a list, and a file.
+/// An address that begins like that of the hub but leads to another host, as the next page of a
+/// list and as a file.
 #[test]
 fn the_token_goes_to_no_address_that_only_begins_as_the_hub() {
     let world = World::new();
@@ -255,7 +257,7 @@ fn the_token_goes_to_no_address_that_only_begins_as_the_hub() {
     let endpoints = Endpoints { token: Some("key".into()), ..world.endpoints() };
     let asked = request("me/data", "en", "it");
     let error = find(&asked, &world.fetcher(Mode::Online), &endpoints).unwrap_err();
-    assert!(error.to_string().contains("no file of a format that is read"), "{error}");
+    assert!(error.to_string().contains("no file in a supported format"), "{error}");
     assert!(other.seen().is_empty(), "{:?}", other.seen());
 }
 
@@ -277,7 +279,7 @@ fn the_token_goes_to_the_hub_and_what_is_closed_is_explained() {
 }
 
 #[test]
-fn manythings_and_d2l_are_turned_as_asked() {
+fn manythings_and_d2l_have_either_direction() {
     let world = World::new();
     let table = "Go.\tVa !\tCC-BY 2.0\nHi.\tSalut !\tCC-BY 2.0\n";
     world.server.file("/anki/fra-eng.zip", zip(&[("_about.txt", "about"), ("fra.txt", table)]));
@@ -290,11 +292,11 @@ fn manythings_and_d2l_are_turned_as_asked() {
         assert!(world.find(&request(name, "de", "fr")).is_err());
     }
     let corpus = world.find(&request("manythings", "en", "fr")).unwrap();
-    assert!(corpus.licence.contains("CC BY 2.0") && corpus.citation.contains("Tatoeba"));
+    assert!(corpus.license.contains("CC BY 2.0") && corpus.citation.contains("Tatoeba"));
 }
 
 #[test]
-fn multi30k_comes_from_a_mirror_when_the_first_address_is_gone() {
+fn multi30k_falls_back_to_a_mirror() {
     let world = World::new();
     for (set, lines) in [("train", 3), ("val", 2), ("test_2016_flickr", 1)] {
         for language in ["en", "de"] {
@@ -307,7 +309,7 @@ fn multi30k_comes_from_a_mirror_when_the_first_address_is_gone() {
         assert_eq!(world.read(&asked, part), vec![SentencePair::new("de", "en"); pairs]);
     }
     let error = world.find(&request("multi30k", "de", "it")).unwrap_err();
-    assert!(error.to_string().contains("en, de, fr and cs, not `it`"), "{error}");
+    assert!(error.to_string().contains("no language `it`; available: en, de, fr, cs"), "{error}");
 }
 
 #[test]

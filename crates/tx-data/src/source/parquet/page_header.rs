@@ -1,41 +1,41 @@
-//! What the header of a Parquet page claims, before memory is asked for.
+//! Check of Parquet page headers before memory is allocated.
 //!
-//! The library that reads Parquet takes a header's word: a dictionary of two thousand million texts
-//! has room made for it before the first is read. Of the header, which is a Thrift structure in
-//! compact form, only sizes and the number of a dictionary's entries are looked at here.
+//! The Parquet library trusts a header: for a dictionary of two billion texts it allocates memory
+//! before it reads the first one. A header is a Thrift structure in compact form. Only its sizes
+//! and the number of dictionary entries are parsed here.
 
 use std::io::{self, ErrorKind};
 
 use super::super::input::Limits;
 
-/// A field that is a 32-bit integer, the next one in number.
+/// Type of a field that is a 32-bit integer, with the next field number.
 const NEXT_INTEGER: u8 = 0x15;
 
-/// The type of a field that is a structure.
+/// Type of a field that is a structure.
 const STRUCTURE: u8 = 0x0c;
 
-/// The number of the field with the checksum; the last before those of the page's kind.
+/// Field number of the checksum, the last field before those of the page type.
 const CHECKSUM: u8 = 4;
 
-/// The number of the field with a dictionary's own header.
+/// Field number of the dictionary page header.
 const DICTIONARY: u8 = 7;
 
-/// A dictionary this small is harmless, whatever it expands from.
+/// Dictionary size below which the expansion ratio is not checked.
 const SMALL_DICTIONARY: u64 = 1 << 20;
 
-/// What a page claims.
+/// Sizes declared by a page header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PageHeader {
-    /// Its bytes in the file, without the header.
+    /// Compressed size in bytes, without the header.
     packed: u64,
-    /// Its bytes when they are unpacked.
+    /// Decompressed size in bytes.
     expanded: u64,
-    /// How many texts it holds, if it is a dictionary; none if it is a page of data.
+    /// Number of texts of a dictionary page; `None` for a data page.
     entries: Option<u64>,
 }
 
 impl PageHeader {
-    /// Reads the first fields; `None` if these are not the ones that every page has.
+    /// Parses the first fields; `None` if they are not the ones of every page header.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut fields = Fields { bytes };
         let _kind = fields.next_integer()?;
@@ -54,25 +54,30 @@ impl PageHeader {
         Some(Self { packed, expanded, entries })
     }
 
-    /// Refuses what no honest page claims; `left` bytes of the file follow the header.
+    /// Rejects implausible sizes; `left` bytes of the file follow the header.
     pub(super) fn check(&self, left: u64, limits: &Limits) -> io::Result<()> {
         let packed = self.packed.min(left);
-        let lie = |text: String| Err(io::Error::new(ErrorKind::InvalidData, text));
-        if self.expanded > limits.expanded(packed) {
-            return lie(format!("a page of {packed} bytes says it expands to {}", self.expanded));
+        let invalid = |text: String| Err(io::Error::new(ErrorKind::InvalidData, text));
+        if self.expanded > limits.expansion.of(packed) {
+            return invalid(format!(
+                "a page of {packed} bytes declares an expanded size of {}",
+                self.expanded
+            ));
         }
-        // Each text has its length before it, in 4 bytes.
-        let most = packed.saturating_mul(limits.ratio).max(SMALL_DICTIONARY).min(self.expanded) / 4;
+        // Each text is preceded by its length in 4 bytes.
+        let most =
+            packed.saturating_mul(limits.expansion.ratio).max(SMALL_DICTIONARY).min(self.expanded)
+                / 4;
         match self.entries {
             Some(entries) if entries > most => {
-                lie(format!("a dictionary of {packed} bytes says it holds {entries} texts"))
+                invalid(format!("a dictionary of {packed} bytes declares {entries} texts"))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// What is left of a structure in Thrift's compact form.
+/// Remaining bytes of a structure in Thrift's compact form.
 struct Fields<'a> {
     bytes: &'a [u8],
 }
@@ -84,12 +89,12 @@ impl Fields<'_> {
         Some(first)
     }
 
-    /// The next field, if it is an integer.
+    /// Next field, if it is an integer.
     fn next_integer(&mut self) -> Option<i32> {
         if self.byte()? == NEXT_INTEGER { self.integer() } else { None }
     }
 
-    /// Seven bits a byte, the lowest first; the lowest bit of all is the sign.
+    /// Zigzag varint: seven bits per byte, lowest first; the lowest bit of the value is the sign.
     fn integer(&mut self) -> Option<i32> {
         let mut value = 0_u64;
         for shift in (0..35).step_by(7) {
@@ -108,7 +113,8 @@ impl Fields<'_> {
 mod tests {
     use super::*;
 
-    /// Worked out by hand from Thrift's compact protocol: kind 2, expanded 300, packed 100.
+    /// Encoded by hand after Thrift's compact protocol: type 2, decompressed size 300, compressed
+    /// size 100.
     const SIZES: [u8; 7] = [0x15, 0x04, 0x15, 0xd8, 0x04, 0x15, 0xc8];
 
     #[test]

@@ -1,4 +1,4 @@
-//! Draws sentences at random, each construction and word often enough to be learnt.
+//! Random sampling of sentences; each construction and word is frequent enough to be learned.
 
 mod talk;
 
@@ -20,7 +20,7 @@ use super::sentence::{
 };
 use super::verbs::{Auxiliary, Frame, Preposition, VERBS, Verb};
 
-/// The variants of [`Sentence`], before their parts are known.
+/// Variants of [`Sentence`] without their parts.
 #[derive(Debug, Clone, Copy)]
 enum Construction {
     Clause,
@@ -34,7 +34,7 @@ enum Construction {
     Talk,
 }
 
-/// How often each construction comes, relative to the others.
+/// Sampling weights of the constructions.
 const CONSTRUCTIONS: &[(Construction, u32)] = &[
     (Construction::Clause, 760),
     (Construction::Being, 170),
@@ -47,32 +47,32 @@ const CONSTRUCTIONS: &[(Construction, u32)] = &[
     (Construction::Talk, 330),
 ];
 
-/// A source of random sentences.
+/// Sampler of sentences.
 pub(super) struct Draw {
     rng: ChaCha8Rng,
-    /// The fixed phrase that comes next.
+    /// Index of the next fixed phrase.
     turn: usize,
 }
 
 impl Draw {
-    /// Draws in the order that `rng` gives.
+    /// Sampler with the random number generator `rng`.
     pub(super) fn new(rng: ChaCha8Rng) -> Self {
         Self { rng, turn: 0 }
     }
 
-    /// The next sentence with what somebody may type around it; `None` as for
+    /// Samples a sentence with its surroundings as users type them; `None` as for
     /// [`sentence`](Self::sentence).
     pub(super) fn utterance(&mut self) -> Option<Utterance> {
         let sentence = self.sentence()?;
         let is_phrase = matches!(sentence, Sentence::Talk(Talk::Phrase(_)));
-        // Small talk has little variety of its own.
+        // Small talk has little variety, so it gets openers and names more often.
         let (opened, addressed) = match sentence {
             Sentence::Talk(Talk::Phrase(_)) => (30, 30),
             Sentence::Talk(_) => (20, 15),
             _ => (3, 0),
         };
         let opener = if self.chance(opened) { self.pick(OPENERS) } else { None };
-        // Not `Please, please.`
+        // Prevents `Please, please.`
         let is_other = |it: &&'static Phrase| sentence != Sentence::Talk(Talk::Phrase(it));
         let opener = opener.filter(is_other);
         let addressee = if self.chance(addressed) { self.pick(NAMES) } else { None };
@@ -87,8 +87,8 @@ impl Draw {
         Some(Utterance { opener, sentence, addressee, has_commas, is_contracted, ending })
     }
 
-    /// The next sentence; `None` for a rare dead end (a choice without options), so that the
-    /// caller draws again.
+    /// Samples a sentence; `None` for a rare dead end (a choice without options), after which the
+    /// caller samples again.
     pub(super) fn sentence(&mut self) -> Option<Sentence> {
         match self.weighted(CONSTRUCTIONS)? {
             Construction::Clause => self.clause().map(Sentence::Clause),
@@ -196,7 +196,7 @@ impl Draw {
         Some(Being { subject, tense, force, predicate, time, time_first })
     }
 
-    /// A subject and an adjective.
+    /// Samples a subject and an adjective.
     fn described(&mut self) -> Option<(Subject, Predicate)> {
         let (subject, adjectives) = if self.chance(32) {
             (self.person()?, personal_predicates())
@@ -205,14 +205,14 @@ impl Draw {
                 if self.chance(45) { self.one_of(&nouns(PEOPLE))? } else { self.pick(NOUNS)? };
             (Subject::Phrase(self.phrase(noun, Role::Described)?), predicates(noun))
         };
-        // Some adjectives stand nowhere else.
+        // These adjectives occur only as predicates.
         let weight = |it: &Adjective| if it.position == Position::Predicate { 3 } else { 1 };
         let weights: Vec<_> = adjectives.into_iter().map(|it| (it, weight(it))).collect();
         let adjective = self.weighted(&weights)?;
         Some((subject, Predicate::Adjective { adjective, is_very: self.chance(15) }))
     }
 
-    /// A subject and the place where it is.
+    /// Samples a subject and its location.
     fn placed(&mut self) -> Option<(Subject, Predicate)> {
         if self.chance(25) {
             return Some((self.person()?, Predicate::Place(self.place(Preposition::In, true)?)));
@@ -224,7 +224,7 @@ impl Draw {
         Some((subject, Predicate::Place(Place::At(before, place))))
     }
 
-    /// A time that goes with `to be`, and whether it opens the sentence.
+    /// Samples a time for `to be`, and whether it opens the sentence.
     fn being_time(&mut self, tense: Tense, force: Force) -> (Option<Time>, bool) {
         let time = self.chance(40).then(|| tense_words(tense));
         let time = time.and_then(|times| self.one_of(&times));
@@ -290,7 +290,7 @@ impl Draw {
         self.person()
     }
 
-    /// A pronoun or, more seldom, a name.
+    /// Samples a pronoun or, less often, a name.
     fn person(&mut self) -> Option<Subject> {
         if self.chance(8) {
             return Some(Subject::Name(self.pick(NAMES)?));
@@ -298,7 +298,7 @@ impl Draw {
         self.pronoun().map(Subject::Pronoun)
     }
 
-    /// Persons come about equally often, so that every form of every verb does.
+    /// Samples persons with equal probability, so that every verb form occurs.
     fn pronoun(&mut self) -> Option<Pronoun> {
         let weights = Pronoun::ALL.map(|pronoun| match pronoun {
             Pronoun::He | Pronoun::She => (pronoun, 10),
@@ -351,7 +351,7 @@ impl Draw {
         list.get(self.rng.random_range(0..limit) as usize).copied()
     }
 
-    /// One of the options, each as likely as its share of the weights.
+    /// Samples one of the options in proportion to its weight.
     fn weighted<T: Copy>(&mut self, options: &[(T, u32)]) -> Option<T> {
         let sum: u32 = options.iter().map(|&(_, weight)| weight).sum();
         if sum == 0 {
@@ -366,18 +366,20 @@ impl Draw {
     }
 }
 
-/// One verb alone teaches the contractions of `da`; a verb with few tenses has fewer forms.
+/// Weight of a verb. One verb alone teaches the contractions of `da`; a verb with few tenses has
+/// fewer forms.
 fn verb_weight(verb: &Verb) -> u32 {
     match verb.frame {
         Frame::Place { preposition: Preposition::From, .. } => 18,
-        // Two phrases are told apart by their place alone.
+        // Only their position distinguishes the two objects.
         Frame::Gift(_) => 18,
         _ if !verb.modal => 6,
         _ => 10,
     }
 }
 
-/// The past of verbs with `essere` comes more often: it has four participles to learn.
+/// Weight of an aspect. The past of verbs with `essere` is more frequent because of its four
+/// participles.
 fn aspect_weight(aspect: Aspect, verb: &Verb) -> u32 {
     match aspect {
         Aspect::Past if verb.auxiliary == Auxiliary::Essere => 300,
@@ -390,7 +392,8 @@ fn aspect_weight(aspect: Aspect, verb: &Verb) -> u32 {
     }
 }
 
-/// The nineteen numerals together weigh about as much as one article.
+/// Weight of a determiner with number. The nineteen numerals together weigh about as much as one
+/// article.
 fn opening_weight((determiner, count): (Determiner, Count)) -> u32 {
     match (determiner, count) {
         (Determiner::Definite, Count::Exactly(_)) => 2,

@@ -1,4 +1,4 @@
-//! Words a sentence in English.
+//! English rendering of sentences.
 
 mod talk;
 
@@ -10,7 +10,7 @@ use super::sentence::{
 use super::verbs::Preposition;
 use super::words::Words;
 
-/// The English utterance, from its capital to its mark.
+/// Renders an English utterance, from its capital to its final mark.
 pub(super) fn utterance(utterance: &Utterance) -> String {
     let comma = if utterance.has_commas { "," } else { "" };
     let mut words = Words::default();
@@ -25,8 +25,8 @@ pub(super) fn utterance(utterance: &Utterance) -> String {
     words.into_sentence(utterance.mark())
 }
 
-/// Words that are run together in speech. Denials come first: `is not` is `isn't`, and `it is not`
-/// not `it's not`.
+/// Contractions. Negations come first, because `is not` becomes `isn't` and `it is not` does not
+/// become `it's not`.
 const CONTRACTIONS: &[(&str, &str)] = &[
     ("do not", "don't"),
     ("does not", "doesn't"),
@@ -61,7 +61,7 @@ const CONTRACTIONS: &[(&str, &str)] = &[
     ("how is", "how's"),
 ];
 
-/// The sentence with everything run together that can be.
+/// Applies all possible contractions.
 fn contracted(sentence: &str) -> String {
     let padded = CONTRACTIONS.iter().fold(format!(" {sentence} "), |text, (long, short)| {
         text.replace(&format!(" {long} "), &format!(" {short} "))
@@ -69,7 +69,7 @@ fn contracted(sentence: &str) -> String {
     padded.trim().to_owned()
 }
 
-/// The English sentence without capital and mark.
+/// Renders an English sentence without capital and final mark.
 pub(super) fn sentence(sentence: &Sentence) -> String {
     let mut words = Words::default();
     match sentence {
@@ -132,15 +132,15 @@ fn clause(words: &mut Words, clause: &Clause) {
     }
 }
 
-/// The verbs of a clause, as the three forces need them.
+/// Verb group of a clause, in the form that each force needs.
 struct VerbGroup {
-    /// `eats`, `is eating`
+    /// Statement: `eats`, `is eating`.
     stated: String,
-    /// Goes before the subject of a question: `does`, `is`.
+    /// Operator before the subject of a question: `does`, `is`.
     operator: &'static str,
-    /// `does not`, `is not`
+    /// Operator of a negation: `does not`, `is not`.
     denied_operator: String,
-    /// What follows the operator: `eat`, `eating`.
+    /// Words after the operator: `eat`, `eating`.
     rest: String,
 }
 
@@ -192,7 +192,7 @@ fn frequency(frequency: Frequency) -> &'static str {
     }
 }
 
-/// `do` or `does`.
+/// Returns `do` or `does`.
 fn do_now(subject: &Subject) -> &'static str {
     if is_third_singular(subject) { "does" } else { "do" }
 }
@@ -269,7 +269,7 @@ fn subject_phrase(subject: &Subject) -> String {
     }
 }
 
-/// The word, or two, for a pronoun.
+/// English pronoun, one or two words.
 pub(super) fn pronoun_word(pronoun: Pronoun) -> &'static str {
     match pronoun {
         Pronoun::I => "I",
@@ -302,7 +302,7 @@ fn is_third_singular(subject: &Subject) -> bool {
     }
 }
 
-/// `am`, `are`, `is`, `was`, `were`, `will be`.
+/// Form of `to be`: `am`, `are`, `is`, `was`, `were`, `will be`.
 fn be(subject: &Subject, tense: Tense) -> &'static str {
     match (subject, tense) {
         (Subject::Pronoun(Pronoun::I), Tense::Present) => "am",
@@ -312,7 +312,7 @@ fn be(subject: &Subject, tense: Tense) -> &'static str {
     }
 }
 
-/// The third person of `to be`.
+/// Third person of `to be`.
 fn be_third(count: Count, tense: Tense) -> &'static str {
     match (tense, count) {
         (Tense::Present, Count::One) => "is",
@@ -323,7 +323,7 @@ fn be_third(count: Count, tense: Tense) -> &'static str {
     }
 }
 
-/// `the two red houses`, `my uncle's dog`, `the door of the museum`
+/// Renders a noun phrase: `the two red houses`, `my uncle's dog`, `the door of the museum`.
 pub(super) fn noun_phrase(phrase: &NounPhrase) -> String {
     let mut body = Words::default();
     if let Count::Exactly(numeral) = phrase.count {
@@ -400,7 +400,7 @@ fn push_time(words: &mut Words, time: Option<Time>) {
     };
 }
 
-/// `three o'clock`, `half past three`
+/// Renders a time of day: `three o'clock`, `half past three`.
 fn clock(hour: Option<&Fixed>, minutes: Minutes) -> String {
     let hour = hour.map_or("one", |numeral| numeral.english);
     match minutes {

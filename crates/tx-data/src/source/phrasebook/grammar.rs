@@ -1,6 +1,6 @@
-//! What may stand where: the finite lists from which sentences are drawn and counted.
+//! Options of each position: the finite lists from which sentences are sampled and counted.
 //!
-//! Drawing and counting use the same lists, so that neither can drift from the other.
+//! Sampling and counting use the same lists, so they cannot diverge.
 
 use super::lexicon::{
     ADJECTIVES, Adjective, DAYS, Fixed, Gender, Kind, NOUNS, NUMERALS, Noun, PEOPLE, POSSESSORS,
@@ -12,36 +12,36 @@ use super::sentence::{
 };
 use super::verbs::{Frame, LanguageArticle, MODALS, Modal, Preposition, Verb};
 
-/// The place of a noun phrase in its sentence; decides determiners, adjectives and owners.
+/// Role of a noun phrase in its sentence; determines its determiners, adjectives and owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Role {
     /// Subject of a clause.
     Subject,
-    /// Object of a stated or asked clause.
+    /// Object of a statement or question.
     Object,
-    /// Object of a denied clause: `any`, not `some`.
+    /// Object of a negated clause: `any`, not `some`.
     DeniedObject,
-    /// Object of liking or loving: something known, or things in general.
+    /// Object of liking or loving: definite or generic.
     Liked,
-    /// Predicate of something or somebody.
+    /// Predicate noun after a pointer.
     Shown,
-    /// Behind a preposition.
+    /// Complement of a preposition.
     Complement,
-    /// What there is.
+    /// Theme of `there is`.
     Theme,
-    /// What there is not.
+    /// Theme of `there is not`.
     DeniedTheme,
-    /// Something known, of which one asks where it is or what it costs.
+    /// Definite theme of a question for location or price.
     Known,
-    /// What one orders: never one's own.
+    /// Object of an order; never possessed.
     Ordered,
-    /// Something known, of which an adjective is said, hence without adjective itself.
+    /// Definite subject of an adjective, therefore without attribute.
     Described,
-    /// Whose it is: singular, known, without adjective.
+    /// Possessor: singular, definite, without adjective.
     Owner,
 }
 
-/// Every opening of a phrase around `noun`: determiner and number.
+/// Determiners and numbers that a phrase around `noun` can begin with.
 pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
     let some = match role {
         Role::Object | Role::Theme | Role::Ordered => Some(Determiner::Some),
@@ -74,7 +74,7 @@ pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
     if !noun.is_countable() {
         all.extend(some.into_iter().chain(bare).map(|it| (it, Count::One)));
         if role == Role::Ordered && ["beer", "coffee", "tea", "wine"].contains(&noun.english[0]) {
-            // A cup or a glass of it.
+            // One cup or glass of a drink.
             all.push((Determiner::Indefinite, Count::One));
         }
         return all;
@@ -103,7 +103,7 @@ pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
     all
 }
 
-/// Whether one says `my` of it: not of a station, nor of a woman.
+/// Returns true for nouns that take a possessive: not a station, and not `woman`.
 fn is_owned(noun: &Noun) -> bool {
     match noun.kind {
         Kind::Place => ["garden", "school", "office", "hotel"].contains(&noun.english[0]),
@@ -112,8 +112,8 @@ fn is_owned(noun: &Noun) -> bool {
     }
 }
 
-/// The numerals one counts it with: `twenty books`, but not twenty mothers or stadiums. Large
-/// numbers are for objects: few numerals open a sentence.
+/// Numerals that count the noun: `twenty books`, but not twenty mothers or stadiums. Large numerals
+/// occur in objects only; few numerals occur in subjects.
 fn numerals(noun: &Noun, role: Role) -> &'static [Fixed] {
     match noun.kind {
         _ if role == Role::Shown => &[],
@@ -123,7 +123,7 @@ fn numerals(noun: &Noun, role: Role) -> &'static [Fixed] {
     }
 }
 
-/// Every adjective that may stand with `noun`, beside none at all.
+/// Adjectives that can modify `noun`; a noun without adjective is always possible.
 pub(super) fn attributes(noun: &Noun, role: Role) -> Vec<&'static Adjective> {
     if matches!(role, Role::Described | Role::Owner) {
         return Vec::new();
@@ -131,17 +131,17 @@ pub(super) fn attributes(noun: &Noun, role: Role) -> Vec<&'static Adjective> {
     predicates(noun).into_iter().filter(|it| it.position != Position::Predicate).collect()
 }
 
-/// Every adjective that may be said of `noun`.
+/// Adjectives that can be a predicate of `noun`.
 pub(super) fn predicates(noun: &Noun) -> Vec<&'static Adjective> {
     ADJECTIVES.iter().filter(|it| it.kinds.contains(&noun.kind)).collect()
 }
 
-/// Every adjective that may be said of a pronoun.
+/// Adjectives that can be a predicate of a pronoun.
 pub(super) fn personal_predicates() -> Vec<&'static Adjective> {
     ADJECTIVES.iter().filter(|it| it.kinds.contains(&Kind::Family)).collect()
 }
 
-/// Every noun that may own `noun`, as in `the student's dog` or `the door of the museum`.
+/// Nouns that can own `noun`, as in `the student's dog` or `the door of the museum`.
 pub(super) fn owners(noun: &Noun, role: Role) -> Vec<&'static Noun> {
     match (role, noun.kind) {
         (Role::Object | Role::DeniedObject | Role::Known | Role::Described, kind) => match kind {
@@ -153,12 +153,12 @@ pub(super) fn owners(noun: &Noun, role: Role) -> Vec<&'static Noun> {
     }
 }
 
-/// The nouns of these kinds.
+/// Nouns of the given kinds.
 pub(super) fn nouns(kinds: &[Kind]) -> Vec<&'static Noun> {
     NOUNS.iter().filter(|noun| kinds.contains(&noun.kind)).collect()
 }
 
-/// The role of an object: what is denied, or never done, is done to `any`, not to `some`.
+/// Role of an object: negation and `never` require `any` instead of `some`.
 pub(super) fn object_role(verb: &Verb, aspect: Aspect, force: Force) -> Role {
     if verb.generic {
         Role::Liked
@@ -169,7 +169,7 @@ pub(super) fn object_role(verb: &Verb, aspect: Aspect, force: Force) -> Role {
     }
 }
 
-/// The nouns that may be the subject of `verb`.
+/// Nouns that can be the subject of `verb`.
 pub(super) fn subjects(verb: &Verb) -> Vec<&'static Noun> {
     let mut all = nouns(PEOPLE);
     if verb.animals {
@@ -178,7 +178,7 @@ pub(super) fn subjects(verb: &Verb) -> Vec<&'static Noun> {
     all
 }
 
-/// The nouns that may follow the preposition of an addition.
+/// Nouns that can follow the preposition of an adjunct.
 pub(super) fn additions(preposition: Preposition) -> Vec<&'static Noun> {
     match preposition {
         Preposition::In => nouns(&[Kind::Place]),
@@ -186,20 +186,20 @@ pub(super) fn additions(preposition: Preposition) -> Vec<&'static Noun> {
     }
 }
 
-/// The nouns, other than `noun`, with which it can be compared by some adjective.
+/// Nouns other than `noun` that share a comparative with it.
 pub(super) fn rivals(noun: &Noun) -> Vec<&'static Noun> {
     let kinds = if PEOPLE.contains(&noun.kind) { PEOPLE } else { &[noun.kind] };
     nouns(kinds).into_iter().filter(|rival| *rival != noun).collect()
 }
 
-/// The adjectives by which two things can be compared; `None` stands for a pronoun.
+/// Adjectives that compare two things; `None` is a pronoun.
 pub(super) fn comparatives(noun: Option<&Noun>, rival: &Noun) -> Vec<&'static Adjective> {
     let kind = noun.map_or(Kind::Family, |noun| noun.kind);
     let said_of_both = |it: &&Adjective| it.kinds.contains(&kind) && it.kinds.contains(&rival.kind);
     ADJECTIVES.iter().filter(|it| it.comparative.is_some()).filter(said_of_both).collect()
 }
 
-/// Where a theme of this kind is found.
+/// Locations of a theme of this kind.
 pub(super) fn whereabouts(theme: &Noun) -> &'static [(Preposition, Kind)] {
     match theme.kind {
         Kind::Thing => &[(Preposition::In, Kind::Container), (Preposition::On, Kind::Surface)],
@@ -211,12 +211,12 @@ pub(super) fn whereabouts(theme: &Noun) -> &'static [(Preposition, Kind)] {
     }
 }
 
-/// The nouns there may be somewhere.
+/// Nouns that can be the theme of `there is`.
 pub(super) fn themes() -> Vec<&'static Noun> {
     NOUNS.iter().filter(|noun| !whereabouts(noun).is_empty()).collect()
 }
 
-/// The kinds whose price is asked.
+/// Kinds of nouns with a price.
 pub(super) static FOR_SALE: &[Kind] = &[
     Kind::Food,
     Kind::Dish,
@@ -227,15 +227,15 @@ pub(super) static FOR_SALE: &[Kind] = &[
     Kind::Property,
 ];
 
-/// The kinds one orders politely.
+/// Kinds of nouns that can be ordered.
 pub(super) static ON_ORDER: &[Kind] = &[Kind::Food, Kind::Dish, Kind::Drink, Kind::Thing];
 
-/// The nouns that can be looked for: every one but relatives' and buildings' parts.
+/// Nouns in questions for a location: all except relatives and parts of buildings.
 pub(super) fn findable() -> Vec<&'static Noun> {
     NOUNS.iter().filter(|noun| noun.kind != Kind::Part).collect()
 }
 
-/// Places of somebody or something: relatives as other people.
+/// Locations of a person or thing; relatives have those of other people.
 pub(super) fn surroundings(noun: &Noun) -> &'static [(Preposition, Kind)] {
     match noun.kind {
         Kind::Family => &[(Preposition::In, Kind::Place)],
@@ -243,12 +243,12 @@ pub(super) fn surroundings(noun: &Noun) -> &'static [(Preposition, Kind)] {
     }
 }
 
-/// The nouns of which one says where they are.
+/// Nouns whose location can be stated.
 pub(super) fn placed() -> Vec<&'static Noun> {
     NOUNS.iter().filter(|noun| !surroundings(noun).is_empty()).collect()
 }
 
-/// The aspects a verb has.
+/// Aspects of a verb.
 pub(super) fn aspects(verb: &Verb) -> Vec<Aspect> {
     let mut all = vec![Aspect::Present, Aspect::Future];
     all.extend([Frequency::Always, Frequency::Often, Frequency::Never].map(Aspect::Habit));
@@ -259,7 +259,7 @@ pub(super) fn aspects(verb: &Verb) -> Vec<Aspect> {
         all.push(Aspect::Past);
     }
     if verb.modal {
-        // `can` is `sapere` of what one has learned; fixed phrases have it.
+        // `can` translates to `sapere` for learned skills, which only fixed phrases have.
         let is_learned = verb.frame == Frame::Language(LanguageArticle::Without);
         let fits = |it: &&Modal| !is_learned || it.english != "can";
         all.extend(MODALS.iter().filter(fits).map(Aspect::Modal));
@@ -267,7 +267,7 @@ pub(super) fn aspects(verb: &Verb) -> Vec<Aspect> {
     all
 }
 
-/// The forces an aspect has; a habit is only stated.
+/// Forces of an aspect; a habit is only stated.
 pub(super) fn forces(aspect: Aspect) -> &'static [Force] {
     match aspect {
         Aspect::Habit(_) => &[Force::Stated],
@@ -275,7 +275,7 @@ pub(super) fn forces(aspect: Aspect) -> &'static [Force] {
     }
 }
 
-/// The words of time that go with an aspect.
+/// Time adverbials of an aspect.
 pub(super) fn time_words(aspect: Aspect) -> Vec<Time> {
     match aspect {
         Aspect::Present => words(&[TIMES_HABIT]),
@@ -287,7 +287,7 @@ pub(super) fn time_words(aspect: Aspect) -> Vec<Time> {
     }
 }
 
-/// The words of time that go with a tense of `to be`.
+/// Time adverbials of a tense of `to be`.
 pub(super) fn tense_words(tense: Tense) -> Vec<Time> {
     match tense {
         Tense::Present => words(&[TIMES_NOW]),
@@ -300,7 +300,7 @@ fn words(tables: &[&'static [Fixed]]) -> Vec<Time> {
     tables.iter().flat_map(|table| table.iter()).map(Time::Word).collect()
 }
 
-/// The times of day: every full, quarter and half hour of the clock, if the aspect takes any.
+/// Times of day: every full, quarter and half hour, if the aspect permits a time of day.
 pub(super) fn clock_times(aspect: Aspect) -> Vec<Time> {
     if matches!(aspect, Aspect::Progressive | Aspect::Habit(_)) {
         return Vec::new();
@@ -308,21 +308,21 @@ pub(super) fn clock_times(aspect: Aspect) -> Vec<Time> {
     hours().into_iter().flat_map(|hour| MINUTES.map(|minutes| Time::Clock(hour, minutes))).collect()
 }
 
-/// The hours of the clock; `None` is one o'clock.
+/// Hours of the clock; `None` is one o'clock.
 pub(super) fn hours() -> Vec<Option<&'static Fixed>> {
     std::iter::once(None).chain(NUMERALS.iter().take(11).map(Some)).collect()
 }
 
-/// The parts of the hour.
+/// Parts of the hour.
 pub(super) static MINUTES: [Minutes; 3] = [Minutes::Sharp, Minutes::Quarter, Minutes::Half];
 
-/// The ages: two to nineteen, and the tens.
+/// Ages: two to nineteen, and the tens.
 pub(super) fn ages() -> Vec<&'static Fixed> {
     NUMERALS.iter().filter(|it| it.english != "twenty").chain(TENS).collect()
 }
 
-/// The pronouns that can be the object of `verb`: nobody meets himself. In the past the participle
-/// agrees with `la` and `li`, which is left out.
+/// Pronouns that can be the object of `verb`. Reflexive objects are excluded. In the past tense
+/// `la` and `li` are excluded, because the participle agrees with them.
 pub(super) fn pronoun_objects(
     verb: &Verb,
     aspect: Aspect,
@@ -339,12 +339,12 @@ pub(super) fn pronoun_objects(
     Pronoun::ALL.into_iter().filter(fits).collect()
 }
 
-/// Whether the object or place of `verb` may be left out.
+/// Returns true if the object or location of `verb` is optional.
 pub(super) fn may_stand_alone(verb: &Verb) -> bool {
     verb.alone && !matches!(verb.frame, Frame::Gift(_))
 }
 
-/// Whether these are said of each other: `she is my sister`, `these are apples`.
+/// Returns true if pointer and noun can be combined: `she is my sister`, `these are apples`.
 pub(super) fn is_shown_by(pointer: Pointer, noun: &Noun, count: Count) -> bool {
     match pointer {
         Pointer::This | Pointer::That => true,
@@ -356,7 +356,7 @@ pub(super) fn is_shown_by(pointer: Pointer, noun: &Noun, count: Count) -> bool {
     }
 }
 
-/// The tenses of what is said with `to be`. The other forms of `stare` would be too rare.
+/// Tenses of a predicate with `to be`. The other forms of `stare` would be too rare.
 pub(super) fn tenses(predicate: &Predicate) -> &'static [Tense] {
     match predicate {
         Predicate::State { state: State { verb: StateVerb::Stare, .. }, .. } => &[Tense::Present],
@@ -364,13 +364,13 @@ pub(super) fn tenses(predicate: &Predicate) -> &'static [Tense] {
     }
 }
 
-/// Everything that opens `… is my mother`.
+/// Subjects of `… is my mother`.
 pub(super) fn pointers() -> Vec<Pointer> {
     let pronouns = Pronoun::ALL.into_iter().map(Pointer::Pronoun);
     [Pointer::This, Pointer::That].into_iter().chain(pronouns).collect()
 }
 
-/// The names of whom the pointer is said: `he is Marco`, `this is Anna`.
+/// Names that match the pointer: `he is Marco`, `this is Anna`.
 pub(super) fn names(pointer: Pointer) -> Vec<&'static Name> {
     match pointer {
         Pointer::That => Vec::new(),
@@ -390,5 +390,5 @@ fn is_of_gender(pronoun: Pronoun, gender: Gender) -> bool {
     }
 }
 
-/// The pronouns of one person, whose name is told.
+/// Singular pronouns, in sentences that state a name.
 pub(super) static NAMED: [Pronoun; 4] = [Pronoun::I, Pronoun::You, Pronoun::He, Pronoun::She];

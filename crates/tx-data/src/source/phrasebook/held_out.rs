@@ -1,27 +1,28 @@
-//! Which sentences are kept for validation.
+//! Split of sentences between training and validation.
 //!
 //! Some pairs of words (an adjective with a noun, a verb with its object, …) are held out: no
-//! training sentence has one, every validation sentence has at least one. So validation asks
-//! for combinations never seen, and the two sets cannot meet, whatever their seeds.
+//! training sentence contains one, and every validation sentence contains at least one. So
+//! validation measures generalization to unseen combinations, and the two sets are disjoint for all
+//! seeds.
 
 use super::english::pronoun_word;
 use super::sentence::{
     Being, Liked, NounPhrase, Object, Place, Predicate, Said, Sentence, Shown, Subject, Talk,
 };
 
-/// One pair of words in this many is held out.
+/// Held-out rate: one pair of words in this number.
 const ONE_IN: u64 = 20;
 
-/// Whether the sentence has a pair of words that training never sees.
+/// Returns true if the sentence contains a held-out pair of words.
 pub(super) fn is_held_out(sentence: &Sentence) -> bool {
     let mut held_out = false;
     pairs(sentence, &mut |first, second| held_out |= is_pair_held_out(first, second));
     held_out
 }
 
-/// Whether training never sees this pair of words; fixed for ever, on every machine.
+/// Returns true if this pair of words is held out; the result is the same on every machine.
 pub(super) fn is_pair_held_out(first: &str, second: &str) -> bool {
-    // FNV-1a, with a byte between the words; the high bits are the better mixed.
+    // FNV-1a with a separator byte between the words; the high bits are better mixed.
     let bytes = first.bytes().chain([0]).chain(second.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -29,7 +30,7 @@ pub(super) fn is_pair_held_out(first: &str, second: &str) -> bool {
     (hash >> 32).is_multiple_of(ONE_IN)
 }
 
-/// Calls `visit` with each pair of English words that this sentence combines.
+/// Calls `visit` with each pair of English words that the sentence combines.
 pub(super) fn pairs(sentence: &Sentence, visit: &mut dyn FnMut(&'static str, &'static str)) {
     match sentence {
         Sentence::Clause(clause) => {
@@ -105,8 +106,8 @@ fn being_pairs(being: &Being, visit: &mut dyn FnMut(&'static str, &'static str))
     }
 }
 
-/// Fixed phrases and what is said of pronouns, names and languages have no pairs: there are too few
-/// of them to leave one out of training.
+/// Pairs of small talk. Fixed phrases and statements about pronouns, names and languages have no
+/// pairs, because there are too few of them to leave one out of training.
 fn talk_pairs(talk: &Talk, visit: &mut dyn FnMut(&'static str, &'static str)) {
     match talk {
         Talk::Phrase(_) | Talk::Clock { .. } | Talk::Day { .. } => {}
@@ -135,7 +136,7 @@ fn talk_pairs(talk: &Talk, visit: &mut dyn FnMut(&'static str, &'static str)) {
     }
 }
 
-/// The pairs of a subject of which something is said that has one word here.
+/// Pairs of a subject with a one-word predicate.
 fn about(subject: &Subject, word: &'static str, visit: &mut dyn FnMut(&'static str, &'static str)) {
     if let Subject::Phrase(phrase) = subject {
         visit(word, head(phrase));
@@ -147,7 +148,7 @@ fn head(phrase: &NounPhrase) -> &'static str {
     phrase.noun.english[0]
 }
 
-/// The word that stands for the subject in a pair; names stand in none.
+/// Word that represents the subject in a pair; `None` for names.
 fn subject_head(subject: &Subject) -> Option<&'static str> {
     match subject {
         Subject::Pronoun(pronoun) => Some(pronoun_word(*pronoun)),

@@ -1,4 +1,4 @@
-//! Words a sentence in Italian.
+//! Italian rendering of sentences.
 
 mod talk;
 
@@ -14,7 +14,7 @@ use super::sentence::{
 use super::verbs::{AVERE, Auxiliary, ESSERE, Frame, LanguageArticle, Preposition, STARE};
 use super::words::Words;
 
-/// The Italian utterance, from its capital to its mark.
+/// Renders an Italian utterance, from its capital to its final mark.
 pub(super) fn utterance(utterance: &Utterance) -> String {
     let comma = if utterance.has_commas { "," } else { "" };
     let mut words = Words::default();
@@ -28,7 +28,7 @@ pub(super) fn utterance(utterance: &Utterance) -> String {
     words.into_sentence(utterance.mark())
 }
 
-/// The Italian sentence without capital and mark.
+/// Renders an Italian sentence without capital and final mark.
 pub(super) fn sentence(sentence: &Sentence) -> String {
     let mut words = Words::default();
     match sentence {
@@ -190,7 +190,7 @@ fn weather(words: &mut Words, weather: &Weather) {
     }
 }
 
-/// The index into the tables of `essere` and of the weather.
+/// Index into the tables of `essere` and of the weather.
 fn tense_index(tense: Tense) -> usize {
     match tense {
         Tense::Present => 0,
@@ -199,7 +199,7 @@ fn tense_index(tense: Tense) -> usize {
     }
 }
 
-/// The subject, if Italian says it.
+/// Adds the subject, unless Italian drops it.
 fn push_subject(words: &mut Words, subject: &Subject) {
     match subject {
         Subject::Pronoun(Pronoun::He) => words.push("lui"),
@@ -210,7 +210,7 @@ fn push_subject(words: &mut Words, subject: &Subject) {
     };
 }
 
-/// `le due case rosse`; behind a preposition `delle due case rosse`.
+/// Renders a noun phrase: `le due case rosse`; after a preposition `delle due case rosse`.
 pub(super) fn noun_phrase(phrase: &NounPhrase, before: Option<Preposition>) -> String {
     let agreement = Agreement { gender: phrase.noun.gender, plural: phrase.count.index() == 1 };
     let body = body(phrase, agreement);
@@ -234,7 +234,7 @@ pub(super) fn noun_phrase(phrase: &NounPhrase, before: Option<Preposition>) -> S
     words.into_phrase()
 }
 
-/// All of a noun phrase but its article or demonstrative: `mie due case rosse`.
+/// Noun phrase without its article or demonstrative: `mie due case rosse`.
 fn body(phrase: &NounPhrase, agreement: Agreement) -> String {
     let mut words = Words::default();
     if let Determiner::Possessive(possessor) = phrase.determiner {
@@ -254,8 +254,8 @@ fn body(phrase: &NounPhrase, agreement: Agreement) -> String {
     words.into_phrase()
 }
 
-/// Whether the definite article opens the phrase. It does before a possessive, except that of
-/// one relative without adjective: `mia madre`, yet `la loro madre` and `la mia vecchia madre`.
+/// Returns true if the definite article opens the phrase. Possessives take it, except that of one
+/// relative without adjective: `mia madre`, but `la loro madre` and `la mia vecchia madre`.
 fn has_article(phrase: &NounPhrase) -> bool {
     match phrase.determiner {
         Determiner::Definite | Determiner::Generic => true,
@@ -269,7 +269,7 @@ fn has_article(phrase: &NounPhrase) -> bool {
     }
 }
 
-/// Every determiner but the definite article.
+/// Determiners other than the definite article.
 fn determiner(phrase: &NounPhrase, agreement: Agreement, onset: Onset) -> String {
     let Agreement { gender, plural } = agreement;
     match phrase.determiner {

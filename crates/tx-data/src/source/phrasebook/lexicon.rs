@@ -1,8 +1,8 @@
-//! The words of the phrasebook: nouns, adjectives, determiners, times, weather, states.
+//! Lexicon of the phrasebook: nouns, adjectives, determiners, times, weather, states.
 //!
-//! Plain tables. English and Italian words of an entry belong together and no English word has
-//! two entries of the same class, which is what makes the translation a function. A noun whose
-//! Italian gender English does not tell (`friend`, `student`) is masculine.
+//! The tables pair English words with Italian words. No English word has two entries of one class,
+//! so each English sentence has exactly one translation. A noun whose Italian gender is not visible
+//! in English (`friend`, `student`) is masculine.
 
 /// Grammatical gender in Italian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -11,33 +11,33 @@ pub(super) enum Gender {
     Feminine,
 }
 
-/// What a noun names; decides which verbs, adjectives and determiners go with it.
+/// Semantic kind of a noun; determines its verbs, adjectives and determiners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
-    /// A relative. In the singular, `my mother` is `mia madre`, without article.
+    /// Relatives. In the singular, `my mother` is `mia madre`, without article.
     Family,
     Person,
     Animal,
-    /// Food one can count.
+    /// Countable food.
     Food,
-    /// Food one cannot count: singular only, `some bread` is `del pane`.
+    /// Uncountable food: singular only, `some bread` is `del pane`.
     Dish,
-    /// Drinks, not counted either.
+    /// Drinks, uncountable too.
     Drink,
     Thing,
-    /// Things are found in it.
+    /// Containers, with the preposition `in`.
     Container,
-    /// Things are found on it.
+    /// Surfaces, with the preposition `on`.
     Surface,
-    /// A part of a building.
+    /// Parts of a building.
     Part,
-    /// A place in town, to go to and to be in.
+    /// Places in town, as destination and location.
     Place,
-    /// Big things one owns.
+    /// Large possessions.
     Property,
 }
 
-/// A noun with its forms.
+/// Noun with its forms.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Noun {
     /// Singular and plural.
@@ -49,23 +49,23 @@ pub(super) struct Noun {
 }
 
 impl Noun {
-    /// Whether the noun has a plural and takes numerals.
+    /// Returns true if the noun has a plural and takes numerals.
     pub(super) fn is_countable(&self) -> bool {
         !matches!(self.kind, Kind::Dish | Kind::Drink)
     }
 }
 
-/// A countable masculine noun.
+/// Countable masculine noun.
 const fn m(kind: Kind, english: [&'static str; 2], italian: [&'static str; 2]) -> Noun {
     Noun { english, italian, gender: Gender::Masculine, kind }
 }
 
-/// A countable feminine noun.
+/// Countable feminine noun.
 const fn f(kind: Kind, english: [&'static str; 2], italian: [&'static str; 2]) -> Noun {
     Noun { english, italian, gender: Gender::Feminine, kind }
 }
 
-/// A noun without plural.
+/// Noun without plural.
 const fn mass(kind: Kind, gender: Gender, english: &'static str, italian: &'static str) -> Noun {
     Noun { english: [english; 2], italian: [italian; 2], gender, kind }
 }
@@ -75,7 +75,7 @@ use Kind::{
     Animal, Container, Dish, Drink, Family, Food, Part, Person, Place, Property, Surface, Thing,
 };
 
-/// Every noun, by kind.
+/// All nouns, by kind.
 pub(super) static NOUNS: &[Noun] = &[
     m(Family, ["father", "fathers"], ["padre", "padri"]),
     f(Family, ["mother", "mothers"], ["madre", "madri"]),
@@ -159,35 +159,35 @@ pub(super) static NOUNS: &[Noun] = &[
     f(Property, ["car", "cars"], ["macchina", "macchine"]),
 ];
 
-/// How an adjective stands with its noun in Italian.
+/// Position and form of an adjective with its noun in Italian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Position {
-    /// After the noun, the usual place.
+    /// After the noun, the default.
     After,
     /// Before the noun, in its full form.
     Before,
-    /// Before the noun, shortened as the definite article is: `bel, bello, bell', bei, begli`.
+    /// Before the noun, shortened like the definite article: `bel, bello, bell', bei, begli`.
     BeforeLikeDefinite,
-    /// Before the noun, shortened as the indefinite article is: `buon, buono`.
+    /// Before the noun, shortened like the indefinite article: `buon, buono`.
     BeforeLikeIndefinite,
-    /// Never with a noun, only after `to be`.
+    /// Predicate only, after `to be`.
     Predicate,
 }
 
-/// An adjective with its forms.
+/// Adjective with its forms.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Adjective {
     pub(super) english: &'static str,
-    /// `bigger`, `more famous`; `None` where comparing says little.
+    /// Comparative: `bigger`, `more famous`; `None` if comparisons are unusual.
     pub(super) comparative: Option<&'static str>,
     /// Masculine singular, feminine singular, masculine plural, feminine plural.
     pub(super) italian: [&'static str; 4],
     pub(super) position: Position,
-    /// What it may be said of.
+    /// Kinds of nouns that it can describe.
     pub(super) kinds: &'static [Kind],
 }
 
-/// An adjective without comparative.
+/// Adjective without comparative.
 const fn adjective(
     english: &'static str,
     italian: [&'static str; 4],
@@ -197,7 +197,7 @@ const fn adjective(
     Adjective { english, comparative: None, italian, position, kinds }
 }
 
-/// An adjective with a comparative.
+/// Adjective with a comparative.
 const fn graded(
     english: &'static str,
     comparative: &'static str,
@@ -210,14 +210,14 @@ const fn graded(
 
 use Position::{After, Before, BeforeLikeDefinite, BeforeLikeIndefinite, Predicate};
 
-/// People of both sorts.
+/// People, including relatives.
 pub(super) static PEOPLE: &[Kind] = &[Family, Person];
-/// What has a colour.
-static COLOURED: &[Kind] = &[Thing, Container, Surface, Part, Property];
-/// What is big or small, old or new.
+/// Kinds of nouns with a color.
+static COLORED: &[Kind] = &[Thing, Container, Surface, Part, Property];
+/// Kinds of nouns with a size and an age.
 static SIZED: &[Kind] = &[Animal, Thing, Container, Surface, Part, Place, Property];
 
-/// Every adjective.
+/// All adjectives.
 pub(super) static ADJECTIVES: &[Adjective] = &[
     graded(
         "beautiful",
@@ -247,11 +247,11 @@ pub(super) static ADJECTIVES: &[Adjective] = &[
         Before,
         &[Thing, Container, Surface, Part, Place, Property],
     ),
-    adjective("red", ["rosso", "rossa", "rossi", "rosse"], After, COLOURED),
-    adjective("white", ["bianco", "bianca", "bianchi", "bianche"], After, COLOURED),
-    adjective("black", ["nero", "nera", "neri", "nere"], After, COLOURED),
-    adjective("green", ["verde", "verde", "verdi", "verdi"], After, COLOURED),
-    adjective("yellow", ["giallo", "gialla", "gialli", "gialle"], After, COLOURED),
+    adjective("red", ["rosso", "rossa", "rossi", "rosse"], After, COLORED),
+    adjective("white", ["bianco", "bianca", "bianchi", "bianche"], After, COLORED),
+    adjective("black", ["nero", "nera", "neri", "nere"], After, COLORED),
+    adjective("green", ["verde", "verde", "verdi", "verdi"], After, COLORED),
+    adjective("yellow", ["giallo", "gialla", "gialli", "gialle"], After, COLORED),
     graded(
         "expensive",
         "more expensive",
@@ -308,14 +308,14 @@ pub(super) static ADJECTIVES: &[Adjective] = &[
     adjective("ready", ["pronto", "pronta", "pronti", "pronte"], Predicate, PEOPLE),
 ];
 
-/// Who owns: English word, and the Italian forms in the order of [`Adjective::italian`].
+/// Possessive: English word, and Italian forms in the order of [`Adjective::italian`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Possessor {
     pub(super) english: &'static str,
     pub(super) italian: [&'static str; 4],
 }
 
-/// The possessives. `his` and `her` are one word in Italian; `your` is one person's.
+/// Possessives. `his` and `her` are one word in Italian; `your` has one owner.
 pub(super) static POSSESSORS: &[Possessor] = &[
     Possessor { english: "my", italian: ["mio", "mia", "miei", "mie"] },
     Possessor { english: "your", italian: ["tuo", "tua", "tuoi", "tue"] },
@@ -325,19 +325,19 @@ pub(super) static POSSESSORS: &[Possessor] = &[
     Possessor { english: "their", italian: ["loro", "loro", "loro", "loro"] },
 ];
 
-/// A word or phrase that is the same in every sentence.
+/// Word or phrase with the same form in every sentence.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fixed {
     pub(super) english: &'static str,
     pub(super) italian: &'static str,
 }
 
-/// Shorthand for the tables below.
+/// Constructor for the tables below.
 pub(super) const fn fixed(english: &'static str, italian: &'static str) -> Fixed {
     Fixed { english, italian }
 }
 
-/// The numerals from two on, for counting and for the hours.
+/// Numerals from two, for counting and for the hours.
 pub(super) static NUMERALS: &[Fixed] = &[
     fixed("two", "due"),
     fixed("three", "tre"),
@@ -360,7 +360,7 @@ pub(super) static NUMERALS: &[Fixed] = &[
     fixed("twenty", "venti"),
 ];
 
-/// Ages by tens: the numeral loses its vowel before `anni`.
+/// Tens for ages: the numeral loses its vowel before `anni`.
 pub(super) static TENS: &[Fixed] = &[
     fixed("twenty", "vent'"),
     fixed("thirty", "trent'"),
@@ -372,21 +372,21 @@ pub(super) static TENS: &[Fixed] = &[
     fixed("ninety", "novant'"),
 ];
 
-/// Places without a preposition of their own.
+/// Places without a preposition.
 pub(super) static SPOTS: &[Fixed] =
     &[fixed("here", "qui"), fixed("there", "lì"), fixed("at home", "a casa")];
 
-/// Times that go with an action under way.
+/// Times of an action in progress.
 pub(super) static TIMES_NOW: &[Fixed] = &[fixed("now", "adesso"), fixed("today", "oggi")];
-/// Times that go with a habit.
+/// Times of a habit.
 pub(super) static TIMES_HABIT: &[Fixed] = &[fixed("every day", "ogni giorno")];
-/// Times that go with the past.
+/// Times of the past.
 pub(super) static TIMES_PAST: &[Fixed] =
     &[fixed("yesterday", "ieri"), fixed("this morning", "stamattina")];
-/// Times that go with the future.
+/// Times of the future.
 pub(super) static TIMES_FUTURE: &[Fixed] =
     &[fixed("tomorrow", "domani"), fixed("tonight", "stasera")];
-/// Days, in the past or to come; Italian has no preposition.
+/// Days, past or future; Italian uses no preposition.
 pub(super) static DAYS: &[Fixed] = &[
     fixed("on Monday", "lunedì"),
     fixed("on Tuesday", "martedì"),
@@ -397,16 +397,16 @@ pub(super) static DAYS: &[Fixed] = &[
     fixed("on Sunday", "domenica"),
 ];
 
-/// A kind of weather.
+/// Weather condition.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sky {
-    /// After `it is`.
+    /// Words after `it is`.
     pub(super) english: &'static str,
-    /// Present, imperfect, future.
+    /// Forms in present, imperfect and future.
     pub(super) italian: [&'static str; 3],
 }
 
-/// Every kind of weather.
+/// All weather conditions.
 pub(super) static SKIES: &[Sky] = &[
     Sky { english: "cold", italian: ["fa freddo", "faceva freddo", "farà freddo"] },
     Sky { english: "hot", italian: ["fa caldo", "faceva caldo", "farà caldo"] },
@@ -418,18 +418,18 @@ pub(super) static SKIES: &[Sky] = &[
     Sky { english: "sunny", italian: ["c'è il sole", "c'era il sole", "ci sarà il sole"] },
 ];
 
-/// A state of a person or animal, `to be` with an adjective in English.
+/// State of a person or animal, `to be` with an adjective in English.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct State {
     pub(super) english: &'static str,
     pub(super) verb: StateVerb,
     /// Words after the verb.
     pub(super) italian: &'static str,
-    /// The same with `very`, where that is said.
+    /// Form with `very`, if usual.
     pub(super) very: Option<&'static str>,
 }
 
-/// The Italian verb of a state.
+/// Italian verb of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum StateVerb {
     Avere,
@@ -447,7 +447,7 @@ const fn state(
     State { english, verb, italian, very }
 }
 
-/// Every state.
+/// All states.
 pub(super) static STATES: &[State] = &[
     state("hungry", Avere, "fame", Some("molta fame")),
     state("thirsty", Avere, "sete", Some("molta sete")),

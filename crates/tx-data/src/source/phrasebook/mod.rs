@@ -53,35 +53,35 @@ use std::collections::HashSet;
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use tx_text::SentencePair;
 
-use crate::SentencePair;
 use draw::Draw;
 
-/// Draws in a row without a new sentence after which a set counts as complete.
+/// Number of consecutive samples without a new sentence after which a set counts as complete.
 const PATIENCE: u32 = 100_000;
 
-/// `count` sentence pairs to train on, the same for the same `seed`.
+/// Returns `count` training pairs, the same for the same `seed`.
 ///
-/// Only fixed phrases repeat: they have few variants, and users type them first. The first pairs of
-/// a longer list are those of a shorter one. Fewer than `count` pairs are returned only when the
-/// grammar is nearly used up: see [`size()`].
+/// Only fixed phrases repeat, because they have few variants and users type them first. The first
+/// pairs of a longer list are those of a shorter one. Fewer than `count` pairs are returned only if
+/// the grammar is nearly exhausted: see [`size()`].
 pub fn training(count: usize, seed: u64) -> Vec<SentencePair> {
     pairs(count, seed, false)
 }
 
-/// `count` different sentence pairs to validate with, none of them ever in [`training`].
+/// Returns `count` distinct validation pairs, none of which is in [`training`].
 ///
-/// Each has at least one pair of words that no training sentence has.
+/// Each contains at least one pair of words that no training sentence contains.
 pub fn validation(count: usize, seed: u64) -> Vec<SentencePair> {
     pairs(count, seed, true)
 }
 
-/// The number of different sentences that the grammar makes, training and validation together.
+/// Number of distinct sentences of the grammar, training and validation together.
 pub fn size() -> u64 {
     size::size()
 }
 
-/// Draws until `count` sentences of one set are found, or until [`PATIENCE`] draws bring
+/// Samples until `count` sentences of one set are found, or until [`PATIENCE`] samples contain
 /// nothing new (which takes a `count` in the order of [`size()`]).
 fn pairs(count: usize, seed: u64, held_out: bool) -> Vec<SentencePair> {
     let mut draw = Draw::new(ChaCha8Rng::seed_from_u64(seed));

@@ -1,22 +1,22 @@
-//! Italian forms: articles, contractions, agreement, conjugation.
+//! Italian morphology: articles, contractions, agreement, conjugation.
 
 use super::lexicon::{Adjective, Gender, Position};
 use super::sentence::{Pronoun, Subject};
 use super::verbs::{FUTURE, Preposition, Verb};
 
-/// How a word begins, on which the words before it depend.
+/// Onset of a word, which determines the form of the words before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Onset {
-    /// `amico`: takes `l'`.
+    /// Vowel, as in `amico`: takes `l'`.
     Vowel,
-    /// `studente`, `zio`, `psicologo`, `gnomo`: takes `lo` and `uno`.
+    /// Cluster such as in `studente`, `zio`, `psicologo`, `gnomo`: takes `lo` and `uno`.
     Impure,
-    /// `libro`: takes `il` and `un`.
+    /// Other consonants, as in `libro`: takes `il` and `un`.
     Plain,
 }
 
 impl Onset {
-    /// How `word` begins.
+    /// Onset of `word`.
     pub(super) fn of(word: &str) -> Self {
         let is_vowel = |letter: char| "aeiouàèéìòù".contains(letter);
         let mut letters = word.chars();
@@ -38,13 +38,13 @@ pub(super) struct Agreement {
 }
 
 impl Agreement {
-    /// The index into masculine singular, feminine singular, masculine plural, feminine plural.
+    /// Index into masculine singular, feminine singular, masculine plural, feminine plural.
     pub(super) fn index(self) -> usize {
         usize::from(self.gender == Gender::Feminine) + 2 * usize::from(self.plural)
     }
 
-    /// With whom a participle or adjective agrees. Where English does not tell the gender it is
-    /// masculine.
+    /// Agreement of a participle or adjective with the subject; masculine if English does not mark
+    /// the gender.
     pub(super) fn of(subject: &Subject) -> Self {
         match subject {
             Subject::Pronoun(pronoun) => Self {
@@ -61,13 +61,13 @@ impl Agreement {
         }
     }
 
-    /// A word in `-o` with the ending that agrees: `andato, andata, andati, andate`.
+    /// Inflects a word in `-o`: `andato, andata, andati, andate`.
     pub(super) fn inflect(self, word: &str) -> String {
         format!("{}{}", word.trim_end_matches('o'), ["o", "a", "i", "e"][self.index()])
     }
 }
 
-/// `io, tu, lui, noi, voi, loro`: 0 to 5, the index into a conjugation.
+/// Person `io, tu, lui, noi, voi, loro`: 0 to 5, the index into a conjugation.
 pub(super) fn person(subject: &Subject) -> usize {
     match subject {
         Subject::Pronoun(Pronoun::I) => 0,
@@ -80,7 +80,7 @@ pub(super) fn person(subject: &Subject) -> usize {
     }
 }
 
-/// The unstressed object pronoun, which stands before the verb: `ti vedo`.
+/// Unstressed object pronoun, which precedes the verb: `ti vedo`.
 pub(super) fn object_pronoun(pronoun: Pronoun) -> &'static str {
     match pronoun {
         Pronoun::I => "mi",
@@ -93,7 +93,7 @@ pub(super) fn object_pronoun(pronoun: Pronoun) -> &'static str {
     }
 }
 
-/// The pronoun before `piacere`: `mi piace`. Only `a loro` tells `they` from `he`.
+/// Pronoun before `piacere`: `mi piace`. Only `a loro` distinguishes `they` from `he`.
 pub(super) fn dative(pronoun: Pronoun) -> &'static str {
     match pronoun {
         Pronoun::I => "mi",
@@ -106,12 +106,12 @@ pub(super) fn dative(pronoun: Pronoun) -> &'static str {
     }
 }
 
-/// The future: `mangerò`.
+/// Future form: `mangerò`.
 pub(super) fn future(verb: &Verb, person: usize) -> String {
     format!("{}{}", verb.future, FUTURE[person])
 }
 
-/// The definite article before a word that begins so: `il, lo, l', la, i, gli, le`.
+/// Definite article before a word with this onset: `il, lo, l', la, i, gli, le`.
 pub(super) fn definite(agreement: Agreement, onset: Onset) -> &'static str {
     match (agreement.gender, agreement.plural, onset) {
         (_, false, Onset::Vowel) => "l'",
@@ -124,7 +124,7 @@ pub(super) fn definite(agreement: Agreement, onset: Onset) -> &'static str {
     }
 }
 
-/// What `un` and `nessun` end in: nothing, `o`, `a` or an apostrophe.
+/// Ending of `un` and `nessun`: empty, `o`, `a` or an apostrophe.
 pub(super) fn indefinite_ending(gender: Gender, onset: Onset) -> &'static str {
     match (gender, onset) {
         (Gender::Masculine, Onset::Impure) => "o",
@@ -134,8 +134,8 @@ pub(super) fn indefinite_ending(gender: Gender, onset: Onset) -> &'static str {
     }
 }
 
-/// Joins a stem to the definite article: `de` gives `del, dello, dell', della, dei, degli,
-/// delle`, and so do `a`, `da`, `ne`, `su`, `que` and `be`.
+/// Contracts a stem with the definite article: `de` gives `del, dello, dell', della, dei, degli,
+/// delle`; `a`, `da`, `ne`, `su`, `que` and `be` likewise.
 pub(super) fn contract(stem: &str, article: &str) -> String {
     match article {
         "il" => format!("{stem}l"),
@@ -144,7 +144,7 @@ pub(super) fn contract(stem: &str, article: &str) -> String {
     }
 }
 
-/// The preposition with the article that follows it.
+/// Preposition contracted with the following article.
 pub(super) fn preposition_with(preposition: Preposition, article: &str) -> String {
     match preposition {
         Preposition::To | Preposition::At => contract("a", article),
@@ -158,7 +158,7 @@ pub(super) fn preposition_with(preposition: Preposition, article: &str) -> Strin
     }
 }
 
-/// The preposition before anything but a definite article.
+/// Preposition without a following definite article.
 pub(super) fn preposition_alone(preposition: Preposition) -> &'static str {
     match preposition {
         Preposition::To | Preposition::At => "a",
@@ -171,7 +171,7 @@ pub(super) fn preposition_alone(preposition: Preposition) -> &'static str {
     }
 }
 
-/// The form of an adjective that stands before its noun.
+/// Form of an adjective before its noun.
 pub(super) fn before_noun(adjective: &Adjective, agreement: Agreement, noun: &str) -> String {
     let full = adjective.italian[agreement.index()];
     let onset = Onset::of(noun);

@@ -2,7 +2,7 @@
 
 use super::lexicon::{Fixed, Gender, fixed};
 
-/// A first name, the same in both languages.
+/// First name, the same in both languages.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name {
     pub(super) text: &'static str,
@@ -17,7 +17,7 @@ const fn he(text: &'static str) -> Name {
     Name { text, gender: Gender::Masculine }
 }
 
-/// Every first name.
+/// All first names.
 pub(super) static NAMES: &[Name] = &[
     she("Alice"),
     she("Anna"),
@@ -58,12 +58,12 @@ pub(super) static CITIES: &[Fixed] = &[
     fixed("New York", "New York"),
 ];
 
-/// A country. `in` and `to` are both `in`, without article; all else takes the article.
+/// Country: `in` and `to` are both `in`, without article; other prepositions require the article.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Country {
     pub(super) english: &'static str,
     pub(super) italian: &'static str,
-    /// `il`, `la` or `l'`.
+    /// Article: `il`, `la` or `l'`.
     pub(super) article: &'static str,
 }
 
@@ -71,7 +71,7 @@ const fn country(english: &'static str, article: &'static str, italian: &'static
     Country { english, italian, article }
 }
 
-/// Every country.
+/// All countries.
 pub(super) static COUNTRIES: &[Country] = &[
     country("Italy", "l'", "Italia"),
     country("England", "l'", "Inghilterra"),
@@ -88,7 +88,7 @@ pub(super) static COUNTRIES: &[Country] = &[
     country("Brazil", "il", "Brasile"),
 ];
 
-/// Languages, all masculine; those that begin with a vowel take `l'`, the others `il` or `lo`.
+/// Languages, all masculine: `l'` before a vowel, otherwise `il` or `lo`.
 pub(super) static LANGUAGES: &[Fixed] = &[
     fixed("English", "inglese"),
     fixed("Italian", "italiano"),

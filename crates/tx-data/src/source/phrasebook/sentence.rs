@@ -1,33 +1,33 @@
-//! Abstract syntax: what a sentence says, before either language words it.
+//! Abstract syntax of sentences, independent of the languages.
 
 use super::lexicon::{Adjective, Fixed, Noun, Possessor, Sky, State};
 use super::phrases::Phrase;
 use super::proper_nouns::{Country, Name};
 use super::verbs::{Modal, Preposition, Verb};
 
-/// A sentence as somebody types it.
+/// Sentence as a user types it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Utterance {
-    /// `Excuse me, …`
+    /// Opener: `Excuse me, …`.
     pub(super) opener: Option<&'static Phrase>,
     pub(super) sentence: Sentence,
-    /// `…, Anna`
+    /// Addressee: `…, Anna`.
     pub(super) addressee: Option<&'static Name>,
-    /// Whether commas set off the opener and the addressee.
+    /// True if commas set off the opener and the addressee.
     pub(super) has_commas: bool,
-    /// Whether English says `don't` for `do not`.
+    /// True if English uses contractions, such as `don't` for `do not`.
     pub(super) is_contracted: bool,
-    /// The same in both languages.
+    /// Ending, the same in both languages.
     pub(super) ending: Ending,
 }
 
 impl Utterance {
-    /// Whether its sentence is a fixed phrase.
+    /// Returns true if the sentence is a fixed phrase.
     pub(super) fn is_phrase(&self) -> bool {
         matches!(self.sentence, Sentence::Talk(Talk::Phrase(_)))
     }
 
-    /// The final mark, if any.
+    /// Final mark, if any.
     pub(super) fn mark(&self) -> &'static str {
         match self.ending {
             Ending::Mark if self.sentence.is_question() => "?",
@@ -38,18 +38,18 @@ impl Utterance {
     }
 }
 
-/// The end of an utterance.
+/// Ending of an utterance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Ending {
-    /// A question mark or a full stop.
+    /// Question mark or period.
     Mark,
-    /// An exclamation mark; never after a question.
+    /// Exclamation mark; never after a question.
     Exclamation,
-    /// Nothing.
+    /// No final mark.
     Nothing,
 }
 
-/// A whole sentence.
+/// Complete sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Sentence {
     /// `I am not eating the apple.`
@@ -64,7 +64,7 @@ pub(super) enum Sentence {
     Where { what: Subject, past: Option<Time> },
     /// `How much does the book cost?`
     Cost { what: NounPhrase },
-    /// `I would like some water, please.`; `we` where `is_plural` holds.
+    /// `I would like some water, please.`; `we` if `is_plural`.
     Wish { what: NounPhrase, is_plural: bool, is_polite: bool },
     /// `Today it is not raining in Rome.`
     Weather(Weather),
@@ -73,7 +73,7 @@ pub(super) enum Sentence {
 }
 
 impl Sentence {
-    /// Whether a question mark ends the sentence.
+    /// Returns true if the sentence ends in a question mark.
     pub(super) fn is_question(&self) -> bool {
         match self {
             Self::Clause(Clause { force, .. })
@@ -87,16 +87,16 @@ impl Sentence {
     }
 }
 
-/// The small talk of people who meet.
+/// Small talk.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Talk {
     /// `Thank you very much.`
     Phrase(&'static Phrase),
-    /// `My name is Anna.`; without a name `What is your sister's name?`
+    /// `My name is Anna.`; without a name, `What is your sister's name?`
     Naming { who: Subject, name: Option<&'static Name>, force: Force },
-    /// `I am twenty years old.`; without an age `How old is Anna?`
+    /// `I am twenty years old.`; without an age, `How old is Anna?`
     Age { who: Subject, years: Option<&'static Fixed>, force: Force },
-    /// `I am from Italy.`; without a place `Where are you from?`
+    /// `I am from Italy.`; without a place, `Where are you from?`
     Origin { who: Subject, from: Option<Place>, force: Force },
     /// `I like the red shoes.`
     Liking { who: Subject, what: Liked, force: Force },
@@ -104,7 +104,7 @@ pub(super) enum Talk {
     HowIs { who: Subject, today: bool },
     /// `This is my mother.`, `Are you a student?`
     Pointing { pointer: Pointer, what: Shown, force: Force },
-    /// `It is half past three.`; no numeral means one o'clock.
+    /// `It is half past three.`; without a numeral, one o'clock.
     Clock { hour: Option<&'static Fixed>, minutes: Minutes, force: Force },
     /// `Today is Monday.`
     Day { tomorrow: bool, day: &'static Fixed, force: Force },
@@ -149,21 +149,21 @@ pub(super) enum Pointer {
     Pronoun(Pronoun),
 }
 
-/// Predicate of something or somebody.
+/// Predicate noun or name after a pointer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Shown {
     Phrase(NounPhrase),
     Name(&'static Name),
 }
 
-/// A word whose translation is asked.
+/// Word in a question for its translation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Said {
     Noun(&'static Noun),
     Phrase(&'static Phrase),
 }
 
-/// Stated, denied or asked.
+/// Illocutionary force: statement, negation or question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Force {
     Stated,
@@ -175,7 +175,7 @@ impl Force {
     pub(super) const ALL: [Self; 3] = [Self::Stated, Self::Denied, Self::Asked];
 }
 
-/// A sentence around a full verb.
+/// Sentence with a full verb.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Clause {
     pub(super) subject: Subject,
@@ -184,18 +184,18 @@ pub(super) struct Clause {
     pub(super) verb: &'static Verb,
     pub(super) object: Option<Object>,
     pub(super) place: Option<Place>,
-    /// The person something is given to, or where, with or for whom it is done.
+    /// Adjunct: recipient, location, company or beneficiary.
     pub(super) extra: Option<(Preposition, NounPhrase)>,
     pub(super) time: Option<Time>,
-    /// Whether the time opens the sentence; never so in a question or without a time.
+    /// True if the time opens the sentence; never in a question or without a time.
     pub(super) time_first: bool,
 }
 
-/// The object of a clause.
+/// Object of a clause.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Object {
     Phrase(NounPhrase),
-    /// `Can you help me?`; an unstressed pronoun before the verb in Italian.
+    /// `Can you help me?`; in Italian an unstressed pronoun before the verb.
     Pronoun(Pronoun),
     /// `I speak Italian.`, `I speak a little Italian.`
     Language {
@@ -221,7 +221,7 @@ pub(super) enum Aspect {
     Modal(&'static Modal),
 }
 
-/// How often.
+/// Frequency adverb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Frequency {
     Always,
@@ -230,7 +230,7 @@ pub(super) enum Frequency {
     Never,
 }
 
-/// A sentence around `to be`.
+/// Sentence with `to be`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Being {
     pub(super) subject: Subject,
@@ -238,11 +238,11 @@ pub(super) struct Being {
     pub(super) force: Force,
     pub(super) predicate: Predicate,
     pub(super) time: Option<Time>,
-    /// Whether the time opens the sentence, as in a clause.
+    /// True if the time opens the sentence, as in a clause.
     pub(super) time_first: bool,
 }
 
-/// Sentence with `to be`.
+/// Predicate of a sentence with `to be`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Predicate {
     /// `is closed`, `is very tall`
@@ -255,7 +255,7 @@ pub(super) enum Predicate {
     Place(Place),
 }
 
-/// `There is …`.
+/// Sentence with `there is`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Existence {
     pub(super) tense: Tense,
@@ -264,11 +264,11 @@ pub(super) struct Existence {
     pub(super) place: (Preposition, NounPhrase),
 }
 
-/// `It is raining`.
+/// Sentence about the weather: `It is raining`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Weather {
     pub(super) time: Option<Time>,
-    /// Whether the time opens the sentence, as in a clause.
+    /// True if the time opens the sentence, as in a clause.
     pub(super) time_first: bool,
     pub(super) tense: Tense,
     pub(super) force: Force,
@@ -276,11 +276,11 @@ pub(super) struct Weather {
     pub(super) place: Option<Place>,
 }
 
-/// The tenses of `to be`.
+/// Tense of `to be`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Tense {
     Present,
-    /// The imperfect in Italian.
+    /// Past; the imperfect in Italian.
     Past,
     Future,
 }
@@ -289,7 +289,7 @@ impl Tense {
     pub(super) const ALL: [Self; 3] = [Self::Present, Self::Past, Self::Future];
 }
 
-/// Who does it.
+/// Subject of a clause.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Subject {
     Pronoun(Pronoun),
@@ -297,16 +297,16 @@ pub(super) enum Subject {
     Phrase(NounPhrase),
 }
 
-/// Subject pronouns. Italian keeps only `lui` and `lei`, which its verbs do not tell apart.
+/// Subject pronoun. Italian keeps only `lui` and `lei`, because their verb forms are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Pronoun {
     I,
-    /// One person, addressed as `tu`.
+    /// `you` of one person, `tu`.
     You,
     He,
     She,
     We,
-    /// Several people, `voi`.
+    /// `you` of several people, `voi`.
     YouAll,
     They,
 }
@@ -320,54 +320,55 @@ impl Pronoun {
     }
 }
 
-/// A noun with all that stands around it.
+/// Noun with its determiner, number, adjective and owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct NounPhrase {
     pub(super) determiner: Determiner,
     pub(super) count: Count,
     pub(super) adjective: Option<&'static Adjective>,
     pub(super) noun: &'static Noun,
-    /// `the student's dog`, `the door of the museum`; the determiner is then definite.
+    /// Owner: `the student's dog`, `the door of the museum`; the determiner is then definite.
     pub(super) owner: Option<Box<NounPhrase>>,
 }
 
-/// What opens a noun phrase.
+/// Determiner of a noun phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Determiner {
     Definite,
     Indefinite,
     /// `some`, the partitive article.
     Some,
-    /// `any` after a denial; nothing in Italian.
+    /// `any` in a negation; no determiner in Italian.
     Any,
-    /// `no` after `there is`; `nessun` or nothing in Italian.
+    /// `no` after `there is`; `nessun` or no determiner in Italian.
     No,
     This,
     That,
     Possessive(&'static Possessor),
-    /// Nothing in either language: `two books`, `I drink water`.
+    /// No determiner in either language: `two books`, `I drink water`.
     Bare,
-    /// Nothing in English, the definite article in Italian: `I like cats`, `mi piacciono i gatti`.
+    /// No determiner in English, the definite article in Italian: `I like cats`, `mi piacciono i
+    /// gatti`.
     Generic,
 }
 
-/// How many.
+/// Grammatical number, with a numeral if given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Count {
     One,
     Many,
-    /// An entry of the numerals, two or more.
+    /// Entry of the numerals, two or more.
     Exactly(&'static Fixed),
 }
 
 impl Count {
-    /// 0 for singular, 1 for plural: the index into the forms of a noun.
+    /// Index into the forms of a noun: 0 for singular, 1 for plural.
     pub(super) fn index(self) -> usize {
         usize::from(self != Self::One)
     }
 }
 
-/// Where.
+/// Location.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     City(Preposition, &'static Fixed),
@@ -375,15 +376,15 @@ pub(super) enum Place {
     At(Preposition, NounPhrase),
 }
 
-/// When.
+/// Time adverbial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Time {
     Word(&'static Fixed),
-    /// `at half past three`; no numeral means one o'clock.
+    /// `at half past three`; without a numeral, one o'clock.
     Clock(Option<&'static Fixed>, Minutes),
 }
 
-/// The part of the hour.
+/// Part of the hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Minutes {
     Sharp,

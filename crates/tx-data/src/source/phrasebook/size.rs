@@ -1,7 +1,7 @@
-//! Counts the sentences of the grammar.
+//! Number of sentences in the grammar.
 //!
-//! The parts of a sentence are chosen independently of each other once verb, force and nouns
-//! are fixed, so the count is a sum of products over the lists of the grammar.
+//! Once verb, force and nouns are fixed, the parts of a sentence are independent, so the count is a
+//! sum of products over the lists of the grammar.
 
 use super::grammar::{
     FOR_SALE, MINUTES, NAMED, ON_ORDER, Role, additions, ages, aspects, attributes, clock_times,
@@ -15,8 +15,8 @@ use super::proper_nouns::{CITIES, COUNTRIES, LANGUAGES, NAMES};
 use super::sentence::{Force, Predicate, Pronoun, Tense};
 use super::verbs::{Frame, VERBS, Verb};
 
-/// The number of sentences; each has its own English. What is typed around a sentence (a greeting
-/// before it, a name after it), contractions and other final marks are not counted.
+/// Number of sentences; all have distinct English text. Openers, addressees, contractions and other
+/// final marks are not counted.
 pub(super) fn size() -> u64 {
     clauses()
         + beings()
@@ -31,11 +31,11 @@ fn len<T>(list: &[T]) -> u64 {
     list.len() as u64
 }
 
-/// The phrases around one noun.
+/// Number of phrases around one noun.
 pub(super) fn phrases(noun: &Noun, role: Role) -> u64 {
     let adjectives = 1 + len(&attributes(noun, role));
     let owned = phrases_of(&owners(noun, role), Role::Owner);
-    // What is owned is `the dog` or `the dogs`.
+    // A noun with an owner is `the dog` or `the dogs`.
     adjectives * (len(&openings(noun, role)) + 2 * owned)
 }
 
@@ -47,7 +47,7 @@ fn clauses() -> u64 {
     VERBS.iter().map(clauses_with).sum()
 }
 
-/// The clauses around one verb.
+/// Number of clauses around one verb.
 fn clauses_with(verb: &Verb) -> u64 {
     let phrases_and_names = len(NAMES) + phrases_of(&subjects(verb), Role::Subject);
     let subjects = len(&Pronoun::ALL) + phrases_and_names;
@@ -57,7 +57,7 @@ fn clauses_with(verb: &Verb) -> u64 {
         let times = len(&time_words(aspect)) + len(&clock_times(aspect));
         for &force in forces(aspect) {
             let times = 1 + times * time_places(force);
-            // A time or an addition, not both.
+            // A time or an adjunct, not both.
             let ends = times + extras;
             let role = object_role(verb, aspect, force);
             let (complements, ends) = match verb.frame {
@@ -80,13 +80,13 @@ fn clauses_with(verb: &Verb) -> u64 {
     sum
 }
 
-/// The places behind a preposition; English says `at` of no city.
+/// Number of places after a preposition; English does not use `at` with cities.
 fn places(city: bool) -> u64 {
     let phrases = phrases_of(&nouns(&[Kind::Place]), Role::Complement);
     if city { phrases + len(CITIES) + len(COUNTRIES) } else { phrases }
 }
 
-/// A time stands first or last; in a question only last.
+/// Number of positions of a time: first or last, in a question only last.
 fn time_places(force: Force) -> u64 {
     if force == Force::Asked { 1 } else { 2 }
 }
@@ -115,12 +115,12 @@ fn beings() -> u64 {
     being_endings(&Tense::ALL) * others + states + personal_beings()
 }
 
-/// The adjectives that are said of pronouns.
+/// Number of adjective predicates of pronouns.
 pub(super) fn personal_beings() -> u64 {
     being_endings(&Tense::ALL) * len(&Pronoun::ALL) * 2 * len(&personal_predicates())
 }
 
-/// The tenses, forces and times of `to be`.
+/// Number of combinations of tense, force and time of `to be`.
 fn being_endings(tenses: &[Tense]) -> u64 {
     let times: u64 = tenses.iter().map(|&tense| len(&tense_words(tense))).sum();
     Force::ALL.iter().map(|&force| len(tenses) + times * time_places(force)).sum()

@@ -1,4 +1,4 @@
-//! The invariants of the phrasebook.
+//! Tests of the phrasebook's invariants.
 
 mod build;
 mod phrases_by_hand;
@@ -28,7 +28,7 @@ const ROLES: [Role; 12] = [
     Role::Owner,
 ];
 
-/// Words as they are written; what is elided ends in its apostrophe, as `l'` does in `l'amico`.
+/// Words as written; an elided word ends in its apostrophe, as `l'` in `l'amico`.
 fn words(text: &str) -> Vec<String> {
     text.replace('\'', "' ")
         .split([' ', '.', ',', '?', '!'])
@@ -76,11 +76,12 @@ fn every_phrase_has_english_of_its_own() {
     }
 }
 
-/// Except a phrase without determiner: `I drink water` and `I like water` differ in Italian.
+/// Phrases without determiner are excepted: `I drink water` and `I like water` differ in Italian.
 #[test]
 fn a_phrase_has_one_translation_in_all_its_roles() {
     let mut translations = HashMap::new();
-    // Only one noun of a kind and gender: the others behave alike, and this takes its time.
+    // One noun per kind and gender suffices, because the others behave alike, and all would take
+    // long.
     let mut kinds = HashSet::new();
     for noun in NOUNS.iter().filter(|noun| kinds.insert((noun.kind, noun.gender))) {
         let phrases = ROLES.into_iter().flat_map(|role| build::phrases(noun, role));
@@ -104,7 +105,7 @@ fn different_sentences_have_different_english() {
     }
 }
 
-/// The adjectives that are said of pronouns, made one by one.
+/// Counts the predicates of pronouns by enumeration.
 #[test]
 fn counting_equals_making() {
     let mut made = HashSet::new();
@@ -160,7 +161,7 @@ fn every_fixed_phrase_is_entered_once_and_is_in_training() {
     }
 }
 
-/// The meaning of a phrase does not depend on its source: the grammar makes some of them too.
+/// Also covers fixed phrases, some of which the grammar generates too.
 #[test]
 fn an_english_sentence_has_one_translation() {
     let mut translations = HashMap::new();
@@ -179,7 +180,7 @@ fn there_are_millions_of_sentences() {
 }
 
 #[test]
-fn same_seed_same_pairs_and_exactly_as_many_as_asked() {
+fn the_same_seed_gives_the_same_pairs_and_the_requested_number() {
     for count in [0, 1, 1_000] {
         for make in [training, validation] {
             let pairs = make(count, 7);
@@ -207,7 +208,7 @@ fn only_fixed_phrases_repeat() {
     assert_eq!(sources.len(), validation.len());
 }
 
-/// The first pairs of seed 0, written down once: they must not change with the platform.
+/// First pairs of seed 0, which must not change between platforms.
 #[test]
 fn the_pairs_of_a_seed_are_fixed() {
     let found: Vec<_> = training(3, 0).into_iter().map(|pair| pair.source).collect();
@@ -244,7 +245,7 @@ fn training_and_validation_are_disjoint_for_all_seeds() {
     assert!((0..3).flat_map(|seed| validation(1_000, seed)).all(|pair| !training.contains(&pair)));
 }
 
-/// Of fewer pairs than the recipe trains on.
+/// Uses fewer pairs than the recipe trains on.
 #[test]
 fn every_word_is_frequent_in_training() {
     let training = training(80_000, 1);
@@ -256,7 +257,8 @@ fn every_word_is_frequent_in_training() {
     }
 }
 
-/// The recipe lowercases the source. On the target, forms with and without capital are two words.
+/// Source words are compared in lowercase, as the recipe lowercases the source. Target words are
+/// compared with case.
 #[test]
 fn validation_has_no_new_word() {
     let training = training(40_000, 1);

@@ -1,7 +1,7 @@
-//! The verbs of the phrasebook, with every form the grammar needs.
+//! Verbs of the phrasebook with all forms that the grammar uses.
 //!
-//! Plain tables. No verb whose English past looks like its present (`read`, `put`) is here: it
-//! would have two translations.
+//! Verbs whose English past equals the present (`read`, `put`) are excluded, because they would
+//! have two translations.
 
 use super::lexicon::Kind::{
     self, Animal, Container, Dish, Drink, Family, Food, Part, Person, Place, Property, Surface,
@@ -9,7 +9,7 @@ use super::lexicon::Kind::{
 };
 use super::lexicon::PEOPLE;
 
-/// A preposition of place or person, with its two words.
+/// Preposition, with its English and Italian word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Preposition {
     /// `to`, `a`.
@@ -32,73 +32,73 @@ pub(super) enum Preposition {
     For,
 }
 
-/// The auxiliary of the passato prossimo.
+/// Auxiliary of the passato prossimo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Auxiliary {
-    /// The participle stays as it is.
+    /// `avere`; the participle does not change.
     Avere,
-    /// The participle agrees with the subject.
+    /// `essere`; the participle agrees with the subject.
     Essere,
 }
 
-/// What follows a verb.
+/// Complements of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Frame {
-    /// An object of one of these kinds.
+    /// Object of one of these kinds.
     Object(&'static [Kind]),
-    /// A language.
+    /// Language as object.
     Language(LanguageArticle),
-    /// An object of one of these kinds, to a person.
+    /// Object of one of these kinds, and a person as recipient.
     Gift(&'static [Kind]),
-    /// A place behind this preposition, or a city where `city` holds.
+    /// Place after this preposition; also a city if `city`.
     Place { preposition: Preposition, city: bool },
 }
 
-/// Whether a language after the verb takes its article.
+/// Article of a language after the verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum LanguageArticle {
-    /// `parlo italiano`
+    /// No article: `parlo italiano`.
     Without,
-    /// `capisco l'italiano`
+    /// Definite article: `capisco l'italiano`.
     With,
 }
 
-/// A verb with its forms.
+/// Verb with its forms.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Verb {
-    /// Base, third person singular, past, `-ing`.
+    /// Base form, third person singular, past, `-ing` form.
     pub(super) english: [&'static str; 4],
-    /// A second English word, as `for` in `look for`.
+    /// Second English word, such as `for` in `look for`.
     pub(super) particle: Option<&'static str>,
     pub(super) infinitive: &'static str,
-    /// `io, tu, lui, noi, voi, loro`.
+    /// Present: `io, tu, lui, noi, voi, loro`.
     pub(super) present: [&'static str; 6],
-    /// What the endings of the future are added to.
+    /// Stem of the future.
     pub(super) future: &'static str,
-    /// Masculine singular, ending in `-o`.
+    /// Participle in the masculine singular, ending in `-o`.
     pub(super) participle: &'static str,
     pub(super) gerund: &'static str,
     pub(super) auxiliary: Auxiliary,
     pub(super) frame: Frame,
-    /// Whether `I am …-ing` is said.
+    /// True if `I am …-ing` is used.
     pub(super) progressive: bool,
-    /// Whether the simple past is used: the past of a state has two translations.
+    /// True if the simple past is used; the past of a state would have two translations.
     pub(super) past: bool,
-    /// Whether the verb follows `can`, `must` and `want`.
+    /// True if the verb can follow `can`, `must` and `want`.
     pub(super) modal: bool,
-    /// Whether the verb also stands alone: `I am eating.`
+    /// True if the object is optional: `I am eating.`
     pub(super) alone: bool,
-    /// Whether a pronoun can be its object: `I help you.`
+    /// True if a pronoun can be the object: `I help you.`
     pub(super) persons: bool,
-    /// Whether an object without article is meant in general: `I love cats`, `amo i gatti`.
+    /// True if an object without article is generic: `I love cats`, `amo i gatti`.
     pub(super) generic: bool,
-    /// Whether animals do it too.
+    /// True if animals can be the subject.
     pub(super) animals: bool,
-    /// What may be added: where, with whom, for whom.
+    /// Preposition of an optional adjunct: location, company or beneficiary.
     pub(super) extra: Option<Preposition>,
 }
 
-/// What most verbs share; the table states the rest.
+/// Defaults for the table of verbs.
 const BASE: Verb = Verb {
     english: [""; 4],
     particle: None,
@@ -119,7 +119,7 @@ const BASE: Verb = Verb {
     extra: None,
 };
 
-/// Every verb.
+/// All verbs.
 pub(super) static VERBS: &[Verb] = &[
     Verb {
         english: ["eat", "eats", "ate", "eating"],
@@ -438,14 +438,14 @@ pub(super) static VERBS: &[Verb] = &[
     },
 ];
 
-/// A verb that stands before an infinitive.
+/// Modal verb before an infinitive.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Modal {
     pub(super) english: &'static str,
-    /// Its denial; `None` for a full verb, which denies and asks with `do` and is followed by
-    /// `to`.
+    /// Negation; `None` for a full verb, which uses `do` in negations and questions and is followed
+    /// by `to`.
     pub(super) denied: Option<&'static str>,
-    /// `io, tu, lui, noi, voi, loro`.
+    /// Present: `io, tu, lui, noi, voi, loro`.
     pub(super) italian: [&'static str; 6],
 }
 
@@ -487,5 +487,5 @@ pub(super) static VENIRE: [&str; 6] = ["vengo", "vieni", "viene", "veniamo", "ve
 /// `chiamarsi` in the present.
 pub(super) static CHIAMARSI: [&str; 6] =
     ["mi chiamo", "ti chiami", "si chiama", "ci chiamiamo", "vi chiamate", "si chiamano"];
-/// The endings of the future, the same for every verb.
+/// Endings of the future, the same for all verbs.
 pub(super) static FUTURE: [&str; 6] = ["ò", "ai", "à", "emo", "ete", "anno"];

@@ -1,12 +1,12 @@
-//! Joins words to a sentence.
+//! Text of a sentence under construction.
 
-/// A sentence in the making.
+/// Words joined by spaces.
 #[derive(Debug, Default)]
 pub(super) struct Words(String);
 
 impl Words {
-    /// Adds a word or phrase: behind a space, unless what stands there ends in an apostrophe.
-    /// Nothing is added for an empty word.
+    /// Adds a word or phrase after a space, or without a space after an apostrophe. An empty word
+    /// adds nothing.
     pub(super) fn push(&mut self, words: &str) -> &mut Self {
         if !words.is_empty() {
             if !self.0.is_empty() && !self.0.ends_with('\'') {
@@ -17,18 +17,18 @@ impl Words {
         self
     }
 
-    /// Adds to the last word, without space.
+    /// Appends to the last word, without space.
     pub(super) fn attach(&mut self, ending: &str) -> &mut Self {
         self.0.push_str(ending);
         self
     }
 
-    /// The words so far.
+    /// Returns the words so far.
     pub(super) fn into_phrase(self) -> String {
         self.0
     }
 
-    /// The whole sentence: capital in front, mark behind.
+    /// Returns the complete sentence with initial capital and final mark.
     pub(super) fn into_sentence(self, mark: &str) -> String {
         let mut letters = self.0.chars();
         let mut sentence: String =

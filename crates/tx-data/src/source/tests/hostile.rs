@@ -1,15 +1,17 @@
-//! Archives made to do harm.
+//! Hostile archives.
 
 use std::io::Read;
 
+use tx_text::gzip::ExpansionLimit;
+
 use super::{super::input::Limits, *};
 
-/// Limits that a test can reach.
+/// Limits small enough for tests.
 fn strict(limits: Limits) -> ReadOptions {
     ReadOptions { limits, ..languages("en", "it") }
 }
 
-/// `len` zeros that never are in memory.
+/// Reader of `len` zeros that are never all in memory.
 fn zeros(len: u64) -> impl Read {
     std::io::repeat(0).take(len)
 }
@@ -17,7 +19,10 @@ fn zeros(len: u64) -> impl Read {
 #[test]
 fn bombs_end_with_an_error() {
     let folder = Folder::new();
-    let limit = Limits { expanded_bytes: 1 << 20, ..Limits::default() };
+    let limit = Limits {
+        expansion: ExpansionLimit { bytes: 1 << 20, ..ExpansionLimit::default() },
+        ..Limits::default()
+    };
     let bomb = |mut packer: Box<dyn Write + '_>| {
         std::io::copy(&mut zeros(50 << 20), &mut packer).unwrap();
     };
@@ -34,7 +39,7 @@ fn bombs_end_with_an_error() {
         ("b.zip", zip.finish().unwrap().into_inner()),
     ] {
         let path = folder.file(name, bytes);
-        // It is only looked at as far as its beginning, so the format is given.
+        // Detection reads only the beginning, so the format is given.
         let options = ReadOptions { format: Some(Format::Csv), ..strict(limit) };
         fails(&path, &options, &[name, "bomb"]);
     }
@@ -47,8 +52,8 @@ fn the_ratio_counts_above_what_is_harmless() {
     std::io::copy(&mut std::io::repeat(b'\n').take(80 << 20), &mut packer).unwrap();
     let path = folder.file("b.gz", packer.finish().unwrap());
     let options = ReadOptions { format: Some(Format::Jsonl), ..languages("en", "it") };
-    // 80 MiB of empty lines, 1,000 times as much as they are packed to.
-    fails(&path, &options, &["it expands to more than 67108864 bytes"]);
+    // 80 MiB of empty lines, with a compression ratio of 1,000.
+    fails(&path, &options, &["exceeds the limit of 67108864 bytes"]);
 }
 
 #[test]
@@ -59,10 +64,10 @@ fn a_line_or_record_without_end_is_refused() {
     fails(&path, &languages("en", "it"), &["line 2 is longer than 16777216 bytes"]);
     let limit = Limits { record_bytes: 50_000, ..Limits::default() };
     let quote = ["a,b\n\"c".as_bytes(), &long[..100_000]].concat();
-    fails(&folder.file("q.csv", quote), &strict(limit), &["a quote left open"]);
+    fails(&folder.file("q.csv", quote), &strict(limit), &["an unclosed quote"]);
     let unit = format!("<tmx><body><tu><tuv lang='en'><seg>{}", "x".repeat(100_000));
     fails(&folder.file("u.tmx", unit), &strict(limit), &["a unit is longer than 50000 bytes"]);
-    // Many units are not one long unit.
+    // Many short units do not count as one long unit.
     let many = folder.file(
         "m.tmx",
         tmx().replace("</body>", &format!("{}</body>", "<!-- comment -->\n".repeat(10_000))),
@@ -102,7 +107,7 @@ fn names_that_lead_out_and_links_are_left_out() {
     let mut archive = ::tar::Builder::new(Vec::new());
     let mut add = |name: &[u8], kind, link: &str, bytes: &[u8]| {
         let mut header = ::tar::Header::new_ustar();
-        // `set_path` would refuse what we want to write.
+        // `set_path` would reject this name.
         header.as_mut_bytes()[..name.len()].copy_from_slice(name);
         header.set_entry_type(kind);
         header.set_size(bytes.len() as u64);
@@ -128,14 +133,14 @@ fn names_that_lead_out_and_links_are_left_out() {
         assert_eq!(read(&path, &languages("en", "it")).unwrap(), expected);
         for name in ["../evil.tsv", "/etc/evil.tsv", "link.tsv", "soft.tsv", "hard.tsv"] {
             let member = PathBuf::from(format!("{}!{name}", path.display()));
-            fails(&member, &languages("en", "it"), &["there is no member", "good.tsv"]);
+            fails(&member, &languages("en", "it"), &["not found", "good.tsv"]);
         }
     }
-    // Nothing was written beside the archive.
+    // Reading the archive wrote no file beside it.
     assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
 }
 
-/// Found by `a_hundred_thousand_changed_files_do_no_harm`; it took half an hour and more.
+/// Found by `a_hundred_thousand_changed_files_do_no_harm`; reading took over half an hour.
 #[test]
 fn a_parquet_header_without_end_is_an_error() {
     let path = Path::new(FIXTURES).join("endless_header.parquet");

@@ -1,4 +1,4 @@
-//! Draws small talk.
+//! Random sampling of small talk.
 
 use super::super::grammar::{
     MINUTES, NAMED, ON_ORDER, Role, ages, hours, is_shown_by, names, nouns, pointers,
@@ -10,7 +10,7 @@ use super::super::sentence::{Force, Liked, Place, Pointer, Said, Shown, Subject,
 use super::super::verbs::Preposition;
 use super::Draw;
 
-/// The variants of [`Talk`].
+/// Variants of [`Talk`] without their parts.
 #[derive(Debug, Clone, Copy)]
 enum Topic {
     Phrase,
@@ -26,7 +26,7 @@ enum Topic {
     Saying,
 }
 
-/// Relative frequency of each topic.
+/// Sampling weights of the topics.
 const TOPICS: &[(Topic, u32)] = &[
     (Topic::Phrase, 160),
     (Topic::Naming, 25),
@@ -45,8 +45,8 @@ impl Draw {
     pub(super) fn talk(&mut self) -> Option<Talk> {
         Some(match self.weighted(TOPICS)? {
             Topic::Phrase => {
-                // What opens other sentences must be learned alone too. The others take turns: only
-                // so does each come often enough to be learned.
+                // Openers must be learned as separate sentences too. The other phrases take turns,
+                // because only so each occurs often enough to be learned.
                 if self.chance(15) {
                     return self.pick(OPENERS).map(Talk::Phrase);
                 }
@@ -64,7 +64,7 @@ impl Draw {
                 let (years, force) = if self.chance(30) {
                     (None, Force::Asked)
                 } else {
-                    // Tens are heard nowhere else.
+                    // Tens occur in no other construction.
                     let tens = self.chance(60);
                     (if tens { self.pick(TENS) } else { self.one_of(&ages()) }, self.force()?)
                 };
@@ -82,7 +82,7 @@ impl Draw {
                 Talk::Origin { who, from, force }
             }
             Topic::Liking => {
-                // Names show `ad` before `a`.
+                // Names teach `ad` before `a`.
                 let named = self.chance(20);
                 let who = if named { Subject::Name(self.pick(NAMES)?) } else { self.somebody()? };
                 let what = match self.weighted(&[(0, 6), (1, 6), (2, 88)])? {
@@ -116,7 +116,7 @@ impl Draw {
         })
     }
 
-    /// An entry of the table, or none in a question for it.
+    /// Samples an entry of the table, or none in a question for it.
     fn answer<T>(&mut self, table: &'static [T]) -> Option<(Option<&'static T>, Force)> {
         if self.chance(15) {
             return Some((None, Force::Asked));
@@ -124,7 +124,7 @@ impl Draw {
         Some((Some(self.pick(table)?), self.force()?))
     }
 
-    /// A person: pronoun, name or `your sister`.
+    /// Samples a person: pronoun, name or `your sister`.
     fn somebody(&mut self) -> Option<Subject> {
         if self.chance(65) { self.person() } else { self.relative() }
     }
@@ -155,7 +155,7 @@ impl Draw {
     }
 }
 
-/// Many pronouns do not go with the noun that is drawn next, and are drawn in vain.
+/// Weight of a pointer. Many pronouns do not match the noun sampled next and are rejected.
 fn pointer_weight(pointer: Pointer) -> u32 {
     match pointer {
         Pointer::This => 8,

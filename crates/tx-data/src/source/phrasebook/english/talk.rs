@@ -1,4 +1,4 @@
-//! Small talk in English.
+//! English rendering of small talk.
 
 use super::super::sentence::{Count, Force, Liked, NounPhrase, Pointer, Pronoun, Said, Shown};
 use super::super::sentence::{Subject, Talk, Tense};
@@ -90,7 +90,7 @@ pub(super) fn talk(talk: &Talk) -> String {
     words.into_phrase()
 }
 
-/// Subject and `to be` in the order of the force.
+/// Adds subject and `to be` in the order of the force.
 fn push_being(words: &mut Words, subject: &str, be: &str, force: Force) {
     match force {
         Force::Stated => words.push(subject).push(be),
@@ -99,7 +99,7 @@ fn push_being(words: &mut Words, subject: &str, be: &str, force: Force) {
     };
 }
 
-/// `my`, `Anna's`, `your sister's`
+/// Possessive form: `my`, `Anna's`, `your sister's`.
 fn owner(who: &Subject) -> String {
     match who {
         Subject::Pronoun(pronoun) => match pronoun {
@@ -115,7 +115,7 @@ fn owner(who: &Subject) -> String {
     }
 }
 
-/// `this is`, `those are`, `she is`
+/// Pointer with `to be`: `this is`, `those are`, `she is`.
 fn pointing(pointer: Pointer, what: &Shown) -> (&'static str, &'static str) {
     let count = match what {
         Shown::Phrase(NounPhrase { count, .. }) => *count,

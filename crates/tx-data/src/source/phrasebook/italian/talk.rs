@@ -1,4 +1,4 @@
-//! Small talk in Italian.
+//! Italian rendering of small talk.
 
 use super::super::morphology::{Agreement, Onset, dative, definite, person};
 use super::super::sentence::{Count, Force, Liked, Pointer, Pronoun, Said, Shown};
@@ -75,18 +75,18 @@ fn push_denial(words: &mut Words, force: Force) -> &mut Words {
     words.push(if force == Force::Denied { "non" } else { "" })
 }
 
-/// The subject behind the verb of a question that a question word opens; pronouns that stand there
-/// are left out, `lui` and `lei` too.
+/// Adds the subject after the verb of a question with a question word. Pronouns in this position
+/// are dropped, including `lui` and `lei`.
 fn push_asked(words: &mut Words, who: &Subject) {
     if !matches!(who, Subject::Pronoun(_)) {
         push_subject(words, who);
     }
 }
 
-/// `dov'è la chiave`, `dove sei`; `tense` is the index into the table of `essere`.
+/// Adds `dov'è la chiave` or `dove sei`; `tense` is the index into the table of `essere`.
 pub(super) fn push_where(words: &mut Words, what: &Subject, tense: usize) {
     let be = ESSERE[tense][person(what)];
-    // The vowel is lost before `è`, `era` and the other imperfects.
+    // `dove` loses its vowel before `è`, `era` and the other imperfects.
     if Onset::of(be) == Onset::Vowel {
         words.push("dov'").push(be);
     } else {
@@ -152,7 +152,7 @@ fn pointing(words: &mut Words, pointer: Pointer, what: &Shown, force: Force) {
     push_denial(words, force).push(ESSERE[0][person]).push(&shown);
 }
 
-/// The article of a language: `l'inglese`, `il tedesco`, `lo spagnolo`.
+/// Language with its article: `l'inglese`, `il tedesco`, `lo spagnolo`.
 pub(super) fn language_article(language: &str) -> &'static str {
     use super::super::lexicon::Gender::Masculine;
     definite(Agreement { gender: Masculine, plural: false }, Onset::of(language))

@@ -1,4 +1,4 @@
-//! Builds sentences from English pieces, each of which must be in the grammar.
+//! Builders of sentences from English parts, each of which must be in the grammar.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -20,7 +20,7 @@ use super::super::sentence::{
 use super::super::verbs::{Frame, MODALS, Preposition, VERBS};
 use super::super::{english, italian};
 
-/// The sentence with its mark and nothing around it.
+/// Sentence with its final mark and no surroundings.
 pub fn typed(sentence: Sentence) -> Utterance {
     Utterance {
         opener: None,
@@ -32,12 +32,12 @@ pub fn typed(sentence: Sentence) -> Utterance {
     }
 }
 
-/// Checks sentences against both their wordings.
+/// Checks sentences against their text in both languages.
 pub fn check(pairs: Vec<(Sentence, &str, &str)>) {
     check_typed(pairs.into_iter().map(|(it, source, target)| (typed(it), source, target)));
 }
 
-/// Checks utterances against both their wordings.
+/// Checks utterances against their text in both languages.
 pub fn check_typed<'a>(pairs: impl IntoIterator<Item = (Utterance, &'a str, &'a str)>) {
     for (utterance, source, target) in pairs {
         assert_eq!(english::utterance(&utterance), source);
@@ -45,7 +45,7 @@ pub fn check_typed<'a>(pairs: impl IntoIterator<Item = (Utterance, &'a str, &'a 
     }
 }
 
-/// Every phrase around `noun`.
+/// All phrases around `noun`.
 pub fn phrases(noun: &'static Noun, role: Role) -> Vec<NounPhrase> {
     let mut all = Vec::new();
     let adjectives = attributes(noun, role).into_iter().map(Some);
@@ -67,7 +67,7 @@ pub fn phrases(noun: &'static Noun, role: Role) -> Vec<NounPhrase> {
     all
 }
 
-/// The phrase with this English.
+/// Phrase with this English text.
 pub fn phrase(text: &str, role: Role) -> NounPhrase {
     let mentioned = |noun: &&Noun| noun.english.iter().any(|word| text.contains(word));
     NOUNS
@@ -92,7 +92,7 @@ fn pronoun(text: &str) -> Option<Pronoun> {
     Pronoun::ALL.into_iter().find(|it| english::pronoun_word(*it) == text)
 }
 
-/// The entry of this name.
+/// Entry of this name.
 pub fn name(text: &str) -> &'static Name {
     NAMES.iter().find(|it| it.text == text).unwrap()
 }
@@ -101,18 +101,18 @@ fn adjective(text: &str) -> &'static Adjective {
     ADJECTIVES.iter().find(|it| it.english == text || it.comparative == Some(text)).unwrap()
 }
 
-/// A modal aspect.
+/// Modal aspect.
 pub fn modal(text: &str) -> Aspect {
     Aspect::Modal(MODALS.iter().find(|it| it.english == text).unwrap())
 }
 
-/// `word`, one of the words of time that are allowed here.
+/// Time adverbial `word`, which must be one of `allowed`.
 fn time_word(word: &str, allowed: &[Time]) -> Time {
     let is_word = |time: &&Time| matches!(time, Time::Word(fixed) if fixed.english == word);
     *allowed.iter().find(is_word).unwrap_or_else(|| panic!("`{word}` does not go with this tense"))
 }
 
-/// A clause in the making.
+/// Builder of a clause.
 pub struct Say(Clause);
 
 /// Starts a clause: subject, base form of the verb, aspect, force.
@@ -137,7 +137,7 @@ impl Say {
         self
     }
 
-    /// A pronoun as object, named as the subject pronoun.
+    /// Adds a pronoun as object, given as subject pronoun.
     pub fn them(mut self, text: &str) -> Self {
         let subject = match self.0.subject {
             Subject::Pronoun(pronoun) => Some(pronoun),
@@ -156,14 +156,14 @@ impl Say {
         self
     }
 
-    /// The place of a verb that asks for one.
+    /// Adds the place of a verb that requires one.
     pub fn place(mut self, text: &str) -> Self {
         let Frame::Place { preposition, city } = self.0.verb.frame else { panic!() };
         self.0.place = Some(place(preposition, city, text));
         self
     }
 
-    /// The receiver, company, purpose or place that is added.
+    /// Adds an adjunct: recipient, company, purpose or place.
     pub fn extra(mut self, before: Preposition, text: &str) -> Self {
         let gift = matches!(self.0.verb.frame, Frame::Gift(_)) && before == Preposition::To;
         assert!(gift || self.0.verb.extra == Some(before), "{before:?}");
@@ -208,7 +208,7 @@ fn place(before: Preposition, city: bool, text: &str) -> Place {
     }
 }
 
-/// A sentence around `to be`: an adjective, a state or a spot, `very` before it or not, or a place.
+/// Sentence with `to be`: an adjective, state or spot with optional `very`, or a place.
 pub fn be(who: &str, what: &str, tense: Tense, force: Force, time: Option<&str>) -> Sentence {
     let (is_very, word) = match what.strip_prefix("very ") {
         Some(word) => (true, word),
@@ -247,12 +247,12 @@ pub fn be(who: &str, what: &str, tense: Tense, force: Force, time: Option<&str>)
     Sentence::Being(Being { subject, tense, force, predicate, time, time_first: false })
 }
 
-/// Drinks are hot as no person is.
+/// Returns true for things, because `hot` differs between drinks and persons.
 fn is_said_of_things(who: &str) -> bool {
     NOUNS.iter().any(|noun| noun.kind == super::Kind::Drink && who.contains(noun.english[0]))
 }
 
-/// A comparison.
+/// Comparison.
 pub fn compare(who: &str, how: &str, than: &str) -> Sentence {
     let subject = subject(who, Role::Described);
     let than = phrase(than, Role::Complement);
@@ -265,7 +265,7 @@ pub fn compare(who: &str, how: &str, than: &str) -> Sentence {
     Sentence::Comparison { subject, adjective, than }
 }
 
-/// A sentence that begins with `there is`.
+/// Sentence with `there is`.
 pub fn there(tense: Tense, force: Force, what: &str, place: &str) -> Sentence {
     let role = if force == Force::Denied { Role::DeniedTheme } else { Role::Theme };
     let theme = phrase(what, role);
@@ -275,23 +275,23 @@ pub fn there(tense: Tense, force: Force, what: &str, place: &str) -> Sentence {
     Sentence::Existence(Existence { tense, force, theme, place: (*before, place) })
 }
 
-/// `Where is …?`
+/// Question `Where is …?`.
 pub fn where_is(what: &str, past: Option<&str>) -> Sentence {
     let past = past.map(|word| time_word(word, &tense_words(Tense::Past)));
     Sentence::Where { what: subject(what, Role::Known), past }
 }
 
-/// `How much does … cost?`
+/// Question `How much does … cost?`.
 pub fn cost(what: &str) -> Sentence {
     Sentence::Cost { what: phrase(what, Role::Known) }
 }
 
-/// `I would like …, please.`
+/// Wish `I would like …, please.`
 pub fn wish(what: &str, is_plural: bool) -> Sentence {
     Sentence::Wish { what: phrase(what, Role::Ordered), is_plural, is_polite: true }
 }
 
-/// A sentence about the weather; `when` opens a statement and ends a question.
+/// Sentence about the weather; `when` opens a statement and ends a question.
 pub fn weather(
     when: Option<&str>,
     tense: Tense,
@@ -306,12 +306,12 @@ pub fn weather(
     Sentence::Weather(Weather { time, time_first, tense, force, sky, place })
 }
 
-/// The entry of a fixed phrase.
+/// Entry of a fixed phrase.
 pub fn phrase_entry(text: &str) -> &'static Phrase {
     OPENERS.iter().chain(PHRASES).find(|it| it.english == text).unwrap_or_else(|| panic!("{text}"))
 }
 
-/// A fixed phrase.
+/// Sentence of a fixed phrase.
 pub fn fixed(text: &str) -> Sentence {
     Sentence::Talk(Talk::Phrase(phrase_entry(text)))
 }
@@ -351,7 +351,7 @@ pub fn how_is(who: &str, today: bool) -> Sentence {
     Sentence::Talk(Talk::HowIs { who: subject(who, Role::Owner), today })
 }
 
-/// `This is my mother.`; `pointer` is `this`, `that` or a pronoun, whatever the number.
+/// `This is my mother.`; `pointer` is `this`, `that` or a pronoun, in singular and plural.
 pub fn point(pointer: &str, what: &str, force: Force) -> Sentence {
     let pointer = match pointer {
         "this" => Pointer::This,

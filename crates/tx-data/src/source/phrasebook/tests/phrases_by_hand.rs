@@ -1,5 +1,4 @@
-//! Noun phrases and prepositions: pairs written down by hand, from knowing Italian; none was
-//! copied from the program.
+//! Noun phrases and prepositions: hand-written pairs, not copied from the program's output.
 
 use super::super::sentence::Aspect::{Habit, Present};
 use super::super::sentence::Force::{Denied, Stated};
@@ -8,7 +7,7 @@ use super::super::sentence::{Sentence, Tense};
 use super::super::verbs::Preposition::To;
 use super::build::{check, say, there};
 
-/// A stated present clause with an object.
+/// Present-tense statement with an object.
 fn plain(who: &str, verb: &str, object: &str) -> Sentence {
     say(who, verb, Present, Stated).object(object).end()
 }

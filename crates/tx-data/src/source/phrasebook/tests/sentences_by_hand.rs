@@ -1,5 +1,4 @@
-//! Verbs and whole sentences: pairs written down by hand, from knowing Italian; none was copied
-//! from the program.
+//! Verbs and complete sentences: hand-written pairs, not copied from the program's output.
 
 use super::super::sentence::Aspect::{Future, Habit, Past, Present, Progressive};
 use super::super::sentence::Force::{Asked, Denied, Stated};
@@ -272,7 +271,7 @@ fn there_is() {
 }
 
 #[test]
-fn phrases_for_travellers() {
+fn phrases_for_travelers() {
     check(vec![
         (where_is("the station", None), "Where is the station?", "Dov'è la stazione?"),
         (where_is("my shoes", None), "Where are my shoes?", "Dove sono le mie scarpe?"),

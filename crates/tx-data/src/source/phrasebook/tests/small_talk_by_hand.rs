@@ -1,5 +1,5 @@
-//! Small talk, and what users type around a sentence: pairs written down by hand, from knowing
-//! Italian; none was copied from the program.
+//! Small talk and the surroundings of sentences: hand-written pairs, not copied from the program's
+//! output.
 
 use super::super::sentence::Aspect::{Future, Habit, Past, Present, Progressive};
 use super::super::sentence::Force::{Asked, Denied, Stated};

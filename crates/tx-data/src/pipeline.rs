@@ -1,0 +1,452 @@
+//! Corpus pipeline: clean, split, learn the tokenizers and encode a stream of pairs.
+//!
+//! [`CleanCorpus::read`] cleans the pairs, compares them with given validation pairs and writes them to
+//! a [`TextStore`]. [`CleanCorpus::learn_tokenizers`] and [`CleanCorpus::encode`] stream over the stored
+//! text; encoded pairs go to a [`CorpusSink`]. Text and ids are stored in memory
+//! (`Vec<SentencePair>`, [`MemoryCorpus`]) or on disk ([`prepare`](crate::prepared::prepare)). The
+//! result depends on the pairs and the options, not on the storage.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//! use tx_data::{
+//!     CleanConfig, LongPolicy, SplitBy,
+//!     pipeline::{CleanCorpus, Control, CorpusOptions, MemoryCorpus, Overlaps, ValidationPairs},
+//!     source::generated,
+//! };
+//! use tx_text::{TokenizerConfig, TokenizerKind};
+//!
+//! let control = Control { stop: &AtomicBool::new(false), progress: &|_| {} };
+//! let options = CorpusOptions {
+//!     clean: CleanConfig::default(),
+//!     validation: ValidationPairs::SetAside { fraction: 0.1, by: SplitBy::Seed, seed: 1 },
+//!     overlaps: Overlaps::Count,
+//! };
+//! let pairs = generated::reverse(100, 1).into_iter().map(Ok);
+//! let corpus = CleanCorpus::read(pairs, options, Vec::new(), &control)?;
+//!
+//! let config = TokenizerConfig { kind: TokenizerKind::Character, ..TokenizerConfig::default() };
+//! let tokenizers = corpus.learn_tokenizers(&config, &control)?;
+//! let mut encoded = MemoryCorpus::default();
+//! let report = corpus.encode(&tokenizers, 32, LongPolicy::Skip, &mut encoded, &control)?;
+//! assert_eq!((report.pairs, encoded.training.len(), encoded.validation.len()), (90, 90, 10));
+//! # Ok::<(), tx_data::DataError>(())
+//! ```
+
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use tx_text::{SentencePair, TokenizerConfig, Tokenizers};
+
+use crate::{
+    clean::{CleanConfig, Cleaner, CleaningReport},
+    encode::{EncodedPair, Encoder, EncodingReport, LongPolicy},
+    error::DataError,
+    near_duplicate::{Overlap, OverlapFinder},
+    split::{Split, SplitBy, held_out},
+};
+
+/// Pairs tokenized and written together.
+const PART: usize = 1 << 15;
+/// Pairs between two progress reports.
+const PROGRESS: usize = 1_000_000;
+
+/// Options of cleaning and splitting.
+#[derive(Debug, Clone)]
+pub struct CorpusOptions {
+    /// Cleaning of the training pairs. Given validation pairs are not cleaned.
+    pub clean: CleanConfig,
+    /// Source of the validation pairs.
+    pub validation: ValidationPairs,
+    /// Handling of training pairs that are near duplicates of given validation pairs.
+    pub overlaps: Overlaps,
+}
+
+/// Source of the validation pairs.
+#[derive(Debug, Clone)]
+pub enum ValidationPairs {
+    /// Given pairs, used unchanged.
+    Given(Vec<SentencePair>),
+    /// A fraction of the training pairs.
+    SetAside {
+        /// Fraction of the training pairs, in `0.0..1.0`.
+        fraction: f64,
+        /// Criterion of the split.
+        by: SplitBy,
+        /// Seed of the split for [`SplitBy::Seed`].
+        seed: u64,
+    },
+    /// The first training pairs, at most this many. They stay in the training part.
+    Training(usize),
+}
+
+/// Handling of training pairs that are near duplicates of given validation pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlaps {
+    /// They are not searched for.
+    Ignore,
+    /// They are counted and kept.
+    Count,
+    /// They are counted and dropped.
+    Drop,
+}
+
+/// Interruption and progress of a pipeline.
+#[derive(Clone, Copy)]
+pub struct Control<'a> {
+    /// Ends the pipeline with [`DataError::Interrupted`] once set.
+    pub stop: &'a AtomicBool,
+    /// Receiver of progress reports.
+    pub progress: &'a dyn Fn(Progress<'_>),
+}
+
+impl Control<'_> {
+    /// Returns an error once `stop` is set.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::Interrupted`].
+    pub fn check(&self) -> Result<(), DataError> {
+        check(self.stop)
+    }
+}
+
+fn check(stop: &AtomicBool) -> Result<(), DataError> {
+    if stop.load(Ordering::Relaxed) { Err(DataError::Interrupted) } else { Ok(()) }
+}
+
+/// Progress of a pipeline; displayed as a message for a person.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Progress<'a> {
+    /// Number of pairs read so far, each million.
+    Read(usize),
+    /// All pairs are read and cleaned.
+    Cleaned(&'a CleaningReport),
+    /// The tokenizers are being learned.
+    LearningTokenizers,
+    /// Some of the training pairs are encoded; reported each million.
+    Encoded {
+        /// Training pairs encoded so far.
+        pairs: usize,
+        /// All stored pairs.
+        total: usize,
+    },
+}
+
+impl fmt::Display for Progress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(pairs) => write!(f, "read {pairs} pairs"),
+            Self::Cleaned(report) => report.fmt(f),
+            Self::LearningTokenizers => f.write_str("learning the vocabulary"),
+            Self::Encoded { pairs, total } => write!(f, "tokenized {pairs} of {total} pairs"),
+        }
+    }
+}
+
+/// Pairs in the order of the corpus, borrowed from memory or read from disk.
+pub type StoredPairs<'a> =
+    Box<dyn Iterator<Item = Result<Cow<'a, SentencePair>, DataError>> + Send + 'a>;
+
+/// Storage of cleaned text: appended to once, read several times.
+pub trait TextStore {
+    /// Appends a pair.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    fn append(&mut self, pair: SentencePair) -> Result<(), DataError>;
+
+    /// Ends appending, before the first read.
+    ///
+    /// # Errors
+    ///
+    /// When buffered text cannot be written.
+    fn seal(&mut self) -> Result<(), DataError>;
+
+    /// Number of stored pairs.
+    fn pair_count(&self) -> usize;
+
+    /// Reads all pairs in order.
+    ///
+    /// # Errors
+    ///
+    /// When the storage cannot be opened.
+    fn read(&self) -> Result<StoredPairs<'_>, DataError>;
+
+    /// Selects about `fraction` of the pairs for validation, as [`split`](crate::split::split) does:
+    /// for each pair, whether it is selected.
+    ///
+    /// # Errors
+    ///
+    /// When the storage cannot be read.
+    fn held_out(&self, fraction: f64, by: SplitBy, seed: u64) -> Result<Vec<bool>, DataError>;
+}
+
+impl TextStore for Vec<SentencePair> {
+    fn append(&mut self, pair: SentencePair) -> Result<(), DataError> {
+        self.push(pair);
+        Ok(())
+    }
+
+    fn seal(&mut self) -> Result<(), DataError> {
+        Ok(())
+    }
+
+    fn pair_count(&self) -> usize {
+        self.len()
+    }
+
+    fn read(&self) -> Result<StoredPairs<'_>, DataError> {
+        Ok(Box::new(self.iter().map(|pair| Ok(Cow::Borrowed(pair)))))
+    }
+
+    fn held_out(&self, fraction: f64, by: SplitBy, seed: u64) -> Result<Vec<bool>, DataError> {
+        Ok(held_out(self, fraction, by, seed))
+    }
+}
+
+/// Destination of an encoded corpus.
+pub trait CorpusSink {
+    /// Appends an encoded training pair.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    fn training(&mut self, pair: EncodedPair) -> Result<(), DataError>;
+
+    /// Appends a validation pair, as text.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    fn validation(&mut self, pair: &SentencePair) -> Result<(), DataError>;
+}
+
+/// Encoded corpus in memory.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryCorpus {
+    /// Training pairs as ids.
+    pub training: Vec<EncodedPair>,
+    /// Validation pairs as text.
+    pub validation: Vec<SentencePair>,
+}
+
+impl CorpusSink for MemoryCorpus {
+    fn training(&mut self, pair: EncodedPair) -> Result<(), DataError> {
+        self.training.push(pair);
+        Ok(())
+    }
+
+    fn validation(&mut self, pair: &SentencePair) -> Result<(), DataError> {
+        self.validation.push(pair.clone());
+        Ok(())
+    }
+}
+
+/// Cleaned and split corpus, as text.
+#[derive(Debug)]
+pub struct CleanCorpus<T> {
+    /// All pairs that passed cleaning, except given validation pairs.
+    pub(crate) text: T,
+    validation: ValidationPairs,
+    /// For each pair of `text`, whether it is set aside for validation; empty if none is.
+    held_out: Vec<bool>,
+    /// Counts of each cleaning step.
+    pub cleaning: CleaningReport,
+    /// Given validation pairs that are in training too; `None` if they were not searched for.
+    pub overlap: Option<Overlap>,
+    /// Training pairs dropped as near duplicates of given validation pairs.
+    pub overlap_dropped: usize,
+}
+
+impl<T: TextStore> CleanCorpus<T> {
+    /// Cleans `pairs` into `text`, which must be empty, and selects the validation pairs.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `pairs` or `text`; or when no pair is left for validation.
+    pub fn read(
+        pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
+        options: CorpusOptions,
+        mut text: T,
+        control: &Control<'_>,
+    ) -> Result<Self, DataError> {
+        let CorpusOptions { clean, validation, overlaps } = options;
+        let mut cleaner = Cleaner::new(clean);
+        let mut finder = match (&validation, overlaps) {
+            (ValidationPairs::Given(pairs), Overlaps::Count | Overlaps::Drop) => {
+                Some(OverlapFinder::new(pairs))
+            }
+            _ => None,
+        };
+        let mut overlap_dropped = 0;
+        for pair in pairs {
+            control.check()?;
+            if let Some(pair) = cleaner.clean(pair?) {
+                let overlaps_validation = finder.as_mut().is_some_and(|finder| finder.meet(&pair));
+                if overlaps_validation && overlaps == Overlaps::Drop {
+                    overlap_dropped += 1;
+                } else {
+                    text.append(pair)?;
+                }
+            }
+            let read = cleaner.report().pairs;
+            if read.is_multiple_of(PROGRESS) {
+                (control.progress)(Progress::Read(read));
+            }
+        }
+        text.seal()?;
+        // Frees the memory of duplicate detection before the split needs its own.
+        let cleaning = cleaner.into_report();
+        (control.progress)(Progress::Cleaned(&cleaning));
+        control.check()?;
+        let held_out = match validation {
+            ValidationPairs::SetAside { fraction, by, seed } => {
+                text.held_out(fraction, by, seed)?
+            }
+            ValidationPairs::Given(_) | ValidationPairs::Training(_) => Vec::new(),
+        };
+        let overlap = finder.map(|finder| finder.overlap());
+        let corpus = Self { text, validation, held_out, cleaning, overlap, overlap_dropped };
+        corpus.check_validation()?;
+        Ok(corpus)
+    }
+
+    /// Returns an error if there are training pairs, but no validation pair.
+    fn check_validation(&self) -> Result<(), DataError> {
+        let pairs = self.text.pair_count();
+        if pairs == 0 || self.validation_pairs() > 0 {
+            return Ok(());
+        }
+        let reason = match self.validation {
+            ValidationPairs::SetAside { .. } => {
+                format!("all {pairs} pairs are too similar for some to be set aside")
+            }
+            ValidationPairs::Given(_) | ValidationPairs::Training(_) => "it is empty".into(),
+        };
+        Err(DataError::NoPairs { what: "the validation data".into(), reason })
+    }
+
+    /// Number of training pairs.
+    pub fn training_pairs(&self) -> usize {
+        self.text.pair_count() - self.held_out_pairs()
+    }
+
+    /// Number of validation pairs.
+    pub fn validation_pairs(&self) -> usize {
+        match &self.validation {
+            ValidationPairs::Given(pairs) => pairs.len(),
+            ValidationPairs::SetAside { .. } => self.held_out_pairs(),
+            ValidationPairs::Training(most) => self.text.pair_count().min(*most),
+        }
+    }
+
+    fn held_out_pairs(&self) -> usize {
+        self.held_out.iter().filter(|&&held_out| held_out).count()
+    }
+
+    /// Reads the training pairs in order.
+    ///
+    /// # Errors
+    ///
+    /// When the text store cannot be opened.
+    pub fn training(&self) -> Result<StoredPairs<'_>, DataError> {
+        let held_out = &self.held_out[..];
+        let training = self.text.read()?.enumerate().filter(|&(index, _)| !is_in(held_out, index));
+        Ok(Box::new(training.map(|(_, pair)| pair)))
+    }
+
+    /// Learns the tokenizers from the training pairs, or reads them from files if `config` names files.
+    ///
+    /// # Errors
+    ///
+    /// When `config` breaks a rule, a file cannot be used, or the text cannot be read.
+    pub fn learn_tokenizers(
+        &self,
+        config: &TokenizerConfig,
+        control: &Control<'_>,
+    ) -> Result<Tokenizers, DataError> {
+        (control.progress)(Progress::LearningTokenizers);
+        let stop = control.stop;
+        let tokenizers = Tokenizers::train_on_stream(config, || {
+            let pairs = self.training()?;
+            Ok::<_, DataError>(pairs.map(move |pair| check(stop).and(pair).map(Cow::into_owned)))
+        })?;
+        control.check()?;
+        Ok(tokenizers)
+    }
+
+    /// Encodes the training pairs and writes them, and the text of the validation pairs, to `sink`.
+    ///
+    /// # Errors
+    ///
+    /// When the text cannot be read or tokenized, `sink` fails, or no training pair is left.
+    pub fn encode<S: CorpusSink>(
+        &self,
+        tokenizers: &Tokenizers,
+        max_len: usize,
+        long: LongPolicy,
+        sink: &mut S,
+        control: &Control<'_>,
+    ) -> Result<EncodingReport, DataError> {
+        if let ValidationPairs::Given(pairs) = &self.validation {
+            pairs.iter().try_for_each(|pair| sink.validation(pair))?;
+        }
+        let mut encoder = Encoder::new(tokenizers, max_len, long);
+        let mut encode_part = |part: &[Cow<'_, SentencePair>], sink: &mut S| {
+            encoder.encode(part, |pair| {
+                control.check()?;
+                sink.training(pair)
+            })
+        };
+        let mut part = Vec::with_capacity(PART);
+        let mut encoded = 0;
+        for (index, pair) in self.text.read()?.enumerate() {
+            let pair = pair?;
+            match self.validation {
+                ValidationPairs::Training(most) if index < most => sink.validation(&pair)?,
+                _ if is_in(&self.held_out, index) => {
+                    sink.validation(&pair)?;
+                    continue;
+                }
+                _ => {}
+            }
+            part.push(pair);
+            if part.len() == PART {
+                encode_part(&part, sink)?;
+                let before = encoded;
+                encoded += part.len();
+                if encoded / PROGRESS > before / PROGRESS {
+                    let total = self.text.pair_count();
+                    (control.progress)(Progress::Encoded { pairs: encoded, total });
+                }
+                part.clear();
+            }
+        }
+        encode_part(&part, sink)?;
+        encoder.finish("the training data")
+    }
+}
+
+impl CleanCorpus<Vec<SentencePair>> {
+    /// Training and validation pairs as text.
+    pub fn into_split(self) -> Split {
+        let Self { text, validation, held_out, .. } = self;
+        match validation {
+            ValidationPairs::Given(validation) => Split { train: text, validation },
+            ValidationPairs::Training(most) => {
+                Split { validation: text.iter().take(most).cloned().collect(), train: text }
+            }
+            ValidationPairs::SetAside { .. } => Split::of(text, &held_out),
+        }
+    }
+}
+
+/// Whether the pair at `index` is set aside.
+fn is_in(held_out: &[bool], index: usize) -> bool {
+    held_out.get(index).copied().unwrap_or(false)
+}

@@ -1,0 +1,194 @@
+//! State of the search for one batch: the encoded sources, and the constraints on the next tokens.
+
+use std::ops::Range;
+
+use tx_model::packed::log_softmax;
+use tx_text::special::{BOS, EOS, PAD};
+
+use super::{
+    decoder::{IncrementalDecoder, Next},
+    options::SearchOptions,
+    request::Request,
+    scores::{best_of_row, longest_run, looping, penalize, repeating, suppress},
+};
+use crate::{cancellation::Cancellation, error::InferError};
+
+/// A batch whose sources are encoded.
+pub(super) struct SearchState<'a> {
+    pub(super) decoder: Box<dyn IncrementalDecoder + 'a>,
+    pub(super) options: &'a SearchOptions,
+    pub(super) sentences: Vec<Sentence<'a>>,
+    /// Ids that are suppressed in all rows.
+    suppressed: Vec<u32>,
+    cancellation: &'a Cancellation,
+}
+
+/// Constraints on the target of one sentence.
+pub(super) struct Sentence<'a> {
+    /// Maximum number of tokens.
+    pub(super) max_len: usize,
+    /// Minimum number of tokens before `<eos>`.
+    min_len: usize,
+    /// Maximum number of repetitions of a sequence in a row; 0 is no limit.
+    max_repeats: usize,
+    /// Forced beginning.
+    prefix: &'a [u32],
+    pub(super) number: u64,
+}
+
+/// A partial target.
+#[derive(Clone, Copy)]
+pub(super) struct PartialTarget<'a> {
+    /// Index of its sentence in the batch.
+    pub(super) sentence: usize,
+    pub(super) ids: &'a [u32],
+}
+
+impl<'a> SearchState<'a> {
+    /// State before the first token. `max_len` is the longest sequence of the model; the ids of
+    /// `padding` only pad the vocabulary.
+    pub(super) fn new(
+        decoder: Box<dyn IncrementalDecoder + 'a>,
+        requests: &[Request<'a>],
+        padding: Range<u32>,
+        max_len: usize,
+        options: &'a SearchOptions,
+        cancellation: &'a Cancellation,
+    ) -> Self {
+        let sentence = |&Request { source, prefix, number }: &Request<'a>| Sentence {
+            // Room for one token after the prefix, at least for `<eos>`.
+            max_len: options.max_len(source.len(), max_len).max(prefix.len() + 1).min(max_len),
+            min_len: options.min_len(source.len()),
+            max_repeats: match options.max_repeats {
+                0 => 0,
+                max_repeats => max_repeats.max(longest_run(source)),
+            },
+            prefix,
+            number,
+        };
+        // Padding and `<bos>` are never correct, but every column of the projection has some
+        // probability.
+        let suppressed =
+            [PAD, BOS].into_iter().chain(options.suppress.iter().copied()).chain(padding);
+        Self {
+            decoder,
+            options,
+            sentences: requests.iter().map(sentence).collect(),
+            suppressed: suppressed.collect(),
+            cancellation,
+        }
+    }
+
+    /// Makes `copies` adjacent rows of the row of each sentence, before the first token.
+    pub(super) fn repeat(&mut self, copies: usize) {
+        if copies > 1 {
+            let rows = (0..self.sentences.len()).flat_map(|row| std::iter::repeat_n(row, copies));
+            self.decoder.select(&rows.collect::<Vec<_>>());
+        }
+    }
+
+    /// Appends a token to each row, which then has `len` tokens after `<bos>`, and returns the `count`
+    /// likeliest allowed next tokens of each row, best first; fewer if fewer are possible. `target(i)`
+    /// is the target of row `i`.
+    pub(super) fn next<'r>(
+        &mut self,
+        tokens: &[u32],
+        len: usize,
+        count: usize,
+        target: impl Fn(usize) -> PartialTarget<'r>,
+    ) -> Result<Vec<Vec<Next>>, InferError> {
+        if self.needs_all_scores(len) {
+            let scores = self.log_probs(tokens, len, target)?;
+            let width = scores.len() / tokens.len().max(1);
+            let rows = scores.chunks_exact(width.max(1));
+            return Ok(rows.map(|row| best_of_row(row, count)).collect());
+        }
+        self.check_cancellation()?;
+        // The few tokens suppressed in one row alone are left out below, so as many more are searched.
+        let suppressed: Vec<Vec<u32>> =
+            (0..tokens.len()).map(|index| self.suppressed_in(target(index), len)).collect();
+        let more = suppressed.iter().map(Vec::len).max().unwrap_or(0);
+        let mut next = self.decoder.step(tokens, &self.suppressed, count + more);
+        for (index, (next, suppressed)) in next.iter_mut().zip(&suppressed).enumerate() {
+            if next.iter().any(|(_, log_probability)| log_probability.is_nan()) {
+                return Err(self.not_finite(target(index)));
+            }
+            next.retain(|(token, _)| !suppressed.contains(token));
+            next.truncate(count);
+        }
+        Ok(next)
+    }
+
+    /// # Errors
+    ///
+    /// If the request was canceled.
+    fn check_cancellation(&self) -> Result<(), InferError> {
+        if self.cancellation.is_cancelled() { Err(InferError::Cancelled) } else { Ok(()) }
+    }
+
+    fn not_finite(&self, target: PartialTarget<'_>) -> InferError {
+        InferError::NotFinite { line: self.sentences[target.sentence].number + 1 }
+    }
+
+    /// Appends a token to each row, as [`next`](Self::next) does, and returns the log-probabilities of
+    /// all next tokens: `[R, V]`.
+    pub(super) fn log_probs<'r>(
+        &mut self,
+        tokens: &[u32],
+        len: usize,
+        target: impl Fn(usize) -> PartialTarget<'r>,
+    ) -> Result<Vec<f32>, InferError> {
+        self.check_cancellation()?;
+        let mut scores = self.decoder.logits(tokens);
+        let width = (scores.len() / tokens.len().max(1)).max(1);
+        for (index, scores) in scores.chunks_exact_mut(width).enumerate() {
+            self.constrain(target(index), len, scores);
+            if scores.iter().any(|score| score.is_nan()) {
+                return Err(self.not_finite(target(index)));
+            }
+        }
+        Ok(scores)
+    }
+
+    /// Whether the next tokens depend on more than a few of the model's likeliest tokens.
+    fn needs_all_scores(&self, len: usize) -> bool {
+        self.options.repetition_penalty != 1.0
+            || self.options.renormalize
+            || self.sentences.iter().any(|sentence| sentence.prefix.len() > len)
+    }
+
+    /// Ids that are suppressed in the row of `target`, besides those suppressed in all rows.
+    fn suppressed_in(&self, target: PartialTarget<'_>, len: usize) -> Vec<u32> {
+        let Sentence { min_len, max_repeats, .. } = self.sentences[target.sentence];
+        let mut suppressed = repeating(target.ids, self.options.no_repeat_ngram);
+        suppressed.extend(looping(target.ids, max_repeats));
+        if len < min_len {
+            suppressed.push(EOS);
+        }
+        suppressed
+    }
+
+    /// Turns logits of the model into log-probabilities of the allowed tokens.
+    fn constrain(&self, target: PartialTarget<'_>, len: usize, scores: &mut [f32]) {
+        if let Some(&forced) = self.sentences[target.sentence].prefix.get(len) {
+            log_softmax(scores);
+            let log_probability = scores[forced as usize];
+            scores.fill(f32::NEG_INFINITY);
+            scores[forced as usize] = log_probability;
+            return;
+        }
+        let SearchOptions { repetition_penalty, renormalize, .. } = *self.options;
+        if repetition_penalty != 1.0 {
+            penalize(scores, target.ids, repetition_penalty);
+        }
+        let suppressed = self.suppressed_in(target, len);
+        let suppressed = self.suppressed.iter().chain(&suppressed);
+        if renormalize {
+            suppress(scores, suppressed);
+            log_softmax(scores);
+        } else {
+            log_softmax(scores);
+            suppress(scores, suppressed);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The fixture bundle on the packed engine, in builds with and without Burn.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use super::*;
+use crate::{
+    alignment::{Aligner, AlignmentOptions},
+    attention::{Attention, AttentionKind},
+    check::{LIMIT, check},
+    precision::Precision,
+    tokens::Tokens,
+};
+
+fn fixture(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
+}
+
+/// The record has two hypotheses for each of several texts, as `tests/bundle_formats.rs` wrote them.
+#[test]
+fn translations_are_those_of_the_record() {
+    let record = fs::read_to_string(fixture("bundle-v1.json")).unwrap();
+    let record: Vec<Value> = serde_json::from_str(&record).unwrap();
+    let options = SearchOptions { beam: 3, n_best: 2, max_repeats: 0, ..SearchOptions::default() };
+    let translator = Translator::open(fixture("bundle-v1"), &Device::Cpu).unwrap();
+    let translator = translator.with_options(options).unwrap();
+    for expected in record {
+        let source = expected["source"].as_str().unwrap();
+        let found = translator.translate(source).unwrap();
+        let hypotheses = expected["hypotheses"].as_array().unwrap();
+        assert_eq!(found.hypotheses.len(), hypotheses.len(), "{source}");
+        for (found, expected) in found.hypotheses.iter().zip(hypotheses) {
+            assert_eq!(expected["text"], *found.text, "{source}");
+            let gap = expected["score"].as_f64().unwrap() - f64::from(found.hypothesis.score);
+            assert!(gap.abs() < 1e-4, "{source}: {gap}");
+            let pair = [(source, &found.text)];
+            assert!(translator.score(&pair, 0).unwrap()[0].log_probability() < 0.0);
+        }
+    }
+}
+
+#[test]
+fn attention_alignments_and_checks_need_no_module() {
+    let bundle = Bundle::open(fixture("bundle-v1")).unwrap();
+    let tokenizers = &bundle.tokenizers;
+    let source = Tokens::of_source(&tokenizers.source, "the cat sleeps .", 24).unwrap();
+    let target = Tokens::of_target(&tokenizers.target, "il gatto dorme .", 24).unwrap();
+    let engine = bundle.engine(&Device::Cpu).unwrap();
+    let attention = Attention::of(&engine, source.clone(), target.clone());
+    for kind in AttentionKind::ALL {
+        for map in attention.layers(kind).concat() {
+            assert!(map.rows().all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5), "{kind:?}");
+        }
+    }
+    let pairs = [(source, target), (Tokens::default(), Tokens::default())];
+    let aligned = Aligner::new(engine, AlignmentOptions::default()).align(&pairs);
+    assert_eq!((aligned[0].links().len(), aligned[1].links().len()), (4, 0));
+
+    let results = check(&bundle, &Device::Cpu, LIMIT).unwrap();
+    assert_eq!(results.len(), if cfg!(feature = "burn") { 10 } else { 9 });
+    assert!(results.iter().all(|result| result.passed()), "{results:?}");
+
+    assert!(bundle.engine_in(Precision::F32, &Device::Cpu).is_ok());
+    let half = bundle.engine_in(Precision::Bf16, &Device::Cpu);
+    match half {
+        Ok(_) => assert!(cfg!(feature = "burn")),
+        Err(error) => assert!(error.to_string().contains("the feature `burn`"), "{error}"),
+    }
+}

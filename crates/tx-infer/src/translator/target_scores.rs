@@ -1,0 +1,146 @@
+//! Scores of given translations: their probability, by forced decoding.
+
+use std::{ops::Range, sync::Arc};
+
+use super::{Model, Translator, batches::Batches, scheduler::Task};
+use crate::{cancellation::Cancellation, error::InferError};
+
+/// Score of a given translation: the probability that the model assigns to it.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TargetScore {
+    /// Token ids of the translation, ending with `<eos>`.
+    pub ids: Vec<u32>,
+    /// Natural logarithm of the probability of each token, given the source and the tokens before it.
+    pub log_probabilities: Vec<f32>,
+    /// Whether the source was truncated because it has more tokens than the model's `max_len`.
+    pub truncated: bool,
+}
+
+impl TargetScore {
+    /// Natural logarithm of the probability of the whole translation.
+    pub fn log_probability(&self) -> f64 {
+        self.log_probabilities.iter().map(|&x| f64::from(x)).sum()
+    }
+
+    /// Perplexity of the translation: `e^(-log P / tokens)`.
+    pub fn perplexity(&self) -> f64 {
+        (-self.log_probability() / self.ids.len().max(1) as f64).exp()
+    }
+}
+
+impl Translator {
+    /// Scores given targets (forced decoding): the probability of each target, given its source. Results
+    /// are in the order of `pairs`, sources first. `first` is the number of the first pair, from 0, for
+    /// messages.
+    ///
+    /// Search options have no effect on the probabilities.
+    ///
+    /// # Errors
+    ///
+    /// If a text cannot be tokenized or a target has more tokens than the model's `max_len`;
+    /// [`InferError::NotFinite`].
+    pub fn score(
+        &self,
+        pairs: &[(impl AsRef<str>, impl AsRef<str>)],
+        first: u64,
+    ) -> Result<Vec<TargetScore>, InferError> {
+        let pairs: Vec<(String, String)> = pairs
+            .iter()
+            .map(|(source, target)| (source.as_ref().trim().into(), target.as_ref().into()))
+            .collect();
+        let mut found = vec![TargetScore::default(); pairs.len()];
+        let longer = |(source, target): &(String, String)| source.len().max(target.len());
+        let batches = Batches::new(pairs.iter().map(longer).enumerate(), self.limits(1));
+        let task = Pairs { model: self.model.clone(), pairs, first, batches };
+        self.scheduler.run(task, &Cancellation::new(), |ready| {
+            ready.into_iter().for_each(|(index, score)| found[index] = score);
+            Ok::<_, InferError>(())
+        })?;
+        Ok(found)
+    }
+}
+
+/// Pairs of one call.
+struct Pairs {
+    model: Arc<Model>,
+    /// Sources first.
+    pairs: Vec<(String, String)>,
+    /// Number of the first pair.
+    first: u64,
+    batches: Batches,
+}
+
+/// A pair as ids.
+struct Pair {
+    index: usize,
+    source: Vec<u32>,
+    target: Vec<u32>,
+    truncated: bool,
+}
+
+impl Pair {
+    fn len(&self) -> usize {
+        self.source.len().max(self.target.len())
+    }
+}
+
+impl Pairs {
+    fn line(&self, index: usize) -> u64 {
+        self.first + index as u64 + 1
+    }
+
+    fn pair(&self, index: usize) -> Result<Pair, InferError> {
+        let (source, target) = &self.pairs[index];
+        let (source, truncated) = self.model.encode_source(source)?;
+        let max = self.model.config.max_len;
+        let long = |found| InferError::LongTarget { line: self.line(index), found, max };
+        match self.model.encode_target(target)? {
+            None => Err(long(None)),
+            Some(target) if target.len() > max => Err(long(Some(target.len()))),
+            Some(target) => Ok(Pair { index, source, target, truncated }),
+        }
+    }
+}
+
+impl Task for Pairs {
+    type Output = TargetScore;
+
+    fn len(&self) -> usize {
+        self.batches.len()
+    }
+
+    fn claim(&self) -> Option<Range<usize>> {
+        self.batches.claim()
+    }
+
+    fn run(
+        &self,
+        batch: Range<usize>,
+        cancellation: &Cancellation,
+        put: &mut dyn FnMut(Vec<(usize, TargetScore)>),
+    ) -> Result<(), InferError> {
+        let pairs = self.batches.texts(batch.clone()).iter().map(|&index| self.pair(index));
+        let mut pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+        self.batches.learn(batch, pairs.iter().map(Pair::len).sum());
+        for pairs in self.batches.split(&mut pairs, Pair::len) {
+            let ids: Vec<(&[u32], &[u32])> =
+                pairs.iter().map(|pair| (&pair.source[..], &pair.target[..])).collect();
+            let found = self.model.engine.log_probabilities(&ids, cancellation);
+            let found = found.map_err(|error| match error {
+                InferError::NotFinite { line } => {
+                    let pair = pairs.get((line - 1) as usize);
+                    InferError::NotFinite { line: self.line(pair.map_or(0, |pair| pair.index)) }
+                }
+                error => error,
+            })?;
+            let ready = pairs.iter().zip(found).map(|(pair, log_probabilities)| {
+                let Pair { index, target, truncated, .. } = pair;
+                let ids = target.clone();
+                (*index, TargetScore { ids, log_probabilities, truncated: *truncated })
+            });
+            put(ready.collect());
+        }
+        Ok(())
+    }
+}

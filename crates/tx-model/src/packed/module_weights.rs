@@ -1,0 +1,86 @@
+//! Weights of a module on tensors, for packing.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use burn::{
+    module::{Module, ModuleVisitor, Param},
+    tensor::Tensor,
+};
+
+use super::{PackedTransformer, WeightSource};
+use crate::transformer::Transformer;
+
+impl From<&Transformer> for PackedTransformer {
+    /// Packs the weights of `model`, which are read from its device.
+    fn from(model: &Transformer) -> Self {
+        Self::pack_checked(model.config(), model.vocab(), &ModuleWeights::new(model))
+    }
+}
+
+/// Parameters of a module by path. Each is read from the device when it is packed.
+struct ModuleWeights {
+    weights: HashMap<String, Tensor<1>>,
+}
+
+impl ModuleWeights {
+    fn new(module: &impl Module) -> Self {
+        let mut collect = Collect { path: Vec::new(), weights: HashMap::new() };
+        module.visit(&mut collect);
+        Self { weights: collect.weights }
+    }
+}
+
+impl WeightSource for ModuleWeights {
+    fn weight(&self, name: &str) -> Cow<'_, [f32]> {
+        let data = self.weights[name].to_data();
+        // Single precision, which weights nearly always have, needs no conversion.
+        Cow::Owned(data.try_to_vec().unwrap_or_else(|_| data.iter::<f32>().collect()))
+    }
+}
+
+struct Collect {
+    path: Vec<String>,
+    weights: HashMap<String, Tensor<1>>,
+}
+
+impl ModuleVisitor for Collect {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let weight = param.val();
+        let count = weight.shape().num_elements();
+        self.weights.insert(self.path.join("."), weight.reshape([count]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::{ModelConfig, VocabSizes};
+
+    /// Packing from a module and from its weights by name, in a batch of two sources.
+    #[test]
+    fn a_module_is_packed_as_its_named_weights_are() {
+        let config = ModelConfig { d_model: 8, n_heads: 2, d_ff: 12, ..ModelConfig::default() };
+        let vocab = VocabSizes { source: 11, target: 11 };
+        let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();
+        let source = ModuleWeights::new(&model);
+        let names = source.weights.keys();
+        let named: HashMap<String, Vec<f32>> =
+            names.map(|name| (name.clone(), source.weight(name).into_owned())).collect();
+        let [from_module, from_names] = [
+            PackedTransformer::from(&model),
+            PackedTransformer::pack(&config, vocab, &named).unwrap(),
+        ]
+        .map(|packed| packed.start(&[&[4, 5, 2], &[6, 2]]).step_logits(&[1, 1]));
+        assert_eq!(from_module, from_names);
+    }
+}

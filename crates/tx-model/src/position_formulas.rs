@@ -1,0 +1,71 @@
+//! Formulas of the positional encodings (section 3.5 of the paper and later ones), without tensors.
+
+/// The longest wavelength of the sinusoids is `2π` times this (section 3.5).
+const WAVELENGTH_BASE: f64 = 10_000.0;
+
+/// Distances beyond this share one bias of relative positions (`k` of Shaw et al. 2018, section 3.2).
+pub(crate) const MAX_RELATIVE_DISTANCE: usize = 16;
+
+/// Rows of the table of relative biases: one for each clipped distance.
+pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;
+
+/// Sinusoidal positional encodings: `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, and the cosine at
+/// `2i + 1`. They are computed in double precision.
+///
+/// # Shapes
+///
+/// - returns `[max_len, d_model]`; `d_model` is even
+pub(crate) fn sinusoids(max_len: usize, d_model: usize) -> Vec<f32> {
+    let wavelengths: Vec<f64> = (0..d_model / 2).map(|pair| wavelength(pair, d_model)).collect();
+    let mut table = Vec::with_capacity(max_len * d_model);
+    for position in 0..max_len {
+        for wavelength in &wavelengths {
+            let (sine, cosine) = (position as f64 / wavelength).sin_cos();
+            table.extend([sine as f32, cosine as f32]);
+        }
+    }
+    table
+}
+
+/// Angle by which rotary positions rotate feature pair `pair` of a head (Su et al. 2021):
+/// `position / 10000^(2 pair / d_head)`, in radians.
+pub(crate) fn rotary_angle(position: usize, pair: usize, d_head: usize) -> f64 {
+    position as f64 / wavelength(pair, d_head)
+}
+
+/// Row of the table of relative biases for a query and a key at these positions.
+pub(crate) fn relative_row(query: usize, key: usize) -> usize {
+    let furthest = MAX_RELATIVE_DISTANCE as i64;
+    let distance = key as i64 - query as i64;
+    (distance.clamp(-furthest, furthest) + furthest) as usize
+}
+
+/// Wavelength of a feature pair, divided by 2π: positions until its angle grows by one radian.
+fn wavelength(pair: usize, features: usize) -> f64 {
+    WAVELENGTH_BASE.powf(2.0 * pair as f64 / features as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For `d_model` 4 the wavelengths are 2π and 2π · 100.
+    #[test]
+    fn sinusoids_follow_the_paper() {
+        let expected = [
+            [0.0_f64, 1.0, 0.0, 1.0],
+            [1.0_f64.sin(), 1.0_f64.cos(), 0.01_f64.sin(), 0.01_f64.cos()],
+        ];
+        for (found, expected) in sinusoids(2, 4).iter().zip(expected.as_flattened()) {
+            assert!((f64::from(*found) - expected).abs() < 1e-7, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn distances_beyond_the_limit_share_a_row() {
+        assert_eq!(relative_row(5, 5), MAX_RELATIVE_DISTANCE);
+        assert_eq!(relative_row(5, 4), MAX_RELATIVE_DISTANCE - 1);
+        assert_eq!((relative_row(100, 0), relative_row(16, 0)), (0, 0));
+        assert_eq!(relative_row(0, 100), RELATIVE_DISTANCES - 1);
+    }
+}

@@ -1,0 +1,89 @@
+//! Errors of reading and tokenizing text.
+
+use std::{io, path::PathBuf};
+
+/// Error of reading or tokenizing text.
+///
+/// Each message names the value found and the value expected, with file and line where there is one.
+/// The cause, where there is one, is in `source()` and not repeated in the message.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TextError {
+    /// A file is missing, unreadable, or damaged (for example a truncated gzip file).
+    #[error("cannot read `{path}`")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Error of the operating system or the decompressor.
+        source: io::Error,
+    },
+
+    /// A line is not valid UTF-8.
+    #[error("`{path}` line {line} is not valid UTF-8 (byte {byte} of the line)")]
+    Utf8 {
+        /// The file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// The first invalid byte of the line, from 1.
+        byte: usize,
+    },
+
+    /// A file has no line.
+    #[error("`{path}` is empty")]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// Two files that should be translations of each other differ in length.
+    #[error(
+        "`{source_path}` has {source_lines} lines, but `{target_path}` has {target_lines}: line N \
+         of one must translate line N of the other"
+    )]
+    LineCount {
+        /// The source side.
+        source_path: PathBuf,
+        /// Its number of lines.
+        source_lines: usize,
+        /// The target side.
+        target_path: PathBuf,
+        /// Its number of lines.
+        target_lines: usize,
+    },
+
+    /// The tokenizer cannot be built from its configuration.
+    #[error("tokenizer: {problem}")]
+    TokenizerConfig {
+        /// Key, value and rule.
+        problem: String,
+    },
+
+    /// A file is not a tokenizer, or not one that tx can use.
+    #[error("`{path}` is not a usable tokenizer: {problem}")]
+    TokenizerFile {
+        /// The file.
+        path: PathBuf,
+        /// The rule that the file breaks.
+        problem: String,
+    },
+
+    /// The `tokenizers` library rejected a text or a vocabulary.
+    #[error("the tokenizer failed")]
+    Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl TextError {
+    /// The next step to try, if one is known; an app prints it on its own line as `hint: …`.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Utf8 { .. } => {
+                Some("convert the file first, for example with `iconv -f latin1 -t utf-8`")
+            }
+            Self::LineCount { .. } => {
+                Some("compare with `wc -l`; an empty line on one side needs one on the other")
+            }
+            _ => None,
+        }
+    }
+}

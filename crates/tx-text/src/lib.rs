@@ -1,0 +1,37 @@
+//! Text for machine translation, without tensors: special token ids, tokenizers, lines of files.
+//!
+//! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>` and `<unk>`. [`tokenizer`] learns, imports
+//! and applies tokenizers. [`bpe_dropout`] segments words randomly for training. [`lines`] reads text
+//! files, plain or gzip, within the limits of [`gzip`].
+//!
+//! ```
+//! use tx_text::{SentencePair, TokenizerConfig, Tokenizers, special::EOS};
+//!
+//! let pairs = [SentencePair::new("Ein Hund läuft.", "A dog is running.")];
+//! let tokenizers = Tokenizers::train(&TokenizerConfig::default(), &pairs)?;
+//! let ids = tokenizers.source.encode("Ein Hund läuft.")?;
+//! assert_eq!(ids.last(), Some(&EOS));
+//! assert_eq!(tokenizers.source.decode(&ids)?, "Ein Hund läuft.");
+//! # Ok::<(), tx_text::TextError>(())
+//! ```
+
+pub mod pair;
+pub mod special;
+
+pub mod bpe_dropout;
+pub mod tokenizer;
+
+pub mod gzip;
+pub mod lines;
+
+pub mod error;
+pub mod hash;
+
+pub use bpe_dropout::BpeDropout;
+pub use error::TextError;
+pub use lines::{InvalidUtf8, Lines};
+pub use pair::SentencePair;
+pub use tokenizer::{
+    Lowercase, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, VocabularyReport, WordSplit,
+    truncate,
+};

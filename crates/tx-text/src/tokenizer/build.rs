@@ -1,0 +1,283 @@
+//! Tokenizers that are learned: what stands around a vocabulary, and learning it.
+
+use tokenizers::{
+    AddedToken, NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior, Tokenizer as Inner,
+    decoders::{
+        DecoderWrapper, byte_fallback::ByteFallback, fuse::Fuse,
+        sequence::Sequence as DecoderSequence, wordpiece::WordPiece as WordPieceDecoder,
+    },
+    models::{
+        ModelWrapper,
+        bpe::{BPE, BpeTrainerBuilder},
+        unigram::Unigram,
+        wordlevel::{WordLevel, WordLevelTrainer},
+        wordpiece::WordPiece,
+    },
+    normalizers::{
+        Lowercase, NFC, Sequence as NormalizerSequence, Strip,
+        replace::{Replace, ReplacePattern},
+    },
+    pre_tokenizers::{
+        byte_level::ByteLevel,
+        metaspace::{Metaspace, PrependScheme},
+        punctuation::Punctuation,
+        sequence::Sequence as PreTokenizerSequence,
+        split::{Split, SplitPattern},
+        whitespace::WhitespaceSplit,
+    },
+};
+
+use super::{
+    Texts, TokenizerConfig, TokenizerKind, WordSplit, unigram::UnigramLearner,
+    wordpiece::WordPieceLearner,
+};
+use crate::{
+    error::TextError,
+    special::{SPECIAL_TOKENS, UNK},
+};
+
+/// Marks a side of a punctuation token that had no space, as OpenNMT's tokenizer does.
+const JOINER: &str = "\u{ffed}";
+/// Starts a token that continues a word, as in BERT.
+const CONTINUING: &str = "##";
+/// Keeps a `<` from what would make it a special token or a byte. No text is changed: what is in one
+/// word becomes two tokens.
+pub(super) const FORGERIES: &str = "<(?=(pad|bos|eos|unk|0x[0-9A-F]{2})>)";
+
+/// Sets up normalizer, splitter, model and decoder, and learns the vocabulary from `texts`, which
+/// are lowercased where `lowercase` holds.
+pub(super) fn learned(
+    config: &TokenizerConfig,
+    lowercase: bool,
+    texts: Texts<'_>,
+) -> Result<Inner, TextError> {
+    let failed = TextError::Tokenizer;
+    let mut inner = Inner::new(BPE::default());
+    let parts = Parts::new(config, lowercase).map_err(failed)?;
+    inner.with_normalizer(Some(parts.normalizer)).map_err(failed)?;
+    inner.with_pre_tokenizer(Some(parts.pre_tokenizer));
+    inner.with_decoder(parts.decoder);
+    let unknown = SPECIAL_TOKENS[UNK as usize].to_owned();
+    let special = SPECIAL_TOKENS.map(|token| AddedToken::from(token, true)).to_vec();
+    let bytes = if config.byte_fallback { 256 } else { 0 };
+    match config.kind {
+        TokenizerKind::Word | TokenizerKind::Character => {
+            inner.with_model(WordLevel::builder().unk_token(unknown).build().map_err(failed)?);
+            let trainer = WordLevelTrainer::builder()
+                .vocab_size(config.vocab_size)
+                .min_frequency(config.min_frequency as u64)
+                .show_progress(false)
+                .special_tokens(special)
+                .build();
+            train(&mut inner, trainer.map_err(|error| failed(error.into()))?.into(), texts)?;
+        }
+        TokenizerKind::Byte => {
+            let vocab = all_bytes().collect();
+            let model = WordLevel::builder().unk_token(unknown).vocab(vocab).build();
+            inner.with_model(model.map_err(failed)?);
+            inner.add_special_tokens(special).map_err(failed)?;
+        }
+        TokenizerKind::Bpe => {
+            inner.with_model(unknown_fused(BPE::builder()).build().map_err(failed)?);
+            let trainer = BpeTrainerBuilder::new()
+                .vocab_size(config.vocab_size - bytes)
+                .min_frequency(config.min_frequency as u64)
+                .show_progress(false)
+                .special_tokens(special)
+                .build();
+            train(&mut inner, trainer.into(), texts)?;
+            if config.byte_fallback {
+                let model = with_bytes(inner.get_model()).map_err(failed)?;
+                inner.with_model(model);
+            }
+        }
+        TokenizerKind::Unigram => {
+            let room = config.vocab_size - SPECIAL_TOKENS.len() - bytes;
+            let (least, fallback) = (config.min_frequency as u64, config.byte_fallback);
+            inner.with_model(Unigram::default());
+            let mut learner = UnigramLearner::new(room, least, fallback);
+            inner.train(&mut learner, texts).map_err(failed)?;
+        }
+        TokenizerKind::Wordpiece => {
+            inner.with_model(WordPiece::default());
+            let mut learner =
+                WordPieceLearner::new(config.vocab_size, config.min_frequency as u64, CONTINUING);
+            inner.train(&mut learner, texts).map_err(failed)?;
+        }
+    }
+    Ok(inner)
+}
+
+fn train(
+    inner: &mut Inner,
+    mut trainer: tokenizers::models::TrainerWrapper,
+    texts: Texts<'_>,
+) -> Result<(), TextError> {
+    inner.train(&mut trainer, texts).map_err(TextError::Tokenizer)?;
+    Ok(())
+}
+
+fn unknown_fused(
+    builder: tokenizers::models::bpe::BpeBuilder,
+) -> tokenizers::models::bpe::BpeBuilder {
+    builder.unk_token(SPECIAL_TOKENS[UNK as usize].to_owned()).fuse_unk(true)
+}
+
+/// As SentencePiece writes a byte.
+pub(super) fn byte_token(byte: usize) -> String {
+    format!("<0x{byte:02X}>")
+}
+
+/// A byte-pair encoding with the 256 bytes after its other tokens, to fall back on.
+fn with_bytes(model: &ModelWrapper) -> tokenizers::Result<BPE> {
+    let mut json = serde_json::to_value(model)?;
+    if let Some(vocab) = json.get_mut("vocab").and_then(|vocab| vocab.as_object_mut()) {
+        let first = vocab.len();
+        vocab.extend((0..256).map(|byte| (byte_token(byte), (first + byte).into())));
+    }
+    json["byte_fallback"] = true.into();
+    // Through text: the library reads nothing else here.
+    Ok(serde_json::from_slice(json.to_string().as_bytes())?)
+}
+
+/// The special tokens and every byte, as the character that [`ByteLevel`] writes for it: itself where
+/// that can be seen, else the next from U+0100 on (`bytes_to_unicode` of GPT-2).
+fn all_bytes() -> impl Iterator<Item = (String, u32)> {
+    let is_seen = |byte: u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    let mut next = 0x100;
+    let characters = (0..0x100).map(move |byte| {
+        let code = if is_seen(byte) { byte } else { next };
+        next += u32::from(!is_seen(byte));
+        char::from_u32(code).unwrap_or_default().to_string()
+    });
+    SPECIAL_TOKENS.map(str::to_owned).into_iter().chain(characters).zip(0..)
+}
+
+fn byte_level() -> ByteLevel {
+    ByteLevel::new(false, false, false)
+}
+
+/// What stands around the vocabulary.
+struct Parts {
+    normalizer: NormalizerWrapper,
+    pre_tokenizer: PreTokenizerWrapper,
+    /// None joins tokens with spaces.
+    decoder: Option<DecoderWrapper>,
+}
+
+impl Parts {
+    fn new(config: &TokenizerConfig, lowercase: bool) -> tokenizers::Result<Self> {
+        let mut normalizers: Vec<NormalizerWrapper> =
+            vec![NFC.into(), replace_regex(r"\s+", " ")?.into(), Strip::new(true, true).into()];
+        if lowercase {
+            normalizers.push(Lowercase.into());
+        }
+        let (pre_tokenizer, decoder): (PreTokenizerWrapper, Option<DecoderWrapper>) =
+            match (config.kind, config.split) {
+                (TokenizerKind::Character, _) => {
+                    (each_character()?.into(), Some(Fuse::new().into()))
+                }
+                (TokenizerKind::Word, WordSplit::Whitespace) => {
+                    // A word of the text must not be taken for a special token. `<unk>` may: it
+                    // is how tokenized corpora write what their makers left out.
+                    normalizers.push(replace_regex("<(?=(pad|bos|eos)>)", "< ")?.into());
+                    (WhitespaceSplit.into(), None)
+                }
+                (TokenizerKind::Word, WordSplit::Punctuation) => {
+                    normalizers.extend(mark_punctuation()?);
+                    (WhitespaceSplit.into(), Some(join_punctuation()?))
+                }
+                (TokenizerKind::Byte, _) => {
+                    let bytes: PreTokenizerWrapper = byte_level().into();
+                    let each = each_character()?.into();
+                    (PreTokenizerSequence::new(vec![bytes, each]).into(), Some(byte_level().into()))
+                }
+                (TokenizerKind::Wordpiece, WordSplit::Whitespace) => {
+                    let words: PreTokenizerWrapper = WhitespaceSplit.into();
+                    let pre_tokenizer = PreTokenizerSequence::new(vec![words, apart()?.into()]);
+                    (pre_tokenizer.into(), Some(continued().into()))
+                }
+                (TokenizerKind::Wordpiece, WordSplit::Punctuation) => {
+                    normalizers.extend(mark_punctuation()?);
+                    let decoder = DecoderSequence::new(vec![
+                        continued().into(),
+                        Fuse::new().into(),
+                        replace(&format!(" {JOINER}"), "")?.into(),
+                        replace(&format!("{JOINER} "), "")?.into(),
+                        replace(JOINER, "")?.into(),
+                    ]);
+                    (WhitespaceSplit.into(), Some(decoder.into()))
+                }
+                (TokenizerKind::Bpe | TokenizerKind::Unigram, split) => {
+                    let spaces = Metaspace::new('▁', PrependScheme::Always, true);
+                    let mut steps: Vec<PreTokenizerWrapper> = vec![spaces.clone().into()];
+                    if split == WordSplit::Punctuation {
+                        steps.push(Punctuation::new(SplitDelimiterBehavior::Isolated).into());
+                    } else if config.kind == TokenizerKind::Unigram || config.byte_fallback {
+                        steps.push(apart()?.into());
+                    }
+                    let pre_tokenizer = match steps.len() {
+                        1 => spaces.clone().into(),
+                        _ => PreTokenizerSequence::new(steps).into(),
+                    };
+                    let decoder: DecoderWrapper = match config.byte_fallback {
+                        true => {
+                            let bytes = ByteFallback::new().into();
+                            DecoderSequence::new(vec![bytes, spaces.into()]).into()
+                        }
+                        false => spaces.into(),
+                    };
+                    (pre_tokenizer, Some(decoder))
+                }
+            };
+        Ok(Self { normalizer: NormalizerSequence::new(normalizers).into(), pre_tokenizer, decoder })
+    }
+}
+
+/// Sets punctuation off with spaces, and marks where there was none: `l'amico.` becomes
+/// `l ￭'￭ amico ￭.`. Words carry no mark, so that each has one id.
+fn mark_punctuation() -> tokenizers::Result<Vec<NormalizerWrapper>> {
+    Ok(vec![
+        // The mark itself is not kept apart from text.
+        replace(JOINER, "")?.into(),
+        replace_regex(r"(?<=[^\w\s])(?=\w)", &format!("{JOINER} "))?.into(),
+        replace_regex(&format!(r"(?<=\S)(?=[^\w\s{JOINER}])"), &format!(" {JOINER}"))?.into(),
+    ])
+}
+
+/// Undoes [`mark_punctuation`].
+fn join_punctuation() -> tokenizers::Result<DecoderWrapper> {
+    let spaces = WordPieceDecoder::new(JOINER.into(), false);
+    Ok(DecoderSequence::new(vec![
+        spaces.into(),
+        Fuse::new().into(),
+        replace(&format!("{JOINER} "), "")?.into(),
+        replace(JOINER, "")?.into(),
+    ])
+    .into())
+}
+
+fn replace(text: &str, by: &str) -> tokenizers::Result<Replace> {
+    Replace::new(ReplacePattern::String(text.into()), by)
+}
+
+fn replace_regex(regex: &str, by: &str) -> tokenizers::Result<Replace> {
+    Replace::new(ReplacePattern::Regex(regex.into()), by)
+}
+
+/// Every character by itself.
+fn each_character() -> tokenizers::Result<Split> {
+    let any = SplitPattern::Regex(r"[\s\S]".into());
+    Split::new(any, SplitDelimiterBehavior::Isolated, false)
+}
+
+/// Keeps words apart from special tokens that they look like.
+pub(super) fn apart() -> tokenizers::Result<Split> {
+    let forgeries = SplitPattern::Regex(FORGERIES.into());
+    Split::new(forgeries, SplitDelimiterBehavior::Isolated, false)
+}
+
+/// Joins what continues a word.
+fn continued() -> WordPieceDecoder {
+    WordPieceDecoder::new(CONTINUING.into(), false)
+}

@@ -1,0 +1,101 @@
+//! How well a vocabulary fits a text.
+
+use serde::{Deserialize, Serialize};
+
+use super::Tokenizer;
+use crate::{
+    error::TextError,
+    special::{SPECIAL_TOKENS, UNK},
+};
+
+/// Tokens that are named as longest and as rarest.
+const NAMED: usize = 8;
+/// Texts that are tokenized at a time.
+const AT_A_TIME: usize = 8_192;
+
+/// A vocabulary on a text: how much of the text it knows, and how much of it the text uses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct VocabularyReport {
+    /// Ids of the vocabulary, special tokens included.
+    pub size: usize,
+    /// Ids that the text uses.
+    pub used: usize,
+    /// Tokens of the text, special ones not included.
+    pub tokens: usize,
+    /// Of which `<unk>`.
+    pub unknown: usize,
+    /// Words of the text, as spaces part them.
+    pub words: usize,
+    /// Characters of the text.
+    pub characters: usize,
+    /// The longest tokens that the text uses.
+    pub longest: Vec<String>,
+    /// The tokens that the text uses least, and how often.
+    pub rarest: Vec<(String, usize)>,
+}
+
+impl VocabularyReport {
+    /// Tokenizes all of `texts`.
+    ///
+    /// # Errors
+    ///
+    /// When the tokenizer fails.
+    pub fn new<'a>(
+        tokenizer: &Tokenizer,
+        texts: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, TextError> {
+        let mut counts: Vec<usize> = Vec::new();
+        let (mut words, mut characters) = (0, 0);
+        let mut texts = texts.into_iter();
+        loop {
+            let part: Vec<&str> = texts.by_ref().take(AT_A_TIME).collect();
+            if part.is_empty() {
+                break;
+            }
+            words += part.iter().map(|text| text.split_whitespace().count()).sum::<usize>();
+            characters += part.iter().map(|text| text.chars().count()).sum::<usize>();
+            for id in tokenizer.par_encode_batch(&part)?.into_iter().flatten() {
+                let id = id as usize;
+                if counts.len() <= id {
+                    counts.resize(id + 1, 0);
+                }
+                counts[id] += 1;
+            }
+        }
+        let is_special = |id: usize| id < SPECIAL_TOKENS.len() && id != UNK as usize;
+        let ordinary = || counts.iter().enumerate().filter(|&(id, _)| !is_special(id));
+        let mut tokens: Vec<(String, usize)> = ordinary()
+            .filter(|&(id, &count)| count > 0 && id != UNK as usize)
+            .filter_map(|(id, &count)| Some((tokenizer.token(id as u32)?, count)))
+            .collect();
+        tokens.sort_by(|a, b| b.0.chars().count().cmp(&a.0.chars().count()).then(a.0.cmp(&b.0)));
+        let longest = tokens.iter().take(NAMED).map(|(token, _)| token.clone()).collect();
+        tokens.sort_by(|a, b| a.1.cmp(&b.1).then(a.0.cmp(&b.0)));
+        Ok(Self {
+            size: tokenizer.vocab_size(),
+            used: counts.iter().filter(|&&count| count > 0).count(),
+            tokens: ordinary().map(|(_, count)| count).sum(),
+            unknown: counts.get(UNK as usize).copied().unwrap_or(0),
+            words,
+            characters,
+            longest,
+            rarest: tokens.into_iter().take(NAMED).collect(),
+        })
+    }
+
+    /// Tokens that are unknown, as a share.
+    pub fn unknown_share(&self) -> f64 {
+        self.unknown as f64 / self.tokens.max(1) as f64
+    }
+
+    /// Tokens to a word.
+    pub fn tokens_per_word(&self) -> f64 {
+        self.tokens as f64 / self.words.max(1) as f64
+    }
+
+    /// Characters to a token.
+    pub fn characters_per_token(&self) -> f64 {
+        self.characters as f64 / self.tokens.max(1) as f64
+    }
+}

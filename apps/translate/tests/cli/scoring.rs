@@ -250,7 +250,7 @@ fn contradictions_are_refused_by_name() {
     run(&arguments, HYPOTHESES).failed(2, &["smooth-value"]);
     let arguments =
         ["score", "--reference", &reference, "--metrics", "chrf", "--chrf-char-order", "0"];
-    run(&arguments, HYPOTHESES).failed(1, &["a character order or a word order of at least 1"]);
+    run(&arguments, HYPOTHESES).failed(1, &["expected at least one of them above 0"]);
 }
 
 /// Twenty lines, of which those of `correct` equal the reference.

@@ -11,21 +11,24 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
+    ("tx-cli", &[]),
     ("tx-text", &[]),
     ("tx-data", &["tx-text"]),
     ("tx-eval", &[]),
     ("tx-model", &[]),
     ("tx-infer", &["tx-data", "tx-model", "tx-text"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text"]),
-    ("train", &["tx-infer", "tx-train"]),
-    ("translate", &["tx-eval", "tx-infer"]),
+    ("train", &["tx-cli", "tx-infer", "tx-train"]),
+    ("translate", &["tx-cli", "tx-eval", "tx-infer"]),
     // Tests only.
     ("tx-tests", &[]),
 ];
 
-/// Additional packages that tests and examples may depend on.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 2] = [
+/// Additional packages that tests, examples and benchmarks may depend on.
+const ARROWS_OF_TESTS: [(&str, &[&str]); 4] = [
+    ("tx-infer", &["tx-cli"]),
+    ("tx-train", &["tx-cli"]),
     ("translate", &["tx-model", "tx-text"]),
     ("tx-tests", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text", "tx-train"]),
 ];

@@ -19,7 +19,7 @@ if [ $# -eq 0 ]; then
         --set "model.dropout={ embedding = 0.1, residual = 0.1, attention = 0.1, activation = 0.1 }"
         --set metrics.every_steps=1)
 fi
-arguments+=(--quiet --checkpoint-every "5 steps")
+arguments+=(--quiet --set "checkpoint.every=5 steps")
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

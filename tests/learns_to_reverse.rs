@@ -51,7 +51,7 @@ fn words_never_seen_are_reversed() {
     ] {
         config.set(setting).unwrap();
     }
-    config.set_value("data.train_tsv", tsv.to_str().unwrap());
+    config.set_value("data.train_file", tsv.to_str().unwrap());
     let run = folder.path().join("run");
     let device = Device::flex();
     let outcome = Trainer::new(config.build().unwrap(), &run, device.clone())

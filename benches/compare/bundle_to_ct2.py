@@ -1,18 +1,18 @@
-"""Turns a tx bundle into a CTranslate2 model with the same weights.
+"""Converts a tx bundle to a CTranslate2 model with the same weights.
 
     python bundle_to_ct2.py BUNDLE MODEL
 
-What CTranslate2 can express of a bundle: norm `pre` and `post`, positions `sinusoidal`, `learned`
-and `none`, every activation, tying, embedding scale and bias. Anything else is refused by name.
+CTranslate2 supports: norm `pre` and `post`, positions `sinusoidal`, `learned` and `none`, every
+activation, tying, embedding scale and bias. Anything else is an error that names the option.
 
-Layout, where the two differ:
+Differences in layout:
 
 - tx stores a linear layer as [d_in, d_out], CTranslate2 as [d_out, d_in].
-- CTranslate2 wants queries, keys and values of self-attention as one layer, and keys and values of
-  cross-attention as one.
-- CTranslate2's own sinusoids have all sines before all cosines; tx, as the paper, has them in turn.
-  So places are stored as a table, which CTranslate2 then treats as learned.
-- Ids that round a vocabulary up get names of their own, `<unused0>` and so on.
+- CTranslate2 has one layer for queries, keys and values of self-attention, and one for keys and
+  values of cross-attention.
+- In CTranslate2 all sines precede all cosines; in tx, as in the paper, they alternate. Positional
+  encodings are therefore stored as a table, which CTranslate2 treats as learned.
+- Ids that pad a vocabulary are named `<unused0>` and so on.
 
 The bundle's format is in docs/bundle-format.md.
 """
@@ -38,7 +38,7 @@ ACTIVATIONS = {
 
 
 class Bundle:
-    """A bundle's files, opened."""
+    """Files of a bundle."""
 
     def __init__(self, folder):
         folder = Path(folder)
@@ -53,12 +53,12 @@ class Bundle:
     @staticmethod
     def _tokenizer(path):
         tokenizer = Tokenizer.from_file(str(path))
-        # A text that says `<eos>` means those characters.
+        # `<eos>` in a text is five characters, not a special token.
         tokenizer.encode_special_tokens = True
         return tokenizer
 
     def tokens(self, tokenizer):
-        """The token of every id that the model has."""
+        """Tokens of all ids of the model."""
         multiple = self.model.get("vocab_multiple", 1)
         size = -(-tokenizer.get_vocab_size() // multiple) * multiple
         tokens = [tokenizer.id_to_token(i) for i in range(tokenizer.get_vocab_size())]
@@ -66,13 +66,13 @@ class Bundle:
 
 
 def sinusoids(max_len, d_model):
-    place = np.arange(max_len)[:, None]
-    angle = place / 10_000.0 ** (np.arange(0, d_model, 2) / d_model)
+    position = np.arange(max_len)[:, None]
+    angle = position / 10_000.0 ** (np.arange(0, d_model, 2) / d_model)
     return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(max_len, d_model)
 
 
 class Converter:
-    """Fills a CTranslate2 specification with a bundle's weights."""
+    """Specification of CTranslate2 with the weights of a bundle."""
 
     def __init__(self, bundle):
         self.bundle, self.model, self.weights = bundle, bundle.model, bundle.weights
@@ -91,7 +91,7 @@ class Converter:
             pre_norm=model["norm"] == "pre",
             activation=ACTIVATIONS[model["activation"]],
             ffn_glu=model["activation"] == "gated",
-            # As tx: the mean of the heads of the last layer but one.
+            # As in tx: the mean of the heads of the last layer but one.
             alignment_layer=max(model["decoder_layers"] - 2, 0),
             alignment_heads=model["n_heads"],
         )
@@ -109,11 +109,11 @@ class Converter:
 
         left = set(self.weights) - self.used
         if left:
-            raise SystemExit(f"error: weights without a place: {sorted(left)}")
+            raise SystemExit(f"error: unused weights: {sorted(left)}")
 
         spec.register_source_vocabulary(self.bundle.tokens(self.bundle.source))
         spec.register_target_vocabulary(self.bundle.tokens(self.bundle.target))
-        # Sources are given as the tokenizer makes them, `<eos>` included.
+        # Sources include `<eos>`, as the tokenizer returns them.
         spec.config.bos_token = spec.config.decoder_start_token = "<bos>"
         spec.config.eos_token, spec.config.unk_token = "<eos>", "<unk>"
         spec.config.layer_norm_epsilon = 1e-5
@@ -126,16 +126,16 @@ class Converter:
     def stack(self, spec, side):
         scale = self.model["embedding_scale"]
         spec.scale_embeddings = scale == "both" or (scale == "source" and side == "encoder")
-        spec.position_encodings.encodings = self.places(
+        spec.position_encodings.encodings = self.positions(
             "source" if side == "encoder" else "target").astype(np.float32)
         if self.model["norm"] == "pre":
             self.norm(spec.layer_norm, f"{side}.norm")
         for index, layer in enumerate(spec.layer):
             path = f"{side}.layers.{index}"
-            own = layer.self_attention
-            self.linear(own.linear[0], *(f"{path}.self_attention.{x}" for x in ("query", "key", "value")))
-            self.linear(own.linear[1], f"{path}.self_attention.output")
-            self.norm(own.layer_norm, f"{path}.self_attention_residual.norm")
+            attention = layer.self_attention
+            self.linear(attention.linear[0], *(f"{path}.self_attention.{x}" for x in ("query", "key", "value")))
+            self.linear(attention.linear[1], f"{path}.self_attention.output")
+            self.norm(attention.layer_norm, f"{path}.self_attention_residual.norm")
             if side == "decoder":
                 cross = layer.attention
                 self.linear(cross.linear[0], f"{path}.cross_attention.query")
@@ -145,7 +145,7 @@ class Converter:
             self.feed_forward(layer.ffn, f"{path}.feed_forward")
             self.norm(layer.ffn.layer_norm, f"{path}.feed_forward_residual.norm")
 
-    def places(self, side):
+    def positions(self, side):
         shape = self.model["max_len"], self.model["d_model"]
         if self.model["positions"] == "learned":
             return self.take(f"{side}_input.positions.learned")
@@ -153,7 +153,7 @@ class Converter:
 
     def feed_forward(self, spec, path):
         if self.model["activation"] == "gated":
-            # CTranslate2 puts the activation on the first.
+            # CTranslate2 applies the activation to the first.
             self.linear(spec.linear_0, f"{path}.gate")
             self.linear(spec.linear_0_noact, f"{path}.inner")
         else:
@@ -161,7 +161,7 @@ class Converter:
         self.linear(spec.linear_1, f"{path}.outer")
 
     def linear(self, spec, *paths):
-        """One layer from several that read the same."""
+        """One layer from several with the same input."""
         spec.weight = np.concatenate([self.take(f"{path}.weight").T for path in paths])
         if f"{paths[0]}.bias" in self.weights:
             spec.bias = np.concatenate([self.take(f"{path}.bias") for path in paths])
@@ -171,19 +171,19 @@ class Converter:
 
 
 def convert(bundle, folder):
-    """Writes the CTranslate2 model of the bundle in folder `bundle` into `folder`."""
+    """Converts the bundle in the folder `bundle` and writes the model to `folder`."""
     spec = Converter(Bundle(bundle)).spec()
     spec.validate()
-    # Weights that are equal become one.
+    # Merges equal weights.
     spec.optimize()
     os.makedirs(folder, exist_ok=True)
     spec.save(str(folder))
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Turns a tx bundle into a CTranslate2 model.")
+    parser = argparse.ArgumentParser(description="Converts a tx bundle to CTranslate2.")
     parser.add_argument("bundle", help="folder written by `train`")
-    parser.add_argument("model", help="folder to write")
+    parser.add_argument("model", help="output folder")
     args = parser.parse_args()
     convert(args.bundle, args.model)
     size = sum(path.stat().st_size for path in Path(args.model).iterdir())

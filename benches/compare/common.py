@@ -1,4 +1,4 @@
-"""What the comparison programs share: memory, versions, processes that answer in JSON."""
+"""Functions that the comparison programs share: memory, versions, processes that print JSON."""
 
 import json
 import os
@@ -11,8 +11,8 @@ import sys
 def peak_megabytes():
     """The most memory this process has held, in units of 10^6 bytes.
 
-    Linux's VmHWM is of this process alone; getrusage also knows what its parent held when it
-    forked, so that is only for systems without the first.
+    VmHWM of Linux covers this process only. getrusage includes the memory of the parent at the fork,
+    so it is used on systems without VmHWM.
     """
     try:
         with open("/proc/self/status") as status:
@@ -46,8 +46,8 @@ def emit(record):
 
 
 def ask(command, environment=None, cwd=None):
-    """Runs `command` and gives back the JSON lines of its standard output; its other lines are left
-    alone. Standard error is passed on."""
+    """Runs `command` and returns the JSON lines of its standard output; other lines are ignored.
+    Standard error is passed on."""
     environment = {**os.environ, **(environment or {})}
     result = subprocess.run(command, env=environment, cwd=cwd, stdout=subprocess.PIPE, text=True)
     if result.returncode != 0:
@@ -56,5 +56,5 @@ def ask(command, environment=None, cwd=None):
 
 
 def say(text):
-    """Something for a person, on standard error."""
+    """Prints a message to standard error."""
     print(text, file=sys.stderr, flush=True)

@@ -1,30 +1,23 @@
-"""Tokens a second and memory of decoding in CTranslate2, and in tx, on models of the same weights.
+"""Tokens per second and memory of decoding in CTranslate2 and in tx, with the same weights.
 
-    python decode.py --models DIR [--tx COMMAND] [--table]
+    python decode.py --models DIR [--translate PATH] [--table]
 
-DIR holds tx bundles named `tiny`, `small` and `base`, as `random_bundle` writes them; their
-CTranslate2 twins are written to DIR/ctranslate2. The weights are random, so the speed says nothing
-about quality, but the length is forced: each sentence has 20 source tokens and the end token, each
-translation exactly 25 tokens, so that both programs do the same work. Batches of 1 (16 sentences)
-and 32 (64 sentences), greedy and with a beam of 5.
+DIR contains tx bundles named `tiny`, `small` and `base`, written by the example `random_bundle`;
+their conversions to CTranslate2 are written to DIR/ctranslate2. The weights are random and the
+lengths are fixed: each sentence has 20 source tokens and `<eos>`, each translation exactly 25 tokens,
+so that both programs do the same work. Batches of 1 (16 sentences) and 32 (64 sentences), greedy and
+with a beam of 5.
 
 CTranslate2 runs in single precision and int8, with (inter_threads, intra_threads) of (1, 1), (1, 2)
-and (2, 1); the fastest counts. Every figure comes from a process of its own: rss_mb is its peak of
-memory, rss_imported_mb what Python and the library held before the model was opened.
-
-COMMAND, in which {models} stands for DIR and {names} for the names of the models, prints one line of
-JSON for each of its measurements:
-
-    {"model": "tiny", "batch": 32, "beam": 5, "tokens_per_second": 1234.5, "rss_mb": 67.8}
-
-and may add `"type"` if it is not float32, `"threads"`, of which the fastest counts, `"target"`, of
-which only 25 counts, and whatever else it likes. Lines that do not start with a brace are left alone.
-Prints JSON lines, and with --table a Markdown table instead.
+and (2, 1); the fastest is reported. PATH is the program `translate`, whose command `bench` runs with
+one thread and with all cores; the fastest is reported too. Every measurement has its own process:
+rss_mb is its peak memory, rss_imported_mb the memory of Python and the library before the model is
+opened. Prints JSON lines, and with --table a Markdown table instead.
 """
 
 import argparse
 import itertools
-import shlex
+import os
 import statistics
 import sys
 import time
@@ -35,18 +28,19 @@ from common import ask, emit, peak_megabytes, say
 MODELS = ["tiny", "small", "base"]
 TYPES = ["float32", "int8"]
 THREADS = [(1, 1), (1, 2), (2, 1)]
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 SENTENCES = {1: 16, 32: 64}
 BEAMS = [1, 5]
 SOURCE_TOKENS, TARGET_TOKENS = 20, 25
 
 
 def cells(models=MODELS, types=TYPES):
-    """What is measured: model, type, batch, beam."""
+    """Measurements: model, type, batch, beam."""
     return list(itertools.product(models, types, SENTENCES, BEAMS))
 
 
 def sources(count):
-    """`count` sentences of words that every model knows, each different."""
+    """`count` different sentences of words in every vocabulary."""
     return [[f"t{(i * 37 + j * 11) % 9_000}" for j in range(SOURCE_TOKENS)] for i in range(count)]
 
 
@@ -60,7 +54,7 @@ def measure(folder, kind, batch, beam, inter, intra, rounds):
     sentences = [source + ["<eos>"] for source in sources(SENTENCES[batch])]
     how = dict(beam_size=beam, max_batch_size=batch, length_penalty=1.0,
                min_decoding_length=TARGET_TOKENS, max_decoding_length=TARGET_TOKENS)
-    # Every worker gets its memory and threads first.
+    # Warm-up: every worker allocates memory and starts threads.
     translator.translate_batch(sentences[: batch * inter], **how)
     seconds = []
     for _ in range(rounds):
@@ -86,7 +80,7 @@ def in_a_process(models, cell, threads, rounds):
 
 
 def convert(models, model):
-    """The CTranslate2 twin of a bundle, made anew if the bundle is younger."""
+    """Path of the bundle converted to CTranslate2, converted again if the bundle is newer."""
     bundle, twin = Path(models) / model, Path(models) / "ctranslate2" / model
     made, weights = twin / "model.bin", bundle / "model.safetensors"
     if not made.exists() or made.stat().st_mtime < weights.stat().st_mtime:
@@ -95,7 +89,7 @@ def convert(models, model):
 
 
 def best_threads(models, wanted, rounds):
-    """For each cell the fastest of THREADS, and all that was measured."""
+    """The fastest of THREADS for each cell, and all measurements."""
     best, records = {}, []
     for cell in wanted:
         found = [in_a_process(models, cell, threads, rounds) for threads in THREADS]
@@ -106,16 +100,20 @@ def best_threads(models, wanted, rounds):
     return best, records
 
 
-def run_tx(command, models, names, cwd=None):
-    """What tx's command prints, as far as it is comparable."""
-    words = []
-    for word in shlex.split(command):
-        folder = str(Path(models).resolve())
-        words += names if word == "{names}" else [word.replace("{models}", folder)]
-    records = [dict(program="tx", type="float32") | record for record in ask(words, cwd=cwd)]
-    records = [r for r in records if r.get("target", TARGET_TOKENS) == TARGET_TOKENS]
-    if not records:
-        say(f"warning: no measurement of {TARGET_TOKENS} target tokens as JSON from: {command}")
+def run_tx(translate, models, names, rounds=5):
+    """Measurements of the program `translate`, each in its own process."""
+    records = []
+    for model, batch, beam in itertools.product(names, SENTENCES, BEAMS):
+        for threads in sorted({1, CORES}):
+            (report,) = ask([
+                translate, "bench", "--model", Path(models) / model, "--device", "cpu",
+                "--beam", str(beam), "--batch", str(batch), "--sentences", str(SENTENCES[batch]),
+                "--source-len", str(SOURCE_TOKENS), "--target-len", str(TARGET_TOKENS),
+                "--threads", str(threads), "--rounds", str(rounds), "--json"])
+            records.append(dict(program="tx", model=model, type="float32", batch=batch, beam=beam,
+                                threads=threads, tokens_per_second=report["tokens_per_second"],
+                                seconds=report["timing"]["seconds"],
+                                rss_mb=report["peak_megabytes"]))
     return records
 
 
@@ -124,7 +122,7 @@ def key(record):
 
 
 def table(records):
-    """Markdown: the best of each program for each cell, and what tx's is of CTranslate2's."""
+    """Markdown: the best measurement of each program for each cell, and the ratio."""
     def best(program, cell):
         found = [r for r in records if r["program"] == program and key(r) == cell]
         return max(found, key=lambda record: record["tokens_per_second"], default=None)
@@ -166,13 +164,13 @@ def main():
     parser.add_argument("--models", required=True, help="folder of the bundles tiny, small, base")
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS, help="models measured")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=TYPES)
-    parser.add_argument("--rounds", type=int, default=3, help="the median of so many counts")
-    parser.add_argument("--tx", help="command that measures tx")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of which the median is reported")
+    parser.add_argument("--translate", help="program `translate`, to measure tx too")
     parser.add_argument("--table", action="store_true", help="print a table, not JSON")
     args = parser.parse_args()
     _, records = best_threads(args.models, cells(args.only, args.types), args.rounds)
-    if args.tx:
-        records += run_tx(args.tx, args.models, args.only)
+    if args.translate:
+        records += run_tx(args.translate, args.models, args.only)
     if args.table:
         print(table(records), end="")
     else:

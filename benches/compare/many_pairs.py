@@ -1,9 +1,9 @@
-"""Writes many sentence pairs of invented words, to measure with: always the same for the same numbers.
+"""Writes many sentence pairs of invented words for measurements; the output depends on the count only.
 
     python many_pairs.py 5000000 > pairs.tsv
 
-Words are as frequent as in real text (Zipf), sentences have 3 to 18 of them, the translation has other
-words in another order. Some 100 bytes a side.
+Word frequencies follow Zipf's law, sentences have 3 to 18 words, and the translation has other words
+in reverse order. About 100 bytes per side.
 """
 
 import random
@@ -29,7 +29,7 @@ def main():
     sources, targets = vocabulary(chance), vocabulary(chance)
     weights = list(accumulate(1 / (rank + 2) for rank in range(WORDS)))
     ranks = range(WORDS)
-    # Drawn once and cut up: drawing words one by one takes most of the time.
+    # Sampled together and split, because sampling words one by one takes most of the time.
     for first in range(0, count, 10_000):
         lengths = [chance.randint(3, 18) for _ in range(min(10_000, count - first))]
         drawn = iter(chance.choices(ranks, cum_weights=weights, k=sum(lengths)))

@@ -1,8 +1,8 @@
-"""The encoder-decoder Transformer in PyTorch, as tx has it, in two ways.
+"""Encoder-decoder Transformer of tx in PyTorch, in two implementations.
 
-`Transformer` is written out on `F.scaled_dot_product_attention`, with one matrix product for
-queries, keys and values, and can decode step by step on a cache. `BuiltIn` is `nn.Transformer`
-behind the same interface. `train_step.py` keeps the faster of the two for each shape.
+`Transformer` uses `F.scaled_dot_product_attention`, with one matrix product for queries, keys and
+values, and decodes step by step with a cache. `BuiltIn` is `nn.Transformer` with the same interface.
+`train_step.py` uses the faster of the two for each shape.
 
 Ids: 0 padding, 1 start, 2 end, 3 unknown.
 """
@@ -27,7 +27,7 @@ class Config:
     norm: str = "pre"  # or "post"
     tied: bool = False  # both embeddings and the projection one matrix
     output_bias: bool = True
-    # Shares dropped: of embeddings, of each sub-layer's output, of attention weights, inside the
+    # Dropout rates: of embeddings, of the output of each sub-layer, of attention weights, inside the
     # feed-forward layer.
     dropout_embedding: float = 0.1
     dropout_residual: float = 0.1
@@ -44,7 +44,7 @@ def sinusoids(max_len, d_model):
 
 
 def stacked(d_in, d_out, count):
-    """`count` matrices in one layer, so that one product serves them all."""
+    """`count` matrices in one layer, multiplied together."""
     layer = nn.Linear(d_in, count * d_out)
     layer.count = count
     return layer
@@ -137,7 +137,7 @@ class DecoderLayer(nn.Module):
 
 
 class Embedded(nn.Module):
-    """Embeddings, places and projection, which both kinds of model have."""
+    """Embeddings, positional encodings and projection of both implementations."""
 
     def __init__(self, config):
         super().__init__()
@@ -157,7 +157,7 @@ class Embedded(nn.Module):
         return self.dropout(table(ids) * self.scale + places)
 
     def draw(self):
-        """First values as in tx: Xavier's for each matrix, 1/√d_model for embeddings."""
+        """Initialization as in tx: Xavier for each matrix, 1/√d_model for embeddings."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 for matrix in module.weight.data.chunk(getattr(module, "count", 1)):
@@ -178,7 +178,7 @@ class Transformer(Embedded):
         self.draw()
 
     def encode(self, source):
-        """Gives the memory [B, S, M] and what may be seen of it [B, 1, 1, S]."""
+        """Returns the memory [B, S, M] and the mask of its visible positions [B, 1, 1, S]."""
         seen = source.ne(PAD)[:, None, None]
         x = self.embed(self.source_embedding, source)
         for layer in self.encoder:
@@ -186,7 +186,7 @@ class Transformer(Embedded):
         return self.encoder_norm(x), seen
 
     def forward(self, source, target):
-        # Targets are padded on the right: that no token sees a later one keeps padding unseen.
+        # Targets are padded on the right, so the causal mask hides padding too.
         memory, seen = self.encode(source)
         x = self.embed(self.target_embedding, target)
         for layer in self.decoder:
@@ -195,8 +195,8 @@ class Transformer(Embedded):
 
     @torch.no_grad()
     def greedy(self, source, limits):
-        """The likeliest token at each step until the end token or the row's limit; rows that are
-        done leave the batch. Gives lists of ids without start and end."""
+        """Greedy search up to `<eos>` or the limit of the row; finished rows leave the batch. Returns
+        lists of ids without `<bos>` and `<eos>`."""
         memory, seen = self.encode(source)
         cross = [layer.cross.keys_values(memory) for layer in self.decoder]
         caches = [{} for _ in self.decoder]
@@ -228,7 +228,7 @@ class Transformer(Embedded):
 
 
 class BuiltIn(Embedded):
-    """`nn.Transformer`; pre-norm only, for with post-norm it has norms that others have not."""
+    """`nn.Transformer`; pre-norm only, because with post-norm it has additional norms."""
 
     def __init__(self, config):
         super().__init__(config)

@@ -1,23 +1,24 @@
-"""Seconds of training until a model translates Multi30k so well: PyTorch, or tx, on one config.
+"""Seconds of training until a BLEU on Multi30k, in PyTorch or tx, with one configuration.
 
     python multi30k.py --data DIR [--until 36] [--minutes 60] [--set SECTION.KEY=VALUE ...]
     python multi30k.py --data DIR --tx PATH_OF_TRAIN --run FOLDER [the same options]
 
-DIR holds {train,val}.{en,de}.gz: Multi30k task 1, lower-cased and Moses-tokenized, words parted by
-spaces. Both programs read multi30k.toml, which names a recipe of tx, and learn the same model from
-the same batches by the same schedule: joint BPE over words as they stand, batches of like length
-under a budget of tokens, smoothed loss, Adam. After each epoch the validation set is translated
-greedily on a cache, and its BLEU (sacreBLEU without tokenization) decides whether to stop.
+DIR contains {train,val}.{en,de}.gz: Multi30k task 1, lower-cased and Moses-tokenized, with words
+separated by spaces. Both programs read multi30k.toml, which names a recipe of tx, and train the same
+model on the same batches with the same schedule: joint BPE over tokenized words, batches of similar
+length under a budget of tokens, smoothed loss, Adam. After each epoch the validation set is
+translated greedily with a cache, and its BLEU (sacreBLEU without tokenization) decides whether to
+stop.
 
-Prints one line of JSON an epoch:
+Prints one line of JSON per epoch:
 
-    train_s    seconds in updates alone, batches made included; null where the program does not say
+    train_s    seconds in updates, including batches; null if the program does not report it
     wall_s     the same with validations, from the first update on
-    bleu       of this epoch's weights
+    bleu       of the weights after this epoch
 
-and a last one with "reached": whether and when BLEU came to --until. What differs: the random
-numbers; tx's validation also computes the loss on the validation pairs; PyTorch runs on model.py,
-with fused Adam, on all cores.
+and a last one with "reached": whether and when BLEU reached --until. Differences: the random numbers;
+the validation of tx also computes the loss on the validation pairs; PyTorch runs model.py, with fused
+Adam, on all cores.
 """
 
 import argparse
@@ -38,7 +39,7 @@ HERE = Path(__file__).resolve().parent
 RECIPES = HERE.parent.parent / "crates" / "tx-train" / "src" / "recipes"
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"]
 
-# tx's defaults (docs/training.md) for the keys that are used here.
+# Defaults of tx (docs/training.md) for the keys that are used here.
 DEFAULTS = {
     "tokenizer": dict(kind="bpe", split="punctuation", lowercase=False, vocab_size=10_000,
                       min_frequency=1, joint=True, source_bos=False),
@@ -56,7 +57,7 @@ DEFAULTS = {
                        tokenize="13a", best_by="bleu"),
     "data": {},
 }
-# What this program can do of what tx can.
+# Values of tx that this program supports.
 ONLY = {
     "tokenizer": dict(kind=["bpe"], split=["whitespace"], joint=[True], source_bos=[False]),
     "model": dict(positions=["sinusoidal"], activation=["relu"], tying=["all"], norm=["pre", "post"],
@@ -68,7 +69,7 @@ ONLY = {
 
 
 def lay(over, under):
-    """Tables over tables, key by key; a batch is replaced whole."""
+    """Merges tables key by key; a batch is replaced as a whole."""
     result = dict(under)
     for key, value in over.items():
         nested = isinstance(value, dict) and isinstance(under.get(key), dict) and key != "batch"
@@ -77,7 +78,7 @@ def lay(over, under):
 
 
 def read_config(path, settings):
-    """Defaults, recipe, file, settings: the later over the earlier, as in tx."""
+    """Defaults, recipe, file, settings: later values override earlier ones, as in tx."""
     layers = [tomllib.loads(Path(path).read_text())]
     recipe = layers[0].get("recipe")
     if recipe:
@@ -103,7 +104,7 @@ def read_config(path, settings):
     return config
 
 
-# Data, as tx makes it.
+# Data, as in tx.
 
 
 def read_pairs(folder, name):
@@ -115,7 +116,7 @@ def read_pairs(folder, name):
 
 
 def learn_tokenizer(config, pairs):
-    """tx's BPE for text that is tokenized already."""
+    """BPE of tx for tokenized text."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
@@ -134,7 +135,7 @@ def learn_tokenizer(config, pairs):
 
 
 def encode(tokenizer, pairs, max_len):
-    """Ids: `… <eos>` and `<bos> … <eos>`; pairs that are longer are left out."""
+    """Ids: `… <eos>` and `<bos> … <eos>`; longer pairs are omitted."""
     sources = tokenizer.encode_batch([source for source, _ in pairs])
     targets = tokenizer.encode_batch([target for _, target in pairs])
     pairs = [(s.ids + [2], [1] + t.ids + [2]) for s, t in zip(sources, targets)]
@@ -142,7 +143,7 @@ def encode(tokenizer, pairs, max_len):
 
 
 def plan(pairs, size, draw):
-    """The batches of an epoch: like lengths together, target first, ties and order by chance."""
+    """Batches of an epoch: grouped by length, target first, with random ties and order."""
     order = list(range(len(pairs)))
     draw.shuffle(order)
     order.sort(key=lambda i: (len(pairs[i][1]), len(pairs[i][0])))
@@ -162,7 +163,7 @@ def plan(pairs, size, draw):
 
 
 def learning_rate(train, d_model, total, step):
-    """Of update `step`, from 1: docs/training.md."""
+    """Learning rate of update `step`, from 1: docs/training.md."""
     peak, warm, schedule = train["learning_rate"], train["warmup_steps"], train["schedule"]
     if schedule == "noam":
         return peak * d_model**-0.5 * min(step**-0.5, step * warm**-1.5)
@@ -236,7 +237,7 @@ class PyTorch:
         return loss.item() * tokens, tokens
 
     def bleu(self):
-        """Of greedy translations of the validation set, with its signature."""
+        """BLEU of greedy translations of the validation set, with its signature."""
         from sacrebleu.metrics import BLEU
 
         self.model.eval()
@@ -260,7 +261,7 @@ class PyTorch:
         return score.score, str(metric.get_signature())
 
     def epochs(self, minutes):
-        """A record for each epoch, until the budget is spent."""
+        """Record of each epoch, until the budget is spent."""
         train, start, trained = self.config["train"], time.perf_counter(), 0.0
         over = lambda: self.step >= self.total or time.perf_counter() - start > 60 * minutes
         for epoch in range(1, train["epochs"] + 1):

@@ -3,12 +3,12 @@
     python run.py [train-step] [decode] [multi30k] [--rounds 3] [--data DIR] [--write FILE]
 
 Without a name, train-step and decode run; multi30k takes hours and needs --data. First everything is
-built, and the others look for their fastest settings. Then come the rounds, in each tx and the other
-one after the other, A B A B, so that a machine that grows slower does so for both. A figure is the
-median of the rounds. Nothing else may run meanwhile; the load at the start is written down.
+built, and the fastest settings of the others are searched. In each round tx and the other program run
+alternately (A B A B), so that a machine that slows down does so for both. A result is the median of
+the rounds. No other process may run meanwhile; the load at the start is recorded.
 
-Each part has a section of its own in the file, between two marks, and only those of the parts that
-ran are written anew. Raw records go to standard output as JSON lines.
+Each part has its own section in the file, between two marks, and only the sections of the parts that
+ran are replaced. Raw records go to standard output as JSON lines.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def output(*command):
 
 
 def build():
-    for command in (["bench", "--workspace", "--no-run"], ["build", "--release", "--workspace"],
+    for command in (["build", "--release", "--workspace"],
                     ["build", "--release", "--workspace", "--examples"]):
         say(f"cargo {' '.join(command)}")
         subprocess.run(["cargo", *command], cwd=ROOT, check=True)
@@ -70,7 +70,7 @@ def medians(records, key, numbers):
 def run_train_step(args):
     steps = ["--steps", str(args.steps)] if args.steps else []
     dropout = ["--dropout", args.dropout]
-    tx = ["cargo", "bench", "--quiet", "--workspace", "--bench", "train_step", "--"]
+    train = str(built("train"))
     torch = [sys.executable, str(HERE / "train_step.py")]
     shapes, records = args.shapes or list(train_step.SHAPES), []
     variants = {
@@ -80,11 +80,15 @@ def run_train_step(args):
     }
     for number in range(args.rounds):
         for shape in shapes:
+            say(f"round {number + 1}: {shape}, tx")
+            updates = args.steps or train_step.SHAPES[shape][-1]
+            records.append(train_step.run_tx(train, shape, updates, args.dropout))
+            emit(records[-1])
             variant = ["--variant", train_step.spell(variants[shape])]
-            for command in (tx + [shape] + steps + dropout, torch + [shape] + steps + dropout + variant):
-                say(f"round {number + 1}: {' '.join(command)}")
-                records += ask(command, cwd=ROOT)
-                emit(records[-1])
+            command = torch + [shape] + steps + dropout + variant
+            say(f"round {number + 1}: {' '.join(command)}")
+            records += ask(command, cwd=ROOT)
+            emit(records[-1])
     found = medians(records, lambda r: (r["program"], r["name"]),
                     ["median_s", "tokens_per_second", "rss_mb"])
     lines = [
@@ -118,9 +122,8 @@ def run_decode(args):
     best, _ = decode.best_threads(models, wanted, rounds=1)
     records = []
     for number in range(args.rounds):
-        if args.tx_decode:
-            say(f"round {number + 1}: {args.tx_decode}")
-            records += decode.run_tx(args.tx_decode, models, args.models, cwd=ROOT)
+        say(f"round {number + 1}: tx")
+        records += decode.run_tx(built("translate"), models, args.models)
         say(f"round {number + 1}: CTranslate2")
         records += [decode.in_a_process(models, cell, best[cell], rounds=3) for cell in wanted]
     for record in records:
@@ -180,7 +183,7 @@ def circumstances(load):
         commit += ", with changes"
     rows = {
         "date": datetime.date.today().isoformat(),
-        # Where files lie on this machine is nobody's business.
+        # Paths of this machine are not published.
         "command": "`python benches/compare/run.py "
                    + shlex.join(Path(word).name if word.startswith("/") else word
                                 for word in sys.argv[1:]) + "`",
@@ -210,22 +213,17 @@ def write(path, part, text):
 
 
 def main():
-    decode_bench = ROOT / "crates" / "tx-infer" / "benches" / "decode.rs"
     parser = argparse.ArgumentParser(description="tx beside PyTorch and CTranslate2.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", type=Path, default=ROOT / "docs" / "results" / "speed.md")
     parser.add_argument("--work", type=Path, help="folder for models and runs [a temporary one]")
-    parser.add_argument("--no-build", action="store_true", help="all is built already")
+    parser.add_argument("--no-build", action="store_true", help="use the programs that are already built")
     parser.add_argument("--shapes", nargs="+", choices=train_step.SHAPES, help="train-step: which")
     parser.add_argument("--steps", type=int, help="train-step: steps a round")
     parser.add_argument("--dropout", choices=["everywhere", "paper"], default="everywhere")
     parser.add_argument("--models", nargs="+", choices=decode.MODELS, default=decode.MODELS,
                         help="decode: which")
-    parser.add_argument(
-        "--tx-decode", help="decode: command that measures tx, as decode.py describes it",
-        default="cargo bench --quiet --workspace --bench decode -- {names}"
-        if decode_bench.exists() else None)
     parser.add_argument("--data", help="multi30k: folder of {train,val}.{en,de}.gz, tokenized")
     parser.add_argument("--until", type=float, default=36.0, help="multi30k: BLEU to stop at")
     parser.add_argument("--minutes", type=float, default=60.0, help="multi30k: most minutes")

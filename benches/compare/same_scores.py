@@ -1,10 +1,11 @@
-"""Whether `translate score` and sacreBLEU agree on random lines, one by one.
+"""Comparison of `translate score` with sacreBLEU on random lines, one by one.
 
     python same_scores.py --translate PATH [--lines 1500] [--seed 1]
 
-Lines have few words, so that much repeats and many shifts tempt TER, or characters that matter to
-tokenizers. Prints one line of JSON for each metric: lines, those that differ by more than 1e-6, and
-the first of them. Ends with 1 if there is any. No clock runs, so anything else may.
+Lines have few distinct words, so that TER has many possible shifts, or characters with a meaning for
+tokenizers. Prints one line of JSON per metric: number of lines, number of scores that differ by more
+than 1e-6, and the first of them. The exit code is 1 if there is any. No time is measured, so other
+processes may run.
 """
 
 import argparse
@@ -39,7 +40,7 @@ def line(dice):
 
 
 def changed(dice, text):
-    """With up to five words moved, lost, put in or in upper case."""
+    """Copy with up to five words moved, deleted, inserted or in upper case."""
     words = text.split(" ")
     for _ in range(dice.randint(0, 5)):
         here, there, kind = dice.randrange(len(words)), dice.randrange(len(words)), dice.random()
@@ -54,7 +55,7 @@ def changed(dice, text):
         else:
             words[here] = words[here].upper()
         words = words or [""]
-    # Both programs drop white space at the end of lines when they read files.
+    # Both programs remove trailing white space when they read files.
     return " ".join(words).rstrip()
 
 

@@ -1,36 +1,36 @@
-"""Checks that tx and CTranslate2 find the same with the same weights.
+"""Checks that tx and CTranslate2 find the same translations with the same weights.
 
     python same_translations.py --bundle DIR --text FILE --target FILE --translate PATH [--sentences 200]
 
-Converts the bundle to CTranslate2, single precision, and has both translate the first sentences of
-the file in many ways: greedy and beam 5, several length penalties, n-best 5, and one option after
-the other. Prints one line of JSON for each: on how many sentences all hypotheses are the same ids in
-the same order, and the largest difference of their scores; and every sentence on which they differ.
-`--markdown` prints a table instead.
+Converts the bundle to CTranslate2, single precision, and translates the first sentences of the file
+with both, with many options: greedy and beam 5, several length penalties, n-best 5, and every other
+option on its own. Prints one line of JSON for each: the number of sentences whose hypotheses have the
+same ids in the same order, and the largest difference of their scores; and every sentence on which
+they differ. `--markdown` prints a table instead.
 
-Settings under which both define the same search, all used here:
+Options that define the same search in both, all used here:
 
     tx                                      CTranslate2
     ranked by log p / n^α, n with `<eos>`   length_penalty=α and return_end_token=True: without the
                                             second, n is without `<eos>`
-    2 · beam candidates a step, those that  the same, always
-    end count among the first beam
+    2 · beam candidates per step; finished  the same, always
+    ones count among the first beam
     done at beam finished hypotheses        patience=1
-    --early-stopping first                  what patience=1 means with α = 0 and no coverage penalty
+    --early-stopping first                  patience=1 with α = 0 and no coverage penalty
     at most ⌈2 · source⌉ + 10 tokens,       max_decoding_length, one number for a batch: sentences of
-    never more than the model's `max_len`   one limit are batched together here
-    at the limit: finished ones and all     the best `beam` candidates of the last step, ended or
-    live ones count                         not, and those finished before
+    never more than `max_len` of the model  one limit are batched together here
+    at the limit: finished and unfinished   the best `beam` candidates of the last step, finished or
+    hypotheses count                        not, and those finished before
     a target may be empty                   min_decoding_length=0; its default is 1
-    --renormalize                           tokens that must not be said give their share of
-                                            probability to the others
-    `<pad>` and `<bos>` are never said      they can be
-    coverage of source tokens alone         one by one: padding of a batch counts too
-    coverage from the heads' mean in the    alignment_layer and alignment_heads, as
-    last layer but one                      `bundle_to_ct2.py` sets them
-    scores of what a prefix was forced      without the prefix's own log-probability, but divided by
-    on count                                the whole length: added here from `score_batch`. Which
-                                            ones are best is the same only without a norm
+    --renormalize                           the probability of suppressed tokens is distributed over
+                                            the others
+    `<pad>` and `<bos>` are suppressed      they can be generated
+    coverage of source tokens only          sentence by sentence, because padding counts too
+    coverage from the mean of the heads in  alignment_layer and alignment_heads, as
+    the last layer but one                  `bundle_to_ct2.py` sets them
+    scores include the log-probability of   they do not, but are divided by the whole length: added
+    a prefix                                here from `score_batch`. The ranking is the same only
+                                            without a norm
 """
 
 import argparse
@@ -50,7 +50,7 @@ from common import emit, processor, say
 
 RATIO, EXTRA = 2.0, 10
 
-# Name, options of tx, options of CTranslate2. Both get `beam` and so on from the first three.
+# Name, options of tx, options of CTranslate2. The first three set `beam` and so on for both.
 CASES = [
     ("greedy", ["--beam", "1"], dict(beam_size=1)),
     ("beam 5, α 1", [], {}),
@@ -86,7 +86,7 @@ def run_tx(command, lines=None):
 
 
 def with_tx(program, bundle, lines, prefixes, options):
-    """For each line its hypotheses: ids and score."""
+    """Hypotheses of each line: ids and score."""
     options = list(options)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         if options[:1] == ["--prefix"]:
@@ -109,7 +109,7 @@ class WithCTranslate2:
         return [self.bundle.source.encode(line).tokens for line in lines]
 
     def translate(self, lines, prefixes, options):
-        """For each line its hypotheses: ids and score."""
+        """Hypotheses of each line: ids and score."""
         options = dict(options)
         prefixed = options.pop("target_prefix", False)
         beam = options.setdefault("beam_size", 5)
@@ -136,21 +136,21 @@ class WithCTranslate2:
         if prefixed:
             scored = self.translator.score_batch(sources, prefixes)
             for index, (prefix, result) in enumerate(zip(prefixes, scored)):
-                # Without `<eos>` after it.
+                # Without `<eos>`.
                 own = sum(result.log_probs[:len(prefix)])
                 alpha = options["length_penalty"]
                 found[index] = [(ids, score + own / len(ids) ** alpha) for ids, score in found[index]]
         return found
 
     def force(self, lines, targets):
-        """Log-probabilities of the tokens of each target, `<eos>` included."""
+        """Log-probabilities of the tokens of each target, including `<eos>`."""
         targets = [self.bundle.target.encode(target).tokens[1:-1] for target in targets]
         return [result.log_probs
                 for result in self.translator.score_batch(self.sources(lines), targets)]
 
 
 def compared(name, lines, ours, theirs):
-    """A record of how many sentences have the same hypotheses, and the largest gap of scores."""
+    """Record with the number of sentences with equal hypotheses, and the largest gap of scores."""
     differences, gap, hypotheses = [], 0.0, 0
     for line, a, b in zip(lines, ours, theirs, strict=True):
         if [ids for ids, _ in a] == [ids for ids, _ in b]:
@@ -193,7 +193,7 @@ def main():
     pairs = [(source, target) for source, target in pairs if source.strip() and target.strip()
              and fits(source, bundle.source) and fits(target, bundle.target)][:args.sentences]
     lines, targets = map(list, zip(*pairs))
-    # The first two words of the right translation.
+    # The first two words of the reference.
     prefixes = [" ".join(target.split()[:2]) for target in targets]
     records = []
     with tempfile.TemporaryDirectory() as folder:

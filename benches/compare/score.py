@@ -2,10 +2,10 @@
 
     python score.py --translate PATH [--rounds 5] [--lines 3000] [--only NAME ...]
 
-The text is made here: sentences of 5 to 45 words drawn by frequency from a made-up vocabulary, and
-two systems that make mistakes in one word of six. Both programs read the same files, one after the
-other, in turn; the first round does not count. Prints one line of JSON a task: medians, the ratio,
-and the scores of both, which must be equal to the digits printed.
+The text is synthetic: sentences of 5 to 45 words sampled by frequency from an invented vocabulary, and
+two systems with errors in one word of six. Both programs read the same files alternately; the first
+round is not measured. Prints one line of JSON per task: medians, the ratio, and the scores of both,
+which must be equal to the printed digits.
 """
 
 import argparse
@@ -29,7 +29,7 @@ TASKS = [
     ("ter", ["--metrics", "ter"], ["-m", "ter"], 1),
     ("all", ["--metrics", "bleu,chrf,ter"], ["-m", "bleu", "chrf", "ter"], 1),
     ("confidence", ["--metrics", "bleu,chrf", "--confidence"], ["-m", "bleu", "chrf", "--confidence"], 1),
-    # Of BLEU alone: sacreBLEU 2.6.0 cannot write numpy 2's single-precision means as JSON.
+    # BLEU only: sacreBLEU 2.6.0 cannot write the single-precision means of numpy 2 as JSON.
     ("paired bootstrap", ["--metrics", "bleu", "--paired", "bootstrap"], ["-m", "bleu", "--paired-bs"], 2),
     ("paired randomization", ["--metrics", "bleu,chrf", "--paired", "randomization"], ["-m", "bleu", "chrf", "--paired-ar"], 2),
 ]

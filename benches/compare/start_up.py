@@ -2,9 +2,9 @@
 
     python start_up.py --translate PATH --bundle DIR --text TEXT [--rounds 40] [OPTION ...]
 
-DIR is a bundle, OPTIONs go to `translate`. The bundle's files are in the system's cache after the
-first round, which does not count. Prints one line of JSON: medians and extremes of wall-clock time
-and of the peak of memory.
+DIR is a bundle; OPTIONs are passed to `translate`. The first round, which is not measured, loads the
+files of the bundle into the page cache. Prints one line of JSON: medians and extremes of wall-clock
+time and of peak memory.
 """
 
 import argparse

@@ -1,14 +1,14 @@
-"""Tokens a second of Hugging Face tokenizers from Python, and of tx, with one tokenizer on one file.
+"""Tokens per second of Hugging Face tokenizers from Python and of tx, with one tokenizer on one file.
 
     python tokenizing.py --tokenizer RUN/target.tokenizer.json --text FILE [--tx COMMAND] [--rounds 5]
 
 Both sides read the file first, then tokenize all of it, 8,192 lines at a time on all cores, special
-tokens included; the median of the rounds counts. COMMAND, in which {tokenizer} and {text} stand for
-the two files, prints a line of JSON with `tokens` and `tokens_per_second`:
+tokens included; the result is the median of the rounds. COMMAND, in which {tokenizer} and {text} are
+replaced by the two files, prints a line of JSON with `tokens` and `tokens_per_second`:
 
     cargo bench --workspace --bench tokenize -- {tokenizer} {text}
 
-The ids must be as many on both sides. Prints a line of JSON a side, and one with the ratio.
+Both sides must give the same number of ids. Prints a line of JSON per side, and one with the ratio.
 """
 
 import argparse
@@ -29,7 +29,7 @@ COMMAND = "cargo bench -q --workspace --bench tokenize -- {tokenizer} {text} --r
 def measure(tokenizer, lines, rounds):
     """Tokenizes in this process; tokens, and the median of the seconds."""
     tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
-    # As tx has it: a text that says `<eos>` means five characters.
+    # As in tx: `<eos>` in a text is five characters, not a special token.
     tokenizer.encode_special_tokens = True
     seconds = []
     for _ in range(rounds):

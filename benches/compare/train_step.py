@@ -1,28 +1,27 @@
-"""Seconds a training step takes in PyTorch, whole: forward, smoothed loss, backward, Adam.
+"""Seconds per training step in PyTorch: forward, smoothed loss, backward, Adam.
 
     python train_step.py [SHAPE ...] [--steps N] [--dropout everywhere] [--variant V]
     python train_step.py --device cuda [--tf32] [--compile] [SHAPE ...]
 
-The other half of `cargo bench --workspace --bench train_step`: same models, same batches, same
-JSON, one line a shape. A model is a pre-norm Transformer with sinusoids; label smoothing is 0.1,
-dropout 0.1, padding is masked although the rows are full. `zero_grad` and reading the loss are part
-of a step. Dropout stands where `nn.Transformer` has it and on the embeddings (`everywhere`), or on
-embeddings and sub-layers only (`paper`).
+Prints one line of JSON per shape. `run_tx` measures the same models and batches with `train bench`.
+A model is a pre-norm Transformer with sinusoids; label smoothing is 0.1, dropout 0.1, and padding is
+masked although the rows are full. `zero_grad` and reading the loss are part of a step. Dropout is
+applied as in `nn.Transformer` and to the embeddings (`everywhere`), or to embeddings and sub-layers
+only (`paper`).
 
-PyTorch is given its fastest eager setting. For each shape these are tried in turn, each in a process
-of its own, and the best of each kept:
+PyTorch runs with its fastest eager setting. For each shape these are tried in turn, each in its own
+process, and the best of each is kept:
 
     layers   built-in: nn.Transformer; own: model.py, on F.scaled_dot_product_attention
     adam     fused, foreach or a loop over the parameters
     threads  1, 2 and all cores
-    memory   glibc as it comes, or told to keep freed pages, as tx's allocator does
+    memory   glibc by default, or with settings that keep freed pages, as the allocator of tx does
 
 `--variant layers=own,adam=fused,threads=2,memory=keep` skips that. Not tried: torch.compile, which
 is not eager, and other allocators, which are other software.
 
 With `--device cuda` layers are `own` and Adam is fused, products are in full single precision unless
-`--tf32` is given, and `--compile` compiles the model; the shapes that `docs/results/gpu.sh` measures
-are added.
+`--tf32` is given, and `--compile` compiles the model; the shapes of `docs/results/gpu.sh` are added.
 """
 
 import argparse
@@ -31,21 +30,27 @@ import statistics
 import sys
 import time
 import warnings
+from pathlib import Path
 
 from common import ask, emit, peak_megabytes, say
 
-# name: ids, features, inner features, heads, layers of each stack, sentences, tokens, steps measured
+# name: vocabulary, d_model, d_ff, heads, layers of each stack, sentence pairs, tokens, steps measured
 SHAPES = {
     "reverse": (128, 128, 128, 4, 1, 256, 20, 30),
     "d2l": (200, 32, 64, 4, 2, 64, 10, 100),
     "small": (10_000, 256, 1_024, 4, 3, 128, 16, 12),
     "base": (20_000, 512, 2_048, 8, 6, 8, 350, 5),
 }
-# What the recipes of these names have on 20 tokens (fra-eng: 10), but all pre-norm and untied.
+# Shapes of the recipes of these names on 20 tokens (fra-eng: 10), but all pre-norm and untied.
 GPU_SHAPES = {
     "multi30k-tiny": (10_000, 128, 256, 4, 4, 204, 20, 50),
     "fra-eng": (10_000, 32, 64, 4, 2, 64, 10, 50),
     "paper-base": (37_000, 512, 2_048, 8, 6, 1_250, 20, 20),
+}
+CONFIG = Path(__file__).resolve().with_name("train_step.toml")
+DROPOUT = {
+    "everywhere": "{ embedding = 0.1, residual = 0.1, attention = 0.1, activation = 0.1 }",
+    "paper": "{ embedding = 0.1, residual = 0.1 }",
 }
 WARM_UP = 2
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -55,7 +60,7 @@ CHOICES = {
     "threads": sorted({1, min(2, CORES), CORES}, reverse=True),
     "memory": ["glibc", "keep"],
 }
-# Never give memory back to the system, never take it by mmap.
+# Never return memory to the system, never allocate it by mmap.
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_TOP_PAD_": "67108864"}
 
 
@@ -110,6 +115,24 @@ def measure(shape, steps, dropout, variant, device="cpu", tf32=False, compiled=F
                 loss=last, variant=spell(variant), version=torch.__version__)
 
 
+def run_tx(train, shape, steps, dropout):
+    """Measures the steps with the program `train`."""
+    vocabulary, d_model, d_ff, n_heads, layers, batch, length, _ = SHAPES[shape]
+    command = [train, "bench", "--config", str(CONFIG), "--device", "cpu", "--len", str(length),
+               "--updates", str(steps), "--json"]
+    for setting in (f"tokenizer.vocab_size={vocabulary}", f"model.d_model={d_model}",
+                    f"model.d_ff={d_ff}", f"model.n_heads={n_heads}", f"model.encoder_layers={layers}",
+                    f"model.decoder_layers={layers}", f"model.dropout={DROPOUT[dropout]}",
+                    f"train.batch={{ sentences = {batch} }}"):
+        command += ["--set", setting]
+    (report,) = ask(command)
+    timing = report["timing"]
+    return dict(program="tx", name=shape, dropout=dropout,
+                median_s=statistics.median(timing["seconds"]), first_s=timing["first"],
+                seconds=timing["seconds"], tokens_per_second=report["tokens_per_second"],
+                rss_mb=report["peak_megabytes"])
+
+
 def spell(variant):
     return ",".join(f"{key}={value}" for key, value in variant.items())
 
@@ -142,11 +165,11 @@ def tune(shape, steps, dropout):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Seconds a training step takes in PyTorch.")
+    parser = argparse.ArgumentParser(description="Seconds per training step in PyTorch.")
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=", ".join(SHAPES))
     parser.add_argument("--steps", type=int, help="steps measured [default: by shape]")
     parser.add_argument("--dropout", choices=["everywhere", "paper"], default="everywhere")
-    parser.add_argument("--variant", help="do not look for the fastest, take this")
+    parser.add_argument("--variant", help="setting to measure instead of the fastest")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--tf32", action="store_true", help="products in TF32, on cuda")
     parser.add_argument("--compile", action="store_true", help="torch.compile, on cuda")

@@ -1,23 +1,22 @@
-//! `train bench`: how fast a device trains.
+//! `train bench`: speed of training on a device.
 
-use std::{
-    io::{Write, stderr, stdout},
-    path::PathBuf,
-};
+use std::{io::Write, path::PathBuf};
 
 use clap::{Args, ValueHint};
-use tx_infer::{bench::Report, device::DeviceName};
+use tx_cli::terminal::{stderr, stdout};
+use tx_infer::bench::Report;
 use tx_train::{ConfigBuilder, TrainError, bench::Updates};
 
-use crate::run::open;
+use crate::{configuration::SettingArgs, devices::DeviceArgs};
 
-/// Measure how fast a device trains: whole updates on made-up sentences
+/// Measure the speed of training: whole updates on synthetic sentences
 ///
-/// Prints a row of a Markdown table for each recipe, with tokens a second by the median update. Nothing
-/// is read but the configuration, nothing is written, and no batch is made while the clock runs.
+/// Prints one row of a Markdown table per recipe, with the target tokens per second of the median
+/// update. It reads nothing but the configuration and writes nothing; batches are made before the
+/// clock starts.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// Recipes to measure
+    /// Recipe to measure (repeatable)
     #[arg(long, value_name = "NAME", default_value = "small", conflicts_with = "config")]
     pub recipe: Vec<String>,
 
@@ -25,30 +24,30 @@ pub struct BenchArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
 
-    /// Device to measure, as for training; several share the batches of an update
-    #[arg(long, value_name = "DEVICE", default_value = "auto", value_delimiter = ',')]
-    pub device: Vec<DeviceName>,
+    /// Devices to measure
+    #[command(flatten)]
+    pub device: DeviceArgs,
 
-    /// Tokens of each side of a sentence; as many sentences as the recipe's batch then holds
+    /// Length of each side of a sentence pair in tokens; a batch has as many pairs as its size allows
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub len: usize,
 
-    /// Updates that count
+    /// Updates measured, after a few that are not
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub updates: usize,
 
-    /// Change one value of the configuration; may be given often
-    #[arg(long, value_name = "SECTION.KEY=VALUE")]
-    pub set: Vec<String>,
+    /// Values that override the configuration
+    #[command(flatten)]
+    pub settings: SettingArgs,
 
-    /// Print a JSON object a line instead, with the time of every update
+    /// Print one JSON object per line instead, with the time of every update
     #[arg(long)]
     pub json: bool,
 }
 
-/// Measures what is asked for.
+/// Measures and prints one row per recipe.
 pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
-    let (name, devices) = open(&args.device)?;
+    let (name, devices) = args.device.open()?;
     let layers: Vec<(String, ConfigBuilder)> = match &args.config {
         Some(path) => vec![(path.display().to_string(), ConfigBuilder::from_file(path)?)],
         None => {
@@ -58,9 +57,9 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     };
     let mut configs = Vec::new();
     for (model, mut layers) in layers {
-        // Sentences are made up, whatever the recipe learns from.
+        // The sentences are synthetic, so no corpus is needed.
         layers.set_value("data.source", "toy");
-        args.set.iter().try_for_each(|setting| layers.set(setting))?;
+        args.settings.apply(&mut layers)?;
         configs.push((model, layers.build()?));
     }
     writeln!(stderr(), "tx {}, {name}", env!("CARGO_PKG_VERSION"))?;

@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The words that run the program `name` (`train` or `translate`) from here: its path or a `cargo run`
-/// if this program lies in a cargo build folder, `name` if it is installed.
+/// Returns the command that runs the program `name` (`train` or `translate`) from the current folder:
+/// its path or `cargo run` if this program is in a build folder of cargo, `name` if it is installed.
 pub fn command(name: &str) -> String {
     let Ok(executable) = env::current_exe() else { return name.to_owned() };
     let search = env::var_os("PATH").unwrap_or_default();
@@ -22,7 +22,7 @@ fn command_beside(name: &str, executable: &Path, search: &OsStr, here: &Path) ->
     let is_build =
         folder.ancestors().skip(1).take(2).any(|path| path.join("CACHEDIR.TAG").is_file());
     if program.is_file() && (is_build || !is_installed) {
-        shown(&program, here)
+        path_from(&program, here)
     } else if is_build {
         let profile = match folder.file_name().and_then(OsStr::to_str) {
             Some("debug") | None => String::new(),
@@ -35,10 +35,10 @@ fn command_beside(name: &str, executable: &Path, search: &OsStr, here: &Path) ->
     }
 }
 
-/// A program's path as short as it can be typed in the folder `here`.
-fn shown(program: &Path, here: &Path) -> String {
+/// Returns the shortest path of a program that works in the folder `here`.
+fn path_from(program: &Path, here: &Path) -> String {
     let short = match program.strip_prefix(here) {
-        // A name without a slash would be looked up in PATH.
+        // A shell searches a name without a slash in PATH.
         Ok(path) if path.components().count() == 1 => PathBuf::from(".").join(path),
         Ok(path) => path.into(),
         Err(_) => program.into(),
@@ -46,7 +46,7 @@ fn shown(program: &Path, here: &Path) -> String {
     quoted(&short.to_string_lossy())
 }
 
-/// A word of a shell command, in single quotes where it needs them.
+/// Quotes a word of a shell command if necessary.
 pub fn quoted(word: &str) -> String {
     let plain = if cfg!(windows) { "/._-+=:,@\\" } else { "/._-+=:,@%" };
     if !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || plain.contains(c)) {
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with empty files.
+    /// Creates a folder with empty files.
     fn tree(files: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for file in files {

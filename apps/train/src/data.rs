@@ -1,43 +1,43 @@
-//! `train data`: looking at a corpus, and preparing one.
+//! `train data`: statistics and preparation of a corpus.
 
-use std::{
-    io::{Write, stderr, stdout},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Subcommand, ValueHint};
+use tx_cli::terminal::{stderr, stdout};
 use tx_train::{Statistics, TrainConfig, TrainError, data};
 
-use crate::{args::DataArgs, fetch, run, signals::Signals};
+use crate::{configuration::DataArgs, fetch, signals::Signals};
 
-/// What to do with a corpus.
+/// Commands of `train data`.
 #[derive(Debug, Subcommand)]
 pub enum DataCommand {
-    /// Show sizes, lengths, vocabulary and overlap of the data that a run would have
+    /// Show sizes, lengths, vocabulary and overlap of the data of a run
     Stats(StatsArgs),
-    /// Clean, split and tokenize the data of a run into a folder, to train from with --prepared
+    /// Clean, split and tokenize the data of a run into a folder, to train from with
+    /// --set data.prepared=DIR
     Prepare(PrepareArgs),
 }
 
-/// What to look at: the arguments that choose data are those of training.
+/// Arguments of `train data stats`: those of training that choose data, and the format.
 #[derive(Debug, Args)]
 pub struct StatsArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 
+    /// Configuration and data
     #[command(flatten)]
     data: DataArgs,
 }
 
-/// What to prepare: the arguments that choose data are those of training.
+/// Arguments of `train data prepare`: those of training that choose data, and the folder.
 #[derive(Debug, Args)]
 pub struct PrepareArgs {
-    /// Folder to make
+    /// Folder for the prepared data
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: PathBuf,
 
+    /// Configuration and data
     #[command(flatten)]
     data: DataArgs,
 }
@@ -55,25 +55,25 @@ pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
         }
         DataCommand::Prepare(PrepareArgs { output, data }) => {
             let config = config(&data)?;
-            let say = |line: &str| {
+            let log = |line: &str| {
                 if !data.quiet {
-                    // Nobody to tell that nobody listens.
+                    // A closed standard error does not fail the preparation.
                     drop(writeln!(stderr(), "{line}"));
                 }
             };
             let signals = Signals::listen(false)?;
             let corpora = fetch::corpora();
             let stop = signals.stop();
-            let corpus = match data::prepared(&config, &output, corpora.as_ref(), &stop, &say) {
+            let corpus = match data::prepared(&config, &output, corpora.as_ref(), &stop, &log) {
                 Err(TrainError::Interrupted) => {
-                    say("interrupted: nothing was written");
+                    log("interrupted: nothing was written");
                     return Ok(ExitCode::from(signals.exit_code()));
                 }
                 corpus => corpus?,
             };
             let record = corpus.record;
             let bytes: u64 = record.files.values().map(|file| file.bytes).sum();
-            say(&format!(
+            log(&format!(
                 "{} training and {} validation pairs, {} training tokens, {:.1} MB",
                 record.training_pairs,
                 record.validation_pairs,
@@ -85,11 +85,9 @@ pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The configuration that the arguments ask for, its corpus fetched if they say so.
+/// Returns the configuration of the command line, after fetching its corpus if `--fetch` is given.
 fn config(args: &DataArgs) -> anyhow::Result<TrainConfig> {
-    let mut layers = run::layers(args)?;
-    run::lay_settings(args, &mut layers)?;
-    let config = layers.build()?;
+    let config = args.layers()?.build()?;
     if args.fetch {
         fetch::fetch_for(&config.data, args.quiet)?;
     }

@@ -1,13 +1,40 @@
-//! `train devices`: what this program can train on.
+//! Devices to train on: their argument, and `train devices`, which lists them.
 
 use std::{num::NonZero, thread};
 
-use tx_infer::device::{Adapter, DeviceName, Kind};
+use burn::tensor::Device;
+use clap::Args;
+use tx_infer::device::{Adapter, DeviceError, DeviceName, Kind};
 
 use crate::gpu;
 
-/// A line for each device, and for each kind that there is none of.
-pub fn devices() -> String {
+/// Devices to train on.
+#[derive(Debug, Args)]
+pub struct DeviceArgs {
+    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth of its kind;
+    /// several, separated by commas, share the batches of an update (train.accumulate)
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_delimiter = ',')]
+    device: Vec<DeviceName>,
+}
+
+impl DeviceArgs {
+    /// Opens the devices, at least one, and returns them with a description.
+    pub fn open(&self) -> Result<(String, Vec<Device>), DeviceError> {
+        let (mut about, mut devices) = (Vec::new(), Vec::new());
+        for name in &self.device {
+            let (kind, device) = name.open()?;
+            about.push(match Adapter::of(&device) {
+                Some(adapter) => format!("{} ({})", kind.name(), adapter.name),
+                None => kind.name().to_owned(),
+            });
+            devices.push(device.to_burn());
+        }
+        Ok((about.join(", "), devices))
+    }
+}
+
+/// Lists every device on a line, and every kind without a device.
+pub fn list() -> String {
     let auto = DeviceName::default().open().ok();
     let mut lines = String::new();
     for kind in Kind::ALL {

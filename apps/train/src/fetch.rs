@@ -1,14 +1,15 @@
-//! `train fetch` and `train --fetch`: corpora by name into the cache.
+//! `train fetch` and `train --fetch`: download of named corpora into the cache.
 
 use std::{
     fmt::Write as _,
-    io::{self, Write, stderr},
+    io::{self, Write},
     sync::Mutex,
     time::Duration,
 };
 
 use clap::Args;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use tx_cli::terminal::stderr;
 use tx_train::{
     TrainError, corpus,
     tx_data::{
@@ -20,9 +21,9 @@ use tx_train::{
 
 /// Fetch a corpus by name
 ///
-/// Files come into the cache: TX_CACHE, else XDG_CACHE_HOME/tx, else ~/.cache/tx. Their paths go to
-/// standard output; license, progress and errors to standard error. Without a name, lists what
-/// there is.
+/// Downloads files into the cache: TX_CACHE, else XDG_CACHE_HOME/tx, else ~/.cache/tx. Prints their
+/// paths to standard output; license, progress and errors go to standard error. Without a name,
+/// lists the known corpora.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -31,18 +32,18 @@ Examples:
   train fetch opus:Tatoeba --source de --target nl
   train fetch wmt/wmt14 --source de --target en --dry-run")]
 pub struct FetchArgs {
-    /// Name of the corpus: `train fetch` lists them
+    /// Name of the corpus [default: list the known names]
     pub name: Option<String>,
 
-    /// Language of the source, as a code such as en
+    /// Source language, as a code such as en
     #[arg(long, value_name = "CODE", requires = "name")]
     source: Option<String>,
 
-    /// Language of the target, as a code such as it
+    /// Target language, as a code such as it
     #[arg(long, value_name = "CODE", requires = "name")]
     target: Option<String>,
 
-    /// Subset of a dataset [default: the one named by the languages]
+    /// Subset of a dataset [default: the one named after the languages]
     #[arg(long, value_name = "NAME", requires = "name")]
     subset: Option<String>,
 
@@ -54,24 +55,29 @@ pub struct FetchArgs {
     #[arg(long, value_name = "NAME", requires = "name")]
     revision: Option<String>,
 
-    /// Touch no network: only check what is in the cache
+    /// Use the cache only, without network access
     #[arg(long, conflicts_with = "refresh")]
     offline: bool,
 
-    /// Fetch again what is in the cache, and trust it even if it has changed
+    /// Download files again that are in the cache, and accept changed content
     #[arg(long)]
     refresh: bool,
 
-    /// Only say what would be fetched; lists may be fetched to know it
+    /// Print the files that would be downloaded; lists of files may be downloaded
     #[arg(long)]
     dry_run: bool,
 
-    /// Further attempts when a server is busy or a connection breaks
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    /// Further attempts if a server is busy or a connection breaks
+    #[arg(long, value_name = "N", default_value_t = Patience::default().retries)]
     retries: u32,
 
-    /// Wait so long for the next byte
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    /// Longest wait for the next byte, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = Patience::default().stall.as_secs(),
+        value_parser = clap::value_parser!(u64).range(1..=3600)
+    )]
     timeout: u64,
 
     /// Print nothing but paths and errors
@@ -79,7 +85,7 @@ pub struct FetchArgs {
     quiet: bool,
 }
 
-/// Fetches what is asked for; what goes to standard output.
+/// Fetches a corpus, or lists the known ones; returns the text for standard output.
 pub fn fetch(args: FetchArgs) -> anyhow::Result<String> {
     let Some(name) = args.name else { return Ok(list()) };
     let mode = match (args.offline, args.refresh) {
@@ -115,7 +121,7 @@ pub fn fetch(args: FetchArgs) -> anyhow::Result<String> {
     Ok(output)
 }
 
-/// Fetches the corpus that a configuration names, if it names one.
+/// Fetches the corpus that a configuration names, if any.
 pub fn fetch_for(data: &tx_train::config::DataConfig, quiet: bool) -> anyhow::Result<()> {
     if corpus::request(data).is_none() {
         return Ok(());
@@ -129,7 +135,7 @@ pub fn fetch_for(data: &tx_train::config::DataConfig, quiet: bool) -> anyhow::Re
     Ok(())
 }
 
-/// The user's cache of named corpora; `None` if there is no folder for it.
+/// Returns the cache of named corpora of the user; none if there is no folder for it.
 pub fn corpora() -> Option<CorpusCache> {
     let cache = Cache::of_user().ok()?;
     Some(CorpusCache { cache, endpoints: Endpoints::from_env() })
@@ -165,13 +171,13 @@ fn fetcher(mode: Mode, patience: Patience, quiet: bool) -> anyhow::Result<Fetche
     let bar = Mutex::new(None);
     Ok(fetcher.show(move |event| {
         if let Ok(mut bar) = bar.lock() {
-            // Nobody to tell that nobody listens.
+            // A closed standard error does not fail the download.
             drop(show(event, &mut bar));
         }
     }))
 }
 
-/// A line for what happens, and on a terminal a bar for what comes.
+/// Prints a line for an event, and on a terminal a bar for the bytes of a file.
 fn show(event: Event, bar: &mut Option<ProgressBar>) -> io::Result<()> {
     if !matches!(event, Event::Bytes(_))
         && let Some(bar) = bar.take()
@@ -184,13 +190,13 @@ fn show(event: Event, bar: &mut Option<ProgressBar>) -> io::Result<()> {
         }
         Event::Unprotected { address } => writeln!(
             stderr(),
-            "warning: {address} is not encrypted: the file may be replaced on its way"
+            "warning: {address} is not encrypted: the file may be modified in transit"
         ),
         Event::Begin { name, address, have, total } => {
             let size = total.map_or_else(String::new, |total| format!(", {}", HumanBytes(total)));
-            let on = if have > 0 { format!(", from byte {have} on") } else { String::new() };
+            let rest = if have > 0 { format!(", resuming at byte {have}") } else { String::new() };
             *bar = Some(progress(&name, have, total));
-            writeln!(stderr(), "fetching {address}{size}{on}")
+            writeln!(stderr(), "fetching {address}{size}{rest}")
         }
         Event::Bytes(bytes) => {
             if let Some(bar) = bar {
@@ -200,13 +206,14 @@ fn show(event: Event, bar: &mut Option<ProgressBar>) -> io::Result<()> {
         }
         Event::Retry { address, problem, wait } => {
             let wait = wait.as_secs_f64();
-            writeln!(stderr(), "again in {wait:.1} s: {address}: {problem}")
+            writeln!(stderr(), "retrying in {wait:.1} s: {address}: {problem}")
         }
         Event::Mirror { address, problem } => {
             writeln!(stderr(), "trying the next address: {address}: {problem}")
         }
         Event::Done { name, record } => {
-            let trust = if record.pinned { "as expected" } else { "noted when first fetched" };
+            let trust =
+                if record.pinned { "as expected" } else { "recorded at the first download" };
             let size = HumanBytes(record.size);
             writeln!(stderr(), "fetched `{name}`: {size}, SHA-256 {} ({trust})", record.sha256)
         }
@@ -214,7 +221,7 @@ fn show(event: Event, bar: &mut Option<ProgressBar>) -> io::Result<()> {
     }
 }
 
-/// Drawn on a terminal only.
+/// Returns a progress bar, which is visible on a terminal only.
 fn progress(name: &str, have: u64, total: Option<u64>) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => (

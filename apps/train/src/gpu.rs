@@ -1,11 +1,11 @@
-//! Signs of a GPU that a program built without a GPU feature cannot use.
+//! Detection of a GPU that a program built without a GPU feature cannot use.
 //!
-//! No driver is loaded: device nodes and driver files are looked for by name.
+//! Device nodes and driver files are searched by name; no driver is loaded.
 
 use std::{fs, path::Path};
 
-/// Device nodes of Linux and the BSDs, and driver files of Windows: folder, start of the name, what it
-/// means. The first one found counts.
+/// Device nodes of Linux and the BSDs, and driver files of Windows: folder, start of the name, GPU. The
+/// first match is reported.
 const SIGNS: &[(&str, &str, &str)] = &[
     ("dev", "nvidia0", "an NVIDIA GPU"),
     ("dev", "kfd", "an AMD GPU"),
@@ -15,14 +15,14 @@ const SIGNS: &[(&str, &str, &str)] = &[
     ("Windows/System32", "vulkan-1.dll", "a GPU"),
 ];
 
-/// A line that names the GPU of this system and the command that builds for it; none if there is no
-/// GPU, or if this program was built with a GPU feature.
+/// Returns a note with the GPU of this system and the command that builds for it; none without a GPU,
+/// or if this program was built with a GPU feature.
 pub fn unused() -> Option<String> {
     if cfg!(any(feature = "cuda", feature = "vulkan", feature = "wgpu")) {
         return None;
     }
     if cfg!(target_os = "macos") {
-        // Every Mac has a GPU that Metal reaches.
+        // Every Mac has a GPU that supports Metal.
         return Some(advice("a GPU"));
     }
     found(Path::new(if cfg!(windows) { r"C:\" } else { "/" })).map(advice)
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn device_nodes_tell_of_a_gpu() {
+    fn a_gpu_is_detected_by_its_device_node() {
         for (file, expected) in [
             ("dev/nvidia0", Some("an NVIDIA GPU")),
             ("dev/kfd", Some("an AMD GPU")),

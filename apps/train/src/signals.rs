@@ -13,12 +13,12 @@ use signal_hook::{
     flag,
 };
 
-/// Exit code of a process ended by signal N, as shells report it, is this plus N.
+/// Offset of exit codes: shells report a process ended by signal N as 128 + N.
 const SIGNALED: i32 = 128;
 
 /// Handlers of SIGINT, SIGTERM and, on Linux, SIGHUP.
 ///
-/// The first signal asks the run to stop; the second ends the process at once.
+/// The first signal stops the run with a checkpoint; the second ends the process at once.
 pub struct Signals {
     stop: Arc<AtomicBool>,
     /// Number of the last signal; 0 before the first.
@@ -32,7 +32,7 @@ impl Signals {
         let mut handled = vec![SIGINT, SIGTERM];
         handled.extend(hangup());
         for &signal in &handled {
-            // Before `stop` is set by the same signal, so that only the second one exits.
+            // Registered before the handler that sets `stop`, so that only the second signal exits.
             flag::register_conditional_shutdown(signal, SIGNALED + signal, signals.stop.clone())?;
             flag::register_usize(signal, signals.last.clone(), signal.unsigned_abs() as usize)?;
             flag::register(signal, signals.stop.clone())?;
@@ -43,7 +43,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The flag that the first signal sets.
+    /// Flag that the first signal sets.
     pub fn stop(&self) -> Arc<AtomicBool> {
         self.stop.clone()
     }
@@ -62,12 +62,14 @@ impl Signals {
 /// Prints a line when the first of `signals` arrives.
 #[cfg(unix)]
 fn announce(signals: &[i32]) -> io::Result<()> {
-    use std::io::{Write, stderr};
+    use std::io::Write;
+
+    use tx_cli::terminal::stderr;
 
     let mut received = signal_hook::iterator::Signals::new(signals)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         if received.forever().next().is_some() {
-            // After a hangup the terminal is gone.
+            // After a hangup the terminal is closed.
             drop(writeln!(
                 stderr(),
                 "interrupted: stopping with a checkpoint; interrupt again to exit at once"
@@ -77,13 +79,13 @@ fn announce(signals: &[i32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Windows has no iterator over signals: the run prints where it stopped.
+/// Does nothing: Windows has no iterator over signals, and the run prints where it stopped.
 #[cfg(not(unix))]
 fn announce(_: &[i32]) -> io::Result<()> {
     Ok(())
 }
 
-/// SIGHUP, unless the process was started with it ignored, as `nohup` does.
+/// Returns SIGHUP, unless the process was started with it ignored, as by `nohup`.
 #[cfg(target_os = "linux")]
 fn hangup() -> Option<i32> {
     use signal_hook::consts::SIGHUP;
@@ -92,13 +94,13 @@ fn hangup() -> Option<i32> {
     (!ignores(&status, SIGHUP)?).then_some(SIGHUP)
 }
 
-/// Elsewhere the disposition cannot be read without unsafe code, so SIGHUP keeps it.
+/// Returns none: reading the disposition of SIGHUP needs unsafe code here, so it is not changed.
 #[cfg(not(target_os = "linux"))]
 fn hangup() -> Option<i32> {
     None
 }
 
-/// Whether a process ignores `signal`, from its `/proc/PID/status`; none if the file does not tell.
+/// Whether a process ignores `signal`, from its `/proc/PID/status`; none if the file has no mask.
 #[cfg(target_os = "linux")]
 fn ignores(status: &str, signal: i32) -> Option<bool> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
@@ -112,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Bit N - 1 stands for signal N: SIGHUP is 1, SIGPIPE is 13.
+    /// Bit N - 1 represents signal N: SIGHUP is 1, SIGPIPE is 13.
     #[test]
     fn ignored_signals_are_read_from_the_status() {
         let status =

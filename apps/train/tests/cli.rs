@@ -1,52 +1,53 @@
-//! The program `train` as a user meets it: what it prints, where, and how it ends.
+//! Tests of the program `train`: output, messages and exit codes.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "clippy takes only the test functions for tests, not what they call"
+    reason = "clippy recognizes test functions as tests, but not the functions they call"
 )]
 
 use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
-    process::{Child, Command},
+    process::{Child, Command, Output},
 };
 
 use flate2::{Compression, write::GzEncoder};
+use serde_json::Value;
 use tempfile::TempDir;
 
-// What is asked of the program without training: lists, configurations, devices.
 mod cli {
+    // Commands without training: lists, configurations, devices, speed.
     mod asking;
-    // Wrong usage ends with 2, and says all that is wrong.
+    // Wrong usage: exit code 2 and a list of all problems.
     mod usage;
-    // What can be wrong with files and folders ends with 1, never with a panic.
+    // Invalid files and folders: exit code 1, never a panic.
     mod failing;
-    // Corpora by name, from a server on this machine.
+    // Named corpora, from a server on this system.
     mod fetching;
-    // From two text files to a bundle that translates.
+    // Training, from two text files to a bundle that translates.
     mod training;
-    // Corpora: cleaned, looked at, prepared on disk, segmented anew.
+    // Corpora: cleaning, statistics, preparation on disk, segmentation.
     mod data;
-    // A resumed run equals one that was never interrupted.
+    // Resumed runs, which equal uninterrupted ones.
     mod resuming;
-    // What may change when a run resumes, and what is refused.
+    // Changes between a checkpoint and its resumption.
     mod changing;
-    // Signals, exit codes, and what can be done afterwards.
+    // Signals, exit codes and recovery.
     #[cfg(unix)]
     mod interrupting;
-    // The same on a GPU.
+    // Resuming on a GPU.
     mod device;
 }
 
-#[allow(dead_code, reason = "the fetcher's own tests need more of it")]
+#[allow(dead_code, reason = "the tests of the fetcher use more of it")]
 #[path = "../../../crates/tx-data/src/fetch/tests/server.rs"]
 mod server;
 
-/// Sizes that train in a second.
+/// Settings of a model that trains in a second.
 const TINY: [&str; 14] = [
     "tokenizer.kind=word",
     "model.d_model=16",
@@ -64,12 +65,15 @@ const TINY: [&str; 14] = [
     "validation.best_by=loss",
 ];
 
-/// A folder with a small corpus, in which the program runs.
+/// The corpus of a [`Workshop`].
+const FILES: [&str; 4] = ["--source", "source.txt", "--target", "target.txt.gz"];
+
+/// Folder with a small corpus, in which the program runs.
 struct Workshop {
     folder: TempDir,
 }
 
-/// How a run of the program ended.
+/// Result of a run of the program.
 struct Run {
     code: Option<i32>,
     stdout: String,
@@ -77,7 +81,7 @@ struct Run {
 }
 
 impl Workshop {
-    /// With `source.txt` and `target.txt.gz`: 36 pairs.
+    /// Creates a folder with `source.txt` and `target.txt.gz`: 36 pairs.
     fn new() -> Self {
         let workshop = Self { folder: tempfile::tempdir().unwrap() };
         let (source, target) = corpus();
@@ -101,14 +105,7 @@ impl Workshop {
 
     /// Runs the program with `arguments`.
     fn train(&self, arguments: &[&str]) -> Run {
-        let output = self.command(arguments).output().unwrap();
-        let run = Run {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        };
-        assert!(!run.stderr.contains("panicked"), "{arguments:?}\n{}", run.stderr);
-        run
+        Run::of(self.command(arguments).output().unwrap())
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -119,17 +116,28 @@ impl Workshop {
 
     /// Trains a tiny model on the corpus into `run`.
     fn train_tiny(&self, run: &str, arguments: &[&str]) -> Run {
-        self.train_tiny_on(&["--source", "source.txt", "--target", "target.txt.gz"], run, arguments)
+        self.train_tiny_on(&FILES, run, arguments)
     }
 
-    /// Trains a tiny model on the files that `files` names; later settings win.
+    /// Trains a tiny model on other files; later settings override earlier ones.
     fn train_tiny_on(&self, files: &[&str], run: &str, arguments: &[&str]) -> Run {
         self.train(&tiny(files, run, arguments))
     }
 
-    /// Begins what [`train_tiny_on`](Self::train_tiny_on) does, without a word.
+    /// Starts a run as [`train_tiny_on`](Self::train_tiny_on) does, with `--quiet`.
     fn start_tiny_on(&self, files: &[&str], run: &str, arguments: &[&str]) -> Child {
         self.command(&tiny(files, run, arguments)).arg("--quiet").spawn().unwrap()
+    }
+
+    /// Reads the weights of the bundle in `run`.
+    fn weights(&self, run: &str) -> Vec<u8> {
+        fs::read(self.path(run).join("model.safetensors")).unwrap()
+    }
+
+    /// Reads the records of `metrics.jsonl` in `run`.
+    fn metrics(&self, run: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.path(run).join("metrics.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
@@ -137,7 +145,7 @@ fn tiny<'a>(files: &[&'a str], run: &'a str, arguments: &[&'a str]) -> Vec<&'a s
     [files, &["--run", run], &set(&TINY), arguments].concat()
 }
 
-/// `--set` before each of `settings`.
+/// Puts `--set` before each of `settings`.
 fn set<'a>(settings: &[&'a str]) -> Vec<&'a str> {
     settings.iter().flat_map(|setting| ["--set", *setting]).collect()
 }
@@ -145,27 +153,40 @@ fn set<'a>(settings: &[&'a str]) -> Vec<&'a str> {
 impl Run {
     /// # Panics
     ///
-    /// When it did not end well, or something that is no data stands in standard output.
+    /// If the program panicked.
+    fn of(output: Output) -> Self {
+        let run = Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        };
+        assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+        run
+    }
+
+    /// # Panics
+    ///
+    /// If the program failed or printed anything to standard output.
     fn trained(self) -> Self {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
-        assert_eq!(self.stdout, "", "standard output is for data");
+        assert_eq!(self.stdout, "", "standard output contains data only");
         self
     }
 
     /// # Panics
     ///
-    /// When it did not end with `code`, or one of `words` is not in standard error.
+    /// If the exit code is not `code`, or one of `words` is missing in standard error.
     fn failed(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
-        assert_eq!(self.stdout, "", "standard output is for data");
-        self.says(words);
+        assert_eq!(self.stdout, "", "standard output contains data only");
+        self.logged(words);
     }
 
-    /// The command printed on the line after the one that ends with `before`.
+    /// Returns the command printed on the line after the one that ends with `before`.
     ///
     /// # Panics
     ///
-    /// When there is none.
+    /// If there is no such command.
     fn command_after(&self, before: &str) -> String {
         let mut lines = self.stderr.lines().skip_while(|line| !line.ends_with(before));
         let command = lines.nth(1).and_then(|line| line.strip_prefix("  "));
@@ -174,15 +195,15 @@ impl Run {
 
     /// # Panics
     ///
-    /// When one of `words` is not in standard error.
-    fn says(&self, words: &[&str]) {
+    /// If one of `words` is missing in standard error.
+    fn logged(&self, words: &[&str]) {
         for word in words {
             assert!(self.stderr.contains(word), "no `{word}` in:\n{}", self.stderr);
         }
     }
 }
 
-/// `one two` and `uno due`: all pairs of six numbers.
+/// Returns all pairs of six numbers in two languages: `one two` and `uno due`.
 fn corpus() -> (String, String) {
     let numbers = [
         ("one", "uno"),

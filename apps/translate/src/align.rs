@@ -1,86 +1,82 @@
-//! Which word came from which.
+//! `translate align`: word alignments of given translations.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::Path};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum};
 use serde_json::json;
+use tx_cli::terminal::stdout;
 use tx_infer::{
     Aligner, Alignment, AlignmentOptions, Bundle, InferError, Tokens, Translation,
-    device::DeviceName,
-    tx_text::TextError,
-    tx_text::{Lines, Tokenizers},
+    tx_text::{Lines, TextError, Tokenizers},
 };
 
 use crate::{
-    terminal::stdout,
+    args::model::{DeviceArgs, ModelArgs, PairArgs},
     usage::{Usage, numbered},
 };
 
-/// Most pairs aligned together.
+/// Maximum number of pairs aligned together.
 const CHUNK: usize = 1_000;
 
-/// No more pairs are aligned together once they have so many weights between their words: 64 MiB.
+/// Number of weights between words from which on no further pair is added to a chunk: 64 MiB.
 const CHUNK_WEIGHTS: usize = 1 << 24;
 
-/// What to align and how.
+/// Arguments of `translate align`.
 #[derive(Debug, Args)]
 pub struct AlignArgs {
-    /// Folder written by `train`: weights, configuration and tokenizers
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub model: PathBuf,
+    /// Bundle to open
+    #[command(flatten)]
+    pub model: ModelArgs,
 
-    /// File of sentences, one per line, plain or gzip
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub source: PathBuf,
+    /// Sentences and their translations
+    #[command(flatten)]
+    pub pairs: PairArgs,
 
-    /// File of their translations, one per line, plain or gzip
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub target: PathBuf,
-
-    /// How alignments are written
+    /// Output format of alignments
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = AlignmentFormat::Pharaoh)]
     pub format: AlignmentFormat,
 
-    /// From where they are taken
+    /// Layer and head of alignments
     #[command(flatten)]
     pub from: AlignmentFrom,
 
-    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: DeviceName,
+    /// Device to run on
+    #[command(flatten)]
+    pub device: DeviceArgs,
 }
 
-/// From where alignments are taken.
+/// Layer and head of alignments.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct AlignmentFrom {
-    /// Decoder layer that alignments are taken from, counted from 1 [default: the last]
+    /// Decoder layer of alignments, from 1 [default: the last]
     #[arg(long, value_name = "N")]
     pub alignment_layer: Option<usize>,
 
-    /// Head that alignments are taken from, counted from 1 [default: the mean of all]
+    /// Attention head of alignments, from 1 [default: the mean of all]
     #[arg(long, value_name = "N")]
     pub alignment_head: Option<usize>,
 }
 
-/// How alignments are written.
+/// Output format of alignments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AlignmentFormat {
-    /// Links of source word and target word, from 0: 0-0 1-2 2-1
+    /// Pairs of source and target word, from 0: 0-0 1-2 2-1
     Pharaoh,
-    /// An object a line: words, links, and the weight of every pair of words
+    /// One object per line: words, links, and the weight of every pair of words
     Json,
 }
 
 impl AlignmentFrom {
-    /// Whether anything else than the default was asked for.
+    /// Whether any option was given.
     pub fn is_given(self) -> bool {
         self.alignment_layer.or(self.alignment_head).is_some()
     }
 
-    /// As the library counts; a layer or head that `bundle` does not have is wrong usage.
+    /// Converts the numbers to indices.
+    ///
+    /// # Errors
+    ///
+    /// When `bundle` has no such layer or head.
     pub fn options(self, bundle: &Bundle) -> Result<AlignmentOptions, Usage> {
         let (layers, heads) = (bundle.config.decoder_layers, bundle.config.n_heads);
         let among = |option, wanted: Option<usize>, count| {
@@ -93,13 +89,13 @@ impl AlignmentFrom {
     }
 }
 
-/// Prints the alignments of the pairs that `args` name.
+/// Prints the alignment of each pair of lines.
 pub fn align(args: AlignArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model)?;
+    let bundle = Bundle::open(&args.model.model)?;
     let options = args.from.options(&bundle)?;
     let texts = TextAligner::new(&bundle, Aligner::new(bundle.engine(&device)?, options));
-    let mut pairs = Pairs::open(&args)?;
+    let mut pairs = Pairs::open(&args.pairs)?;
     loop {
         let mut tokens = Vec::new();
         let mut weights = 0;
@@ -123,7 +119,7 @@ pub fn align(args: AlignArgs) -> anyhow::Result<()> {
     }
 }
 
-/// The lines of two files side by side.
+/// Reader of two files line by line.
 struct Pairs<'a> {
     paths: [&'a Path; 2],
     lines: [Lines; 2],
@@ -131,13 +127,13 @@ struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    fn open(args: &'a AlignArgs) -> Result<Self, TextError> {
+    fn open(args: &'a PairArgs) -> Result<Self, TextError> {
         let paths = [&*args.source, &*args.target];
         let [source, target] = paths.map(Lines::open);
         Ok(Self { paths, lines: [source?, target?], count: 0 })
     }
 
-    /// The next pair; none after the last.
+    /// Reads the next pair; returns none after the last.
     fn next(&mut self) -> Result<Option<(String, String)>, TextError> {
         let [source, target] = &mut self.lines;
         match (source.next().transpose()?, target.next().transpose()?) {
@@ -166,7 +162,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Aligns texts: an [`Aligner`] with what makes tokens of text.
+/// Aligner of texts: an [`Aligner`] with the tokenizers of its bundle.
 pub struct TextAligner {
     aligner: Aligner,
     tokenizers: Tokenizers,
@@ -174,12 +170,12 @@ pub struct TextAligner {
 }
 
 impl TextAligner {
-    /// With the tokenizers of `bundle`, whose model `aligner` has.
+    /// Combines `aligner` with the tokenizers of `bundle`, which has the same model.
     pub fn new(bundle: &Bundle, aligner: Aligner) -> Self {
         Self { aligner, tokenizers: bundle.tokenizers.clone(), max_len: bundle.config.max_len }
     }
 
-    /// Aligns texts with what they were translated to.
+    /// Aligns texts with the best hypotheses of their translations.
     pub fn translations(
         &self,
         texts: &[impl AsRef<str>],
@@ -189,19 +185,19 @@ impl TextAligner {
             .iter()
             .zip(translations)
             .map(|(text, translation)| match translation.hypotheses.first() {
-                Some(best) => self.found(text.as_ref(), &best.hypothesis.ids),
+                Some(best) => self.hypothesis(text.as_ref(), &best.hypothesis.ids),
                 None => Ok((Tokens::default(), Tokens::default())),
             })
             .collect::<Result<Vec<_>, _>>()?;
         Ok(self.aligner.align(&pairs))
     }
 
-    /// A text and ids that were found for it.
-    pub fn found(&self, text: &str, ids: &[u32]) -> Result<(Tokens, Tokens), InferError> {
+    /// Returns the tokens of a text and of the ids of its translation.
+    pub fn hypothesis(&self, text: &str, ids: &[u32]) -> Result<(Tokens, Tokens), InferError> {
         Ok((self.source(text)?, Tokens::of_hypothesis(&self.tokenizers.target, ids, self.max_len)?))
     }
 
-    /// A text and a translation; without words on a side there is nothing to align.
+    /// Returns the tokens of a text and its translation; both are empty if either has no words.
     pub fn pair(&self, source: &str, target: &str) -> Result<(Tokens, Tokens), InferError> {
         let target = Tokens::of_target(&self.tokenizers.target, target, self.max_len)?;
         let source = self.source(source)?;
@@ -216,7 +212,7 @@ impl TextAligner {
     }
 }
 
-/// A translation with its alignment as one line: as Marian writes it, or JSON.
+/// Formats a translation with its alignment as one line, as Marian does or as JSON.
 pub fn line(format: AlignmentFormat, translation: &str, alignment: &Alignment) -> String {
     match format {
         AlignmentFormat::Pharaoh => format!("{translation} ||| {}", alignment.pharaoh()),
@@ -225,7 +221,7 @@ pub fn line(format: AlignmentFormat, translation: &str, alignment: &Alignment) -
 }
 
 fn to_json(alignment: &Alignment, translation: Option<&str>) -> String {
-    // Six digits: what is beyond is rounding of the model.
+    // Further digits are rounding errors of single precision.
     let digits = |weight: &f32| (f64::from(*weight) * 1e6).round() / 1e6;
     let row = |row: &Vec<f32>| row.iter().map(digits).collect::<Vec<_>>();
     let weights: Vec<Vec<f64>> = alignment.weights.iter().map(row).collect();

@@ -1,9 +1,12 @@
-//! The command line of `translate`.
+//! Command line of `translate`.
+
+pub mod model;
+pub mod search;
 
 use std::{num::NonZero, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use tx_infer::{Precision, device::DeviceName, tx_text::InvalidUtf8};
+use tx_infer::tx_text::InvalidUtf8;
 
 use crate::{
     align::{AlignArgs, AlignmentFormat, AlignmentFrom},
@@ -13,8 +16,9 @@ use crate::{
     force::ForceArgs,
     inspect::InspectArgs,
     score::ScoreArgs,
-    search_args::SearchArgs,
 };
+use model::TranslatorArgs;
+use search::SeedArgs;
 
 /// Translate text with a trained model, one sentence per line
 ///
@@ -37,42 +41,43 @@ Examples:
   translate score --reference test.en --hypothesis test.hyp"
 )]
 pub struct Cli {
-    /// What to do instead of translating
+    /// Command to run instead of translating
     #[command(subcommand)]
     pub command: Option<Command>,
 
-    /// How to translate
+    /// Translation options
     #[command(flatten)]
     pub translate: TranslateArgs,
 }
 
-/// What to do instead of translating.
+/// Commands other than translating.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Score translations against references
     Score(ScoreArgs),
-    /// Print how likely a model finds given translations
+
+    /// Score given translations with a model: log-probability and perplexity (forced decoding)
     Force(ForceArgs),
 
-    /// Say which word of a translation came from which of its source
+    /// Align the words of translations with those of their sources
     Align(AlignArgs),
 
-    /// Show where the model looks, as a page, a picture or JSON
+    /// Export attention weights as an HTML page, a picture or JSON
     Attention(AttentionArgs),
 
-    /// Show what is in a model: sizes, vocabulary, memory, provenance, files
+    /// Print the contents of a bundle: sizes, vocabulary, memory, provenance, files
     Inspect(InspectArgs),
 
-    /// Check the invariants of a model on this device: causality, batches, cache, search, tokenizers
+    /// Check the invariants of a model on a device: causality, batches, cache, search, tokenizers
     Check(CheckArgs),
 
     Bench(BenchArgs),
 }
 
-/// What to translate and how.
+/// Input, output and options of translating.
 #[derive(Debug, Args)]
 pub struct TranslateArgs {
-    /// Folder written by `train`: weights, configuration and tokenizers
+    /// Bundle to translate with: the folder written by `train`
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
     pub model: Option<PathBuf>,
 
@@ -84,14 +89,14 @@ pub struct TranslateArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
 
-    /// Translate what is typed at a terminal, with history; `:help` lists commands
+    /// Translate sentences typed at a terminal, with history; `:help` lists commands
     #[arg(
         long,
         conflicts_with_all = ["text", "input", "json", "prefix", "prefix_file", "sample", "ensemble"]
     )]
     pub interactive: bool,
 
-    /// Add to each translation which word came from which: `… ||| 0-0 1-2`, or as JSON
+    /// Append a word alignment to each translation: `… ||| 0-0 1-2`, or as JSON
     #[arg(
         long,
         value_enum,
@@ -100,63 +105,50 @@ pub struct TranslateArgs {
     )]
     pub alignment: Option<AlignmentFormat>,
 
-    /// From where alignments are taken
+    /// Layer and head of alignments
     #[command(flatten)]
     pub alignment_from: AlignmentFrom,
 
-    /// What every translation begins with
+    /// Beginning of every translation
     #[arg(long, value_name = "TEXT", conflicts_with = "prefix_file")]
     pub prefix: Option<String>,
 
-    /// File of what each translation begins with, line by line
+    /// File with the beginning of each translation, one per line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "text")]
     pub prefix_file: Option<PathBuf>,
 
-    /// Print a JSON object a line, with tokens and scores of all translations asked for
+    /// Print a JSON object per line, with tokens and scores of all hypotheses
     #[arg(long)]
     pub json: bool,
 
-    /// What to do with bytes that are not UTF-8
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    /// Treatment of bytes that are not UTF-8
+    #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
     pub invalid: Invalid,
 
-    /// Lines read at most before they are translated together; 1 answers each line at once
+    /// Most lines read before they are translated together; 1 answers each line at once
     #[arg(long, value_name = "N", default_value = "1000")]
     pub batch_size: NonZero<usize>,
-
-    /// Source tokens translated at once, padding and hypotheses counted; bounds memory
-    #[arg(long, value_name = "N", default_value_t = 4_096)]
-    pub batch_tokens: usize,
-
-    /// Threads on the device cpu, each with a batch at a time [default: all cores]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<NonZero<usize>>,
-
-    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: DeviceName,
-
-    /// Numbers to compute in: f32, or f16 or bf16 where the device has them; for GPUs, as a processor
-    /// is slower with them
-    #[arg(long, value_name = "NUMBERS", default_value_t)]
-    pub precision: Precision,
 
     /// Print nothing but translations and errors
     #[arg(short, long)]
     pub quiet: bool,
 
-    /// How to search
+    /// Execution and search options of the translator
     #[command(flatten)]
-    pub search: SearchArgs,
+    pub translator: TranslatorArgs,
+
+    /// Seed of sampling
+    #[command(flatten)]
+    pub seed: SeedArgs,
 }
 
-/// What to do with bytes that are not UTF-8.
+/// Treatment of bytes that are not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Invalid {
-    /// End with an error that names the line; lines before it are translated
+    /// Stop with an error that names the line, after translating the lines before it
     #[default]
     Error,
-    /// Read each as U+FFFD, the replacement character
+    /// Replace each by U+FFFD, the replacement character
     Replace,
 }
 

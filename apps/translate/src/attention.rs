@@ -1,4 +1,4 @@
-//! Where a model looks, as a page, a picture or JSON.
+//! `translate attention`: attention weights as a page, a picture or JSON.
 
 use std::{
     io::Write,
@@ -7,80 +7,87 @@ use std::{
 
 use anyhow::Context;
 use clap::{Args, ValueEnum, ValueHint};
+use tx_cli::terminal::stderr;
 use tx_infer::{
-    Attention, AttentionKind, Bundle, SearchOptions, Tokens, Translator,
+    Attention, AttentionKind, Bundle, Tokens, Translator,
     attention_page::html,
-    device::DeviceName,
     figure::{FigureOptions, svg},
     file::write_whole,
 };
 
 use crate::{
+    args::{
+        model::{DeviceArgs, ModelArgs},
+        search::{SearchArgs, SeedArgs},
+    },
     png,
-    terminal::stderr,
     usage::{Usage, numbered},
 };
 
-/// What to look at and how.
+/// Arguments of `translate attention`.
 #[derive(Debug, Args)]
 pub struct AttentionArgs {
-    /// Folder written by `train`: weights, configuration and tokenizers
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub model: PathBuf,
+    /// Bundle to open
+    #[command(flatten)]
+    pub model: ModelArgs,
 
-    /// Sentence to read
+    /// Source sentence
     #[arg(long, value_name = "TEXT")]
     pub text: String,
 
-    /// Translation that the model is made to write [default: the one it finds]
+    /// Target sentence, scored by forced decoding [default: the translation of the source]
     #[arg(long, value_name = "TEXT")]
     pub target: Option<String>,
 
-    /// File to write; its name ends with .html, .svg, .png or .json, which says what it will be
+    /// Output file; its extension .html, .svg, .png or .json decides the format
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
 
-    /// Which tokens look at which; a page starts with it and has all
+    /// Kind of attention; an HTML page contains all kinds and opens with this one
     #[arg(long, value_enum, value_name = "KIND", default_value_t = Kind::Cross)]
     pub kind: Kind,
 
-    /// Layer, counted from 1 [default: the last]
+    /// Layer, from 1 [default: the last]
     #[arg(long, value_name = "N")]
     pub layer: Option<usize>,
 
-    /// Head, counted from 1 [default: the mean of all]
+    /// Attention head, from 1 [default: the mean of all]
     #[arg(long, value_name = "N")]
     pub head: Option<usize>,
 
-    /// Show every layer and head of the kind, instead of one map
+    /// Show every layer and head of the kind instead of one map
     #[arg(long, conflicts_with_all = ["layer", "head"])]
     pub grid: bool,
 
-    /// Put the pieces of a word together
+    /// Merge the pieces of a word
     #[arg(long)]
     pub words: bool,
 
-    /// Hypotheses kept while a translation is searched for; 1 is greedy search
-    #[arg(long, value_name = "N", default_value_t = 4, conflicts_with = "target", value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub beam: u16,
-
-    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: DeviceName,
+    /// Device to run on
+    #[command(flatten)]
+    pub device: DeviceArgs,
 
     /// Print nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
+
+    /// Search for the translation of the source
+    #[command(flatten)]
+    pub search: SearchArgs,
+
+    /// Seed of sampling
+    #[command(flatten)]
+    pub seed: SeedArgs,
 }
 
-/// Which tokens look at which.
+/// Kind of attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Target tokens, while they are written, at source tokens
+    /// Cross-attention: from target positions to source tokens
     Cross,
-    /// Source tokens at source tokens
+    /// Self-attention of the encoder
     Encoder,
-    /// What has been written at what was written before
+    /// Self-attention of the decoder
     Decoder,
 }
 
@@ -94,7 +101,7 @@ impl From<Kind> for AttentionKind {
     }
 }
 
-/// What can be written, by how a file's name ends.
+/// Output format, chosen by the extension of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Html,
@@ -115,19 +122,22 @@ impl Format {
                 "`{}` does not end with .html, .svg, .png or .json",
                 path.display()
             ))
-            .with_hint("the end of the name says what is written, as in `--out page.html`")),
+            .with_hint("the extension decides the format, as in `--out page.html`")),
         }
     }
 }
 
-/// Writes what `args` ask for.
+/// Writes the attention weights of a pair of sentences.
 pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     let format = Format::of(&args.out)?;
     if args.text.trim().is_empty() {
-        return Err(Usage::new("`--text` has no words to look at").into());
+        return Err(Usage::new("`--text` has no words").into());
+    }
+    if args.target.is_some() && !args.search.is_default() {
+        return Err(Usage::new("`--target` conflicts with search options").into());
     }
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model)?;
+    let bundle = Bundle::open(&args.model.model)?;
     let options = view(&args, &bundle)?;
 
     let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
@@ -136,34 +146,33 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     let target = match &args.target {
         Some(text) => Tokens::of_target(&tokenizers.target, text, max_len)?,
         None => {
-            let search = SearchOptions { beam: args.beam.into(), ..SearchOptions::default() };
-            let translator = translator.clone().with_options(search)?;
+            let translator = args.search.apply(translator.clone(), args.seed.seed)?;
             let mut found = translator.translate_batch(&[&args.text])?;
             let found = found.pop().and_then(|found| found.hypotheses.into_iter().next());
             let ids = found.map(|found| found.hypothesis.ids).unwrap_or_default();
             Tokens::of_hypothesis(&tokenizers.target, &ids, max_len)?
         }
     };
-    let written = target.words.join(" ");
-    let cut = source.ids.len() == max_len || target.ids.len() == max_len;
+    let translation = target.words.join(" ");
+    let may_be_truncated = source.ids.len() == max_len || target.ids.len() == max_len;
     let attention = Attention::of(translator.engine(), source, target);
     write(&attention, &options, format, &args.out)?;
     if !args.quiet {
         let mut stderr = stderr();
-        if cut {
+        if may_be_truncated {
             writeln!(
                 stderr,
-                "warning: a side fills the {max_len} tokens that this model can read; it may be cut"
+                "warning: a sentence has {max_len} tokens, the maximum of this model; it may be truncated"
             )?;
         }
-        writeln!(stderr, "translation: {written}")?;
+        writeln!(stderr, "translation: {translation}")?;
         writeln!(stderr, "written: {}", args.out.display())?;
     }
     Ok(())
 }
 
-/// Writes `attention` to `path`, as its name says.
-pub fn write_as_named(
+/// Writes `attention` to `path` in the format of its extension.
+pub fn write_by_extension(
     attention: &Attention,
     options: &FigureOptions,
     path: &Path,
@@ -180,13 +189,13 @@ fn write(
     let content = match format {
         Format::Html => html(attention, options).into_bytes(),
         Format::Svg => svg(attention, options).into_bytes(),
-        Format::Png => png::of_svg(&svg(attention, options))?,
+        Format::Png => png::render(&svg(attention, options))?,
         Format::Json => format!("{}\n", attention.to_json()).into_bytes(),
     };
     write_whole(path, &content).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// What is shown first, or alone.
+/// Returns the view of a figure, or the one that a page opens with.
 fn view(args: &AttentionArgs, bundle: &Bundle) -> Result<FigureOptions, Usage> {
     let config = &bundle.config;
     let layers = match args.kind {
@@ -206,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_name_says_what_is_written() {
+    fn the_extension_decides_the_format() {
         for (name, format) in [
             ("a.html", Format::Html),
             ("a/b.HTM", Format::Html),

@@ -1,31 +1,35 @@
-//! `translate check`: the invariants of a model, on the user's own device.
+//! `translate check`: invariant checks of a model on a device.
 
-use std::{io::Write, path::PathBuf};
+use std::io::Write;
 
 use anyhow::bail;
-use clap::{Args, ValueHint};
+use clap::Args;
 use serde_json::{Value, json};
+use tx_cli::terminal::stdout;
 use tx_infer::{
     Bundle,
     check::{self, CheckResult},
-    device::DeviceName,
 };
 
-use crate::{terminal::stdout, usage::Usage};
+use crate::{
+    args::model::{DeviceArgs, ModelArgs},
+    usage::Usage,
+};
 
-/// What to try and where.
+/// Arguments of `translate check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// Folder written by `train`: weights, configuration and tokenizers
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub model: PathBuf,
+    /// Bundle to open
+    #[command(flatten)]
+    pub model: ModelArgs,
 
-    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: DeviceName,
+    /// Device to run on
+    #[command(flatten)]
+    pub device: DeviceArgs,
 
-    /// Largest deviation of two roads to the same scores, as a share of the largest score
-    #[arg(long, value_name = "SHARE", default_value_t = check::LIMIT)]
+    /// Largest deviation between two computations of the same scores, as a fraction of the largest
+    /// score
+    #[arg(long, value_name = "FRACTION", default_value_t = check::LIMIT)]
     pub limit: f64,
 
     /// Print a JSON list
@@ -33,13 +37,13 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
-/// Prints the result of every check; fails if an invariant is broken.
+/// Prints the result of every check; fails if one does not pass.
 pub fn check(args: CheckArgs) -> anyhow::Result<()> {
     if !(args.limit >= 0.0 && args.limit.is_finite()) {
         return Err(Usage::new(format!("`--limit` = {} must be at least 0", args.limit)).into());
     }
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model)?;
+    let bundle = Bundle::open(&args.model.model)?;
     let results = check::check(&bundle, &device, args.limit)?;
     let mut output = stdout();
     if args.json {
@@ -60,7 +64,7 @@ pub fn check(args: CheckArgs) -> anyhow::Result<()> {
     output.flush()?;
     let broken = results.iter().filter(|result| !result.passed()).count();
     if broken > 0 {
-        bail!("{broken} of {} invariants are broken", results.len());
+        bail!("{broken} of {} invariants are violated", results.len());
     }
     Ok(())
 }
@@ -73,12 +77,12 @@ fn word(result: &CheckResult) -> &'static str {
     }
 }
 
-/// `0` or `1.2e-6`
+/// Formats a deviation as `0` or `1.2e-6`.
 fn short(number: f64) -> String {
     if number == 0.0 { "0".into() } else { format!("{number:.1e}") }
 }
 
-/// JSON has no infinity: there it is null.
+/// Converts a result to JSON, in which an infinite deviation is null.
 fn to_json(result: &CheckResult) -> Value {
     json!({
         "invariant": result.invariant,

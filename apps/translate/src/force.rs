@@ -1,66 +1,65 @@
-//! The probability that a model gives to translations.
+//! `translate force`: scores of given translations by forced decoding.
 
 use std::{
     io::{self, BufWriter, Write},
-    num::NonZero,
     path::PathBuf,
 };
 
 use clap::{Args, ValueHint};
 use serde_json::json;
-use tx_infer::{TargetScore, Translator, device::DeviceName, tx_text::Lines, tx_text::TextError};
+use tx_cli::terminal::{stderr, stdout};
+use tx_infer::{
+    TargetScore, Translator,
+    tx_text::{Lines, TextError},
+};
 
-use crate::terminal::{stderr, stdout};
+use crate::args::model::{BatchArgs, DeviceArgs, PairArgs, ThreadArgs};
 
-/// Lines scored together.
+/// Number of lines scored together.
 const WINDOW: usize = 1_000;
 
-/// What to score with which model.
+/// Arguments of `translate force`.
 #[derive(Debug, Args)]
 pub struct ForceArgs {
-    /// Folder written by `train`; several, whose probabilities are averaged, may be given
+    /// Bundle to score with (repeatable; probabilities are averaged)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
     pub model: Vec<PathBuf>,
 
-    /// File of source sentences, plain or gzip
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub source: PathBuf,
+    /// Sentences and their translations
+    #[command(flatten)]
+    pub pairs: PairArgs,
 
-    /// File of translations, line N of which translates line N of the source
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub target: PathBuf,
-
-    /// Print a JSON object a line, with the log-probability of each token
+    /// Print a JSON object per line, with the log-probability of each token
     #[arg(long)]
     pub json: bool,
 
-    /// Tokens scored at once, padding counted; bounds memory
-    #[arg(long, value_name = "N", default_value_t = 4_096)]
-    pub batch_tokens: usize,
+    /// Size of a batch
+    #[command(flatten)]
+    pub batch: BatchArgs,
 
-    /// Threads on the device cpu, each with a batch at a time [default: all cores]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<NonZero<usize>>,
+    /// Threads of the device `cpu`
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 
-    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: DeviceName,
+    /// Device to run on
+    #[command(flatten)]
+    pub device: DeviceArgs,
 
     /// Print nothing but scores and errors
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// Prints how likely each target is, and on standard error the perplexity of all.
+/// Prints the log-probability of each target, and the perplexity of all to standard error.
 pub fn force(args: ForceArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
     let mut translator =
-        Translator::open_ensemble(&args.model, &device)?.with_batch_tokens(args.batch_tokens);
-    if let Some(threads) = args.threads {
+        Translator::open_ensemble(&args.model, &device)?.with_batch_tokens(args.batch.batch_tokens);
+    if let Some(threads) = args.threads.threads {
         translator = translator.with_threads(threads.get());
     }
-    let mut sources = Lines::open(&args.source)?;
-    let mut targets = Lines::open(&args.target)?;
+    let mut sources = Lines::open(&args.pairs.source)?;
+    let mut targets = Lines::open(&args.pairs.target)?;
     let (mut first, mut tokens, mut total) = (0, 0, 0.0);
     loop {
         let window = |lines: &mut Lines| lines.take(WINDOW).collect::<Result<Vec<String>, _>>();
@@ -70,8 +69,8 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
             return Err(TextError::LineCount {
                 source_lines: first + pairs.0.len() + rest(sources),
                 target_lines: first + pairs.1.len() + rest(targets),
-                source_path: args.source,
-                target_path: args.target,
+                source_path: args.pairs.source,
+                target_path: args.pairs.target,
             }
             .into());
         }
@@ -90,8 +89,8 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
                 let max_len = translator.config().max_len;
                 writeln!(
                     stderr(),
-                    "warning: line {line} of the source was truncated to the {max_len} tokens that \
-                     this model can read"
+                    "warning: line {line} of the source was truncated to {max_len} tokens, the \
+                     maximum of this model"
                 )?;
             }
             tokens += forced.ids.len();

@@ -1,4 +1,4 @@
-//! Lines as they come, some at a time.
+//! Input of lines, read in windows.
 
 use std::{
     io::{BufReader, stdin},
@@ -8,51 +8,49 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tx_infer::{
-    tx_text::TextError,
-    tx_text::{InvalidUtf8, Lines},
-};
+use tx_infer::tx_text::{InvalidUtf8, Lines, TextError};
 
-/// How long to wait for more lines once there is one: what is written at once comes at once.
+/// Time to wait for further lines after the first of a window, so that lines written together are
+/// translated together.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// Most lines of standard input that are read ahead: the channel allocates room for all of them.
+/// Maximum number of lines of standard input read ahead; the channel allocates memory for all.
 const MOST_AHEAD: usize = 10_000;
 
-/// The name of standard input in messages.
+/// Name of standard input in messages.
 pub const STANDARD_INPUT: &str = "standard input";
 
 type Line = Result<String, TextError>;
 
-/// Where lines come from.
+/// Source of lines.
 pub enum Input {
-    /// One text, until it has been read.
+    /// One text; none after it has been read.
     Text(Option<String>),
-    /// A file, which is read as fast as wanted.
+    /// A file, whose lines are available at once.
     File(Box<Lines>),
-    /// Somebody who may take their time between two lines.
+    /// Standard input, whose writer may pause between two lines.
     Live(Receiver<Line>),
 }
 
-/// Lines that are there, and whether an error comes after them.
+/// Lines read together.
 pub struct Window {
     pub lines: Vec<String>,
-    /// What comes after them; none where there is nothing more to say.
+    /// End of the input after these lines, or the error that ends it; none if lines may follow.
     pub end: Option<Result<(), TextError>>,
 }
 
 impl Input {
-    /// One text.
+    /// Reads one text.
     pub fn text(text: String) -> Self {
         Self::Text(Some(text))
     }
 
-    /// A file, plain or gzip.
+    /// Opens a file, plain or gzip.
     pub fn file(path: &Path, invalid: InvalidUtf8) -> Result<Self, TextError> {
         Ok(Self::File(Box::new(Lines::open(path)?.with_invalid_utf8(invalid))))
     }
 
-    /// Standard input, of which at most `ahead` lines are read ahead, and at most [`MOST_AHEAD`].
+    /// Reads standard input, at most `ahead` lines and at most [`MOST_AHEAD`] in advance.
     pub fn standard(invalid: InvalidUtf8, ahead: usize) -> Self {
         let (sender, receiver) = sync_channel(ahead.min(MOST_AHEAD));
         thread::spawn(move || {
@@ -67,7 +65,7 @@ impl Input {
         Self::Live(receiver)
     }
 
-    /// Bytes of the file that have been read; 0 where there is none.
+    /// Bytes read from the file; 0 for other inputs.
     pub fn bytes_read(&self) -> u64 {
         match self {
             Self::File(lines) => lines.bytes_read(),
@@ -75,7 +73,7 @@ impl Input {
         }
     }
 
-    /// The next lines, at least one unless there is none, at most `most`: those that are there.
+    /// Reads the lines that are available, at most `most`; waits for the first.
     pub fn window(&mut self, most: usize) -> Window {
         let mut window = Window { lines: Vec::new(), end: None };
         let mut until = None;

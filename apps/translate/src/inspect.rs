@@ -1,52 +1,54 @@
-//! What is in a bundle, for people and programs.
+//! `translate inspect`: contents of a bundle, as text or JSON.
 
-use std::{io::Write, path::PathBuf};
+use std::io::Write;
 
-use clap::{Args, ValueHint};
+use clap::Args;
+use tx_cli::terminal::{printable, stdout};
 use tx_infer::{
     BundleInfo,
     tx_text::{Tokenizer, special::SPECIAL_TOKENS},
 };
 
-use crate::terminal::{printable, stdout};
+use crate::args::model::{BatchArgs, ModelArgs};
 
-/// What to look into.
+/// Arguments of `translate inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// Folder written by `train`: weights, configuration and tokenizers
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub model: PathBuf,
+    /// Bundle to open
+    #[command(flatten)]
+    pub model: ModelArgs,
 
     /// List every weight with its shape
     #[arg(long)]
     pub weights: bool,
 
-    /// Tokens of each vocabulary that are shown
+    /// Tokens shown of each vocabulary
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub samples: usize,
 
-    /// Source tokens translated at once, for the memory it takes; as in `translate`
-    #[arg(long, value_name = "N", default_value_t = 4_096)]
-    pub batch_tokens: usize,
+    /// Size of the batch whose memory is estimated
+    #[command(flatten)]
+    pub batch: BatchArgs,
 
     /// Print JSON, every weight included
     #[arg(long)]
     pub json: bool,
 }
 
-/// Prints what is in the bundle that `args` name.
+/// Prints the contents of a bundle.
 pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
-    let info = BundleInfo::read(&args.model)?;
+    let info = BundleInfo::read(&args.model.model)?;
+    let batch_tokens = args.batch.batch_tokens;
     let mut output = stdout();
     if args.json {
-        writeln!(output, "{:#}", info.to_json(args.batch_tokens))?;
+        writeln!(output, "{:#}", info.to_json(batch_tokens))?;
         return Ok(());
     }
     let total = info.parameters();
     writeln!(output, "parameters")?;
     for (part, count) in info.parts() {
-        let share = 100.0 * count as f64 / total.max(1) as f64;
-        writeln!(output, "  {part:<26} {:>14}  {share:5.1} %", grouped(count))?;
+        let percent = 100.0 * count as f64 / total.max(1) as f64;
+        writeln!(output, "  {part:<26} {:>14}  {percent:5.1} %", grouped(count))?;
     }
     writeln!(output, "  {:<26} {:>14}", "all", grouped(total))?;
 
@@ -69,12 +71,12 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
         SPECIAL_TOKENS.iter().enumerate().map(|(id, token)| format!("{token} {id}")).collect();
     writeln!(output, "  {:<26} {}", "special", special.join(", "))?;
 
-    let memory = info.memory(args.batch_tokens);
-    writeln!(output, "\nmemory, about")?;
+    let memory = info.memory(batch_tokens);
+    writeln!(output, "\nmemory, estimated")?;
     writeln!(output, "  {:<26} {:>14}", "weights", bytes(memory.weights))?;
-    writeln!(output, "  {:<26} {:>14}", "keys and values, a token", bytes(memory.token))?;
-    let batch = format!("a batch of {} tokens", grouped(args.batch_tokens));
-    let per_thread = "(on cpu, each thread has one)";
+    writeln!(output, "  {:<26} {:>14}", "keys and values per token", bytes(memory.token))?;
+    let batch = format!("a batch of {} tokens", grouped(batch_tokens));
+    let per_thread = "(on cpu, for each thread)";
     writeln!(output, "  {batch:<26} {:>14}  {per_thread}", bytes(memory.batch))?;
 
     writeln!(output, "\nprovenance")?;
@@ -99,7 +101,7 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A table's keys behind that of the table: `dropout.embedding`.
+/// Flattens a table into pairs of path and value, such as `dropout.embedding`.
 fn flat(key: &str, value: &serde_json::Value) -> Vec<(String, String)> {
     match value {
         serde_json::Value::Object(table) => {
@@ -110,7 +112,7 @@ fn flat(key: &str, value: &serde_json::Value) -> Vec<(String, String)> {
     }
 }
 
-/// The first tokens after the special ones, and the last: the common and the rare.
+/// Formats the first tokens after the special ones, which are frequent, and the last, which are rare.
 fn samples(tokenizer: &Tokenizer, count: usize) -> String {
     let first = SPECIAL_TOKENS.len();
     let last = tokenizer.vocab_size();
@@ -122,17 +124,17 @@ fn samples(tokenizer: &Tokenizer, count: usize) -> String {
     if last.saturating_sub(first) <= count {
         return names(first, last).collect::<Vec<_>>().join(" ");
     }
-    let common = names(first, first + count.div_ceil(2)).collect::<Vec<_>>();
+    let frequent = names(first, first + count.div_ceil(2)).collect::<Vec<_>>();
     let rare = names(last - count / 2, last).collect::<Vec<_>>();
-    format!("{} … {}", common.join(" "), rare.join(" "))
+    format!("{} … {}", frequent.join(" "), rare.join(" "))
 }
 
-/// `1,234,567`
+/// Formats a number with separators: `1,234,567`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -153,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_texts_are_written_for_people() {
+    fn numbers_and_tables_are_formatted() {
         let numbers = [0, 12, 999, 1_000, 12_345, 1_234_567].map(grouped);
         assert_eq!(numbers, ["0", "12", "999", "1,000", "12,345", "1,234,567"]);
         assert_eq!([999, 1_500, 2_000_000].map(bytes), ["999 B", "1.5 kB", "2.0 MB"]);

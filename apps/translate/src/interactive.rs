@@ -1,4 +1,4 @@
-//! Sentence by sentence at a terminal: a line editor with history.
+//! `translate --interactive`: a line editor with history, which translates sentence by sentence.
 
 use std::{
     env, fs,
@@ -7,35 +7,32 @@ use std::{
 };
 
 use rustyline::{DefaultEditor, error::ReadlineError};
+use tx_cli::terminal::{stderr, stdout};
 use tx_infer::{
     Attention, AttentionKind, Bundle, Engine, SearchOptions, Translation, Translator,
     figure::FigureOptions,
 };
 
 use crate::{
-    align::TextAligner,
-    attention::write_as_named,
-    terminal::{stderr, stdout},
-    unknown_words::UnknownWords,
-    usage::Usage,
+    align::TextAligner, attention::write_by_extension, unknown_words::UnknownWords, usage::Usage,
 };
 
 const HELP: &str = "\
-Write a sentence to translate it. A line that starts with a colon is a command:
+Type a sentence to translate it. A line that starts with a colon is a command:
 
   :nbest N         show the N best translations with their scores
-  :beam N          keep N hypotheses while searching; 1 is greedy search
-  :penalty A       divide log-probabilities by length to the power of A
-  :align           show which word came from which, or stop showing it
-  :attention FILE  write where the model looked for the last sentence: .html, .svg, .png, .json
-  :options         show what is set
-  :help            show this
-  :quit            end, as Ctrl-D does
+  :beam N          keep N hypotheses per sentence; 1 is greedy search
+  :penalty ALPHA   set the length penalty: score = log P / length^ALPHA
+  :align           show word alignments, or hide them
+  :attention FILE  export the attention weights of the last sentence: .html, .svg, .png, .json
+  :options         show the current options
+  :help            show this list
+  :quit            exit, as Ctrl-D does
 
-Arrow up brings back earlier lines, Ctrl-R searches them, Ctrl-C drops the line.
+Arrow up recalls earlier lines, Ctrl-R searches them, Ctrl-C discards the line.
 ";
 
-/// What a line asks for.
+/// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
 enum Request {
     Translate(String),
@@ -50,34 +47,35 @@ enum Request {
     Nothing,
 }
 
-/// Translates what is typed until the end is asked for.
+/// Translates typed sentences until the user quits.
 pub fn interactive(mut session: Session) -> anyhow::Result<()> {
     if !stdin().is_terminal() {
-        let error = Usage::new("`--interactive` needs a terminal, and standard input is none");
+        let error =
+            Usage::new("`--interactive` needs a terminal, but standard input is not a terminal");
         return Err(error
-            .with_hint("without `--interactive`, lines are read from anywhere")
+            .with_hint("without `--interactive`, lines are read from files and pipes too")
             .into());
     }
     let mut editor = DefaultEditor::new()?;
     let mut history = history_file();
     if let Some(path) = &history {
-        // There is none yet, or it cannot be read: not worth a word.
+        // The first session has no history yet, and an unreadable one is no reason to stop.
         let _ = editor.load_history(path);
     }
-    writeln!(stderr(), "A sentence to translate, :help for commands, Ctrl-D to end.")?;
+    writeln!(stderr(), "Type a sentence to translate, :help for commands, Ctrl-D to exit.")?;
     loop {
         match editor.readline("> ") {
             Ok(line) => {
                 if !line.trim().is_empty() {
                     editor.add_history_entry(&line)?;
-                    // At once: who stops a long translation with Ctrl-C ends the program.
+                    // Before translating, because Ctrl-C during a translation ends the program.
                     if let Some(path) = &history
                         && let Err(error) = editor.save_history(path)
                     {
                         let path = path.display();
                         writeln!(
                             stderr(),
-                            "warning: the history is not kept in `{path}`: {error}"
+                            "warning: cannot save the history in `{path}`: {error}"
                         )?;
                         history = None;
                     }
@@ -93,7 +91,7 @@ pub fn interactive(mut session: Session) -> anyhow::Result<()> {
                 }
             }
             Err(ReadlineError::Interrupted) => {
-                writeln!(stderr(), "(Ctrl-D or :quit to end)")?;
+                writeln!(stderr(), "(Ctrl-D or :quit to exit)")?;
             }
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(error.into()),
@@ -102,20 +100,20 @@ pub fn interactive(mut session: Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A model and how it is asked.
+/// State of an interactive session: a model and its options.
 pub struct Session {
     bundle: Bundle,
     translator: Translator,
     engine: Engine,
     texts: TextAligner,
     align: bool,
-    /// The last sentence and what was found for it.
+    /// The last sentence and the ids of its translation.
     last: Option<(String, Vec<u32>)>,
 }
 
 impl Session {
-    /// Session with a `translator` of `bundle`, and the `engine` whose attention is shown. `align` is
-    /// whether alignments are shown at first.
+    /// Starts a session with a `translator` of `bundle` and the `engine` that computes attention; `align`
+    /// shows alignments from the start.
     pub fn new(
         bundle: Bundle,
         translator: Translator,
@@ -130,7 +128,7 @@ impl Session {
         let SearchOptions { beam, n_best, .. } = *self.translator.options();
         match request {
             Request::Translate(text) => self.translate(text)?,
-            // More than are kept cannot be shown.
+            // The beam bounds the number of translations.
             Request::NBest(n_best) => self.set(SearchOptions {
                 n_best,
                 beam: beam.max(n_best),
@@ -145,10 +143,10 @@ impl Session {
             }
             Request::Align => {
                 self.align = !self.align;
-                self.say_options()?;
+                self.print_options()?;
             }
             Request::Attention(path) => self.attention(&path)?,
-            Request::Options => self.say_options()?,
+            Request::Options => self.print_options()?,
             Request::Help => write!(stderr(), "{HELP}")?,
             Request::Quit | Request::Nothing => {}
         }
@@ -157,12 +155,12 @@ impl Session {
 
     fn set(&mut self, options: SearchOptions) -> anyhow::Result<()> {
         self.translator = self.translator.clone().with_options(options)?;
-        self.say_options()
+        self.print_options()
     }
 
-    fn say_options(&self) -> anyhow::Result<()> {
+    fn print_options(&self) -> anyhow::Result<()> {
         let SearchOptions { beam, n_best, length_penalty, .. } = *self.translator.options();
-        let align = if self.align { "shown" } else { "not shown" };
+        let align = if self.align { "shown" } else { "hidden" };
         writeln!(
             stderr(),
             "beam {beam}, n-best {n_best}, length penalty {length_penalty}, alignment {align}"
@@ -179,7 +177,7 @@ impl Session {
             let max_len = self.bundle.config.max_len;
             writeln!(
                 stderr(),
-                "warning: truncated to the {max_len} tokens that this model can read"
+                "warning: truncated to {max_len} tokens, the maximum of this model"
             )?;
         }
         if let Some(words) = UnknownWords::default().add(&translation.unknown) {
@@ -198,7 +196,7 @@ impl Session {
             }
         }
         if self.align {
-            self.say_alignment(&mut output, text, translation)?;
+            self.print_alignment(&mut output, text, translation)?;
         }
         output.flush()?;
         let best = translation.hypotheses.first().map(|best| best.hypothesis.ids.clone());
@@ -206,8 +204,8 @@ impl Session {
         Ok(())
     }
 
-    /// A line for each word of the best translation: the word it came from, and how surely.
-    fn say_alignment(
+    /// Prints a line for each word of the best translation: its source word and the weight.
+    fn print_alignment(
         &self,
         output: &mut impl Write,
         text: &String,
@@ -229,9 +227,9 @@ impl Session {
 
     fn attention(&self, path: &std::path::Path) -> anyhow::Result<()> {
         let Some((text, ids)) = &self.last else {
-            anyhow::bail!("there is no sentence yet to look at");
+            anyhow::bail!("no sentence has been translated yet");
         };
-        let (source, target) = self.texts.found(text, ids)?;
+        let (source, target) = self.texts.hypothesis(text, ids)?;
         let attention = Attention::of(&self.engine, source, target);
         let view = FigureOptions {
             kind: AttentionKind::Cross,
@@ -240,13 +238,13 @@ impl Session {
             words: false,
             grid: false,
         };
-        write_as_named(&attention, &view, path)?;
+        write_by_extension(&attention, &view, path)?;
         writeln!(stderr(), "written: {}", path.display())?;
         Ok(())
     }
 }
 
-/// Reads a line; the error is for the person who wrote it.
+/// Parses a line; the error names the problem.
 fn parse(line: &str) -> Result<Request, String> {
     let Some(command) = line.strip_prefix(':') else {
         let text = line.trim();
@@ -260,13 +258,13 @@ fn parse(line: &str) -> Result<Request, String> {
     let value = value.trim();
     let count = || match value.parse::<usize>() {
         Ok(count @ 1..=64) => Ok(count),
-        _ => Err(format!("`:{name}` needs a number from 1 to 64, found `{value}`")),
+        _ => Err(format!("`:{name}` expects a number from 1 to 64, found `{value}`")),
     };
     let alone = |request| {
         if value.is_empty() {
             Ok(request)
         } else {
-            Err(format!("`:{name}` takes nothing, found `{value}`"))
+            Err(format!("`:{name}` expects no value, found `{value}`"))
         }
     };
     match name {
@@ -274,22 +272,22 @@ fn parse(line: &str) -> Result<Request, String> {
         "beam" => count().map(Request::Beam),
         "penalty" => match value.parse::<f32>() {
             Ok(penalty) if penalty.is_finite() => Ok(Request::Penalty(penalty)),
-            _ => Err(format!("`:penalty` needs a number, found `{value}`")),
+            _ => Err(format!("`:penalty` expects a number, found `{value}`")),
         },
-        "attention" if value.is_empty() => Err("`:attention` needs the name of a file".into()),
+        "attention" if value.is_empty() => Err("`:attention` expects the name of a file".into()),
         "attention" => Ok(Request::Attention(value.into())),
         "align" => alone(Request::Align),
         "options" => alone(Request::Options),
         "help" | "h" | "?" => alone(Request::Help),
         "quit" | "q" | "exit" => alone(Request::Quit),
         _ => Err(format!(
-            "there is no command `:{name}`; `:help` lists them, and a space before the colon makes it text"
+            "unknown command `:{name}`; `:help` lists the commands, and a space before the colon makes the line a sentence"
         )),
     }
 }
 
-/// Where lines are kept from one session to the next, for the user alone: in `TX_HISTORY`, or in the
-/// folder for such things. `TX_HISTORY` set to nothing keeps none.
+/// Returns the path of the history: `TX_HISTORY`, or else `tx/translate.history` in the user's folder
+/// for state. An empty `TX_HISTORY` disables the history.
 fn history_file() -> Option<PathBuf> {
     if let Some(path) = env::var_os("TX_HISTORY") {
         return (!path.is_empty()).then(|| path.into());
@@ -320,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_cannot_be_is_said() {
+    fn invalid_commands_are_named_with_their_value() {
         for (line, word) in [
             (":nbest", "1 to 64"),
             (":nbest 0", "`0`"),

@@ -3,53 +3,81 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use tx_infer::{Line, Scored, Translation, Translator};
+use tx_cli::terminal::stderr;
+use tx_infer::{InferError, Line, Scored, Translation, Translator};
 
 use crate::{
     align::{self, AlignmentFormat, TextAligner},
     progress::Progress,
-    terminal::stderr,
-    text::Stop,
     unknown_words::UnknownWords,
 };
 
-/// How translations are written.
+/// Output format of translations.
 pub enum Format {
-    /// The best one, a line for each line.
+    /// The best hypothesis, one line per input line.
     Text,
-    /// All of them, a line each, as Moses writes n-best lists.
+    /// All hypotheses, one line each, as in n-best lists of Moses.
     NBest,
-    /// All of them with tokens and scores, an object for each line.
+    /// All hypotheses with tokens and scores, one JSON object per input line.
     Json,
-    /// The best one and which of its words came from which.
+    /// The best hypothesis with its word alignment.
     Aligned(AlignmentFormat, Box<TextAligner>),
 }
 
-/// Writes translations in one format.
+/// Reason that translating stops before the last line.
+pub enum Stop {
+    /// The model or its tokenizers failed.
+    Infer(InferError),
+    /// A translation could not be written.
+    Write(io::Error),
+}
+
+impl From<InferError> for Stop {
+    fn from(error: InferError) -> Self {
+        Self::Infer(error)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+impl From<Stop> for anyhow::Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Infer(error) => error.into(),
+            Stop::Write(error) => error.into(),
+        }
+    }
+}
+
+/// Writer of translations in one format, and of warnings.
 pub struct Output<'a> {
     pub format: Format,
     pub translator: &'a Translator,
-    /// Whether to print no warnings.
+    /// Whether warnings are omitted.
     pub quiet: bool,
     pub progress: Progress,
     pub unknown: UnknownWords,
 }
 
 impl Output<'_> {
-    /// Writes what became of `lines`.
+    /// Writes the `translations` of `lines`.
     pub fn write(
         &self,
         out: &mut impl Write,
         lines: &[Line<'_>],
         translations: &[Translation],
     ) -> Result<(), Stop> {
-        let mut each = lines.iter().zip(translations);
+        let mut pairs = lines.iter().zip(translations);
         match &self.format {
-            Format::Text => each.try_for_each(|(_, found)| writeln!(out, "{}", found.text))?,
+            Format::Text => pairs.try_for_each(|(_, found)| writeln!(out, "{}", found.text))?,
             Format::NBest => {
-                each.try_for_each(|(line, found)| n_best(out, line.number, &found.hypotheses))?;
+                pairs.try_for_each(|(line, found)| n_best(out, line.number, &found.hypotheses))?;
             }
-            Format::Json => each.try_for_each(|(line, found)| {
+            Format::Json => pairs.try_for_each(|(line, found)| {
                 writeln!(out, "{}", self.json(line.number, line.text, found))
             })?,
             Format::Aligned(format, aligner) => {
@@ -63,7 +91,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Warns of lines that were too long for the model, and of words that it does not know.
+    /// Warns about truncated lines and unknown words.
     pub fn warn(&mut self, lines: &[Line<'_>], translations: &[Translation]) -> io::Result<()> {
         if self.quiet {
             return Ok(());
@@ -73,7 +101,7 @@ impl Output<'_> {
             let number = line.number + 1;
             let truncated = found.truncated.then(|| {
                 format!(
-                    "line {number} was truncated to the {max_len} tokens that this model can read"
+                    "line {number} was truncated to {max_len} tokens, the maximum of this model"
                 )
             });
             let unknown = self.unknown.add(&found.unknown).map(|words| {
@@ -86,7 +114,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Prints how many unknown words there were, if not all of them were listed.
+    /// Prints the number of unknown words, unless all of them were listed.
     pub fn count_unknown_words(&self) -> io::Result<()> {
         match self.unknown.summary().filter(|_| !self.quiet) {
             Some(summary) => {
@@ -121,8 +149,8 @@ impl Output<'_> {
     }
 }
 
-/// `NUMBER ||| TEXT ||| logprob= LOG_PROBABILITY ||| SCORE`. A line without words has one
-/// translation, which is empty and certain.
+/// Writes `NUMBER ||| TEXT ||| logprob= LOG_PROBABILITY ||| SCORE` for each hypothesis. A line
+/// without words has one translation, which is empty and has probability 1.
 fn n_best(out: &mut impl Write, number: u64, hypotheses: &[Scored]) -> io::Result<()> {
     if hypotheses.is_empty() {
         return writeln!(out, "{number} |||  ||| logprob= 0 ||| 0");

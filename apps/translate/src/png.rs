@@ -1,4 +1,4 @@
-//! SVG as PNG.
+//! Rendering of SVG figures as PNG.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use resvg::{
 
 use crate::usage::Usage;
 
-/// Pixels for a unit of the figure: sharp on dense screens and in print.
+/// Pixels per unit of the figure, enough for high-density screens and print.
 const ZOOM: f32 = 2.0;
-/// Most pixels of a side: more than any figure needs, less than what fills the memory.
-const MOST: f32 = 16_384.0;
-/// What the figures ask for, in that order; else any font that is there.
+/// Maximum number of pixels per side, which bounds memory and exceeds every useful figure.
+const MAX_PIXELS: f32 = 16_384.0;
+/// Font families in order of preference; any other installed font is the fallback.
 const FAMILIES: [&str; 6] =
     ["DejaVu Sans", "Noto Sans", "Segoe UI", "Helvetica Neue", "Arial", "Liberation Sans"];
 
-/// Draws `svg` with the fonts of this machine.
-pub fn of_svg(svg: &str) -> anyhow::Result<Vec<u8>> {
+/// Renders `svg` with the fonts of this system.
+pub fn render(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut fonts = Database::new();
     fonts.load_system_fonts();
-    draw(svg, fonts)
+    render_with(svg, fonts)
 }
 
-fn draw(svg: &str, mut fonts: Database) -> anyhow::Result<Vec<u8>> {
+fn render_with(svg: &str, mut fonts: Database) -> anyhow::Result<Vec<u8>> {
     let names = |face: &resvg::usvg::fontdb::FaceInfo| {
         face.families.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
     };
@@ -33,22 +33,22 @@ fn draw(svg: &str, mut fonts: Database) -> anyhow::Result<Vec<u8>> {
     let wanted = FAMILIES.iter().find(|name| present.iter().any(|present| present == *name));
     let Some(family) = wanted.map(|name| (*name).to_owned()).or_else(|| present.first().cloned())
     else {
-        let error = Usage::new("this machine has no font to write the words of a picture with");
+        let error = Usage::new("no system font found for the labels of a PNG picture");
         return Err(error
-            .with_hint("install one, as `fonts-dejavu-core`, or write .svg or .html instead")
+            .with_hint("install one, such as `fonts-dejavu-core`, or write .svg or .html instead")
             .into());
     };
     fonts.set_sans_serif_family(family.clone());
     let options = Options { font_family: family, fontdb: Arc::new(fonts), ..Options::default() };
-    let tree = Tree::from_str(svg, &options).context("the figure cannot be drawn")?;
+    let tree = Tree::from_str(svg, &options).context("cannot render the figure")?;
     let size = tree.size();
-    let zoom = ZOOM.min(MOST / size.width().max(size.height()));
+    let zoom = ZOOM.min(MAX_PIXELS / size.width().max(size.height()));
     let pixels = |length: f32| (length * zoom).ceil().max(1.0) as u32;
     let Some(mut pixmap) = Pixmap::new(pixels(size.width()), pixels(size.height())) else {
-        bail!("a picture of {} × {} is too large", size.width(), size.height());
+        bail!("a picture of {} × {} units is too large", size.width(), size.height());
     };
     resvg::render(&tree, Transform::from_scale(zoom, zoom), &mut pixmap.as_mut());
-    pixmap.encode_png().context("the figure cannot be encoded")
+    pixmap.encode_png().context("cannot encode the figure")
 }
 
 #[cfg(test)]
@@ -59,16 +59,16 @@ mod tests {
                        <rect width='40' height='20' fill='#0f234a'/></svg>";
 
     #[test]
-    fn without_a_font_the_error_says_so() {
-        let error = draw(SVG, Database::new()).unwrap_err();
-        assert!(error.to_string().contains("no font"), "{error}");
+    fn without_a_font_the_error_names_the_cause_and_the_remedy() {
+        let error = render_with(SVG, Database::new()).unwrap_err();
+        assert!(error.to_string().contains("no system font"), "{error}");
         assert!(error.downcast_ref::<Usage>().unwrap().hint().unwrap().contains(".svg"));
     }
 
     #[test]
-    fn a_picture_has_twice_the_size_and_the_colours_of_the_figure() {
-        let Ok(png) = of_svg(SVG) else {
-            // A machine without fonts: the test above.
+    fn a_picture_has_twice_the_size_and_the_colors_of_the_figure() {
+        let Ok(png) = render(SVG) else {
+            // A system without fonts is the case of the test above.
             return;
         };
         let picture = Pixmap::decode_png(&png).unwrap();

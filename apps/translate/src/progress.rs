@@ -1,4 +1,4 @@
-//! Progress of a long file, shown at a terminal.
+//! Progress of a long input, shown on a terminal.
 
 use std::{
     fmt, fs,
@@ -10,36 +10,36 @@ use std::{
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
-/// A line on standard error with the number of lines done. It shows only where standard error is a
-/// terminal and standard output is none: on a terminal the translations themselves are the progress.
+/// Progress bar on standard error with the number of translated lines. It is visible only if standard
+/// error is a terminal and standard output is not: on a terminal the translations show the progress.
 pub struct Progress {
     bar: ProgressBar,
     counts: Mutex<Counts>,
 }
 
-/// Amounts read and translated so far.
+/// Amounts read and translated.
 #[derive(Default)]
 struct Counts {
-    /// Bytes of the input file that have been read, compressed where the file is.
+    /// Bytes read from the input file, before decompression.
     file: u64,
-    /// Bytes of text that they gave.
+    /// Bytes of text read, after decompression.
     read: u64,
-    /// Bytes of that text that are done.
+    /// Bytes of text translated.
     done: u64,
     lines: u64,
 }
 
 impl Counts {
-    /// Bytes of the file that are done: compression is taken as even.
+    /// Translated bytes of the file, under the assumption that the compression ratio is constant.
     fn position(&self) -> u64 {
-        let share = self.done as f64 / self.read.max(1) as f64;
-        (self.file as f64 * share) as u64
+        let fraction = self.done as f64 / self.read.max(1) as f64;
+        (self.file as f64 * fraction) as u64
     }
 }
 
 impl Progress {
-    /// For the lines of `file`, or of an input of unknown length. Nothing is read: a pipe can be read
-    /// only once.
+    /// Starts the progress of `file`, or of an input of unknown length. The lines of `file` are not
+    /// counted, because it may be a pipe, which can be read only once.
     pub fn new(file: Option<&Path>, quiet: bool) -> Self {
         if quiet || !stderr().is_terminal() || stdout().is_terminal() {
             return Self { bar: ProgressBar::hidden(), counts: Mutex::default() };
@@ -55,14 +55,14 @@ impl Progress {
         Self { bar, counts: Mutex::default() }
     }
 
-    /// Lines have been read, up to so many bytes of the file.
+    /// Adds lines that were read, up to byte `file` of the file.
     pub fn read<'a>(&self, file: u64, lines: impl IntoIterator<Item = &'a str>) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.file = file;
         counts.read += lines.into_iter().map(bytes).sum::<u64>();
     }
 
-    /// More lines are done.
+    /// Adds lines that were translated.
     pub fn advance<'a>(&self, lines: impl IntoIterator<Item = &'a str>) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         for line in lines {
@@ -73,18 +73,18 @@ impl Progress {
         self.bar.set_message(format!("{} lines", HumanCount(counts.lines)));
     }
 
-    /// Writes to standard error without breaking the line.
+    /// Hides the bar while `write` writes to standard error.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 }
 
-/// Bytes of a line with its end.
+/// Bytes of a line including its end.
 fn bytes(line: &str) -> u64 {
     line.len() as u64 + 1
 }
 
-/// The size of a regular file; none of a pipe, or of what cannot be read, which is reported later.
+/// Returns the size of a regular file; none for a pipe or an unreadable file, which is reported later.
 fn size(path: &Path) -> Option<u64> {
     let metadata = fs::metadata(path).ok()?;
     metadata.is_file().then_some(metadata.len())
@@ -98,7 +98,7 @@ impl Drop for Progress {
 
 fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);
-    // Nothing is known of the time left before the first lines are done.
+    // The remaining time is unknown until the first lines are translated.
     let left = |state: &ProgressState, text: &mut dyn fmt::Write| {
         // Writing to a string cannot fail.
         let _ = match state.pos() {
@@ -113,9 +113,10 @@ fn style(template: &str) -> ProgressStyle {
 mod tests {
     use super::*;
 
-    /// Of 20 bytes of a compressed file, which gave 80 bytes of text, a quarter is done, then all.
+    /// 20 bytes of a compressed file decompress to 80 bytes of text, of which a quarter is translated,
+    /// then all.
     #[test]
-    fn the_position_is_the_share_of_the_text_that_is_done() {
+    fn the_position_follows_the_fraction_of_translated_text() {
         let progress = Progress::new(None, true);
         let position = || progress.counts.lock().unwrap().position();
         assert_eq!(position(), 0);

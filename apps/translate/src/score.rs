@@ -1,4 +1,4 @@
-//! Scores of translations against references.
+//! `translate score`: scores of translations against references.
 
 use std::{
     fs,
@@ -7,38 +7,37 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::{CommandFactory, error::ErrorKind};
+use tx_cli::terminal::{stderr, stdout};
 use tx_eval::{
     Corpus, Metric, SegmentStatistics,
     confidence::{self, Resampling},
     paired::{self, SystemResult},
 };
 use tx_infer::{
-    SearchOptions, Translator,
-    tx_text::TextError,
-    tx_text::{Lines, lines::read_lines},
+    Bundle, Sampling,
+    tx_text::{Lines, TextError, lines::read_lines},
 };
 
-use crate::terminal::{stderr, stdout};
+use crate::usage::Usage;
 
 mod args;
 mod report;
 
 pub use args::ScoreArgs;
-use args::{Paired, TranslateArgs};
+use args::{ModelSystemArgs, Paired};
 use report::{Column, Digits, Single};
 
-/// Prints the scores that `args` ask for.
+/// Prints the scores of one system, or compares several.
 pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
     if let Some(problem) = args.problem() {
-        crate::args::Cli::command().error(ErrorKind::ArgumentConflict, problem).exit();
+        return Err(Usage::new(problem).into());
     }
     let references =
         args.reference.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let systems = systems(&args, references[0].len())?;
     let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
     let metrics = args.metrics();
-    // For each metric those of all systems.
+    // By metric, then by system.
     let mut statistics: Vec<Vec<SegmentStatistics>> = metrics.iter().map(|_| Vec::new()).collect();
     for system in &systems {
         let corpus = Corpus::new(&system.lines, &references)
@@ -78,17 +77,17 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Translations with the name they are known by.
+/// Translations of one system, with its name.
 struct System {
     name: String,
     lines: Vec<String>,
 }
 
-/// Reads what to score, or makes it; `expected` lines of it.
+/// Reads the translations to score, or translates `expected` lines.
 fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
-    if let TranslateArgs { model: Some(model), source: Some(source), .. } = &args.translate {
+    if let ModelSystemArgs { model: Some(model), source: Some(source), .. } = &args.translate {
         let sources = read_lines(source)?;
-        // Not after hours of translating.
+        // Checked before translating, which may take hours.
         anyhow::ensure!(
             sources.len() == expected,
             "`{}` has {} lines, but `{}` has {expected}",
@@ -96,7 +95,7 @@ fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
             sources.len(),
             args.reference[0].display(),
         );
-        let lines = translate(&args.translate, model, &sources)?;
+        let lines = translate(args, model, &sources)?;
         return Ok(vec![System { name: model.display().to_string(), lines }]);
     }
     if args.hypothesis.is_empty() {
@@ -112,8 +111,8 @@ fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
         .collect()
 }
 
-/// The lines of a file as the sacreBLEU program reads them: they end at line feeds only, white space
-/// at their ends is dropped, and a byte order mark is a character of the first line.
+/// Reads the lines of a file as the program `sacrebleu` does: they end at line feeds only, trailing
+/// white space is removed, and a byte order mark is a character of the first line.
 fn read(path: &Path) -> anyhow::Result<Vec<String>> {
     let lines = Lines::open(path)?.with_byte_order_mark();
     let lines = lines.map(|line| Ok(trim_end(&line?))).collect::<anyhow::Result<Vec<_>>>()?;
@@ -123,8 +122,8 @@ fn read(path: &Path) -> anyhow::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The lines of standard input as the sacreBLEU program reads them: as those of a file, but a carriage
-/// return ends a line too.
+/// Reads the lines of standard input as the program `sacrebleu` does: like those of a file, except
+/// that a carriage return ends a line too.
 fn standard_input(lines: Lines) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     for line in lines.with_byte_order_mark() {
@@ -134,37 +133,29 @@ fn standard_input(lines: Lines) -> anyhow::Result<Vec<String>> {
 }
 
 fn trim_end(line: &str) -> String {
-    // What Python takes for white space: Unicode's, and four separators of ASCII.
+    // White space as in Python: that of Unicode and four separators of ASCII.
     let end = line.trim_end_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c));
     end.to_owned()
 }
 
-fn translate(
-    args: &TranslateArgs,
-    model: &Path,
-    sources: &[String],
-) -> anyhow::Result<Vec<String>> {
-    let (_, device) = args.device.open()?;
-    let options = SearchOptions {
-        beam: args.beam.into(),
-        length_penalty: args.length_penalty,
-        ..SearchOptions::default()
-    };
-    let mut translator = Translator::open(model, &device)?.with_options(options)?;
-    if let Some(threads) = args.threads {
-        translator = translator.with_threads(threads.get());
-    }
+/// Translates `sources` with the model that `args` name, as `translate` does.
+fn translate(args: &ScoreArgs, model: &Path, sources: &[String]) -> anyhow::Result<Vec<String>> {
+    let ModelSystemArgs { translator, output, .. } = &args.translate;
+    let (_, device) = translator.device.open()?;
+    let bundle = Bundle::open(model)?;
+    let seed = args.resampling.seed.unwrap_or(Sampling::default().seed);
+    let translator = translator.translator(model, &bundle, &device, seed)?;
     let translations = translator.translate_batch(sources)?;
     for (index, _) in translations.iter().enumerate().filter(|(_, found)| found.truncated) {
         let (line, max_len) = (index + 1, translator.config().max_len);
         writeln!(
             stderr(),
-            "warning: line {line} of the source was truncated to the {max_len} tokens that this \
-             model can read"
+            "warning: line {line} of the source was truncated to {max_len} tokens, the maximum of \
+             this model"
         )?;
     }
     let lines: Vec<String> = translations.into_iter().map(|translation| translation.text).collect();
-    if let Some(path) = &args.output {
+    if let Some(path) = output {
         let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
         fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
@@ -196,17 +187,17 @@ fn column(
     systems: &[SegmentStatistics],
     args: &ScoreArgs,
 ) -> anyhow::Result<Column> {
-    let asked = &args.resampling;
+    let options = &args.resampling;
     let resampling = |default: Resampling| Resampling {
-        samples: asked.paired_n.map_or(default.samples, |n| n.get()),
-        seed: asked.seed,
+        samples: options.paired_n.map_or(default.samples, |n| n.get()),
+        seed: options.seed(),
     };
-    let found = match asked.paired {
+    let found = match options.paired {
         Some(Paired::Bootstrap) => {
             paired::bootstrap(metric, systems, resampling(Resampling::BOOTSTRAP))?
         }
         Some(Paired::Randomization) => {
-            let samples = asked.confidence.then_some(asked.confidence_n.get());
+            let samples = options.confidence.then_some(options.confidence_n.get());
             let trials = resampling(Resampling::RANDOMIZATION);
             paired::randomization(metric, systems, trials, samples)?
         }
@@ -215,7 +206,7 @@ fn column(
     Ok(Column { name: metric.name(), signature: found.signature, systems: found.systems })
 }
 
-/// Each system by itself.
+/// Scores each system on its own.
 fn unpaired(
     metric: &dyn Metric,
     systems: &[SegmentStatistics],
@@ -235,5 +226,5 @@ fn unpaired(
 }
 
 fn intervals(args: &ScoreArgs) -> Resampling {
-    Resampling { samples: args.resampling.confidence_n.get(), seed: args.resampling.seed }
+    Resampling { samples: args.resampling.confidence_n.get(), seed: args.resampling.seed() }
 }

@@ -1,13 +1,14 @@
-//! Lines in, translations out.
+//! Translation of a text or of the lines of an input.
 
 use std::{
-    io::{self, BufWriter, Write},
+    io::{BufWriter, Write},
     path::Path,
 };
 
 use anyhow::{Context, bail};
+use tx_cli::terminal::stdout;
 use tx_infer::{
-    Aligner, Bundle, Cancellation, InferError, Line, Precision, Translation, Translator,
+    Aligner, Bundle, Cancellation, Line, Precision, Translation,
     tx_text::{InvalidUtf8, Lines},
 };
 
@@ -16,40 +17,28 @@ use crate::{
     args::TranslateArgs,
     input::{Input, Window},
     interactive::{Session, interactive},
-    output::{Format, Output},
+    output::{Format, Output, Stop},
     progress::Progress,
-    terminal::stdout,
     unknown_words::UnknownWords,
     usage::Usage,
 };
 
-/// Translates the text or the lines that `args` name.
+/// Translates the text or the input of `args`.
 pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     let model = args.model.context("`--model` is required")?;
-    let (_, device) = args.device.open()?;
+    let (_, device) = args.translator.device.open()?;
     let bundle = Bundle::open(&model)?;
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
     if args.alignment_from.is_given() && !wants_alignment {
-        let problem = "`--alignment-layer` and `--alignment-head` need `--alignment`";
+        let problem =
+            "`--alignment-layer` and `--alignment-head` have no effect without `--alignment`";
         return Err(Usage::new(problem).into());
     }
-    let translator = |bundle: &Bundle| {
-        let engine = bundle.engine_in(args.precision, &device)?;
-        let (config, tokenizers) = (bundle.config.clone(), bundle.tokenizers.clone());
-        Ok::<_, InferError>(Translator::from_engine(engine, config, tokenizers))
-    };
-    let mut others = args.search.ensemble.iter();
-    let translator = others.try_fold(translator(&bundle)?, |all, path| {
-        all.with_member(&model, path, translator(&Bundle::open(path)?)?)
-    })?;
-    let mut translator = args.search.apply(translator)?.with_batch_tokens(args.batch_tokens);
-    if let Some(threads) = args.threads {
-        translator = translator.with_threads(threads.get());
-    }
+    let translator = args.translator.translator(&model, &bundle, &device, args.seed.seed)?;
     let aligner = if wants_alignment {
         // Alignments are computed in single precision.
-        let engine = match args.precision {
+        let engine = match args.translator.precision.precision {
             Precision::F32 => translator.engine().clone(),
             _ => bundle.engine(&device)?,
         };
@@ -67,7 +56,8 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     };
     // Unmaps the weights.
     drop(bundle);
-    let several = args.search.n_best.is_some() || args.search.samples.is_some();
+    let search = &args.translator.search;
+    let several = search.n_best.is_some() || search.samples.is_some();
     let format = match (aligner, args.json, several) {
         (Some((format, aligner)), ..) => Format::Aligned(format, Box::new(aligner)),
         (None, true, _) => Format::Json,
@@ -105,7 +95,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Translates lines from number `first`; those that are done are written at once.
+/// Translates lines, numbered from `first`, and writes each batch as soon as it is done.
 fn translate_window(
     output: &mut Output<'_>,
     texts: &[String],
@@ -132,39 +122,14 @@ fn translate_window(
         Ok::<_, Stop>(())
     };
     let never = Cancellation::new();
-    translator.translate_lines(&lines, translator.options(), &never, sink).map_err(
-        |stop| match stop {
-            Stop::Infer(error) => error.into(),
-            Stop::Write(error) => error.into(),
-        },
-    )
+    Ok(translator.translate_lines(&lines, translator.options(), &never, sink)?)
 }
 
-/// Why translating stops.
-pub enum Stop {
-    /// The model or its tokenizers failed.
-    Infer(InferError),
-    /// A translation could not be written.
-    Write(io::Error),
-}
-
-impl From<InferError> for Stop {
-    fn from(error: InferError) -> Self {
-        Self::Infer(error)
-    }
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
-    }
-}
-
-/// What translations begin with.
+/// Beginnings of translations.
 enum Prefixes {
-    /// All with this.
+    /// The same for all.
     Same(String),
-    /// Each with its own line of a file.
+    /// One per line of a file.
     Lines { lines: Lines, path: String },
 }
 
@@ -183,7 +148,7 @@ impl Prefixes {
         })
     }
 
-    /// Those of `count` lines from number `first`.
+    /// Returns the prefixes of `count` lines, numbered from `first`.
     fn of(&mut self, count: usize, first: u64) -> anyhow::Result<Vec<String>> {
         match self {
             Self::Same(prefix) => Ok(vec![prefix.clone(); count]),
@@ -198,7 +163,7 @@ impl Prefixes {
         }
     }
 
-    /// After the last line, of `count`.
+    /// Checks that no prefix is left after the last of `count` lines.
     fn finish(&mut self, count: u64) -> anyhow::Result<()> {
         if let Self::Lines { lines, path } = self
             && lines.next().transpose()?.is_some()

@@ -1,24 +1,24 @@
-//! Words that the vocabulary lacks, as warnings.
+//! Warnings about words that are not in the vocabulary.
 
 use std::collections::HashSet;
 
-/// Words that are listed; all further ones are only counted.
+/// Maximum number of words that are listed; further ones are only counted.
 const LISTED: usize = 20;
 
-/// Characters of a word that are printed.
+/// Maximum number of characters printed of a word.
 const LONGEST: usize = 40;
 
-/// Unknown words of all lines so far.
+/// Unknown words of all lines.
 #[derive(Debug, Default)]
 pub struct UnknownWords {
     listed: HashSet<String>,
-    /// Words, each once for each line that has it.
+    /// Number of words, counted once per line.
     count: u64,
     lines: u64,
 }
 
 impl UnknownWords {
-    /// Adds the words of a line; returns those that have not been listed yet, if they are to be.
+    /// Adds the words of a line; returns those to list, which were not listed before.
     pub fn add(&mut self, words: &[String]) -> Option<String> {
         self.count += words.len() as u64;
         self.lines += u64::from(!words.is_empty());
@@ -31,7 +31,7 @@ impl UnknownWords {
         (!new.is_empty()).then(|| new.join(", "))
     }
 
-    /// The number of words, if not all of them were listed.
+    /// Returns the number of words, unless all of them were listed.
     pub fn summary(&self) -> Option<String> {
         let Self { listed, count, lines } = self;
         let listed = listed.len();
@@ -42,7 +42,7 @@ impl UnknownWords {
     }
 }
 
-/// The beginning of a word, without characters that control a terminal.
+/// Returns the beginning of a word, with control characters as escapes.
 fn printable(word: &str) -> String {
     let start: String = word.chars().take(LONGEST).flat_map(char::escape_debug).collect();
     let start = start.replace("\\'", "'").replace("\\\"", "\"");
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_listed_once_and_the_others_are_counted() {
+    fn each_word_is_listed_once_and_repetitions_are_counted() {
         let mut unknown = UnknownWords::default();
         assert_eq!(unknown.add(&[]), None);
         assert_eq!(unknown.add(&words(&["hello", "world"])), Some("hello, world".into()));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_shortened_and_control_nothing() {
+    fn words_are_shortened_and_escaped() {
         assert_eq!(printable("d'été"), "d'été");
         assert_eq!(printable("a\u{1b}[1mb\u{202e}"), "a\\u{1b}[1mb\\u{202e}");
         assert_eq!(printable(&"x".repeat(41)), "x".repeat(40) + "…");

@@ -1,6 +1,6 @@
-//! Arguments that are wrong together, or wrong for this model: exit code 2.
+//! Errors about arguments that contradict each other or do not fit the model: exit code 2.
 
-/// Wrong usage that only shows once the arguments are parsed.
+/// Wrong usage that is found after the arguments have been parsed.
 #[derive(Debug)]
 pub struct Usage {
     problem: String,
@@ -8,17 +8,17 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What is wrong, with what was found and what is allowed.
+    /// Describes the problem, with the value found and the values accepted.
     pub fn new(problem: impl Into<String>) -> Self {
         Self { problem: problem.into(), hint: None }
     }
 
-    /// And what to try.
+    /// Adds the next thing to try.
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// What to try.
+    /// Next thing to try, if one is known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -32,7 +32,7 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// A layer or head as people count, from 1, among `count`; from 0 in what follows.
+/// Converts the number of a layer or head, from 1 to `count`, to an index from 0.
 pub fn numbered(option: &str, wanted: usize, count: usize) -> Result<usize, Usage> {
     match wanted.checked_sub(1).filter(|index| *index < count) {
         Some(index) => Ok(index),

@@ -1,11 +1,11 @@
-//! The program `translate` as a user meets it: what it prints, where, and how it ends.
+//! Tests of the program `translate`: output, messages and exit codes.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "clippy takes only the test functions for tests, not what they call"
+    reason = "clippy recognizes test functions as tests, but not the functions they call"
 )]
 
 use std::{
@@ -17,49 +17,60 @@ use std::{
     thread,
 };
 
-use burn::tensor::Device;
+use burn::tensor::Device as BurnDevice;
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
-use tx_infer::ModuleBundle;
+use tx_infer::{Device, ModuleBundle, SearchOptions, Translator};
 use tx_model::{ModelConfig, Transformer, Tying, VocabSizes};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
 mod cli {
-    // Lines in, translations out.
+    // Translation of lines from text, files and standard input.
     mod translating;
-    // Every option of searching, how results are printed, and what is refused.
+    // Search options, output formats and contradictions.
     mod searching;
-    // Lines of all kinds and sizes, and many of them.
+    // Unusual lines, long lines and many lines.
     mod robust;
-    // What ends with an error, and with which.
+    // Errors and their exit codes.
     mod failing;
-    // Translations against references.
+    // Scores of translations against references.
     mod scoring;
-    // Which word came from which.
+    // Word alignments.
     mod aligning;
-    // Where the model looks, as a page, a picture and JSON.
+    // Attention weights as a page, a picture and JSON.
     mod attending;
-    // Sentence by sentence at a terminal.
+    // Interactive sessions at a terminal.
     mod conversing;
-    // What is in a bundle, and whether it is sound.
+    // Contents and invariants of a bundle.
     mod inspecting;
-    // The same on a GPU.
+    // Search and attention on a GPU.
     mod device;
 }
 
-/// Longest sentence of the test bundle in tokens, `<eos>` included.
+/// Maximum sentence length of the test bundle in tokens, including `<eos>`.
 const MAX_LEN: usize = 12;
 
-/// A bundle of random weights: what it says makes no sense, but is always the same.
+/// Bundle with random weights: its translations are meaningless, but deterministic.
 static BUNDLE: LazyLock<TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     bundle("one two three four five six seven").save(folder.path()).unwrap();
     folder
 });
 
-/// With a vocabulary of `words` on both sides.
+/// Path of the test bundle.
+fn model() -> &'static str {
+    BUNDLE.path().to_str().unwrap()
+}
+
+/// Opens the test bundle with search options.
+fn translator(options: SearchOptions) -> Translator {
+    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
+    translator.with_options(options).unwrap()
+}
+
+/// Creates a bundle with random weights and a vocabulary of `words` on both sides.
 fn bundle(words: &str) -> ModuleBundle {
-    let device = Device::flex();
+    let device = BurnDevice::flex();
     let pairs = [SentencePair::new(words, words)];
     let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
     let tokenizers = Tokenizers::train(&config, &pairs).unwrap();
@@ -82,10 +93,10 @@ fn bundle(words: &str) -> ModuleBundle {
     ModuleBundle { model, config, tokenizers, provenance: Default::default() }
 }
 
-/// Beginning of a warning of unknown words.
+/// Beginning of a warning about unknown words.
 const UNKNOWN: &str = "warning: unknown words";
 
-/// How a run of the program ended.
+/// Result of a run of the program.
 struct Run {
     code: Option<i32>,
     stdout: String,
@@ -93,12 +104,12 @@ struct Run {
 }
 
 impl Run {
-    /// Standard output.
+    /// Returns standard output.
     ///
     /// # Panics
     ///
-    /// If the program failed, or printed anything but warnings of unknown words to standard error.
-    fn said(self) -> String {
+    /// If the program failed, or printed anything but warnings about unknown words to standard error.
+    fn printed(self) -> String {
         let mut others = self.stderr.lines().filter(|line| !line.starts_with(UNKNOWN));
         assert_eq!((self.code, others.next()), (Some(0), None));
         self.stdout
@@ -106,19 +117,24 @@ impl Run {
 
     /// # Panics
     ///
-    /// When it did not end with `code`, or one of `words` is not in standard error.
+    /// If the exit code is not `code`, or one of `words` is missing in standard error.
     fn failed(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
-        assert_eq!(self.stdout, "", "standard output is for data");
+        assert_eq!(self.stdout, "", "standard output contains data only");
         for word in words {
             assert!(self.stderr.contains(word), "no `{word}` in:\n{}", self.stderr);
         }
     }
 }
 
-/// Runs the program with the test bundle.
+/// Translates with the test bundle.
 fn translate(arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
-    run(&[&["--model", BUNDLE.path().to_str().unwrap()], arguments].concat(), input)
+    run(&[&["--model", model()], arguments].concat(), input)
+}
+
+/// Runs a command of the program with the test bundle.
+fn command(name: &str, arguments: &[&str]) -> Run {
+    run(&[&[name, "--model", model()], arguments].concat(), "")
 }
 
 /// Runs the program with `arguments` and `input` on standard input.
@@ -137,8 +153,8 @@ fn output_of(arguments: &[&str], input: impl AsRef<[u8]>) -> Output {
     let mut child = start(arguments);
     let mut stdin = child.stdin.take().unwrap();
     let input = input.as_ref().to_vec();
-    // Beside the reading below, or two full pipes wait for each other. The program may stop
-    // reading before the end.
+    // Written from another thread, because a full pipe on either side would block both processes. The
+    // program may stop reading before the end.
     let writer = thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
@@ -155,7 +171,7 @@ fn start(arguments: &[&str]) -> Child {
         .unwrap()
 }
 
-/// A file of `content` in `folder`.
+/// Creates a file in `folder` and returns its path.
 fn file(folder: &TempDir, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> String {
     let path: PathBuf = folder.path().join(name);
     fs::write(&path, content).unwrap();

@@ -1,11 +1,11 @@
-//! Latency of short calls while long ones are in progress, with one translator.
+//! Latency of short calls beside long ones, on one translator.
 //!
 //! `cargo bench --workspace --bench latency -- [tiny|small|base] [--long 4] [--short 2] [--calls 100]`
 //!
-//! The model has random weights. `--long` threads translate 64 texts of 20 words a call, without
-//! pause; `--short` threads translate one text of three words a call, `--calls` times each. Prints a
-//! line of JSON: milliseconds of the short calls (median, 95th percentile, longest), alone and beside
-//! the long calls, and the long texts translated per second.
+//! The model has random weights. `--long` threads translate 64 texts of 20 words per call, without
+//! pause; `--short` threads translate one text of three words per call, `--calls` times each. Prints
+//! a line of JSON: milliseconds of the short calls (median, 95th percentile, maximum), alone and
+//! beside the long calls, and the number of long texts translated per second.
 
 #![allow(clippy::expect_used, reason = "a measurement has nothing to recover")]
 
@@ -60,13 +60,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(writeln!(stdout(), "{line}")?)
 }
 
-/// With random weights. Translations have at most as many tokens as their texts.
+/// Returns a translator with random weights, whose translations have at most the length of the text.
 fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
     let (d_model, d_ff, n_heads, layers) = match name {
         "tiny" => (128, 256, 4, 4),
         "small" => (256, 1_024, 4, 3),
         "base" => (512, 2_048, 8, 6),
-        other => return Err(format!("no model `{other}`: tiny, small or base").into()),
+        other => return Err(format!("unknown model `{other}`: tiny, small or base").into()),
     };
     let words: Vec<String> = (0..WORDS).map(|index| format!("t{index}")).collect();
     let words = words.join(" ");
@@ -101,13 +101,13 @@ fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
     Ok(bundle.into_translator(&Device::Cpu).with_options(search)?)
 }
 
-/// `count` words, other ones for another `number`.
+/// Returns `count` words, which differ by `number`.
 fn text(number: usize, count: usize) -> String {
-    let words = (0..count).map(|place| format!("t{}", (number * 37 + place * 11) % WORDS));
+    let words = (0..count).map(|position| format!("t{}", (number * 37 + position * 11) % WORDS));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Long texts per second, and the seconds of each short call.
+/// Returns the long texts per second and the seconds of each short call.
 fn measure(translator: &Translator, long: usize, short: usize, calls: usize) -> (f64, Vec<f64>) {
     let (done, texts) = (AtomicBool::new(false), AtomicUsize::new(0));
     let start = Instant::now();
@@ -145,9 +145,9 @@ fn measure(translator: &Translator, long: usize, short: usize, calls: usize) -> 
     (texts.into_inner() as f64 / start.elapsed().as_secs_f64(), seconds)
 }
 
-/// Median, 95th percentile and largest, in milliseconds.
+/// Returns median, 95th percentile and maximum in milliseconds.
 fn figures(mut seconds: Vec<f64>) -> Value {
     seconds.sort_by(f64::total_cmp);
-    let at = |share: f64| 1e3 * seconds[((seconds.len() - 1) as f64 * share).round() as usize];
+    let at = |rank: f64| 1e3 * seconds[((seconds.len() - 1) as f64 * rank).round() as usize];
     json!({ "median": at(0.5), "p95": at(0.95), "max": at(1.0) })
 }

@@ -101,6 +101,10 @@ pub struct Scored {
 }
 
 impl Translator {
+    /// Default for the most source tokens of a batch: see
+    /// [`with_batch_tokens`](Self::with_batch_tokens).
+    pub const BATCH_TOKENS: usize = 4_096;
+
     /// Opens the bundle in `folder`.
     ///
     /// # Errors
@@ -180,7 +184,7 @@ impl Translator {
             scheduler: scheduler(&engine, threads),
             model: Model { config, tokenizers, engine }.into(),
             options: SearchOptions::default(),
-            batch_tokens: 4_096,
+            batch_tokens: Self::BATCH_TOKENS,
         }
     }
 
@@ -195,7 +199,7 @@ impl Translator {
     }
 
     /// Sets the maximum number of source tokens of a batch, padding and hypotheses counted [default:
-    /// 4,096].
+    /// [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
     ///
     /// A longer text is a batch of its own, and few texts are distributed among the threads. Larger
     /// batches are faster up to a point, and take more memory.

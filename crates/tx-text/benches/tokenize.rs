@@ -3,7 +3,7 @@
 //! `cargo bench --workspace --bench tokenize -- TOKENIZER TEXT [--rounds 5]`
 //!
 //! TOKENIZER is a `tokenizer.json` of tx, TEXT a file of lines, plain or gzip. Prints one line of
-//! JSON: characters, tokens and tokens a second of the median round, reading not included.
+//! JSON: characters, tokens and tokens per second of the median round, without reading the file.
 //! `benches/compare/tokenizing.py` prints the same for Python, and the ratio.
 
 use std::{
@@ -40,7 +40,7 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
             _ => files.push(argument.into()),
         }
     }
-    // `cargo bench` without arguments, among the others.
+    // `cargo bench` runs all benchmarks without arguments.
     let [tokenizer, text] = &files[..] else {
         writeln!(stderr(), "usage: tokenize TOKENIZER TEXT")?;
         return Ok(());

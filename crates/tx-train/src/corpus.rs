@@ -9,7 +9,6 @@ use tx_data::{
     source::{
         Pairs,
         columns::Columns,
-        format::Format,
         generated,
         named::{self, CorpusCache, Endpoints, Part, Request},
         phrasebook,
@@ -118,11 +117,9 @@ pub(crate) fn input_files(data: &DataConfig) -> Vec<PathBuf> {
     [
         &data.train_source,
         &data.train_target,
-        &data.train_tsv,
         &data.train_file,
         &data.valid_source,
         &data.valid_target,
-        &data.valid_tsv,
         &data.valid_file,
     ]
     .into_iter()
@@ -166,7 +163,7 @@ pub fn fetch(
 /// Opens the first `train_pairs` training pairs.
 fn open_training(config: &TrainConfig, cache: Option<&CorpusCache>) -> Result<Pairs, TrainError> {
     let data = &config.data;
-    let files = [&data.train_source, &data.train_target, &data.train_tsv, &data.train_file];
+    let files = [&data.train_source, &data.train_target, &data.train_file];
     let pairs = match data.source {
         DataSource::Named(_) => from_cache(config, Part::Training, cache)?,
         _ => open_files(files, data)?,
@@ -183,7 +180,7 @@ fn open_validation(
     cache: Option<&CorpusCache>,
 ) -> Result<Option<Pairs>, TrainError> {
     let data = &config.data;
-    let files = [&data.valid_source, &data.valid_target, &data.valid_tsv, &data.valid_file];
+    let files = [&data.valid_source, &data.valid_target, &data.valid_file];
     match (open_files(files, data)?, &data.source) {
         (None, DataSource::Named(_)) => from_cache(config, Part::Validation, cache),
         (pairs, _) => Ok(pairs),
@@ -214,19 +211,15 @@ fn from_cache(
     })
 }
 
-/// Opens the files of one part: one for each side, a TSV file, or a file of any format with both sides.
+/// Opens the files of one part: one for each side, or one with both.
 fn open_files(
-    [source, target, tsv, file]: [&Option<PathBuf>; 4],
+    [source, target, file]: [&Option<PathBuf>; 3],
     data: &DataConfig,
 ) -> Result<Option<Pairs>, DataError> {
     let options = options(data);
-    match (source, target, tsv, file) {
-        (Some(source), Some(target), _, _) => read::parallel(source, target, &options).map(Some),
-        (_, _, Some(tsv), _) => {
-            let options = ReadOptions { format: Some(Format::Tsv), ..options };
-            read::pairs(tsv, &options).map(Some)
-        }
-        (_, _, _, Some(file)) => read::pairs(file, &options).map(Some),
+    match (source, target, file) {
+        (Some(source), Some(target), _) => read::parallel(source, target, &options).map(Some),
+        (_, _, Some(file)) => read::pairs(file, &options).map(Some),
         _ => Ok(None),
     }
 }

@@ -253,11 +253,9 @@ fn settings(config: &TrainConfig) -> Value {
             "prepared",
             "train_source",
             "train_target",
-            "train_tsv",
             "train_file",
             "valid_source",
             "valid_target",
-            "valid_tsv",
             "valid_file",
         ] {
             table.remove(key);

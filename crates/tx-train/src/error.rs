@@ -272,7 +272,7 @@ impl TrainError {
             ),
             Self::NotFinite { .. } => fixed(
                 "lower `train.learning_rate`, set `train.clip_norm` = 1.0, or skip such batches \
-                     with `--on-nonfinite skip`",
+                     with `--set train.on_nonfinite=skip`",
             ),
             Self::TooManySkipped { .. } => {
                 fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")

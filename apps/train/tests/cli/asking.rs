@@ -3,7 +3,7 @@ use std::process::Command;
 use crate::{Workshop, set};
 
 #[test]
-fn recipes_are_listed_with_what_they_are() {
+fn recipes_are_listed_with_a_description() {
     let run = Workshop::new().train(&["recipes"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     let names: Vec<&str> =
@@ -22,7 +22,7 @@ fn every_printed_configuration_is_accepted_as_a_file() {
         let printed = workshop.train(&["config", name]);
         assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""), "{name}");
         workshop.write("recipe.toml", &printed.stdout);
-        // One broken rule ends the program after it has read the file and before it trains.
+        // A violated rule ends the program after it has read the file and before it trains.
         let broken = "train.epochs=0";
         let run = workshop.train(&["--config", "recipe.toml", "--set", broken]);
         run.failed(2, &["[train] `epochs` must be at least 1"]);
@@ -45,7 +45,7 @@ fn a_printed_configuration_trains() {
 }
 
 #[test]
-fn devices_are_listed_with_those_that_are_not_built_in() {
+fn devices_are_listed_including_those_not_built_in() {
     let run = Workshop::new().train(&["devices"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     let line = |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap();
@@ -58,7 +58,7 @@ fn devices_are_listed_with_those_that_are_not_built_in() {
 }
 
 #[test]
-fn updates_are_measured_without_data() {
+fn the_speed_of_updates_is_measured_without_data() {
     let settings = ["model.d_model=16", "model.d_ff=16", "train.batch={ sentences = 2 }"];
     let bench =
         [&["bench", "--device", "cpu", "--len", "5", "--updates", "3"], &set(&settings)[..]];
@@ -79,9 +79,9 @@ fn updates_are_measured_without_data() {
         .failed(2, &["`n_heads` = 7 must divide"]);
 }
 
-/// As in `train config base | true`.
+/// The reader exits first, as in `train config base | true`.
 #[test]
-fn who_stops_reading_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = Command::new(env!("CARGO_BIN_EXE_train"));

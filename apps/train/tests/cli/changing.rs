@@ -1,23 +1,20 @@
 use std::fs;
 
-use serde_json::Value;
-
 use crate::{Workshop, set};
 
-/// Of each validation of the run in `run`: its update, and whether its model was the best.
+/// Returns the update of each validation, and whether its model was the best.
 fn validations(workshop: &Workshop, run: &str) -> Vec<(u64, bool)> {
-    let text = fs::read_to_string(workshop.path(run).join("metrics.jsonl")).unwrap();
-    let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let records = workshop.metrics(run).into_iter();
     let validations = records.filter(|record| record["kind"] == "validation");
     validations
         .map(|record| (record["step"].as_u64().unwrap(), record["best"].as_bool().unwrap()))
         .collect()
 }
 
-/// Exact matches reach 100 %, which no negated loss does: compared with each other, no later model would
-/// be the best.
+/// Exact matches reach 100 %, which no negated loss exceeds: if they were compared with each other, no
+/// later model would be the best.
 #[test]
-fn another_figure_chooses_the_best_model_anew() {
+fn the_best_model_is_chosen_anew_for_another_metric() {
     let workshop = Workshop::new();
     let settings = ["validation.best_by=exact-match", "data.valid_share=0", "train.epochs=4"];
     workshop.train_tiny("run", &set(&settings)).trained();
@@ -25,27 +22,32 @@ fn another_figure_chooses_the_best_model_anew() {
     let resume = |settings: &[&str]| {
         workshop.train(&[&["--resume", "run"][..], &set(settings)].concat()).trained()
     };
-    // The run is over, so its last model is validated at once.
+    // The run is complete, so its last model is validated at once.
     let run = resume(&["validation.best_by=loss"]);
-    run.says(&[reset, "epoch 4  step 20  ", "(best so far)", "bundle: run (best of epoch 4)"]);
+    run.logged(&[
+        reset,
+        "epoch 4  step 20  ",
+        "(best so far)",
+        "bundle: run (best of epoch 4)",
+    ]);
     assert_eq!(validations(&workshop, "run").last(), Some(&(20, true)));
-    // From now on the figure is the same.
+    // The metric does not change any more.
     let run = resume(&["train.epochs=6"]);
     assert!(!run.stderr.contains(reset), "{}", run.stderr);
     assert_eq!(validations(&workshop, "run").last().map(|(step, _)| *step), Some(30));
 }
 
 #[test]
-fn more_validation_sentences_choose_the_best_model_anew() {
+fn the_best_model_is_chosen_anew_for_more_validation_sentences() {
     let workshop = Workshop::new();
     let settings = ["validation.sentences=2", "data.valid_share=0.3"];
     workshop.train_tiny("run", &set(&settings)).trained();
     let more = set(&["validation.sentences=3", "train.epochs=3"]);
     let run = workshop.train(&[&["--resume", "run"][..], &more].concat()).trained();
-    run.says(&["only the first 3 of ", "the best model so far is reset", "(best so far)"]);
+    run.logged(&["only the first 3 of ", "the best model so far is reset", "(best so far)"]);
 }
 
-/// Four batches of 8 pairs an epoch, interrupted after six; then batches of 4.
+/// An epoch has four batches of 8 pairs; the run stops after six, then has batches of 4.
 #[test]
 fn an_epoch_starts_over_with_other_batches() {
     let workshop = Workshop::new();
@@ -53,15 +55,15 @@ fn an_epoch_starts_over_with_other_batches() {
     workshop.train_tiny("run", &set(&settings)).trained();
     let other = set(&["train.batch={ sentences = 4 }", "train.max_steps=1000"]);
     let run = workshop.train(&[&["--resume", "run"][..], &other].concat()).trained();
-    run.says(&[
+    run.logged(&[
         "batches differ from those of the checkpoint: epoch 2 starts over\n",
         "resuming after epoch 1 (update 6)\n",
-        // 6 and two epochs of 8.
+        // 6 + two epochs of 8.
         "step 22  ",
     ]);
 }
 
-/// A saved configuration is laid over nothing: a limit deleted from it is gone.
+/// A saved configuration is complete: a limit deleted from it does not return from the recipe.
 #[test]
 fn a_limit_of_the_recipe_can_be_removed() {
     let workshop = Workshop::new();
@@ -76,7 +78,7 @@ fn a_limit_of_the_recipe_can_be_removed() {
     assert!(!read().contains("max_minutes"), "{}", read());
 }
 
-/// As `RunState` was saved before training and validation data had fingerprints of their own.
+/// Earlier versions saved one fingerprint for training and validation data.
 #[test]
 fn a_checkpoint_with_one_fingerprint_of_all_data_is_resumed() {
     use sha2::{Digest, Sha256};
@@ -84,7 +86,7 @@ fn a_checkpoint_with_one_fingerprint_of_all_data_is_resumed() {
     let workshop = Workshop::new();
     workshop.write("valid.tsv", "one two\tuno due\n");
     workshop.write("train.tsv", "three four\ttre quattro\n");
-    let files = ["--tsv", "train.tsv", "--valid-tsv", "valid.tsv"];
+    let files = ["--file", "train.tsv", "--valid-file", "valid.tsv"];
     workshop.train_tiny_on(&files, "run", &["--set", "data.overlap=report"]).trained();
     let path = workshop.path("run/checkpoints/step-2/state.toml");
     let state = fs::read_to_string(&path).unwrap();

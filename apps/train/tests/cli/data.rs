@@ -3,11 +3,9 @@ use std::fs;
 use serde_json::Value;
 
 use super::resuming::assert_same;
-use crate::{Workshop, set};
+use crate::{FILES, Workshop, set};
 
-const FILES: [&str; 4] = ["--source", "source.txt", "--target", "target.txt.gz"];
-
-/// One pair with irregular white space, one with an empty side, one duplicate.
+/// Creates a corpus with unusual spaces in one pair, an empty pair and a duplicate.
 fn untidy() -> Workshop {
     let workshop = Workshop::new();
     let mut tsv = String::from("two\u{a0} words \tdue parole\nempty\t\ntwice\tdue volte\n");
@@ -19,11 +17,11 @@ fn untidy() -> Workshop {
 }
 
 #[test]
-fn cleaning_is_told_and_remembered() {
+fn cleaning_is_reported_and_recorded() {
     let workshop = untidy();
     let drop = ["--set", "data.clean.duplicates=drop", "--set", "data.valid_share=0.2"];
-    let run = workshop.train_tiny_on(&["--tsv", "untidy.tsv"], "run", &drop).trained();
-    run.says(&[
+    let run = workshop.train_tiny_on(&["--file", "untidy.tsv"], "run", &drop).trained();
+    run.logged(&[
         "cleaning: 13 pairs in, 11 out\n",
         "  irregular white space                     1 changed (first: pair 1)\n",
         "  empty side                                1 dropped (first: pair 2)\n",
@@ -42,32 +40,31 @@ fn cleaning_is_told_and_remembered() {
         "data.clean.max_chars=0",
         "data.clean.max_ratio=0",
     ]);
-    let run = workshop.train_tiny_on(&["--tsv", "untidy.tsv"], "off", &off).trained();
-    run.says(&["  off: unicode, markup, spaces, max_chars, max_ratio, min_script_share\n"]);
+    let run = workshop.train_tiny_on(&["--file", "untidy.tsv"], "off", &off).trained();
+    run.logged(&["  off: unicode, markup, spaces, max_chars, max_ratio, min_script_share\n"]);
     let wrong = ["--set", "data.clean.spaces=maybe"];
-    workshop.train_tiny_on(&["--tsv", "untidy.tsv"], "wrong", &wrong).failed(2, &["spaces"]);
+    workshop.train_tiny_on(&["--file", "untidy.tsv"], "wrong", &wrong).failed(2, &["spaces"]);
 }
 
-/// The same updates from memory and from disk, and the run stopped on the way equals both.
+/// Updates from memory and from disk are equal, and so is a run that was interrupted.
 #[test]
-fn a_run_from_prepared_data_equals_one_from_memory_and_goes_on() {
+fn a_run_from_prepared_data_equals_one_from_memory_and_resumes() {
     let workshop = Workshop::new();
     let more = ["--set", "train.epochs=3", "--set", "train.word_dropout=0.1"];
     workshop.train_tiny("memory", &more).trained();
-    let disk = [&more[..], &["--prepared", "corpus"]].concat();
+    let disk = [&more[..], &["--set", "data.prepared=corpus"]].concat();
     let run = workshop.train_tiny("disk", &disk).trained();
-    run.says(&["prepared data: corpus (made now)\n", "training: 32 pairs"]);
-    let weights = |run: &str| fs::read(workshop.path(run).join("model.safetensors")).unwrap();
-    assert!(weights("memory") == weights("disk"), "the weights differ");
+    run.logged(&["prepared data: corpus (made now)\n", "training: 32 pairs"]);
+    assert!(workshop.weights("memory") == workshop.weights("disk"), "the weights differ");
 
     let part = [&disk[..], &["--set", "train.max_steps=5"]].concat();
     let run = workshop.train_tiny("parts", &part).trained();
-    run.says(&["prepared data: corpus (as it was found)\n"]);
+    run.logged(&["prepared data: corpus (as it was found)\n"]);
     let run = workshop.train(&["--resume", "parts", "--set", "train.max_steps=1000"]).trained();
-    run.says(&["resuming after epoch 1 and 1 batches (update 5)"]);
+    run.logged(&["resuming after epoch 1 and 1 batches (update 5)"]);
     assert_same(&workshop, "disk", "parts");
 
-    // The files are not needed any more; other settings and other content are refused.
+    // The files are not needed any more, but other settings and other content are refused.
     fs::rename(workshop.path("source.txt"), workshop.path("away.txt")).unwrap();
     workshop.train_tiny("alone", &disk).trained();
     fs::rename(workshop.path("away.txt"), workshop.path("source.txt")).unwrap();
@@ -90,15 +87,15 @@ fn a_run_from_prepared_data_equals_one_from_memory_and_goes_on() {
 }
 
 #[test]
-fn data_is_prepared_ahead() {
+fn data_is_prepared_without_training() {
     let workshop = Workshop::new();
     let arguments =
         [&["data", "prepare", "--output", "corpus"], &FILES[..], &set(&["tokenizer.kind=word"])];
     let run = workshop.train(&arguments.concat()).trained();
-    run.says(&["cleaning: 36 pairs in, 36 out\n", "32 training and 4 validation pairs, "]);
+    run.logged(&["cleaning: 36 pairs in, 36 out\n", "32 training and 4 validation pairs, "]);
     assert!(workshop.path("corpus/corpus.json").is_file());
     let again = workshop.train(&arguments.concat()).trained();
-    again.says(&["prepared data: corpus (as it was found)\n"]);
+    again.logged(&["prepared data: corpus (as it was found)\n"]);
 }
 
 #[test]
@@ -121,24 +118,24 @@ fn statistics_are_shown_as_text_and_as_json() {
     assert_eq!(json["overlap"]["near"], 0);
 }
 
-/// Templates that differ in a number: given as validation, their likes are told or left out.
+/// Pairs that differ in a number from a validation pair are reported or removed.
 #[test]
-fn likes_of_given_validation_pairs_are_told_and_can_be_left_out() {
+fn near_duplicates_of_validation_pairs_are_reported_or_removed() {
     let workshop = Workshop::new();
     workshop.write("valid.tsv", "page 7\tpagina 7\nsomething new\tqualcosa di nuovo\n");
     workshop.append("source.txt", "page 1\npage 2\n");
     let (_, target) = crate::corpus();
     workshop.write("target.txt.gz", crate::gzip((target + "pagina 1\npagina 2\n").as_bytes()));
-    let valid = ["--valid-tsv", "valid.tsv"];
+    let valid = ["--valid-file", "valid.tsv"];
     let run = workshop.train_tiny("told", &valid).trained();
-    run.says(&["validation: 1 of 2 pairs have a near duplicate in training (first: 1); `data."]);
+    run.logged(&["validation: 1 of 2 pairs have a near duplicate in training (first: 1); `data."]);
     let drop = [&valid[..], &["--set", "data.overlap=drop"]].concat();
     let run = workshop.train_tiny("left-out", &drop).trained();
-    run.says(&["2 training pairs left out for that\n", "training: 36 pairs"]);
+    run.logged(&["2 training pairs left out for that\n", "training: 36 pairs"]);
 }
 
 #[test]
-fn bpe_dropout_goes_on_exactly_and_needs_bpe() {
+fn bpe_dropout_resumes_exactly_and_needs_bpe() {
     let workshop = Workshop::new();
     let settings = [
         "tokenizer.kind=bpe",
@@ -154,19 +151,18 @@ fn bpe_dropout_goes_on_exactly_and_needs_bpe() {
     workshop.train(&["--resume", "parts", "--set", "train.max_steps=1000"]).trained();
     assert_same(&workshop, "whole", "parts");
     train("without", &["--set", "train.bpe_dropout=0"]);
-    let weights = |run: &str| fs::read(workshop.path(run).join("model.safetensors")).unwrap();
-    assert!(weights("whole") != weights("without"));
+    assert!(workshop.weights("whole") != workshop.weights("without"));
     let words = workshop.train_tiny("words", &["--set", "train.bpe_dropout=0.1"]);
     words.failed(2, &["[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\""]);
 }
 
-/// A tokenizer of an earlier run, in a new one.
+/// A new run uses the tokenizer of an earlier one.
 #[test]
-fn a_tokenizer_is_taken_over() {
+fn a_tokenizer_is_reused() {
     let workshop = Workshop::new();
     workshop.train_tiny("first", &[]).trained();
     let file = ["--set", "tokenizer.file=first/target.tokenizer.json"];
-    workshop.train_tiny("second", &file).trained().says(&["vocabulary: 16 source and 16 target"]);
+    workshop.train_tiny("second", &file).trained().logged(&["vocabulary: 16 source and 16 target"]);
     let file = ["--set", "tokenizer.file=source.txt"];
     let run = workshop.train_tiny("third", &file);
     run.failed(1, &["`source.txt` is not a usable tokenizer: it is no SentencePiece model"]);

@@ -1,19 +1,19 @@
-//! On the device that `TX_TEST_DEVICE` names: a GPU, or a graphics driver that stands in for one.
+//! Tests on the device that `TX_TEST_DEVICE` names: a GPU, or a software GPU (SwiftShader).
 
 use std::env;
 
 use crate::{
-    Workshop,
+    FILES, Workshop,
     cli::resuming::{NOISY, assert_same},
     tiny,
 };
 
-/// With the same kernels, which CubeCL keeps from the first run on. Panics that a graphics library
-/// recovers from are its own affair: it tries how much memory it gets.
+/// CubeCL chooses kernels in the first run and keeps them. Graphics libraries may recover from panics
+/// when they probe the memory, so standard error is not checked.
 #[test]
-fn a_resumed_run_there_equals_an_uninterrupted_one_bit_for_bit() {
+fn a_resumed_run_equals_an_uninterrupted_one_bit_for_bit() {
     let Ok(device) = env::var("TX_TEST_DEVICE") else {
-        eprintln!("SKIPPED: TX_TEST_DEVICE is not set, no GPU is tested");
+        eprintln!("SKIPPED: TX_TEST_DEVICE is not set, so no GPU is tested");
         return;
     };
     let workshop = Workshop::new();
@@ -21,9 +21,8 @@ fn a_resumed_run_there_equals_an_uninterrupted_one_bit_for_bit() {
         let output = workshop.command(arguments).args(["--device", &device]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
-    let files = ["--source", "source.txt", "--target", "target.txt.gz"];
-    train(&tiny(&files, "whole", &[&NOISY[..], &["--set", "train.epochs=2"]].concat()));
-    train(&tiny(&files, "parts", &[&NOISY[..], &["--set", "train.epochs=1"]].concat()));
+    train(&tiny(&FILES, "whole", &[&NOISY[..], &["--set", "train.epochs=2"]].concat()));
+    train(&tiny(&FILES, "parts", &[&NOISY[..], &["--set", "train.epochs=1"]].concat()));
     train(&["--resume", "parts", "--set", "train.epochs=2"]);
     assert_same(&workshop, "whole", "parts");
 }

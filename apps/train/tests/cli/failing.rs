@@ -46,14 +46,14 @@ fn a_broken_gzip_and_a_line_without_a_tab_are_refused() {
     workshop.write("target.txt.gz", &whole[..whole.len() - 9]);
     workshop.train_tiny("run", &[]).failed(1, &["cannot read `target.txt.gz`"]);
     workshop.write("pairs.tsv", "one\tuno\ntwo due\n");
-    let run = workshop.train_tiny_on(&["--tsv", "pairs.tsv"], "run", &[]);
+    let run = workshop.train_tiny_on(&["--file", "pairs.tsv"], "run", &[]);
     run.failed(1, &["`pairs.tsv` line 2: 1 tab-separated columns"]);
 }
 
 #[test]
-fn a_corpus_of_which_nothing_is_left_is_refused_with_counts() {
+fn a_corpus_without_usable_pairs_is_refused_with_counts() {
     let workshop = Workshop::new();
-    // Two words and `<eos>` are 3 source tokens; with `<bos>`, 4 target tokens.
+    // Two words and `<eos>` are 3 source tokens, with `<bos>` 4 target tokens.
     let run = workshop.train_tiny("run", &["--set", "data.max_len=3"]);
     run.failed(
         1,
@@ -62,22 +62,22 @@ fn a_corpus_of_which_nothing_is_left_is_refused_with_counts() {
 }
 
 #[test]
-fn a_folder_that_holds_a_run_is_kept() {
+fn a_folder_with_a_run_is_not_overwritten() {
     let workshop = Workshop::new();
     workshop.train_tiny("run", &["--set", "train.epochs=1"]).trained();
-    let before = fs::read(workshop.path("run/model.safetensors")).unwrap();
-    let run = workshop.train_tiny("run", &["--seed", "2"]);
+    let before = workshop.weights("run");
+    let run = workshop.train_tiny("run", &["--set", "train.seed=2"]);
     let train = env!("CARGO_BIN_EXE_train");
     let hint = format!("hint: resume it with `{train} --resume run`");
     run.failed(1, &["`run` already contains a run", &hint]);
-    assert_eq!(fs::read(workshop.path("run/model.safetensors")).unwrap(), before);
+    assert_eq!(workshop.weights("run"), before);
 }
 
 #[test]
 fn a_folder_without_a_run_cannot_be_resumed() {
     let workshop = Workshop::new();
     workshop.train(&["--resume", "no/run"]).failed(1, &["`no/run` contains no run to resume"]);
-    // Its best model alone was kept, which a new run must not overwrite.
+    // Only the best model is left, which a new run must not overwrite.
     workshop.train_tiny("run", &["--set", "train.max_steps=1"]).trained();
     fs::remove_dir_all(workshop.path("run/checkpoints")).unwrap();
     let run = workshop.train(&["--resume", "run"]);
@@ -86,7 +86,7 @@ fn a_folder_without_a_run_cannot_be_resumed() {
     run.failed(1, &["`run` already contains a run", "hint: choose another folder with `--run`"]);
 }
 
-/// Other tokenizers would give other ids than the weights were trained with.
+/// The weights belong to the ids of the tokenizers.
 #[test]
 fn a_run_without_its_tokenizers_is_not_resumed() {
     let workshop = Workshop::new();
@@ -107,7 +107,7 @@ fn a_run_whose_data_has_changed_is_not_resumed() {
     let run = workshop.train(&["--resume", "run", "--set", "train.epochs=3", "--take", "old"]);
     run.failed(1, &["the training data has changed since the checkpoint"]);
     workshop.train(&["--resume", "run", "--set", "train.epochs=3", "--take", "new"]).trained();
-    // The new data is now the run's own.
+    // The new data is now the data of the run.
     workshop.train(&["--resume", "run"]).trained();
 }
 
@@ -121,17 +121,17 @@ fn a_run_whose_configuration_has_changed_is_not_resumed() {
     fs::write(&path, &text).unwrap();
     let run = workshop.train(&["--resume", "run"]);
     run.failed(1, &["train.toml` has changed since the checkpoint", "hint: `--take new`"]);
-    run.says(&["`train.epochs` = 3, was 2", "`train.seed` = 7, was 1"]);
+    run.logged(&["`train.epochs` = 3, was 2", "`train.seed` = 7, was 1"]);
     assert_eq!(run.stderr.matches(", was ").count(), 2, "{}", run.stderr);
-    assert_eq!(fs::read_to_string(&path).unwrap(), text, "a refused file stays as it is");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text, "a rejected file is not changed");
 
     let run = workshop.train(&["--resume", "run", "--take", "old"]).trained();
-    run.says(&["resuming after epoch 2"]);
-    assert!(!run.stderr.contains("epoch 3"), "no epoch was left: {}", run.stderr);
+    run.logged(&["resuming after epoch 2"]);
+    assert!(!run.stderr.contains("epoch 3"), "the run was complete: {}", run.stderr);
     assert!(fs::read_to_string(&path).unwrap().contains("epochs = 2\n"));
     fs::write(&path, &text).unwrap();
     let run = workshop.train(&["--resume", "run", "--take", "new"]).trained();
-    run.says(&["resuming after epoch 2", "step 12"]);
+    run.logged(&["resuming after epoch 2", "step 12"]);
     workshop.train(&["--resume", "run"]).trained();
 }
 
@@ -144,9 +144,9 @@ fn a_checkpoint_of_another_model_is_refused() {
 }
 
 #[test]
-fn damaged_checkpoints_are_refused_and_the_one_before_is_offered() {
+fn damaged_checkpoints_are_refused_and_the_previous_one_is_offered() {
     let workshop = Workshop::new();
-    let keep = ["--set", "checkpoint.keep_last=2", "--checkpoint-every", "3 steps"];
+    let keep = ["--set", "checkpoint.keep_last=2", "--set", "checkpoint.every=3 steps"];
     workshop.train_tiny("run", &keep).trained();
     let resume = || workshop.train(&["--resume", "run"]);
     let hint = "hint: resume from the checkpoint before it with `--from 6`";
@@ -167,11 +167,11 @@ fn damaged_checkpoints_are_refused_and_the_one_before_is_offered() {
     resume().failed(2, &["`run/train.toml`", "line 3"]);
 }
 
-/// A bit turned at 100 places of a checkpoint's files.
+/// One bit is flipped at each of 100 positions in the files of a checkpoint.
 #[test]
 fn a_checkpoint_with_a_flipped_bit_is_refused() {
     let workshop = Workshop::new();
-    let keep = ["--set", "checkpoint.keep_last=2", "--checkpoint-every", "3 steps"];
+    let keep = ["--set", "checkpoint.keep_last=2", "--set", "checkpoint.every=3 steps"];
     workshop.train_tiny("run", &keep).trained();
     let hint = "hint: resume from the checkpoint before it with `--from 6`";
     let files = ["model-8.bpk", "optim-8.bpk", "scheduler-8.bpk", "state.toml"];
@@ -191,10 +191,10 @@ fn a_checkpoint_with_a_flipped_bit_is_refused() {
     workshop.train(&["--resume", "run"]).trained();
 }
 
-/// A file system of 1 MB, which takes the first files of the run but not all.
+/// A file system of 600 kB has room for some files of the run.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_ends_the_run_and_leaves_what_was_there() {
+fn a_full_disk_ends_the_run_and_keeps_existing_files() {
     let workshop = Workshop::new();
     fs::create_dir(workshop.path("small")).unwrap();
     let small = workshop.path("small");
@@ -206,21 +206,21 @@ fn a_full_disk_ends_the_run_and_leaves_what_was_there() {
         eprintln!("SKIPPED: this user may not mount a small file system");
         return;
     }
-    let keep = ["--set", "checkpoint.keep_last=100", "--checkpoint-every", "1 step"];
+    let keep = ["--set", "checkpoint.keep_last=100", "--set", "checkpoint.every=1 step"];
     let run =
         workshop.train_tiny("small/run", &[&keep[..], &["--set", "train.epochs=50"]].concat());
     run.failed(1, &["cannot write `small/run/", "No space left on device"]);
-    // Room again, and nothing lost: the last checkpoint is whole.
+    // With more room the run resumes from the last complete checkpoint.
     assert!(mount("remount,size=64m").unwrap().success());
     let run = workshop.train(&["--resume", "small/run", "--set", "train.epochs=3"]);
     assert!(Command::new("umount").arg(&small).status().unwrap().success());
-    run.trained().says(&["resuming after epoch "]);
+    run.trained().logged(&["resuming after epoch "]);
 }
 
 #[test]
 fn a_run_folder_that_cannot_be_written_is_named() {
     let workshop = Workshop::new();
-    workshop.write("file", "in the way");
+    workshop.write("file", "not a folder");
     workshop.train_tiny("file/run", &[]).failed(1, &["cannot write `file/run"]);
 }
 

@@ -14,10 +14,10 @@ use crate::{
     set,
 };
 
-/// opus_books' layout, by a committed script.
+/// File with the layout of opus_books, written by a committed script.
 const BOOKS: &[u8] = include_bytes!("../../../../crates/tx-data/tests/fixtures/flat.zstd.parquet");
 
-/// A workshop beside a server that stands for all real ones.
+/// A workshop and a server that replaces all real ones.
 struct World {
     workshop: Workshop,
     server: Server,
@@ -57,23 +57,13 @@ impl World {
     }
 
     fn train(&self, arguments: &[&str]) -> Run {
-        finish(self.command(arguments).output().unwrap())
+        Run::of(self.command(arguments).output().unwrap())
     }
 
-    /// Requests for paths that end so.
+    /// Counts requests for paths with this end.
     fn asked(&self, end: &str) -> usize {
         self.server.seen().iter().filter(|seen| seen.path.ends_with(end)).count()
     }
-}
-
-fn finish(output: std::process::Output) -> Run {
-    let run = Run {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    };
-    assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
-    run
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -82,7 +72,7 @@ fn hash(bytes: &[u8]) -> String {
 
 const FETCH_BOOKS: [&str; 6] = ["fetch", "opus_books", "--source", "en", "--target", "de"];
 
-/// Sizes of a recipe made small enough for a test.
+/// Settings that make a recipe small enough for a test.
 const SMALL: [&str; 10] = [
     "model.d_model=16",
     "model.n_heads=2",
@@ -110,7 +100,7 @@ fn a_corpus_is_fetched_once_and_its_path_printed() {
     let world = World::new();
     let run = world.train(&["fetch", "opus_books", "--source", "en", "--target", "it"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    run.says(&["license: free for personal", "Tiedemann 2012", "fetching ", "as expected"]);
+    run.logged(&["license: free for personal", "Tiedemann 2012", "fetching ", "as expected"]);
     let path = run.stdout.trim_end().to_owned();
     assert_eq!(fs::read(&path).unwrap(), BOOKS);
     let offline = ["fetch", "opus_books", "--source", "en", "--target", "it", "--offline", "-q"];
@@ -122,7 +112,7 @@ fn a_corpus_is_fetched_once_and_its_path_printed() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_come() {
+fn a_dry_run_lists_the_files_to_download() {
     let world = World::new();
     let run = world.train(&[
         "fetch",
@@ -144,9 +134,8 @@ fn wrong_names_and_languages_are_explained() {
     let world = World::new();
     let words = ["has no subset `en-de`", "en-it"];
     world.train(&[&FETCH_BOOKS[..], &["--subset", "en-de"]].concat()).failed(1, &words);
-    world
-        .train(&["fetch", "opus_boks"])
-        .failed(1, &["`opus_boks` requires the languages of both sides", "hint"]);
+    let run = world.train(&["fetch", "opus_boks"]);
+    run.failed(1, &["`opus_boks` requires the languages of both sides", "hint"]);
     let pair = ["--source", "en", "--target", "de"];
     let run = world.train(&[&["fetch", "opus_boks"][..], &pair].concat());
     run.failed(1, &["unknown source `opus_boks`; available: opus_books, "]);
@@ -156,16 +145,16 @@ fn wrong_names_and_languages_are_explained() {
     world.train(&gone).failed(1, &["cannot fetch `tree.json`", "404"]);
 }
 
-/// The recipe `opus-books` from the list of files to a bundle. The columns `en` and `de` of the
-/// fixture stand for the two languages.
+/// Trains the recipe `opus-books` from the list of files to a bundle. The columns `en` and `de` of the
+/// fixture replace the two languages.
 #[test]
 fn the_recipe_opus_books_runs_from_a_server() {
     let world = World::new();
-    // Its sentences differ in numbers alone, so none could be set aside.
+    // Its sentences differ in numbers only, so none can be set aside for validation.
     let columns = ["data.target_column=de", "data.source_column=en", "data.valid_share=0"];
     let settings = set(&[&SMALL[..], &columns].concat());
     let recipe = [&["--recipe", "opus-books", "--run", "run"][..], &settings].concat();
-    // Nothing is fetched unasked.
+    // Nothing is downloaded without `--fetch`.
     let train = env!("CARGO_BIN_EXE_train");
     let hint = format!(
         "hint: fetch it with `{train} fetch opus_books --source en --target it`, or add `--fetch`"
@@ -179,18 +168,18 @@ fn the_recipe_opus_books_runs_from_a_server() {
     world
         .train(&[&recipe[..], &["--fetch"]].concat())
         .trained()
-        .says(&["license: ", "bundle: run"]);
+        .logged(&["license: ", "bundle: run"]);
     let asked = world.server.seen().len();
-    // A second run, and one that goes on, need no network.
+    // A second run and a resumed one need no network.
     let again = [&["--recipe", "opus-books", "--run", "again"][..], &settings].concat();
     world.train(&again).trained();
     world.train(&["--resume", "run", "--set", "train.max_steps=6"]).trained();
     assert_eq!(world.server.seen().len(), asked);
-    // Without the cache, a run that resumes fetches when told.
+    // Without the cache, a resumed run needs `--fetch`.
     fs::remove_dir_all(world.workshop.path("cache")).unwrap();
     let resume = ["--resume", "run", "--set", "train.max_steps=8"];
     world.train(&resume).failed(1, &missing);
-    world.train(&[&resume[..], &["--fetch"]].concat()).trained().says(&["license: "]);
+    world.train(&[&resume[..], &["--fetch"]].concat()).trained().logged(&["license: "]);
 }
 
 #[test]
@@ -198,11 +187,15 @@ fn the_recipe_fra_eng_runs_from_a_server() {
     let world = World::new();
     let table: String = (0..40).map(|n| format!("Go {n}.\tVa {n} !\tCC-BY\n")).collect();
     let archive = tar_gz("fra-eng/fra.txt", table.as_bytes());
-    // What a file is, is told by its content: this one is called fra-eng.zip and is a tar.gz.
+    // The format is detected from the content: this tar.gz is named fra-eng.zip.
     world.server.file("/fra-eng.zip", archive);
     let settings = set(&SMALL);
     let recipe = [&["--recipe", "fra-eng", "--fetch", "--run", "run"][..], &settings].concat();
-    world.train(&recipe).trained().says(&["CC BY 2.0", "noted when first fetched", "bundle: run"]);
+    world.train(&recipe).trained().logged(&[
+        "CC BY 2.0",
+        "recorded at the first download",
+        "bundle: run",
+    ]);
 }
 
 #[test]
@@ -212,12 +205,12 @@ fn validation_pairs_may_come_from_a_file_beside_a_named_corpus() {
     world.server.file("/fra-eng.zip", tar_gz("fra-eng/fra.txt", table.as_bytes()));
     world.workshop.write("valid.tsv", "Stop!\tArrête !\nWait!\tAttends !\nRun!\tCours !\n");
     let settings = set(&[&SMALL[..], &["data.valid_share=0"]].concat());
-    let recipe = ["--recipe", "fra-eng", "--fetch", "--run", "run", "--valid-tsv", "valid.tsv"];
+    let recipe = ["--recipe", "fra-eng", "--fetch", "--run", "run", "--valid-file", "valid.tsv"];
     let run = world.train(&[&recipe[..], &settings].concat());
-    run.trained().says(&["training: 40 pairs", "validation: 3 pairs"]);
+    run.trained().logged(&["training: 40 pairs", "validation: 3 pairs"]);
 }
 
-/// A tar of one file, by hand: 512 bytes of header, the file, two empty blocks.
+/// Returns a tar of one file: 512 bytes of header, the file, two empty blocks.
 fn tar_gz(name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut header = [0_u8; 512];
     header[..name.len()].copy_from_slice(name.as_bytes());
@@ -235,7 +228,7 @@ fn tar_gz(name: &str, bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn a_file_of_any_format_and_standard_input_are_read() {
     let world = World::new();
-    // Words, as sentences that differ in numbers alone stay together.
+    // Distinct words, because sentences that differ in numbers only are not split.
     let words = || ('a'..='j').flat_map(|a| ('k'..='p').map(move |b| format!("{a}{b}")));
     let tmx = |word: String| {
         format!(
@@ -257,7 +250,7 @@ fn a_file_of_any_format_and_standard_input_are_read() {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    finish(child.wait_with_output().unwrap()).trained();
+    Run::of(child.wait_with_output().unwrap()).trained();
 
     world.workshop.write("bad.csv", "en,it\n1,2\n3\n");
     let run = world.workshop.train_tiny_on(&["--file", "bad.csv"], "c", &languages);
@@ -286,9 +279,9 @@ fn two_programs_fetch_one_file_once() {
     assert!(runs.iter().any(|run| run.stderr.contains("another process is fetching")));
 }
 
-/// Killed in the middle, the next goes on; the cache holds no half file in between.
+/// The next download continues a killed one; the cache has no partial file in between.
 #[test]
-fn a_killed_fetch_is_gone_on_with() {
+fn a_killed_fetch_is_resumed() {
     let world = World::new();
     world.server.on(&world.books(), |seen, nth| match nth {
         0 => {
@@ -321,9 +314,9 @@ fn a_killed_fetch_is_gone_on_with() {
 }
 
 #[test]
-fn a_proxy_of_the_environment_is_used_unless_it_is_told_not_to() {
+fn a_proxy_of_the_environment_is_used_unless_no_proxy_excludes_it() {
     let world = World::new();
-    // A tunnel that answers by itself; the wait leaves time to read before the connection ends.
+    // A tunnel that answers itself; the pause leaves time to read before the connection closes.
     world.server.on("far.invalid:80", |_, _| {
         let open = Act::Send(b"HTTP/1.1 200 OK\r\n\r\n".to_vec());
         let pause = Act::Wait(Duration::from_millis(300));
@@ -334,7 +327,7 @@ fn a_proxy_of_the_environment_is_used_unless_it_is_told_not_to() {
     let fetch = |no_proxy: &str| {
         let mut command = world.command(&[&arguments[..], &["--retries", "0"]].concat());
         command.env("HTTP_PROXY", &world.server.url).env("NO_PROXY", no_proxy);
-        finish(command.output().unwrap())
+        Run::of(command.output().unwrap())
     };
     fetch("far.invalid").failed(1, &["cannot fetch `pairs.tsv`"]);
     assert_eq!(world.server.seen().len(), 0);
@@ -347,7 +340,7 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
-/// `mount` with `arguments`; whether it worked.
+/// Runs `mount`; returns whether it succeeded.
 #[cfg(target_os = "linux")]
 fn mount(arguments: &[&str], folder: &std::path::Path) -> bool {
     let status = Command::new("mount").args(arguments).arg(folder).stderr(Stdio::null()).status();

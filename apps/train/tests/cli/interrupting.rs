@@ -7,18 +7,16 @@ use std::{
 };
 
 use super::resuming::saved;
-use crate::{Run, Workshop, tiny};
+use crate::{FILES, Run, Workshop, tiny};
 
-const FILES: [&str; 4] = ["--source", "source.txt", "--target", "target.txt.gz"];
-
-/// Longer than any test waits.
+/// Settings of a run that is longer than any test.
 const ENDLESS: [&str; 2] = ["--set", "train.epochs=1000000"];
 
-/// A run under way.
+/// A running process.
 struct Started {
     child: Child,
     stderr: BufReader<ChildStderr>,
-    said: String,
+    log: String,
 }
 
 impl Started {
@@ -26,14 +24,14 @@ impl Started {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        Self { child, stderr, said: String::new() }
+        Self { child, stderr, log: String::new() }
     }
 
-    /// Reads on until a line with `word` has come.
+    /// Reads standard error up to a line with `word`.
     fn until(&mut self, word: &str) {
-        while !self.said.contains(word) {
-            let read = self.stderr.read_line(&mut self.said).unwrap();
-            assert!(read > 0, "no `{word}` in:\n{}", self.said);
+        while !self.log.contains(word) {
+            let read = self.stderr.read_line(&mut self.log).unwrap();
+            assert!(read > 0, "no `{word}` in:\n{}", self.log);
         }
     }
 
@@ -43,13 +41,13 @@ impl Started {
     }
 
     fn end(mut self) -> Run {
-        self.stderr.read_to_string(&mut self.said).unwrap();
+        self.stderr.read_to_string(&mut self.log).unwrap();
         let code = self.child.wait().unwrap().code();
-        Run { code, stdout: String::new(), stderr: self.said }
+        Run { code, stdout: String::new(), stderr: self.log }
     }
 }
 
-/// A closed terminal interrupts; nobody is left to read what is printed then.
+/// A closed terminal sends SIGHUP and does not accept output any more.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_hangup_interrupts_a_run() {
@@ -66,12 +64,12 @@ fn a_hangup_interrupts_a_run() {
     assert_eq!(run.child.wait().unwrap().code(), Some(129));
     let (step, _) = saved(&workshop.path("run")).unwrap();
     let resumed = workshop.train(&["--resume", "run", "--set", "train.epochs=1"]).trained();
-    resumed.says(&[&format!("(update {step})")]);
+    resumed.logged(&[&format!("(update {step})")]);
 }
 
-/// As `nohup` starts a program.
+/// `nohup` starts a program with SIGHUP ignored.
 #[test]
-fn a_hangup_that_is_ignored_at_the_start_stays_so() {
+fn a_hangup_that_is_ignored_at_the_start_stays_ignored() {
     let workshop = Workshop::new();
     let train = workshop.command(&tiny(&FILES, "run", &["--set", "train.epochs=60"]));
     let mut command = Command::new("sh");
@@ -83,7 +81,7 @@ fn a_hangup_that_is_ignored_at_the_start_stays_so() {
     let run = run.end();
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(!run.stderr.contains("interrupted"), "{}", run.stderr);
-    run.says(&["epoch 60  step 240  ", "bundle: run"]);
+    run.logged(&["epoch 60  step 240  ", "bundle: run"]);
 }
 
 /// Starts a run that reads its corpus from standard input, and interrupts it there.
@@ -96,7 +94,7 @@ fn interrupted_while_reading(workshop: &Workshop) -> Started {
     run
 }
 
-/// The corpus is standard input, and does not end: the first signal waits for it, the second does not.
+/// The corpus is standard input and does not end: only the second signal does not wait for it.
 #[test]
 fn a_second_signal_ends_the_program_at_once() {
     let workshop = Workshop::new();
@@ -105,7 +103,7 @@ fn a_second_signal_ends_the_program_at_once() {
     assert_eq!(run.end().code, Some(143));
 }
 
-/// Interrupted while the corpus is read; the same command then starts over.
+/// After an interruption while the corpus is read, the same command starts over.
 #[test]
 fn a_run_interrupted_while_data_is_prepared_is_started_over() {
     let workshop = Workshop::new();
@@ -115,7 +113,7 @@ fn a_run_interrupted_while_data_is_prepared_is_started_over() {
     drop(stdin);
     let run = run.end();
     assert_eq!(run.code, Some(130), "{}", run.stderr);
-    run.says(&["interrupted before the first update; the same command starts the run over\n"]);
+    run.logged(&["interrupted before the first update; the same command starts the run over\n"]);
     assert!(!run.stderr.contains("training: "), "{}", run.stderr);
     workshop.train_tiny("run", &[]).trained();
 }
@@ -125,7 +123,7 @@ fn an_interrupted_preparation_leaves_nothing() {
     let workshop = Workshop::new();
     let arguments = ["data", "prepare", "--output", "corpus", "--file", "-", "--set"];
     let mut run = Started::new(workshop.command(&[&arguments[..], &["data.format=tsv"]].concat()));
-    // There is no line before the corpus is read, so the signal comes once its handler is there.
+    // Nothing is printed before the corpus is read, so the signal is sent once its handler is set.
     let status = format!("/proc/{}/status", run.child.id());
     if !fs::exists(&status).unwrap() {
         return;
@@ -144,12 +142,12 @@ fn an_interrupted_preparation_leaves_nothing() {
     drop(stdin);
     let run = run.end();
     assert_eq!(run.code, Some(143), "{}", run.stderr);
-    run.says(&["interrupted: nothing was written\n"]);
+    run.logged(&["interrupted: nothing was written\n"]);
     let names = fs::read_dir(workshop.path("")).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with("corpus")));
 }
 
-/// Killed before its first checkpoint and its first validation.
+/// The run is killed before its first checkpoint and its first validation.
 #[test]
 fn a_run_killed_before_its_first_checkpoint_is_started_over() {
     let workshop = Workshop::new();
@@ -168,12 +166,12 @@ fn a_run_killed_before_its_first_checkpoint_is_started_over() {
     workshop.train_tiny("run", &[]).trained();
 }
 
-/// Killed after its first checkpoint and before its first validation: there is no bundle, but there are
-/// tokenizers, and they stay when the text changes.
+/// The run is killed after its first checkpoint and before its first validation: its folder contains
+/// tokenizers, which are kept if the text changes, but no bundle.
 #[test]
 fn a_run_without_a_bundle_resumes_with_its_tokenizers() {
     let workshop = Workshop::new();
-    let rarely = ["--set", "validation.every_epochs=1000000", "--checkpoint-every", "1 epoch"];
+    let rarely = ["--set", "validation.every_epochs=1000000", "--set", "checkpoint.every=1 epoch"];
     let mut run =
         Started::new(workshop.command(&tiny(&FILES, "run", &[&ENDLESS[..], &rarely].concat())));
     run.until("memory: ");
@@ -188,15 +186,15 @@ fn a_run_without_a_bundle_resumes_with_its_tokenizers() {
     let text = fs::read_to_string(workshop.path("source.txt")).unwrap();
     workshop.write("source.txt", text.replace("one", "eins"));
     let resume = ["--resume", "run", "--take", "new", "--set", "train.max_steps=1"];
-    workshop.train(&resume).trained().says(&["bundle: run"]);
+    workshop.train(&resume).trained().logged(&["bundle: run"]);
     assert!(tokenizer() == before, "the tokenizers were trained anew");
 }
 
-/// The first process holds the folder until it ends, however that happens.
+/// The first process locks the folder until it ends, even by SIGKILL.
 #[test]
 fn a_run_folder_has_one_writer() {
     let workshop = Workshop::new();
-    let often = [&ENDLESS[..], &["--checkpoint-every", "1 epoch"]].concat();
+    let often = [&ENDLESS[..], &["--set", "checkpoint.every=1 epoch"]].concat();
     let mut first = Started::new(workshop.command(&tiny(&FILES, "run", &often)));
     first.until("epoch 1  step ");
     while saved(&workshop.path("run")).is_none() {

@@ -1,7 +1,7 @@
 use crate::{Workshop, set};
 
 #[test]
-fn an_unknown_recipe_is_answered_with_the_nearest() {
+fn the_nearest_name_is_suggested_for_an_unknown_recipe() {
     let run = Workshop::new().train(&["--recipe", "revers"]);
     run.failed(2, &["there is no recipe `revers`", "hint: did you mean `reverse`?"]);
     let run = Workshop::new().train(&["config", "phrase-book"]);
@@ -9,7 +9,7 @@ fn an_unknown_recipe_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn an_unknown_key_in_a_setting_is_answered_with_the_nearest() {
+fn the_nearest_key_is_suggested_for_an_unknown_key_in_a_setting() {
     let run = Workshop::new().train(&["--recipe", "toy", "--set", "train.epoch=3"]);
     run.failed(2, &["unknown field `epoch`", "hint: did you mean `epochs`?"]);
     let run = Workshop::new().train(&["--recipe", "toy", "--set", "trian.epochs=3"]);
@@ -17,7 +17,7 @@ fn an_unknown_key_in_a_setting_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn an_unknown_key_in_a_file_is_answered_with_its_line_and_the_nearest() {
+fn line_and_nearest_key_are_named_for_an_unknown_key_in_a_file() {
     let workshop = Workshop::new();
     workshop.write("my.toml", "recipe = \"toy\"\n\n[model]\nd_modl = 64\n");
     let run = workshop.train(&["--config", "my.toml"]);
@@ -25,7 +25,7 @@ fn an_unknown_key_in_a_file_is_answered_with_its_line_and_the_nearest() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_and_a_setting_without_a_value_are_named() {
+fn invalid_toml_and_a_setting_without_a_value_are_named() {
     let workshop = Workshop::new();
     workshop.write("my.toml", "recipe = \"toy\"\n[model\n");
     workshop.train(&["--config", "my.toml"]).failed(2, &["`my.toml`", "line 2"]);
@@ -36,7 +36,7 @@ fn a_file_that_is_no_toml_and_a_setting_without_a_value_are_named() {
 }
 
 #[test]
-fn all_broken_rules_are_listed_at_once() {
+fn all_violated_rules_are_listed_at_once() {
     let settings = ["model.n_heads=7", "train.learning_rate=0", "train.epochs=0", "data.max_len=2"];
     let arguments = [&["--recipe", "toy"], &set(&settings)[..]].concat();
     Workshop::new().train(&arguments).failed(
@@ -51,7 +51,7 @@ fn all_broken_rules_are_listed_at_once() {
 }
 
 #[test]
-fn a_recipe_for_files_without_files_says_how_to_name_them() {
+fn a_recipe_for_files_without_files_names_their_arguments() {
     let run = Workshop::new().train(&["--recipe", "small"]);
     run.failed(2, &["`train_source` and `train_target`", "hint: ", "`--source` and `--target`"]);
 }
@@ -59,7 +59,7 @@ fn a_recipe_for_files_without_files_says_how_to_name_them() {
 #[test]
 fn devices_that_do_not_exist_or_are_not_built_in_are_refused() {
     let workshop = Workshop::new();
-    workshop.train(&["--device", "gpu"]).failed(2, &["there is no device `gpu`", "vulkan"]);
+    workshop.train(&["--device", "gpu"]).failed(2, &["unknown device `gpu`", "vulkan"]);
     let run = workshop.train(&["--recipe", "toy", "--device", "cpu:1"]);
     run.failed(2, &["there is no device `cpu:1`: 1 found"]);
     if !cfg!(feature = "cuda") {
@@ -69,15 +69,15 @@ fn devices_that_do_not_exist_or_are_not_built_in_are_refused() {
             &["built without `cuda`", "it has cpu, ndarray", "hint: ", "--features cuda"],
         );
     }
-    assert!(!workshop.path("runs").exists(), "nothing was begun");
+    assert!(!workshop.path("runs").exists(), "no run was started");
 }
 
 #[test]
-fn generated_pairs_and_files_do_not_go_together() {
+fn generated_pairs_conflict_with_files() {
     let workshop = Workshop::new();
     workshop.write("valid.tsv", "a\tb\n");
     let words = ["`valid_…` names files, but `source` = \"toy\" generates its own pairs"];
-    workshop.train(&["--recipe", "toy", "--valid-tsv", "valid.tsv"]).failed(2, &words);
+    workshop.train(&["--recipe", "toy", "--valid-file", "valid.tsv"]).failed(2, &words);
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn arguments_that_contradict_each_other_are_refused() {
         &["--recipe", "toy", "--config", "my.toml"],
         &["--resume", "run", "--run", "other"],
         &["--no-such-option"],
-        &["--seed", "-1"],
+        &["--set", "train.seed=-1"],
         &["--resume", "run", "--recipe", "toy"],
-        // What only training asks for.
+        // Arguments of training only.
         &["data", "stats", "--resume", "run"],
         &["data", "stats", "--device", "cpu"],
         &["data", "prepare", "--output", "corpus", "--tui"],
@@ -107,4 +107,21 @@ fn a_dashboard_without_a_terminal_is_refused() {
     assert!(!workshop.path("run").exists());
     workshop.train_tiny("run", &["--tui", "--quiet"]).failed(2, &["--tui", "--quiet"]);
     workshop.train_tiny("run", &["--take", "new"]).failed(2, &["--take", "--resume"]);
+}
+
+#[test]
+fn removed_arguments_are_answered_with_their_replacement() {
+    let workshop = Workshop::new();
+    for (removed, replacement) in [
+        ("--tsv", "--file FILE"),
+        ("--valid-tsv", "--valid-file FILE"),
+        ("--seed", "--set train.seed=N"),
+        ("--prepared", "--set data.prepared=DIR"),
+        ("--checkpoint-every", "--set checkpoint.every=INTERVAL"),
+        ("--on-nonfinite", "--set train.on_nonfinite=ACTION"),
+    ] {
+        let error = format!("error: unexpected argument '{removed}' found");
+        let hint = format!("hint: `{removed}` was removed; use `{replacement}`\n");
+        workshop.train(&[removed, "1"]).failed(2, &[&error, &hint]);
+    }
 }

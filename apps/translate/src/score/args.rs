@@ -1,4 +1,4 @@
-//! What `translate score` is asked for, and what of it goes together.
+//! Arguments of `translate score`, their contradictions, and their conversion into metrics.
 
 use std::{num::NonZero, path::PathBuf};
 
@@ -6,9 +6,11 @@ use clap::{Args, ValueEnum, ValueHint};
 use tx_eval::{
     Bleu, Chrf, ErrorRate, ExactMatch, Smoothing, Ter, Tokenizer, Unit, confidence::Resampling,
 };
-use tx_infer::device::DeviceName;
+use tx_infer::Sampling;
 
-/// What to score and how.
+use crate::args::model::TranslatorArgs;
+
+/// Arguments of `translate score`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -18,23 +20,23 @@ Examples:
   translate score --model runs/de-en --source test.de --reference test.en --metrics chrf
   translate score --reference test.zh --tokenize zh --sentence-level < test.hyp")]
 pub struct ScoreArgs {
-    /// Files of right translations, one per line
+    /// Files with reference translations, one per line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1.., required = true)]
     pub reference: Vec<PathBuf>,
 
-    /// Files of translations to score, one for each system [default: standard input]
+    /// Files with translations to score, one per system [default: standard input]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1..)]
     pub hypothesis: Vec<PathBuf>,
 
-    /// Scores to compute; cer, wer and exact use the first reference
+    /// Metrics to compute; cer, wer and exact use the first reference only
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_values_t = [MetricName::Bleu])]
     pub metrics: Vec<MetricName>,
 
-    /// Score each line by itself instead of the corpus
+    /// Score each line instead of the corpus
     #[arg(long)]
     pub sentence_level: bool,
 
-    /// Digits after the point
+    /// Digits after the decimal point
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=12))]
     pub width: u8,
 
@@ -42,178 +44,206 @@ pub struct ScoreArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Where translations come from if not from files
-    #[command(flatten, next_help_heading = "Translate and score in one go")]
-    pub translate: TranslateArgs,
+    /// Model whose translations are scored
+    #[command(flatten, next_help_heading = "Translate, then score")]
+    pub translate: ModelSystemArgs,
 
-    /// How sure a score is
+    /// Confidence intervals and significance tests
     #[command(flatten, next_help_heading = "Confidence and significance")]
     pub resampling: ResamplingArgs,
 
-    /// How BLEU is computed
+    /// Options of BLEU
     #[command(flatten, next_help_heading = "BLEU")]
     pub bleu: BleuArgs,
 
-    /// How chrF is computed
+    /// Options of chrF
     #[command(flatten, next_help_heading = "chrF")]
     pub chrf: ChrfArgs,
 
-    /// How TER is computed
+    /// Options of TER
     #[command(flatten, next_help_heading = "TER")]
     pub ter: TerArgs,
 
-    /// How error rates are computed
+    /// Options of CER and WER
     #[command(flatten, next_help_heading = "CER and WER")]
     pub edits: EditArgs,
 }
 
-/// A model to translate with.
+/// Model whose translations are scored.
 #[derive(Debug, Args)]
-pub struct TranslateArgs {
-    /// Folder written by `train`, to translate `--source` with
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "source", conflicts_with = "hypothesis")]
+pub struct ModelSystemArgs {
+    /// Bundle to translate `--source` with
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        requires = "source",
+        conflicts_with = "hypothesis"
+    )]
     pub model: Option<PathBuf>,
 
     /// File to translate
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "model")]
     pub source: Option<PathBuf>,
 
-    /// File to write the translations to
+    /// Output file for the translations
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "model")]
     pub output: Option<PathBuf>,
 
-    /// Hypotheses kept per sentence; 1 is greedy search
-    #[arg(long, value_name = "N", default_value_t = 4, requires = "model", value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub beam: u16,
-
-    /// Exponent of the length that log-probabilities are divided by
-    #[arg(
-        long,
-        value_name = "ALPHA",
-        default_value_t = 1.0,
-        requires = "model",
-        allow_negative_numbers = true
-    )]
-    pub length_penalty: f32,
-
-    /// Threads on the device cpu [default: all cores]
-    #[arg(long, value_name = "N", requires = "model")]
-    pub threads: Option<NonZero<usize>>,
-
-    /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth
-    #[arg(long, value_name = "DEVICE", default_value = "auto", requires = "model")]
-    pub device: DeviceName,
+    /// Execution and search options of the translator
+    #[command(flatten)]
+    pub translator: TranslatorArgs,
 }
 
-/// Intervals and tests.
+/// Confidence intervals and significance tests.
 #[derive(Debug, Args)]
 pub struct ResamplingArgs {
     /// Print the 95 % confidence interval of each score, by bootstrap resampling
     #[arg(long)]
     pub confidence: bool,
 
-    /// Samples drawn for it
-    #[arg(long, value_name = "N", default_value = "1000", requires = "confidence")]
+    /// Bootstrap samples of --confidence
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = BOOTSTRAP_SAMPLES,
+        requires = "confidence"
+    )]
     pub confidence_n: NonZero<usize>,
 
-    /// Test whether each further system differs from the first
+    /// Significance test of each further system against the first
     #[arg(long, value_enum, value_name = "TEST")]
     pub paired: Option<Paired>,
 
-    /// Samples or trials of the test [default: 1000 for bootstrap, 10000 for randomization]
-    #[arg(long, value_name = "N", requires = "paired")]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "paired",
+        help = format!(
+            "Samples or trials of --paired [default: {} for bootstrap, {} for randomization]",
+            Resampling::BOOTSTRAP.samples,
+            Resampling::RANDOMIZATION.samples
+        )
+    )]
     pub paired_n: Option<NonZero<usize>>,
 
-    /// What random numbers start from
-    #[arg(long, value_name = "N", default_value_t = Resampling::SEED)]
-    pub seed: u64,
+    #[arg(
+        long,
+        value_name = "N",
+        help = format!(
+            "Seed of --confidence, --paired and --sample [default: {}; {} for --sample]",
+            Resampling::SEED,
+            Sampling::default().seed
+        )
+    )]
+    pub seed: Option<u64>,
 }
 
-/// Settings of BLEU, named as sacreBLEU's.
+/// Bootstrap samples of sacreBLEU.
+const BOOTSTRAP_SAMPLES: NonZero<usize> = match NonZero::new(Resampling::BOOTSTRAP.samples) {
+    Some(samples) => samples,
+    None => NonZero::<usize>::MIN,
+};
+
+impl ResamplingArgs {
+    /// Seed of resampling.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(Resampling::SEED)
+    }
+}
+
+/// Options of BLEU, named as in sacreBLEU.
 #[derive(Debug, Args)]
 pub struct BleuArgs {
-    /// How words are split: 13a for plain text, none for text that is tokenized already
+    /// Tokenization of BLEU: 13a for plain text, none for tokenized text
     #[arg(long, value_enum, value_name = "NAME", default_value_t = Tokenize::V13a)]
     pub tokenize: Tokenize,
 
-    /// Take upper and lower case as the same in BLEU
+    /// Ignore case in BLEU
     #[arg(long)]
     pub lowercase: bool,
 
-    /// What to do about n-grams of a length without a match
+    /// Smoothing of n-gram orders without a match
     #[arg(long, value_enum, value_name = "NAME", default_value_t = Smooth::Exp)]
     pub smooth_method: Smooth,
 
-    /// Number that smoothing adds [default: 0.1 for floor, 1 for add-k]
+    /// Value that smoothing adds [default: 0.1 for floor, 1 for add-k]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = smooth_value)]
     pub smooth_value: Option<f64>,
 
-    /// Leave out lengths for which there are no n-grams; --sentence-level does so by itself
+    /// Omit n-gram orders that the hypothesis is too short for; implied by --sentence-level
     #[arg(long)]
     pub effective_order: bool,
 }
 
-/// Settings of chrF, named as sacreBLEU's.
+/// Options of chrF, named as in sacreBLEU.
 #[derive(Debug, Args)]
 pub struct ChrfArgs {
-    /// Longest n-gram of characters
-    #[arg(long, value_name = "N", default_value_t = 6)]
+    /// Maximum order of character n-grams
+    #[arg(long, value_name = "N", default_value_t = Chrf::default().char_order)]
     pub chrf_char_order: usize,
 
-    /// Longest n-gram of words in chrf; chrf++ has 2 [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        help = format!(
+            "Maximum order of word n-grams in chrf; chrf++ has {} [default: {}]",
+            Chrf::PLUS_PLUS.word_order,
+            Chrf::default().word_order
+        )
+    )]
     pub chrf_word_order: Option<usize>,
 
-    /// How many times more recall weighs than precision
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    /// Weight of recall relative to precision, β
+    #[arg(long, value_name = "N", default_value_t = Chrf::default().beta)]
     pub chrf_beta: u32,
 
     /// Count white space as characters
     #[arg(long)]
     pub chrf_whitespace: bool,
 
-    /// Take upper and lower case as the same in chrF
+    /// Ignore case in chrF
     #[arg(long)]
     pub chrf_lowercase: bool,
 
-    /// Smooth as chrF++.py, NLTK and Moses do, instead of leaving out orders without n-grams
+    /// Smooth as chrF++.py, NLTK and Moses do, instead of omitting orders without n-grams
     #[arg(long)]
     pub chrf_eps_smoothing: bool,
 }
 
-/// Settings of TER, named as sacreBLEU's.
+/// Options of TER, named as in sacreBLEU.
 #[derive(Debug, Args)]
 pub struct TerArgs {
-    /// Split off punctuation first
+    /// Tokenize punctuation before TER
     #[arg(long)]
     pub ter_normalized: bool,
 
-    /// Leave out punctuation
+    /// Ignore punctuation in TER
     #[arg(long)]
     pub ter_no_punct: bool,
 
-    /// Take Chinese and Japanese characters apart; with one of the two above
+    /// Tokenize Chinese and Japanese characters, with --ter-normalized or --ter-no-punct
     #[arg(long)]
     pub ter_asian_support: bool,
 
-    /// Compare with case in TER
+    /// Distinguish case in TER
     #[arg(long)]
     pub ter_case_sensitive: bool,
 }
 
-/// Settings of CER and WER.
+/// Options of CER and WER.
 #[derive(Debug, Args)]
 pub struct EditArgs {
-    /// Take upper and lower case as the same in CER and WER
+    /// Ignore case in CER and WER
     #[arg(long)]
     pub wer_lowercase: bool,
 
-    /// Leave out punctuation in CER and WER
+    /// Ignore punctuation in CER and WER
     #[arg(long)]
     pub wer_no_punct: bool,
 }
 
-/// A score.
+/// Name of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum MetricName {
     /// Corpus BLEU, 0 to 100
@@ -229,40 +259,40 @@ pub enum MetricName {
     Cer,
     /// Word error rate, in percent
     Wer,
-    /// Lines that are right to the letter, in percent
+    /// Lines identical to the reference, in percent
     Exact,
 }
 
-/// How BLEU splits words.
+/// Tokenization of BLEU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Tokenize {
-    /// As mteval-v13a.pl did
+    /// As in mteval-v13a.pl
     #[value(name = "13a")]
     V13a,
-    /// As mteval-v14.pl did: punctuation and symbols of all scripts apart
+    /// As in mteval-v14.pl: separates punctuation and symbols of all scripts
     Intl,
-    /// Chinese characters apart, the rest as 13a
+    /// Separates Chinese characters, otherwise as 13a
     Zh,
-    /// Every character apart
+    /// Separates all characters
     Char,
-    /// At spaces only
+    /// Splits at spaces only
     None,
 }
 
-/// How BLEU is smoothed.
+/// Smoothing of BLEU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Smooth {
-    /// 1/2, 1/4, … matches
+    /// Counts 1/2, 1/4, … matches
     Exp,
-    /// A small number of matches
+    /// Counts a small number of matches
     Floor,
-    /// A number more of matches and n-grams
+    /// Adds a number to matches and n-grams
     AddK,
-    /// Not at all
+    /// No smoothing
     None,
 }
 
-/// A test of significance.
+/// Significance test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Paired {
     /// Paired bootstrap resampling
@@ -272,13 +302,17 @@ pub enum Paired {
 }
 
 impl ScoreArgs {
-    /// What does not go together, in words.
+    /// Returns the first contradiction between arguments.
     pub fn problem(&self) -> Option<String> {
         let systems = self.hypothesis.len().max(1);
         for (index, path) in self.hypothesis.iter().enumerate() {
             if self.hypothesis[..index].contains(path) {
                 return Some(format!("hypothesis `{}` is given twice", path.display()));
             }
+        }
+        let search = &self.translate.translator.search;
+        if !self.hypothesis.is_empty() && !search.is_default() {
+            return Some("`--hypothesis` conflicts with search options".to_owned());
         }
         let ResamplingArgs { confidence, paired, seed, .. } = self.resampling;
         if self.sentence_level {
@@ -289,47 +323,56 @@ impl ScoreArgs {
                 _ => None,
             };
             if let Some(other) = other {
-                return Some(format!("`--sentence-level` and {other} do not go together"));
+                return Some(format!("`--sentence-level` conflicts with {other}"));
             }
         }
         if paired.is_some() && systems < 2 {
             return Some(format!(
-                "`--paired` compares systems, so it needs at least 2 hypothesis files, not {systems}"
+                "`--paired` compares systems: expected at least 2 hypothesis files, found {systems}"
             ));
         }
         if confidence && paired == Some(Paired::Bootstrap) {
             return Some(
-                "`--paired bootstrap` has intervals of its own, from as many samples as \
-                         `--paired-n` says; leave out `--confidence`"
+                "`--confidence` conflicts with `--paired bootstrap`, which prints intervals from \
+                 `--paired-n` samples"
                     .to_owned(),
             );
         }
-        if seed != Resampling::SEED && !confidence && paired.is_none() {
-            return Some("`--seed` has no use without `--confidence` or `--paired`".to_owned());
+        if seed.is_some() && !confidence && paired.is_none() && !search.sample {
+            return Some(
+                "`--seed` has no effect without `--confidence`, `--paired` or `--sample`"
+                    .to_owned(),
+            );
         }
         if let (Some(_), Smooth::Exp | Smooth::None) =
             (self.bleu.smooth_value, self.bleu.smooth_method)
         {
             return Some(
-                "`--smooth-value` goes with `--smooth-method floor` or `add-k` only".to_owned(),
+                "`--smooth-value` has no effect without `--smooth-method floor` or `add-k`"
+                    .to_owned(),
             );
         }
         self.option_without_metric()
     }
 
-    /// An option of a metric that is not asked for.
+    /// Returns the first option of a metric that is not computed.
     fn option_without_metric(&self) -> Option<String> {
         use MetricName::{Bleu, Cer, Chrf, ChrfPlusPlus, Ter, Wer};
         let (bleu, chrf, ter) = (&self.bleu, &self.chrf, &self.ter);
+        let default = tx_eval::Chrf::default();
         let options: [(&str, bool, &[MetricName]); 17] = [
             ("--tokenize", bleu.tokenize != Tokenize::V13a, &[Bleu]),
             ("--lowercase", bleu.lowercase, &[Bleu]),
             ("--smooth-method", bleu.smooth_method != Smooth::Exp, &[Bleu]),
             ("--smooth-value", bleu.smooth_value.is_some(), &[Bleu]),
             ("--effective-order", bleu.effective_order, &[Bleu]),
-            ("--chrf-char-order", chrf.chrf_char_order != 6, &[Chrf, ChrfPlusPlus]),
+            (
+                "--chrf-char-order",
+                chrf.chrf_char_order != default.char_order,
+                &[Chrf, ChrfPlusPlus],
+            ),
             ("--chrf-word-order", chrf.chrf_word_order.is_some(), &[Chrf]),
-            ("--chrf-beta", chrf.chrf_beta != 2, &[Chrf, ChrfPlusPlus]),
+            ("--chrf-beta", chrf.chrf_beta != default.beta, &[Chrf, ChrfPlusPlus]),
             ("--chrf-whitespace", chrf.chrf_whitespace, &[Chrf, ChrfPlusPlus]),
             ("--chrf-lowercase", chrf.chrf_lowercase, &[Chrf, ChrfPlusPlus]),
             ("--chrf-eps-smoothing", chrf.chrf_eps_smoothing, &[Chrf, ChrfPlusPlus]),
@@ -347,12 +390,10 @@ impl ScoreArgs {
             .iter()
             .filter_map(|metric| Some(format!("`{}`", metric.to_possible_value()?.get_name())))
             .collect();
-        Some(format!("`{option}` has no use without {} in `--metrics`", names.join(" or ")))
+        Some(format!("`{option}` has no effect without {} in `--metrics`", names.join(" or ")))
     }
 
-    /// The metrics asked for, with their settings.
-    ///
-    /// Perplexity, which needs the model and not only text, would be one more here.
+    /// Returns the metrics to compute, with their options.
     pub fn metrics(&self) -> Vec<Box<dyn tx_eval::Metric>> {
         self.metrics.iter().map(|&name| self.metric(name)).collect()
     }
@@ -370,9 +411,9 @@ impl ScoreArgs {
                 lowercase: self.bleu.lowercase,
                 effective_order: self.bleu.effective_order || self.sentence_level,
             }),
-            MetricName::Chrf => {
-                Box::new(self.chrf.settings(self.chrf.chrf_word_order.unwrap_or(0)))
-            }
+            MetricName::Chrf => Box::new(
+                self.chrf.settings(self.chrf.chrf_word_order.unwrap_or(Chrf::default().word_order)),
+            ),
             MetricName::ChrfPlusPlus => Box::new(self.chrf.settings(Chrf::PLUS_PLUS.word_order)),
             MetricName::Ter => Box::new(Ter {
                 normalized: self.ter.ter_normalized,
@@ -414,7 +455,7 @@ impl ChrfArgs {
 fn smooth_value(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
-        _ => Err("not a finite number of at least 0".to_owned()),
+        _ => Err("expected a finite number of at least 0".to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! How scores are printed.
+//! Output of scores as text and JSON.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use tx_eval::{
     paired::SystemResult,
 };
 
-/// Digits after the point.
+/// Number of digits after the decimal point.
 #[derive(Clone, Copy)]
 pub struct Digits(pub u8);
 
@@ -18,7 +18,7 @@ impl Digits {
         format!("{value:.*}", usize::from(self.0))
     }
 
-    /// The number that is printed.
+    /// Rounds a number as `text` does.
     fn rounded(self, value: f64) -> Value {
         json!(self.text(value).parse::<f64>().unwrap_or(value))
     }
@@ -28,7 +28,7 @@ impl Digits {
     }
 }
 
-/// One system's score in one metric, and its interval if that was asked for.
+/// Score of one system in one metric, with its confidence interval if requested.
 pub struct Single {
     pub score: Score,
     pub confidence: Option<Confidence>,
@@ -40,8 +40,8 @@ impl Single {
     }
 }
 
-/// The lines of `sacrebleu --format text`, with the values below each other: a score without its
-/// signature cannot be compared.
+/// Writes the lines of `sacrebleu --format text` with aligned values. The signature is part of a line
+/// because scores with different signatures cannot be compared.
 pub fn singles(output: &mut impl Write, scores: &[Single], digits: Digits) -> io::Result<()> {
     let names: Vec<String> =
         scores.iter().map(|found| format!("{}|{}", found.score.name, found.signature())).collect();
@@ -59,7 +59,7 @@ pub fn singles(output: &mut impl Write, scores: &[Single], digits: Digits) -> io
     Ok(())
 }
 
-/// The objects of `sacrebleu --format json`.
+/// Writes the objects of `sacrebleu --format json`.
 pub fn singles_json(output: &mut impl Write, scores: &[Single], digits: Digits) -> io::Result<()> {
     let list = scores.iter().map(|found| {
         let signature = found.signature();
@@ -83,15 +83,15 @@ pub fn singles_json(output: &mut impl Write, scores: &[Single], digits: Digits) 
     writeln!(output, "{:#}", Value::Array(list.collect()))
 }
 
-/// A metric's results for several systems.
+/// Results of several systems in one metric.
 pub struct Column {
     pub name: String,
     pub signature: Signature,
-    /// In the order of the systems.
+    /// One result per system, in their order.
     pub systems: Vec<SystemResult>,
 }
 
-/// A row for each system, a column for each metric, and the signatures.
+/// Writes a table with one row per system and one column per metric, and the signatures.
 pub fn table(
     output: &mut impl Write,
     names: &[String],
@@ -124,7 +124,7 @@ pub fn table(
     Ok(())
 }
 
-/// `38.72 (μ = 38.70 ± 0.81) p = 0.0120*`; the star is for p < 0.05.
+/// Formats a cell: `38.72 (μ = 38.70 ± 0.81) p = 0.0120*`; a star marks p < 0.05.
 fn cell(found: &SystemResult, digits: Digits) -> String {
     let mut cell = digits.text(found.score);
     if let Some(interval) = found.interval {
@@ -136,7 +136,7 @@ fn cell(found: &SystemResult, digits: Digits) -> String {
     cell
 }
 
-/// An object for each system, with sacreBLEU's keys for each metric, and the signature.
+/// Writes one object per system with the keys of sacreBLEU for each metric, and the signature.
 pub fn table_json(output: &mut impl Write, names: &[String], columns: &[Column]) -> io::Result<()> {
     let list = names.iter().enumerate().map(|(index, name)| {
         let mut object = Map::new();
@@ -157,14 +157,14 @@ pub fn table_json(output: &mut impl Write, names: &[String], columns: &[Column])
     writeln!(output, "{:#}", Value::Array(list.collect()))
 }
 
-/// A metric's scores of all lines.
+/// Scores of all lines in one metric.
 pub struct Lines {
     pub name: String,
     pub signature: Signature,
     pub scores: Vec<f64>,
 }
 
-/// Tab-separated: a line of names with signatures, then one for each line scored.
+/// Writes tab-separated values: a header of names with signatures, then one row per line.
 pub fn lines(output: &mut impl Write, columns: &[Lines], digits: Digits) -> io::Result<()> {
     let names: Vec<String> =
         columns.iter().map(|column| format!("{}|{}", column.name, column.signature)).collect();
@@ -178,7 +178,7 @@ pub fn lines(output: &mut impl Write, columns: &[Lines], digits: Digits) -> io::
     Ok(())
 }
 
-/// An object for each metric with a list of scores.
+/// Writes one object per metric with a list of scores.
 pub fn lines_json(output: &mut impl Write, columns: &[Lines]) -> io::Result<()> {
     let list = columns.iter().map(|Lines { name, signature, scores }| {
         json!({ "name": name, "signature": signature.to_string(), "scores": scores })

@@ -1,9 +1,9 @@
 use serde_json::Value;
 use tx_infer::{Attention, AttentionKind, Bundle, Device, Tokens, alignment::Alignment};
 
-use crate::{BUNDLE, file, run, translate};
+use crate::{BUNDLE, Run, command, file, translate};
 
-/// What the library makes of a pair: the last layer, and one head or the mean.
+/// Aligns a pair with the library, by one head of the last layer or their mean.
 fn expected(source: &str, target: &str, head: Option<usize>) -> Alignment {
     let bundle = Bundle::open(BUNDLE.path()).unwrap();
     let engine = bundle.engine(&Device::Cpu).unwrap();
@@ -18,32 +18,35 @@ fn expected(source: &str, target: &str, head: Option<usize>) -> Alignment {
 const SOURCES: &str = "one two three\n\nseven, six\n";
 const TARGETS: &str = "three two\n\none\n";
 
-fn align(arguments: &[&str]) -> crate::Run {
+fn align(arguments: &[&str]) -> Run {
+    align_texts(SOURCES, TARGETS, arguments)
+}
+
+fn align_texts(source: &str, target: &str, arguments: &[&str]) -> Run {
     let folder = tempfile::tempdir().unwrap();
-    let source = file(&folder, "source.txt", SOURCES);
-    let target = file(&folder, "target.txt", TARGETS);
-    let model = BUNDLE.path().to_str().unwrap();
-    let all = ["align", "--model", model, "--source", &source, "--target", &target];
-    run(&[&all[..], arguments].concat(), "")
+    let source = file(&folder, "source.txt", source);
+    let target = file(&folder, "target.txt", target);
+    let files = ["--source", &source, "--target", &target];
+    command("align", &[&files[..], arguments].concat())
 }
 
 #[test]
-fn each_pair_gives_a_line_of_links_and_an_empty_one_an_empty_line() {
-    let lines: Vec<String> = align(&[]).said().lines().map(str::to_owned).collect();
+fn each_pair_gives_a_line_of_links_and_an_empty_pair_an_empty_line() {
+    let lines: Vec<String> = align(&[]).printed().lines().map(str::to_owned).collect();
     let first = expected("one two three", "three two", None);
     assert_eq!(first.links().len(), 2);
     assert_eq!(
         lines,
         [first.pharaoh(), String::new(), expected("seven, six", "one", None).pharaoh()]
     );
-    // Words are those between spaces: the comma is part of the first.
+    // Words are separated by spaces: the comma is part of the first.
     assert!(["0-0", "1-0"].contains(&lines[2].as_str()), "{lines:?}");
 }
 
 #[test]
-fn json_has_words_links_and_weights_of_the_head_asked_for() {
+fn json_contains_words_links_and_weights_of_the_chosen_head() {
     let found = align(&["--format", "json", "--alignment-layer", "1", "--alignment-head", "2"]);
-    let found = found.said();
+    let found = found.printed();
     let first: Value = serde_json::from_str(found.lines().next().unwrap()).unwrap();
     let expected = expected("one two three", "three two", Some(1));
     assert_eq!(first["source"], serde_json::json!(["one", "two", "three"]));
@@ -59,9 +62,9 @@ fn json_has_words_links_and_weights_of_the_head_asked_for() {
 }
 
 #[test]
-fn translations_carry_their_alignment_when_asked() {
-    let plain = translate(&[], SOURCES).said();
-    let aligned = translate(&["--alignment", "pharaoh"], SOURCES).said();
+fn translations_are_printed_with_their_alignment() {
+    let plain = translate(&[], SOURCES).printed();
+    let aligned = translate(&["--alignment", "pharaoh"], SOURCES).printed();
     assert_eq!(aligned.lines().count(), 3);
     for ((aligned, translation), source) in aligned.lines().zip(plain.lines()).zip(SOURCES.lines())
     {
@@ -79,7 +82,7 @@ fn translations_carry_their_alignment_when_asked() {
             assert!(below(from, source) && below(to, translation), "{aligned}");
         }
     }
-    let json = translate(&["--alignment", "json"], SOURCES).said();
+    let json = translate(&["--alignment", "json"], SOURCES).printed();
     for (line, translation) in json.lines().zip(plain.lines()) {
         let line: Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["translation"], translation);
@@ -87,22 +90,21 @@ fn translations_carry_their_alignment_when_asked() {
 }
 
 #[test]
-fn layers_and_heads_that_are_not_there_are_wrong_usage() {
+fn unknown_layers_and_heads_are_wrong_usage() {
     for (option, value, most) in [("--alignment-layer", "2", "1"), ("--alignment-head", "0", "2")] {
         let wrong = align(&[option, value]);
         wrong.failed(2, &[&format!("`{option}` = {value} must be at least 1 and at most {most}")]);
         translate(&["--alignment", "json", option, value], "one\n").failed(2, &[option]);
     }
     let alone = translate(&["--alignment-head", "1"], "one\n");
-    alone.failed(2, &["`--alignment-layer` and `--alignment-head` need `--alignment`"]);
+    alone.failed(
+        2,
+        &["`--alignment-layer` and `--alignment-head` have no effect without `--alignment`"],
+    );
 }
 
 #[test]
 fn files_of_different_lengths_are_refused_with_both_numbers() {
-    let folder = tempfile::tempdir().unwrap();
-    let source = file(&folder, "source.txt", SOURCES);
-    let target = file(&folder, "target.txt", "one\n");
-    let model = BUNDLE.path().to_str().unwrap();
-    let all = ["align", "--model", model, "--source", &source, "--target", &target];
-    run(&all, "").failed(1, &["3", "1", "source.txt", "target.txt"]);
+    let wrong = align_texts(SOURCES, "one\n", &[]);
+    wrong.failed(1, &["3", "1", "source.txt", "target.txt"]);
 }

@@ -6,19 +6,18 @@ use std::{
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tx_infer::{Attention, AttentionKind, Bundle, Device, SearchOptions, Tokens, Translator};
+use tx_infer::{Attention, AttentionKind, Bundle, Device, SearchOptions, Tokens};
 
-use crate::{BUNDLE, Run, run};
+use crate::{BUNDLE, Run, command, translator};
 
 const TEXT: &str = "one two three";
 
 fn attention(out: &Path, arguments: &[&str]) -> Run {
-    let (model, out) = (BUNDLE.path().to_str().unwrap(), out.to_str().unwrap());
-    let all = ["attention", "--model", model, "--text", TEXT, "--out", out];
-    run(&[&all[..], arguments].concat(), "")
+    let pair = ["--text", TEXT, "--out", out.to_str().unwrap()];
+    command("attention", &[&pair[..], arguments].concat())
 }
 
-/// What the library says of `TEXT` and a target.
+/// Computes the attention of `TEXT` and a target with the library.
 fn expected(target: &str) -> Attention {
     let bundle = Bundle::open(BUNDLE.path()).unwrap();
     let engine = bundle.engine(&Device::Cpu).unwrap();
@@ -29,10 +28,10 @@ fn expected(target: &str) -> Attention {
 }
 
 #[test]
-fn json_holds_every_map_of_the_translation_or_of_a_target_that_is_given() {
+fn json_contains_every_map_of_the_translation_or_of_a_given_target() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("a.json");
-    assert_eq!(attention(&out, &["--quiet", "--target", "seven six"]).said(), "");
+    assert_eq!(attention(&out, &["--quiet", "--target", "seven six"]).printed(), "");
     let json: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
     let expected = expected("seven six");
     for kind in AttentionKind::ALL {
@@ -51,36 +50,41 @@ fn json_holds_every_map_of_the_translation_or_of_a_target_that_is_given() {
     }
     assert_eq!(json["target"]["words"], serde_json::json!(["seven", "six"]));
 
-    let found = attention(&out, &[]);
-    let json: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
-    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
-    let translator = translator.with_options(SearchOptions::default()).unwrap();
-    let translation = translator.translate(TEXT).unwrap().text;
-    let words: Vec<&str> = translation.split_whitespace().collect();
-    assert_eq!(json["target"]["words"], serde_json::json!(words));
-    assert_eq!((found.code, found.stdout.as_str()), (Some(0), ""));
-    assert!(found.stderr.contains(&format!("translation: {translation}")), "{}", found.stderr);
+    for (arguments, options) in [
+        (&[][..], SearchOptions::default()),
+        (&["--beam", "2", "--max-len", "2"], {
+            SearchOptions { beam: 2, max_len: Some(2), ..SearchOptions::default() }
+        }),
+    ] {
+        let found = attention(&out, arguments);
+        let json: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
+        let translation = translator(options).translate(TEXT).unwrap().text;
+        let words: Vec<&str> = translation.split_whitespace().collect();
+        assert_eq!(json["target"]["words"], serde_json::json!(words));
+        assert_eq!((found.code, found.stdout.as_str()), (Some(0), ""));
+        assert!(found.stderr.contains(&format!("translation: {translation}")), "{}", found.stderr);
+    }
 }
 
 #[test]
-fn pictures_are_whole_and_show_what_was_asked_for() {
+fn pictures_are_complete_and_show_the_chosen_view() {
     let folder = tempfile::tempdir().unwrap();
     let svg = folder.path().join("a.svg");
-    attention(&svg, &["--quiet", "--kind", "encoder", "--layer", "1", "--head", "2"]).said();
+    attention(&svg, &["--quiet", "--kind", "encoder", "--layer", "1", "--head", "2"]).printed();
     let text = fs::read_to_string(&svg).unwrap();
     assert!(text.contains("Encoder self-attention, layer 1 of 1, head 2"), "{text}");
     assert!(text.starts_with("<svg") && text.ends_with("</svg>\n"));
-    attention(&svg, &["--quiet", "--grid", "--words"]).said();
+    attention(&svg, &["--quiet", "--grid", "--words"]).printed();
     assert!(fs::read_to_string(&svg).unwrap().contains("layer 1, head 2"));
 
     let png = folder.path().join("a.png");
     let drawn = attention(&png, &["--quiet"]);
     if drawn.code == Some(2) {
-        drawn.failed(2, &["no font", "hint: "]);
-        eprintln!("SKIPPED: no font on this machine, no PNG");
+        drawn.failed(2, &["no system font", "hint: "]);
+        eprintln!("SKIPPED: this system has no font for a PNG");
         return;
     }
-    drawn.said();
+    drawn.printed();
     assert_eq!(fs::read(&png).unwrap()[..8], *b"\x89PNG\r\n\x1a\n");
 }
 
@@ -93,16 +97,15 @@ fn wrong_usage_is_named() {
     attention(&out, &["--layer", "2"]).failed(2, &["`--layer` = 2", "at most 1"]);
     attention(&out, &["--head", "3"]).failed(2, &["`--head` = 3", "at most 2"]);
     attention(&out, &["--grid", "--head", "1"]).failed(2, &["--grid"]);
-    let model = BUNDLE.path().to_str().unwrap();
-    let out = out.to_str().unwrap();
-    let empty = run(&["attention", "--model", model, "--text", " ", "--out", out], "");
+    attention(&out, &["--target", "one", "--beam", "2"])
+        .failed(2, &["`--target` conflicts with search options"]);
+    attention(&out, &["--n-best", "5"]).failed(2, &["`n_best` = 5"]);
+    let empty = command("attention", &["--text", " ", "--out", out.to_str().unwrap()]);
     empty.failed(2, &["`--text` has no words"]);
-    let nowhere =
-        run(&["attention", "--model", model, "--text", "one", "--out", "no/such/a.svg"], "");
-    nowhere.failed(1, &["cannot write `no/such/a.svg`"]);
+    attention("no/such/a.svg".as_ref(), &[]).failed(1, &["cannot write `no/such/a.svg`"]);
 }
 
-/// The page in a browser, as it stands after its script has run; none without a browser.
+/// Returns the page in a browser after its script has run; none without a browser.
 fn in_browser(page: &Path, fragment: &str) -> Option<String> {
     let profile = tempfile::tempdir().unwrap();
     let browsers = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -119,14 +122,14 @@ fn in_browser(page: &Path, fragment: &str) -> Option<String> {
             return Some(String::from_utf8(output.stdout).unwrap());
         }
     }
-    eprintln!("SKIPPED: no browser ({}) to open the page in", browsers.join(", "));
+    eprintln!("SKIPPED: no browser ({}) to open the page", browsers.join(", "));
     None
 }
 
-/// A page of `TEXT` and a target.
+/// Writes a page of `TEXT` and a target.
 fn page(folder: &TempDir, target: &str) -> std::path::PathBuf {
     let page = folder.path().join("page.html");
-    attention(&page, &["--quiet", "--target", target]).said();
+    attention(&page, &["--quiet", "--target", target]).printed();
     page
 }
 
@@ -156,7 +159,7 @@ fn in_a_browser_the_page_shows_the_weights_of_the_view_in_its_address() {
     let mut cells = 0;
     for (row, weights) in names(&expected.target).iter().zip(map.rows()) {
         for (column, weight) in names(&expected.source).iter().zip(weights) {
-            // Some browsers write the signs of markup as they are in attributes.
+            // Some browsers do not escape markup in attributes.
             let label = format!("aria-label=\"{row} → {column}: {weight:.3}\"");
             let plain = label.replace("&lt;", "<").replace("&gt;", ">");
             assert!(dom.contains(&label) || dom.contains(&plain), "no {label} in:\n{dom}");
@@ -164,7 +167,7 @@ fn in_a_browser_the_page_shows_the_weights_of_the_view_in_its_address() {
         }
     }
     assert_eq!(dom.matches("role=\"gridcell\"").count(), cells);
-    // The third token that looks is `<eos>`: it is chosen, and its strongest weight comes first.
+    // The third query is `<eos>`: it is selected, and its largest weight comes first.
     let third: Vec<f32> = map.rows().nth(2).unwrap().to_vec();
     let strongest = third.iter().copied().fold(0.0, f32::max);
     let column = third.iter().position(|weight| *weight == strongest).unwrap();
@@ -175,8 +178,8 @@ fn in_a_browser_the_page_shows_the_weights_of_the_view_in_its_address() {
     assert!(dom.contains(&status), "no {status} in:\n{dom}");
 }
 
-/// Keys as a person would press them: into the line of what is written, on to its second token, down
-/// into what is read, and away with Escape.
+/// Keys that a user would press: into the target tokens, to the second of them, down into the source
+/// tokens, and out with Escape.
 #[test]
 fn in_a_browser_the_page_works_with_the_keyboard_alone() {
     const KEYS: &str = "<script>

@@ -7,26 +7,21 @@ use std::{
     time::Duration,
 };
 
-use tx_infer::{Device, SearchOptions, Translator};
+use tx_infer::SearchOptions;
 
-use crate::{BUNDLE, file, run};
+use crate::{file, model, translate, translator};
 
 #[test]
 fn without_a_terminal_it_is_refused() {
-    let model = BUNDLE.path().to_str().unwrap();
-    let piped = run(&["--model", model, "--interactive"], "one\n");
+    let piped = translate(&["--interactive"], "one\n");
     piped.failed(2, &["needs a terminal", "hint: without `--interactive`"]);
-    run(&["--model", model, "--interactive", "--text", "one"], "").failed(2, &["--interactive"]);
+    translate(&["--interactive", "--text", "one"], "").failed(2, &["--interactive"]);
 }
 
-/// The program with the test bundle, at a terminal that `script` of util-linux makes; none without.
+/// Starts the program with the test bundle at a terminal of `script` (util-linux); none without it.
 fn at_a_terminal(arguments: &[String], terminal: &str, history: &Path) -> Option<Child> {
-    let command = format!(
-        "{} --model {} {}",
-        env!("CARGO_BIN_EXE_translate"),
-        BUNDLE.path().display(),
-        arguments.join(" ")
-    );
+    let command =
+        format!("{} --model {} {}", env!("CARGO_BIN_EXE_translate"), model(), arguments.join(" "));
     let child = Command::new("script")
         .args(["--quiet", "--return", "--flush", "--command", &command, "/dev/null"])
         .env("TX_HISTORY", history)
@@ -34,17 +29,17 @@ fn at_a_terminal(arguments: &[String], terminal: &str, history: &Path) -> Option
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
-    // Elsewhere there is another program of that name.
+    // Other systems have another program of that name.
     let child = child.ok().filter(|_| cfg!(target_os = "linux"));
     if child.is_none() {
-        eprintln!("SKIPPED: no `script` of util-linux to make a terminal with");
+        eprintln!("SKIPPED: no `script` of util-linux to create a terminal");
     }
     child
 }
 
-/// Standard output goes to a file; what is said at the terminal is the progress.
+/// Standard output is a file, so the terminal shows the progress.
 #[test]
-fn a_long_file_shows_how_far_it_is_at_a_terminal_only() {
+fn progress_of_a_long_file_is_shown_at_a_terminal_only() {
     let folder = tempfile::tempdir().unwrap();
     let input = file(&folder, "input.txt", "one two three\n".repeat(2_100));
     let output = folder.path().join("output.txt");
@@ -54,19 +49,19 @@ fn a_long_file_shows_how_far_it_is_at_a_terminal_only() {
         arguments.extend([">".to_owned(), output.display().to_string()]);
         let Some(child) = at_a_terminal(&arguments, "xterm", Path::new("")) else { return };
         let ended = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stdout);
-        assert_eq!(ended.status.code(), Some(0), "{said}");
-        assert_eq!(said.contains(" lines, "), !quiet, "{said}");
-        assert_eq!(said.contains('%'), !quiet, "{said}");
+        let shown = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.status.code(), Some(0), "{shown}");
+        assert_eq!(shown.contains(" lines, "), !quiet, "{shown}");
+        assert_eq!(shown.contains('%'), !quiet, "{shown}");
         assert_eq!(fs::read_to_string(&output).unwrap().lines().count(), 2_100);
     }
-    let plain = run(&["--model", BUNDLE.path().to_str().unwrap(), "--input", &input], "");
+    let plain = translate(&["--input", &input], "");
     assert_eq!(plain.stderr, "");
 }
 
-/// Its lines can be read once only: nobody may count them before.
+/// A pipe can be read only once, so its lines must not be counted first.
 #[test]
-fn a_pipe_as_input_shows_progress_and_loses_no_line() {
+fn progress_of_a_pipe_is_shown_and_no_line_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     let Ok(made) = Command::new("mkfifo").arg(&pipe).status() else { return };
@@ -78,7 +73,7 @@ fn a_pipe_as_input_shows_progress_and_loses_no_line() {
         return;
     };
     let lines = "one two three\nfour\n";
-    // Waits until somebody reads.
+    // Blocks until the program opens the pipe.
     thread::spawn(move || fs::write(pipe, lines).unwrap());
     let mut waited = 0;
     let ended = loop {
@@ -88,13 +83,12 @@ fn a_pipe_as_input_shows_progress_and_loses_no_line() {
         waited += 1;
         if waited > 1_200 {
             child.kill().unwrap();
-            panic!("it waits for a pipe that nobody writes to");
+            panic!("the program waits for a pipe without a writer");
         }
         thread::sleep(Duration::from_millis(100));
     };
     assert!(ended.success());
-    let model = BUNDLE.path().to_str().unwrap();
-    let expected = run(&["--model", model, "--beam", "1"], lines).said();
+    let expected = translate(&["--beam", "1"], lines).printed();
     assert_eq!(fs::read_to_string(&output).unwrap(), expected);
 }
 
@@ -104,34 +98,32 @@ fn at_a_terminal_sentences_and_commands_are_answered() {
     let history = folder.path().join("history");
     let page = folder.path().join("page.svg");
     let interactive = ["--interactive"].map(str::to_owned);
-    // One that is asked where its cursor is would have to answer.
+    // Other terminals would have to answer a query for the position of the cursor.
     let Some(mut child) = at_a_terminal(&interactive, "dumb", &history) else { return };
     let mut stdin = child.stdin.take().unwrap();
     let lines = ["one two three", ":nbest 2", "one two three", ":bst", ":align", "one two three"];
     for line in lines {
         writeln!(stdin, "{line}").unwrap();
-        // As a person does, after the answer.
+        // Gives the program time to answer before the next line.
         thread::sleep(Duration::from_millis(300));
     }
     writeln!(stdin, ":attention {}\n:quit", page.display()).unwrap();
     let output = child.wait_with_output().unwrap();
     drop(stdin);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
 
-    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
-    let options = SearchOptions { n_best: 2, ..SearchOptions::default() };
-    let translator = translator.with_options(options).unwrap();
+    let translator = translator(SearchOptions { n_best: 2, ..SearchOptions::default() });
     let found = translator.translate_batch(&["one two three"]).unwrap().remove(0);
-    assert!(said.matches(&found.text).count() >= 3, "{said}");
+    assert!(shown.matches(&found.text).count() >= 3, "{shown}");
     for scored in &found.hypotheses {
         assert!(
-            said.contains(&format!("{:>8.3}  {}", scored.hypothesis.score, scored.text)),
-            "{said}"
+            shown.contains(&format!("{:>8.3}  {}", scored.hypothesis.score, scored.text)),
+            "{shown}"
         );
     }
-    for word in ["there is no command `:bst`", "alignment shown", "← ", "written: "] {
-        assert!(said.contains(word), "no `{word}` in:\n{said}");
+    for word in ["unknown command `:bst`", "alignment shown", "← ", "written: "] {
+        assert!(shown.contains(word), "no `{word}` in:\n{shown}");
     }
     assert!(fs::read_to_string(&page).unwrap().starts_with("<svg"));
     assert!(fs::read_to_string(&history).unwrap().contains(":nbest 2"));

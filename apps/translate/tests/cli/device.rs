@@ -1,27 +1,25 @@
-//! On the device that `TX_TEST_DEVICE` names: a GPU, or a graphics driver that stands in for one.
+//! Tests on the device that `TX_TEST_DEVICE` names: a GPU, or a software GPU (SwiftShader).
 
 use std::{env, fs};
 
 use serde_json::Value;
 
-use crate::{BUNDLE, output_of};
+use crate::{model, output_of};
 
 const LINES: &str = "one two three\nseven\n\nsix five four three two one\n";
 
-/// The device, if there is one, and the processor.
+/// Returns the device, if there is one, and the processor.
 fn devices() -> Option<[String; 2]> {
     let device = env::var("TX_TEST_DEVICE").ok();
     if device.is_none() {
-        eprintln!("SKIPPED: TX_TEST_DEVICE is not set, no GPU is tested");
+        eprintln!("SKIPPED: TX_TEST_DEVICE is not set, so no GPU is tested");
     }
     Some([device?, "cpu".into()])
 }
 
-/// Standard output of `command` on `device`. What a graphics library says in standard error is its own
-/// affair.
-fn said(command: &[&str], device: &str) -> String {
-    let model = BUNDLE.path().to_str().unwrap();
-    let all = [command, &["--model", model, "--device", device]].concat();
+/// Returns standard output of `command` on `device`. Graphics libraries may write to standard error.
+fn printed(command: &[&str], device: &str) -> String {
+    let all = [command, &["--model", model(), "--device", device]].concat();
     let output = output_of(&all, LINES);
     assert!(output.status.success(), "{all:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -29,7 +27,7 @@ fn said(command: &[&str], device: &str) -> String {
 
 /// # Panics
 ///
-/// When two values differ in anything but numbers, or two numbers by more than 10⁻⁴.
+/// If two numbers differ by more than 10⁻⁴, or two other values at all.
 fn assert_alike(found: &Value, expected: &Value) {
     match (found, expected) {
         (Value::Array(found), Value::Array(expected)) => {
@@ -49,13 +47,13 @@ fn assert_alike(found: &Value, expected: &Value) {
 }
 
 #[test]
-fn every_search_finds_there_what_it_finds_on_the_processor() {
+fn every_search_gives_the_results_of_the_processor() {
     let Some(devices) = devices() else { return };
     for search in
         [&["--beam", "1"][..], &["--beam", "3", "--n-best", "3"], &["--sample", "--seed", "5"]]
     {
         let command = [search, &["--json"]].concat();
-        let [found, expected] = devices.each_ref().map(|device| said(&command, device));
+        let [found, expected] = devices.each_ref().map(|device| printed(&command, device));
         assert_eq!(found.lines().count(), LINES.lines().count());
         for (found, expected) in found.lines().zip(expected.lines()) {
             let [found, expected] =
@@ -66,13 +64,13 @@ fn every_search_finds_there_what_it_finds_on_the_processor() {
 }
 
 #[test]
-fn attention_there_is_attention_on_the_processor() {
+fn attention_is_that_of_the_processor() {
     let Some(devices) = devices() else { return };
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("a.json");
     let command = ["attention", "--text", "one two three", "--out", out.to_str().unwrap()];
     let [found, expected] = devices.each_ref().map(|device| {
-        said(&command, device);
+        printed(&command, device);
         serde_json::from_slice(&fs::read(&out).unwrap()).unwrap()
     });
     assert_alike(&found, &expected);

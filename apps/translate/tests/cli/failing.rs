@@ -18,7 +18,7 @@ fn a_missing_and_a_broken_input_file_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let whole = gzip(&b"one two three\n".repeat(100));
     let path = file(&folder, "half.gz", &whole[..whole.len() / 2]);
-    // What could be read was translated.
+    // The lines before the damage are translated.
     let broken = translate(&["--input", &path], "");
     assert_eq!(broken.code, Some(1));
     assert!(broken.stderr.contains("cannot read `") && broken.stderr.contains("half.gz`"));
@@ -54,7 +54,7 @@ fn every_damaged_file_of_a_bundle_is_named() {
         let whole = fs::read(&path).unwrap();
         let half = &whole[..whole.len() / 2];
         let ruined: Vec<u8> = whole.iter().map(|byte| byte ^ 0x55).collect();
-        // The file of provenance is empty here: cut short, it is what it was.
+        // The provenance file is empty here, so truncating it changes nothing.
         let damages = [half, &ruined, b"" as &[u8]].into_iter().filter(|damage| *damage != whole);
         for damage in damages {
             fs::write(&path, damage).unwrap();
@@ -64,7 +64,7 @@ fn every_damaged_file_of_a_bundle_is_named() {
         run(&["--model", model], "one\n").failed(1, &[name]);
         fs::write(&path, whole).unwrap();
     }
-    run(&["--model", model], "one\n").said();
+    run(&["--model", model], "one\n").printed();
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn wrong_usage_ends_with_two() {
     }
     translate(&["--length-penalty", "nan"], "one\n").failed(2, &["`length_penalty` = NaN"]);
     translate(&["--max-len-ratio=-1"], "one\n").failed(2, &["`max_len_ratio` = -1"]);
-    translate(&["--precision", "f8"], "one\n").failed(2, &["there is no precision `f8`", "bf16"]);
-    translate(&["--device", "gpu"], "one\n").failed(2, &["there is no device `gpu`"]);
+    translate(&["--precision", "f8"], "one\n").failed(2, &["unknown precision `f8`", "bf16"]);
+    translate(&["--device", "gpu"], "one\n").failed(2, &["unknown device `gpu`"]);
     if !cfg!(feature = "cuda") {
         let cuda = translate(&["--device", "cuda"], "one\n");
         cuda.failed(2, &["built without `cuda`", "hint: ", "--features cuda"]);

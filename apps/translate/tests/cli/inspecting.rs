@@ -4,12 +4,7 @@ use serde_json::Value;
 use tx_infer::{Bundle, ModuleBundle};
 use tx_text::Tokenizer;
 
-use crate::{BUNDLE, bundle, run};
-
-fn with_model(command: &str, arguments: &[&str]) -> crate::Run {
-    let model = BUNDLE.path().to_str().unwrap();
-    run(&[&[command, "--model", model], arguments].concat(), "")
-}
+use crate::{BUNDLE, bundle, command, run};
 
 /// d 8, d_ff 8, one layer each, 11 ids a side, nothing tied, post norm, all biases. By hand:
 ///
@@ -20,7 +15,7 @@ fn with_model(command: &str, arguments: &[&str]) -> crate::Run {
 /// ```
 #[test]
 fn sizes_are_those_counted_by_hand() {
-    let json = with_model("inspect", &["--json"]).said();
+    let json = command("inspect", &["--json"]).printed();
     let json: Value = serde_json::from_str(&json).unwrap();
     let bias = json["parameters"]["parts"]["projection"].as_u64().unwrap() - 88;
     assert!(bias == 0 || bias == 11, "{json:#}");
@@ -41,24 +36,24 @@ fn sizes_are_those_counted_by_hand() {
 }
 
 #[test]
-fn searching_is_measured_for_sentences_of_one_length() {
+fn the_speed_of_search_is_measured_on_sentences_of_one_length() {
     let lengths = ["--source-len", "5", "--target-len", "6", "--rounds", "2", "--sentences", "4"];
-    let measured = with_model("bench", &[&lengths[..], &["--device", "ndarray"]].concat());
+    let measured = command("bench", &[&lengths[..], &["--device", "ndarray"]].concat());
     assert_eq!(measured.code, Some(0), "{}", measured.stderr);
     let rows: Vec<&str> = measured.stdout.lines().skip(2).collect();
     assert_eq!(rows.len(), 2, "{}", measured.stdout);
     let work = "ndarray | 4 sentences of 5 to 6 tokens, 32 together, beam 5, 1 thread, f32 |";
     assert!(rows[1].contains(work), "{}", rows[1]);
-    let measured = with_model("bench", &[&lengths[..], &["--beam", "2", "--json"]].concat());
+    let measured = command("bench", &[&lengths[..], &["--beam", "2", "--json"]].concat());
     let report: Value = serde_json::from_str(&measured.stdout).unwrap();
     assert_eq!(report["timing"]["tokens"], 24);
-    let too_long = with_model("bench", &["--target-len", "1000"]);
+    let too_long = command("bench", &["--target-len", "1000"]);
     too_long.failed(2, &["sentences of 20 to 1000 tokens"]);
 }
 
 #[test]
-fn people_see_parts_shape_vocabulary_memory_and_files() {
-    let text = with_model("inspect", &["--weights"]).said();
+fn text_output_has_parts_shape_vocabulary_memory_and_files() {
+    let text = command("inspect", &["--weights"]).printed();
     for word in [
         "decoder cross-attention",
         "d_model                    8",
@@ -74,19 +69,22 @@ fn people_see_parts_shape_vocabulary_memory_and_files() {
 }
 
 #[test]
-fn a_sound_bundle_passes_on_every_processor_backend() {
+fn a_valid_bundle_passes_all_checks_on_every_processor_backend() {
     // The packed engine has no padding, which is the eleventh invariant.
     for (device, count) in [("cpu", 10), ("ndarray", 11)] {
-        let text = with_model("check", &["--device", device]).said();
+        let text = command("check", &["--device", device]).printed();
         assert_eq!(text.lines().filter(|line| line.starts_with("pass ")).count(), count, "{text}");
     }
-    let json = with_model("check", &["--json"]).said();
+    let json = command("check", &["--json"]).printed();
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert!(json.as_array().unwrap().iter().all(|result| result["outcome"] == "pass"), "{json:#}");
-    with_model("check", &["--limit", "nan"]).failed(2, &["`--limit` = NaN"]);
+    assert!(
+        json.as_array().unwrap().iter().all(|verdict| verdict["outcome"] == "pass"),
+        "{json:#}"
+    );
+    command("check", &["--limit", "nan"]).failed(2, &["`--limit` = NaN"]);
 }
 
-/// The punctuation of a text does not find its way back: the tokenizer's decoder is gone.
+/// Without the decoder of its tokenizer, punctuation is not detokenized.
 #[test]
 fn a_bundle_whose_tokenizer_loses_text_fails_with_code_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +99,7 @@ fn a_bundle_whose_tokenizer_loses_text_fails_with_code_one() {
 
     let found = run(&["check", "--model", folder.path().to_str().unwrap()], "");
     assert_eq!(found.code, Some(1), "{}", found.stdout);
-    assert_eq!(found.stderr, "error: 1 of 10 invariants are broken\n");
+    assert_eq!(found.stderr, "error: 1 of 10 invariants are violated\n");
     let failed: Vec<&str> = found.stdout.lines().filter(|line| line.starts_with("FAIL")).collect();
     assert_eq!(failed.len(), 1);
     assert!(failed[0].contains("target texts come back"), "{}", found.stdout);

@@ -8,12 +8,12 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{BUNDLE, MAX_LEN, file, start, translate};
+use crate::{MAX_LEN, command, file, model, start, translate};
 
-/// Whatever is in a line, it gives one line, and others do not care.
+/// Any line gives one line and does not change the others.
 #[test]
-fn odd_lines_give_a_line_each_in_their_place() {
-    let odd = [
+fn unusual_lines_give_a_line_each_in_their_order() {
+    let unusual = [
         "one\0two\0",
         "\0",
         "🦀 🏳️‍🌈 👩‍👩‍👧‍👦",
@@ -30,11 +30,12 @@ fn odd_lines_give_a_line_each_in_their_place() {
         "unbekannt неизвестно 未知",
     ];
     for beam in ["1", "4"] {
-        let known = translate(&["--beam", beam], "six five four\n").said();
-        let lines: Vec<&str> = odd.iter().flat_map(|line| [*line, "six five four", ""]).collect();
+        let known = translate(&["--beam", beam], "six five four\n").printed();
+        let lines: Vec<&str> =
+            unusual.iter().flat_map(|line| [*line, "six five four", ""]).collect();
         for end in ["\n", "\r\n"] {
-            let said = translate(&["--beam", beam, "--quiet"], lines.join(end) + end).said();
-            let found: Vec<&str> = said.split_terminator('\n').collect();
+            let printed = translate(&["--beam", beam, "--quiet"], lines.join(end) + end).printed();
+            let found: Vec<&str> = printed.split_terminator('\n').collect();
             assert_eq!(found.len(), lines.len());
             for triple in found.chunks(3) {
                 assert_eq!(format!("{}\n", triple[1]), known);
@@ -47,23 +48,23 @@ fn odd_lines_give_a_line_each_in_their_place() {
     }
 }
 
-/// Ten megabytes in a line, in one word, in many, and in none.
+/// A line of ten megabytes with one word, with many, and without any.
 #[test]
-fn a_line_of_ten_megabytes_is_cut_with_a_warning() {
+fn a_line_of_ten_megabytes_is_truncated_with_a_warning() {
     let size = 10_000_000;
-    for (unit, cut) in [("one two ", true), ("x", true), ("🦀", true), (" ", false)] {
+    for (unit, truncated) in [("one two ", true), ("x", true), ("🦀", true), (" ", false)] {
         let long = unit.repeat(size / unit.len());
         let arguments = ["--beam", "1", "--replace-unk"];
         let run = translate(&arguments, format!("seven\n{long}\nseven\n"));
         assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 3));
         let lines: Vec<&str> = run.stdout.lines().collect();
         assert_eq!(lines[0], lines[2]);
-        assert_eq!(run.stderr.contains("warning: line 2 was truncated to the 12 tokens"), cut);
-        assert_eq!(lines[1].is_empty(), !cut);
+        assert_eq!(run.stderr.contains("warning: line 2 was truncated to 12 tokens"), truncated);
+        assert_eq!(lines[1].is_empty(), !truncated);
     }
 }
 
-/// The same where tokens are matched with words, of which there are millions.
+/// Alignment matches tokens with words, of which such a line has millions.
 #[test]
 fn a_line_of_ten_megabytes_is_aligned() {
     let long = "one two ".repeat(1_250_000);
@@ -75,7 +76,7 @@ fn a_line_of_ten_megabytes_is_aligned() {
     let mut lines: Vec<Value> =
         run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 3);
-    // The same sentence at another place of a batch: single precision rounds its weights otherwise.
+    // In another position of a batch, the weights of the same sentence have other rounding errors.
     let [first, last] = [0, 2].map(|line| numbers(&lines[line]["weights"].take()));
     assert_eq!(first.len(), last.len());
     assert!(first.iter().zip(&last).all(|(a, b)| (a - b).abs() <= 2e-6), "{first:?} {last:?}");
@@ -85,42 +86,42 @@ fn a_line_of_ten_megabytes_is_aligned() {
     let folder = tempfile::tempdir().unwrap();
     let [source, target] =
         ["source", "target"].map(|name| file(&folder, name, format!("{long}\n")));
-    let model = BUNDLE.path().to_str().unwrap();
-    let found =
-        crate::run(&["align", "--model", model, "--source", &source, "--target", &target], "");
-    assert_eq!(found.said().lines().count(), 1);
+    let found = command("align", &["--source", &source, "--target", &target]);
+    assert_eq!(found.printed().lines().count(), 1);
     let picture = folder.path().join("attention.json");
     // An argument has at most 128 KiB on Linux.
-    let arguments = ["attention", "--model", model, "--text", &long[..100_000], "--out"];
-    let found = crate::run(&[&arguments[..], &[picture.to_str().unwrap()]].concat(), "");
+    let arguments = ["--text", &long[..100_000], "--out", picture.to_str().unwrap()];
+    let found = command("attention", &arguments);
     assert_eq!(found.code, Some(0), "{}", found.stderr);
 }
 
 #[test]
-fn lines_before_a_bad_one_are_translated_and_it_is_named() {
-    let expected = translate(&[], "one\ntwo\n").said();
+fn lines_before_an_invalid_one_are_translated_and_it_is_named() {
+    let expected = translate(&[], "one\ntwo\n").printed();
     let wrong = translate(&[], b"one\ntwo\nthr\xe9e\nfour\n");
     assert_eq!((wrong.code, &wrong.stdout), (Some(1), &expected));
     assert!(wrong.stderr.contains("`standard input` line 3 is not valid UTF-8"));
 }
 
 #[test]
-fn bad_bytes_are_replaced_if_asked_for() {
+fn invalid_bytes_are_replaced_with_the_option() {
     let bad = b"one\nthr\xe9e \xff\xfe\nfour\n";
     let replaced = "one\nthr\u{fffd}e \u{fffd}\u{fffd}\nfour\n";
-    assert_eq!(translate(&["--invalid", "replace"], bad).said(), translate(&[], replaced).said());
+    assert_eq!(
+        translate(&["--invalid", "replace"], bad).printed(),
+        translate(&[], replaced).printed()
+    );
     let folder = tempfile::tempdir().unwrap();
-    let path = crate::file(&folder, "bad.txt", bad);
-    let said = translate(&["--invalid", "replace", "--input", &path], "").said();
-    assert_eq!(said.lines().count(), 3);
+    let path = file(&folder, "bad.txt", bad);
+    let printed = translate(&["--invalid", "replace", "--input", &path], "").printed();
+    assert_eq!(printed.lines().count(), 3);
 }
 
-/// Who writes a line and waits gets its translation, with and without `--batch-size 1`.
+/// A writer that waits after a line receives its translation, with and without `--batch-size 1`.
 #[test]
 fn a_line_is_answered_before_the_next_is_written() {
     for more in [&["--batch-size", "1"][..], &[]] {
-        let model = BUNDLE.path().to_str().unwrap();
-        let mut child = start(&[&["--model", model, "--beam", "1"], more].concat());
+        let mut child = start(&[&["--model", model(), "--beam", "1"], more].concat());
         let mut stdin = child.stdin.take().unwrap();
         let (sender, receiver) = mpsc::channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -139,15 +140,14 @@ fn a_line_is_answered_before_the_next_is_written() {
         drop(stdin);
         reader.join().unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(0));
-        let expected = translate(&["--beam", "1"], "one two\n\nseven\n").said();
+        let expected = translate(&["--beam", "1"], "one two\n\nseven\n").printed();
         assert_eq!(answers, expected.lines().collect::<Vec<_>>(), "{more:?}");
     }
 }
 
-/// Peak memory of a run on so many lines of 400 bytes, in kibibytes, and that it ends well.
+/// Returns the peak memory of a run on `lines` lines of 400 bytes, in kibibytes.
 fn peak(lines: usize) -> usize {
-    let model = BUNDLE.path().to_str().unwrap();
-    let mut child = start(&["--model", model, "--beam", "1", "--max-len", "1"]);
+    let mut child = start(&["--model", model(), "--beam", "1", "--max-len", "1"]);
     let status = format!("/proc/{}/status", child.id());
     let mut stdin = child.stdin.take().unwrap();
     let writer = thread::spawn(move || {
@@ -174,18 +174,18 @@ fn peak(lines: usize) -> usize {
     peak
 }
 
-/// 40 MB of text: what was translated is let go.
+/// The lines, 40 MB of text, are freed after they are translated.
 #[test]
 fn memory_does_not_grow_with_the_number_of_lines() {
     let (few, many) = (peak(5_000), peak(100_000));
     if many == 0 {
-        // This system does not tell.
+        // This system has no `/proc`.
         return;
     }
     assert!(many < few + 20_000, "{few} KiB for 5,000 lines, {many} KiB for 100,000");
 }
 
-/// All numbers of an array of arrays.
+/// Returns all numbers of an array of arrays.
 fn numbers(rows: &Value) -> Vec<f64> {
     let rows = rows.as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap());
     rows.map(|number| number.as_f64().unwrap()).collect()

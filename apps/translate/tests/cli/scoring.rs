@@ -2,13 +2,13 @@ use std::{collections::HashMap, fs, ops::Range};
 
 use serde_json::Value;
 
-use crate::{BUNDLE, file, run, translate};
+use crate::{command, file, run, translate};
 
-/// Of the first line one word of eight is left out and one put in; the second is right.
+/// The first line has two substitutions and one deletion; the second is correct.
 const HYPOTHESES: &str = "A dog runs over the green grass.\nTwo men are cooking.\n";
 const REFERENCES: &str = "A dog is running across the green grass.\nTwo men are cooking.\n";
 
-/// Name, value as printed, and the rest of a line of scores; the signature is between.
+/// Splits a line of scores into name, value and details, without the signature.
 fn parts(line: &str) -> (&str, f64, &str) {
     let (name, rest) = line.split_once('|').unwrap();
     let (_signature, rest) = rest.split_once(" = ").unwrap();
@@ -16,31 +16,31 @@ fn parts(line: &str) -> (&str, f64, &str) {
     (name, value.parse().unwrap(), rest)
 }
 
-/// Errors against 8 + 4 words: `runs over` for `is running across`, so 2 replaced and 1 left out.
+/// Errors in 8 + 4 words: `runs over` for `is running across` is 2 substitutions and 1 deletion.
 #[test]
-fn all_metrics_are_printed_in_the_order_asked_for() {
+fn all_metrics_are_printed_in_the_given_order() {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", REFERENCES);
     let arguments =
         ["score", "--reference", &reference, "--metrics", "wer,bleu,exact,cer,ter,chrf,chrf++"];
-    let found = run(&arguments, HYPOTHESES).said();
+    let found = run(&arguments, HYPOTHESES).printed();
     let lines: Vec<_> = found.lines().map(parts).collect();
     let names: Vec<&str> = lines.iter().map(|(name, ..)| *name).collect();
     assert_eq!(names, ["WER", "BLEU", "exact match", "CER", "TER", "chrF2", "chrF2++"]);
     assert_eq!((lines[0].1, lines[2].1, lines[4].1), (25.0, 50.0, 25.0), "{found}");
-    // Values stand below each other.
-    let places: Vec<_> = found.lines().map(|line| line.find(" = ")).collect();
-    assert!(places.iter().all(|place| *place == places[0]), "{found}");
+    // The values are aligned.
+    let columns: Vec<_> = found.lines().map(|line| line.find(" = ")).collect();
+    assert!(columns.iter().all(|column| *column == columns[0]), "{found}");
 }
 
 /// Name, whether the hypotheses are standard input, hypotheses, references, and scores by metric; none
-/// where the program refuses.
+/// if the program rejects the input.
 type Recorded = (String, bool, String, String, Option<HashMap<String, f64>>);
 
 /// Runs recorded by `fixtures/generate_scores.py`: byte order marks, carriage returns, white space at the
 /// ends of lines, and a missing last line end, in files and on standard input.
 #[test]
-fn odd_line_ends_and_marks_are_scored_as_by_the_sacrebleu_program() {
+fn unusual_line_ends_and_marks_are_scored_as_by_the_program_sacrebleu() {
     let text =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scores.json"));
     let cases: Vec<Recorded> = serde_json::from_str(&text.unwrap()).unwrap();
@@ -55,12 +55,12 @@ fn odd_line_ends_and_marks_are_scored_as_by_the_sacrebleu_program() {
         }
         let found = run(&arguments, if standard_input { hypotheses.as_str() } else { "" });
         let what = format!("{name}, standard input: {standard_input}");
-        // Refused there, refused here: the numbers of lines differ.
+        // Both programs reject different numbers of lines.
         let Some(expected) = expected else {
             found.failed(1, &["the hypotheses have"]);
             continue;
         };
-        let found: Value = serde_json::from_str(&found.said()).unwrap();
+        let found: Value = serde_json::from_str(&found.printed()).unwrap();
         for score in found.as_array().unwrap() {
             let metric = score["name"].as_str().unwrap();
             assert_eq!(score["score"].as_f64(), Some(expected[metric]), "{what}: {metric}");
@@ -70,7 +70,7 @@ fn odd_line_ends_and_marks_are_scored_as_by_the_sacrebleu_program() {
 }
 
 #[test]
-fn json_holds_the_numbers_that_are_printed() {
+fn json_contains_the_printed_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", REFERENCES);
     let hypothesis = file(&folder, "hypothesis.txt", HYPOTHESES);
@@ -83,8 +83,8 @@ fn json_holds_the_numbers_that_are_printed() {
         "--metrics",
         "bleu,cer,wer,exact",
     ];
-    let printed = run(&arguments, "").said();
-    let json = run(&[&arguments[..], &["--json"]].concat(), "").said();
+    let printed = run(&arguments, "").printed();
+    let json = run(&[&arguments[..], &["--json"]].concat(), "").printed();
     let json: Value = serde_json::from_str(&json).unwrap();
     let list = json.as_array().unwrap();
     assert_eq!(list.len(), 4);
@@ -109,25 +109,25 @@ fn version(object: &Value) -> &str {
 }
 
 #[test]
-fn right_translations_have_the_best_scores() {
+fn correct_translations_have_the_best_scores() {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", REFERENCES);
     let arguments = ["score", "--reference", &reference, "--metrics", "bleu,cer,wer,exact"];
-    let found = run(&arguments, REFERENCES).said();
+    let found = run(&arguments, REFERENCES).printed();
     let values: Vec<f64> = found.lines().map(|line| parts(line).1).collect();
     assert_eq!(values, [100.0, 0.0, 0.0, 100.0]);
 }
 
 #[test]
-fn bleu_takes_several_references_and_its_options_reach_the_signature() {
+fn bleu_accepts_several_references_and_its_options_reach_the_signature() {
     let folder = tempfile::tempdir().unwrap();
     let first = file(&folder, "first.txt", REFERENCES);
     let second = file(&folder, "second.txt", HYPOTHESES.to_uppercase());
     let references = ["score", "--reference", &first, "--reference", &second];
-    let one = run(&references, HYPOTHESES).said();
+    let one = run(&references, HYPOTHESES).printed();
     assert!(parts(&one).1 < 100.0, "{one}");
     let options = ["--lowercase", "--tokenize", "none", "--json"];
-    let json = run(&[&references[..], &options].concat(), HYPOTHESES).said();
+    let json = run(&[&references[..], &options].concat(), HYPOTHESES).printed();
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json[0]["score"].as_f64(), Some(100.0));
     let signature = json[0]["signature"].as_str().unwrap();
@@ -135,7 +135,7 @@ fn bleu_takes_several_references_and_its_options_reach_the_signature() {
 }
 
 #[test]
-fn files_that_do_not_fit_are_refused_with_both_numbers() {
+fn files_of_different_lengths_are_refused_with_both_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", REFERENCES);
     for metric in ["bleu", "cer", "wer", "exact"] {
@@ -151,12 +151,12 @@ fn files_that_do_not_fit_are_refused_with_both_numbers() {
     missing.failed(1, &["cannot read `no/such.txt`"]);
 }
 
-/// The signature of a metric with these options.
+/// Returns the signature of a metric with options.
 fn signature(metric: &str, options: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", REFERENCES);
     let arguments = ["score", "--json", "--reference", &reference, "--metrics", metric];
-    let json = run(&[&arguments[..], options].concat(), HYPOTHESES).said();
+    let json = run(&[&arguments[..], options].concat(), HYPOTHESES).printed();
     let json: Value = serde_json::from_str(&json).unwrap();
     json[0]["signature"].as_str().unwrap().to_owned()
 }
@@ -193,42 +193,53 @@ fn each_option_reaches_the_signature() {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", REFERENCES);
     let arguments = ["score", "--metrics", "chrf", "--chrf-beta", "3", "--reference", &reference];
-    let found = run(&arguments, HYPOTHESES).said();
+    let found = run(&arguments, HYPOTHESES).printed();
     assert!(found.starts_with("chrF3|"), "{found}");
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_by_name() {
+fn contradictions_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let [reference, first, second] =
         ["reference", "first", "second"].map(|name| file(&folder, name, HYPOTHESES));
     for (options, words) in [
         (vec!["--metrics", "blue"], &["blue", "bleu"][..]),
         (vec!["--tokenize", "14a"], &["14a", "13a"]),
-        (vec!["--paired", "bootstrap"], &["`--paired`", "at least 2 hypothesis files, not 1"]),
-        (vec!["--paired", "bootstrap", "--hypothesis", &first], &["not 1"]),
+        (vec!["--paired", "bootstrap"], &["`--paired`", "at least 2 hypothesis files, found 1"]),
+        (vec!["--paired", "bootstrap", "--hypothesis", &first], &["found 1"]),
         (vec!["--hypothesis", &first, &first], &["is given twice", &first]),
         (
             vec!["--sentence-level", "--hypothesis", &first, &second],
-            &["`--sentence-level` and 2 hypothesis files"],
+            &["`--sentence-level` conflicts with 2 hypothesis files"],
         ),
-        (vec!["--sentence-level", "--confidence"], &["`--sentence-level` and `--confidence`"]),
+        (
+            vec!["--sentence-level", "--confidence"],
+            &["`--sentence-level` conflicts with `--confidence`"],
+        ),
         (
             vec!["--hypothesis", &first, &second, "--paired", "bootstrap", "--confidence"],
-            &["leave out `--confidence`"],
+            &["`--confidence` conflicts with `--paired bootstrap`"],
         ),
-        (vec!["--seed", "1"], &["`--seed` has no use"]),
+        (vec!["--seed", "1"], &["`--seed` has no effect without"]),
         (vec!["--confidence-n", "10"], &["--confidence"]),
         (vec!["--confidence", "--confidence-n", "0"], &["--confidence-n"]),
-        (vec!["--smooth-value", "0.1"], &["`--smooth-value` goes with"]),
-        (vec!["--ter-normalized"], &["`--ter-normalized` has no use without `ter`"]),
+        (vec!["--smooth-value", "0.1"], &["`--smooth-value` has no effect without"]),
+        (vec!["--ter-normalized"], &["`--ter-normalized` has no effect without `ter`"]),
         (
             vec!["--metrics", "chrf++", "--chrf-word-order", "1"],
-            &["`--chrf-word-order` has no use without `chrf` in"],
+            &["`--chrf-word-order` has no effect without `chrf` in"],
         ),
-        (vec!["--metrics", "ter", "--lowercase"], &["`--lowercase` has no use without `bleu`"]),
+        (vec!["--metrics", "ter", "--lowercase"], &["`--lowercase` has no effect without `bleu`"]),
         (vec!["--source", &first], &["--model"]),
         (vec!["--model", "m"], &["--source"]),
+        (vec!["--beam", "2"], &["--model"]),
+        (vec!["--no-repeat-ngram", "2"], &["--model"]),
+        (vec!["--ensemble", "m"], &["--model"]),
+        (vec!["--threads", "2"], &["--model"]),
+        (
+            vec!["--hypothesis", &first, "--beam", "2"],
+            &["`--hypothesis` conflicts with search options"],
+        ),
         (vec!["--model", "m", "--source", &first, "--hypothesis", &first], &["--hypothesis"]),
     ] {
         let arguments = [&["score", "--reference", &reference][..], &options].concat();
@@ -239,25 +250,25 @@ fn what_does_not_go_together_is_refused_by_name() {
     run(&arguments, HYPOTHESES).failed(2, &["smooth-value"]);
     let arguments =
         ["score", "--reference", &reference, "--metrics", "chrf", "--chrf-char-order", "0"];
-    run(&arguments, HYPOTHESES).failed(1, &["character order 0 and word order 0"]);
+    run(&arguments, HYPOTHESES).failed(1, &["expected at least one of them above 0"]);
 }
 
-/// Twenty lines, of which those `right` are as in the reference.
-fn lines(right: Range<usize>) -> String {
+/// Twenty lines, of which those of `correct` equal the reference.
+fn lines(correct: Range<usize>) -> String {
     (0..20)
-        .map(|n| if right.contains(&n) { format!("line {n}\n") } else { "wrong\n".into() })
+        .map(|n| if correct.contains(&n) { format!("line {n}\n") } else { "wrong\n".into() })
         .collect()
 }
 
 #[test]
-fn confidence_stands_beside_the_score() {
+fn the_confidence_interval_is_printed_beside_the_score() {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", lines(0..20));
     let arguments = ["score", "--reference", &reference, "--metrics", "exact", "--confidence"];
-    let found = run(&arguments, lines(0..10)).said();
+    let found = run(&arguments, lines(0..10)).printed();
     assert!(found.contains(" = 50.00 (μ = "), "{found}");
     assert!(found.contains(" ± "), "{found}");
-    let json = run(&[&arguments[..], &["--json"]].concat(), lines(0..10)).said();
+    let json = run(&[&arguments[..], &["--json"]].concat(), lines(0..10)).printed();
     let json: Value = serde_json::from_str(&json).unwrap();
     // About two standard deviations of 20 tosses of a coin, √(0.25 / 20) = 11 %.
     let width = json[0]["confidence_var"].as_f64().unwrap();
@@ -274,7 +285,7 @@ fn systems_are_compared_with_the_first() {
         .map(|(name, right)| file(&folder, name, lines(right)));
     let arguments = ["score", "--reference", &reference, "--metrics", "exact,chrf"];
     let systems = ["--hypothesis", &base, &better, &like];
-    let plain = run(&[&arguments[..], &systems].concat(), "").said();
+    let plain = run(&[&arguments[..], &systems].concat(), "").printed();
     let rows: Vec<&str> = plain.lines().collect();
     assert!(rows[0].starts_with("system ") && rows[0].contains("exact match"), "{plain}");
     assert!(rows[1].starts_with(&base) && rows[1].contains("25.00"), "{plain}");
@@ -283,11 +294,11 @@ fn systems_are_compared_with_the_first() {
 
     for (test, key) in [("bootstrap", "bs:1000"), ("randomization", "ar:10000")] {
         let arguments = [&arguments[..], &systems, &["--paired", test]].concat();
-        let text = run(&arguments, "").said();
+        let text = run(&arguments, "").printed();
         assert!(text.lines().nth(2).unwrap().contains('*'), "{text}");
         assert!(!text.lines().nth(3).unwrap().contains('*'), "{text}");
         assert!(text.contains(&format!("nrefs:1|{key}|seed:12345|")), "{text}");
-        let json = run(&[&arguments[..], &["--json"]].concat(), "").said();
+        let json = run(&[&arguments[..], &["--json"]].concat(), "").printed();
         let json: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json[0]["system"], base.as_str());
         assert_eq!(json[0]["exact match"]["p_value"], Value::Null);
@@ -297,57 +308,65 @@ fn systems_are_compared_with_the_first() {
     }
     let arguments = [&arguments[..], &systems, &["--paired", "randomization"]].concat();
     let arguments = [&arguments[..], &["--paired-n", "20", "--confidence"]].concat();
-    let text = run(&arguments, "").said();
+    let text = run(&arguments, "").printed();
     assert!(text.contains("nrefs:1|bs:1000|ar:20|seed:12345|") && text.contains("μ"), "{text}");
 }
 
-/// "yes" alone is right, though it has no pairs of words.
+/// "yes" is correct although it has no bigrams.
 #[test]
-fn each_line_can_be_scored_by_itself() {
+fn each_line_can_be_scored_on_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", "yes\nno\n");
     let arguments =
         ["score", "--reference", &reference, "--sentence-level", "--metrics", "bleu,ter"];
-    let found = run(&arguments, "yes\nyes\n").said();
+    let found = run(&arguments, "yes\nyes\n").printed();
     let rows: Vec<&str> = found.lines().collect();
     assert!(rows[0].starts_with("BLEU|nrefs:1|case:mixed|eff:yes|"), "{found}");
     assert_eq!(rows[1..], ["100.00\t0.00", "0.00\t100.00"]);
-    let json = run(&[&arguments[..], &["--json"]].concat(), "yes\nyes\n").said();
+    let json = run(&[&arguments[..], &["--json"]].concat(), "yes\nyes\n").printed();
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json[1]["name"], "TER");
     assert_eq!(json[1]["scores"], serde_json::json!([0.0, 100.0]));
 }
 
 #[test]
-fn white_space_at_the_end_of_lines_is_no_text() {
+fn trailing_white_space_is_not_scored() {
     let folder = tempfile::tempdir().unwrap();
     let reference = file(&folder, "reference.txt", "one two\r\n\r\nthree \t\r\n");
     let arguments = ["score", "--reference", &reference, "--metrics", "chrf,ter,exact"];
     let arguments = [&arguments[..], &["--chrf-whitespace", "--width", "1"]].concat();
-    let found = run(&arguments, "one two\n \nthree\n").said();
+    let found = run(&arguments, "one two\n \nthree\n").printed();
     let values: Vec<f64> = found.lines().map(|line| parts(line).1).collect();
     assert_eq!(values, [100.0, 0.0, 100.0], "{found}");
 }
 
-/// As `translate` and then `translate score`.
+/// Equals `translate` followed by `translate score`, with any search options.
 #[test]
-fn a_model_is_scored_in_one_go() {
+fn a_model_is_scored_in_one_command() {
     let folder = tempfile::tempdir().unwrap();
     let source = file(&folder, "source.txt", "one two\n\nthree four five\n");
     let reference = file(&folder, "reference.txt", "two one\n\nfive\n");
-    let translations = translate(&["--input", &source], "").said();
-    let hypothesis = file(&folder, "hypothesis.txt", &translations);
     let metrics = ["--reference", &reference, "--metrics", "chrf,ter"];
-    let expected =
-        run(&[&["score", "--hypothesis", &hypothesis], &metrics[..]].concat(), "").said();
-    let model = BUNDLE.path().to_str().unwrap();
     let output = folder.path().join("output.txt");
-    let arguments = ["score", "--model", model, "--source", &source];
-    let arguments = [&arguments[..], &metrics, &["--output", output.to_str().unwrap()]].concat();
-    assert_eq!(run(&arguments, "").said(), expected);
-    assert_eq!(std::fs::read_to_string(&output).unwrap(), translations);
+    let options: [&[&str]; 4] = [
+        &[],
+        &["--beam", "2", "--min-len", "5", "--no-repeat-ngram", "1", "--batch-tokens", "1"],
+        &["--sample", "--top-k", "3"],
+        &["--sample", "--seed", "7"],
+    ];
+    for options in options {
+        let input = [&["--input", &source][..], options].concat();
+        let translations = translate(&input, "").printed();
+        let hypothesis = file(&folder, "hypothesis.txt", &translations);
+        let expected =
+            run(&[&["score", "--hypothesis", &hypothesis], &metrics[..]].concat(), "").printed();
+        let files = ["--source", &source, "--output", output.to_str().unwrap()];
+        let found = command("score", &[&files[..], &metrics, options].concat());
+        assert_eq!(found.printed(), expected, "{options:?}");
+        assert_eq!(fs::read_to_string(&output).unwrap(), translations, "{options:?}");
+    }
 
     let short = file(&folder, "short.txt", "two one\n");
-    let arguments = ["score", "--model", model, "--source", &source, "--reference", &short];
-    run(&arguments, "").failed(1, &["has 3 lines, but", "has 1"]);
+    let found = command("score", &["--source", &source, "--reference", &short]);
+    found.failed(1, &["has 3 lines, but", "has 1"]);
 }

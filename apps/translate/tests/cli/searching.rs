@@ -1,28 +1,23 @@
 use serde_json::Value;
 use tx_infer::{
-    Device, EarlyStopping, LengthNorm, Sampling, SearchOptions, Translation, Translator,
-    tx_text::special::UNK,
+    EarlyStopping, LengthNorm, Sampling, SearchOptions, Translation, tx_text::special::UNK,
 };
 
-use crate::{BUNDLE, bundle, file, run, translate};
+use crate::{Run, bundle, command, file, model, run, translate, translator};
 
 const LINES: [&str; 5] =
     ["one two three", "", "seven", "six five four three two one", "two two unknown words"];
 
 fn found(lines: &[&str], options: SearchOptions) -> Vec<Translation> {
-    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
-    translator.with_options(options).unwrap().translate_batch(lines).unwrap()
+    translator(options).translate_batch(lines).unwrap()
 }
 
-/// Each option of the command line, and what the library calls it.
+/// Each option of the command line with its field in the library.
 #[test]
 fn every_option_reaches_the_search() {
     let base = SearchOptions::default;
     let drawn = |sampling| SearchOptions::sampling(sampling);
-    let id = |token: &str| {
-        let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
-        translator.tokenizers().target.id(token).unwrap()
-    };
+    let id = |token: &str| translator(base()).tokenizers().target.id(token).unwrap();
     let cases: Vec<(&str, SearchOptions)> = vec![
         ("--beam 1", SearchOptions::greedy()),
         ("--beam 3 --length-penalty 0", SearchOptions { beam: 3, length_penalty: 0.0, ..base() }),
@@ -80,8 +75,8 @@ fn every_option_reaches_the_search() {
         let expected: Vec<String> =
             found(&LINES, options).into_iter().map(|found| found.text).collect();
         let arguments: Vec<&str> = arguments.split(' ').collect();
-        let said = translate(&arguments, LINES.join("\n")).said();
-        assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{arguments:?}");
+        let printed = translate(&arguments, LINES.join("\n")).printed();
+        assert_eq!(printed.lines().collect::<Vec<_>>(), expected, "{arguments:?}");
         changed += usize::from(expected != plain);
     }
     assert!(changed > 15, "{changed} options changed something");
@@ -90,8 +85,8 @@ fn every_option_reaches_the_search() {
 #[test]
 fn n_best_lists_are_those_of_moses() {
     let options = SearchOptions { beam: 5, n_best: 3, ..SearchOptions::default() };
-    let said = translate(&["--beam", "5", "--n-best", "3"], LINES.join("\n")).said();
-    let mut lines = said.lines();
+    let printed = translate(&["--beam", "5", "--n-best", "3"], LINES.join("\n")).printed();
+    let mut lines = printed.lines();
     for (number, translation) in found(&LINES, options).iter().enumerate() {
         if translation.hypotheses.is_empty() {
             assert_eq!(lines.next(), Some("1 |||  ||| logprob= 0 ||| 0"));
@@ -111,12 +106,12 @@ fn n_best_lists_are_those_of_moses() {
 }
 
 #[test]
-fn json_holds_tokens_and_scores_of_all() {
+fn json_contains_tokens_and_scores_of_all_hypotheses() {
     let options = SearchOptions { n_best: 2, ..SearchOptions::default() };
-    let said = translate(&["--n-best", "2", "--json"], LINES.join("\n")).said();
-    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
+    let printed = translate(&["--n-best", "2", "--json"], LINES.join("\n")).printed();
+    let translator = translator(SearchOptions::default());
     for ((line, text), (number, source)) in
-        said.lines().zip(found(&LINES, options)).zip((1..).zip(LINES))
+        printed.lines().zip(found(&LINES, options)).zip((1..).zip(LINES))
     {
         let object: Value = serde_json::from_str(line).unwrap();
         assert_eq!((&object["line"], &object["source"]), (&number.into(), &source.into()));
@@ -137,47 +132,48 @@ fn json_holds_tokens_and_scores_of_all() {
             }
         }
     }
-    assert_eq!(said.lines().count(), LINES.len());
+    assert_eq!(printed.lines().count(), LINES.len());
 }
 
-/// The same seed, line and sample: the same, however lines are batched.
+/// Samples depend on seed, line and number of the sample only.
 #[test]
-fn samples_are_the_same_whatever_the_batches() {
+fn samples_do_not_depend_on_batches() {
     let arguments = ["--sample", "--samples", "3", "--seed", "5"];
-    let all = translate(&arguments, LINES.join("\n")).said();
+    let all = translate(&arguments, LINES.join("\n")).printed();
     assert_eq!(all.lines().count(), 3 * 4 + 1);
     for more in [&["--batch-size", "1"][..], &["--batch-size", "2"], &["--batch-tokens", "1"]] {
-        assert_eq!(translate(&[&arguments, more].concat(), LINES.join("\n")).said(), all);
+        assert_eq!(translate(&[&arguments, more].concat(), LINES.join("\n")).printed(), all);
     }
     assert_eq!(
-        translate(&[&arguments[..], &["--threads", "3"]].concat(), LINES.join("\n")).said(),
+        translate(&[&arguments[..], &["--threads", "3"]].concat(), LINES.join("\n")).printed(),
         all
     );
-    let other = translate(&["--sample", "--samples", "3", "--seed", "6"], LINES.join("\n")).said();
+    let other =
+        translate(&["--sample", "--samples", "3", "--seed", "6"], LINES.join("\n")).printed();
     assert_ne!(other, all);
 }
 
 #[test]
-fn translations_begin_as_asked_for() {
+fn translations_begin_with_their_prefix() {
     let folder = tempfile::tempdir().unwrap();
-    for line in translate(&["--prefix", "two five"], "one\nseven\n").said().lines() {
+    for line in translate(&["--prefix", "two five"], "one\nseven\n").printed().lines() {
         assert!(line.starts_with("two five"), "{line}");
     }
     let prefixes = ["three", "ignored", "", "one one one", "six"];
     let path = file(&folder, "prefixes.txt", prefixes.join("\n"));
     for more in [&[][..], &["--batch-size", "2"], &["--beam", "1"]] {
         let arguments = [&["--prefix-file", &path][..], more].concat();
-        let said = translate(&arguments, LINES.join("\n")).said();
-        let lines: Vec<&str> = said.lines().collect();
+        let printed = translate(&arguments, LINES.join("\n")).printed();
+        let lines: Vec<&str> = printed.lines().collect();
         assert_eq!((lines.len(), lines[1]), (5, ""));
         for index in [0, 2, 3, 4] {
             assert!(lines[index].starts_with(prefixes[index]), "{}", lines[index]);
         }
     }
-    // A text as long as the model can write leaves no room for an end.
+    // A prefix of the maximum length leaves no room for `<eos>`.
     let long = "one ".repeat(11);
-    let said = translate(&["--prefix", &long], "one\n").said();
-    assert!(said.starts_with(long.trim()), "{said}");
+    let printed = translate(&["--prefix", &long], "one\n").printed();
+    assert!(printed.starts_with(long.trim()), "{printed}");
     let longer = "one ".repeat(12);
     translate(&["--prefix", &longer], "one\n")
         .failed(1, &["the prefix of line 1 has 12 tokens; this model generates at most 11"]);
@@ -194,27 +190,28 @@ fn a_file_of_prefixes_has_a_line_for_each_line() {
     assert!(more.stderr.contains("prefixes.txt` has more lines than the input, which has 1"));
 }
 
-/// A source of one word leaves no choice where an unknown word comes from.
+/// In a source of one word, the attention of an unknown word has no choice.
 #[test]
 fn an_unknown_word_is_replaced_by_a_source_word() {
     for device in ["cpu", "ndarray"] {
         for beam in ["1", "3"] {
             let arguments = ["--prefix", "Rex", "--beam", beam, "--device", device];
-            let plain = translate(&arguments, "seven\n").said();
+            let plain = translate(&arguments, "seven\n").printed();
             assert!(plain.starts_with("<unk>"), "{plain}");
-            let said = translate(&[&arguments[..], &["--replace-unk"]].concat(), "seven\n").said();
-            assert!(said.starts_with("seven") && !said.contains("<unk>"), "{said}");
+            let replaced = [&arguments[..], &["--replace-unk"]].concat();
+            let printed = translate(&replaced, "seven\n").printed();
+            assert!(printed.starts_with("seven") && !printed.contains("<unk>"), "{printed}");
         }
     }
 }
 
 #[test]
-fn models_translate_together_if_they_have_one_vocabulary() {
-    let model = BUNDLE.path().to_str().unwrap();
-    let alone = translate(&[], LINES.join("\n")).said();
-    assert_eq!(translate(&["--ensemble", model], LINES.join("\n")).said(), alone);
+fn an_ensemble_needs_one_vocabulary() {
+    let model = model();
+    let alone = translate(&[], LINES.join("\n")).printed();
+    assert_eq!(translate(&["--ensemble", model], LINES.join("\n")).printed(), alone);
     assert_eq!(
-        translate(&["--ensemble", model, "--ensemble", model], LINES.join("\n")).said(),
+        translate(&["--ensemble", model, "--ensemble", model], LINES.join("\n")).printed(),
         alone
     );
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +226,7 @@ fn models_translate_together_if_they_have_one_vocabulary() {
 }
 
 #[test]
-fn nonsense_is_refused_by_name() {
+fn contradictions_are_refused_by_name() {
     for (arguments, words) in [
         ("--beam 4 --sample", &["`beam` = 4"][..]),
         ("--n-best 5", &["`n_best` = 5", "`beam` = 4"]),
@@ -287,20 +284,19 @@ fn pair(folder: &tempfile::TempDir, source: &str, target: &str) -> [String; 2] {
     [file(folder, "source.txt", source), file(folder, "target.txt", target)]
 }
 
-fn force(files: &[String; 2], more: &[&str]) -> crate::Run {
-    let model = BUNDLE.path().to_str().unwrap();
-    let arguments = ["force", "--model", model, "--source", &files[0], "--target", &files[1]];
-    run(&[&arguments, more].concat(), "")
+fn force(files: &[String; 2], more: &[&str]) -> Run {
+    let arguments = ["--source", &files[0], "--target", &files[1]];
+    command("force", &[&arguments, more].concat())
 }
 
-/// What beam search says of its own translations, and two ways to print it.
+/// Beam search and forced decoding give a translation the same log-probability, as text and JSON.
 #[test]
 fn forced_scores_are_those_of_the_search() {
     let folder = tempfile::tempdir().unwrap();
     let lines = ["one two three", "seven", "six five four three two one"];
     let options = SearchOptions { suppress: vec![UNK], ..SearchOptions::default() };
     let translations = found(&lines, options);
-    // At the length limit a translation has no `<eos>`, and given as text it has one.
+    // A translation at the length limit has no `<eos>`, but as a target it has one.
     let ended: Vec<(&str, &Translation)> = lines
         .into_iter()
         .zip(&translations)
@@ -312,8 +308,8 @@ fn forced_scores_are_those_of_the_search() {
     };
     let files =
         pair(&folder, &column(|(line, _)| (*line).into()), &column(|(_, t)| t.text.clone()));
-    let plain = force(&files, &["--quiet"]).said();
-    let json = force(&files, &["--quiet", "--json"]).said();
+    let plain = force(&files, &["--quiet"]).printed();
+    let json = force(&files, &["--quiet", "--json"]).printed();
     let mut rows = plain.lines();
     assert_eq!(rows.next(), Some("log_probability\ttokens\tperplexity"));
     for (((_, translation), row), object) in ended.iter().zip(rows).zip(json.lines()) {
@@ -333,7 +329,7 @@ fn forced_scores_are_those_of_the_search() {
     assert_eq!((loud.code, &loud.stdout), (Some(0), &plain));
     assert!(loud.stderr.starts_with("perplexity "), "{}", loud.stderr);
     for more in [&["--device", "ndarray"][..], &["--batch-tokens", "1"], &["--threads", "3"]] {
-        let other = force(&files, &[more, &["--quiet"]].concat()).said();
+        let other = force(&files, &[more, &["--quiet"]].concat()).printed();
         for (one, other) in plain.lines().zip(other.lines()).skip(1) {
             for (one, other) in one.split('\t').zip(other.split('\t')) {
                 let gap = one.parse::<f64>().unwrap() - other.parse::<f64>().unwrap();
@@ -344,7 +340,7 @@ fn forced_scores_are_those_of_the_search() {
 }
 
 #[test]
-fn forced_decoding_names_what_does_not_fit() {
+fn forced_decoding_names_files_and_lines_that_do_not_fit() {
     let folder = tempfile::tempdir().unwrap();
     let files = pair(&folder, "one\ntwo\n", "one\n");
     force(&files, &[]).failed(1, &["source.txt` has 2 lines", "target.txt` has 1"]);
@@ -354,7 +350,7 @@ fn forced_decoding_names_what_does_not_fit() {
     let words = "the target of line 2 has 13 tokens; this model generates at most 12";
     assert!(long.stderr.contains(words), "{}", long.stderr);
     run(&["force", "--model", "x"], "").failed(2, &["--source", "--target"]);
-    // Empty lines are lines: a target that ends at once.
+    // An empty target consists of `<eos>`.
     let files = pair(&folder, "one\n\n", "\none\n");
-    assert_eq!(force(&files, &["--quiet"]).said().lines().count(), 3);
+    assert_eq!(force(&files, &["--quiet"]).printed().lines().count(), 3);
 }

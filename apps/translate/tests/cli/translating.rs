@@ -4,53 +4,52 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tx_infer::{Device, SearchOptions, Translator};
+use tx_infer::SearchOptions;
 
-use crate::{BUNDLE, MAX_LEN, file, gzip, start, translate};
+use crate::{MAX_LEN, file, gzip, model, start, translate, translator};
 
 const LINES: [&str; 6] =
     ["one two three", "", "seven", "six five four three two one", " ", "unknown words"];
 
-/// What the library says to each line by itself.
+/// Translates each line on its own with the library.
 fn expected(lines: &[&str], options: SearchOptions) -> String {
-    let translator = Translator::open(BUNDLE.path(), &Device::Cpu).unwrap();
-    let translator = translator.with_options(options).unwrap();
+    let translator = translator(options);
     lines.iter().map(|line| translator.translate(line).unwrap().text + "\n").collect()
 }
 
 #[test]
 fn every_line_gives_a_line_in_the_same_order_and_an_empty_one_an_empty_one() {
-    // Random weights loop; where that is allowed, two of the lines differ.
-    let found = translate(&["--max-repeats", "0"], LINES.join("\n")).said();
+    // With loops, which random weights produce, the translations of two lines differ.
+    let found = translate(&["--max-repeats", "0"], LINES.join("\n")).printed();
     let options = SearchOptions { max_repeats: 0, ..SearchOptions::default() };
     assert_eq!(found, expected(&LINES, options));
     let lines: Vec<&str> = found.lines().collect();
     assert_eq!((lines.len(), lines[1], lines[4]), (6, "", ""));
     assert!([0, 2, 3, 5].iter().all(|&index| !lines[index].is_empty()), "{found}");
-    assert_ne!(lines[0], lines[3], "a model that always says the same tests no order");
+    assert_ne!(lines[0], lines[3], "equal translations do not test the order");
 }
 
 #[test]
 fn line_ends_and_a_byte_order_mark_change_nothing() {
-    let plain = translate(&[], LINES.join("\n")).said();
-    assert_eq!(translate(&[], LINES.join("\n") + "\n").said(), plain);
-    assert_eq!(translate(&[], LINES.join("\r\n") + "\r\n").said(), plain);
-    assert_eq!(translate(&[], format!("\u{feff}{}", LINES.join("\n"))).said(), plain);
+    let plain = translate(&[], LINES.join("\n")).printed();
+    assert_eq!(translate(&[], LINES.join("\n") + "\n").printed(), plain);
+    assert_eq!(translate(&[], LINES.join("\r\n") + "\r\n").printed(), plain);
+    assert_eq!(translate(&[], format!("\u{feff}{}", LINES.join("\n"))).printed(), plain);
 }
 
-/// Rounding by 2⁻¹¹ or 2⁻⁸ moves a log-probability a little.
+/// Rounding by 2⁻¹¹ or 2⁻⁸ changes a log-probability slightly.
 #[test]
 fn half_precision_rounds() {
-    let say = |precision: &str| {
+    let best = |precision: &str| {
         let arguments = ["--precision", precision, "--device", "cpu", "--json"];
-        let line = translate(&arguments, "one two three\n").said();
+        let line = translate(&arguments, "one two three\n").printed();
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
         let found = &line["translations"][0];
         (found["log_probability"].as_f64().unwrap(), found["ids"].clone())
     };
-    let exact = say("f32");
+    let exact = best("f32");
     for (precision, limit) in [("f16", 1e-2), ("bf16", 1e-1)] {
-        let found = say(precision);
+        let found = best(precision);
         assert_eq!(found.1, exact.1, "{precision}");
         let gap = (found.0 - exact.0).abs();
         assert!(gap > 0.0 && gap < limit, "{precision}: {found:?}, {exact:?}");
@@ -58,9 +57,9 @@ fn half_precision_rounds() {
 }
 
 #[test]
-fn nothing_gives_nothing() {
-    assert_eq!(translate(&[], "").said(), "");
-    assert_eq!(translate(&["--text", ""], "").said(), "\n");
+fn an_empty_input_gives_an_empty_output() {
+    assert_eq!(translate(&[], "").printed(), "");
+    assert_eq!(translate(&["--text", ""], "").printed(), "\n");
 }
 
 #[test]
@@ -68,20 +67,20 @@ fn more_lines_than_are_translated_together_keep_their_order() {
     let lines: Vec<&str> = LINES.iter().copied().cycle().take(2_100).collect();
     let once = expected(&LINES, SearchOptions::greedy());
     let expected: Vec<&str> = once.lines().cycle().take(2_100).collect();
-    let found = translate(&["--beam", "1"], lines.join("\n")).said();
+    let found = translate(&["--beam", "1"], lines.join("\n")).printed();
     assert_eq!(found.lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn a_text_a_file_and_a_compressed_file_are_read_as_standard_input_is() {
+fn a_text_and_plain_and_compressed_files_are_read_like_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let text = "one two three\nseven\n";
-    let expected = translate(&[], text).said();
+    let expected = translate(&[], text).printed();
     let plain = file(&folder, "plain.txt", text);
     let compressed = file(&folder, "compressed.txt.gz", gzip(text.as_bytes()));
-    assert_eq!(translate(&["--input", &plain], "").said(), expected);
-    assert_eq!(translate(&["--input", &compressed], "").said(), expected);
-    let first = translate(&["--text", "one two three"], "not read").said();
+    assert_eq!(translate(&["--input", &plain], "").printed(), expected);
+    assert_eq!(translate(&["--input", &compressed], "").printed(), expected);
+    let first = translate(&["--text", "one two three"], "not read").printed();
     assert_eq!(expected.lines().next(), first.lines().next());
     assert_eq!(first.lines().count(), 1);
 }
@@ -90,34 +89,34 @@ fn a_text_a_file_and_a_compressed_file_are_read_as_standard_input_is() {
 fn options_reach_the_search() {
     let search = |options| expected(&LINES, options);
     let base = SearchOptions::default();
-    let found = translate(&["--beam", "1"], LINES.join("\n")).said();
+    let found = translate(&["--beam", "1"], LINES.join("\n")).printed();
     assert_eq!(found, search(SearchOptions::greedy()));
-    let found = translate(&["--beam", "3", "--length-penalty", "0"], LINES.join("\n")).said();
+    let found = translate(&["--beam", "3", "--length-penalty", "0"], LINES.join("\n")).printed();
     assert_eq!(found, search(SearchOptions { beam: 3, length_penalty: 0.0, ..base }));
-    // With ten more tokens, the model's own limit comes first.
-    let found = translate(&["--max-len-ratio", "0", "--beam", "1"], LINES.join("\n")).said();
+    // --max-len-extra adds ten tokens, so the limit of the model is reached first.
+    let found = translate(&["--max-len-ratio", "0", "--beam", "1"], LINES.join("\n")).printed();
     assert_eq!(found, search(SearchOptions { max_len_ratio: 0.0, ..SearchOptions::greedy() }));
 }
 
 #[test]
-fn small_batches_and_the_older_backend_say_the_same() {
-    let expected = translate(&[], LINES.join("\n")).said();
-    assert_eq!(translate(&["--batch-tokens", "1"], LINES.join("\n")).said(), expected);
-    assert_eq!(translate(&["--batch-tokens", "0"], LINES.join("\n")).said(), expected);
-    assert_eq!(translate(&["--device", "ndarray"], LINES.join("\n")).said(), expected);
+fn small_batches_and_the_older_backend_give_the_same_translations() {
+    let expected = translate(&[], LINES.join("\n")).printed();
+    assert_eq!(translate(&["--batch-tokens", "1"], LINES.join("\n")).printed(), expected);
+    assert_eq!(translate(&["--batch-tokens", "0"], LINES.join("\n")).printed(), expected);
+    assert_eq!(translate(&["--device", "ndarray"], LINES.join("\n")).printed(), expected);
 }
 
 #[test]
-fn a_long_line_is_cut_with_a_warning() {
+fn a_long_line_is_truncated_with_a_warning() {
     let long = format!("seven\n{}\n", "one two ".repeat(2_000));
     let run = translate(&[], &long);
     assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 2));
     assert_eq!(
         run.stderr,
-        format!("warning: line 2 was truncated to the {MAX_LEN} tokens that this model can read\n")
+        format!("warning: line 2 was truncated to {MAX_LEN} tokens, the maximum of this model\n")
     );
     let quiet = translate(&["--quiet"], &long);
-    assert_eq!(quiet.said(), run.stdout);
+    assert_eq!(quiet.printed(), run.stdout);
 }
 
 #[test]
@@ -136,8 +135,9 @@ warning: unknown words: 5 in 3 lines, 3 different ones
     let known = translate(&[], "one two three\n");
     assert_eq!(known.stderr, "");
 
-    let said = translate(&["--json"], lines).said();
-    let found: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let printed = translate(&["--json"], lines).printed();
+    let found: Vec<Value> =
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let unknown: Vec<&Value> = found.iter().map(|line| &line["unknown"]).collect();
     assert_eq!(
         unknown,
@@ -145,7 +145,7 @@ warning: unknown words: 5 in 3 lines, 3 different ones
     );
 }
 
-/// In the middle of a file of lines of all lengths.
+/// The truncated line is between shorter ones.
 #[test]
 fn truncated_lines_are_marked_in_json() {
     let long = "one ".repeat(MAX_LEN);
@@ -156,13 +156,13 @@ fn truncated_lines_are_marked_in_json() {
     assert!(run.stderr.contains("warning: line 2 was truncated"), "{}", run.stderr);
 }
 
-/// As in `translate < file | head -1`.
+/// The reader exits first, as in `translate < file | head -1`.
 #[test]
-fn who_stops_reading_is_no_error() {
-    let mut child = start(&["--model", BUNDLE.path().to_str().unwrap(), "--beam", "1"]);
+fn a_closed_pipe_is_no_error() {
+    let mut child = start(&["--model", model(), "--beam", "1"]);
     let mut stdin = child.stdin.take().unwrap();
     let writer = thread::spawn(move || {
-        // Ends when the program does.
+        // Fails when the program ends.
         drop(stdin.write_all(&b"one two three\n".repeat(5_000)));
     });
     let mut first = String::new();

@@ -172,7 +172,7 @@ mod tests {
         for recipe in RECIPES {
             let mut builder = ConfigBuilder::from_recipe(recipe.name).unwrap();
             if recipe.about.ends_with("from files") {
-                builder.set("data.train_tsv=pairs.tsv").unwrap();
+                builder.set("data.train_file=pairs.tsv").unwrap();
             }
             let config = builder.build().unwrap_or_else(|error| panic!("{}: {error}", recipe.name));
             assert_eq!(config.recipe.as_deref(), Some(recipe.name));
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_saved_configuration_does_not_use_its_recipe_and_a_key_can_be_reset() {
         let mut builder = ConfigBuilder::from_recipe("small").unwrap();
-        builder.set("data.train_tsv=pairs.tsv").unwrap();
+        builder.set("data.train_file=pairs.tsv").unwrap();
         let small = builder.clone().build().unwrap();
         assert_eq!(small.train.max_minutes, Some(10.0));
         let folder = tempfile::tempdir().unwrap();

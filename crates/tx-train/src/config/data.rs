@@ -64,15 +64,10 @@ pub struct DataConfig {
     pub train_source: Option<PathBuf>,
     /// Files: target side of the training pairs.
     pub train_target: Option<PathBuf>,
-    /// Files: both sides of the training pairs, tab-separated, instead of `train_source` and
-    /// `train_target`.
-    pub train_tsv: Option<PathBuf>,
     /// Files: source side of the validation pairs.
     pub valid_source: Option<PathBuf>,
     /// Files: target side of the validation pairs.
     pub valid_target: Option<PathBuf>,
-    /// Files: both sides of the validation pairs, tab-separated.
-    pub valid_tsv: Option<PathBuf>,
     /// Files: both sides of the training pairs, in any format with both sides.
     pub train_file: Option<PathBuf>,
     /// Files: both sides of the validation pairs, in any format with both sides.
@@ -131,10 +126,8 @@ impl Default for DataConfig {
             target_language: None,
             train_source: None,
             train_target: None,
-            train_tsv: None,
             valid_source: None,
             valid_target: None,
-            valid_tsv: None,
             train_file: None,
             valid_file: None,
             format: None,
@@ -161,26 +154,20 @@ impl Default for DataConfig {
 struct Sides<'a> {
     source: &'a Option<PathBuf>,
     target: &'a Option<PathBuf>,
-    tsv: &'a Option<PathBuf>,
     file: &'a Option<PathBuf>,
 }
 
 /// Problem with the files of a part, if any.
 fn sides(part: &str, files: &Sides<'_>, needed: bool) -> Option<String> {
-    let apart = (files.source.is_some(), files.target.is_some());
-    let together = [("tsv", files.tsv), ("file", files.file)];
-    let together: Vec<&str> =
-        together.into_iter().filter(|(_, path)| path.is_some()).map(|(key, _)| key).collect();
-    match (apart, together.as_slice()) {
-        ((true, true), []) | ((false, false), [_]) => None,
-        ((false, false), []) if !needed => None,
-        ((false, false), []) => Some(format!(
+    match (files.source.is_some(), files.target.is_some(), files.file.is_some()) {
+        (true, true, false) | (false, false, true) => None,
+        (false, false, false) if !needed => None,
+        (false, false, false) => Some(format!(
             "`source` = \"files\" needs `{part}_source` and `{part}_target`, or `{part}_file`"
         )),
-        (_, []) => Some(format!("`{part}_source` and `{part}_target` go together")),
-        (_, [key, ..]) => Some(format!(
-            "`{part}_{key}` has both sides and conflicts with `{part}_source`, `{part}_target` and \
-             other files"
+        (_, _, false) => Some(format!("`{part}_source` and `{part}_target` go together")),
+        (_, _, true) => Some(format!(
+            "`{part}_file` has both sides and conflicts with `{part}_source` and `{part}_target`"
         )),
     }
 }
@@ -189,7 +176,7 @@ impl DataConfig {
     /// Problem of files given for generated pairs, which include their own validation pairs.
     fn files_of_generated(&self) -> Option<String> {
         let given = |files: &Sides<'_>| {
-            [files.source, files.target, files.tsv, files.file].into_iter().any(Option::is_some)
+            [files.source, files.target, files.file].into_iter().any(Option::is_some)
         };
         let part = [("train", self.train_files()), ("valid", self.valid_files())];
         let (part, _) = part.into_iter().find(|(_, files)| given(files))?;
@@ -198,21 +185,11 @@ impl DataConfig {
     }
 
     fn train_files(&self) -> Sides<'_> {
-        Sides {
-            source: &self.train_source,
-            target: &self.train_target,
-            tsv: &self.train_tsv,
-            file: &self.train_file,
-        }
+        Sides { source: &self.train_source, target: &self.train_target, file: &self.train_file }
     }
 
     fn valid_files(&self) -> Sides<'_> {
-        Sides {
-            source: &self.valid_source,
-            target: &self.valid_target,
-            tsv: &self.valid_tsv,
-            file: &self.valid_file,
-        }
+        Sides { source: &self.valid_source, target: &self.valid_target, file: &self.valid_file }
     }
 
     /// Cleaning of training pairs; generated ones need none.

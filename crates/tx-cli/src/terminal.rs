@@ -1,25 +1,26 @@
-//! Standard output and standard error, made safe for terminals.
+//! Standard output and standard error that are safe to show on a terminal.
 //!
-//! Translations, tokens, names of files and values in them come from strangers. A terminal obeys control
-//! characters among them: it would move the cursor, change its title or turn the direction of the text.
-//! On a terminal they show as escapes; in pipes and files nothing changes.
+//! Translations, tokens, file names and values in files are untrusted input. A terminal interprets
+//! control characters in them: they move the cursor, change the title or reverse the direction of the
+//! text. They are therefore written to a terminal as escapes; pipes and files receive every byte.
 
 use std::io::{self, IsTerminal, StderrLock, StdoutLock, Write};
 
-/// Standard output.
+/// Locks standard output.
 pub fn stdout() -> Terminal<StdoutLock<'static>> {
     let inner = io::stdout().lock();
     Terminal { escapes: inner.is_terminal(), inner }
 }
 
-/// Standard error.
+/// Locks standard error.
 pub fn stderr() -> Terminal<StderrLock<'static>> {
     let inner = io::stderr().lock();
     Terminal { escapes: inner.is_terminal(), inner }
 }
 
-/// A writer that shows control characters as escapes where it is a terminal. Text must come in whole
-/// characters, as from `write!`.
+/// A writer that writes control characters as escapes if it is a terminal. Each call must end at the
+/// end of a character, as those of `write!` do.
+#[derive(Debug)]
 pub struct Terminal<W> {
     inner: W,
     escapes: bool,
@@ -45,8 +46,8 @@ impl<W: Write> Write for Terminal<W> {
     }
 }
 
-/// `text` with escapes for characters that move the cursor, command a terminal, or change the direction
-/// of text.
+/// Replaces characters that move the cursor, command a terminal or change the direction of text by
+/// escapes.
 pub fn printable(text: &str) -> String {
     let is_hidden = |letter: char| {
         letter.is_control()
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_that_a_terminal_obeys_show_as_escapes() {
+    fn characters_that_a_terminal_interprets_are_escaped() {
         assert_eq!(printable("a\u{1b}[2J\u{202e} é"), "a\\u{1b}[2J\\u{202e} é");
         for letter in "\0\u{7}\r\n\u{7f}\u{85}\u{9b}\u{61c}\u{200e}\u{200f}".chars() {
             assert_eq!(printable(&letter.to_string()), letter.escape_unicode().to_string());
@@ -74,13 +75,13 @@ mod tests {
         for letter in ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}') {
             assert_eq!(printable(&letter.to_string()), letter.escape_unicode().to_string());
         }
-        // Letters of any script, and what joins an emoji.
+        // Letters of any script, and the joiner inside an emoji.
         let text = "für 日本 שלום 👩\u{200d}🚀";
         assert_eq!(printable(text), text);
     }
 
     #[test]
-    fn lines_and_columns_stay_and_pipes_get_every_byte() {
+    fn lines_and_columns_are_kept_and_pipes_receive_every_byte() {
         let text = "one\ttwo\u{1b}]0;title\u{7}\n\r\nthree";
         let written = |escapes| {
             let mut out = Terminal { inner: Vec::new(), escapes };

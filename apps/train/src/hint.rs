@@ -1,0 +1,58 @@
+//! Hints and exit codes of errors.
+
+use tx_cli::Failure;
+use tx_infer::device::DeviceError;
+use tx_train::{TrainError, tx_data::source::named::Request};
+
+use crate::command::{command, quoted};
+
+/// Decides whether `error` is wrong usage or a wrong configuration.
+pub fn failure(error: &anyhow::Error) -> Failure {
+    let is_configuration = matches!(
+        error.downcast_ref(),
+        Some(
+            TrainError::UnknownRecipe { .. }
+                | TrainError::Config { .. }
+                | TrainError::Problems { .. }
+                | TrainError::NoTerminal
+        )
+    );
+    if is_configuration || error.is::<DeviceError>() { Failure::Usage } else { Failure::Runtime }
+}
+
+/// Returns the next thing to try, as a command where possible.
+pub fn hint(error: &anyhow::Error) -> Option<String> {
+    let train = error.downcast_ref().and_then(of_training);
+    train.or_else(|| error.downcast_ref().and_then(DeviceError::hint))
+}
+
+/// Returns the hint for an error of `tx-train`, with the names of the programs.
+fn of_training(error: &TrainError) -> Option<String> {
+    match error {
+        TrainError::RunExists { path, resumable: true } => Some(format!(
+            "resume it with `{} --resume {}`, or choose another folder with `--run`",
+            command("train"),
+            quoted(&path.to_string_lossy())
+        )),
+        TrainError::RunExists { resumable: false, .. } => {
+            Some("choose another folder with `--run`".into())
+        }
+        TrainError::NotFetched { request, .. } => {
+            let mut fetch = format!("{} fetch {}", command("train"), quoted(&request.name));
+            let Request { source, target, subset, split, revision, .. } = &**request;
+            for (name, value) in [
+                ("source", Some(source)),
+                ("target", Some(target)),
+                ("subset", subset.as_ref()),
+                ("split", split.as_ref()),
+                ("revision", revision.as_ref()),
+            ] {
+                if let Some(value) = value {
+                    fetch += &format!(" --{name} {}", quoted(value));
+                }
+            }
+            Some(format!("fetch it with `{fetch}`, or add `--fetch`"))
+        }
+        error => error.hint(),
+    }
+}

@@ -1,0 +1,457 @@
+//! Search options of the command line, and their conversion into those of `tx-infer`.
+
+use clap::{Args, ValueEnum};
+use tx_infer::{
+    EarlyStopping, InferError, LengthNorm, Sampling, SearchOptions, Translator,
+    tx_text::{
+        Tokenizer,
+        special::{EOS, UNK},
+    },
+};
+
+/// Search options, one argument for each field of [`SearchOptions`] and [`Sampling`] except the
+/// seed.
+///
+/// An argument is optional where the program must know whether it was given.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Search")]
+#[group(requires = "model")]
+pub struct SearchArgs {
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=64),
+        help = format!(
+            "Hypotheses kept per sentence; 1 is greedy search [default: {}; {} with --sample]",
+            SearchOptions::default().beam,
+            SearchOptions::greedy().beam
+        )
+    )]
+    pub beam: Option<u16>,
+
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "sample",
+        help = format!(
+            "Translations printed per sentence, best first; at most --beam [default: {}]",
+            SearchOptions::default().n_best
+        )
+    )]
+    pub n_best: Option<usize>,
+
+    #[arg(
+        long,
+        value_name = "ALPHA",
+        allow_negative_numbers = true,
+        help = format!(
+            "Length penalty α: score = log P / length^α; 0 favors short translations [default: {}]",
+            SearchOptions::default().length_penalty
+        )
+    )]
+    pub length_penalty: Option<f32>,
+
+    /// Normalization of log-probabilities by the length n of a hypothesis
+    #[arg(long, value_enum, value_name = "NAME", default_value_t)]
+    pub length_norm: Norm,
+
+    /// Coverage penalty β: score += β Σ ln min(attention received, 1) over source tokens
+    #[arg(
+        long,
+        value_name = "BETA",
+        default_value_t = SearchOptions::default().coverage_penalty,
+        allow_negative_numbers = true
+    )]
+    pub coverage_penalty: f32,
+
+    /// Condition that ends the search for a sentence
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    pub early_stopping: Stopping,
+
+    /// Finished hypotheses that end the search, as a multiple of --beam
+    #[arg(
+        long,
+        value_name = "FACTOR",
+        default_value_t = SearchOptions::default().patience,
+        allow_negative_numbers = true
+    )]
+    pub patience: f32,
+
+    /// Groups of diverse beam search; must divide --beam
+    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().groups)]
+    pub groups: usize,
+
+    #[arg(
+        long,
+        value_name = "LAMBDA",
+        requires = "groups",
+        allow_negative_numbers = true,
+        help = format!(
+            "Diversity penalty λ: score of a token -= λ for each earlier group that chose it \
+             [default: {}]",
+            SearchOptions::default().diversity
+        )
+    )]
+    pub diversity: Option<f32>,
+
+    /// Maximum length of a translation, in tokens including `<eos>` [default: that of the model]
+    #[arg(long, value_name = "N")]
+    pub max_len: Option<usize>,
+
+    /// Maximum length of a translation, in tokens per source token, plus --max-len-extra
+    #[arg(
+        long,
+        value_name = "RATIO",
+        default_value_t = SearchOptions::default().max_len_ratio,
+        allow_negative_numbers = true
+    )]
+    pub max_len_ratio: f32,
+
+    /// Tokens added to the maximum length that --max-len-ratio gives
+    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().max_len_extra)]
+    pub max_len_extra: usize,
+
+    /// Minimum length of a translation, in tokens before `<eos>`
+    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().min_len)]
+    pub min_len: usize,
+
+    /// Minimum length of a translation, in tokens per source token
+    #[arg(
+        long,
+        value_name = "RATIO",
+        default_value_t = SearchOptions::default().min_len_ratio,
+        allow_negative_numbers = true
+    )]
+    pub min_len_ratio: f32,
+
+    /// Repetition penalty θ: tokens generated before become less likely if θ > 1, such as 1.2
+    #[arg(
+        long,
+        value_name = "THETA",
+        default_value_t = SearchOptions::default().repetition_penalty,
+        allow_negative_numbers = true
+    )]
+    pub repetition_penalty: f32,
+
+    /// Length of n-grams that occur at most once in a translation; 0 allows all
+    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().no_repeat_ngram)]
+    pub no_repeat_ngram: usize,
+
+    /// Consecutive repetitions of a sequence of tokens, unless the source has more; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().max_repeats)]
+    pub max_repeats: usize,
+
+    /// Token that is never generated, as in the vocabulary (repeatable)
+    #[arg(long, value_name = "TOKEN")]
+    pub suppress: Vec<String>,
+
+    /// Id of a token that is never generated (repeatable)
+    #[arg(long, value_name = "ID")]
+    pub suppress_id: Vec<u32>,
+
+    /// Never generate `<unk>`
+    #[arg(long, conflicts_with = "replace_unk")]
+    pub no_unk: bool,
+
+    /// Distribute the probability of suppressed tokens over the others
+    #[arg(long)]
+    pub renormalize: bool,
+
+    /// Replace `<unk>` by the source word with the largest attention weight
+    #[arg(long)]
+    pub replace_unk: bool,
+
+    /// Decoder layer, from 1, whose attention --replace-unk and --coverage-penalty use [default:
+    /// the last but one]
+    #[arg(long, value_name = "N")]
+    pub attention_layer: Option<usize>,
+
+    /// Sample instead of beam search
+    #[arg(long)]
+    pub sample: bool,
+
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "sample",
+        help = format!("Samples per sentence [default: {}]", Sampling::default().samples)
+    )]
+    pub samples: Option<usize>,
+
+    /// Softmax temperature; < 1 sharpens
+    #[arg(
+        long,
+        value_name = "T",
+        requires = "sample",
+        default_value_t = Sampling::default().temperature,
+        allow_negative_numbers = true
+    )]
+    pub temperature: f32,
+
+    /// Sample from the K most likely tokens only; 0 is all
+    #[arg(
+        long,
+        value_name = "K",
+        requires = "sample",
+        default_value_t = Sampling::default().top_k
+    )]
+    pub top_k: usize,
+
+    /// Nucleus sampling: sample from the fewest tokens whose probabilities sum to P
+    #[arg(
+        long,
+        value_name = "P",
+        requires = "sample",
+        default_value_t = Sampling::default().top_p,
+        allow_negative_numbers = true
+    )]
+    pub top_p: f32,
+}
+
+/// Seed of sampling, apart from [`SearchArgs`] because `score` has a `--seed` of its own.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Search")]
+pub struct SeedArgs {
+    /// Seed of sampling; with the line number it determines the samples of a line
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "sample",
+        default_value_t = Sampling::default().seed
+    )]
+    pub seed: u64,
+}
+
+/// Normalization of log-probabilities by length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Norm {
+    /// None
+    None,
+    /// n^α
+    #[default]
+    Power,
+    /// ((5 + n) / 6)^α, as in Wu et al. 2016
+    Wu,
+}
+
+impl From<Norm> for LengthNorm {
+    fn from(norm: Norm) -> Self {
+        match norm {
+            Norm::None => Self::None,
+            Norm::Power => Self::Power,
+            Norm::Wu => Self::Wu,
+        }
+    }
+}
+
+/// Condition that ends the search for a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Stopping {
+    /// --patience times --beam hypotheses are finished
+    #[default]
+    Finished,
+    /// The most likely continuation of a step is finished
+    First,
+    /// No unfinished hypothesis can score better than those found
+    Never,
+}
+
+impl From<Stopping> for EarlyStopping {
+    fn from(stopping: Stopping) -> Self {
+        match stopping {
+            Stopping::Finished => Self::Finished,
+            Stopping::First => Self::First,
+            Stopping::Never => Self::Never,
+        }
+    }
+}
+
+impl SearchArgs {
+    /// Returns `translator` with these options; its target vocabulary resolves suppressed tokens.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Search`] with every rule that the options break.
+    pub fn apply(&self, translator: Translator, seed: u64) -> Result<Translator, InferError> {
+        let mut problems = Vec::new();
+        let suppress = self.suppressed(&translator.tokenizers().target, &mut problems);
+        let options = self.options(suppress, seed);
+        self.contradictions(&options, &mut problems);
+        if problems.is_empty() {
+            return translator.with_options(options);
+        }
+        problems.extend(options.problems());
+        Err(InferError::Search { problems })
+    }
+
+    /// Whether all options have their defaults.
+    pub fn is_default(&self) -> bool {
+        let suppresses = self.no_unk || !self.suppress.is_empty() || !self.suppress_id.is_empty();
+        let seed = Sampling::default().seed;
+        !suppresses && self.options(Vec::new(), seed) == SearchOptions::default()
+    }
+
+    /// Converts the arguments. Neither struct is matched with `..`, so that the compiler rejects a
+    /// new field of either until it is handled here.
+    fn options(&self, suppress: Vec<u32>, seed: u64) -> SearchOptions {
+        let &Self {
+            beam,
+            n_best,
+            length_penalty,
+            length_norm,
+            coverage_penalty,
+            early_stopping,
+            patience,
+            groups,
+            diversity,
+            max_len,
+            max_len_ratio,
+            max_len_extra,
+            min_len,
+            min_len_ratio,
+            repetition_penalty,
+            no_repeat_ngram,
+            max_repeats,
+            // Resolved to ids by `suppressed`.
+            suppress: _,
+            suppress_id: _,
+            no_unk: _,
+            renormalize,
+            replace_unk,
+            attention_layer,
+            sample,
+            samples,
+            temperature,
+            top_k,
+            top_p,
+        } = self;
+        let default = if sample { SearchOptions::greedy() } else { SearchOptions::default() };
+        let sampling = Sampling {
+            samples: samples.unwrap_or(Sampling::default().samples),
+            temperature,
+            top_k,
+            top_p,
+            seed,
+        };
+        SearchOptions {
+            beam: beam.map_or(default.beam, usize::from),
+            length_penalty: length_penalty.unwrap_or(default.length_penalty),
+            length_norm: length_norm.into(),
+            coverage_penalty,
+            early_stopping: early_stopping.into(),
+            patience,
+            n_best: n_best.unwrap_or(default.n_best),
+            groups,
+            diversity: diversity.unwrap_or(default.diversity),
+            sampling: sample.then_some(sampling),
+            max_len,
+            max_len_ratio,
+            max_len_extra,
+            min_len,
+            min_len_ratio,
+            repetition_penalty,
+            no_repeat_ngram,
+            max_repeats,
+            suppress,
+            renormalize,
+            replace_unknown: replace_unk,
+            attention_layer,
+        }
+    }
+
+    /// Ids of tokens that are never generated.
+    fn suppressed(&self, vocabulary: &Tokenizer, problems: &mut Vec<String>) -> Vec<u32> {
+        let mut ids = self.suppress_id.clone();
+        for token in &self.suppress {
+            match vocabulary.id(token) {
+                Some(id) => ids.push(id),
+                None => problems.push(format!(
+                    "`--suppress {token}`: the target vocabulary has no such token (word pieces \
+                     that begin a word start with `▁`)"
+                )),
+            }
+        }
+        if self.no_unk {
+            ids.push(UNK);
+        }
+        ids
+    }
+
+    /// Adds arguments that were given and have no effect.
+    fn contradictions(&self, options: &SearchOptions, problems: &mut Vec<String>) {
+        if self.length_norm == Norm::None && self.length_penalty.is_some() {
+            problems.push("`--length-penalty` has no effect with `--length-norm none`".into());
+        }
+        if self.diversity.is_some() && self.groups == 1 {
+            problems.push("`--diversity` has no effect with `--groups` = 1".into());
+        }
+        if self.attention_layer.is_some()
+            && self.coverage_penalty == 0.0
+            && !options.replace_unknown
+        {
+            problems.push(
+                "`--attention-layer` has no effect without `--replace-unk` or `--coverage-penalty`"
+                    .into(),
+            );
+        }
+        let suppresses = !options.suppress.is_empty()
+            || self.no_repeat_ngram > 0
+            || self.min_len > 0
+            || self.min_len_ratio > 0.0;
+        if self.renormalize && !suppresses {
+            problems.push(
+                "`--renormalize` has no effect without an option that suppresses tokens, such as \
+                 `--min-len`"
+                    .into(),
+            );
+        }
+        if options.replace_unknown && options.suppress.contains(&UNK) {
+            problems.push("`--replace-unk` has no effect: `<unk>` is suppressed".into());
+        }
+        if self.suppress.iter().any(|token| token == "<eos>") || self.suppress_id.contains(&EOS) {
+            problems.push("`<eos>` cannot be suppressed; `--min-len` sets a minimum length".into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[arg(long)]
+        model: Option<String>,
+        #[command(flatten)]
+        search: SearchArgs,
+        #[command(flatten)]
+        seed: SeedArgs,
+    }
+
+    fn parse(arguments: &[&str]) -> Cli {
+        Cli::parse_from([&["test", "--model", "m"], arguments].concat())
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_library() {
+        for (arguments, options) in [
+            (&[][..], SearchOptions::default()),
+            (&["--sample"], SearchOptions::sampling(Sampling::default())),
+        ] {
+            let Cli { search, seed, .. } = parse(arguments);
+            assert_eq!(search.options(Vec::new(), seed.seed), options);
+            assert_eq!(search.is_default(), arguments.is_empty());
+        }
+        for given in [&["--beam", "2"][..], &["--no-unk"], &["--suppress-id", "7"]] {
+            assert!(!parse(given).search.is_default(), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn search_options_need_a_model() {
+        let error = Cli::try_parse_from(["test", "--beam", "2"]).map(|cli| cli.model).unwrap_err();
+        assert!(error.to_string().contains("--model"), "{error}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Hints and exit codes of errors.
+
+use tx_cli::Failure;
+use tx_infer::{InferError, device::DeviceError, tx_text::TextError};
+
+use crate::usage::Usage;
+
+/// Decides whether `error` is wrong usage.
+pub fn failure(error: &anyhow::Error) -> Failure {
+    let is_usage = error.is::<Usage>()
+        || error.is::<DeviceError>()
+        || matches!(error.downcast_ref(), Some(InferError::Search { .. }));
+    if is_usage { Failure::Usage } else { Failure::Runtime }
+}
+
+/// Returns the next thing to try, if one is known.
+pub fn hint(error: &anyhow::Error) -> Option<String> {
+    let infer = error.downcast_ref().and_then(of_inference);
+    let text = || error.downcast_ref().and_then(TextError::hint);
+    let usage = || error.downcast_ref().and_then(Usage::hint);
+    let fixed = infer.or_else(text).or_else(usage).map(str::to_owned);
+    fixed.or_else(|| error.downcast_ref().and_then(DeviceError::hint))
+}
+
+/// Returns the hint for an error of `tx-infer`, with the names of the programs.
+fn of_inference(error: &InferError) -> Option<&'static str> {
+    match error {
+        InferError::NotABundle { .. } => {
+            Some("pass the folder of a run of `train` that has completed a validation")
+        }
+        InferError::Format { found, newest, .. } if found > newest => {
+            Some("the bundle is newer than this build: update `translate`")
+        }
+        InferError::NotFinite { .. } => {
+            Some("with `--precision f16`, try f32; otherwise `translate check` tests the bundle")
+        }
+        _ => error.hint(),
+    }
+}

@@ -1,0 +1,70 @@
+//! Error reports and exit codes of the programs.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use crate::terminal::stderr;
+
+/// Reason of a failure, which decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// The command was correct, but could not be completed: exit code 1.
+    Runtime,
+    /// Arguments or configuration were wrong: exit code 2, as for errors that clap reports.
+    Usage,
+}
+
+impl Failure {
+    /// Prints `error` with its chain of causes, and `hint` on a line of its own, to standard error.
+    pub fn report(self, error: &anyhow::Error, hint: Option<&str>) -> ExitCode {
+        // Standard error may be closed, and there is no other place to report to.
+        drop(writeln!(stderr(), "error: {error:#}"));
+        print_hint(hint);
+        ExitCode::from(self.code())
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            Self::Runtime => 1,
+            Self::Usage => 2,
+        }
+    }
+}
+
+/// Prints the next thing to try to standard error.
+pub fn print_hint(hint: Option<&str>) {
+    if let Some(hint) = hint {
+        drop(writeln!(stderr(), "hint: {hint}"));
+    }
+}
+
+/// Whether `error` is a write to a pipe whose reader has exited, as in `translate … | head`.
+///
+/// Rust ignores SIGPIPE, so such a write returns an error instead of ending the process. By Unix
+/// convention it is no failure.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_pipe_is_recognized_below_a_context() {
+        let error = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&error().into()));
+        assert!(is_broken_pipe(&Err::<(), _>(error()).context("cannot write").unwrap_err()));
+        assert!(!is_broken_pipe(&io::Error::from(io::ErrorKind::NotFound).into()));
+        assert!(!is_broken_pipe(&anyhow::anyhow!("broken pipe")));
+    }
+
+    #[test]
+    fn wrong_usage_has_the_exit_code_of_clap() {
+        assert_eq!((Failure::Runtime.code(), Failure::Usage.code()), (1, 2));
+    }
+}

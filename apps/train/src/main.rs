@@ -57,9 +57,11 @@ fn other(command: Command) -> anyhow::Result<ExitCode> {
             print(&format!("{}\n", tx_train::reporting::report::write(&run)?.display()))
         }
         Command::Compare { runs } => print(&tx_train::compare(&runs)?),
-        Command::Average { run, last, best, output } => {
-            run::average(&run, best.map_or(CheckpointSelection::Last(last), CheckpointSelection::Best), output)
-        }
+        Command::Average { run, last, best, output } => run::average(
+            &run,
+            best.map_or(CheckpointSelection::Last(last), CheckpointSelection::Best),
+            output,
+        ),
         Command::Data { command } => return data::data(*command),
     }?;
     Ok(ExitCode::SUCCESS)

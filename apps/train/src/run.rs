@@ -66,7 +66,7 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     let outcome = trainer
         .with_devices(others)
-        .corpora(fetch::corpora())
+        .with_corpora(fetch::corpora())
         .with_progress(show)
         .with_interrupt(signals.stop())
         .run()?;
@@ -82,7 +82,11 @@ fn log(text: &str) {
 }
 
 /// Writes a bundle with the average of checkpoints, and prints the updates they belong to.
-pub fn average(run: &Path, selection: CheckpointSelection, output: Option<PathBuf>) -> anyhow::Result<()> {
+pub fn average(
+    run: &Path,
+    selection: CheckpointSelection,
+    output: Option<PathBuf>,
+) -> anyhow::Result<()> {
     let output = output.unwrap_or_else(|| run.join("average"));
     let _lock = output.starts_with(run).then(|| RunLock::acquire(run)).transpose()?;
     let (bundle, steps) = tx_train::average(run, selection, &Device::flex())?;

@@ -24,12 +24,7 @@ fn the_best_model_is_chosen_anew_for_another_metric() {
     };
     // The run is complete, so its last model is validated at once.
     let run = resume(&["validation.best_by=loss"]);
-    run.logged(&[
-        reset,
-        "epoch 4  step 20  ",
-        "(best so far)",
-        "bundle: run (best of epoch 4)",
-    ]);
+    run.logged(&[reset, "epoch 4  step 20  ", "(best so far)", "bundle: run (best of epoch 4)"]);
     assert_eq!(validations(&workshop, "run").last(), Some(&(20, true)));
     // The metric does not change any more.
     let run = resume(&["train.epochs=6"]);

@@ -63,7 +63,10 @@ fn a_loss_of_nan_stops_before_the_update_or_skips_batches() {
     let workshop = Workshop::new();
     let arguments = ["--set", "train.learning_rate=1e30", "--set", "checkpoint.every=1 step"];
     let run = workshop.train_tiny("stopped", &arguments);
-    run.failed(1, &["of step 2 (epoch 1, batch 2) is NaN: the update was not applied", "hint: lower"]);
+    run.failed(
+        1,
+        &["of step 2 (epoch 1, batch 2) is NaN: the update was not applied", "hint: lower"],
+    );
     assert!(workshop.path("stopped/checkpoints/step-1").is_dir());
 
     let skip = [&arguments[..], &["--set", "train.on_nonfinite=skip"]].concat();

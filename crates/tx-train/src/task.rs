@@ -117,7 +117,7 @@ impl BatchLoss {
     }
 
     /// Copies the tensors to another device.
-    pub(crate) fn to_device(self, device: &Device) -> Self {
+    pub(crate) fn on_device(self, device: &Device) -> Self {
         Self { sum: self.sum.to_device(device), correct: self.correct.to_device(device) }
     }
 }

@@ -102,7 +102,7 @@ pub fn queue_gradients<M: Trainable>(
         sum.accumulate(model, if index == 0 { part } else { part.to_device(&devices[0], model) });
     }
     let losses = (losses.into_iter())
-        .map(|(index, loss)| if index == 0 { loss } else { loss.to_device(&devices[0]) })
+        .map(|(index, loss)| if index == 0 { loss } else { loss.on_device(&devices[0]) })
         .collect();
     let gradients = sum.grads();
     let squares = squared_norm(model, &gradients);

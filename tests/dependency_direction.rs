@@ -74,7 +74,7 @@ fn translating_needs_nothing_that_training_needs() {
     }
 }
 
-/// Nor what reads and batches corpora, which needs tensors.
+/// Neither Burn nor the crate that reads and batches corpora.
 #[test]
 fn translating_on_the_processor_needs_no_burn() {
     let program = tree_with("translate", &["--no-default-features", "--features", "cpu"]);

@@ -108,7 +108,7 @@ pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
     composed::linear(x, w, b)
 }
 
-/// Arguments of [`attention`].
+/// Arguments of [`attention()`].
 #[derive(Debug, Clone)]
 pub struct AttentionInput {
     /// `[B, H, Q, D]`
@@ -227,7 +227,7 @@ pub fn embedding(
     composed::embedding(table, ids, positions, scale, mask)
 }
 
-/// Options of [`cross_entropy`].
+/// Options of [`cross_entropy()`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CrossEntropyConfig {
     /// Label smoothing `ε`: probability that is spread evenly over the vocabulary (section 5.4).

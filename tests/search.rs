@@ -169,7 +169,7 @@ fn search_requests(
     requests: &[Request<'_>],
     options: &SearchOptions,
 ) -> Vec<Vec<Hypothesis>> {
-    engine.search_requests(requests, MAX_LEN, options, &Cancellation::new()).unwrap()
+    engine.search_requests(requests, options, &Cancellation::new()).unwrap()
 }
 
 /// Compares hypotheses.

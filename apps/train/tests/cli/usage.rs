@@ -59,7 +59,7 @@ fn a_recipe_for_files_without_files_says_how_to_name_them() {
 #[test]
 fn devices_that_do_not_exist_or_are_not_built_in_are_refused() {
     let workshop = Workshop::new();
-    workshop.train(&["--device", "gpu"]).failed(2, &["there is no device `gpu`", "vulkan"]);
+    workshop.train(&["--device", "gpu"]).failed(2, &["unknown device `gpu`", "vulkan"]);
     let run = workshop.train(&["--recipe", "toy", "--device", "cpu:1"]);
     run.failed(2, &["there is no device `cpu:1`: 1 found"]);
     if !cfg!(feature = "cuda") {

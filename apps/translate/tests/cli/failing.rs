@@ -92,8 +92,8 @@ fn wrong_usage_ends_with_two() {
     }
     translate(&["--length-penalty", "nan"], "one\n").failed(2, &["`length_penalty` = NaN"]);
     translate(&["--max-len-ratio=-1"], "one\n").failed(2, &["`max_len_ratio` = -1"]);
-    translate(&["--precision", "f8"], "one\n").failed(2, &["there is no precision `f8`", "bf16"]);
-    translate(&["--device", "gpu"], "one\n").failed(2, &["there is no device `gpu`"]);
+    translate(&["--precision", "f8"], "one\n").failed(2, &["unknown precision `f8`", "bf16"]);
+    translate(&["--device", "gpu"], "one\n").failed(2, &["unknown device `gpu`"]);
     if !cfg!(feature = "cuda") {
         let cuda = translate(&["--device", "cuda"], "one\n");
         cuda.failed(2, &["built without `cuda`", "hint: ", "--features cuda"]);

@@ -293,5 +293,6 @@ mod tensors {
     }
 }
 
-#[cfg(all(test, feature = "burn"))]
+#[cfg(test)]
+#[cfg(feature = "burn")]
 mod tests;

@@ -331,5 +331,6 @@ fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-#[cfg(all(test, feature = "burn"))]
+#[cfg(test)]
+#[cfg(feature = "burn")]
 mod tests;

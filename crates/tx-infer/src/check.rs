@@ -232,5 +232,6 @@ fn deviation(found: &[f32], expected: &[f32]) -> f64 {
     }
 }
 
-#[cfg(all(test, feature = "burn"))]
+#[cfg(test)]
+#[cfg(feature = "burn")]
 mod tests;

@@ -399,5 +399,6 @@ fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, In
 
 #[cfg(test)]
 mod fixture;
-#[cfg(all(test, feature = "burn"))]
+#[cfg(test)]
+#[cfg(feature = "burn")]
 mod tests;

@@ -212,7 +212,8 @@ fn file_info(folder: &Path, name: &'static str) -> Result<FileInfo, InferError> 
     hash().map_err(|source| InferError::Read { path: path.clone(), source })
 }
 
-#[cfg(all(test, feature = "burn"))]
+#[cfg(test)]
+#[cfg(feature = "burn")]
 mod tests {
     use burn::tensor::Device;
     use tempfile::TempDir;

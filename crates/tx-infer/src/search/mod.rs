@@ -31,5 +31,6 @@ pub use hypothesis::Hypothesis;
 pub use options::{EarlyStopping, LengthNorm, Sampling, SearchOptions};
 pub use request::Request;
 
-#[cfg(all(test, feature = "burn"))]
+#[cfg(test)]
+#[cfg(feature = "burn")]
 mod tests;

@@ -165,5 +165,5 @@ fn a_tokenizer_is_reused() {
     workshop.train_tiny("second", &file).trained().logged(&["vocabulary: 16 source and 16 target"]);
     let file = ["--set", "tokenizer.file=source.txt"];
     let run = workshop.train_tiny("third", &file);
-    run.failed(1, &["`source.txt` is not a usable tokenizer: it is no SentencePiece model"]);
+    run.failed(1, &["`source.txt` is not a usable tokenizer: it is not a SentencePiece model"]);
 }

@@ -208,7 +208,7 @@ fn an_id_that_is_added_to_every_text_is_one_of_the_vocabulary() {
         let end = json!({ "SpecialToken": { "id": "cat", "type_id": 0 } });
         json["post_processor"]["single"].as_array_mut().unwrap().push(end);
     });
-    refused(&folder, &[TOKENIZERS[0], "it must add `<eos>` behind a text"]);
+    refused(&folder, &[TOKENIZERS[0], "it must add `<eos>` after a text"]);
 }
 
 /// The table has one unit, whose root points to 244 others.
@@ -216,8 +216,8 @@ fn an_id_that_is_added_to_every_text_is_one_of_the_vocabulary() {
 fn a_damaged_normalization_table_is_refused() {
     // Four bytes with the length, followed by that many zero bytes of a trie.
     for (table, problem) in [
-        ("BAAAAAAAAAA=", "its trie leads nowhere"),
-        ("/P//fwAAAAA=", "its trie is cut off"),
+        ("BAAAAAAAAAA=", "its trie leads out of bounds"),
+        ("/P//fwAAAAA=", "its trie is truncated"),
         ("#", "is not base64"),
     ] {
         let folder = saved();

@@ -160,7 +160,7 @@ pub enum EmbeddingScale {
     Both,
     /// The source only, as in a tutorial on word reversal.
     Source,
-    /// Neither.
+    /// No embedding.
     None,
 }
 

@@ -18,6 +18,7 @@ mod words;
 mod charsmap;
 mod check;
 mod import;
+mod model_check;
 mod sentencepiece;
 
 pub use both_sides::Tokenizers;

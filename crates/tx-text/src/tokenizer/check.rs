@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokenizers::{ModelWrapper, Tokenizer as Inner};
 
-use super::charsmap;
+use super::{charsmap, model_check::Model};
 use crate::special::SPECIAL_TOKENS;
 
 /// Maximum size of a file in bytes. Vocabularies of 256,000 tokens take about 35 MB.
@@ -28,22 +28,13 @@ const DEEPEST: usize = 8;
 const MOST_GROWTH: u64 = 10_000;
 /// Maximum length of a regular expression in bytes. The library limits the work of a match, not its size.
 const LONGEST_PATTERN: usize = 4_096;
-/// Maximum length of the prefix or suffix that a model adds to each piece of a word, in bytes.
-const LONGEST_AFFIX: usize = 64;
-/// Maximum number of characters of a word that WordPiece segments. Its time grows with their cube.
-const LONGEST_WORD: u64 = 1_000;
-/// Maximum length of a piece of a Unigram model in bytes. The library frees the tree of pieces by
-/// recursion, one level a byte.
-const LONGEST_PIECE: usize = 1_024;
-/// Maximum bytes of all pieces of a Unigram model. The tree takes about 350 bytes of memory for each.
-const MOST_PIECES: usize = 8 << 20;
 
 /// Parts of a file that are validated.
 ///
 /// The library reads every occurrence of a key, most JSON readers keep the last. Serde's derived reader
 /// rejects a second one, so both read the same parts.
 #[derive(Deserialize)]
-struct Parts {
+struct Parts<'a> {
     #[serde(default)]
     normalizer: Value,
     #[serde(default)]
@@ -52,8 +43,8 @@ struct Parts {
     decoder: Value,
     #[serde(default)]
     added_tokens: Value,
-    #[serde(default)]
-    model: Value,
+    #[serde(borrow, default)]
+    model: Model<'a>,
 }
 
 /// Reads a file up to the maximum size of a tokenizer.
@@ -76,6 +67,13 @@ pub(super) fn open(json: &[u8]) -> Result<Inner, String> {
     if json.len() as u64 > LARGEST_FILE {
         return Err(format!("it has more than {LARGEST_FILE} bytes"));
     }
+    parts(json)?;
+    Inner::from_bytes(json).map_err(|error| format!("not readable: {error}"))
+}
+
+/// Compares the parts of a file with the limits. Nothing of them stays in memory while the library reads
+/// the file again.
+fn parts(json: &[u8]) -> Result<(), String> {
     let parts: Parts =
         serde_json::from_slice(json).map_err(|error| format!("not readable: {error}"))?;
     let mut steps = MOST_STEPS;
@@ -93,8 +91,7 @@ pub(super) fn open(json: &[u8]) -> Result<Inner, String> {
         }
     }
     added_tokens(&parts.added_tokens)?;
-    model(&parts.model)?;
-    Inner::from_bytes(json).map_err(|error| format!("not readable: {error}"))
+    parts.model.check()
 }
 
 /// Number of ids of a tokenizer, which must be 0 to n − 1, one for each token.
@@ -277,49 +274,6 @@ fn added_tokens(tokens: &Value) -> Result<(), String> {
             return Err(format!(
                 "its added token `{content}` starts with a space and has `rstrip`"
             ));
-        }
-    }
-    Ok(())
-}
-
-/// Validates the keys that are present, because a model need not have a type.
-fn model(model: &Value) -> Result<(), String> {
-    let affix = |key: &str| match model[key].as_str().unwrap_or_default() {
-        affix if affix.len() > LONGEST_AFFIX => {
-            Err(format!("its `{key}` has more than {LONGEST_AFFIX} bytes"))
-        }
-        affix => Ok(affix),
-    };
-    affix("end_of_word_suffix")?;
-    let prefix = affix("continuing_subword_prefix")?;
-    if model["max_input_chars_per_word"].as_u64().is_some_and(|most| most > LONGEST_WORD) {
-        return Err(format!("its `max_input_chars_per_word` is more than {LONGEST_WORD}"));
-    }
-    if let Some(pieces) = model["vocab"].as_array() {
-        let mut all = 0;
-        for piece in pieces.iter().filter_map(|piece| piece[0].as_str()) {
-            all += piece.len();
-            if piece.len() > LONGEST_PIECE || all > MOST_PIECES {
-                return Err(format!(
-                    "its pieces have more than {LONGEST_PIECE} bytes, or {MOST_PIECES} together"
-                ));
-            }
-        }
-    }
-    if let (Some(vocab), Some(merges)) = (model["vocab"].as_object(), model["merges"].as_array()) {
-        let longest = vocab.keys().map(String::len).max().unwrap_or_default();
-        for merge in merges {
-            let parts = match merge {
-                Value::String(text) => text.split_once(' '),
-                pair => pair[0].as_str().zip(pair[1].as_str()),
-            };
-            // The library rejects merges without two parts. It writes the result of the others, without
-            // the prefix, into a buffer as long as the longest token.
-            let Some((first, second)) = parts else { continue };
-            let rest = second.get(prefix.len()..);
-            if rest.is_none_or(|rest| first.len() + rest.len() > longest) {
-                return Err(format!("its merge of `{first}` and `{second}` gives no token"));
-            }
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::config::{ModelConfig, VocabSizes};
 
 /// Models with at least this many weights are packed by all cores. For smaller ones, starting the
 /// threads takes longer than packing.
-const PARALLEL: usize = 1 << 22;
+const PARALLEL: usize = 1 << 20;
 
 /// Weights of a model by name.
 ///

@@ -88,11 +88,11 @@ impl PackedTransformer {
         weights: &dyn WeightSource,
     ) -> Self {
         let packer = Packer::new(config, vocab, weights);
-        let (vocabularies, (encoder, decoder)) = packer.both(
-            || Vocabularies::pack(&packer),
-            || packer.both(|| PackedEncoder::pack(&packer), || PackedDecoder::pack(&packer)),
-        );
-        let Vocabularies { source_input, target_input, projection } = vocabularies;
+        // Before the layers, because the tables are the largest weights: their source can leave
+        // memory while little else is packed.
+        let Vocabularies { source_input, target_input, projection } = Vocabularies::pack(&packer);
+        let (encoder, decoder) =
+            packer.both(|| PackedEncoder::pack(&packer), || PackedDecoder::pack(&packer));
         Self { source_input, target_input, encoder, decoder, projection }
     }
 

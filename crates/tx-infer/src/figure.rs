@@ -358,12 +358,12 @@ fn shortened(label: &str) -> String {
 }
 
 /// Escapes a label and draws its joiners as small gray dots, since few fonts contain the character.
-fn escape_label(label: &str) -> String {
+pub fn escape_label(label: &str) -> String {
     escape(label).replace(JOINER, "<tspan fill=\"#8c959f\">·</tspan>")
 }
 
 /// Label in a sentence: without joiners, unless it consists of them.
-fn without_joiner(label: &str) -> String {
+pub fn without_joiner(label: &str) -> String {
     let text = label.replace(JOINER, "");
     if text.is_empty() { label.to_owned() } else { text }
 }

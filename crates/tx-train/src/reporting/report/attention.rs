@@ -1,6 +1,6 @@
 //! Cross-attention of a sample as SVG.
 
-use tx_infer::figure::escape;
+use tx_infer::figure::{escape, escape_label, without_joiner};
 
 use crate::translation::sample::CrossAttention;
 
@@ -22,14 +22,14 @@ pub fn picture(attention: &CrossAttention) -> String {
     );
     for (column, word) in source.iter().enumerate() {
         let (x, y) = (ROOM + CELL * column + CELL / 2 + 4, ROOM - 6);
-        let word = escape(&shortened(word));
+        let word = escape_label(&shortened(word));
         text +=
             &format!("<text x=\"{x}\" y=\"{y}\" transform=\"rotate(-60 {x} {y})\">{word}</text>\n");
     }
     for (row, (word, weights)) in target.iter().zip(weights).enumerate() {
         let y = ROOM + CELL * row;
         let (right, middle) = (ROOM - 6, y + CELL / 2 + 4);
-        let label = escape(&shortened(word));
+        let label = escape_label(&shortened(word));
         text += &format!("<text x=\"{right}\" y=\"{middle}\" text-anchor=\"end\">{label}</text>\n");
         for (column, (source, weight)) in source.iter().zip(weights).enumerate() {
             let x = ROOM + CELL * column;
@@ -37,8 +37,8 @@ pub fn picture(attention: &CrossAttention) -> String {
             text += &format!(
                 "<rect x=\"{x}\" y=\"{y}\" width=\"{CELL}\" height=\"{CELL}\" \
                  fill-opacity=\"{weight}\"><title>{} → {}: {weight}</title></rect>\n",
-                escape(word),
-                escape(source)
+                escape(&without_joiner(word)),
+                escape(&without_joiner(source))
             );
         }
     }
@@ -47,11 +47,9 @@ pub fn picture(attention: &CrossAttention) -> String {
 
 /// Token truncated to the margin.
 fn shortened(word: &str) -> String {
-    // Few fonts have the joiner between a word and its punctuation.
-    let word = word.replace('\u{ffed}', "▪");
     let most = ROOM / LETTER - 1;
     if word.chars().count() <= most {
-        return word;
+        return word.to_owned();
     }
     word.chars().take(most - 1).chain(['…']).collect()
 }
@@ -63,13 +61,14 @@ mod tests {
     #[test]
     fn every_weight_is_a_cell() {
         let attention = CrossAttention {
-            source: vec!["a".into(), "b".into()],
+            source: vec!["a".into(), "b\u{ffed}".into()],
             target: vec!["x".into(), "<eos>".into(), "z".into()],
             weights: vec![vec![250, 750], vec![0, 1_000], vec![500, 500]],
         };
         let picture = picture(&attention);
         assert_eq!(picture.matches("<rect").count(), 6);
         assert!(picture.contains("<title>x → b: 0.75</title>"));
+        assert!(!picture.contains('\u{ffed}'), "{picture}");
         assert!(picture.contains("&lt;eos&gt;") && !picture.contains("<eos>"));
         assert_eq!(shortened(&"é".repeat(30)), format!("{}…", "é".repeat(13)));
     }

@@ -136,15 +136,18 @@ impl Bundle {
         let provenance = read_toml(&folder.join(PROVENANCE))?;
         let size = weights.bytes() as u64 + tokenizer_bytes(folder);
         let tokenizers = if size < LARGE {
-            weights.check_values()?;
+            weights.check_values(0, 1)?;
             read_tokenizers(folder, &config)?
         } else {
             thread::scope(|scope| {
-                let target = scope.spawn(|| read_target_tokenizer(folder, &config));
-                let values = scope.spawn(|| weights.check_values());
+                let other = scope.spawn(|| {
+                    let target = read_target_tokenizer(folder, &config);
+                    (target, weights.check_values(1, 2))
+                });
                 let source = read_source_tokenizer(folder, &config);
-                let target = target.join().unwrap_or_else(|panic| resume_unwind(panic));
-                values.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+                let first = weights.check_values(0, 2);
+                let (target, second) = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+                first.and(second)?;
                 Ok::<_, InferError>(Tokenizers { source: source?, target: target? })
             })?
         };

@@ -138,10 +138,13 @@ impl WeightsFile {
     }
 
     /// Rejects values that are infinite or NaN. All weights must be `F32`.
-    pub(super) fn check_values(&self) -> Result<(), InferError> {
+    ///
+    /// Chunks are dealt out to `parts` threads, of which this one is number `part`, from 0.
+    pub(super) fn check_values(&self, part: usize, parts: usize) -> Result<(), InferError> {
         for (name, info) in self.weights() {
             let range = self.range(info);
-            for (index, chunk) in self.map[range.clone()].chunks(4 * CHUNK).enumerate() {
+            let chunks = self.map[range.clone()].chunks(4 * CHUNK).enumerate();
+            for (index, chunk) in chunks.skip(part).step_by(parts) {
                 if let Some(position) = first_not_finite(chunk) {
                     let value = index * CHUNK + position;
                     let path = self.path.clone();
@@ -324,7 +327,7 @@ mod tests {
         {
             let mut content = whole.clone();
             content[start + 4 * position..][..4].copy_from_slice(&value.to_le_bytes());
-            let error = open(&content).unwrap().check_values().unwrap_err();
+            let error = open(&content).unwrap().check_values(0, 1).unwrap_err();
             let expected = format!("weight `b` is not finite at value {position}");
             assert!(error.to_string().contains(&expected), "{error}");
         }
@@ -353,7 +356,7 @@ mod tests {
             let text = format!("{{{}{}}}", weights.join(","), " ".repeat(padding));
             let content = [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &data].concat();
             let file = open(&content).unwrap();
-            file.check_values().unwrap();
+            file.check_values(0, 1).unwrap();
             let copied =
                 file.packing(Tying::None).copy(file.range(file.metadata.info("1").unwrap()));
             assert!(copied.into_iter().eq((size..2 * size).map(value)));

@@ -3,7 +3,10 @@
 use std::{io::Write, num::NonZero, thread};
 
 use clap::Args;
-use tx_cli::terminal::{stderr, stdout};
+use tx_cli::{
+    allocator::SmallPages,
+    terminal::{stderr, stdout},
+};
 use tx_infer::{
     Bundle,
     bench::{Report, Searching},
@@ -75,8 +78,10 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         None => kind.name().to_owned(),
     };
     let precision = args.precision.precision;
+    let small_pages = SmallPages::new();
     let bundle = Bundle::open(&args.model.model)?;
     let engine = bundle.engine_in(precision, &device)?;
+    drop(small_pages);
     let Bundle { config, tokenizers, .. } = bundle;
     let vocabulary = tokenizers.source.vocab_size();
     let (source_len, target_len) = (args.source_len.get(), args.target_len.get());
@@ -103,7 +108,6 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
             target_len,
             // A GPU decodes one batch at a time on all of its cores.
             threads: if engine.gains_from_threads() { threads } else { 1 },
-            one_by_one: false,
         };
         let timing = searching.measure(&engine, vocabulary, args.rounds.get())?;
         let model = args.model.model.display().to_string();

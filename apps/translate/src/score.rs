@@ -7,7 +7,10 @@ use std::{
 };
 
 use anyhow::Context;
-use tx_cli::terminal::{stderr, stdout};
+use tx_cli::{
+    allocator::SmallPages,
+    terminal::{stderr, stdout},
+};
 use tx_eval::{
     Corpus, Metric, SegmentStatistics,
     confidence::{self, Resampling},
@@ -142,9 +145,11 @@ fn trim_end(line: &str) -> String {
 fn translate(args: &ScoreArgs, model: &Path, sources: &[String]) -> anyhow::Result<Vec<String>> {
     let ModelSystemArgs { translator, output, .. } = &args.translate;
     let (_, device) = translator.device.open()?;
+    let small_pages = SmallPages::new();
     let bundle = Bundle::open(model)?;
     let seed = args.resampling.seed.unwrap_or(Sampling::default().seed);
     let translator = translator.translator(model, &bundle, &device, seed)?;
+    drop(small_pages);
     let translations = translator.translate_batch(sources)?;
     for (index, _) in translations.iter().enumerate().filter(|(_, found)| found.truncated) {
         let (line, max_len) = (index + 1, translator.config().max_len);

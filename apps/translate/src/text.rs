@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use tx_cli::terminal::stdout;
+use tx_cli::{allocator::SmallPages, terminal::stdout};
 use tx_infer::{
     Aligner, Bundle, Cancellation, Line, Precision, Translation,
     tx_text::{InvalidUtf8, Lines},
@@ -27,6 +27,7 @@ use crate::{
 pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
     let model = args.model.context("`--model` is required")?;
     let (_, device) = args.translator.device.open()?;
+    let small_pages = SmallPages::new();
     let bundle = Bundle::open(&model)?;
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
@@ -36,6 +37,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
         return Err(Usage::new(problem).into());
     }
     let translator = args.translator.translator(&model, &bundle, &device, args.seed.seed)?;
+    drop(small_pages);
     let aligner = if wants_alignment {
         // Alignments are computed in single precision.
         let engine = match args.translator.precision.precision {

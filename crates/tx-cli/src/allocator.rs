@@ -1,6 +1,9 @@
-//! mimalloc as the global allocator, and the one option that the programs set.
+//! mimalloc as the global allocator, and the policies for its memory that the programs choose.
 
 use libmimalloc_sys::{_mi_option_last, mi_option_set, mi_option_t, mi_option_use_numa_nodes};
+
+#[cfg(target_os = "linux")]
+use rustix::thread;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -21,5 +24,66 @@ pub fn set_purge_delay(milliseconds: Option<u16>) {
     #[allow(unsafe_code)]
     unsafe {
         mi_option_set(PURGE_DELAY, milliseconds.map_or(-1, Into::into));
+    }
+}
+
+/// While it exists, the kernel gives this process memory in pages of the usual size, also where a program
+/// may ask for transparent huge pages. Opening a model fills huge pages only in part; a model of 242 MB
+/// takes 29 MB less without them. Decoding is up to 6 % faster with them.
+///
+/// It concerns memory that is used for the first time. Other systems than Linux keep their page size.
+#[must_use]
+#[derive(Debug)]
+pub struct SmallPages {
+    /// Whether huge pages were allowed before.
+    #[cfg(target_os = "linux")]
+    were_huge: bool,
+}
+
+impl SmallPages {
+    /// Disables huge pages.
+    #[cfg(target_os = "linux")]
+    pub fn new() -> Self {
+        // A kernel that refuses costs memory, not correctness.
+        let were_huge = matches!(thread::transparent_huge_pages_are_disabled(), Ok(false))
+            && thread::disable_transparent_huge_pages(true).is_ok();
+        Self { were_huge }
+    }
+
+    /// Does nothing on this system.
+    #[cfg(not(target_os = "linux"))]
+    pub fn new() -> Self {
+        Self {}
+    }
+}
+
+impl Default for SmallPages {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for SmallPages {
+    fn drop(&mut self) {
+        if self.were_huge {
+            let _ = thread::disable_transparent_huge_pages(false);
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_are_disabled_while_it_exists() {
+        let disabled = || thread::transparent_huge_pages_are_disabled().unwrap();
+        let before = disabled();
+        let outer = SmallPages::new();
+        drop(SmallPages::new());
+        assert!(disabled(), "an inner one must not end the outer one");
+        drop(outer);
+        assert_eq!(disabled(), before);
     }
 }

@@ -1,7 +1,7 @@
 //! Benchmarks: timing of repeated work, and the speed of search.
 
 use std::{
-    fmt, fs, io,
+    fmt, fs,
     sync::{
         OnceLock,
         atomic::{AtomicUsize, Ordering},
@@ -10,7 +10,6 @@ use std::{
     time::Instant,
 };
 
-use rayon::ThreadPoolBuilder;
 use serde::Serialize;
 use tx_text::special;
 
@@ -140,10 +139,8 @@ pub struct Searching {
     pub source_len: usize,
     /// Tokens of a target.
     pub target_len: usize,
-    /// Threads.
+    /// Threads; each searches a batch of its own.
     pub threads: usize,
-    /// Whether all threads work on one batch, instead of one each.
-    pub one_by_one: bool,
 }
 
 impl Searching {
@@ -151,7 +148,7 @@ impl Searching {
     ///
     /// # Errors
     ///
-    /// If threads cannot be started, or as [`Engine::search`].
+    /// As [`Engine::search`].
     ///
     /// # Panics
     ///
@@ -174,11 +171,6 @@ impl Searching {
         let sources = self.sources(vocabulary);
         let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
         let batches: Vec<&[&[u32]]> = sources.chunks(self.batch.max(1)).collect();
-        let pool = ThreadPoolBuilder::new().num_threads(self.threads).build();
-        let pool = pool.map_err(|error| InferError::Threads {
-            threads: self.threads,
-            source: io::Error::other(error),
-        })?;
         let failed = OnceLock::new();
         let expected = self.sentences * self.target_len;
         let round = |()| {
@@ -195,13 +187,9 @@ impl Searching {
                     }
                 }
             };
-            if self.one_by_one {
-                pool.install(work);
-            } else {
-                thread::scope(|scope| {
-                    (0..self.threads.max(1)).for_each(|_| drop(scope.spawn(work)))
-                });
-            }
+            thread::scope(|scope| {
+                (0..self.threads.max(1)).for_each(|_| drop(scope.spawn(work)));
+            });
             if failed.get().is_none() {
                 assert_eq!(tokens.into_inner(), expected, "all targets have the length asked for");
             }

@@ -179,15 +179,6 @@ pub enum InferError {
         line: u64,
     },
 
-    /// The system refused to start threads.
-    #[error("cannot start {threads} threads")]
-    Threads {
-        /// Number of threads.
-        threads: usize,
-        /// Error of the system.
-        source: io::Error,
-    },
-
     /// The caller canceled the translation.
     #[error("the translation was canceled")]
     Cancelled,

@@ -375,9 +375,9 @@ impl Model {
 /// use all threads. A GPU is used from a single thread.
 fn scheduler(engine: &Engine, threads: usize) -> Arc<Scheduler> {
     let scheduler = match (engine.gains_from_threads(), engine.is_on_gpu()) {
-        (true, _) => Scheduler::new(threads, threads),
-        (false, false) => Scheduler::new(threads, 1),
-        (false, true) => Scheduler::new(1, 1),
+        (true, _) => Scheduler::new(threads, threads, true),
+        (false, false) => Scheduler::new(threads, 1, false),
+        (false, true) => Scheduler::new(1, 1, false),
     };
     scheduler.into()
 }

@@ -56,12 +56,37 @@ impl Batches {
     /// Claims a batch that is likely to keep the limits; none if all texts are claimed.
     pub(super) fn claim(&self) -> Option<Range<usize>> {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = self.next(&progress)?;
+        progress.claimed = batch.end;
+        Some(batch)
+    }
+
+    /// Size of the batch that [`claim`](Self::claim) would return: bytes, counted once for each row of
+    /// a text.
+    pub(super) fn next_size(&self) -> usize {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        self.next(&progress).map_or(0, |batch| self.size_of(batch))
+    }
+
+    /// Size of all texts that are not claimed yet, in the same unit.
+    pub(super) fn size(&self) -> usize {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        self.size_of(progress.claimed..self.order.len())
+    }
+
+    fn size_of(&self, texts: Range<usize>) -> usize {
+        // An empty text takes time, too.
+        let bytes: usize = self.bytes[texts].iter().map(|bytes| bytes.saturating_add(1)).sum();
+        bytes.saturating_mul(self.limits.rows.max(1))
+    }
+
+    /// Texts that are likely to keep the limits, after those that are claimed; none if all are.
+    fn next(&self, progress: &Progress) -> Option<Range<usize>> {
         let start = progress.claimed;
         let longest = *self.bytes.get(start)?;
         let estimate = longest.saturating_mul(progress.tokens) / progress.bytes + 1;
         let fair_share = self.order.len().div_ceil(self.limits.threads.max(1));
         let count = self.limits.count(estimate).min(fair_share).min(self.order.len() - start);
-        progress.claimed += count;
         Some(start..start + count)
     }
 
@@ -123,6 +148,18 @@ mod tests {
             claims(&Batches::new([], Limits { tokens: 9, rows: 1, threads: 1 })),
             [[0; 0]; 0]
         );
+    }
+
+    /// Two rows of 40 + 1 and 39 + 1 bytes, then of 8 + 1 and 4 + 1.
+    #[test]
+    fn sizes_are_those_of_the_texts_not_claimed() {
+        let bytes = [(7, 8), (8, 40), (9, 4), (10, 39)];
+        let batches = Batches::new(bytes, Limits { tokens: 44, rows: 2, threads: 1 });
+        assert_eq!((batches.next_size(), batches.size()), (2 * 81, 2 * 95));
+        batches.claim();
+        assert_eq!((batches.next_size(), batches.size()), (2 * 14, 2 * 14));
+        batches.claim();
+        assert_eq!((batches.next_size(), batches.size()), (0, 0));
     }
 
     /// A token for each byte, instead of one for four.

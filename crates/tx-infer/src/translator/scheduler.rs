@@ -1,9 +1,13 @@
 //! Calls of several threads on one thread pool.
 //!
-//! The scheduler owns a rayon pool and a queue of calls. A thread of the pool claims one batch of
-//! the first call and moves that call to the end of the queue, so a short call does not wait for a
-//! long one. Threads without a batch take parts of the other threads' matrix products, as rayon
-//! distributes them.
+//! The scheduler owns a rayon pool and a queue of calls. A thread of the pool claims one batch at a
+//! time, by fair queuing: each call has a virtual time, which its batches advance by their sizes, and
+//! the batch with the earliest virtual end is next. A new call starts at the time of the latest batch,
+//! so a short call passes long ones and no call waits forever. Threads without a batch take parts of
+//! the other threads' matrix products, as rayon distributes them.
+//!
+//! While all threads work on batches that are much larger than a whole new call, the thread of that
+//! caller runs it (see [`Queue::overtake`]), because the end of a batch may be a tenth of a second away.
 //!
 //! A thread that waits for such parts never starts a batch. The wake-up job reaches it, since rayon
 //! runs jobs while a thread waits, but returns at once (see [`IN_BATCH`]); the thread returns to the
@@ -14,7 +18,6 @@
 use std::{
     any::Any,
     cell::Cell,
-    collections::VecDeque,
     fmt,
     ops::Range,
     panic::{self, AssertUnwindSafe},
@@ -44,6 +47,13 @@ pub(super) trait Task: Send + Sync + 'static {
     /// Claims the next batch; none if all are claimed.
     fn claim(&self) -> Option<Range<usize>>;
 
+    /// Size of the batch that [`claim`](Self::claim) would return now, in any unit of work; 0 if there
+    /// is none.
+    fn next_size(&self) -> usize;
+
+    /// Size of all batches that are not claimed yet, in the same unit.
+    fn size(&self) -> usize;
+
     /// Works on a batch, and passes on its results with their indices.
     ///
     /// # Errors
@@ -67,22 +77,40 @@ pub(super) struct Scheduler {
 }
 
 struct Queue {
-    /// Maximum number of concurrent batches.
+    /// Maximum number of concurrent batches of the pool.
     most: usize,
+    /// Whether callers may run short calls themselves.
+    allows_overtaking: bool,
     state: Mutex<State>,
 }
 
+/// Size of a batch, in multiples of the size of a call, from which on the call does not wait for it.
+const MUCH_LARGER: usize = 4;
+
 #[derive(Default)]
 struct State {
-    calls: VecDeque<Arc<dyn Call>>,
-    /// Batches in progress.
-    running: usize,
+    calls: Vec<Queued>,
+    /// Sizes of the batches in progress.
+    running: Vec<usize>,
+    /// Number of callers that run their call themselves.
+    overtaking: usize,
+    /// Virtual time: start of the latest batch.
+    now: usize,
+}
+
+/// A call in the queue.
+struct Queued {
+    call: Arc<dyn Call>,
+    /// Virtual start of its next batch.
+    start: usize,
 }
 
 impl Scheduler {
-    /// `threads` threads, which work on at most `most` batches at a time.
-    pub(super) fn new(threads: usize, most: usize) -> Self {
-        let queue = Queue { most: most.max(1), state: Mutex::default() };
+    /// `threads` threads, which work on at most `most` batches at a time. With `allows_overtaking`,
+    /// callers run short calls themselves while the threads work on much larger batches; at most `most`
+    /// at a time.
+    pub(super) fn new(threads: usize, most: usize, allows_overtaking: bool) -> Self {
+        let queue = Queue { most: most.max(1), allows_overtaking, state: Mutex::default() };
         Self { threads: threads.max(1), queue: queue.into(), pool: OnceLock::new() }
     }
 
@@ -129,7 +157,16 @@ impl Scheduler {
         let _listening = cancellation.listen(move || {
             drop(own.send(Outcome::Failed(InferError::Cancelled)));
         });
-        self.push(Arc::new(Running { task, sender, stop: stop.0.clone() }));
+        let call = Running { task, sender, stop: stop.0.clone() };
+        match self.queue.overtake(call.task.size()) {
+            Some(_overtaking) => {
+                while let Some(batch) = Call::claim(&call) {
+                    call.run(batch);
+                }
+                drop(call);
+            }
+            None => self.push(Arc::new(call)),
+        }
         while left > 0 {
             match receiver.recv() {
                 Ok(Outcome::Ready(results)) => {
@@ -146,7 +183,7 @@ impl Scheduler {
     }
 
     fn push(&self, call: Arc<dyn Call>) {
-        self.queue.state().calls.push_back(call);
+        self.queue.push(call);
         let new = || ThreadPoolBuilder::new().num_threads(self.threads).build().ok();
         match self.pool.get_or_init(new) {
             Some(pool) => {
@@ -172,34 +209,79 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn push(&self, call: Arc<dyn Call>) {
+        let mut state = self.state();
+        let start = state.now;
+        state.calls.push(Queued { call, start });
+    }
+
+    /// Permission for a caller to run its call of `size` itself, while the value exists; none if a
+    /// thread of the pool is free, or will be soon.
+    fn overtake(&self, size: usize) -> Option<Overtaking<'_>> {
+        let mut state = self.state();
+        let is_urgent = self.allows_overtaking
+            && state.running.len() >= self.most
+            && state.running.iter().all(|running| *running >= size.saturating_mul(MUCH_LARGER))
+            && state.overtaking < self.most;
+        is_urgent.then(|| {
+            state.overtaking += 1;
+            Overtaking(self)
+        })
+    }
+
     /// Works until there is nothing left to claim.
     fn drain(&self) {
         if IN_BATCH.replace(true) {
             return;
         }
-        while let Some((call, batch)) = self.claim() {
+        while let Some((call, batch, size)) = self.claim() {
             call.run(batch);
-            self.state().running -= 1;
+            self.finish(size);
         }
         IN_BATCH.set(false);
     }
 
-    /// Claims the next batch of the first call that has one.
+    /// Claims the batch with the earliest virtual end. Returns it with its size.
     ///
     /// If `most` batches are in progress, their threads return here.
-    fn claim(&self) -> Option<(Arc<dyn Call>, Range<usize>)> {
+    fn claim(&self) -> Option<(Arc<dyn Call>, Range<usize>, usize)> {
         let mut state = self.state();
-        if state.running >= self.most {
+        if state.running.len() >= self.most {
             return None;
         }
-        while let Some(call) = state.calls.pop_front() {
-            if let Some(batch) = call.claim() {
-                state.calls.push_back(call.clone());
-                state.running += 1;
-                return Some((call, batch));
+        loop {
+            let end = |queued: &Queued| queued.start.saturating_add(queued.call.next_size());
+            let (index, _) =
+                state.calls.iter().enumerate().min_by_key(|(_, queued)| end(queued))?;
+            let Queued { call, start } = &state.calls[index];
+            let (call, start, size) = (call.clone(), *start, call.next_size());
+            match call.claim() {
+                Some(batch) => {
+                    state.now = state.now.max(start);
+                    state.calls[index].start = start.saturating_add(size);
+                    state.running.push(size);
+                    return Some((call, batch, size));
+                }
+                None => drop(state.calls.remove(index)),
             }
         }
-        None
+    }
+
+    /// Records the end of a batch of `size`.
+    fn finish(&self, size: usize) {
+        let mut state = self.state();
+        if let Some(index) = state.running.iter().position(|running| *running == size) {
+            state.running.swap_remove(index);
+        }
+    }
+}
+
+/// Permission of a caller to run its call itself.
+struct Overtaking<'a>(&'a Queue);
+
+impl Drop for Overtaking<'_> {
+    fn drop(&mut self) {
+        self.0.state().overtaking -= 1;
     }
 }
 
@@ -209,9 +291,10 @@ impl fmt::Debug for Queue {
     }
 }
 
-/// A call in the queue.
+/// The work of one call, without its type.
 trait Call: Send + Sync {
     fn claim(&self) -> Option<Range<usize>>;
+    fn next_size(&self) -> usize;
     fn run(&self, batch: Range<usize>);
 }
 
@@ -249,6 +332,10 @@ impl<T: Task> Drop for Running<T> {
 impl<T: Task> Call for Running<T> {
     fn claim(&self) -> Option<Range<usize>> {
         if self.stop.is_cancelled() { None } else { self.task.claim() }
+    }
+
+    fn next_size(&self) -> usize {
+        self.task.next_size()
     }
 
     fn run(&self, batch: Range<usize>) {

@@ -114,6 +114,14 @@ impl Task for Pairs {
         self.batches.claim()
     }
 
+    fn next_size(&self) -> usize {
+        self.batches.next_size()
+    }
+
+    fn size(&self) -> usize {
+        self.batches.size()
+    }
+
     fn run(
         &self,
         batch: Range<usize>,

@@ -10,16 +10,17 @@ use std::{
 
 use super::*;
 
-/// Batches of one item, numbered from 0; `work` runs in each.
+/// Batches of one item, numbered from 0, each of size `size`; `work` runs in each.
 struct Items<F> {
     count: usize,
+    size: usize,
     claimed: AtomicUsize,
     work: F,
 }
 
 impl<F: Fn(usize) + Send + Sync + 'static> Items<F> {
     fn new(count: usize, work: F) -> Self {
-        Self { count, claimed: AtomicUsize::new(0), work }
+        Self { count, size: 1, claimed: AtomicUsize::new(0), work }
     }
 }
 
@@ -33,6 +34,14 @@ impl<F: Fn(usize) + Send + Sync + 'static> Task for Items<F> {
     fn claim(&self) -> Option<Range<usize>> {
         let item = self.claimed.fetch_add(1, Ordering::Relaxed);
         (item < self.count).then(|| item..item + 1)
+    }
+
+    fn next_size(&self) -> usize {
+        self.size().min(self.size)
+    }
+
+    fn size(&self) -> usize {
+        self.size * self.count.saturating_sub(self.claimed.load(Ordering::Relaxed))
     }
 
     fn run(
@@ -88,7 +97,7 @@ impl Door {
 #[test]
 fn every_item_of_every_call_runs_once() {
     for (threads, most) in [(1, 1), (3, 3), (3, 1)] {
-        let scheduler = Scheduler::new(threads, most);
+        let scheduler = Scheduler::new(threads, most, true);
         thread::scope(|scope| {
             for count in 0..20 {
                 let scheduler = &scheduler;
@@ -103,7 +112,7 @@ fn every_item_of_every_call_runs_once() {
 
 #[test]
 fn nothing_to_do_starts_no_thread() {
-    let scheduler = Scheduler::new(2, 2);
+    let scheduler = Scheduler::new(2, 2, true);
     assert!(run(&scheduler, 0, &never(), |_| {}).unwrap().is_empty());
     assert!(!scheduler.has_started());
 }
@@ -116,7 +125,7 @@ thread_local! {
 /// calls come in: no batch begins on the stack of another.
 #[test]
 fn a_waiting_thread_begins_no_other_batch() {
-    let scheduler = Scheduler::new(4, 4);
+    let scheduler = Scheduler::new(4, 4, true);
     let deepest = Arc::new(AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..16 {
@@ -144,7 +153,7 @@ fn a_waiting_thread_begins_no_other_batch() {
 /// No more batches at a time than allowed, however many threads there are.
 #[test]
 fn batches_in_progress_are_limited() {
-    let scheduler = Scheduler::new(4, 2);
+    let scheduler = Scheduler::new(4, 2, true);
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     thread::scope(|scope| {
         for _ in 0..6 {
@@ -166,7 +175,7 @@ fn batches_in_progress_are_limited() {
 /// next, or after one more.
 #[test]
 fn a_short_call_does_not_wait_for_a_long_one() {
-    let scheduler = Scheduler::new(1, 1);
+    let scheduler = Scheduler::new(1, 1, true);
     let (begun, door) = (Door::default(), Door::default());
     let log = Arc::new(Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -201,10 +210,53 @@ fn a_short_call_does_not_wait_for_a_long_one() {
     assert!(log.iter().position(|name| *name == "short").unwrap() <= 2, "{log:?}");
 }
 
+/// The only thread works on a batch of size 8. A call of size 2 ends before it, if that is allowed; one
+/// of size 3 does not.
+#[test]
+fn a_call_that_is_much_shorter_than_the_batches_in_progress_overtakes_them() {
+    for (allows_overtaking, size, overtakes) in
+        [(true, 2, true), (true, 3, false), (false, 2, false)]
+    {
+        let scheduler = Scheduler::new(1, 1, allows_overtaking);
+        let (begun, door) = (Door::default(), Door::default());
+        let has_ended = Arc::new(AtomicBool::new(false));
+        thread::scope(|scope| {
+            let (begins, passes, ends) = (begun.clone(), door.clone(), has_ended.clone());
+            let scheduler = &scheduler;
+            scope.spawn(move || {
+                let mut long = Items::new(1, move |_| {
+                    begins.open();
+                    passes.pass();
+                    ends.store(true, Ordering::SeqCst);
+                });
+                long.size = 8;
+                scheduler.run(long, &never(), |_| Ok::<_, InferError>(())).unwrap();
+            });
+            begun.pass();
+            let short = scope.spawn(move || {
+                let has_ended = has_ended.clone();
+                let work = move |_| assert_eq!(has_ended.load(Ordering::SeqCst), !overtakes);
+                let mut short = Items::new(1, work);
+                short.size = size;
+                scheduler.run(short, &never(), |_| Ok::<_, InferError>(())).unwrap();
+            });
+            if !overtakes {
+                while scheduler.queue.state().calls.len() < 2 {
+                    thread::yield_now();
+                }
+                door.open();
+            }
+            short.join().unwrap();
+            door.open();
+        });
+        assert_eq!(scheduler.queue.state().overtaking, 0);
+    }
+}
+
 /// The only thread is busy with another call.
 #[test]
 fn a_cancelled_call_returns_while_all_threads_are_busy() {
-    let scheduler = Scheduler::new(1, 1);
+    let scheduler = Scheduler::new(1, 1, true);
     let (begun, door) = (Door::default(), Door::default());
     thread::scope(|scope| {
         let busy = {
@@ -234,7 +286,7 @@ fn a_cancelled_call_returns_while_all_threads_are_busy() {
 
 #[test]
 fn after_an_error_of_the_caller_no_batch_begins() {
-    let scheduler = Scheduler::new(1, 1);
+    let scheduler = Scheduler::new(1, 1, true);
     let done = Arc::new(AtomicUsize::new(0));
     let counter = done.clone();
     let task = Items::new(1_000_000, move |_| {
@@ -248,7 +300,7 @@ fn after_an_error_of_the_caller_no_batch_begins() {
 
 #[test]
 fn a_panic_reaches_the_caller_and_nobody_else() {
-    let scheduler = Scheduler::new(2, 2);
+    let scheduler = Scheduler::new(2, 2, true);
     let call = || run(&scheduler, 5, &never(), |item| assert!(item < 3, "item {item}"));
     let payload = panic::catch_unwind(AssertUnwindSafe(call)).unwrap_err();
     assert!(payload.downcast_ref::<String>().unwrap().contains("item"));
@@ -258,7 +310,7 @@ fn a_panic_reaches_the_caller_and_nobody_else() {
 /// Such a flag has no listeners.
 #[test]
 fn a_flag_that_other_code_set_before_or_during_a_call_cancels_it() {
-    let scheduler = Scheduler::new(2, 2);
+    let scheduler = Scheduler::new(2, 2, true);
     for set_by in [None, Some(0), Some(1)] {
         let flag = Arc::new(AtomicBool::new(set_by.is_none()));
         let cancellation = Cancellation::from(flag.clone());

@@ -68,7 +68,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     }
     for (model, config) in configs {
         let updates = Updates::of(&config, args.len);
-        let (timing, _) = updates
+        let timing = updates
             .measure(&config.model, &config.train, &devices, args.updates)
             .map_err(|error| TrainError::Problems { problems: vec![error.to_string()] })?;
         let Updates { pairs, len, .. } = updates;

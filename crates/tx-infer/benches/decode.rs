@@ -2,9 +2,9 @@
 //!
 //! `cargo bench --workspace --bench decode -- [tiny|small|base ...]`
 //!
-//! Prints one row of a table per measurement, for models with random weights. `translate bench` does
-//! so with the same code for any bundle and device, and `benches/compare` compares it with
-//! CTranslate2. The column `process MB` is the peak of the process and includes earlier rows.
+//! Prints one row of a table per measurement, for models with random weights. `translate bench`
+//! does so with the same code for any bundle and device, and `benches/compare` compares it with
+//! CTranslate2. The column `process MB` is the peak memory of the process, earlier rows included.
 
 use std::{
     env,
@@ -25,7 +25,7 @@ use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
 /// Models to measure by default.
 const MODELS: [&str; 3] = ["tiny", "small", "base"];
 
-/// Number of repetitions measured.
+/// Number of measured repetitions.
 const ROUNDS: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {

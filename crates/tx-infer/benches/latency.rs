@@ -1,13 +1,14 @@
 //! Latency of short calls beside long ones, on one translator.
 //!
-//! `cargo bench --workspace --bench latency -- [tiny|small|base] [--long 4] [--short 2] [--calls 100]`
+//! `cargo bench --workspace --bench latency -- [tiny|small|base] [--long 4] [--short 2] [--calls
+//! 100]`
 //!
 //! The model has random weights. `--long` threads translate 64 texts of 20 words per call, without
-//! pause; `--short` threads translate one text of three words per call, `--calls` times each. Prints
-//! a line of JSON: milliseconds of the short calls (median, 95th percentile, maximum), alone and
-//! beside the long calls, and the number of long texts translated per second.
+//! pause; `--short` threads translate one text of three words per call, `--calls` times each.
+//! Prints a line of JSON: milliseconds of the short calls (median, 95th percentile, maximum), alone
+//! and beside the long calls, and the number of long texts translated per second.
 
-#![allow(clippy::expect_used, reason = "a measurement has nothing to recover")]
+#![allow(clippy::expect_used, reason = "a benchmark may panic")]
 
 use std::{
     env,
@@ -60,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(writeln!(stdout(), "{line}")?)
 }
 
-/// Returns a translator with random weights, whose translations have at most the length of the text.
+/// Returns a translator with random weights, whose translations are at most as long as the text.
 fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
     let (d_model, d_ff, n_heads, layers) = match name {
         "tiny" => (128, 256, 4, 4),
@@ -101,13 +102,13 @@ fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
     Ok(bundle.into_translator(&Device::Cpu).with_options(search)?)
 }
 
-/// Returns `count` words, which differ by `number`.
+/// Returns `count` words, which depend on `number`.
 fn text(number: usize, count: usize) -> String {
     let words = (0..count).map(|position| format!("t{}", (number * 37 + position * 11) % WORDS));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the long texts per second and the seconds of each short call.
+/// Returns the number of long texts translated per second, and the seconds of each short call.
 fn measure(translator: &Translator, long: usize, short: usize, calls: usize) -> (f64, Vec<f64>) {
     let (done, texts) = (AtomicBool::new(false), AtomicUsize::new(0));
     let start = Instant::now();

@@ -1,13 +1,13 @@
 //! Word alignment of a source and a target by cross-attention.
 //!
 //! 1. The maps of one decoder layer are averaged over its heads, or one head is selected.
-//! 2. Tokens are merged into words: weights *to* the pieces of a word are summed, weights *from* them
-//!    averaged. Weights to special tokens are left out, so a row may sum to less than 1.
-//! 3. The result is the soft alignment. The hard alignment links each target word to the source word
-//!    with the largest weight, the first of equals.
+//! 2. Tokens are merged into words: weights *to* the pieces of a word are summed, weights *from*
+//!    them averaged. Weights to special tokens are left out, so a row may sum to less than 1.
+//! 3. The result is the soft alignment. The hard alignment links each target word to the source
+//!    word with the largest weight, on a tie to the first.
 //!
-//! Alignments of models that were not trained to align are rough: they show the attention of the model
-//! and are not a lexicon.
+//! A model that was not trained to align gives rough alignments. They show its attention and do not
+//! replace a dictionary.
 
 use rayon::prelude::*;
 
@@ -20,9 +20,9 @@ use crate::{
 /// Layer and head of alignments, both from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AlignmentOptions {
-    /// Decoder layer; none is the last.
+    /// Decoder layer; `None` selects the last.
     pub layer: Option<usize>,
-    /// Head; none is the mean of all.
+    /// Head; `None` selects the mean over all heads.
     pub head: Option<usize>,
 }
 
@@ -38,7 +38,8 @@ pub struct Alignment {
 }
 
 impl Alignment {
-    /// Alignment by the cross-attention of a pair: `map` is `[target tokens, source tokens]`.
+    /// Computes the alignment of a pair from its cross-attention; `map` is
+    /// `[target tokens, source tokens]`.
     pub fn new(source: &Tokens, target: &Tokens, map: &AttentionMap) -> Self {
         let mut pieces = vec![0_usize; target.words.len()];
         for word in target.word_of.iter().flatten() {
@@ -60,8 +61,8 @@ impl Alignment {
         Self { source: source.words.clone(), target: target.words.clone(), weights }
     }
 
-    /// Pairs of source word and target word, both from 0, in the order of the source. A target word
-    /// without attention to a word has none.
+    /// Returns the linked pairs of a source and a target word, both from 0, in the order of the
+    /// source. A target word that attends to no word has no link.
     pub fn links(&self) -> Vec<(usize, usize)> {
         let mut links: Vec<(usize, usize)> = self
             .weights
@@ -81,7 +82,7 @@ impl Alignment {
         links
     }
 
-    /// Links as `0-0 1-2 …`, the format of Pharaoh, Moses and fast_align.
+    /// Returns the links as `0-0 1-2 …`, the format of Pharaoh, Moses and fast_align.
     pub fn pharaoh(&self) -> String {
         let links: Vec<String> =
             self.links().iter().map(|(source, target)| format!("{source}-{target}")).collect();
@@ -97,8 +98,8 @@ pub struct Aligner {
 }
 
 impl Aligner {
-    /// Aligner with the model of `engine`; of an ensemble, its first. A layer or head that the model does
-    /// not have gives empty alignments.
+    /// Creates an aligner with the model of `engine`, or with the first model of an ensemble. A
+    /// layer or head that the model does not have gives empty alignments.
     pub fn new(engine: Engine, options: AlignmentOptions) -> Self {
         Self { engine, options }
     }
@@ -175,7 +176,7 @@ mod tensors {
             found
         }
 
-        /// Map of each pair of a batch.
+        /// Returns the map of each pair of a batch.
         fn maps(&self, pairs: &[(Tokens, Tokens)], batch: &[usize]) -> Vec<AttentionMap> {
             let encoded: Vec<EncodedPair> = batch
                 .iter()
@@ -221,7 +222,7 @@ mod tensors {
 mod tests {
     use super::*;
 
-    /// Ids 2 are `<eos>`; each other pair of adjacent tokens is a word.
+    /// Id 2 is `<eos>`; the other tokens form words of two.
     fn tokens(ids: &[u32]) -> Tokens {
         let word_of = ids.iter().enumerate();
         let word_of: Vec<_> =
@@ -246,7 +247,7 @@ mod tests {
     ///    eos  .9  .1   0   0   0    (not a word)
     /// ```
     #[test]
-    fn words_are_aligned_as_by_hand() {
+    fn word_alignments_equal_those_computed_by_hand() {
         let (source, target) = (tokens(&[4, 5, 6, 7, 2]), tokens(&[4, 5, 6, 2]));
         let weights = [
             [0.1, 0.1, 0.4, 0.4, 0.0],
@@ -262,9 +263,9 @@ mod tests {
         assert_eq!((alignment.links(), alignment.pharaoh().as_str()), (vec![(1, 0)], "1-0"));
     }
 
-    /// A token that names a word which does not exist adds nothing.
+    /// A token with the index of a word that does not exist adds nothing.
     #[test]
-    fn tokens_of_no_word_align_nothing() {
+    fn tokens_without_a_word_are_not_aligned() {
         let (mut source, mut target) = (tokens(&[4, 5, 2]), tokens(&[4, 5, 2]));
         (source.word_of[1], target.word_of[1]) = (Some(7), Some(9));
         let map = AttentionMap { columns: 3, weights: [0.5, 0.3, 0.2].repeat(3) };
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn links_go_to_the_largest_weight_and_the_first_of_equals_in_the_order_of_the_source() {
+    fn links_go_to_the_first_largest_weight_in_the_order_of_the_source() {
         let words = |n: usize| (0..n).map(|n| n.to_string()).collect();
         let weights =
             vec![vec![0.2, 0.3, 0.5], vec![0.4, 0.4, 0.2], vec![0.0; 3], vec![0.9, 0.0, 0.0]];
@@ -284,7 +285,7 @@ mod tests {
 
     #[cfg(feature = "burn")]
     #[test]
-    fn a_batch_aligns_as_each_pair_alone() {
+    fn a_batch_gives_the_alignments_of_its_pairs() {
         use crate::Device;
         use tx_model::Transformer;
 

@@ -1,7 +1,7 @@
 //! Attention weights of every layer and head, for a source and a target.
 //!
-//! A map has a row for each query token and a column for each key token; the weights of a row sum to 1.
-//! All maps come from one pass over the whole target.
+//! A map has a row for each query token and a column for each key token; the weights of a row sum
+//! to 1. All maps come from one pass over the whole target.
 
 use serde_json::{Value, json};
 use tx_model::packed::Map;
@@ -27,7 +27,7 @@ impl AttentionKind {
     /// All kinds, the most informative first.
     pub const ALL: [Self; 3] = [Self::Cross, Self::Encoder, Self::Decoder];
 
-    /// Name in files and on command lines.
+    /// Returns the name in files and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Encoder => "encoder",
@@ -36,7 +36,7 @@ impl AttentionKind {
         }
     }
 
-    /// Name in titles.
+    /// Returns the name in titles.
     pub fn title(self) -> &'static str {
         match self {
             Self::Encoder => "Encoder self-attention",
@@ -45,7 +45,7 @@ impl AttentionKind {
         }
     }
 
-    /// Names of the axes of its maps: rows, columns.
+    /// Returns the names of the axes of its maps: rows, columns.
     pub fn axes(self) -> (&'static str, &'static str) {
         match self {
             Self::Encoder | Self::Decoder => ("query", "key"),
@@ -64,17 +64,17 @@ pub struct AttentionMap {
 }
 
 impl AttentionMap {
-    /// Rows, one for each query token.
+    /// Returns the rows, one for each query token.
     pub fn rows(&self) -> impl Iterator<Item = &[f32]> {
         self.weights.chunks_exact(self.columns.max(1))
     }
 
-    /// Largest weight; 0 for an empty map.
+    /// Returns the largest weight; 0 for an empty map.
     pub fn largest(&self) -> f32 {
         self.weights.iter().copied().fold(0.0, f32::max)
     }
 
-    /// Mean of maps of one size.
+    /// Computes the mean of maps of the same size.
     pub fn mean(maps: &[Self]) -> Self {
         let Some(first) = maps.first() else { return Self::default() };
         let mut weights = vec![0.0; first.weights.len()];
@@ -86,8 +86,8 @@ impl AttentionMap {
         Self { columns: first.columns, weights }
     }
 
-    /// Merges tokens into groups: sums the columns of a group and averages its rows, so that a row still
-    /// sums to 1 (Clark et al. 2019, section 3).
+    /// Merges tokens into groups: sums the columns of a group and averages its rows, so that a row
+    /// still sums to 1 (Clark et al. 2019, section 3).
     ///
     /// `rows` and `columns` have the group of each token; groups are numbered from 0 without gaps.
     pub fn merged(&self, rows: &[usize], columns: &[usize]) -> Self {
@@ -109,7 +109,7 @@ impl AttentionMap {
 pub struct Labels {
     /// Printable tokens, one for each row or column of a map.
     pub tokens: Vec<String>,
-    /// Index in `words` of each token. A token that is not part of a word is a word of its own.
+    /// Index in `words` of each token. A token that is not part of a word is its own group.
     pub groups: Vec<usize>,
     /// Words, and tokens that are not part of one.
     pub words: Vec<String>,
@@ -150,8 +150,8 @@ pub struct Attention {
     pub target: Tokens,
     /// Self-attention of the encoder: for each layer, a map for each head.
     pub encoder: Vec<Vec<AttentionMap>>,
-    /// Self-attention of the decoder: for each layer, a map for each head. Rows and columns are the input
-    /// of the decoder: `<bos>`, and the target without its last token.
+    /// Self-attention of the decoder: for each layer, a map for each head. Rows and columns are the
+    /// input of the decoder: `<bos>`, and the target without its last token.
     pub decoder: Vec<Vec<AttentionMap>>,
     /// Cross-attention: for each layer, a map for each head. A row has the weights of the step that
     /// generates that target token.
@@ -159,13 +159,13 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// Computes the attention of the model of `engine` (of an ensemble, its first model) for a source and
-    /// a given target.
+    /// Computes the attention of the model of `engine` (of an ensemble, its first model) for a
+    /// source and a given target.
     ///
     /// # Panics
     ///
-    /// If the source has no ids, an id is not in the vocabulary, or a side is longer than the model's
-    /// `max_len`.
+    /// If the source has no ids, an id is not in the vocabulary, or a side is longer than the
+    /// model's `max_len`.
     pub fn of(engine: &Engine, source: Tokens, target: Tokens) -> Self {
         // The decoder reads `<bos>` and all tokens but the last.
         let inputs = [&[BOS], &target.ids[..target.ids.len().saturating_sub(1)]].concat();
@@ -180,7 +180,7 @@ impl Attention {
         Self { source, target, encoder, decoder, cross }
     }
 
-    /// Maps of a kind: for each layer, a map for each head.
+    /// Returns the maps of a kind: for each layer, a map for each head.
     pub fn layers(&self, kind: AttentionKind) -> &[Vec<AttentionMap>] {
         match kind {
             AttentionKind::Encoder => &self.encoder,
@@ -189,8 +189,8 @@ impl Attention {
         }
     }
 
-    /// Map of a layer and a head, both from 0; without a head, the mean of all. None if there is no such
-    /// layer or head.
+    /// Returns the map of a layer and a head, both from 0; without a head, the mean over all heads.
+    /// `None` if there is no such layer or head.
     pub fn map(
         &self,
         kind: AttentionKind,
@@ -204,7 +204,7 @@ impl Attention {
         }
     }
 
-    /// Labels of the rows and columns of the maps of a kind.
+    /// Returns the labels of the rows and columns of the maps of a kind.
     pub fn labels(&self, kind: AttentionKind) -> (Labels, Labels) {
         let of = |tokens: &Tokens| Labels::new(&tokens.tokens, &tokens.word_of, &tokens.words);
         match kind {
@@ -222,7 +222,8 @@ impl Attention {
         }
     }
 
-    /// All maps as JSON: `encoder`, `decoder` and `cross` are lists of layers of heads of rows.
+    /// Returns all maps as JSON: `encoder`, `decoder` and `cross` are lists of layers of heads of
+    /// rows.
     pub fn to_json(&self) -> Value {
         let side = |tokens: &Tokens| json!({ "words": tokens.words, "tokens": tokens.tokens, "word_of": tokens.word_of });
         let maps = |kind| -> Value {

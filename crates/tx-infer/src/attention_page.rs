@@ -1,8 +1,8 @@
 //! Attention as an interactive HTML page with a choice of kind, layer, head and token.
 //!
-//! The page is self-contained: it includes style, script and weights, and its content security policy
-//! forbids network access. Text cannot become markup. The address contains the view, counted from 1:
-//! `page.html#kind=cross&layer=2&head=mean&focus=3` selects the third query.
+//! The page is self-contained: it includes style, script and weights, and its content security
+//! policy forbids network access. Text cannot become markup. The address contains the view, counted
+//! from 1: `page.html#kind=cross&layer=2&head=mean&focus=3` selects the third query.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{
     figure::{FigureOptions, escape, scale},
 };
 
-/// Scale of the integer weights in the page, which are shorter than fractions.
+/// Weights in the page are multiples of `1 / UNIT`, because integers are shorter than fractions.
 const UNIT: f32 = 1_000.0;
 
 /// Returns the page; `options` is its initial view.
@@ -100,8 +100,8 @@ fn describe(attention: &Attention, kind: AttentionKind) -> Value {
     })
 }
 
-/// Serializes JSON so that it cannot end the script element that contains it. The escaped characters
-/// occur in strings only.
+/// Serializes JSON so that it cannot end the script element that contains it. The escaped
+/// characters occur in strings only.
 fn in_script(value: &Value) -> String {
     value
         .to_string()

@@ -24,17 +24,18 @@ use crate::{
 pub struct Timing {
     /// Number of target tokens of a repetition.
     pub tokens: usize,
-    /// Seconds of the first repetition, which does not count because it allocates memory and compiles
-    /// kernels.
+    /// Seconds of the first repetition, which does not count because it allocates memory and
+    /// compiles kernels.
     pub first: f64,
     /// Seconds of each repetition that counts; at least one.
     pub seconds: Vec<f64>,
 }
 
 impl Timing {
-    /// Measures `repetitions` calls of `work`, each for `tokens` target tokens, after `warm_up` and one
-    /// that do not count. The time does not include `prepare`, which gets the number of the repetition
-    /// and returns the input of `work`. `work` must not return before the device has finished.
+    /// Measures `repetitions` calls of `work`, each for `tokens` target tokens. They follow
+    /// `warm_up` calls and one more that do not count. The time does not include `prepare`, which
+    /// gets the number of the repetition and returns the input of `work`. `work` must not return
+    /// before the device has finished.
     pub fn of<T>(
         tokens: usize,
         warm_up: usize,
@@ -54,7 +55,7 @@ impl Timing {
         Self { tokens, first, seconds }
     }
 
-    /// Quantile of the times, with linear interpolation: 0.5 is the median.
+    /// Returns the quantile of the times, with linear interpolation: 0.5 is the median.
     pub fn quantile(&self, fraction: f64) -> f64 {
         let mut sorted = self.seconds.clone();
         sorted.sort_by(f64::total_cmp);
@@ -63,7 +64,7 @@ impl Timing {
         below + (above - below) * position.fract()
     }
 
-    /// Target tokens per second, by the median.
+    /// Returns the number of target tokens per second, from the median time.
     pub fn tokens_per_second(&self) -> f64 {
         self.tokens as f64 / self.quantile(0.5)
     }
@@ -89,7 +90,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Report of a measurement that has just ended on `device`, called `name`.
+    /// Creates the report of a measurement that has just ended on the device `device`, called
+    /// `name`.
     pub fn new(model: &str, name: &str, device: &Device, work: String, timing: Timing) -> Self {
         Self {
             model: model.into(),
@@ -126,7 +128,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Search for targets of one length, for generated sources of one length.
+/// Benchmark of search: generated sources of one length, targets of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Searching {
     /// Sentences of a repetition.
@@ -139,7 +141,7 @@ pub struct Searching {
     pub source_len: usize,
     /// Tokens of a target.
     pub target_len: usize,
-    /// Threads; each searches a batch of its own.
+    /// Number of threads, each of which searches its own batch.
     pub threads: usize,
 }
 
@@ -148,11 +150,11 @@ impl Searching {
     ///
     /// # Errors
     ///
-    /// As [`Engine::search`].
+    /// Same as [`Engine::search`].
     ///
     /// # Panics
     ///
-    /// If a target has another length: an error of the search.
+    /// If a target has another length, which would be a bug of the search.
     pub fn measure(
         &self,
         engine: &Engine,
@@ -182,7 +184,7 @@ impl Searching {
                             let found = found.iter().map(|found| found[0].ids.len()).sum();
                             tokens.fetch_add(found, Ordering::Relaxed);
                         }
-                        // The first is enough.
+                        // Only the first error is returned.
                         Err(error) => drop(failed.set(error)),
                     }
                 }
@@ -198,7 +200,7 @@ impl Searching {
         failed.into_inner().map_or(Ok(timing), Err)
     }
 
-    /// Sources as in `benches/compare/decode.py`, if the vocabulary is large enough.
+    /// Returns the same sources as `benches/compare/decode.py`, if the vocabulary is large enough.
     fn sources(&self, vocabulary: usize) -> Vec<Vec<u32>> {
         let words = vocabulary.saturating_sub(4).clamp(1, 9_000);
         let id =
@@ -223,7 +225,7 @@ impl fmt::Display for Searching {
     }
 }
 
-/// Memory reserved on `device` in units of 10⁶ bytes; none if it does not report it.
+/// Returns the memory reserved on `device` in units of 10⁶ bytes; `None` if it does not report it.
 pub fn device_megabytes(device: &Device) -> Option<f64> {
     match device {
         Device::Cpu => None,
@@ -234,7 +236,8 @@ pub fn device_megabytes(device: &Device) -> Option<f64> {
     }
 }
 
-/// Peak memory of this process in units of 10⁶ bytes; none on systems other than Linux.
+/// Returns the peak memory of this process in units of 10⁶ bytes; `None` on systems other than
+/// Linux.
 pub fn peak_megabytes() -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -7,12 +7,12 @@
 //! | `source.tokenizer.json`, `target.tokenizer.json` | Hugging Face tokenizers |
 //! | `provenance.toml` | origin of the model: data, seed, versions, scores |
 //!
-//! A folder with `model.safetensors` is a complete bundle, because that file is written last. Each file
-//! is written under another name and renamed, so a bundle that is open keeps its content when it is
-//! replaced.
+//! A folder with `model.safetensors` is a complete bundle, because that file is written last. Each
+//! file is written under another name and renamed, so a bundle that is open keeps its content when
+//! it is replaced.
 //!
-//! The weights are mapped into memory. A process that truncates `model.safetensors` in place while it
-//! is mapped ends this process with `SIGBUS`; replace the file by a rename, as this crate does.
+//! The weights are mapped into memory. A process that truncates `model.safetensors` in place while
+//! it is mapped ends this process with `SIGBUS`; replace the file by a rename, as this crate does.
 
 use std::{
     fs::{self, File},
@@ -43,7 +43,7 @@ use weights::WeightsFile;
 /// The bundle format that this build writes and reads.
 pub const FORMAT: u32 = 1;
 
-/// File of the weights; a folder without it is not a bundle.
+/// Name of the weights file; a folder without it is not a bundle.
 pub const WEIGHTS: &str = "model.safetensors";
 const CONFIG: &str = "config.toml";
 const SOURCE_TOKENIZER: &str = "source.tokenizer.json";
@@ -56,21 +56,22 @@ const MAX_TEXT: u64 = 1 << 20;
 /// Largest tokenizer in bytes. The tokenizer of NLLB, with 256,000 tokens, has 17 MB.
 const MAX_TOKENIZER: u64 = 256 << 20;
 
-/// Bytes of a bundle from which on its files are read by several threads. A thread starts in a fraction of
-/// the time that smaller ones take.
+/// Minimum size in bytes of a bundle whose files are read by several threads. Starting a thread
+/// takes a fraction of the time that reading such a bundle takes.
 const LARGE: u64 = 1 << 18;
 
-/// A bundle that was read and validated: configuration, tokenizers, provenance, and the mapped weights.
+/// A bundle that was read and validated: configuration, tokenizers, provenance, and the mapped
+/// weights.
 ///
-/// No model exists yet: [`engine`](Self::engine) builds one for searching, [`packed`](Self::packed) the
-/// model of the packed engine. Clones share the mapped file.
+/// It contains no model yet: [`engine`](Self::engine) builds one for searching, and
+/// [`packed`](Self::packed) the model of the packed engine. Clones share the mapped file.
 #[derive(Debug, Clone)]
 pub struct Bundle {
     /// Configuration of the model.
     pub config: ModelConfig,
-    /// Text to ids and back.
+    /// Tokenizers of both sides.
     pub tokenizers: Tokenizers,
-    /// Origin of the model, for people to read.
+    /// Origin of the model, for information.
     pub provenance: toml::Table,
     weights: Arc<WeightsFile>,
 }
@@ -93,7 +94,8 @@ struct Hashes {
     target_sha256: String,
 }
 
-/// Tokenizers of the bundle in `folder`, with or without weights; none if the folder has none yet.
+/// Reads the tokenizers in `folder`, which need not contain weights; `None` if there are no
+/// tokenizers yet.
 ///
 /// # Errors
 ///
@@ -107,7 +109,8 @@ pub fn saved_tokenizers(folder: &Path) -> Result<Option<Tokenizers>, InferError>
     Ok(Some(Tokenizers { source: source?, target: target? }))
 }
 
-/// Writes tokenizers into `folder`, for [`saved_tokenizers`], before there are weights for a bundle.
+/// Writes tokenizers into `folder`, for [`saved_tokenizers`], before there are weights for a
+/// bundle.
 ///
 /// # Errors
 ///
@@ -154,13 +157,13 @@ impl Bundle {
         Ok(Self { config: config.model, tokenizers, provenance, weights: Arc::new(weights) })
     }
 
-    /// Number of ids of each side's tokenizer.
+    /// Returns the number of ids of each side's tokenizer.
     pub fn vocabulary(&self) -> VocabSizes {
         vocabulary(&self.tokenizers)
     }
 
-    /// Packs the weights for the packed engine. Pages of the file leave memory as they are packed, so
-    /// that the weights are never in memory twice.
+    /// Packs the weights for the packed engine. Pages of the file leave memory as they are packed,
+    /// so that the weights are never in memory twice.
     ///
     /// # Errors
     ///
@@ -178,8 +181,8 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// If the file was replaced since the bundle was opened and no longer fits, or `config` was changed
-    /// to one of another model.
+    /// If the file was replaced since the bundle was opened and no longer fits, or `config` was
+    /// changed to one of another model.
     #[cfg(feature = "burn")]
     pub fn transformer(
         &self,
@@ -193,7 +196,7 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// As [`packed`](Self::packed), or on other devices [`transformer`](Self::transformer).
+    /// Same as [`packed`](Self::packed), or on other devices [`transformer`](Self::transformer).
     pub fn engine(&self, device: &crate::Device) -> Result<Engine, InferError> {
         let engine = match device {
             crate::Device::Cpu => Engine::new(self.packed()?, self.config.max_len),
@@ -220,8 +223,8 @@ fn padding(config: &ModelConfig, vocab: VocabSizes) -> std::ops::Range<u32> {
     vocab.target as u32..config.padded(vocab).target as u32
 }
 
-/// Reads the configuration and maps the weights, and checks that they belong together. Nothing is
-/// allocated yet whose size only a number in a file gives.
+/// Reads the configuration and maps the weights, and checks that they belong together. Allocates no
+/// memory whose size is only declared by a number in a file.
 fn read_headers(folder: &Path) -> Result<(BundleConfig, WeightsFile), InferError> {
     for missing in [WEIGHTS, CONFIG] {
         if !folder.join(missing).is_file() {
@@ -245,7 +248,7 @@ fn read_config(path: &Path) -> Result<BundleConfig, InferError> {
         problem: error.to_string(),
     };
     let text = read_text(path)?;
-    // The format first: another one may have other keys.
+    // The format is checked first, because another one may have other keys.
     let Format { format } = toml::from_str(&text).map_err(problem)?;
     if format != FORMAT {
         return Err(InferError::Format { path: path.into(), found: format, newest: FORMAT });
@@ -268,7 +271,7 @@ fn read_text(path: &Path) -> Result<String, InferError> {
     })
 }
 
-/// Size of both tokenizers; a missing file has none.
+/// Returns the total size of both tokenizer files; a missing file counts as 0.
 fn tokenizer_bytes(folder: &Path) -> u64 {
     let files = [SOURCE_TOKENIZER, TARGET_TOKENIZER].map(|name| fs::metadata(folder.join(name)));
     files.into_iter().flatten().map(|file| file.len()).fold(0, u64::saturating_add)
@@ -319,7 +322,8 @@ fn read_bytes(path: &Path, max: u64) -> Result<Vec<u8>, InferError> {
     Ok(bytes)
 }
 
-/// Size of a file, which must be a regular one: opening a pipe would wait for its writer.
+/// Returns the size of a regular file. Other files are rejected, because opening a pipe would block
+/// until it has a writer.
 fn regular_file(path: &Path) -> Result<u64, InferError> {
     let read_error = |source| InferError::Read { path: path.into(), source };
     let metadata = fs::metadata(path).map_err(read_error)?;

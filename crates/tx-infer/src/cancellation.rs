@@ -24,7 +24,7 @@ use std::{
 #[derive(Clone, Default)]
 pub struct Cancellation {
     flag: Arc<Flag>,
-    /// Flag of the caller, if this one belongs to a part of the caller's work.
+    /// Flag of the caller, if this flag covers only a part of the caller's work.
     parent: Option<Arc<Flag>>,
 }
 
@@ -37,7 +37,7 @@ struct Flag {
 #[derive(Default)]
 struct Listeners {
     next: u64,
-    /// Numbers and listeners.
+    /// Listeners with their ids.
     all: Vec<(u64, Box<dyn Fn() + Send>)>,
 }
 
@@ -53,19 +53,19 @@ impl Cancellation {
         self.flag.listeners().all.iter().for_each(|(_, listener)| listener());
     }
 
-    /// Whether the flag is set.
+    /// Returns `true` if the flag is set.
     pub fn is_cancelled(&self) -> bool {
         let parent = self.parent.as_ref();
         self.flag.is_set() || parent.is_some_and(|parent| parent.is_set())
     }
 
-    /// Returns a flag that is set together with this one, or alone.
+    /// Returns a flag that is set together with this one or separately.
     pub(crate) fn child(&self) -> Self {
         Self { flag: Arc::default(), parent: Some(self.flag.clone()) }
     }
 
-    /// Calls `listener` when the flag is set, or at once if it is, until the result is dropped. The
-    /// listener must not block.
+    /// Calls `listener` when the flag is set, or immediately if it already is, until the result is
+    /// dropped. The listener must not block.
     pub(crate) fn listen(&self, listener: impl Fn() + Send + 'static) -> Listening {
         let mut listeners = self.flag.listeners();
         let number = listeners.next;
@@ -108,7 +108,7 @@ impl Drop for Listening {
 }
 
 impl From<Arc<AtomicBool>> for Cancellation {
-    /// A flag that other code sets, such as a signal handler. A call notices it at its next decoding
+    /// Wraps a flag that other code sets, such as a signal handler. It is checked at each decoding
     /// step.
     fn from(is_set: Arc<AtomicBool>) -> Self {
         Self { flag: Arc::new(Flag { is_set, listeners: Mutex::default() }), parent: None }

@@ -1,8 +1,8 @@
 //! Checks of the invariants of every model, with a bundle on a device.
 //!
-//! An invariant needs no expected number: two computations of the same scores are compared. The inputs
-//! are ids of the bundle's own vocabulary, always the same. The *deviation* of two tensors is
-//! `max |found - expected| / max |expected|`.
+//! An invariant needs no expected number: two computations of the same scores are compared. The
+//! inputs are ids of the bundle's own vocabulary, the same in every run. The *deviation* of two
+//! tensors is `max |found - expected| / max |expected|`.
 
 use tx_model::VocabSizes;
 use tx_text::special::{BOS, EOS, PAD, UNK};
@@ -19,26 +19,26 @@ mod packed;
 mod tensors;
 mod tokenizers;
 
-/// Largest deviation that counts as rounding. A wrong mask or position is far above it, single precision
-/// far below; some GPUs multiply with fewer digits.
+/// Largest deviation that counts as rounding. A wrong mask or position deviates far more, and
+/// single precision far less, but some GPUs multiply in lower precision.
 pub const LIMIT: f64 = 1e-3;
 
 /// Result of the check of one invariant.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CheckResult {
-    /// The invariant, in a few words.
+    /// Short description of the invariant.
     pub invariant: &'static str,
-    /// Deviation from the invariant; none if it was not checked.
+    /// Deviation from the invariant; `None` if it was not checked.
     pub deviation: Option<f64>,
-    /// The largest deviation that passes.
+    /// Largest deviation that passes.
     pub limit: f64,
     /// Description of the failure, or the reason why the invariant was not checked.
     pub detail: Option<String>,
 }
 
 impl CheckResult {
-    /// Whether the check passed; one that was skipped did.
+    /// Returns `true` if the check passed or was skipped.
     pub fn passed(&self) -> bool {
         self.deviation.is_none_or(|deviation| deviation <= self.limit)
     }
@@ -48,7 +48,8 @@ impl CheckResult {
     }
 }
 
-/// Checks every invariant of `bundle` on `device`; `limit` is the limit of the invariants of scores.
+/// Checks every invariant of `bundle` on `device`; `limit` is the largest deviation of scores that
+/// passes.
 ///
 /// # Errors
 ///
@@ -76,8 +77,8 @@ pub fn check(bundle: &Bundle, device: &Device, limit: f64) -> Result<Vec<CheckRe
         }
     };
     for (invariant, tokenizer) in [
-        ("source texts come back from their tokens", &bundle.tokenizers.source),
-        ("target texts come back from their tokens", &bundle.tokenizers.target),
+        ("source texts round-trip through their tokens", &bundle.tokenizers.source),
+        ("target texts round-trip through their tokens", &bundle.tokenizers.target),
     ] {
         results.push(tokenizers::round_trip(invariant, tokenizer));
     }
@@ -139,8 +140,9 @@ impl Inputs {
         Ok(all)
     }
 
-    /// Largest amount by which another token is likelier than the one that greedy search takes.
-    /// `log_probs` returns those of all tokens, `[target, V]`, for a source and a given target.
+    /// Returns the largest difference in log-probability by which another token is likelier than
+    /// the one that greedy search selects. `log_probs` returns those of all tokens, `[target, V]`,
+    /// for a source and a given target.
     fn greedy(
         &self,
         engine: &Engine,
@@ -164,8 +166,8 @@ impl Inputs {
         worst
     }
 
-    /// Largest difference between the log-probability of a hypothesis of beam search and that of its
-    /// tokens by `log_probs`, as in [`greedy`](Self::greedy).
+    /// Returns the largest difference between the log-probability of a hypothesis of beam search
+    /// and that of its tokens by `log_probs`, as in [`greedy`](Self::greedy).
     fn beam(
         &self,
         engine: &Engine,
@@ -193,7 +195,7 @@ struct Translated {
     log_probability: f32,
 }
 
-/// Pseudo-random ids, always the same, by a linear congruential generator (Knuth, MMIX).
+/// Pseudo-random ids from a linear congruential generator (Knuth, MMIX) with a fixed seed.
 struct Words {
     state: u64,
 }

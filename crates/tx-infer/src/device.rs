@@ -1,7 +1,8 @@
-//! Devices and their names: `cpu`, `ndarray`, `wgpu`, `vulkan`, `cuda`, with `:N` for the Nth of a kind.
+//! Devices and their names: `cpu`, `ndarray`, `wgpu`, `vulkan`, `cuda`, with `:N` for the Nth of a
+//! kind.
 //!
-//! The features of this crate decide at compile time which kinds a program has. Without them there is
-//! `cpu` alone.
+//! The features of this crate decide at compile time which kinds a program has. Without them there
+//! is only `cpu`.
 
 mod adapter;
 
@@ -13,7 +14,7 @@ pub use adapter::Adapter;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Device {
-    /// The processor, by the packed engine of `tx_model::packed`, in single precision.
+    /// The CPU, with the packed engine of `tx_model::packed`, in single precision.
     #[default]
     Cpu,
     /// A device of Burn, by the modules of `tx_model`.
@@ -23,7 +24,8 @@ pub enum Device {
 
 #[cfg(feature = "burn")]
 impl Device {
-    /// Device of Burn that holds tensors for this device: `flex` for [`Cpu`](Self::Cpu).
+    /// Returns the device of Burn that holds tensors for this device: `flex` for
+    /// [`Cpu`](Self::Cpu).
     pub fn to_burn(&self) -> burn::tensor::Device {
         match self {
             Self::Cpu => burn::tensor::Device::flex(),
@@ -32,7 +34,8 @@ impl Device {
     }
 }
 
-/// The fastest way to decode on a device of Burn: the packed engine for `flex`, tensors for all others.
+/// Selects the fastest way to decode on a device of Burn: the packed engine for `flex`, tensors for
+/// all others.
 #[cfg(feature = "burn")]
 impl From<burn::tensor::Device> for Device {
     fn from(device: burn::tensor::Device) -> Self {
@@ -49,28 +52,28 @@ pub enum Kind {
     Vulkan,
     /// A GPU through WGPU: Vulkan, Metal or DirectX 12.
     Wgpu,
-    /// The processor.
+    /// The CPU.
     Cpu,
-    /// The processor, with Burn's older `ndarray` backend.
+    /// The CPU, with Burn's older `ndarray` backend.
     Ndarray,
 }
 
 /// A device as named on a command line; `auto` by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceName {
-    /// The kind; none for `auto`.
+    /// The kind; `None` for `auto`.
     kind: Option<Kind>,
     /// Index among the devices of its kind, from 0.
     index: usize,
 }
 
-/// Error of a device name that gives no device.
+/// Error of resolving a device name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The name is not one of a device.
+    /// The name is not that of a kind of device.
     #[error(
-        "unknown device `{name}`; known are auto, and cpu, ndarray, wgpu, vulkan and cuda with or without `:N` for the Nth"
+        "unknown device `{name}`; accepted are auto, and cpu, ndarray, wgpu, vulkan and cuda with or without `:N` for the Nth"
     )]
     Unknown {
         /// The name given.
@@ -78,20 +81,20 @@ pub enum DeviceError {
     },
 
     /// The program was built without this kind.
-    #[error("this program was built without `{kind}`; it has {}", present.join(", "))]
+    #[error("this program was built without `{kind}`; available: {}", present.join(", "))]
     NotCompiled {
-        /// The kind asked for.
+        /// The requested kind.
         kind: &'static str,
         /// The kinds compiled in.
         present: Vec<&'static str>,
     },
 
-    /// There are fewer devices of this kind.
-    #[error("there is no device `{kind}:{index}`: {count} found; there are {}", present.join(", "))]
+    /// No device of this kind has this index.
+    #[error("there is no device `{kind}:{index}`: {count} found; available: {}", present.join(", "))]
     Absent {
-        /// The kind asked for.
+        /// The requested kind.
         kind: &'static str,
-        /// The index asked for, from 0.
+        /// The requested index, from 0.
         index: usize,
         /// Devices of this kind that were found.
         count: usize,
@@ -99,7 +102,7 @@ pub enum DeviceError {
         present: Vec<String>,
     },
 
-    /// Its results would be wrong: [`Adapter::is_miscompiled`].
+    /// The device computes wrong results: [`Adapter::is_miscompiled`].
     #[error(
         "`{device}` ({name}) computes wrong matrix products: its driver lacks VK_KHR_workgroup_memory_explicit_layout, and the kernels of the feature `vulkan` need it"
     )]
@@ -112,7 +115,7 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// Next step to try, if one is known.
+    /// Returns the next step to try, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotCompiled { kind, .. } => Some(format!("build it with `--features {kind}`")),
@@ -128,7 +131,7 @@ impl Kind {
     /// All kinds, in the order in which `auto` tries them.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Vulkan, Self::Wgpu, Self::Cpu, Self::Ndarray];
 
-    /// Name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cuda => "cuda",
@@ -139,14 +142,14 @@ impl Kind {
         }
     }
 
-    /// Description in a few words.
+    /// Returns a short description.
     pub fn about(self) -> &'static str {
         match self {
             Self::Cuda => "NVIDIA GPU",
             Self::Vulkan => "GPU through Vulkan",
             Self::Wgpu => "GPU through WGPU (Vulkan, Metal or DirectX 12)",
-            Self::Cpu => "processor, all cores",
-            Self::Ndarray => "processor, Burn's older backend",
+            Self::Cpu => "CPU, all cores",
+            Self::Ndarray => "CPU, Burn's older backend",
         }
     }
 
@@ -155,7 +158,7 @@ impl Kind {
         self.devices().into_iter().flatten().map(move |device| (self, device))
     }
 
-    /// Devices of this kind; none if the program was built without it.
+    /// Returns the devices of this kind; `None` if the program was built without it.
     pub fn devices(self) -> Option<Vec<Device>> {
         match self {
             Self::Cpu => Some(vec![Device::Cpu]),
@@ -192,8 +195,8 @@ fn ndarray() -> Device {
 }
 
 impl DeviceName {
-    /// Finds the device; `auto` is the first present of CUDA, Vulkan, WGPU and the processor. A
-    /// software GPU counts as absent for `auto`.
+    /// Opens the device; `auto` is the first available one of CUDA, Vulkan, WGPU and the CPU.
+    /// `auto` ignores software GPUs.
     ///
     /// # Errors
     ///
@@ -220,7 +223,7 @@ impl DeviceName {
     }
 }
 
-/// The device that `auto` names.
+/// Opens the device that `auto` selects.
 fn automatic(index: usize) -> Result<(Kind, Device), DeviceError> {
     let find = |suits: fn(&Adapter) -> bool| {
         let mut all = Kind::ALL.into_iter().flat_map(Kind::each);
@@ -231,7 +234,7 @@ fn automatic(index: usize) -> Result<(Kind, Device), DeviceError> {
         .ok_or_else(|| DeviceError::Absent { kind: "auto", index, count: 0, present: names() })
 }
 
-/// Names of all devices of this system.
+/// Returns the names of all devices of this system.
 fn names() -> Vec<String> {
     let of = |kind: Kind| {
         kind.each().enumerate().map(move |(index, _)| format!("{}:{index}", kind.name()))
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_is_in_every_build() {
+    fn the_cpu_is_in_every_build() {
         let cpu: DeviceName = "cpu".parse().unwrap();
         assert_eq!(cpu.open(), Ok((Kind::Cpu, Device::Cpu)));
         assert!(DeviceName::default().open().is_ok());

@@ -12,7 +12,7 @@ use tx_text::TextError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InferError {
-    /// The folder holds no bundle.
+    /// The folder contains no bundle.
     #[error("`{path}` is not a bundle: it has no `{missing}`")]
     NotABundle {
         /// The folder.
@@ -75,18 +75,19 @@ pub enum InferError {
     Model(#[from] ConfigError),
 
     /// The weights file is damaged, or does not fit the configuration.
-    #[error("`{path}` does not hold the weights of this model: {problem}")]
+    #[error("`{path}` does not contain the weights of this model: {problem}")]
     Weights {
         /// The file.
         path: PathBuf,
-        /// The problem, for example the first weight that is missing, superfluous or of another shape.
+        /// The problem, for example the first weight that is missing, superfluous or of another
+        /// shape.
         problem: String,
     },
 
     /// The device does not support the precision.
     #[error("device does not support {precision} (supported: {})", supported.join(", "))]
     Precision {
-        /// The precision asked for.
+        /// The requested precision.
         precision: &'static str,
         /// The precisions that the device supports.
         supported: Vec<&'static str>,
@@ -95,13 +96,13 @@ pub enum InferError {
     /// The program was built without the feature that a precision needs.
     #[error("{precision} needs the feature `burn`, without which this program was built")]
     PrecisionFeature {
-        /// The precision asked for.
+        /// The requested precision.
         precision: &'static str,
     },
 
     /// A tokenizer differs from the one that the model was trained with.
     #[error(
-        "`{path}` is another tokenizer than the model was trained with: SHA-256 {found}, expected {expected}"
+        "`{path}` is not the tokenizer that the model was trained with: SHA-256 {found}, expected {expected}"
     )]
     OtherTokenizer {
         /// File of the tokenizer.
@@ -131,7 +132,7 @@ pub enum InferError {
     OtherVocabulary {
         /// The first bundle.
         first: PathBuf,
-        /// The other one.
+        /// The other bundle.
         other: PathBuf,
         /// `source` or `target`.
         side: &'static str,
@@ -148,7 +149,7 @@ pub enum InferError {
     LongPrefix {
         /// Line number, from 1.
         line: u64,
-        /// Number of tokens of the prefix; none if it is too long to be tokenized.
+        /// Number of tokens of the prefix; `None` if it is too long to be tokenized.
         found: Option<usize>,
         /// Maximum number of tokens of a prefix.
         max: usize,
@@ -159,7 +160,8 @@ pub enum InferError {
     LongTarget {
         /// Line number, from 1.
         line: u64,
-        /// Number of tokens of the target, `<eos>` included; none if it is too long to be tokenized.
+        /// Number of tokens of the target, `<eos>` included; `None` if it is too long to be
+        /// tokenized.
         found: Option<usize>,
         /// Maximum number of tokens of a target.
         max: usize,
@@ -173,7 +175,7 @@ pub enum InferError {
     },
 
     /// The model computed NaN or infinity, so no token can be chosen.
-    #[error("the model's scores for line {line} are not finite numbers")]
+    #[error("the model's scores for line {line} are not finite")]
     NotFinite {
         /// Line number, from 1.
         line: u64,
@@ -188,13 +190,14 @@ pub enum InferError {
     Text(#[from] TextError),
 }
 
-/// Number of tokens in a message.
+/// Formats a number of tokens for a message.
 fn many(tokens: Option<usize>) -> String {
     tokens.map_or("too many".into(), |tokens| tokens.to_string())
 }
 
 impl InferError {
-    /// Next step to try, if one is known; a program prints it on its own line as `hint: …`.
+    /// Returns the next step to try, if one is known; a program prints it on its own line as
+    /// `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotABundle { .. } => {

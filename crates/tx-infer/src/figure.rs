@@ -28,9 +28,9 @@ pub struct FigureOptions {
 
 /// Mark on a token that the text does not separate from its neighbor by a space.
 const JOINER: char = '\u{ffed}';
-/// Maximal length of a label in characters.
+/// Maximum length of a label in characters.
 const LABEL: usize = 18;
-/// Space around the figure, and for the title and the scale.
+/// Margin around the figure, and heights of the title and of the scale.
 const MARGIN: f32 = 16.0;
 const TITLE: f32 = 34.0;
 const SCALE: f32 = 46.0;
@@ -229,12 +229,12 @@ impl Figure {
         for (row, weights) in map.rows().enumerate() {
             for (column, &weight) in weights.iter().enumerate() {
                 // A weight with the color of zero is not drawn.
-                let share = weight / largest;
-                if share < 0.01 {
+                let fraction = weight / largest;
+                if fraction < 0.01 {
                     continue;
                 }
                 let (x, y) = (x0 + cell * column as f32, y0 + cell * row as f32);
-                let fill = color(&LIGHT, share);
+                let fill = color(&LIGHT, fraction);
                 add(
                     text,
                     format_args!(
@@ -334,7 +334,7 @@ fn short_number(weight: f32) -> String {
     }
 }
 
-/// Estimated width of a label in font sizes.
+/// Returns the estimated width of a label in ems.
 fn ems(label: &str) -> f32 {
     // Chinese, Japanese and Korean characters and emoji are about square.
     label
@@ -362,7 +362,7 @@ pub fn escape_label(label: &str) -> String {
     escape(label).replace(JOINER, "<tspan fill=\"#8c959f\">·</tspan>")
 }
 
-/// Label in a sentence: without joiners, unless it consists of them.
+/// Returns a label for use in a sentence: without joiners, unless it consists of joiners only.
 pub fn without_joiner(label: &str) -> String {
     let text = label.replace(JOINER, "");
     if text.is_empty() { label.to_owned() } else { text }

@@ -5,8 +5,8 @@ use std::{
     path::Path,
 };
 
-/// Replaces the file at `path` by one with `content`, or leaves it unchanged: the content is written to a
-/// temporary file in the same folder, synchronized to disk, and renamed.
+/// Replaces the content of the file at `path`, or leaves it unchanged on an error: `content` is
+/// written to a temporary file in the same folder, synchronized to disk, and renamed.
 ///
 /// # Errors
 ///
@@ -15,7 +15,7 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
     builder.prefix(".").suffix(".partial");
-    // Permissions of any new file, because temporary files are private by default.
+    // The permissions of an ordinary new file, because temporary files are private by default.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
@@ -31,9 +31,9 @@ mod tests {
 
     use super::*;
 
-    /// Writers do not share a temporary file, so the file has one of the contents in the end.
+    /// Writers do not share a temporary file, so the file ends up with the content of one of them.
     #[test]
-    fn writers_do_not_mix() {
+    fn concurrent_writers_do_not_mix_their_contents() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let contents = [vec![b'a'; 300_000], vec![b'b'; 200_000]];
@@ -46,9 +46,9 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    /// The permissions are those of any new file, not those of a private temporary one.
+    /// The permissions are those of an ordinary new file, not those of a private temporary one.
     #[test]
-    fn permissions_are_the_usual_ones() {
+    fn permissions_are_those_of_a_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let (ours, usual) = (folder.path().join("ours"), folder.path().join("usual"));
         write_whole(&ours, b"").unwrap();

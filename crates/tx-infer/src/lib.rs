@@ -1,11 +1,11 @@
 //! Translation with trained Transformers: bundles on disk, search, text.
 //!
-//! A [`Bundle`] is a folder with weights, configuration and tokenizers. A [`Translator`] opens one and
-//! translates text; an [`Engine`] finds target ids for source ids.
+//! A [`Bundle`] is a folder with weights, configuration and tokenizers. A [`Translator`] opens one
+//! and translates text; an [`Engine`] finds target ids for source ids.
 //!
-//! Without features, translation runs on the processor by the packed engine of
-//! [`tx_model::packed`], and no machine-learning framework is compiled. The feature `burn` adds all
-//! other devices, half precision, and saving bundles; `ndarray`, `wgpu`, `vulkan` and `cuda` imply it.
+//! Without features, translation runs on the CPU with the packed engine of [`tx_model::packed`],
+//! and no machine-learning framework is compiled. The feature `burn` adds all other devices, half
+//! precision, and saving bundles; `ndarray`, `wgpu`, `vulkan` and `cuda` imply it.
 //!
 //! ```no_run
 //! use tx_infer::{Device, SearchOptions, Translator};

@@ -7,8 +7,8 @@ use burn::tensor::{DType, FloatDType};
 
 use crate::{bundle::Bundle, device::Device, error::InferError, search::Engine};
 
-/// Dtype of weights and activations in translation. Scores are summed in single precision, and files
-/// have single precision, in any case.
+/// Dtype of weights and activations in translation. Scores are always summed, and files always
+/// stored, in single precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Precision {
@@ -25,7 +25,7 @@ impl Precision {
     /// All precisions.
     pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
 
-    /// Name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -34,7 +34,7 @@ impl Precision {
         }
     }
 
-    /// Dtype of Burn.
+    /// Returns the dtype in Burn.
     #[cfg(feature = "burn")]
     pub(crate) fn dtype(self) -> FloatDType {
         match self {
@@ -44,14 +44,15 @@ impl Precision {
         }
     }
 
-    /// Whether `device` supports the precision. The packed engine has single precision; in half
-    /// precision, the processor computes with tensors, which needs the feature `burn`.
+    /// Returns `true` if `device` supports the precision. The packed engine has single precision;
+    /// in half precision, the CPU computes with tensors, which needs the feature `burn`.
     #[cfg(feature = "burn")]
     pub fn is_supported(self, device: &Device) -> bool {
         device.to_burn().supports_dtype(DType::from(self.dtype()))
     }
 
-    /// Whether `device` supports the precision: without the feature `burn`, single precision alone.
+    /// Returns `true` if `device` supports the precision: without the feature `burn`, only single
+    /// precision.
     #[cfg(not(feature = "burn"))]
     pub fn is_supported(self, device: &Device) -> bool {
         match device {
@@ -86,7 +87,7 @@ impl FromStr for Precision {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|precision| precision.name() == name);
-        found.ok_or_else(|| format!("unknown precision `{name}`; known are f32, f16 and bf16"))
+        found.ok_or_else(|| format!("unknown precision `{name}`; accepted are f32, f16 and bf16"))
     }
 }
 
@@ -95,8 +96,8 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// As [`engine`](Self::engine); if the device does not support the precision, or the program was
-    /// built without the feature that the precision needs.
+    /// Same as [`engine`](Self::engine); if the device does not support the precision, or the
+    /// program was built without the feature that the precision needs.
     pub fn engine_in(&self, precision: Precision, device: &Device) -> Result<Engine, InferError> {
         precision.check(device)?;
         match precision {
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn half_precision_on_the_processor_needs_burn() {
+    fn half_precision_on_the_cpu_needs_burn() {
         for precision in Precision::ALL {
             let result = precision.check(&Device::Cpu);
             if precision == Precision::F32 || cfg!(feature = "burn") {

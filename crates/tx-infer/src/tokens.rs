@@ -13,8 +13,8 @@ use tx_text::{
 
 use crate::error::InferError;
 
-/// Maximum number of bytes that are tokenized, for each token that a model can read, so that a line of
-/// many megabytes takes no longer than a long one.
+/// Maximum number of bytes that are tokenized, for each token that a model can read, so that a line
+/// of many megabytes takes no longer than a long one.
 pub(crate) const BYTES_PER_TOKEN: usize = 256;
 
 /// Returns the beginning of `text` that is tokenized for a model that reads `max_len` tokens.
@@ -29,14 +29,14 @@ pub struct Tokens {
     pub ids: Vec<u32>,
     /// The tokens, as in the vocabulary.
     pub tokens: Vec<String>,
-    /// Index of the word of each token; none for special tokens and white space.
+    /// Index of the word of each token; `None` for special tokens and white space.
     pub word_of: Vec<Option<usize>>,
     /// Words of the text, at most as many as the model can read tokens.
     pub words: Vec<String>,
 }
 
 impl Tokens {
-    /// Tokens of a source text, truncated to `max_len`.
+    /// Tokenizes a source text and truncates it to `max_len` tokens.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Tokens {
         Self::of_spans(tokenizer, text, tokenizer.encode_with_spans(text)?, max_len)
     }
 
-    /// Tokens of a target text, truncated to `max_len`.
+    /// Tokenizes a target text and truncates it to `max_len` tokens.
     ///
     /// # Errors
     ///
@@ -68,7 +68,8 @@ impl Tokens {
         Self::of_spans(tokenizer, text, spans, max_len)
     }
 
-    /// Tokens of a hypothesis, with or without `<eos>`; it is appended if there are fewer than `max_len`.
+    /// Returns the tokens of a hypothesis with or without `<eos>`, which is appended if there are
+    /// fewer than `max_len` tokens.
     ///
     /// # Errors
     ///
@@ -82,7 +83,7 @@ impl Tokens {
         if ids.last() != Some(&EOS) && ids.len() < max_len {
             ids.push(EOS);
         }
-        // A token is part of the last word of the text up to it, if it adds a letter.
+        // A token that adds a letter is part of the last word of the text decoded so far.
         let mut word_of = Vec::with_capacity(ids.len());
         let mut before = String::new();
         for end in 1..=ids.len() {
@@ -93,12 +94,13 @@ impl Tokens {
             before = text;
         }
         let words: Vec<String> = before.split_whitespace().map(str::to_owned).collect();
-        // A later token can join two words, because incomplete bytes of a character separate.
+        // A later token can join two words, because the incomplete bytes of a character count as a
+        // separator.
         word_of.iter_mut().for_each(|word| *word = word.filter(|&word| word < words.len()));
         Ok(Self { tokens: names(tokenizer, &ids), ids, word_of, words })
     }
 
-    /// Whether the text has no words.
+    /// Returns `true` if the text has no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -136,7 +138,7 @@ fn names(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<String> {
     ids.iter().map(|&id| tokenizer.token(id).unwrap_or_default()).collect()
 }
 
-/// Whether a token is only the mark of a space, which is not part of a word.
+/// Returns `true` if a token is only the mark of a space, which is not part of a word.
 fn is_space(tokenizer: &Tokenizer, id: u32) -> bool {
     tokenizer.token(id).is_some_and(|token| token.trim_matches('▁').trim().is_empty())
 }
@@ -162,7 +164,7 @@ mod tests {
 
     fn tokenizer(kind: TokenizerKind) -> Tokenizer {
         let pairs = [SentencePair::new(TEXT, TEXT), SentencePair::new("amico è", "amico è")];
-        // Few merges: words are made of several pieces.
+        // Few merges, so that words consist of several pieces.
         let config = TokenizerConfig { kind, vocab_size: 22, ..TokenizerConfig::default() };
         Tokenizers::train(&config, &pairs).unwrap().target
     }
@@ -215,7 +217,7 @@ mod tests {
 
     /// Time and memory depend on the model's `max_len`, not on the text.
     #[test]
-    fn a_text_of_megabytes_has_as_many_words_as_the_model_can_read() {
+    fn a_text_of_megabytes_has_at_most_as_many_words_as_the_model_reads_tokens() {
         let tokenizer = tokenizer(TokenizerKind::Word);
         for text in ["amico è ", "a", "\u{1f600} ", "\u{ad} "] {
             let text = text.repeat(2_000_000);
@@ -228,8 +230,8 @@ mod tests {
         assert_eq!(readable("äöü", 0), "");
     }
 
-    /// In bytes, U+00A0 is white space and its first byte alone is not: `c2` makes a second word, which
-    /// `a0` takes away.
+    /// In bytes, U+00A0 is white space and its first byte alone is not: there are two words after
+    /// `c2`, and one after `a0`.
     #[test]
     fn a_token_that_joins_two_words_has_a_valid_index() {
         let tokenizer = tokenizer(TokenizerKind::Byte);

@@ -80,13 +80,13 @@ pub struct Translation {
     /// The best translation, on one line: control characters and line separators, which a tokenizer
     /// of bytes can generate, are spaces. Empty for a text without words.
     pub text: String,
-    /// All translations requested, best first; none for a text without words.
+    /// All translations requested, best first; empty for a text without words.
     pub hypotheses: Vec<Scored>,
     /// Whether the text was truncated because it has more tokens than the model's `max_len`. The
     /// translation then lacks its end.
     pub truncated: bool,
-    /// Words of the text that are not in the vocabulary, each once, in order of appearance. The model
-    /// reads `<unk>` for them, so their translation is arbitrary.
+    /// Words of the text that are not in the vocabulary, each once, in order of appearance. They
+    /// become `<unk>`, so their translation is arbitrary.
     pub unknown: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ pub struct Scored {
 }
 
 impl Translator {
-    /// Default for the most source tokens of a batch: see
+    /// Default maximum number of source tokens of a batch: see
     /// [`with_batch_tokens`](Self::with_batch_tokens).
     pub const BATCH_TOKENS: usize = 4_096;
 
@@ -109,7 +109,7 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// As [`Bundle::open`] and [`Bundle::engine`].
+    /// Same as [`Bundle::open`] and [`Bundle::engine`].
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
         Self::new(Bundle::open(folder)?, device)
     }
@@ -119,7 +119,7 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); [`InferError::OtherVocabulary`] if the tokenizers differ.
+    /// Same as [`open`](Self::open); [`InferError::OtherVocabulary`] if the tokenizers differ.
     pub fn open_ensemble(
         folders: &[impl AsRef<Path>],
         device: &Device,
@@ -135,8 +135,8 @@ impl Translator {
             .try_fold(alone, |all, path| all.with_member(first, path, Self::open(path, device)?))
     }
 
-    /// Adds the model of `other` to the ensemble. `first` and `path` are the folders of both, for
-    /// messages.
+    /// Adds the model of `other` to the ensemble. `first` and `path` are the folders of this bundle
+    /// and of `other`, for messages.
     ///
     /// # Errors
     ///
@@ -166,18 +166,18 @@ impl Translator {
         Ok(Self { model: model.into(), scheduler, ..self })
     }
 
-    /// Translator with a bundle, whose model is built on `device` in single precision.
+    /// Creates a translator with a bundle, whose model is built on `device` in single precision.
     ///
     /// # Errors
     ///
-    /// As [`Bundle::engine`].
+    /// Same as [`Bundle::engine`].
     pub fn new(bundle: Bundle, device: &Device) -> Result<Self, InferError> {
         let engine = bundle.engine(device)?;
         let Bundle { config, tokenizers, .. } = bundle;
         Ok(Self::from_engine(engine, config, tokenizers))
     }
 
-    /// Translator with an engine, and the configuration and tokenizers of its model.
+    /// Creates a translator with an engine, and the configuration and tokenizers of its model.
     pub fn from_engine(engine: Engine, config: ModelConfig, tokenizers: Tokenizers) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
@@ -188,7 +188,7 @@ impl Translator {
         }
     }
 
-    /// Sets the search options of calls without their own.
+    /// Sets the search options of calls that do not specify their own.
     ///
     /// # Errors
     ///
@@ -198,26 +198,26 @@ impl Translator {
         Ok(Self { options, ..self })
     }
 
-    /// Sets the maximum number of source tokens of a batch, padding and hypotheses counted [default:
-    /// [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
+    /// Sets the maximum number of source tokens of a batch, padding and hypotheses counted
+    /// [default: [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
     ///
-    /// A longer text is a batch of its own, and few texts are distributed among the threads. Larger
-    /// batches are faster up to a point, and take more memory.
+    /// A longer text is its own batch. If there are few texts, they are distributed among the
+    /// threads. Larger batches are faster up to a point, and take more memory.
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
         Self { batch_tokens, ..self }
     }
 
-    /// Sets the number of threads [default: all cores], which this translator's clones then do not
-    /// share.
+    /// Sets the number of threads [default: all cores]. The returned translator no longer shares
+    /// its threads with clones of this one.
     ///
     /// On [`Device::Cpu`], each thread decodes a batch at a time, and threads without a batch take
-    /// parts of the others' larger matrix products. On other devices one batch is decoded at a time;
-    /// on a processor its tensor operations use the threads.
+    /// parts of the others' larger matrix products. On other devices one batch is decoded at a
+    /// time; on a CPU, its tensor operations use the threads.
     pub fn with_threads(self, threads: usize) -> Self {
         Self { scheduler: scheduler(&self.model.engine, threads.max(1)), ..self }
     }
 
-    /// Engine in use.
+    /// Returns the engine in use.
     pub fn engine(&self) -> &Engine {
         &self.model.engine
     }
@@ -227,12 +227,13 @@ impl Translator {
         &self.model.tokenizers
     }
 
-    /// Search options of calls without their own.
+    /// Returns the search options of calls that do not specify their own.
     pub fn options(&self) -> &SearchOptions {
         &self.options
     }
 
-    /// Configuration of the model; of several, that of the first with the shortest `max_len`.
+    /// Returns the configuration of the model; of an ensemble, that of the first model with the
+    /// smallest `max_len`.
     pub fn config(&self) -> &ModelConfig {
         &self.model.config
     }
@@ -244,7 +245,7 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// If the text cannot be tokenized, or as [`Engine::search`].
+    /// If the text cannot be tokenized; otherwise the same as [`Engine::search`].
     pub fn translate(&self, text: &str) -> Result<Translation, InferError> {
         let mut translations = self.translate_batch(&[text])?;
         Ok(translations.pop().unwrap_or_default())
@@ -255,7 +256,7 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// As [`translate`](Self::translate), for any of the texts.
+    /// Same as [`translate`](Self::translate), for any of the texts.
     pub fn translate_batch(
         &self,
         texts: &[impl AsRef<str>],
@@ -263,12 +264,12 @@ impl Translator {
         self.translate_batch_with(texts, &self.options, &Cancellation::new())
     }
 
-    /// As [`translate_batch`](Self::translate_batch), with search options for this call alone, until
-    /// `cancellation` is set.
+    /// Same as [`translate_batch`](Self::translate_batch), but with search options for this call
+    /// only, and until `cancellation` is set.
     ///
     /// # Errors
     ///
-    /// As [`translate_lines`](Self::translate_lines).
+    /// Same as [`translate_lines`](Self::translate_lines).
     pub fn translate_batch_with(
         &self,
         texts: &[impl AsRef<str>],
@@ -286,8 +287,8 @@ impl Translator {
         Ok(translations)
     }
 
-    /// Translates many texts and passes the translations to `sink`, in the order of `lines`, some at
-    /// a time, as soon as they and all before them are complete. `sink` runs on this thread.
+    /// Translates many texts and passes the translations to `sink`, in the order of `lines`, in
+    /// groups, as soon as they and all before them are complete. `sink` runs on this thread.
     ///
     /// # Errors
     ///
@@ -329,7 +330,7 @@ impl Translator {
     }
 
     fn limits(&self, rows: usize) -> Limits {
-        Limits { tokens: self.batch_tokens, rows, threads: self.scheduler.most() }
+        Limits { tokens: self.batch_tokens, rows, threads: self.scheduler.max_batches() }
     }
 }
 
@@ -343,7 +344,8 @@ impl Model {
         Ok((ids, truncated))
     }
 
-    /// Returns the target ids of a text without `<bos>`; none if it is too long to be tokenized whole.
+    /// Returns the target ids of a text without `<bos>`; `None` if it is too long to be tokenized
+    /// whole.
     fn encode_target(&self, text: &str) -> Result<Option<Vec<u32>>, InferError> {
         if self.readable(text).len() < text.len() {
             return Ok(None);
@@ -371,8 +373,8 @@ impl Model {
     }
 }
 
-/// Threads for `engine`: each decodes a batch at a time if that is faster than one batch whose operations
-/// use all threads. A GPU is used from a single thread.
+/// Creates the threads for `engine`. Each decodes a batch at a time if that is faster than one
+/// batch whose operations use all threads. A GPU is used from a single thread.
 fn scheduler(engine: &Engine, threads: usize) -> Arc<Scheduler> {
     let scheduler = match (engine.gains_from_threads(), engine.is_on_gpu()) {
         (true, _) => Scheduler::new(threads, threads, true),
@@ -389,11 +391,11 @@ fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, In
         let name =
             |token: Option<String>| token.map_or("nothing".into(), |token| format!("`{token}`"));
         let (ours, theirs) = (name(ours.token(id)), name(theirs.token(id)));
-        return Ok(Some(format!("id {id} is {ours} and {theirs}")));
+        return Ok(Some(format!("id {id} is {ours} in one and {theirs} in the other")));
     }
     let same = ours.to_json()? == theirs.to_json()?;
     Ok((!same).then(|| {
-        "the same tokens, but other rules: merges, normalization or special tokens".into()
+        "the tokens are the same, but merges, normalization or special tokens differ".into()
     }))
 }
 

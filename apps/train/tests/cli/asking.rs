@@ -49,7 +49,7 @@ fn devices_are_listed_including_those_not_built_in() {
     let run = Workshop::new().train(&["devices"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     let line = |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap();
-    assert!(line("cpu:0").contains("processor, all cores, "), "{}", run.stdout);
+    assert!(line("cpu:0").contains("CPU, all cores, "), "{}", run.stdout);
     assert!(line("ndarray:0").contains("cores"), "{}", run.stdout);
     assert_eq!(run.stdout.matches(" (auto)").count(), 1, "{}", run.stdout);
     if !cfg!(feature = "cuda") {

@@ -66,7 +66,7 @@ fn devices_that_do_not_exist_or_are_not_built_in_are_refused() {
         let run = workshop.train(&["--recipe", "toy", "--device", "cuda"]);
         run.failed(
             2,
-            &["built without `cuda`", "it has cpu, ndarray", "hint: ", "--features cuda"],
+            &["built without `cuda`", "available: cpu, ndarray", "hint: ", "--features cuda"],
         );
     }
     assert!(!workshop.path("runs").exists(), "no run was started");

@@ -37,7 +37,7 @@ fn a_bundle_with_the_tokenizer_of_another_is_refused() {
     let other = bundle("four five six").tokenizers.target.to_json().unwrap();
     fs::write(folder.path().join("target.tokenizer.json"), other).unwrap();
     let wrong = run(&["--model", folder.path().to_str().unwrap()], "one\n");
-    wrong.failed(1, &["target.tokenizer.json` is another tokenizer", "hint: copy bundle folders"]);
+    wrong.failed(1, &["target.tokenizer.json` is not the tokenizer", "hint: copy bundle folders"]);
 }
 
 #[test]

@@ -103,5 +103,5 @@ fn a_bundle_whose_tokenizer_loses_text_fails_with_code_one() {
     let failed: Vec<&str> = found.stdout.lines().filter(|line| line.starts_with("FAIL")).collect();
     assert_eq!(failed.len(), 1);
     assert!(failed[0].contains("target texts come back"), "{}", found.stdout);
-    assert!(found.stdout.contains("comes back as"), "{}", found.stdout);
+    assert!(found.stdout.contains("is decoded as"), "{}", found.stdout);
 }

@@ -10,7 +10,7 @@ use crate::Device;
 ///   .0 .9 .1             .9 .1         .9 .1
 /// ```
 #[test]
-fn what_goes_to_a_word_is_a_sum_and_what_comes_from_it_a_mean() {
+fn weights_to_a_word_are_summed_and_weights_from_it_averaged() {
     let map =
         AttentionMap { columns: 3, weights: vec![0.5, 0.3, 0.2, 0.1, 0.3, 0.6, 0.0, 0.9, 0.1] };
     let merged = map.merged(&[0, 0, 1], &[0, 0, 1]);
@@ -22,7 +22,7 @@ fn what_goes_to_a_word_is_a_sum_and_what_comes_from_it_a_mean() {
 }
 
 #[test]
-fn the_mean_of_heads_is_the_mean_of_each_weight() {
+fn the_mean_over_heads_is_the_mean_of_each_weight() {
     let map = |weights: [f32; 2]| AttentionMap { columns: 2, weights: weights.to_vec() };
     assert_eq!(AttentionMap::mean(&[map([1.0, 0.0]), map([0.5, 0.5])]), map([0.75, 0.25]));
     assert_eq!(AttentionMap::mean(&[]), AttentionMap::default());
@@ -30,7 +30,7 @@ fn the_mean_of_heads_is_the_mean_of_each_weight() {
 }
 
 #[test]
-fn labels_put_the_pieces_of_a_word_together_and_nothing_else() {
+fn labels_join_the_pieces_of_a_word_only() {
     let tokens = ["▁ca", "t", "▁", "▁ca", "<eos>", "<eos>"].map(str::to_owned);
     let word_of = [Some(0), Some(0), None, Some(1), None, None];
     let labels = Labels::new(&tokens, &word_of, &["cat".into(), "ca".into()]);

@@ -27,7 +27,7 @@ pub struct BundleInfo {
     pub config: ModelConfig,
     /// Number of ids of each side.
     pub vocabulary: VocabSizes,
-    /// Text to ids and back.
+    /// Tokenizers of both sides.
     pub tokenizers: Tokenizers,
     /// Weights, in the order of the file.
     pub weights: Vec<WeightInfo>,
@@ -58,12 +58,12 @@ pub struct WeightInfo {
 }
 
 impl WeightInfo {
-    /// Number of values; `usize::MAX` where it is larger.
+    /// Returns the number of values; saturates at `usize::MAX`.
     pub fn count(&self) -> usize {
         self.shape.iter().fold(1, |count, &size| count.saturating_mul(size))
     }
 
-    /// Name of the part of the model that the weight belongs to.
+    /// Returns the name of the part of the model that the weight belongs to.
     pub fn part(&self) -> &'static str {
         let name = self.name.as_str();
         let part = |word: &str| name.contains(word);
@@ -100,7 +100,8 @@ impl BundleInfo {
     ///
     /// # Errors
     ///
-    /// As [`Bundle::open`](super::Bundle::open), but the values of the weights are not validated.
+    /// Same as [`Bundle::open`](super::Bundle::open), but the values of the weights are not
+    /// validated.
     pub fn read(folder: &Path) -> Result<Self, InferError> {
         let (config, file) = read_headers(folder)?;
         let tokenizers = read_tokenizers(folder, &config)?;
@@ -123,12 +124,13 @@ impl BundleInfo {
         })
     }
 
-    /// Number of trained parameters.
+    /// Returns the number of trained parameters.
     pub fn parameters(&self) -> usize {
         sum(self.weights.iter())
     }
 
-    /// Number of parameters of each part of the model, from the source embedding to the projection.
+    /// Returns the number of parameters of each part of the model, from the source embedding to the
+    /// projection.
     pub fn parts(&self) -> Vec<(&'static str, usize)> {
         const ORDER: [&str; 12] = [
             "source embedding",
@@ -148,8 +150,8 @@ impl BundleInfo {
         ORDER.map(|part| (part, count(part))).into_iter().filter(|(_, n)| *n > 0).collect()
     }
 
-    /// Estimates the memory for translating in batches of `batch_tokens` source tokens, hypotheses
-    /// counted.
+    /// Estimates the memory for translating in batches of `batch_tokens` source tokens, which count
+    /// once for each hypothesis.
     pub fn memory(&self, batch_tokens: usize) -> Memory {
         const SINGLE: usize = 4;
         let ModelConfig { d_model, decoder_layers, tying, .. } = self.config;
@@ -163,7 +165,7 @@ impl BundleInfo {
         }
     }
 
-    /// Everything as JSON.
+    /// Returns the description as JSON.
     pub fn to_json(&self, batch_tokens: usize) -> Value {
         let object = |pairs: Vec<(&str, usize)>| -> Map<String, Value> {
             pairs
@@ -189,7 +191,7 @@ impl BundleInfo {
     }
 }
 
-/// Number of values of several weights; `usize::MAX` where it is larger.
+/// Returns the number of values of several weights; saturates at `usize::MAX`.
 fn sum<'a>(weights: impl Iterator<Item = &'a WeightInfo>) -> usize {
     weights.map(WeightInfo::count).fold(0, usize::saturating_add)
 }
@@ -223,7 +225,7 @@ mod tests {
     use super::*;
     use crate::bundle::ModuleBundle;
 
-    /// A bundle of random weights; and its ids.
+    /// Saves a bundle with random weights; also returns its vocabulary sizes.
     fn saved() -> (TempDir, VocabSizes) {
         let pairs = [SentencePair::new("one two three", "uno due")];
         let tokenizer = TokenizerConfig {
@@ -257,8 +259,8 @@ mod tests {
         (folder, vocab)
     }
 
-    /// d 8, 2 heads, d_ff 12, gated, 1 encoder and 2 decoder layers, learned positions up to 24, target
-    /// tables tied, no attention biases. By hand:
+    /// d 8, 2 heads, d_ff 12, gated, 1 encoder and 2 decoder layers, learned positions up to 24,
+    /// target tables tied, no attention biases. By hand:
     ///
     /// ```text
     /// attention       4 · 8²                             = 256
@@ -266,7 +268,7 @@ mod tests {
     /// norm            2 · 8                              = 16
     /// ```
     #[test]
-    fn a_bundle_is_counted_as_by_hand() {
+    fn sizes_equal_those_computed_by_hand() {
         let (folder, VocabSizes { source, target }) = saved();
         let info = BundleInfo::read(folder.path()).unwrap();
         assert_eq!(
@@ -291,13 +293,13 @@ mod tests {
         assert_eq!(memory.weights, 4 * (info.parameters() + target * 8));
         let json = info.to_json(100);
         assert_eq!(json["parameters"]["parts"]["encoder_self_attention"], 256);
-        // The hash of the tokenizer stands in the configuration too.
+        // The configuration contains the hash of the tokenizer, too.
         let config = std::fs::read_to_string(folder.path().join(CONFIG)).unwrap();
         assert!(config.contains(json["files"][2]["sha256"].as_str().unwrap()));
     }
 
     #[test]
-    fn sizes_that_no_machine_could_hold_do_not_overflow() {
+    fn huge_sizes_do_not_overflow() {
         let (folder, _) = saved();
         let mut info = BundleInfo::read(folder.path()).unwrap();
         let huge = WeightInfo {

@@ -18,16 +18,16 @@ use crate::{
     translator::Translator,
 };
 
-/// A model in memory with everything that a bundle has: its weights are a [`Transformer`].
+/// A bundle in memory, whose weights are those of a [`Transformer`].
 #[derive(Debug, Clone)]
 pub struct ModuleBundle {
     /// The model, on a device.
     pub model: Transformer,
     /// Configuration of the model.
     pub config: ModelConfig,
-    /// Text to ids and back.
+    /// Tokenizers of both sides.
     pub tokenizers: Tokenizers,
-    /// Origin of the model, for people to read.
+    /// Origin of the model, for information.
     pub provenance: toml::Table,
 }
 
@@ -36,7 +36,7 @@ impl ModuleBundle {
     ///
     /// # Errors
     ///
-    /// As [`Bundle::open`].
+    /// Same as [`Bundle::open`].
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
         let bundle = Bundle::open(folder)?;
         let model = bundle.transformer(device)?;
@@ -44,7 +44,7 @@ impl ModuleBundle {
         Ok(Self { model, config, tokenizers, provenance })
     }
 
-    /// Number of ids of each side's tokenizer.
+    /// Returns the number of ids of each side's tokenizer.
     pub fn vocabulary(&self) -> VocabSizes {
         vocabulary(&self.tokenizers)
     }
@@ -65,7 +65,7 @@ impl ModuleBundle {
             .with_padding(self.padding())
     }
 
-    /// Translator with the model, which is on `device`.
+    /// Creates a translator with the model, which is on `device`.
     pub fn into_translator(self, device: &crate::Device) -> Translator {
         let padding = self.padding();
         let Self { model, config, tokenizers, .. } = self;
@@ -127,7 +127,8 @@ impl ModuleBundle {
     }
 }
 
-/// Loads the weights of the file at `path` into a module on `device`. `vocab` is the padded vocabulary.
+/// Loads the weights of the file at `path` into a module on `device`. `vocab` is the padded
+/// vocabulary.
 pub(super) fn load(
     config: &ModelConfig,
     vocab: VocabSizes,

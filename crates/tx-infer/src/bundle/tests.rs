@@ -86,7 +86,7 @@ fn a_bundle_can_be_replaced_by_one_of_another_run() {
 }
 
 #[test]
-fn another_tokenizer_is_refused_with_both_hashes() {
+fn another_tokenizer_is_rejected_with_both_hashes() {
     let folder = tempfile::tempdir().unwrap();
     bundle("one two three").save(folder.path()).unwrap();
     let other = bundle("four five six").tokenizers.source.to_json().unwrap();
@@ -103,7 +103,7 @@ fn another_tokenizer_is_refused_with_both_hashes() {
 }
 
 #[test]
-fn weights_of_another_shape_are_refused_by_name() {
+fn weights_of_another_shape_are_rejected_by_name() {
     let (small, large) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     bundle("one two").save(small.path()).unwrap();
     bundle("one two three").save(large.path()).unwrap();
@@ -122,7 +122,7 @@ fn damaged_and_missing_files_are_named() {
     let weights = folder.path().join(WEIGHTS);
     let whole = fs::read(&weights).unwrap();
     fs::write(&weights, &whole[..whole.len() / 2]).unwrap();
-    assert!(open().contains("model.safetensors` does not hold the weights"), "{}", open());
+    assert!(open().contains("model.safetensors` does not contain the weights"), "{}", open());
     fs::write(&weights, whole).unwrap();
 
     let config = folder.path().join(CONFIG);
@@ -139,7 +139,7 @@ fn damaged_and_missing_files_are_named() {
     assert!(open().contains("cannot read") && open().contains(TARGET_TOKENIZER), "{}", open());
 }
 
-/// Writing aside and renaming keeps the content of a mapped file.
+/// Writing a new file and renaming it keeps the content of a mapped file.
 #[test]
 fn an_open_bundle_keeps_its_weights_when_it_is_replaced() {
     let folder = tempfile::tempdir().unwrap();

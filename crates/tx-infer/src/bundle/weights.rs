@@ -1,5 +1,5 @@
-//! The weights file: its header, which is compared with the configuration before memory is taken for a
-//! model, its values, which must be finite, and its mapping, from which they are packed.
+//! The weights file. Its header is compared with the configuration before memory is allocated for a
+//! model, its values must be finite, and they are packed from the memory-mapped file.
 
 use std::{
     borrow::Cow,
@@ -20,32 +20,34 @@ use tx_model::{ModelConfig, Tying, VocabSizes, packed::WeightSource};
 use super::{WEIGHTS, regular_file};
 use crate::error::InferError;
 
-/// Longest header that is read: the format's own limit.
+/// Maximum length of a header in bytes: the limit of the safetensors format.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// Bytes of a header for each weight of a model; names and shapes take about 150. The header is parsed
-/// once for each weight by other readers, so its length must be in proportion to their number.
+/// Maximum number of header bytes for each weight of a model; names and shapes take about 150. The
+/// header is parsed once for each weight by other readers, so its length must be in proportion to
+/// their number.
 const HEADER_BYTES_PER_WEIGHT: u64 = 1 << 10;
 
-/// Bytes of a header beside its weights, for metadata.
+/// Maximum number of further header bytes, for metadata.
 const HEADER_BYTES: u64 = 1 << 16;
 
-/// Values that are checked at a time.
+/// Number of values that are checked at a time.
 const CHUNK: usize = 1 << 18;
 
 /// Bytes of weights that are read, besides the latest weight, before their pages are released.
 const PACKING_BYTES: usize = 1 << 20;
 
-/// A mapped safetensors file: the length of the header in eight bytes, the header as JSON, the values.
+/// A mapped safetensors file: the length of the header in eight bytes, the header as JSON, the
+/// values.
 ///
-/// The offsets in the header follow each other without gaps, each weight has as many bytes as its shape
-/// and dtype need, and together they are the rest of the file.
+/// The offsets in the header follow each other without gaps, each weight has as many bytes as its
+/// shape and dtype need, and together they are the rest of the file.
 #[derive(Debug)]
 pub(super) struct WeightsFile {
     path: PathBuf,
     map: Mmap,
     metadata: Metadata,
-    /// Bytes of the JSON text.
+    /// Number of bytes of the JSON text.
     header: u64,
 }
 
@@ -59,8 +61,8 @@ impl WeightsFile {
             return Err(problem("it ends before its header".into()));
         }
         let file = File::open(&path).map_err(read_error)?;
-        // SAFETY: the file is only read. Bundles are replaced by renames, which keep the mapped file;
-        // the documentation of `bundle` forbids to write into it.
+        // SAFETY: the file is only read. Bundles are replaced by renames, which keep the mapped
+        // file; the documentation of `bundle` forbids to write into it.
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(&file) }.map_err(read_error)?;
         let size = map.len() as u64;
@@ -77,7 +79,7 @@ impl WeightsFile {
         let (expected, found) = (metadata.data_len(), values.len());
         if found != expected {
             return Err(problem(format!(
-                "its header asks for {expected} bytes of weights, found {found}"
+                "its header declares {expected} bytes of weights, found {found}"
             )));
         }
         Ok(Self { path, map, metadata, header })
@@ -139,7 +141,7 @@ impl WeightsFile {
 
     /// Rejects values that are infinite or NaN. All weights must be `F32`.
     ///
-    /// Chunks are dealt out to `parts` threads, of which this one is number `part`, from 0.
+    /// Chunks are distributed among `parts` threads; this one is number `part`, from 0.
     pub(super) fn check_values(&self, part: usize, parts: usize) -> Result<(), InferError> {
         for (name, info) in self.weights() {
             let range = self.range(info);
@@ -181,19 +183,19 @@ impl WeightsFile {
     }
 
     /// Removes the pages of a range of the file from the memory of this process. Reading them again
-    /// brings them back. On systems without such advice, they leave when memory is short.
+    /// brings them back. On systems without such a call, they are evicted when memory is short.
     fn release_range(&self, range: Range<usize>) {
         #[cfg(unix)]
         {
             use memmap2::UncheckedAdvice;
 
-            // SAFETY: the mapping is shared, read-only and backed by a file, so a page that leaves
-            // memory is read again with the same content.
+            // SAFETY: the mapping is shared, read-only and backed by a file, so a released page is
+            // read again with the same content.
             #[allow(unsafe_code)]
             let advised = unsafe {
                 self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
             };
-            // Advice that is not taken costs memory, not correctness.
+            // A failure costs memory, not correctness, so it is ignored.
             drop(advised);
         }
         #[cfg(not(unix))]
@@ -201,14 +203,14 @@ impl WeightsFile {
     }
 }
 
-/// Weights of a mapped file, on their way to the packed engine.
+/// Weights of a mapped file that are being packed.
 ///
-/// Pages that were read leave memory while later weights are packed. Pages that other cores are still
-/// packing leave as well, and are read again.
+/// Pages that were read are released while later weights are packed. Pages that other cores are
+/// still packing are released as well, and read again.
 pub(super) struct Packing<'a> {
     file: &'a WeightsFile,
-    /// Weights that the packed engine keeps in the order of the file. They are copied in parts, so that
-    /// copy and file are not in memory together.
+    /// Weights that the packed engine keeps in the order of the file. They are copied in parts, so
+    /// that copy and file are not in memory together.
     kept: &'static [&'static str],
     /// Bytes read since pages were released.
     read: AtomicUsize,
@@ -242,8 +244,8 @@ impl Packing<'_> {
     }
 }
 
-/// Little-endian values: borrowed where their bytes are aligned and in the order of this machine, as
-/// they are in files whose header has a multiple of eight bytes.
+/// Little-endian values: borrowed where their bytes are aligned and in the order of this machine,
+/// as they are in files whose header has a multiple of eight bytes.
 fn values(bytes: &[u8]) -> Cow<'_, [f32]> {
     match bytemuck::try_cast_slice(bytes) {
         Ok(values) if cfg!(target_endian = "little") => Cow::Borrowed(values),
@@ -251,13 +253,13 @@ fn values(bytes: &[u8]) -> Cow<'_, [f32]> {
     }
 }
 
-/// Position of the first of little-endian `f32` values that is infinite or NaN, that is, whose exponent
-/// has all bits set.
+/// Returns the index of the first little-endian `f32` that is infinite or NaN, which is one whose
+/// exponent bits are all set.
 fn first_not_finite(bytes: &[u8]) -> Option<usize> {
     const EXPONENT: u32 = 0x7f80_0000;
     let (values, _) = bytes.as_chunks::<4>();
     let is_finite = |value: &[u8; 4]| u32::from_le_bytes(*value) & EXPONENT != EXPONENT;
-    // Without an early exit the first pass is one of vectors.
+    // The first pass has no early exit, so that it vectorizes.
     if values.iter().fold(true, |all, value| all & is_finite(value)) {
         return None;
     }
@@ -290,7 +292,7 @@ mod tests {
             ([255; 40].to_vec(), "its header has 18446744073709551615 bytes, the file 40 bytes"),
             (vec![3, 0, 0, 0, 0, 0, 0, 0, b'{', b'}', b'x'], "its header: "),
             (file(&weight("\"dtype\":\"F32\""), 0), "missing field `shape`"),
-            // 2⁶³ · 2 values are none in 64 bits.
+            // 2⁶³ · 2 overflows 64 bits.
             (
                 file(
                     &weight(
@@ -302,7 +304,7 @@ mod tests {
             ),
             (
                 file(&weight("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]"), 12),
-                "asks for 8 bytes of weights, found 12",
+                "declares 8 bytes of weights, found 12",
             ),
         ];
         for (content, expected) in cases {
@@ -339,7 +341,7 @@ mod tests {
     /// A header of any length, so that values begin at any byte; and many weights, so that some are
     /// released and read again.
     #[test]
-    fn weights_are_those_of_the_file_wherever_they_begin() {
+    fn weights_are_read_from_any_offset() {
         let size = 1 << 19;
         let value = |index: usize| (index as f32).sin();
         let data: Vec<u8> = (0..4 * size).flat_map(|index| value(index).to_le_bytes()).collect();

@@ -17,12 +17,12 @@ pub(super) fn check(
     let result = |invariant, deviation| CheckResult::new(invariant, deviation, limit);
     vec![
         result("scores are finite", subject.finite()),
-        result("attention sums to 1 and sees nothing it must not", subject.attention()),
+        result("attention sums to 1 and is 0 at blocked positions", subject.attention()),
         result("a later token changes nothing before it", subject.causality()),
-        result("a batch is its sentences one by one", subject.batch()),
-        result("given targets score as decoded step by step", subject.target_scores()),
-        result("greedy search takes the likeliest token each time", subject.greedy()),
-        result("beam search's scores are the model's", subject.beam()),
+        result("batching changes no score", subject.batch()),
+        result("forced decoding equals step-by-step decoding", subject.target_scores()),
+        result("greedy search selects the likeliest token", subject.greedy()),
+        result("beam search reports the model's scores", subject.beam()),
     ]
 }
 
@@ -60,7 +60,7 @@ impl Subject<'_> {
         worst
     }
 
-    /// Attention to the source, at every position, of targets that differ later.
+    /// Compares the cross-attention at every position of targets that differ later.
     fn causality(&self) -> f64 {
         let mut worst = 0.0_f64;
         for Pair { source, target } in &self.inputs.pairs {
@@ -89,7 +89,8 @@ impl Subject<'_> {
         heads
     }
 
-    /// Sentences decoded together and alone. Rows leave the batch in between, as in a search.
+    /// Compares sentences decoded in a batch with each alone. Rows leave the batch meanwhile, as in
+    /// a search.
     fn batch(&self) -> f64 {
         let pairs = &self.inputs.pairs;
         let mut together: Vec<Vec<f32>> = vec![Vec::new(); pairs.len()];
@@ -119,7 +120,8 @@ impl Subject<'_> {
             .fold(0.0, f64::max)
     }
 
-    /// Scores of targets in a batch, which targets leave as they end, and those of each target alone.
+    /// Compares the scores of targets in a batch, which targets leave as they end, with those of
+    /// each target alone.
     fn target_scores(&self) -> f64 {
         let pairs = self.inputs.pairs.iter();
         let pairs: Vec<(&[u32], &[u32])> =
@@ -156,7 +158,7 @@ impl Subject<'_> {
         target.iter().flat_map(|&token| decoding.step_logits(&[token])).collect()
     }
 
-    /// Log-probabilities `[tokens of ids, V]` where the target is given.
+    /// Returns the log-probabilities `[ids.len(), V]` at each position of the given target `ids`.
     fn log_probs(&self, source: &[u32], ids: &[u32]) -> Vec<f32> {
         let target = [&[BOS], &ids[..ids.len() - 1]].concat();
         let mut scores = self.logits(source, &target);

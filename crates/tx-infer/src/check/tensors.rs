@@ -22,13 +22,13 @@ pub(super) fn check(
     let result = |invariant, deviation| CheckResult::new(invariant, deviation, limit);
     vec![
         result("scores are finite", subject.finite()),
-        result("attention sums to 1 and sees nothing it must not", subject.attention()),
+        result("attention sums to 1 and is 0 at blocked positions", subject.attention()),
         result("a later token changes nothing before it", subject.causality()),
         result("padding changes no score", subject.padding()),
-        result("a batch is its sentences one by one", subject.batch()),
-        result("decoding step by step is decoding at once", subject.cache()),
-        result("greedy search takes the likeliest token each time", subject.greedy()),
-        result("beam search's scores are the model's", subject.beam()),
+        result("batching changes no score", subject.batch()),
+        result("cached decoding equals full decoding", subject.cache()),
+        result("greedy search selects the likeliest token", subject.greedy()),
+        result("beam search reports the model's scores", subject.beam()),
     ]
 }
 
@@ -47,7 +47,7 @@ pub(super) fn agreement(
         deviation(&found.collect::<Vec<_>>(), &read(model.forward(input)))
     };
     let worst = inputs.pairs.iter().map(scores).fold(0.0, f64::max);
-    CheckResult::new("the processor's packed weights give the same scores", worst, limit)
+    CheckResult::new("the packed engine gives the same scores", worst, limit)
 }
 
 /// A module with its inputs.
@@ -149,8 +149,9 @@ impl Subject<'_> {
         width
     }
 
-    /// Returns the largest deviation over all sentences. `scores` returns the scores found and expected
-    /// for a sentence, given its index and the number of target tokens that the decoder reads.
+    /// Returns the largest deviation over all sentences. `scores` returns the scores found and
+    /// expected for a sentence, given its index and the number of target tokens that the decoder
+    /// reads.
     fn worst_sentence(&self, scores: impl Fn(usize, usize) -> (Vec<f32>, Vec<f32>)) -> f64 {
         let each = self.inputs.pairs.iter().enumerate().map(|(index, pair)| {
             let (found, expected) = scores(index, pair.target.len());
@@ -159,14 +160,14 @@ impl Subject<'_> {
         each.fold(0.0, f64::max)
     }
 
-    /// Log-probabilities `[tokens of ids, V]` where the target is given.
+    /// Returns the log-probabilities `[ids.len(), V]` at each position of the given target `ids`.
     fn log_probs(&self, source: &[u32], ids: &[u32]) -> Vec<f32> {
         let target = [&[BOS], &ids[..ids.len() - 1]].concat();
         let pair = Pair { source: source.to_vec(), target };
         read(log_softmax(self.model.forward(self.input(&[pair], 0)), 2))
     }
 
-    /// All pairs as a batch.
+    /// Returns all pairs as a batch.
     fn all(&self) -> TransformerInput {
         self.input(&self.inputs.pairs, 0)
     }
@@ -176,8 +177,8 @@ impl Subject<'_> {
     }
 }
 
-/// Pairs as a batch, with up to `extra` columns more of padding than the longest sentence needs, within
-/// `max_len`.
+/// Pads pairs to a batch, with up to `extra` more columns of padding than the longest sentence
+/// needs, within `max_len`.
 fn batch(pairs: &[Pair], extra: usize, max_len: usize, device: &Device) -> TransformerInput {
     let wider = |rows: Vec<&[u32]>| {
         let ids = padded(&rows, device);

@@ -37,7 +37,7 @@ fn flex() -> burn::tensor::Device {
     burn::tensor::Device::flex()
 }
 
-/// A bundle as it is read from its folder.
+/// Saves a bundle and opens it.
 fn opened(bundle: &ModuleBundle) -> (TempDir, Bundle) {
     let folder = tempfile::tempdir().unwrap();
     bundle.save(folder.path()).unwrap();
@@ -60,7 +60,7 @@ fn failures(bundle: &ModuleBundle) -> Vec<&'static str> {
 }
 
 #[test]
-fn sound_bundles_pass_whatever_they_are_made_of() {
+fn valid_bundles_of_every_kind_pass() {
     for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
         for split in [WordSplit::Whitespace, WordSplit::Punctuation] {
             for (positions, max_len) in [(Positions::Learned, 3), (Positions::Rotary, 40)] {
@@ -74,22 +74,22 @@ fn sound_bundles_pass_whatever_they_are_made_of() {
 
 /// Without its decoder the tokenizer writes `▁the ▁cat` for `the cat`.
 #[test]
-fn a_tokenizer_that_does_not_give_texts_back_fails() {
+fn a_tokenizer_that_does_not_round_trip_fails() {
     let mut bundle = bundle(&TokenizerConfig::default(), Positions::Sinusoidal, 40);
     let json = bundle.tokenizers.target.to_json().unwrap();
     let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
     json["decoder"] = serde_json::Value::Null;
     let json = json.to_string();
     bundle.tokenizers.target = Tokenizer::from_json(json.as_bytes(), Path::new("test")).unwrap();
-    assert_eq!(failures(&bundle), ["target texts come back from their tokens"]);
+    assert_eq!(failures(&bundle), ["target texts round-trip through their tokens"]);
     let (_folder, bundle) = opened(&bundle);
     let result = check(&bundle, &Device::Cpu, LIMIT).unwrap().pop().unwrap();
-    assert!(result.detail.unwrap().contains("comes back as"));
+    assert!(result.detail.unwrap().contains("is decoded as"));
 }
 
-/// `<unk>` for everything: the texts do come back, but as nothing.
+/// Every text becomes `<unk>`.
 #[test]
-fn a_tokenizer_that_knows_nothing_fails() {
+fn a_tokenizer_without_known_tokens_fails() {
     let mut bundle = bundle(&TokenizerConfig::default(), Positions::Sinusoidal, 40);
     let json = bundle.tokenizers.source.to_json().unwrap();
     let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -98,11 +98,11 @@ fn a_tokenizer_that_knows_nothing_fails() {
     });
     let json = json.to_string();
     bundle.tokenizers.source = Tokenizer::from_json(json.as_bytes(), Path::new("test")).unwrap();
-    assert_eq!(failures(&bundle), ["source texts come back from their tokens"]);
+    assert_eq!(failures(&bundle), ["source texts round-trip through their tokens"]);
 }
 
 #[test]
-fn without_a_word_texts_are_not_checked() {
+fn a_vocabulary_without_words_skips_the_check_of_texts() {
     let pairs = [SentencePair::new("! ?", "! ?")];
     let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
     let tokenizers = Tokenizers::train(&config, &pairs).unwrap();
@@ -114,14 +114,14 @@ fn without_a_word_texts_are_not_checked() {
 #[test]
 fn weights_that_are_not_finite_fail() {
     use burn::module::{Module, ModuleMapper, Param};
-    struct Ruin;
-    impl ModuleMapper for Ruin {
+    struct SetNan;
+    impl ModuleMapper for SetNan {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
             param.map(|weight| weight * f32::NAN)
         }
     }
     let mut bundle = bundle(&TokenizerConfig::default(), Positions::Sinusoidal, 40);
-    bundle.model = bundle.model.map(&mut Ruin);
+    bundle.model = bundle.model.map(&mut SetNan);
     let inputs = Inputs::new(bundle.vocabulary(), 40);
     let check = |engine: Engine| match engine.first() {
         Member::Packed(model) => packed::check(&engine, model, &inputs, LIMIT),

@@ -11,7 +11,7 @@ use super::CheckResult;
 const MAX_CHECKED: usize = 2_000;
 
 /// Decodes each token of the vocabulary between two plain words, encodes and decodes the text, and
-/// compares both texts, spaces aside.
+/// compares both texts, ignoring white space.
 pub(super) fn round_trip(invariant: &'static str, tokenizer: &Tokenizer) -> CheckResult {
     let (deviation, detail) = match differences(tokenizer) {
         Ok(found) => found,
@@ -20,10 +20,10 @@ pub(super) fn round_trip(invariant: &'static str, tokenizer: &Tokenizer) -> Chec
     CheckResult { invariant, deviation, limit: 0.0, detail }
 }
 
-/// Returns the fraction of texts that change, and the first of them; no fraction if the vocabulary has no
-/// word.
+/// Returns the fraction of texts that change, and the first of them; no fraction if the vocabulary
+/// has no word.
 fn differences(tokenizer: &Tokenizer) -> Result<(Option<f64>, Option<String>), TextError> {
-    if forges(tokenizer)? {
+    if encodes_special_text(tokenizer)? {
         return Ok((
             Some(1.0),
             Some("the text `<eos>` is encoded as the end of a sentence".into()),
@@ -50,22 +50,23 @@ fn differences(tokenizer: &Tokenizer) -> Result<(Option<f64>, Option<String>), T
         }
         checked += 1;
         let back = tokenizer.decode(&found)?;
-        if squeezed(&text) != squeezed(&back) {
+        if collapse_spaces(&text) != collapse_spaces(&back) {
             different += 1;
-            detail.get_or_insert_with(|| format!("{text:?} comes back as {back:?}"));
+            detail.get_or_insert_with(|| format!("{text:?} is decoded as {back:?}"));
         }
     }
     Ok((Some(f64::from(different) / f64::from(checked.max(1))), detail))
 }
 
-/// Whether a token is a word or a piece of one, of letters for which `what` holds.
-fn is_word(token: &str, what: fn(char) -> bool) -> bool {
+/// Returns `true` if a token is a word or a piece of one and `is_allowed` holds for all its
+/// letters.
+fn is_word(token: &str, is_allowed: fn(char) -> bool) -> bool {
     let token = token.strip_prefix('▁').unwrap_or(token);
-    !token.is_empty() && token.chars().all(what)
+    !token.is_empty() && token.chars().all(is_allowed)
 }
 
-/// Whether a letter may be composed with its neighbors (Unicode composition); an overestimate by whole
-/// blocks of scripts.
+/// Returns `true` if Unicode normalization may compose the letter with its neighbors. Overestimates
+/// by including whole Unicode blocks.
 fn may_join(letter: char) -> bool {
     matches!(
         letter,
@@ -80,11 +81,11 @@ fn may_join(letter: char) -> bool {
     )
 }
 
-fn forges(tokenizer: &Tokenizer) -> Result<bool, TextError> {
+fn encodes_special_text(tokenizer: &Tokenizer) -> Result<bool, TextError> {
     let ids = tokenizer.encode("a <eos> a")?;
     Ok(ids.iter().filter(|&&id| id == EOS).count() > 1)
 }
 
-fn squeezed(text: &str) -> String {
+fn collapse_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

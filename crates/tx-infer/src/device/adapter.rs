@@ -14,24 +14,24 @@ pub struct Adapter {
     pub driver: Option<String>,
     /// Target of its kernels: `cuda`, `wgpu<spirv>`, `wgpu<wgsl>`, `wgpu<msl>`.
     pub kernels: String,
-    /// Whether it is hardware; otherwise a software GPU, which computes on the processor.
+    /// Whether it is hardware; otherwise it is a software GPU, which computes on the CPU.
     pub is_gpu: bool,
     /// Bytes that can be allocated on it, where the driver reports them.
     pub memory: Option<u64>,
     /// Bytes of the largest single allocation.
     pub largest_allocation: u64,
-    /// Bytes of memory shared by the threads of a group.
+    /// Bytes of memory shared by the threads of a workgroup.
     pub shared_memory: u64,
-    /// Threads of a group.
+    /// Maximum number of threads of a workgroup.
     pub group_threads: u32,
-    /// Whether its matrix products are wrong: its kernels are compiled to SPIR-V, and its driver lacks
-    /// `VK_KHR_workgroup_memory_explicit_layout`. CubeCL then declares the shared memory of a group as
-    /// a pointer to a pointer (cubecl-spirv 0.11.3, `lower_shared_implicit`).
+    /// Whether its matrix products are wrong: its kernels are compiled to SPIR-V, and its driver
+    /// lacks `VK_KHR_workgroup_memory_explicit_layout`. CubeCL then declares the shared memory of a
+    /// workgroup as a pointer to a pointer (cubecl-spirv 0.11.3, `lower_shared_implicit`).
     pub is_miscompiled: bool,
 }
 
 impl Adapter {
-    /// Adapter of `device`, which is opened for that; none for a processor.
+    /// Opens `device` and returns its adapter; `None` for a CPU.
     #[cfg(any(feature = "cuda", feature = "vulkan", feature = "wgpu"))]
     pub fn of(device: &Device) -> Option<Self> {
         use burn::backend::DispatchDevice;
@@ -60,7 +60,7 @@ impl Adapter {
         })
     }
 
-    /// Adapter of `device`: none, because this program was built for processors alone.
+    /// Returns `None`, because this build supports CPUs only.
     #[cfg(not(any(feature = "cuda", feature = "vulkan", feature = "wgpu")))]
     pub fn of(_device: &Device) -> Option<Self> {
         None
@@ -72,7 +72,7 @@ impl Adapter {
 struct Graphics {
     /// Interface and driver.
     driver: String,
-    /// Whether a kernel may lay out its variables in the shared memory of a group.
+    /// Whether a kernel may lay out its variables in the shared memory of a workgroup.
     lays_out_shared_memory: bool,
 }
 
@@ -106,7 +106,7 @@ fn lays_out_shared_memory(adapter: &burn::backend::wgpu::wgpu::Adapter) -> bool 
     use burn::backend::wgpu::wgpu::hal::api::Vulkan;
 
     const EXTENSION: &std::ffi::CStr = c"VK_KHR_workgroup_memory_explicit_layout";
-    // SAFETY: the adapter is only queried; nothing of it is kept or destroyed.
+    // SAFETY: the adapter is only queried; its handle is neither stored nor destroyed.
     #[allow(unsafe_code)]
     let vulkan = unsafe { adapter.as_hal::<Vulkan>() };
     vulkan
@@ -126,7 +126,7 @@ impl fmt::Display for Adapter {
             write!(f, ", {driver}")?;
         }
         if !self.is_gpu {
-            write!(f, ", on the processor")?;
+            write!(f, ", on the CPU")?;
         }
         let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         if let Some(memory) = self.memory {
@@ -156,7 +156,7 @@ mod tests {
             group_threads: 1_024,
             is_miscompiled: true,
         };
-        let line = "GPU, vulkan Mesa 1.0, on the processor, 1.5 GiB, allocations of up to 1.0 GiB, \
+        let line = "GPU, vulkan Mesa 1.0, on the CPU, 1.5 GiB, allocations of up to 1.0 GiB, \
                     groups of 1024 threads and 48 KiB; wgpu<spirv>, which are wrong on this driver";
         assert_eq!(adapter.to_string(), line);
         assert_eq!(Adapter::of(&Device::Cpu), None);

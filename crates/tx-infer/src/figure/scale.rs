@@ -1,5 +1,5 @@
-//! Colors of weights: one hue with evenly spaced lightness, so that the order is also visible in gray
-//! and with color blindness.
+//! Colors of weights: one hue with evenly spaced lightness, so that the order is also visible in
+//! gray and with color blindness.
 
 /// Colors from zero to the largest weight in light mode: OKLCH lightness falls evenly from 0.985 to
 /// 0.265 at hue 256 to 262.
@@ -14,7 +14,8 @@ pub const DARK: [&str; 11] = [
     "#67d0ed", "#a0e4f3", "#e0f2f6",
 ];
 
-/// Interpolated color (red, green, blue) of a weight, given as a fraction `0..=1` of the largest.
+/// Returns the interpolated color (red, green, blue) of a weight, given as a fraction `0..=1` of
+/// the largest.
 pub fn color(scale: &[&str; 11], fraction: f32) -> [u8; 3] {
     let position = fraction.clamp(0.0, 1.0) * (scale.len() - 1) as f32;
     let (low, part) = (position.floor() as usize, position.fract());
@@ -25,12 +26,12 @@ pub fn color(scale: &[&str; 11], fraction: f32) -> [u8; 3] {
     })
 }
 
-/// Hexadecimal notation, `#rrggbb`.
+/// Formats a color as `#rrggbb`.
 pub fn hex([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Text color, black or white, with the higher contrast on `background`.
+/// Returns the text color, black or white, with the higher contrast on `background`.
 pub fn ink(background: [u8; 3]) -> &'static str {
     // Black and white have the same contrast at luminance 0.179.
     if luminance(background) > 0.179 { "#000000" } else { "#ffffff" }

@@ -25,12 +25,12 @@ struct Group {
 
 /// Searches with a beam of hypotheses per sentence.
 ///
-/// Each step takes the best 2 · beam continuations of a sentence, so that `beam` hypotheses stay live
-/// even if half of the continuations end. One that ends among the best `beam` is finished; a sentence
-/// that is done, or at its length limit, leaves the batch.
+/// Each step takes the best 2 · beam continuations of a sentence, so that `beam` hypotheses stay
+/// live even if half of the continuations end. One that ends among the best `beam` is finished; a
+/// sentence that is done, or at its length limit, leaves the batch.
 ///
-/// In diverse beam search each group of the beam does so in turn; tokens chosen by earlier groups are
-/// penalized in later ones.
+/// In diverse beam search each group of the beam does so in turn; tokens chosen by earlier groups
+/// are penalized in later ones.
 pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>, InferError> {
     let n_groups = state.options.groups;
     state.repeat(n_groups);
@@ -62,15 +62,15 @@ pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>,
     Ok(found)
 }
 
-/// Number of continuations of a group: twice its width, and as many more as the other groups of the
-/// sentence can choose, which may be penalized.
+/// Returns the number of continuations that a group needs: twice its width, plus as many as the
+/// other groups of the sentence can choose, because those may be penalized.
 fn continuations(options: &SearchOptions) -> usize {
     let width = options.beam / options.groups;
     2 * width + (options.beam - width)
 }
 
-/// Extends each group by a token, given the `next` tokens of each row. Returns with each group the rows
-/// that its hypotheses come from.
+/// Extends each group by a token, given the `next` tokens of each row. Returns with each group the
+/// rows that its hypotheses come from.
 fn advance(
     groups: Vec<Group>,
     next: &[Vec<Next>],
@@ -104,8 +104,8 @@ fn advance(
     advanced
 }
 
-/// Moves the hypotheses of sentences that are done to `found`. Returns the live groups, and the rows
-/// that their hypotheses come from.
+/// Moves the hypotheses of sentences that are done to `found`. Returns the live groups, and the
+/// rows that their hypotheses come from.
 fn settle(
     advanced: Vec<(Group, Vec<usize>)>,
     found: &mut [Vec<Hypothesis>],
@@ -121,7 +121,7 @@ fn settle(
         if settled || group.is_done(state) {
             let found = &mut found[group.sentence];
             for hypothesis in group.finished {
-                // Two groups may find the same.
+                // Two groups may find the same hypothesis.
                 if state.options.groups == 1
                     || found.iter().all(|other| other.ids != hypothesis.ids)
                 {
@@ -136,9 +136,9 @@ fn settle(
     (live, rows)
 }
 
-/// Whether, with [`EarlyStopping::Never`], no live hypothesis of a sentence can become one of its
-/// `n_best`. The groups of a sentence leave the batch together, because the choices of one affect those
-/// of the others.
+/// Returns `true` if, with [`EarlyStopping::Never`], no live hypothesis of a sentence can become
+/// one of its `n_best`. The groups of a sentence leave the batch together, because the choices of
+/// one affect those of the others.
 fn is_settled(
     groups: &[(Group, Vec<usize>)],
     found: &[Vec<Hypothesis>],
@@ -170,8 +170,8 @@ fn is_settled(
     false
 }
 
-/// Upper bound of the score that a live hypothesis of `len` tokens can reach. The length normalization is
-/// monotonic in the length, and neither more tokens nor coverage raise the score.
+/// Returns an upper bound of the score that a live hypothesis of `len` tokens can reach. The length
+/// normalization is monotonic in the length, and neither more tokens nor coverage raise the score.
 fn best_score(options: &SearchOptions, log_probability: f32, len: usize, max_len: usize) -> f32 {
     let score = |len| options.score(log_probability, len);
     score(len + 1).max(score(max_len))
@@ -184,7 +184,7 @@ fn best_first(found: &mut Vec<Hypothesis>, count: usize) {
 }
 
 impl Group {
-    /// Group with one empty hypothesis.
+    /// Creates a group with one empty hypothesis.
     fn new(sentence: usize) -> Self {
         let beams = vec![Partial::default()];
         Self { sentence, beams, finished: Vec::new(), best_ended: false }
@@ -194,8 +194,8 @@ impl Group {
         self.beams.iter().map(|beam| PartialTarget { sentence: self.sentence, ids: &beam.ids })
     }
 
-    /// Replaces the hypotheses by the best continuations. Returns the index of the hypothesis that each
-    /// new one extends. The group's rows begin at `first`.
+    /// Replaces the hypotheses by the best continuations. Returns the index of the hypothesis that
+    /// each new one extends. The group's rows begin at `first`.
     fn advance(
         &mut self,
         candidates: &[Candidate],
@@ -230,7 +230,8 @@ impl Group {
         from
     }
 
-    /// Whether the group is done. At the length limit, live hypotheses are finished without `<eos>`.
+    /// Returns `true` if the group is done. At the length limit, live hypotheses are finished
+    /// without `<eos>`.
     fn is_done(&mut self, state: &SearchState<'_>) -> bool {
         let Some(beam) = self.beams.first() else { return true };
         let max_len = state.sentences[self.sentence].max_len;

@@ -2,7 +2,7 @@
 
 use super::decoder::Next;
 
-/// One more token for one hypothesis.
+/// Continuation of a hypothesis by one token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
     /// Index of the hypothesis of the sentence.
@@ -13,8 +13,8 @@ pub(super) struct Candidate {
     pub log_probability: f32,
 }
 
-/// Returns the `count` best continuations of one sentence's hypotheses, best first; fewer if fewer are
-/// possible. Among equals, that of the earlier hypothesis comes first.
+/// Returns the `count` best continuations of one sentence's hypotheses, best first; fewer if fewer
+/// are possible. On a tie, that of the earlier hypothesis comes first.
 ///
 /// `next` has, for each hypothesis, its log-probability so far and its `count` likeliest next
 /// tokens, best first: no other can be among the best of the sentence.
@@ -37,8 +37,9 @@ pub(super) fn best<'a>(
     candidates
 }
 
-/// Reorders `candidates` by log-probability less `strength` for each occurrence of the token in `taken`
-/// (Vijayakumar et al. 2016, equation 4, with the Hamming distance). Log-probabilities do not change.
+/// Reorders `candidates` by log-probability less `strength` for each occurrence of the token in
+/// `taken` (Vijayakumar et al. 2016, equation 4, with the Hamming distance). Log-probabilities do
+/// not change.
 pub(super) fn apply_diversity_penalty(candidates: &mut [Candidate], taken: &[u32], strength: f32) {
     let rank = |candidate: &Candidate| {
         let times = taken.iter().filter(|&&token| token == candidate.token).count();

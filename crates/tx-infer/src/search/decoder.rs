@@ -5,24 +5,25 @@ use tx_model::packed::Decoding;
 /// A token and its log-probability.
 pub(super) type Next = (u32, f32);
 
-/// Mark of a row whose scores are not finite.
+/// Result for a row whose scores are not finite.
 pub(super) const NOT_FINITE: Next = (0, f32::NAN);
 
-/// A batch of partial targets; at first a row for each source.
+/// Decoder of a batch of partial targets, which starts with a row for each source.
 pub(super) trait IncrementalDecoder {
     /// Appends a token to each row and returns the `count` likeliest next tokens of each row, best
-    /// first; among equals, the smaller id first. `suppressed` and impossible tokens are left out, so
-    /// there may be fewer. A row whose scores are not finite has one token with log-probability NaN.
+    /// first; on a tie, the smaller id first. `suppressed` and impossible tokens are omitted, so
+    /// there may be fewer. A row whose scores are not finite has one token with log-probability
+    /// NaN.
     fn step(&mut self, tokens: &[u32], suppressed: &[u32], count: usize) -> Vec<Vec<Next>>;
 
     /// Appends a token to each row and returns the logits of all next tokens: `[R, V]`.
     fn logits(&mut self, tokens: &[u32]) -> Vec<f32>;
 
-    /// Attention of row `row` to the tokens of its source in the last step, summing to 1. Empty unless
-    /// attention is recorded.
+    /// Attention of row `row` to the tokens of its source in the last step, summing to 1. Empty
+    /// unless attention is recorded.
     fn attention(&self, row: usize) -> &[f32];
 
-    /// Replaces row `i` by the former row `rows[i]`; rows may be repeated and left out.
+    /// Replaces row `i` by the former row `rows[i]`; rows may be repeated or omitted.
     fn select(&mut self, rows: &[usize]);
 }
 

@@ -23,11 +23,11 @@ use crate::{cancellation::Cancellation, error::InferError};
 /// Clones share the weights.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    /// At least one.
+    /// Models, at least one.
     members: Vec<Member>,
     /// Target ids that only pad the vocabulary.
     padding: Range<u32>,
-    /// Longest sequence of the model in tokens; of several, the shortest.
+    /// Maximum length of a sequence in tokens; the smallest of an ensemble.
     max_len: usize,
 }
 
@@ -42,16 +42,17 @@ pub(crate) enum Member {
 }
 
 impl Engine {
-    /// Engine with packed weights. `max_len` is the longest sequence of the model in tokens.
+    /// Creates an engine with packed weights. `max_len` is the model's maximum sequence length in
+    /// tokens.
     pub fn new(model: PackedTransformer, max_len: usize) -> Self {
         Self { members: vec![Member::Packed(model.into())], padding: 0..0, max_len }
     }
 
-    /// Engine with the weights of a module, which is on `device`. `max_len` is the longest sequence of
-    /// the model in tokens.
+    /// Creates an engine with the weights of a module, which is on `device`. `max_len` is the
+    /// model's maximum sequence length in tokens.
     ///
     /// [`Device::Cpu`] packs weights in single precision. Other devices, and other dtypes on the
-    /// processor, decode with tensors.
+    /// CPU, decode with tensors.
     #[cfg(feature = "burn")]
     pub fn from_transformer(model: Transformer, max_len: usize, device: &Device) -> Self {
         if *device == Device::Cpu && model.dtype() == DType::F32 {
@@ -80,7 +81,7 @@ impl Engine {
         self
     }
 
-    /// Longest sequence of the model in tokens; of several models, the shortest.
+    /// Returns the maximum length of a sequence in tokens; of an ensemble, the smallest.
     pub fn max_len(&self) -> usize {
         self.max_len
     }
@@ -90,7 +91,7 @@ impl Engine {
         &self.members[0]
     }
 
-    /// Whether a model runs on a device with its own memory.
+    /// Returns `true` if a model runs on a device with its own memory.
     pub(crate) fn is_on_gpu(&self) -> bool {
         self.members.iter().any(|member| match member {
             Member::Packed(_) => false,
@@ -99,13 +100,13 @@ impl Engine {
         })
     }
 
-    /// Whether threads that search at the same time make the work faster: a tensor operation uses all
-    /// cores already.
+    /// Returns `true` if searching in several threads is faster. A single tensor operation already
+    /// uses all cores.
     pub fn gains_from_threads(&self) -> bool {
         self.members.iter().all(|member| matches!(member, Member::Packed(_)))
     }
 
-    /// Number of decoder layers; of several models, the smallest.
+    /// Returns the number of decoder layers; of an ensemble, the smallest.
     pub fn decoder_layers(&self) -> usize {
         self.members.iter().map(Member::decoder_layers).min().unwrap_or(0)
     }
@@ -116,8 +117,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`InferError::Search`] if `options` have [`problems`](SearchOptions::problems) or a source is
-    /// empty or longer than [`max_len`](Self::max_len); [`InferError::NotFinite`] if the model
+    /// [`InferError::Search`] if `options` have [`problems`](SearchOptions::problems) or a source
+    /// is empty or longer than [`max_len`](Self::max_len); [`InferError::NotFinite`] if the model
     /// computes NaN or infinity.
     ///
     /// # Panics
@@ -139,12 +140,12 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`search`](Self::search); [`InferError::Cancelled`]; [`InferError::Search`] also if a
-    /// prefix is not shorter than [`max_len`](Self::max_len).
+    /// Same as [`search`](Self::search); [`InferError::Cancelled`]; [`InferError::Search`] also if
+    /// a prefix is not shorter than [`max_len`](Self::max_len).
     ///
     /// # Panics
     ///
-    /// As [`search`](Self::search).
+    /// Same as [`search`](Self::search).
     pub fn search_requests(
         &self,
         requests: &[Request<'_>],
@@ -186,8 +187,8 @@ impl Engine {
     ///
     /// # Panics
     ///
-    /// If an id is not in the model's vocabulary, a source is empty, or a sequence is longer than the
-    /// model's `max_len`.
+    /// If an id is not in the model's vocabulary, a source is empty, or a sequence is longer than
+    /// the model's `max_len`.
     pub fn log_probabilities(
         &self,
         pairs: &[(&[u32], &[u32])],
@@ -214,7 +215,8 @@ impl Engine {
         SearchState::new(decoder, requests, padding, max_len, options, cancellation)
     }
 
-    /// Starts decoding. If attention is recorded, it is that of decoder layer `layer`, from 1.
+    /// Starts decoding. With `records_attention`, records the attention of decoder layer `layer`,
+    /// from 1.
     fn start<'a>(
         &'a self,
         sources: &[&[u32]],
@@ -226,7 +228,7 @@ impl Engine {
             .iter()
             .map(|member| {
                 let layers = member.decoder_layers();
-                // The last but one aligns tokens best (Garg et al. 2019).
+                // The penultimate layer aligns tokens best (Garg et al. 2019).
                 let layer = layer.map_or(layers.saturating_sub(2), |layer| layer - 1);
                 let layer = layer.min(layers.saturating_sub(1));
                 member.start(sources, records_attention.then_some(layer))

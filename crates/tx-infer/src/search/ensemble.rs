@@ -10,7 +10,7 @@ use super::{
 /// Decoders of the same sources, over one vocabulary; at least one.
 pub(super) struct EnsembleDecoder<'a> {
     members: Vec<Box<dyn IncrementalDecoder + 'a>>,
-    /// Attention of each row, on the mean of the members.
+    /// Attention of each row, averaged over the members.
     attention: Vec<Vec<f32>>,
 }
 
@@ -53,7 +53,7 @@ impl IncrementalDecoder for EnsembleDecoder<'_> {
         let scores: Vec<Vec<f32>> =
             self.members.iter_mut().map(|member| member.logits(tokens)).collect();
         self.average_attention(tokens.len());
-        // A vocabulary may be rounded up in one member and not in another.
+        // The vocabulary may be padded in one member and not in another.
         let width = scores.iter().map(|scores| scores.len() / rows).min().unwrap_or(0);
         let mut mean = vec![f32::NEG_INFINITY; rows * width];
         for mut scores in scores {

@@ -13,8 +13,8 @@ pub struct Hypothesis {
     /// Score that ranks the hypotheses of a sentence: `log_probability`, divided by
     /// [`LengthNorm`](super::LengthNorm), plus the coverage penalty.
     pub score: f32,
-    /// Position of the source token with the largest attention weight, for each token, from 0. Empty
-    /// unless unknown words are replaced or coverage counts.
+    /// For each token, the position, from 0, of the source token with the largest attention weight.
+    /// Empty unless unknown words are replaced or the coverage penalty is used.
     pub sources: Vec<usize>,
 }
 
@@ -25,13 +25,13 @@ pub(super) struct Partial {
     pub(super) log_probability: f32,
     /// See [`Hypothesis::sources`].
     sources: Vec<usize>,
-    /// Sum of the attention to each source token; empty unless it counts.
+    /// Sum of the attention to each source token; empty unless the coverage penalty is used.
     coverage: Vec<f32>,
 }
 
 impl Partial {
-    /// Appends a token; `log_probability` is that of the hypothesis with it, `attention` that of the
-    /// token to the source, if recorded.
+    /// Appends a token; `log_probability` is that of the hypothesis with it, `attention` that of
+    /// the token to the source, if recorded.
     pub(super) fn push(&mut self, token: u32, log_probability: f32, attention: &[f32]) {
         self.ids.push(token);
         self.log_probability = log_probability;
@@ -52,8 +52,8 @@ impl Partial {
     }
 }
 
-/// Position of the largest weight. The last, `<eos>`, counts only if there is no other, because heads
-/// without a better position attend to it.
+/// Returns the position of the largest weight. The last token, `<eos>`, counts only if it is alone,
+/// because heads attend to it by default.
 fn strongest(attention: &[f32]) -> usize {
     let words = &attention[..attention.len().max(2) - 1];
     let better = |best: usize, (position, weight): (usize, &f32)| {

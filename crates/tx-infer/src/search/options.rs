@@ -12,14 +12,14 @@ pub const MAX_ROWS: usize = 10_000;
 pub struct SearchOptions {
     /// Hypotheses kept per sentence; 1 is greedy search.
     pub beam: usize,
-    /// `α` of `length_norm`. 0 favors short hypotheses. Has no effect on greedy search, which has one
-    /// hypothesis.
+    /// `α` of `length_norm`. 0 favors short hypotheses. Has no effect on greedy search, which keeps
+    /// one hypothesis.
     pub length_penalty: f32,
     /// Length normalization: the divisor of log-probabilities.
     pub length_norm: LengthNorm,
-    /// `β` of the coverage penalty, which lowers the score of hypotheses that leave source tokens out:
-    /// `β Σ_i ln min(Σ_j a_ij, 1)`, with `a_ij` the attention of target token `j` to source token `i`
-    /// (Wu et al. 2016, equation 14). 0 is no penalty.
+    /// `β` of the coverage penalty, which lowers the score of hypotheses that leave source tokens
+    /// out: `β Σ_i ln min(Σ_j a_ij, 1)`, with `a_ij` the attention of target token `j` to source
+    /// token `i` (Wu et al. 2016, equation 14). 0 disables the penalty.
     pub coverage_penalty: f32,
     /// Condition under which a sentence is done.
     pub early_stopping: EarlyStopping,
@@ -29,15 +29,15 @@ pub struct SearchOptions {
     pub n_best: usize,
     /// Groups of diverse beam search (Vijayakumar et al. 2016); 1 is plain beam search.
     pub groups: usize,
-    /// `λ`: penalty of a token in a group for each hypothesis of an earlier group that chose it in the
-    /// same step.
+    /// `λ`: penalty of a token in a group for each hypothesis of an earlier group that chose it in
+    /// the same step.
     pub diversity: f32,
     /// Sampling instead of beam search.
     pub sampling: Option<Sampling>,
     /// Maximum number of tokens of a target, `<eos>` included, in addition to `max_len_ratio`.
     pub max_len: Option<usize>,
-    /// Limits a target to `max_len_ratio` · source tokens + `max_len_extra` tokens, and to the model's
-    /// `max_len`.
+    /// Limits a target to `max_len_ratio` · source tokens + `max_len_extra` tokens, and to the
+    /// model's `max_len`.
     pub max_len_ratio: f32,
     /// Constant term of the limit of `max_len_ratio`, in tokens.
     pub max_len_extra: usize,
@@ -45,14 +45,15 @@ pub struct SearchOptions {
     pub min_len: usize,
     /// Minimum number of tokens of a target before `<eos>`, per source token.
     pub min_len_ratio: f32,
-    /// `θ`: divides positive logits of tokens that the target already has, and multiplies negative ones
-    /// (Keskar et al. 2019). 1 has no effect.
+    /// `θ`: divides positive logits of tokens that the target already has, and multiplies negative
+    /// ones (Keskar et al. 2019). 1 has no effect.
     pub repetition_penalty: f32,
-    /// Length of the n-grams that do not occur twice in a target (Paulus et al. 2018); 0 allows all.
+    /// Length of the n-grams that do not occur twice in a target (Paulus et al. 2018); 0 allows
+    /// all.
     pub no_repeat_ngram: usize,
-    /// Maximum number of times in a row that a target repeats a sequence of tokens, or the number in the
-    /// source, if that is larger; 0 is no limit. This ends loops, which are frequent after rare words in
-    /// models trained on little data.
+    /// Maximum number of times in a row that a target repeats a sequence of tokens, or the number
+    /// in the source, if that is larger; 0 is no limit. This ends loops, which are frequent after
+    /// rare words in models trained on little data.
     pub max_repeats: usize,
     /// Ids that are suppressed: never generated.
     pub suppress: Vec<u32>,
@@ -61,8 +62,8 @@ pub struct SearchOptions {
     pub renormalize: bool,
     /// Whether `<unk>` is replaced by the source word with the largest attention weight.
     pub replace_unknown: bool,
-    /// Decoder layer, from 1, whose cross-attention is used for coverage and unknown words, on the mean of
-    /// its heads. None is the last but one, or the only one.
+    /// Decoder layer, from 1, whose cross-attention, averaged over its heads, is used for coverage
+    /// and unknown words. `None` selects the penultimate layer, or the only one.
     pub attention_layer: Option<usize>,
 }
 
@@ -100,16 +101,15 @@ pub enum EarlyStopping {
 pub struct Sampling {
     /// Targets sampled for each sentence.
     pub samples: usize,
-    /// Softmax temperature `T`: takes probabilities to the power `1/T`. Below 1, the distribution is
-    /// sharper.
+    /// Softmax temperature `T`: takes probabilities to the power `1/T`. Below 1, the distribution
+    /// is sharper.
     pub temperature: f32,
-    /// Number of likeliest tokens that are sampled from (Fan et al. 2018); 0 is all.
+    /// Number of likeliest tokens to sample from (Fan et al. 2018); 0 disables the limit.
     pub top_k: usize,
-    /// Probability of the smallest set of likeliest tokens that is sampled from (Holtzman et al. 2020);
-    /// 1 is all.
+    /// Nucleus sampling: samples from the smallest set of likeliest tokens with at least this
+    /// probability (Holtzman et al. 2020); 1 disables the limit.
     pub top_p: f32,
-    /// Seed. Samples depend on it, the number of the sentence and the index of the sample, and on nothing
-    /// else.
+    /// Seed. Samples depend only on it, the number of the sentence and the index of the sample.
     pub seed: u64,
 }
 
@@ -149,12 +149,12 @@ impl Default for SearchOptions {
 }
 
 impl SearchOptions {
-    /// Options of greedy search: one hypothesis, the likeliest token at each step.
+    /// Returns the options of greedy search: one hypothesis, the likeliest token at each step.
     pub fn greedy() -> Self {
         Self { beam: 1, ..Self::default() }
     }
 
-    /// Options of sampling.
+    /// Returns the options of `sampling`.
     pub fn sampling(sampling: Sampling) -> Self {
         Self { sampling: Some(sampling), ..Self::greedy() }
     }
@@ -272,17 +272,17 @@ impl SearchOptions {
         if self.coverage_penalty == 0.0 { 0.0 } else { self.coverage_penalty * logs.sum::<f32>() }
     }
 
-    /// Hypotheses that a group finishes before its sentence is done.
+    /// Returns the number of hypotheses that a group finishes before its sentence is done.
     pub(super) fn hypotheses_to_finish(&self) -> usize {
         (((self.beam / self.groups) as f32 * self.patience).round() as usize).max(1)
     }
 
-    /// Whether cross-attention is used.
+    /// Returns `true` if cross-attention is used.
     pub(super) fn records_attention(&self) -> bool {
         self.coverage_penalty != 0.0 || self.replace_unknown
     }
 
-    /// Rows of the batch for each sentence.
+    /// Returns the number of rows of the batch for each sentence.
     pub(crate) fn rows(&self) -> usize {
         self.sampling.map_or(self.beam, |sampling| sampling.samples)
     }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_length_is_the_larger_of_both() {
+    fn the_minimum_length_is_the_larger_of_both() {
         let options = SearchOptions { min_len: 3, min_len_ratio: 0.5, ..SearchOptions::default() };
         assert_eq!([2, 6, 7].map(|source| options.min_len(source)), [3, 3, 4]);
     }
@@ -347,10 +347,10 @@ mod tests {
         assert_eq!([0.0, 1.0, 2.0].map(|alpha| score(LengthNorm::Wu, alpha)), [-6.0, -3.0, -1.5]);
     }
 
-    /// Of three source tokens one was taken twice, one by a half and one by a quarter:
-    /// 0.2 (ln 1 + ln 1/2 + ln 1/4) = -0.6 ln 2.
+    /// Of three source tokens, one has a total attention of 2, one of 1/2 and one of 1/4: 0.2 (ln
+    /// 1 + ln 1/2 + ln 1/4) = -0.6 ln 2.
     #[test]
-    fn source_tokens_left_out_lower_the_score() {
+    fn uncovered_source_tokens_lower_the_score() {
         let options = SearchOptions { coverage_penalty: 0.2, ..SearchOptions::default() };
         let found = options.coverage_score(&[2.0, 0.5, 0.25]);
         assert!((found + 0.6 * 2.0_f32.ln()).abs() < 1e-6, "{found}");

@@ -13,7 +13,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Request for targets of `source`, sentence `number`.
+    /// Creates a request for targets of `source`, the sentence with this `number`.
     pub fn new(source: &'a [u32], number: u64) -> Self {
         Self { source, prefix: &[], number }
     }

@@ -1,4 +1,4 @@
-//! Sampling of tokens, which depends on nothing but the seed, the sentence and the sample.
+//! Sampling of tokens, which depends only on the seed, the sentence and the sample.
 
 use tx_model::random::mix;
 
@@ -18,8 +18,8 @@ pub(super) struct Stream {
     pub(super) sample: u64,
 }
 
-/// Appends a token to each row and samples the next ones, with the model's log-probabilities; none if no
-/// token is allowed.
+/// Appends a token to each row and samples the next ones, with the model's log-probabilities;
+/// `None` if no token is allowed.
 pub(super) fn next<'r>(
     state: &mut SearchState<'_>,
     sampling: &Sampling,
@@ -47,13 +47,13 @@ fn nucleus(log_probs: &[f32], sampling: &Sampling) -> Vec<Next> {
     if sampling.top_p == 1.0 {
         return possible.collect();
     }
-    // All tokens below this weight together have less than 1 - p of the total, which is at least 1, so
-    // they need not be sorted.
+    // All tokens below this weight together have less than 1 - p of the total, which is at least 1,
+    // so they need not be sorted.
     let min_weight = (1.0 - f64::from(sampling.top_p)) / log_probs.len() as f64;
     let weight = |x: f32| f64::from((x - max) / sampling.temperature).exp();
     let mut likely: Vec<Next> = possible.filter(|(_, x)| weight(*x) >= min_weight).collect();
     likely.sort_by(|a, b| b.1.total_cmp(&a.1));
-    // Tokens left out count in the total.
+    // Truncated tokens count in the total.
     let total: f64 = log_probs.iter().map(|&x| weight(x)).sum();
     keep_top_p(&mut likely, weight, f64::from(sampling.top_p) * total);
     likely
@@ -128,7 +128,7 @@ mod tests {
 
     /// Within four standard deviations: 4 √(1/4 / 40,000) = 0.01.
     #[test]
-    fn tokens_come_as_often_as_they_should() {
+    fn tokens_are_sampled_with_their_probability() {
         let base = Sampling::default();
         for (sampling, expected) in [
             (base, [0.1, 0.4, 0.2, 0.3]),
@@ -137,13 +137,13 @@ mod tests {
             (Sampling { temperature: 0.5, ..base }, [1.0, 16.0, 4.0, 9.0].map(|x| x / 30.0)),
             (Sampling { top_k: 1, ..base }, [0.0, 1.0, 0.0, 0.0]),
             (Sampling { top_k: 2, ..base }, [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0]),
-            // 0.4 + 0.3 is short of 0.75 and 0.4 of 0.6.
+            // 0.4 + 0.3 is less than 0.75, and 0.4 is less than 0.6.
             (Sampling { top_p: 0.75, ..base }, [0.0, 4.0 / 9.0, 2.0 / 9.0, 3.0 / 9.0]),
             (Sampling { top_p: 0.6, ..base }, [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0]),
             (Sampling { top_p: 0.1, ..base }, [0.0, 1.0, 0.0, 0.0]),
-            // Of 4 + 3 + 2, 4 is short of a half.
+            // 4 is less than half of 4 + 3 + 2.
             (Sampling { top_k: 3, top_p: 0.5, ..base }, [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0]),
-            // Squares: 16 of 30 are enough for a half.
+            // Squares: 16 is more than half of 30.
             (Sampling { temperature: 0.5, top_p: 0.5, ..base }, [0.0, 1.0, 0.0, 0.0]),
         ] {
             let found = frequencies(sampling);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_depend_on_seed_sentence_sample_and_place() {
+    fn numbers_depend_on_seed_sentence_sample_and_position() {
         let at = |seed, number, sample, place| uniform(seed, &Stream { number, sample }, place);
         let one = at(1, 2, 3, 4);
         assert_eq!(one, at(1, 2, 3, 4));

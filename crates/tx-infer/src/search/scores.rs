@@ -13,11 +13,11 @@ pub(super) fn suppress<'a>(x: &mut [f32], tokens: impl IntoIterator<Item = &'a u
     }
 }
 
-/// Makes the tokens of `ids` less likely: divides scores above 0 by `penalty` and multiplies those below
-/// (Keskar et al. 2019, section 4.1, with the distinction by sign of other implementations).
+/// Makes the tokens of `ids` less likely: divides scores above 0 by `penalty` and multiplies those
+/// below (Keskar et al. 2019, section 4.1, with the distinction by sign of other implementations).
 pub(super) fn penalize(x: &mut [f32], ids: &[u32], penalty: f32) {
     for (position, id) in ids.iter().enumerate() {
-        // Each token once, however often it was generated.
+        // Each token is penalized once, no matter how often it was generated.
         if !ids[..position].contains(id)
             && let Some(x) = x.get_mut(*id as usize)
         {
@@ -34,12 +34,13 @@ pub(super) fn repeating(ids: &[u32], n: usize) -> Vec<u32> {
     sequences.filter_map(|window| window.last().copied()).collect()
 }
 
-/// Returns the tokens that would repeat a sequence at the end of `ids` more than `max_repeats` times in a
-/// row; 0 allows every repetition.
+/// Returns the tokens that would repeat a sequence at the end of `ids` more than `max_repeats`
+/// times in a row; 0 allows every repetition.
 pub(super) fn looping(ids: &[u32], max_repeats: usize) -> impl Iterator<Item = u32> {
     let longest = if max_repeats == 0 { 0 } else { (ids.len() + 1) / (max_repeats + 1) };
     (1..=longest).filter_map(move |unit| {
-        // The token and the `unit * (max_repeats + 1) - 1` before it would be the same `unit` tokens.
+        // The token and the `unit * (max_repeats + 1) - 1` before it would be the same `unit`
+        // tokens.
         let start = ids.len() + 1 - unit * (max_repeats + 1);
         let mut positions = (start + unit..ids.len()).rev();
         let repeats = positions.all(|position| ids[position] == ids[position - unit]);
@@ -60,7 +61,7 @@ pub(super) fn longest_run(ids: &[u32]) -> usize {
     longest
 }
 
-/// Returns the best `count` of a row, best first; among equals the first wins, as in `argmax`.
+/// Returns the best `count` tokens of a row, best first; on a tie the first wins, as in `argmax`.
 pub(super) fn best_of_row(log_probs: &[f32], count: usize) -> Vec<Next> {
     let mut best = TopK::new(count);
     for (token, &log_prob) in (0..).zip(log_probs) {
@@ -80,8 +81,7 @@ mod tests {
         assert_eq!(x, [2.0, -6.0, 1.0, 0.5]);
     }
 
-    /// In `1 2 3 1 2`, a third `2 …` after `1 2`: the triple `1 2 3` was there, and so was the pair
-    /// `2 3`.
+    /// After `1 2 3 1 2`, token 3 would repeat the trigram `1 2 3` and the bigram `2 3`.
     #[test]
     fn n_grams_are_not_repeated() {
         let ids = [1, 2, 3, 1, 2];

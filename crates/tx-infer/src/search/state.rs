@@ -31,7 +31,7 @@ pub(super) struct Sentence<'a> {
     min_len: usize,
     /// Maximum number of repetitions of a sequence in a row; 0 is no limit.
     max_repeats: usize,
-    /// Forced beginning.
+    /// Given first tokens of the target.
     prefix: &'a [u32],
     pub(super) number: u64,
 }
@@ -45,8 +45,8 @@ pub(super) struct PartialTarget<'a> {
 }
 
 impl<'a> SearchState<'a> {
-    /// State before the first token. `max_len` is the longest sequence of the model; the ids of
-    /// `padding` only pad the vocabulary.
+    /// Creates the state before the first token. `max_len` is the model's maximum sequence length;
+    /// the ids of `padding` only pad the vocabulary.
     pub(super) fn new(
         decoder: Box<dyn IncrementalDecoder + 'a>,
         requests: &[Request<'a>],
@@ -66,8 +66,8 @@ impl<'a> SearchState<'a> {
             prefix,
             number,
         };
-        // Padding and `<bos>` are never correct, but every column of the projection has some
-        // probability.
+        // Padding and `<bos>` are never correct, but each has a column in the projection and
+        // therefore some probability.
         let suppressed =
             [PAD, BOS].into_iter().chain(options.suppress.iter().copied()).chain(padding);
         Self {
@@ -79,7 +79,7 @@ impl<'a> SearchState<'a> {
         }
     }
 
-    /// Makes `copies` adjacent rows of the row of each sentence, before the first token.
+    /// Repeats the row of each sentence `copies` times, before the first token.
     pub(super) fn repeat(&mut self, copies: usize) {
         if copies > 1 {
             let rows = (0..self.sentences.len()).flat_map(|row| std::iter::repeat_n(row, copies));
@@ -87,9 +87,9 @@ impl<'a> SearchState<'a> {
         }
     }
 
-    /// Appends a token to each row, which then has `len` tokens after `<bos>`, and returns the `count`
-    /// likeliest allowed next tokens of each row, best first; fewer if fewer are possible. `target(i)`
-    /// is the target of row `i`.
+    /// Appends a token to each row, which then has `len` tokens after `<bos>`, and returns the
+    /// `count` likeliest allowed next tokens of each row, best first; fewer if fewer are possible.
+    /// `target(i)` is the target of row `i`.
     pub(super) fn next<'r>(
         &mut self,
         tokens: &[u32],
@@ -104,7 +104,8 @@ impl<'a> SearchState<'a> {
             return Ok(rows.map(|row| best_of_row(row, count)).collect());
         }
         self.check_cancellation()?;
-        // The few tokens suppressed in one row alone are left out below, so as many more are searched.
+        // The few tokens that are suppressed in single rows are removed below, so as many more are
+        // requested.
         let suppressed: Vec<Vec<u32>> =
             (0..tokens.len()).map(|index| self.suppressed_in(target(index), len)).collect();
         let more = suppressed.iter().map(Vec::len).max().unwrap_or(0);
@@ -130,8 +131,8 @@ impl<'a> SearchState<'a> {
         InferError::NotFinite { line: self.sentences[target.sentence].number + 1 }
     }
 
-    /// Appends a token to each row, as [`next`](Self::next) does, and returns the log-probabilities of
-    /// all next tokens: `[R, V]`.
+    /// Appends a token to each row, as [`next`](Self::next) does, and returns the log-probabilities
+    /// of all next tokens: `[R, V]`.
     pub(super) fn log_probs<'r>(
         &mut self,
         tokens: &[u32],
@@ -150,14 +151,15 @@ impl<'a> SearchState<'a> {
         Ok(scores)
     }
 
-    /// Whether the next tokens depend on more than a few of the model's likeliest tokens.
+    /// Returns `true` if the next tokens depend on more than a few of the model's likeliest tokens.
     fn needs_all_scores(&self, len: usize) -> bool {
         self.options.repetition_penalty != 1.0
             || self.options.renormalize
             || self.sentences.iter().any(|sentence| sentence.prefix.len() > len)
     }
 
-    /// Ids that are suppressed in the row of `target`, besides those suppressed in all rows.
+    /// Returns the ids that are suppressed in the row of `target`, besides those suppressed in all
+    /// rows.
     fn suppressed_in(&self, target: PartialTarget<'_>, len: usize) -> Vec<u32> {
         let Sentence { min_len, max_repeats, .. } = self.sentences[target.sentence];
         let mut suppressed = repeating(target.ids, self.options.no_repeat_ngram);
@@ -168,7 +170,7 @@ impl<'a> SearchState<'a> {
         suppressed
     }
 
-    /// Turns logits of the model into log-probabilities of the allowed tokens.
+    /// Converts logits of the model to log-probabilities of the allowed tokens.
     fn constrain(&self, target: PartialTarget<'_>, len: usize, scores: &mut [f32]) {
         if let Some(&forced) = self.sentences[target.sentence].prefix.get(len) {
             log_softmax(scores);

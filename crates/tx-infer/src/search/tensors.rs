@@ -15,7 +15,7 @@ use super::{
 pub(super) struct TensorDecoder<'a> {
     model: &'a Transformer,
     device: &'a Device,
-    /// None only while rows are selected.
+    /// `None` only while rows are being selected.
     cache: Option<DecoderCache>,
     /// Index of the source of each row.
     sources: Vec<usize>,
@@ -23,7 +23,7 @@ pub(super) struct TensorDecoder<'a> {
     lengths: Vec<usize>,
     /// Decoder layer, from 0, whose cross-attention is recorded.
     recorded_layer: Option<usize>,
-    /// Recorded attention of the last step, on the mean of the heads: `[R, S]`.
+    /// Recorded attention of the last step, averaged over the heads: `[R, S]`.
     weights: Vec<f32>,
 }
 
@@ -44,7 +44,8 @@ impl<'a> TensorDecoder<'a> {
         Self { model, device, cache, sources, lengths, recorded_layer, weights: Vec::new() }
     }
 
-    /// One step: the logits `[R, V]`, in single precision whatever the dtype of the model.
+    /// Decodes one step and returns the logits `[R, V]`, in single precision for any dtype of the
+    /// model.
     fn advance(&mut self, tokens: &[u32]) -> Option<Tensor<2>> {
         let tokens = self.indices(tokens.iter().map(|&token| token as usize));
         let cache = self.cache.as_mut()?;
@@ -70,7 +71,7 @@ impl IncrementalDecoder for TensorDecoder<'_> {
         let Some(logits) = self.advance(tokens) else { return Vec::new() };
         let log_probs = log_softmax(logits, 1);
         let [rows, vocabulary] = log_probs.dims();
-        // One score that is not finite makes the sum of the softmax and so the whole row NaN.
+        // One score that is not finite makes the sum of the softmax, and so the whole row, NaN.
         let finite = log_probs.clone().slice([0..rows, 0..1]);
         let log_probs = runs(suppressed, vocabulary).fold(log_probs, |log_probs, run| {
             let impossible = Tensor::full([rows, run.len()], f32::NEG_INFINITY, self.device);
@@ -101,7 +102,7 @@ impl IncrementalDecoder for TensorDecoder<'_> {
     }
 }
 
-/// Ranges of the ids below `vocabulary` in `ids`.
+/// Returns the ranges of adjacent ids in `ids` that are below `vocabulary`.
 fn runs(ids: &[u32], vocabulary: usize) -> impl Iterator<Item = Range<usize>> {
     let mut ids: Vec<usize> =
         ids.iter().map(|&id| id as usize).filter(|&id| id < vocabulary).collect();
@@ -135,7 +136,7 @@ fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Ve
         log_probs.topk_with_indices(count, 1)
     };
     let tokens: Vec<u32> = tokens.into_data().iter::<u32>().collect();
-    // Together, because each read waits for the device.
+    // Read together, because each read waits for the device.
     let values = read(Tensor::cat(vec![values, finite], 1));
     let rows = tokens.chunks_exact(count).zip(values.chunks_exact(count + 1));
     rows.map(|(tokens, values)| {
@@ -154,7 +155,8 @@ fn read(tensor: Tensor<2>) -> Vec<f32> {
     tensor.into_data().iter::<f32>().collect()
 }
 
-/// Whether tensors are in the memory of this process. Burn's CPU backends have no memory pool.
+/// Returns `true` if tensors are in the memory of this process. Burn's CPU backends have no memory
+/// pool.
 pub(super) fn in_host_memory(device: &Device) -> bool {
     device.memory_pool_usage().is_none()
 }
@@ -164,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_of_rows_are_the_same_by_one_and_by_many() {
+    fn one_row_and_many_rows_have_the_same_best_tokens() {
         let log_probs = [-3.0, -0.5, f32::NEG_INFINITY, -2.0, -0.5, -3.0];
         let tensor = Tensor::<1>::from_floats(&log_probs[..], &Device::flex()).reshape([2, 3]);
         let finite = Tensor::zeros([2, 1], &Device::flex());
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn neighboring_ids_are_one_range() {
+    fn adjacent_ids_form_one_range() {
         let found: Vec<_> = runs(&[1, 0, 9, 5, 6, 7, 6, 70], 10).collect();
         assert_eq!(found, [0..2, 5..8, 9..10]);
     }

@@ -10,7 +10,8 @@ use tx_text::special::EOS;
 use super::*;
 use crate::{cancellation::Cancellation, device::Device, error::InferError};
 
-/// [`Engine::search`] uses greedy search for a beam of 1, so both searches are called directly here.
+/// [`Engine::search`] uses greedy search for a beam of 1, so both searches are called directly
+/// here.
 #[test]
 fn a_beam_of_one_is_greedy_search() {
     let sources: [&[u32]; 4] = [&[5, 9, 4, 10, 2], &[6, 2], &[8, 3, 7, 9, 9, 4, 5, 6, 2], &[4, 2]];
@@ -42,13 +43,13 @@ fn a_beam_of_one_is_greedy_search() {
             }
         }
     }
-    // Some stop by themselves and some at the limit, or the test would test half of it.
+    // Some targets end with `<eos>` and some at the limit, so that both cases are tested.
     assert!(lengths.iter().any(|(length, ended)| *length > 1 && *ended), "{lengths:?}");
     assert!(lengths.iter().any(|(_, ended)| !ended), "{lengths:?}");
 }
 
-/// Every way of searching, in single models and in an ensemble.
-fn ways() -> [SearchOptions; 6] {
+/// Options of every kind of search.
+fn searches() -> [SearchOptions; 6] {
     let base = SearchOptions::default();
     let sampling = SearchOptions::sampling(Sampling::default());
     let top_k = SearchOptions::sampling(Sampling { top_k: 3, ..Sampling::default() });
@@ -62,7 +63,7 @@ fn ways() -> [SearchOptions; 6] {
     ]
 }
 
-/// One model and an ensemble of two, each way to decode.
+/// One model and an ensemble of two, with each kind of engine.
 fn engines_and_ensembles(model: impl Fn(&BurnDevice) -> Transformer) -> Vec<Engine> {
     let mut all = engines(model);
     all.extend(all.clone().into_iter().map(|engine| engine.clone().with_member(engine)));
@@ -81,7 +82,7 @@ fn scores_that_are_not_finite_are_an_error_with_the_line() {
         model(Positions::Sinusoidal, NormPlacement::Pre, 1, device).map(&mut Spoiled)
     };
     for engine in engines_and_ensembles(model) {
-        for options in ways() {
+        for options in searches() {
             let found = engine.search_requests(
                 &[Request::new(&[5, 2], 41)],
                 &options,
@@ -95,13 +96,13 @@ fn scores_that_are_not_finite_are_an_error_with_the_line() {
 }
 
 #[test]
-fn a_cancelled_search_ends_before_its_next_step() {
+fn a_canceled_search_ends_before_its_next_step() {
     let cancellation = Cancellation::new();
     cancellation.cancel();
     for engine in
         engines_and_ensembles(|device| model(Positions::Sinusoidal, NormPlacement::Pre, 1, device))
     {
-        for options in ways() {
+        for options in searches() {
             let requests = [Request::new(&[5, 2], 0)];
             let found = engine.search_requests(&requests, &options, &cancellation);
             assert!(matches!(found, Err(InferError::Cancelled)), "{found:?}");
@@ -111,7 +112,7 @@ fn a_cancelled_search_ends_before_its_next_step() {
     }
 }
 
-/// The projection has 11 columns, of which the last four stand for nothing.
+/// The projection has 11 columns, of which the last four have no token.
 #[test]
 fn ids_that_pad_the_vocabulary_are_never_generated() {
     let sources: [&[u32]; 4] = [&[5, 9, 4, 10, 2], &[6, 2], &[8, 3, 7, 9, 9, 4, 5, 6, 2], &[4, 2]];
@@ -120,7 +121,7 @@ fn ids_that_pad_the_vocabulary_are_never_generated() {
         engines_and_ensembles(|device| model(Positions::Sinusoidal, NormPlacement::Pre, 1, device))
     {
         let padded = engine.clone().with_padding(7..11);
-        for options in ways() {
+        for options in searches() {
             let options = match &options.sampling {
                 None => options,
                 Some(sampling) => SearchOptions::sampling(Sampling { samples: 20, ..*sampling }),
@@ -137,7 +138,7 @@ fn ids_that_pad_the_vocabulary_are_never_generated() {
 
 /// Random weights fall into loops easily.
 #[test]
-fn sequences_are_not_repeated_without_end() {
+fn repetition_of_sequences_is_limited() {
     fn most_repeats(ids: &[u32]) -> usize {
         let runs = (1..=ids.len() / 2).flat_map(|unit| {
             (0..ids.len()).map(move |start| {
@@ -153,7 +154,7 @@ fn sequences_are_not_repeated_without_end() {
         for engine in
             engines(|device| model(Positions::Sinusoidal, NormPlacement::Pre, seed, device))
         {
-            for options in ways().into_iter().take(2) {
+            for options in searches().into_iter().take(2) {
                 let allowed = SearchOptions { max_repeats: 0, ..options.clone() };
                 let limited = engine.search(&sources, &options).unwrap();
                 let allowed = engine.search(&sources, &allowed).unwrap();
@@ -175,7 +176,7 @@ fn sequences_are_not_repeated_without_end() {
 }
 
 #[test]
-fn requests_that_cannot_be_searched_are_refused() {
+fn invalid_requests_are_rejected() {
     let engine = &engines(|device| model(Positions::Learned, NormPlacement::Pre, 1, device))[0];
     let long = [5; 17];
     for (source, prefix) in [(&[][..], &[][..]), (&long, &[]), (&[5, 2], &long[..16])] {
@@ -189,7 +190,7 @@ fn requests_that_cannot_be_searched_are_refused() {
     assert!(matches!(engine.search(&[&[5, 2]], &options), Err(InferError::Search { .. })));
 }
 
-/// Engines with tensors on every processor backend, and the packed engine.
+/// Engines with tensors on every CPU backend, and the packed engine.
 fn engines(model: impl Fn(&BurnDevice) -> Transformer) -> Vec<Engine> {
     let tensors =
         |device: BurnDevice| Engine::from_transformer(model(&device), 16, &Device::Burn(device));
@@ -210,7 +211,7 @@ fn devices() -> Vec<BurnDevice> {
     ]
 }
 
-/// Small, with weights that depend on nothing but the arguments.
+/// Small model, whose weights depend only on the arguments.
 fn model(positions: Positions, norm: NormPlacement, seed: u64, device: &BurnDevice) -> Transformer {
     let config = ModelConfig {
         d_model: 8,

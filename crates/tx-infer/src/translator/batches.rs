@@ -6,8 +6,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Texts sorted by length and claimed in batches, longest first, so that the batch that takes most
-/// memory runs first.
+/// Texts sorted by length and claimed in batches, longest first, so that the batch that takes the
+/// most memory runs first.
 #[derive(Debug)]
 pub(super) struct Batches {
     /// Indices of the texts.
@@ -32,18 +32,18 @@ pub(super) struct Limits {
 #[derive(Debug)]
 struct Progress {
     claimed: usize,
-    /// Size of the texts tokenized so far, from which the tokens of the others are estimated.
+    /// Bytes of the texts tokenized so far, from which the tokens of the others are estimated.
     bytes: usize,
     tokens: usize,
 }
 
 impl Batches {
-    /// Batches of the texts with `bytes`, given with their indices.
+    /// Creates the batches of texts, given by their indices and `bytes`.
     pub(super) fn new(bytes: impl IntoIterator<Item = (usize, usize)>, limits: Limits) -> Self {
         let mut texts: Vec<(usize, usize)> = bytes.into_iter().collect();
         texts.sort_by_key(|&(_, bytes)| Reverse(bytes));
         let (order, bytes) = texts.into_iter().unzip();
-        // Typical of subwords, until the first batch is tokenized.
+        // Four bytes per token are typical of subwords; used until the first batch is tokenized.
         let progress = Progress { claimed: 0, bytes: 4, tokens: 1 };
         Self { order, bytes, limits, progress: progress.into() }
     }
@@ -53,7 +53,7 @@ impl Batches {
         self.order.len()
     }
 
-    /// Claims a batch that is likely to keep the limits; none if all texts are claimed.
+    /// Claims a batch that is likely to keep the limits; `None` if all texts are claimed.
     pub(super) fn claim(&self) -> Option<Range<usize>> {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = self.next(&progress)?;
@@ -61,14 +61,14 @@ impl Batches {
         Some(batch)
     }
 
-    /// Size of the batch that [`claim`](Self::claim) would return: bytes, counted once for each row of
-    /// a text.
+    /// Returns the size of the batch that [`claim`](Self::claim) would return: its bytes, counted
+    /// once for each row of a text.
     pub(super) fn next_size(&self) -> usize {
         let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         self.next(&progress).map_or(0, |batch| self.size_of(batch))
     }
 
-    /// Size of all texts that are not claimed yet, in the same unit.
+    /// Returns the size of all texts that are not claimed yet, in the same unit.
     pub(super) fn size(&self) -> usize {
         let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         self.size_of(progress.claimed..self.order.len())
@@ -80,7 +80,8 @@ impl Batches {
         bytes.saturating_mul(self.limits.rows.max(1))
     }
 
-    /// Texts that are likely to keep the limits, after those that are claimed; none if all are.
+    /// Returns the first unclaimed texts that are likely to keep the limits; `None` if all texts
+    /// are claimed.
     fn next(&self, progress: &Progress) -> Option<Range<usize>> {
         let start = progress.claimed;
         let longest = *self.bytes.get(start)?;
@@ -120,7 +121,7 @@ impl Batches {
 }
 
 impl Limits {
-    /// Texts of `tokens` tokens in a batch; at least one.
+    /// Returns the number of texts of `tokens` tokens that a batch can have; at least one.
     fn count(self, tokens: usize) -> usize {
         (self.tokens / tokens.saturating_mul(self.rows).max(1)).max(1)
     }
@@ -134,7 +135,7 @@ mod tests {
         std::iter::from_fn(|| batches.claim()).map(|batch| batches.texts(batch).to_vec()).collect()
     }
 
-    /// Of 40, 39, 8 and 4 bytes, so of 11, 10, 3 and 2 tokens by the first estimate.
+    /// Texts of 40, 39, 8 and 4 bytes, first estimated at 11, 10, 3 and 2 tokens.
     #[test]
     fn the_longest_come_first_and_batches_keep_their_limit() {
         let bytes = [(7, 8), (8, 40), (9, 4), (10, 39)];
@@ -162,7 +163,7 @@ mod tests {
         assert_eq!((batches.next_size(), batches.size()), (0, 0));
     }
 
-    /// A token for each byte, instead of one for four.
+    /// Texts with a token for each byte, instead of one for every four.
     #[test]
     fn estimates_follow_the_text() {
         let bytes = (0..1_000).map(|index| (index, 100));

@@ -17,9 +17,10 @@ fn fixture(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name)
 }
 
-/// The record has two hypotheses for each of several texts, as `tests/bundle_formats.rs` wrote them.
+/// The record has two hypotheses for each of several texts, as `tests/bundle_formats.rs` wrote
+/// them.
 #[test]
-fn translations_are_those_of_the_record() {
+fn translations_equal_the_record() {
     let record = fs::read_to_string(fixture("bundle-v1.json")).unwrap();
     let record: Vec<Value> = serde_json::from_str(&record).unwrap();
     let options = SearchOptions { beam: 3, n_best: 2, max_repeats: 0, ..SearchOptions::default() };

@@ -11,7 +11,7 @@ pub(super) struct InOrder<S> {
 }
 
 impl<E, S: FnMut(Vec<Translation>) -> Result<(), E>> InOrder<S> {
-    /// Expects `count` translations.
+    /// Creates a sequence of `count` translations.
     pub(super) fn new(count: usize, sink: S) -> Self {
         Self { waiting: (0..count).map(|_| None).collect(), next: 0, sink }
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_waits_for_those_before_it() {
+    fn translations_wait_for_earlier_ones() {
         let mut given = Vec::new();
         let sink = |ready: Vec<Translation>| {
             given.push(ready.into_iter().map(|ready| ready.text).collect::<String>());

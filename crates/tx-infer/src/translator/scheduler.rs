@@ -1,19 +1,20 @@
 //! Calls of several threads on one thread pool.
 //!
 //! The scheduler owns a rayon pool and a queue of calls. A thread of the pool claims one batch at a
-//! time, by fair queuing: each call has a virtual time, which its batches advance by their sizes, and
-//! the batch with the earliest virtual end is next. A new call starts at the time of the latest batch,
-//! so a short call passes long ones and no call waits forever. Threads without a batch take parts of
-//! the other threads' matrix products, as rayon distributes them.
+//! time, by fair queuing: each call has a virtual time, which its batches advance by their sizes,
+//! and the batch with the earliest virtual end is next. A new call starts at the time of the latest
+//! batch, so a short call passes long ones and no call waits forever. Threads without a batch take
+//! parts of the other threads' matrix products, as rayon distributes them.
 //!
-//! While all threads work on batches that are much larger than a whole new call, the thread of that
-//! caller runs it (see [`Queue::overtake`]), because the end of a batch may be a tenth of a second away.
+//! While all threads work on batches that are much larger than a whole new call, the caller's own
+//! thread runs the call (see [`Queue::overtake`]), because the end of a batch may be a tenth of a
+//! second away.
 //!
-//! A thread that waits for such parts never starts a batch. The wake-up job reaches it, since rayon
-//! runs jobs while a thread waits, but returns at once (see [`IN_BATCH`]); the thread returns to the
-//! queue after its batch. Parts of products do not wait for anything in turn
-//! (`tx_model::packed`), so a thread that runs one is never inside another thread's batch when a
-//! wake-up reaches it.
+//! A thread that waits for parts of its product never starts a batch. The wake-up job reaches it,
+//! since rayon runs jobs while a thread waits, but returns immediately (see [`IN_BATCH`]); the
+//! thread returns to the queue after its batch. Parts of products themselves do not wait for
+//! anything (`tx_model::packed`), so a thread that runs one is never inside another thread's batch
+//! when a wake-up reaches it.
 
 use std::{
     any::Any,
@@ -44,14 +45,14 @@ pub(super) trait Task: Send + Sync + 'static {
     /// Number of results.
     fn len(&self) -> usize;
 
-    /// Claims the next batch; none if all are claimed.
+    /// Claims the next batch; `None` if all are claimed.
     fn claim(&self) -> Option<Range<usize>>;
 
-    /// Size of the batch that [`claim`](Self::claim) would return now, in any unit of work; 0 if there
-    /// is none.
+    /// Returns the size of the batch that [`claim`](Self::claim) would return, in any unit of work;
+    /// 0 if there is none.
     fn next_size(&self) -> usize;
 
-    /// Size of all batches that are not claimed yet, in the same unit.
+    /// Returns the size of all batches that are not claimed yet, in the same unit.
     fn size(&self) -> usize;
 
     /// Works on a batch, and passes on its results with their indices.
@@ -72,19 +73,19 @@ pub(super) trait Task: Send + Sync + 'static {
 pub(super) struct Scheduler {
     threads: usize,
     queue: Arc<Queue>,
-    /// None where the system refuses to start threads.
+    /// `None` if the system cannot start threads.
     pool: OnceLock<Option<ThreadPool>>,
 }
 
 struct Queue {
     /// Maximum number of concurrent batches of the pool.
-    most: usize,
+    max_batches: usize,
     /// Whether callers may run short calls themselves.
     allows_overtaking: bool,
     state: Mutex<State>,
 }
 
-/// Size of a batch, in multiples of the size of a call, from which on the call does not wait for it.
+/// A call does not wait for batches that are at least this many times as large as the call.
 const MUCH_LARGER: usize = 4;
 
 #[derive(Default)]
@@ -106,11 +107,12 @@ struct Queued {
 }
 
 impl Scheduler {
-    /// `threads` threads, which work on at most `most` batches at a time. With `allows_overtaking`,
-    /// callers run short calls themselves while the threads work on much larger batches; at most `most`
-    /// at a time.
-    pub(super) fn new(threads: usize, most: usize, allows_overtaking: bool) -> Self {
-        let queue = Queue { most: most.max(1), allows_overtaking, state: Mutex::default() };
+    /// Creates `threads` threads, which work on at most `max_batches` batches at a time. With
+    /// `allows_overtaking`, callers run short calls themselves while the threads work on much
+    /// larger batches, at most `max_batches` at a time.
+    pub(super) fn new(threads: usize, max_batches: usize, allows_overtaking: bool) -> Self {
+        let queue =
+            Queue { max_batches: max_batches.max(1), allows_overtaking, state: Mutex::default() };
         Self { threads: threads.max(1), queue: queue.into(), pool: OnceLock::new() }
     }
 
@@ -120,11 +122,11 @@ impl Scheduler {
     }
 
     /// Maximum number of concurrent batches.
-    pub(super) fn most(&self) -> usize {
-        self.queue.most
+    pub(super) fn max_batches(&self) -> usize {
+        self.queue.max_batches
     }
 
-    /// Whether the threads have started.
+    /// Returns `true` if the threads have started.
     #[cfg(test)]
     pub(super) fn has_started(&self) -> bool {
         self.pool.get().is_some()
@@ -215,14 +217,14 @@ impl Queue {
         state.calls.push(Queued { call, start });
     }
 
-    /// Permission for a caller to run its call of `size` itself, while the value exists; none if a
-    /// thread of the pool is free, or will be soon.
+    /// Permits a caller to run its call of `size` itself while the returned value exists; `None` if
+    /// a thread of the pool is free, or will be soon.
     fn overtake(&self, size: usize) -> Option<Overtaking<'_>> {
         let mut state = self.state();
         let is_urgent = self.allows_overtaking
-            && state.running.len() >= self.most
+            && state.running.len() >= self.max_batches
             && state.running.iter().all(|running| *running >= size.saturating_mul(MUCH_LARGER))
-            && state.overtaking < self.most;
+            && state.overtaking < self.max_batches;
         is_urgent.then(|| {
             state.overtaking += 1;
             Overtaking(self)
@@ -243,10 +245,10 @@ impl Queue {
 
     /// Claims the batch with the earliest virtual end. Returns it with its size.
     ///
-    /// If `most` batches are in progress, their threads return here.
+    /// If `max_batches` are in progress, their threads return here.
     fn claim(&self) -> Option<(Arc<dyn Call>, Range<usize>, usize)> {
         let mut state = self.state();
-        if state.running.len() >= self.most {
+        if state.running.len() >= self.max_batches {
             return None;
         }
         loop {
@@ -287,7 +289,7 @@ impl Drop for Overtaking<'_> {
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("most", &self.most).finish_non_exhaustive()
+        f.debug_struct("Queue").field("max_batches", &self.max_batches).finish_non_exhaustive()
     }
 }
 

@@ -42,7 +42,7 @@ struct Source {
 }
 
 impl Sentences {
-    /// The texts of `lines` that have words.
+    /// Creates a task for the texts of `lines` that contain words.
     ///
     /// # Errors
     ///

@@ -11,28 +11,29 @@ use crate::{cancellation::Cancellation, error::InferError};
 pub struct TargetScore {
     /// Token ids of the translation, ending with `<eos>`.
     pub ids: Vec<u32>,
-    /// Natural logarithm of the probability of each token, given the source and the tokens before it.
+    /// Natural logarithm of the probability of each token, given the source and the tokens before
+    /// it.
     pub log_probabilities: Vec<f32>,
     /// Whether the source was truncated because it has more tokens than the model's `max_len`.
     pub truncated: bool,
 }
 
 impl TargetScore {
-    /// Natural logarithm of the probability of the whole translation.
+    /// Returns the natural logarithm of the probability of the whole translation.
     pub fn log_probability(&self) -> f64 {
         self.log_probabilities.iter().map(|&x| f64::from(x)).sum()
     }
 
-    /// Perplexity of the translation: `e^(-log P / tokens)`.
+    /// Returns the perplexity of the translation: `e^(-log P / tokens)`.
     pub fn perplexity(&self) -> f64 {
         (-self.log_probability() / self.ids.len().max(1) as f64).exp()
     }
 }
 
 impl Translator {
-    /// Scores given targets (forced decoding): the probability of each target, given its source. Results
-    /// are in the order of `pairs`, sources first. `first` is the number of the first pair, from 0, for
-    /// messages.
+    /// Scores given targets (forced decoding): the probability of each target, given its source.
+    /// Results are in the order of `pairs`, sources first. `first` is the number of the first pair,
+    /// from 0, for messages.
     ///
     /// Search options have no effect on the probabilities.
     ///

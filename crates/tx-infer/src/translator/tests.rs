@@ -62,9 +62,9 @@ fn a_text_that_is_too_long_is_reported_as_truncated() {
     assert_eq!(truncated, [false, true, true, false, false]);
 }
 
-/// A tokenizer of bytes has a token for each control character.
+/// A byte tokenizer has a token for each control character.
 #[test]
-fn a_translation_is_one_line_whatever_its_tokens_are() {
+fn a_translation_with_any_tokens_is_one_line() {
     let translator = translator(TokenizerKind::Byte);
     let found =
         translator.translate_batch_with(&["one"; 20], &samples(20), &Cancellation::new()).unwrap();
@@ -97,7 +97,7 @@ fn unknown_words_are_listed_once_in_order() {
     assert_eq!(translator(TokenizerKind::Word).translate(&long).unwrap().unknown, [""; 0]);
 }
 
-/// 9 tokens and 55 columns of the projection that have no token.
+/// 9 tokens, and 55 columns of the projection without a token.
 #[test]
 fn padding_of_the_vocabulary_is_never_generated() {
     let bundle = bundle(TokenizerKind::Word, "one two three four, five", 64);
@@ -115,7 +115,7 @@ fn padding_of_the_vocabulary_is_never_generated() {
 }
 
 #[test]
-fn options_are_of_one_call() {
+fn options_apply_to_one_call() {
     let translator = translator(TokenizerKind::Word);
     let texts = ["one two three", "five, four"];
     let wide = SearchOptions { beam: 6, n_best: 6, ..SearchOptions::default() };
@@ -135,20 +135,20 @@ fn options_are_of_one_call() {
 }
 
 #[test]
-fn a_cancelled_call_translates_nothing() {
+fn a_canceled_call_translates_nothing() {
     let translator = translator(TokenizerKind::Word);
     let cancellation = Cancellation::new();
     cancellation.cancel();
     let found = translator.translate_batch_with(&["one"], translator.options(), &cancellation);
     assert!(matches!(found, Err(InferError::Cancelled)), "{found:?}");
-    // Nothing is left to cancel.
+    // An empty text leaves nothing to cancel.
     let found = translator.translate_batch_with(&[""], translator.options(), &cancellation);
     assert_eq!(found.unwrap(), [Translation::default()]);
 }
 
 /// Canceled by the sink, after the first translations.
 #[test]
-fn a_call_is_cancelled_between_two_steps() {
+fn a_call_is_canceled_between_two_steps() {
     let translator = translator(TokenizerKind::Word).with_batch_tokens(1);
     let texts = vec!["one two three four five"; 500];
     let lines: Vec<Line<'_>> = texts.iter().map(|text| Line { text, ..Line::default() }).collect();
@@ -185,7 +185,7 @@ fn long_prefixes_and_targets_are_rejected_before_they_are_tokenized() {
     }
 }
 
-/// With the same tokens, but different normalization.
+/// Tokenizers with the same tokens, but different normalization.
 #[test]
 fn an_ensemble_needs_the_same_tokenizers() {
     let ours = bundle(TokenizerKind::Word, "one two", 1);

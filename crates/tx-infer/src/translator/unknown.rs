@@ -7,8 +7,8 @@ use tx_text::{
 
 use crate::{error::InferError, search::Hypothesis};
 
-/// Replaces each `<unk>` in the `text` of `hypothesis` by the word of `source` with the largest attention
-/// weight.
+/// Replaces each `<unk>` in the `text` of `hypothesis` by the word of `source` with the largest
+/// attention weight.
 pub(super) fn replaced(
     text: String,
     hypothesis: &Hypothesis,
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_spells_the_token_is_left_alone() {
+    fn a_text_that_contains_the_token_is_unchanged() {
         let Tokenizers { source, .. } = tokenizers(TokenizerKind::Word);
         let hypothesis =
             Hypothesis { ids: vec![UNK], sources: vec![0], log_probability: 0.0, score: 0.0 };

@@ -78,7 +78,7 @@ fn never() -> Cancellation {
     Cancellation::new()
 }
 
-/// A door that stays shut until it is opened.
+/// Gate that blocks threads until it is opened.
 #[derive(Clone, Default)]
 struct Door(Arc<(Mutex<bool>, Condvar)>);
 
@@ -111,7 +111,7 @@ fn every_item_of_every_call_runs_once() {
 }
 
 #[test]
-fn nothing_to_do_starts_no_thread() {
+fn an_empty_task_starts_no_thread() {
     let scheduler = Scheduler::new(2, 2, true);
     assert!(run(&scheduler, 0, &never(), |_| {}).unwrap().is_empty());
     assert!(!scheduler.has_started());
@@ -150,7 +150,7 @@ fn a_waiting_thread_begins_no_other_batch() {
     assert_eq!(deepest.load(Ordering::Relaxed), 1);
 }
 
-/// No more batches at a time than allowed, however many threads there are.
+/// The number of concurrent batches stays within its limit for any number of threads.
 #[test]
 fn batches_in_progress_are_limited() {
     let scheduler = Scheduler::new(4, 2, true);
@@ -210,8 +210,8 @@ fn a_short_call_does_not_wait_for_a_long_one() {
     assert!(log.iter().position(|name| *name == "short").unwrap() <= 2, "{log:?}");
 }
 
-/// The only thread works on a batch of size 8. A call of size 2 ends before it, if that is allowed; one
-/// of size 3 does not.
+/// The only thread works on a batch of size 8. A call of size 2 ends before that batch, if
+/// overtaking is allowed; one of size 3 does not.
 #[test]
 fn a_call_that_is_much_shorter_than_the_batches_in_progress_overtakes_them() {
     for (allows_overtaking, size, overtakes) in
@@ -255,7 +255,7 @@ fn a_call_that_is_much_shorter_than_the_batches_in_progress_overtakes_them() {
 
 /// The only thread is busy with another call.
 #[test]
-fn a_cancelled_call_returns_while_all_threads_are_busy() {
+fn a_canceled_call_returns_while_all_threads_are_busy() {
     let scheduler = Scheduler::new(1, 1, true);
     let (begun, door) = (Door::default(), Door::default());
     thread::scope(|scope| {
@@ -280,12 +280,12 @@ fn a_cancelled_call_returns_while_all_threads_are_busy() {
         door.open();
         assert_eq!(busy.join().unwrap().unwrap(), [0]);
     });
-    // The thread goes on with other calls.
+    // The thread continues with other calls.
     assert_eq!(run(&scheduler, 2, &never(), |_| {}).unwrap(), [0, 10]);
 }
 
 #[test]
-fn after_an_error_of_the_caller_no_batch_begins() {
+fn no_batch_begins_after_an_error_of_the_caller() {
     let scheduler = Scheduler::new(1, 1, true);
     let done = Arc::new(AtomicUsize::new(0));
     let counter = done.clone();
@@ -299,7 +299,7 @@ fn after_an_error_of_the_caller_no_batch_begins() {
 }
 
 #[test]
-fn a_panic_reaches_the_caller_and_nobody_else() {
+fn a_panic_affects_only_its_caller() {
     let scheduler = Scheduler::new(2, 2, true);
     let call = || run(&scheduler, 5, &never(), |item| assert!(item < 3, "item {item}"));
     let payload = panic::catch_unwind(AssertUnwindSafe(call)).unwrap_err();
@@ -307,7 +307,7 @@ fn a_panic_reaches_the_caller_and_nobody_else() {
     assert_eq!(run(&scheduler, 3, &never(), |_| {}).unwrap(), [0, 10, 20]);
 }
 
-/// Such a flag has no listeners.
+/// A flag of other code has no listeners.
 #[test]
 fn a_flag_that_other_code_set_before_or_during_a_call_cancels_it() {
     let scheduler = Scheduler::new(2, 2, true);

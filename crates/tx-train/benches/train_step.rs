@@ -3,8 +3,8 @@
 //! `cargo bench --workspace --bench train_step -- [RECIPE ...]`
 //!
 //! Prints one row of a table per recipe. `train bench` does so with the same code for any
-//! configuration and device, and `benches/compare` compares it with PyTorch. The column `process MB`
-//! is the peak of the process, so give one recipe to measure its memory.
+//! configuration and device, and `benches/compare` compares it with PyTorch. The column
+//! `process MB` is the peak memory of the process, so specify one recipe to measure its memory.
 
 use std::{
     env,
@@ -23,7 +23,7 @@ const RECIPES: [&str; 3] = ["reverse", "fra-eng", "small"];
 /// Length of each side of a sentence pair in tokens.
 const LEN: usize = 20;
 
-/// Number of updates measured.
+/// Number of measured updates.
 const UPDATES: usize = 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,11 +37,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let device = Device::flex();
     write!(stdout(), "{}", Report::HEADING)?;
     for name in recipes {
-        let mut layers = ConfigBuilder::from_recipe(&name)?;
+        let mut builder = ConfigBuilder::from_recipe(&name)?;
         // The sentences are synthetic, so no corpus is needed.
-        layers.set_value("data.source", "toy");
-        layers.set_value("train.accumulate", 1);
-        let config = layers.build()?;
+        builder.set_value("data.source", "toy");
+        builder.set_value("train.accumulate", 1);
+        let config = builder.build()?;
         let updates = Updates::of(&config, LEN);
         let devices = [device.clone()];
         let timing = updates.measure(&config.model, &config.train, &devices, UPDATES)?;

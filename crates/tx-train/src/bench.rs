@@ -16,7 +16,8 @@ use crate::{
     translation::seq2seq::Seq2Seq,
 };
 
-/// Updates before the measured ones, which select kernels and allocate memory.
+/// Number of updates before the measured ones, in which kernels are selected and memory is
+/// allocated.
 const WARM_UP: usize = 2;
 
 /// Synthetic batches of an update.
@@ -31,8 +32,9 @@ pub struct Updates {
 }
 
 impl Updates {
-    /// Batches as in `config`, with sentences of `len` tokens, or the maximum length if that is
-    /// smaller. A vocabulary that would depend on data has a typical size.
+    /// Creates batches of the size in `config`, with sentences of `len` tokens, or of the maximum
+    /// length if that is smaller. A vocabulary size that depends on data is replaced by a typical
+    /// one.
     pub fn of(config: &TrainConfig, len: usize) -> Self {
         let len = len.min(config.max_len().saturating_sub(1)).max(1);
         let pairs = match config.train.batch {
@@ -49,11 +51,11 @@ impl Updates {
     }
 
     /// Measures updates on `devices`, of which the first holds the weights. They are the updates of
-    /// a run with Burn's Learner, without creation of batches and without validation.
+    /// a run with Burn's Learner, without construction of batches and without validation.
     ///
     /// # Errors
     ///
-    /// When the model configuration is invalid.
+    /// If the model configuration is invalid.
     pub fn measure(
         &self,
         model: &ModelConfig,
@@ -98,8 +100,8 @@ impl Updates {
         })
     }
 
-    /// Batch with ids that differ between steps. None of them is padding, but masks are created and
-    /// used. `benches/compare/train_step.py` follows the same rule.
+    /// Creates a batch with ids that differ between steps. None of them is padding, but masks are
+    /// created and used. `benches/compare/train_step.py` follows the same rule.
     fn batch(&self, step: usize, device: &Device) -> Seq2SeqBatch {
         let side = |seed: usize, len: usize, vocabulary: usize| {
             (0..self.pairs).map(move |row| {

@@ -1,4 +1,5 @@
-//! Training and validation pairs of a run: read from files or the cache, or generated; cleaned and split.
+//! Training and validation pairs of a run: read from files or the cache, or generated; cleaned and
+//! split.
 
 use std::path::PathBuf;
 
@@ -22,16 +23,16 @@ use crate::{
     error::TrainError,
 };
 
-/// Numbers of generated pairs if the configuration has none.
+/// Numbers of generated pairs if the configuration does not specify them.
 const GENERATED_TRAINING: usize = 50_000;
 const GENERATED_VALIDATION: usize = 1_000;
 
 /// Reads or generates the pairs of `config` and cleans them, in memory. The same configuration and
-/// files give the same pairs. The network is not used: a named corpus comes from `cache`.
+/// files give the same pairs. The network is not used: a named corpus is read from `cache`.
 ///
 /// # Errors
 ///
-/// When a file cannot be read, the two sides do not match, a corpus has not been fetched, or the work
+/// If a file cannot be read, the two sides do not match, a corpus has not been fetched, or the work
 /// is interrupted.
 pub fn load(
     config: &TrainConfig,
@@ -39,27 +40,28 @@ pub fn load(
     control: &Control<'_>,
 ) -> Result<CleanCorpus<Vec<SentencePair>>, TrainError> {
     let most = config.data.valid_pairs.unwrap_or(usize::MAX);
-    // Overlap with training is counted over all given pairs, also those that `valid_pairs` excludes.
+    // Overlap with training is counted over all given pairs, including those that `valid_pairs`
+    // excludes.
     let limits = ValidationLimits { given: usize::MAX, of_training: most };
     let (pairs, options) = open(config, cache, limits)?;
     Ok(CleanCorpus::read(pairs, options, Vec::new(), control)?)
 }
 
-/// Most validation pairs, by origin.
+/// Maximum numbers of validation pairs, by origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ValidationLimits {
-    /// Most pairs read from validation files.
+    /// Maximum number of pairs read from validation files.
     pub given: usize,
-    /// Most training pairs used for validation with `valid_share = 0`.
+    /// Maximum number of training pairs used for validation with `valid_share = 0`.
     pub of_training: usize,
 }
 
-/// Opens the training pairs of `config` before cleaning, and reads the validation pairs where they are
+/// Opens the training pairs of `config` before cleaning, and reads the validation pairs if they are
 /// given. Training files are read as the pairs are consumed.
 ///
 /// # Errors
 ///
-/// When a file cannot be opened, a validation file cannot be read, or a corpus has not been fetched.
+/// If a file cannot be opened, a validation file cannot be read, or a corpus has not been fetched.
 pub(crate) fn open(
     config: &TrainConfig,
     cache: Option<&CorpusCache>,
@@ -89,7 +91,7 @@ pub(crate) fn open(
     Ok((training, CorpusOptions { clean, validation, overlaps }))
 }
 
-/// Generates the pairs of `config`; `None` if they are read.
+/// Generates the pairs of `config`; `None` if they are read from files.
 fn generated(config: &TrainConfig) -> Option<Split> {
     let seed = config.train.seed;
     let train_pairs = config.data.train_pairs.unwrap_or(GENERATED_TRAINING);
@@ -97,7 +99,7 @@ fn generated(config: &TrainConfig) -> Option<Split> {
     match config.data.source {
         DataSource::Toy => Some(Split { train: generated::toy(), validation: generated::toy() }),
         DataSource::Reverse => {
-            // One generator for both parts; pairs in both stay in training only.
+            // One generator for both parts; a pair that occurs in both stays in training only.
             let mut train = generated::reverse(train_pairs + valid_pairs, seed);
             let validation = train.split_off(train_pairs);
             let known: std::collections::HashSet<&SentencePair> = train.iter().collect();
@@ -112,7 +114,7 @@ fn generated(config: &TrainConfig) -> Option<Split> {
     }
 }
 
-/// Input files of `data`, in a fixed order; standard input is not a file.
+/// Returns the input files of `data` in a fixed order, without standard input.
 pub(crate) fn input_files(data: &DataConfig) -> Vec<PathBuf> {
     [
         &data.train_source,
@@ -128,7 +130,7 @@ pub(crate) fn input_files(data: &DataConfig) -> Vec<PathBuf> {
     .collect()
 }
 
-/// Request for the named corpus of a configuration; `None` if it names none.
+/// Returns the request for the named corpus of a configuration; `None` if it names none.
 pub fn request(data: &DataConfig) -> Option<Request> {
     let DataSource::Named(name) = &data.source else { return None };
     Some(Request {
@@ -146,7 +148,7 @@ pub fn request(data: &DataConfig) -> Option<Request> {
 ///
 /// # Errors
 ///
-/// When the corpus is unknown, or a file is neither in the cache nor available from the network.
+/// If the corpus is unknown, or a file is neither in the cache nor available from the network.
 pub fn fetch(
     data: &DataConfig,
     fetcher: &Fetcher,

@@ -89,9 +89,9 @@ fn hash_pair(hasher: &mut Sha256, pair: &SentencePair) {
 }
 
 impl RunData {
-    /// Reads, cleans and encodes the data of `config`, and reports each stage to `say`. Tokenizers are
-    /// learned unless they are `known`, as those of a resumed run are. Named corpora come from `cache`.
-    /// `stop` ends the work with [`TrainError::Interrupted`] once it is set.
+    /// Reads, cleans and encodes the data of `config`, and reports each stage to `say`. Tokenizers
+    /// are learned unless they are `known`, as those of a resumed run are. Named corpora are read
+    /// from `cache`. `stop` ends the work with [`TrainError::Interrupted`] once it is set.
     pub(crate) fn new(
         config: &TrainConfig,
         known: Option<Tokenizers>,
@@ -202,12 +202,13 @@ impl RunData {
     }
 }
 
-/// Opens the prepared corpus in `folder`, or prepares it if there is none. Named corpora come from
-/// `cache`.
+/// Opens the prepared corpus in `folder`, or prepares it if there is none. Named corpora are read
+/// from `cache`.
 ///
 /// # Errors
 ///
-/// When the data cannot be read or written, the existing corpus is stale or damaged, or `stop` is set.
+/// If the data cannot be read or written, the existing corpus is stale or damaged, or `stop` is
+/// set.
 pub fn prepared(
     config: &TrainConfig,
     folder: &Path,
@@ -221,7 +222,7 @@ pub fn prepared(
     if PreparedCorpus::exists(folder) {
         let corpus = PreparedCorpus::open(folder)?;
         corpus.check(&settings, &inputs)?;
-        say(&format!("prepared data: {} (as it was found)", folder.display()));
+        say(&format!("prepared data: {} (reused)", folder.display()));
         say(&corpus.record.cleaning.to_string());
         return Ok(corpus);
     }
@@ -240,7 +241,7 @@ pub fn prepared(
         stop,
     };
     let corpus = prepare(pairs, preparation, folder, say)?;
-    say(&format!("prepared data: {} (made now)", folder.display()));
+    say(&format!("prepared data: {} (created)", folder.display()));
     Ok(corpus)
 }
 
@@ -275,7 +276,7 @@ fn say_overlap(overlap: Option<Overlap>, left_out: usize, say: &dyn Fn(&str)) {
     let Some(Overlap { validation, near, first_near: Some(first), .. }) = overlap else { return };
     let consequence = match left_out {
         0 => "; `data.overlap = \"drop\"` leaves these out of training".into(),
-        pairs => format!("; {pairs} training pairs left out for that"),
+        pairs => format!("; {pairs} training pairs dropped for that reason"),
     };
     say(&format!(
         "validation: {near} of {validation} pairs have a near duplicate in training (first: \
@@ -292,7 +293,9 @@ fn vocabulary(config: &TrainConfig, tokenizers: &Tokenizers, say: &dyn Fn(&str))
     let asked = config.tokenizer.vocab_size;
     let learned = config.tokenizer.kind == TokenizerKind::Bpe && !config.tokenizer.is_imported();
     if learned && vocab.source.max(vocab.target) < asked {
-        say(&format!("note: `tokenizer.vocab_size` = {asked} is more than the text gives"));
+        say(&format!(
+            "note: `tokenizer.vocab_size` = {asked} is more than the training text yields"
+        ));
     }
     vocab
 }
@@ -324,7 +327,7 @@ mod tests {
 
     /// Hashes computed with `printf 'a\0b\0' | sha256sum`.
     #[test]
-    fn fingerprints_tell_training_from_validation_pairs() {
+    fn fingerprints_distinguish_training_and_validation_pairs() {
         let pair = |source: &str| SentencePair::new(source, "b");
         let of = |train: &str, valid: &[&str], used| {
             let valid: Vec<_> = valid.iter().map(|source| pair(source)).collect();

@@ -141,7 +141,7 @@ pub enum TrainError {
         path: PathBuf,
         /// Number of checkpoints.
         found: usize,
-        /// Requested number of checkpoints.
+        /// Number of checkpoints requested.
         requested: usize,
     },
 
@@ -239,7 +239,7 @@ impl TrainError {
         move |source| Self::Write { path, source }
     }
 
-    /// Suggested next step, if there is one; programs print it as `hint: …`.
+    /// Returns the suggested next step, if there is one; programs print it as `hint: …`.
     pub fn hint(&self) -> Option<String> {
         let fixed = |text: &str| Some(text.to_owned());
         match self {

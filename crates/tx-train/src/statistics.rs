@@ -30,7 +30,7 @@ pub struct Statistics {
     pub overlap: Overlap,
     /// Training pairs dropped as near duplicates of validation pairs.
     pub overlap_left_out: usize,
-    /// Longest side used for training, in tokens, special tokens included.
+    /// Maximum length of a side used for training, in tokens, special tokens included.
     pub max_len: usize,
 }
 
@@ -100,12 +100,12 @@ impl Lengths {
 }
 
 impl Statistics {
-    /// Reads the data of `config` into memory, learns its vocabularies and computes the statistics. Named
-    /// corpora come from `cache`.
+    /// Reads the data of `config` into memory, learns its vocabularies and computes the statistics.
+    /// Named corpora are read from `cache`.
     ///
     /// # Errors
     ///
-    /// When the data cannot be read or tokenized.
+    /// If the data cannot be read or tokenized.
     pub fn of(config: &TrainConfig, cache: Option<&CorpusCache>) -> Result<Self, TrainError> {
         let control = Control { stop: &AtomicBool::new(false), progress: &|_| {} };
         let corpus = corpus::load(config, cache, &control)?;
@@ -129,11 +129,11 @@ impl Statistics {
         })
     }
 
-    /// Statistics as JSON.
+    /// Returns the statistics as JSON.
     ///
     /// # Errors
     ///
-    /// When a value cannot be serialized; no such value is known.
+    /// If a value cannot be serialized; no such value is known.
     pub fn to_json(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
@@ -235,7 +235,7 @@ impl fmt::Display for Statistics {
             first_near.map_or(String::new(), |first| format!(" (first: {first})"))
         )?;
         if self.overlap_left_out > 0 {
-            writeln!(f, "training pairs left out for that: {}", self.overlap_left_out)?;
+            writeln!(f, "training pairs dropped for that reason: {}", self.overlap_left_out)?;
         }
         Ok(())
     }
@@ -259,10 +259,10 @@ fn histogram(lengths: &Lengths) -> String {
 mod tests {
     use super::*;
 
-    /// 100 sentences: 1 to 99 tokens and one of 500. 99 tokens hold 99 %; bins are ⌈99/11⌉ = 9 wide,
-    /// the first without a length of 0, the last from 99 on.
+    /// 100 sentences: 1 to 99 tokens and one of 500. 99 % have at most 99 tokens. Bins are ⌈99/11⌉
+    /// = 9 wide; the first has no length of 0, and the last starts at 99.
     #[test]
-    fn lengths_by_hand() {
+    fn lengths_equal_those_computed_by_hand() {
         let lengths = Lengths::of((1..100).chain([500]).collect());
         assert_eq!((lengths.median, lengths.percentile_99, lengths.longest), (50, 99, 500));
         assert_eq!(lengths.mean, (99.0 * 50.0 + 500.0) / 100.0);

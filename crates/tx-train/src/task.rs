@@ -38,15 +38,15 @@ pub trait Task: Send + 'static {
         stop: &Arc<AtomicBool>,
     ) -> Result<(Self::Report, StepOutput), TrainError>;
 
-    /// Sort key of validated models, higher is better: the configured figure, then the negated
-    /// loss.
+    /// Returns the sort key of a validated model, higher is better: the configured metric, then the
+    /// negated loss.
     fn rank(&self, report: &Self::Report) -> (f64, f64);
 
     /// Saves `model`, the best so far, into the run folder.
     ///
     /// # Errors
     ///
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     fn save_best(
         &self,
         model: &Self::Model,
@@ -59,7 +59,7 @@ pub trait Task: Send + 'static {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read or written.
+    /// If a file cannot be read or written.
     fn write_page(&self, run: &Path) -> Result<(), TrainError>;
 }
 
@@ -84,7 +84,7 @@ pub trait Trainable:
     + Display
     + 'static
 {
-    /// Training loss of a batch.
+    /// Computes the training loss of a batch.
     fn loss(&self, batch: BatchOf<Self>) -> BatchLoss;
 }
 
@@ -93,7 +93,8 @@ pub type BatchOf<M> = <M as TrainStep>::Input;
 
 /// Batch of training examples on a device.
 pub trait Batch: Send + 'static {
-    /// Numbers of source and target tokens, without padding; loss and correct tokens are 0.
+    /// Returns the numbers of source and target tokens without padding; loss and correct tokens are
+    /// 0 in the result.
     fn token_counts(&self) -> StepOutput;
 
     /// Copies the batch to another device.
@@ -144,12 +145,12 @@ impl StepOutput {
         self.source_tokens += other.source_tokens;
     }
 
-    /// Loss in nats per target token; 0 without tokens.
+    /// Returns the loss in nats per target token; 0 without tokens.
     pub fn loss(&self) -> f64 {
         self.loss_sum / self.target_tokens.max(1) as f64
     }
 
-    /// Fraction of target tokens predicted correctly; 0 without tokens.
+    /// Returns the fraction of target tokens predicted correctly; 0 without tokens.
     pub fn accuracy(&self) -> f64 {
         self.correct as f64 / self.target_tokens.max(1) as f64
     }
@@ -163,27 +164,27 @@ impl ItemLazy for StepOutput {
 
 /// Result of a validation, for metrics, progress and the dashboard.
 pub trait ValidationReport: Clone + Serialize + DeserializeOwned + Send + 'static {
-    /// Name of the figure that the dashboard plots besides loss and accuracy.
+    /// Name of the metric that the dashboard plots besides loss and accuracy.
     const FIGURE: &'static str;
 
-    /// Value of [`FIGURE`](Self::FIGURE), higher is better.
+    /// Returns the value of [`FIGURE`](Self::FIGURE); higher is better.
     fn figure(&self) -> f64;
 
-    /// Perplexity of the validation set.
+    /// Returns the perplexity of the validation set.
     fn perplexity(&self) -> f64;
 
-    /// Seconds that the validation took.
+    /// Returns the seconds that the validation took.
     fn seconds(&self) -> f64;
 
-    /// Named values for TensorBoard.
+    /// Returns named values for TensorBoard.
     fn scalars(&self) -> Vec<(&'static str, f64)>;
 
-    /// All figures in one line of text.
+    /// Returns all metrics in one line of text.
     fn summary(&self) -> String;
 
-    /// Sample outputs, as lines of text.
+    /// Returns sample outputs as lines of text.
     fn sample_lines(&self) -> Vec<String>;
 
-    /// Sample outputs as a Markdown table; `None` without samples.
+    /// Returns sample outputs as a Markdown table; `None` without samples.
     fn sample_table(&self) -> Option<String>;
 }

@@ -54,12 +54,12 @@ fn a_run_from_prepared_data_equals_one_from_memory_and_resumes() {
     workshop.train_tiny("memory", &more).trained();
     let disk = [&more[..], &["--set", "data.prepared=corpus"]].concat();
     let run = workshop.train_tiny("disk", &disk).trained();
-    run.logged(&["prepared data: corpus (made now)\n", "training: 32 pairs"]);
+    run.logged(&["prepared data: corpus (created)\n", "training: 32 pairs"]);
     assert!(workshop.weights("memory") == workshop.weights("disk"), "the weights differ");
 
     let part = [&disk[..], &["--set", "train.max_steps=5"]].concat();
     let run = workshop.train_tiny("parts", &part).trained();
-    run.logged(&["prepared data: corpus (as it was found)\n"]);
+    run.logged(&["prepared data: corpus (reused)\n"]);
     let run = workshop.train(&["--resume", "parts", "--set", "train.max_steps=1000"]).trained();
     run.logged(&["resuming after epoch 1 and 1 batches (update 5)"]);
     assert_same(&workshop, "disk", "parts");
@@ -95,7 +95,7 @@ fn data_is_prepared_without_training() {
     run.logged(&["cleaning: 36 pairs in, 36 out\n", "32 training and 4 validation pairs, "]);
     assert!(workshop.path("corpus/corpus.json").is_file());
     let again = workshop.train(&arguments.concat()).trained();
-    again.logged(&["prepared data: corpus (as it was found)\n"]);
+    again.logged(&["prepared data: corpus (reused)\n"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn near_duplicates_of_validation_pairs_are_reported_or_removed() {
     run.logged(&["validation: 1 of 2 pairs have a near duplicate in training (first: 1); `data."]);
     let drop = [&valid[..], &["--set", "data.overlap=drop"]].concat();
     let run = workshop.train_tiny("left-out", &drop).trained();
-    run.logged(&["2 training pairs left out for that\n", "training: 36 pairs"]);
+    run.logged(&["2 training pairs dropped for that reason\n", "training: 36 pairs"]);
 }
 
 #[test]

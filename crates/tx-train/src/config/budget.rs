@@ -18,7 +18,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Limits of `config` with epochs of `batches` updates.
+    /// Creates the limits of `config`, with epochs of `batches` updates.
     pub fn new(config: &TrainConfig, batches: usize) -> Self {
         let epochs = batches.saturating_mul(config.validation.every_epochs);
         Self {
@@ -30,19 +30,19 @@ impl Budget {
         }
     }
 
-    /// Updates, if the time limit is not reached before.
+    /// Returns the number of updates of a run that does not reach the time limit.
     pub fn steps(&self) -> usize {
         self.epochs.saturating_mul(self.batches).min(self.max_steps.unwrap_or(usize::MAX))
     }
 
-    /// Whether no further update may be made. Epochs are not counted here, because with batches of
-    /// random sentences their numbers of updates differ.
+    /// Returns `true` if no further update may be made. Epochs are not counted here, because with
+    /// batches of random sentences their numbers of updates differ.
     pub fn is_spent(&self, step: usize, seconds: f64) -> bool {
         self.max_steps.is_some_and(|limit| step >= limit)
             || self.max_seconds.is_some_and(|limit| seconds >= limit)
     }
 
-    /// Estimated seconds to the end of the run after `step` updates and `seconds`.
+    /// Estimates the seconds to the end of the run after `step` updates and `seconds`.
     pub(crate) fn seconds_left(
         &self,
         step: usize,

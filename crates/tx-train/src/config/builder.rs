@@ -17,7 +17,7 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// When there is no recipe of that name.
+    /// If there is no recipe of that name.
     pub fn from_recipe(name: &str) -> Result<Self, TrainError> {
         let recipe = Recipe::find(name)?;
         let mut builder = Self { table: parse(recipe.toml, &format!("recipe `{name}`"))? };
@@ -29,7 +29,7 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or parsed.
+    /// If the file cannot be read or parsed.
     pub fn from_file(path: &Path) -> Result<Self, TrainError> {
         let text = fs::read_to_string(path).map_err(TrainError::reading(path))?;
         let location = format!("`{}`", path.display());
@@ -48,7 +48,7 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// When TOML cannot represent a number.
+    /// If TOML cannot represent a number.
     pub fn from_config(config: &TrainConfig) -> Result<Self, TrainError> {
         Ok(Self { table: config.to_table()? })
     }
@@ -58,7 +58,7 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// When there is no `=`, or a key to reset is unknown.
+    /// If there is no `=`, or a key to reset is unknown.
     pub fn set(&mut self, setting: &str) -> Result<(), TrainError> {
         let Some((key, value)) = setting.split_once('=') else {
             return Err(TrainError::Config {
@@ -117,7 +117,7 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// When a key is unknown, a value has the wrong type, or values are out of range or contradict
+    /// If a key is unknown, a value has the wrong type, or values are out of range or contradict
     /// each other.
     pub fn build(self) -> Result<TrainConfig, TrainError> {
         let config: TrainConfig =
@@ -127,7 +127,7 @@ impl ConfigBuilder {
     }
 }
 
-/// Key with the recipe of a configuration.
+/// Key that records the recipe of a configuration.
 const FROM_RECIPE: &str = "from_recipe";
 
 /// Overrides values of `base` by those of `overrides`, table by table. A table that selects one of
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_the_most_similar() {
+    fn an_unknown_key_is_rejected_with_the_most_similar_one() {
         let mut builder = ConfigBuilder::from_recipe("toy").unwrap();
         builder.set("train.epoch=3").unwrap();
         let error = builder.build().unwrap_err();

@@ -60,7 +60,7 @@ pub struct DataConfig {
     /// Language code of the target, for information and to select it in files with several
     /// languages.
     pub target_language: Option<String>,
-    /// Files: source side of the training pairs, plain or gzip.
+    /// Files: source side of the training pairs, plain or compressed.
     pub train_source: Option<PathBuf>,
     /// Files: target side of the training pairs.
     pub train_target: Option<PathBuf>,
@@ -157,7 +157,7 @@ struct Sides<'a> {
     file: &'a Option<PathBuf>,
 }
 
-/// Problem with the files of a part, if any.
+/// Returns the problem with the files of a part, if any.
 fn sides(part: &str, files: &Sides<'_>, needed: bool) -> Option<String> {
     match (files.source.is_some(), files.target.is_some(), files.file.is_some()) {
         (true, true, false) | (false, false, true) => None,
@@ -173,7 +173,8 @@ fn sides(part: &str, files: &Sides<'_>, needed: bool) -> Option<String> {
 }
 
 impl DataConfig {
-    /// Problem of files given for generated pairs, which include their own validation pairs.
+    /// Returns the problem of files given for generated pairs, which include their own validation
+    /// pairs.
     fn files_of_generated(&self) -> Option<String> {
         let given = |files: &Sides<'_>| {
             [files.source, files.target, files.file].into_iter().any(Option::is_some)
@@ -192,7 +193,7 @@ impl DataConfig {
         Sides { source: &self.valid_source, target: &self.valid_target, file: &self.valid_file }
     }
 
-    /// Cleaning of training pairs; generated ones need none.
+    /// Returns the cleaning of training pairs; generated pairs are not cleaned.
     pub fn cleaning(&self) -> CleanConfig {
         if self.is_generated() {
             return CleanConfig::off();
@@ -201,7 +202,7 @@ impl DataConfig {
         self.clean.clone().with_languages(source.as_deref(), target.as_deref())
     }
 
-    /// Whether the pairs are generated, and therefore clean.
+    /// Returns `true` if the pairs are generated, and therefore clean.
     pub fn is_generated(&self) -> bool {
         matches!(self.source, DataSource::Toy | DataSource::Reverse | DataSource::Phrasebook)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::train_config::TrainConfig;
 use crate::error::TrainError;
 
-/// Values of a table as TOML, by their path such as `train.epochs`.
+/// Returns the values of a table as TOML, by their path such as `train.epochs`.
 pub(crate) fn settings(table: &toml::Table) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     flatten("", table, &mut settings);
@@ -22,11 +22,12 @@ fn flatten(prefix: &str, table: &toml::Table, settings: &mut BTreeMap<String, St
     }
 }
 
-/// Differences between two configurations, a line each, such as `train.epochs` = 20, was 10.
+/// Returns the differences between two configurations, one line each, such as `train.epochs` = 20,
+/// was 10.
 ///
 /// # Errors
 ///
-/// When TOML cannot represent a number.
+/// If TOML cannot represent a number.
 pub(crate) fn differences(
     before: &TrainConfig,
     now: &TrainConfig,

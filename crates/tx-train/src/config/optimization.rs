@@ -27,13 +27,13 @@ pub enum Schedule {
     Linear,
     /// Falls along half a cosine, to zero one update after the last (Loshchilov and Hutter 2017).
     Cosine,
-    /// Stays at the peak, and is multiplied by `plateau_factor` after every `plateau_patience`
+    /// Stays at the peak, but is multiplied by `plateau_factor` after every `plateau_patience`
     /// validations without a better model.
     ReduceOnPlateau,
 }
 
 impl Schedule {
-    /// Whether the curve is undefined without a warm-up.
+    /// Returns `true` if the curve is undefined without a warm-up.
     pub fn needs_warmup(self) -> bool {
         matches!(self, Self::Noam | Self::InverseSqrt)
     }
@@ -53,8 +53,8 @@ pub struct OptimizationConfig {
     pub max_minutes: Option<f64>,
     /// Batch size: `{ tokens = 4096 }` or `{ sentences = 64 }`.
     pub batch: BatchSize,
-    /// Number of batches whose gradients are accumulated for an update. This equals a larger batch,
-    /// with less memory.
+    /// Number of batches whose gradients are accumulated for an update. This is equivalent to a
+    /// larger batch, but takes less memory.
     pub accumulate: usize,
     /// Grouping of sentences into batches: by similar `length`, or `random`.
     pub grouping: Grouping,

@@ -42,7 +42,7 @@ impl Recipe {
     ///
     /// # Errors
     ///
-    /// When there is no recipe of that name; the error names the most similar one.
+    /// If there is no recipe of that name; the error names the most similar one.
     pub fn find(name: &str) -> Result<&'static Self, TrainError> {
         RECIPES.iter().find(|recipe| recipe.name == name).ok_or_else(|| {
             let known: Vec<&str> = RECIPES.iter().map(|recipe| recipe.name).collect();

@@ -1,6 +1,6 @@
 //! Similar names, for hints about misspelled keys and recipes.
 
-/// Most similar of the `known` names, if any is similar enough for a hint.
+/// Returns the most similar of the `known` names, if any is similar enough for a hint.
 pub(super) fn most_similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     known
         .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))

@@ -67,7 +67,7 @@ impl Default for CheckpointConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetricsConfig {
-    /// Number of updates for a line of `metrics.jsonl`.
+    /// Number of updates per line of `metrics.jsonl`.
     pub every_steps: usize,
 }
 
@@ -78,8 +78,8 @@ impl Default for MetricsConfig {
 }
 
 impl TrainConfig {
-    /// Problems of the configuration, each with section, key, value and rule. Reads no file and
-    /// uses no device.
+    /// Returns the problems of the configuration, each with section, key, value and rule. Reads no
+    /// file and uses no device.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut section = |name: &str, list: Vec<String>| {
@@ -130,7 +130,7 @@ impl TrainConfig {
         write().map_err(TrainError::writing(&path))
     }
 
-    /// Maximum length of a side of a training pair in tokens, including special tokens.
+    /// Returns the maximum length of a side of a training pair in tokens, including special tokens.
     pub fn max_len(&self) -> usize {
         self.data.max_len.unwrap_or(self.model.max_len)
     }

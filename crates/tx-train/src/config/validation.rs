@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Figure that ranks models.
+/// Metric that ranks models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BestBy {
@@ -44,7 +44,7 @@ pub struct ValidationConfig {
     pub samples: usize,
     /// Tokenizer of BLEU.
     pub tokenize: BleuTokenizer,
-    /// Figure that ranks models; the loss breaks ties.
+    /// Metric that ranks models; the loss breaks ties.
     pub best_by: BestBy,
     /// Early stopping: number of validations without a better model that ends the run.
     pub patience: Option<usize>,
@@ -66,8 +66,8 @@ impl Default for ValidationConfig {
 }
 
 impl ValidationConfig {
-    /// Whether ranks under this configuration and under `other` are comparable, with `pairs`
-    /// available validation pairs.
+    /// Returns `true` if ranks under this configuration and under `other` are comparable, with
+    /// `pairs` available validation pairs.
     pub(crate) fn is_comparable(&self, other: &Self, pairs: usize) -> bool {
         self.best_by == other.best_by
             && self.sentences.min(pairs) == other.sentences.min(pairs)
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn validations_with_the_same_figure_and_pairs_are_comparable() {
+    fn validations_with_the_same_metric_and_pairs_are_comparable() {
         let now = ValidationConfig::default();
         let other =
             ValidationConfig { patience: Some(3), samples: 9, every_epochs: 2, ..now.clone() };

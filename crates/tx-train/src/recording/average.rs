@@ -24,7 +24,7 @@ impl CheckpointSelection {
     ///
     /// # Errors
     ///
-    /// When there are fewer checkpoints, or the last one is damaged.
+    /// If there are fewer checkpoints, or the last one is damaged.
     pub fn steps(self, run: &Path) -> Result<Vec<usize>, TrainError> {
         let checkpoints = Checkpoints::of(run);
         let all = checkpoints.steps()?;
@@ -54,7 +54,7 @@ impl CheckpointSelection {
 ///
 /// # Errors
 ///
-/// When a checkpoint is damaged, or belongs to another model.
+/// If a checkpoint is damaged, or belongs to another model.
 pub fn average_weights<M: Module>(run: &Path, steps: &[usize], model: M) -> Result<M, TrainError> {
     let checkpoints = Checkpoints::of(run);
     let mut sums = Sums::default();

@@ -64,7 +64,7 @@ impl Contents {
         sync_folder(folder)
     }
 
-    /// Comment with the hash of the rest of the file.
+    /// Returns the first line of the file, a comment with the hash of the other lines.
     fn first_line(text: &str) -> String {
         format!("# SHA-256 of what follows: {}", hexadecimal(&Sha256::digest(text)))
     }
@@ -87,7 +87,7 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Checkpoints of the run in the folder `run`, which may have none yet.
+    /// Refers to the checkpoints of the run in the folder `run`, which may have none yet.
     pub fn of(run: &Path) -> Self {
         Self { folder: run.join(FOLDER) }
     }
@@ -96,7 +96,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn steps(&self) -> Result<Vec<usize>, TrainError> {
         let read = || TrainError::reading(&self.folder);
         let entries = match fs::read_dir(&self.folder) {
@@ -114,12 +114,12 @@ impl Checkpoints {
         Ok(steps)
     }
 
-    /// State of the run after update `step`. All files of the checkpoint are read and compared with
-    /// their hashes.
+    /// Returns the state of the run after update `step`. All files of the checkpoint are read and
+    /// compared with their hashes.
     ///
     /// # Errors
     ///
-    /// When a file is missing or damaged; the error names the last intact checkpoint before.
+    /// If a file is missing or damaged; the error names the last intact checkpoint before.
     pub fn state(&self, step: usize) -> Result<RunState, TrainError> {
         Ok(self.contents(step)?.state)
     }
@@ -152,7 +152,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// When a file cannot be written; earlier checkpoints stay.
+    /// If a file cannot be written; earlier checkpoints stay.
     pub fn save<M: Trainable>(
         &self,
         learner: &Learner<M>,
@@ -171,12 +171,12 @@ impl Checkpoints {
         remove(&partial).and_then(|()| fs::create_dir_all(&partial)).map_err(write())?;
         let written = write_parts(learner, average, state.step, &partial, events)
             .and_then(|parts| write_contents(state, &parts, &partial))
-            // A folder of that name is damaged.
+            // An existing folder of that name is damaged.
             .and_then(|()| remove(&folder))
             .and_then(|()| fs::rename(&partial, &folder))
             .and_then(|()| sync_folder(&self.folder));
         if let Err(error) = written {
-            // The error may be a full disk.
+            // Frees space, because the disk may be full.
             drop(remove(&partial));
             return Err(write()(error));
         }
@@ -189,7 +189,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// When there is no such checkpoint, or its state is damaged or cannot be written.
+    /// If there is no such checkpoint, or its state is damaged or cannot be written.
     pub fn update_state(&self, state: &RunState) -> Result<(), TrainError> {
         let path = self.at(state.step);
         let Contents { files, .. } = Contents::read(&path.join(STATE)).map_err(|problem| {
@@ -204,7 +204,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or belongs to another model.
+    /// If a file cannot be read, or belongs to another model.
     pub fn load<M: Trainable>(
         &self,
         step: usize,
@@ -227,7 +227,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or belongs to another model.
+    /// If the file cannot be read, or belongs to another model.
     pub fn model<M: Module>(&self, step: usize, model: M) -> Result<M, TrainError> {
         self.weights(PARTS[0], step, model)
     }
@@ -237,7 +237,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or belongs to another model.
+    /// If the file cannot be read, or belongs to another model.
     pub fn average<M: Module>(&self, step: usize, model: M) -> Result<Option<M>, TrainError> {
         let exists = self.part(AVERAGE, step).is_file();
         exists.then(|| self.weights(AVERAGE, step, model)).transpose()
@@ -253,7 +253,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// When one cannot be removed.
+    /// If one cannot be removed.
     pub fn remove_after(&self, step: usize) -> Result<(), TrainError> {
         self.remove_all(|other| other > step)
     }
@@ -286,7 +286,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Last intact checkpoint before update `step`.
+    /// Returns the last intact checkpoint before update `step`.
     fn before(&self, step: usize) -> Option<usize> {
         let mut steps = self.steps().ok()?;
         steps.retain(|&other| other < step);
@@ -334,7 +334,7 @@ fn write_parts<M: Trainable>(
         Box::new(Save),
     );
     checkpointer.checkpoint(learner, step, events);
-    // Threads write the files, and end with the checkpointer.
+    // Dropping the checkpointer waits for the threads that write the files.
     drop(checkpointer);
     if let Some(error) = interrupter.error() {
         return Err(io::Error::other(error));
@@ -443,7 +443,7 @@ mod tests {
     }
 
     /// The files of a checkpoint after one update are deleted once it is loaded. The second update
-    /// must equal one without a checkpoint.
+    /// must equal that of a run without a checkpoint.
     #[test]
     fn files_of_a_loaded_checkpoint_may_be_removed() {
         let device = Device::flex().autodiff();

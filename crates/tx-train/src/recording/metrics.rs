@@ -1,7 +1,7 @@
 //! Metrics for programs: `metrics.jsonl` in the run folder, and event files for TensorBoard.
 //!
-//! `metrics.jsonl` has a JSON object a line: one for every `metrics.every_steps` updates, one for
-//! the updates before a checkpoint, and one for every validation.
+//! `metrics.jsonl` has one JSON object per line: for every `metrics.every_steps` updates, for the
+//! updates before a checkpoint, and for every validation.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -80,7 +80,7 @@ pub enum Record<R> {
         seconds: f64,
         /// Whether this is the best model so far.
         best: bool,
-        /// Figures of the validation.
+        /// Report of the validation.
         #[serde(flatten)]
         report: R,
         /// `e^loss`
@@ -95,7 +95,7 @@ pub(crate) fn null_as_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::
 }
 
 impl<R> Record<R> {
-    /// Update after which the record was written.
+    /// Returns the update after which the record was written.
     pub fn step(&self) -> usize {
         match self {
             Self::Training { step, .. } | Self::Validation { step, .. } => *step,
@@ -138,13 +138,13 @@ impl<R: ValidationReport> Record<R> {
     }
 }
 
-/// Metrics file that is being written, with the updates that it lacks.
+/// Metrics file that is being written, with the updates that are not written yet.
 pub(crate) struct Metrics<R> {
     path: PathBuf,
     file: File,
     events: EventFile,
     device: Device,
-    /// Number of updates a line.
+    /// Number of updates per line.
     every: usize,
     sum: StepOutput,
     /// Seconds of the updates in `sum`.
@@ -158,7 +158,7 @@ pub(crate) struct Metrics<R> {
     report: PhantomData<fn() -> R>,
 }
 
-/// Figures of an update.
+/// Metrics of an update.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Update {
     /// Number of the update, from 1.
@@ -183,7 +183,7 @@ impl<R: ValidationReport> Metrics<R> {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or written.
+    /// If the file cannot be read or written.
     pub fn open(
         run: &Path,
         state: &RunState,
@@ -215,7 +215,7 @@ impl<R: ValidationReport> Metrics<R> {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn update(&mut self, output: &StepOutput, update: Update) -> Result<(), TrainError> {
         self.sum.add(output);
         self.took += update.took;
@@ -233,7 +233,7 @@ impl<R: ValidationReport> Metrics<R> {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn flush(&mut self) -> Result<(), TrainError> {
         let Some(update) = self.last.take() else { return Ok(()) };
         let sum = mem::take(&mut self.sum);
@@ -262,7 +262,7 @@ impl<R: ValidationReport> Metrics<R> {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write(&mut self, record: &Record<R>) -> Result<(), TrainError> {
         let line = serde_json::to_string(record).map_err(io::Error::other);
         line.and_then(|line| self.file.write_all(format!("{line}\n").as_bytes()))
@@ -275,7 +275,7 @@ impl<R: ValidationReport> Metrics<R> {
 ///
 /// # Errors
 ///
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub fn read<R: ValidationReport>(run: &Path) -> Result<Vec<Record<R>>, TrainError> {
     let path = run.join(FILE);
     let text = fs::read_to_string(&path).map_err(TrainError::reading(&path))?;
@@ -283,8 +283,8 @@ pub fn read<R: ValidationReport>(run: &Path) -> Result<Vec<Record<R>>, TrainErro
     Ok(text.lines().map_while(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// Lines up to the update of `state`. They end at the first line that is not a record, such as one
-/// truncated by a crash.
+/// Returns the lines up to the update of `state`, or up to the first line that is not a record,
+/// such as one truncated by a crash.
 fn lines_until<R: ValidationReport>(file: File, state: &RunState) -> io::Result<String> {
     // The model may have been validated after the checkpoint of the same update.
     let is_known = |record: &Record<R>| match record {
@@ -389,7 +389,7 @@ mod tests {
 
     /// The perplexity of a loss of 800 nats is infinite, for which JSON has no number.
     #[test]
-    fn figures_that_are_not_finite_do_not_end_the_file() {
+    fn values_that_are_not_finite_do_not_end_the_file() {
         let run = tempfile::tempdir().unwrap();
         let mut metrics = open(&run, &RunState::default(), 1);
         for (step, loss_sum) in [(1, 800.0), (2, f64::NAN), (3, 1.0)] {

@@ -30,7 +30,7 @@ impl RunLock {
     ///
     /// # Errors
     ///
-    /// When another process has locked the folder, or the lock file cannot be written.
+    /// If another process has locked the folder, or the lock file cannot be written.
     pub fn acquire(run: &Path) -> Result<Self, TrainError> {
         fs::metadata(run).map_err(TrainError::reading(run))?;
         let path = run.join(FILE);

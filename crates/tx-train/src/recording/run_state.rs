@@ -10,7 +10,7 @@ use crate::config::TrainConfig;
 pub struct RunState {
     /// Completed epochs.
     pub epoch: usize,
-    /// Batches used of the next epoch.
+    /// Number of batches of the next epoch that were used.
     pub batch: usize,
     /// Updates made.
     pub step: usize,
@@ -25,7 +25,7 @@ pub struct RunState {
     pub validated: Option<usize>,
     /// Validations since the best model.
     pub since_best: usize,
-    /// Number of reductions of the learning rate by `reduce-on-plateau`.
+    /// Number of times that `reduce-on-plateau` has reduced the learning rate.
     pub reductions: usize,
     /// Best model so far.
     pub best: Option<Best>,
@@ -43,12 +43,12 @@ pub struct Best {
     pub epoch: usize,
     /// Update, from 1.
     pub step: usize,
-    /// Figure that ranks models, higher is better, and the negated loss.
+    /// Metric that ranks models, higher is better, and the negated loss.
     pub rank: (f64, f64),
 }
 
 impl RunState {
-    /// Whether the model was validated after the last update.
+    /// Returns `true` if the model was validated after the last update.
     pub fn is_validated(&self) -> bool {
         self.validated == Some(self.step)
     }

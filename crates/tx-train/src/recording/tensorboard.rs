@@ -29,7 +29,7 @@ impl EventFile {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn create(folder: &Path, step: usize) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -51,7 +51,7 @@ impl EventFile {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn scalars(&mut self, step: usize, group: &str, values: &[(&str, f64)]) -> io::Result<()> {
         let mut summary = Message::default();
         for (name, value) in values {
@@ -67,7 +67,7 @@ impl EventFile {
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn text(&mut self, step: usize, tag: &str, text: &str) -> io::Result<()> {
         let mut plugin = Message::default();
         plugin.bytes(1, b"text");
@@ -107,7 +107,8 @@ impl EventFile {
     }
 }
 
-/// Masked checksum, as the format stores it, because CRCs of data with embedded CRCs are weak.
+/// Returns the masked checksum that the format stores, because CRCs of data with embedded CRCs are
+/// weak.
 fn masked(bytes: &[u8]) -> u32 {
     CRC_32C.checksum(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }

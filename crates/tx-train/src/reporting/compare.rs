@@ -16,12 +16,12 @@ use crate::{
 
 type Record = metrics::Record<Validation>;
 
-/// Table of the runs in the folders `runs`, a column each: last update, best validation, and the
-/// settings in which they differ.
+/// Returns a table of the runs in the folders `runs`, one column per run: last update, best
+/// validation, and the settings in which they differ.
 ///
 /// # Errors
 ///
-/// When a run has no configuration or no metrics, or one cannot be read.
+/// If a run has no configuration or no metrics, or one cannot be read.
 pub fn compare(runs: &[PathBuf]) -> Result<String, TrainError> {
     let read: Vec<Run> = runs.iter().map(|run| Run::read(run)).collect::<Result<_, _>>()?;
     let mut rows = vec![row("", &read, |run| run.name.clone())];

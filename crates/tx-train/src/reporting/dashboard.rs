@@ -18,7 +18,7 @@ use burn::{
 use super::noop_renderer::NoopRenderer;
 use crate::task::{StepOutput, Trainable};
 
-/// Adds the dashboard to `training`. Besides loss and accuracy it plots the figure `name` of the
+/// Adds the dashboard to `training`. Besides loss and accuracy, it plots the metric `name` of the
 /// last validation, which `value` returns.
 pub(crate) fn on_dashboard<M: Trainable>(
     training: SupervisedTraining<M>,
@@ -42,7 +42,7 @@ pub(crate) fn on_dashboard<M: Trainable>(
         .renderer(Box::new(TuiMetricsRendererWrapper::new(interrupter, None)))
 }
 
-/// Curve of the dashboard: a figure of each batch, averaged over target tokens.
+/// Curve of the dashboard: a metric of each batch, averaged over target tokens.
 #[derive(Clone)]
 struct Figure {
     name: MetricName,
@@ -132,7 +132,7 @@ mod tests {
 
     /// 3 nats over 1 token and 1 nat over 3 tokens are 4 nats over 4 tokens.
     #[test]
-    fn a_figure_is_averaged_over_tokens() {
+    fn a_metric_is_averaged_over_tokens() {
         let mut loss = Figure::new("Loss", None, false, |output| output.loss());
         let metadata =
             MetricMetadata { progress: Progress::new(0, 0, None), iteration: None, lr: None };

@@ -35,7 +35,7 @@ pub enum ProgressMode {
 /// Progress of a run.
 pub(crate) struct Progress {
     budget: Budget,
-    /// Live line; none if standard error is not a terminal.
+    /// Progress bar; `None` if standard error is not a terminal.
     bar: Option<ProgressBar>,
     mode: ProgressMode,
     /// Lines to print once the dashboard has closed.
@@ -166,7 +166,8 @@ impl Progress {
     }
 }
 
-/// Prints a line of text. A closed standard error is no reason to end a run.
+/// Prints a line of text. Errors are ignored, because a closed standard error is no reason to end a
+/// run.
 pub(crate) fn print(line: &str) {
     drop(writeln!(stderr(), "{line}"));
 }

@@ -50,7 +50,7 @@ pre { overflow-x: auto; padding: 1em; border: 1px solid var(--line); }
 ///
 /// # Errors
 ///
-/// When the run has no metrics, or a file cannot be read or written.
+/// If the run has no metrics, or a file cannot be read or written.
 pub fn write(run: &Path) -> Result<PathBuf, TrainError> {
     let records = metrics::read(run)?;
     let path = run.join(CONFIG_FILE);

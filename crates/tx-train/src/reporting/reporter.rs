@@ -25,7 +25,7 @@ pub(crate) struct Reporter<T: Task> {
     interrupter: Interrupter,
     /// Seconds of all updates of this session.
     worked: f64,
-    /// Seconds of those updates in which they waited for batches.
+    /// Seconds that these updates waited for batches.
     waited: f64,
 }
 
@@ -46,7 +46,7 @@ impl<T: Task> Reporter<T> {
         self.progress.line(text);
     }
 
-    /// Starts an epoch of `items` examples, of which `updates` are already made.
+    /// Starts an epoch of `items` examples, `updates` updates of which are already made.
     pub fn start_epoch(&mut self, epoch: usize, updates: usize, items: usize) {
         self.progress.start_epoch(epoch, updates);
         self.event(LearnerEvent::StartSplit { epoch_number: epoch, total_items: items });
@@ -66,7 +66,7 @@ impl<T: Task> Reporter<T> {
     ///
     /// # Errors
     ///
-    /// When the metrics file cannot be written.
+    /// If the metrics file cannot be written.
     pub fn update(
         &mut self,
         output: StepOutput,
@@ -92,7 +92,7 @@ impl<T: Task> Reporter<T> {
     ///
     /// # Errors
     ///
-    /// When the metrics file cannot be written.
+    /// If the metrics file cannot be written.
     pub fn validation(&mut self, record: &Record<T::Report>) -> Result<(), TrainError> {
         if let Record::Validation { step, epoch, seconds, best, report, .. } = record {
             self.progress.validation((*epoch, *step, *seconds), report, *best);
@@ -117,7 +117,7 @@ impl<T: Task> Reporter<T> {
     ///
     /// # Errors
     ///
-    /// When the metrics file cannot be written.
+    /// If the metrics file cannot be written.
     pub fn flush(&mut self) -> Result<(), TrainError> {
         self.metrics.flush()
     }

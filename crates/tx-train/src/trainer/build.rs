@@ -41,7 +41,7 @@ pub(super) struct Built {
 ///
 /// # Errors
 ///
-/// When a file cannot be read or written, or the checkpoint belongs to another model.
+/// If a file cannot be read or written, or the checkpoint belongs to another model.
 pub(super) fn build(
     settings: &RunSettings,
     prepared: Prepared,
@@ -56,8 +56,8 @@ pub(super) fn build(
     let train = training_loader(config, data.train, &tokenizers, &autodiff)?;
     let valid = PairLoader::validation(data.valid, config.train.batch, plain.clone());
     let valid = Arc::new(valid);
-    // Those of the first epoch, also in a resumed run: later epochs may differ in the number of
-    // updates, but the schedule must not.
+    // The number of updates is that of the first epoch, even in a resumed run: later epochs may
+    // have other numbers, but the schedule must not change.
     let budget = Budget::new(config, train.batches().div_ceil(config.train.accumulate));
     let largest = train.largest_batch();
     let train = train.resume_from(state.epoch + 1, state.batch);
@@ -172,7 +172,7 @@ fn training_loader(
     Ok(loader.with_bpe_dropout(dropout))
 }
 
-/// Origin of a bundle, for people.
+/// Returns the origin of a bundle, for information.
 fn provenance(
     config: &TrainConfig,
     state: &RunState,

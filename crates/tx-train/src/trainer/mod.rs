@@ -73,12 +73,12 @@ pub struct Outcome {
     pub examples: Vec<String>,
     /// Whether the run was interrupted.
     pub interrupted: bool,
-    /// Update of the last checkpoint, to resume from; none if there is none yet.
+    /// Update of the last checkpoint, to resume from, if there is one.
     pub checkpoint: Option<usize>,
 }
 
 impl Trainer {
-    /// New run in the folder `run`, which must contain neither a checkpoint nor a bundle.
+    /// Creates a run in the folder `run`, which must contain neither a checkpoint nor a bundle.
     pub fn new(config: TrainConfig, run: impl Into<PathBuf>, device: Device) -> Self {
         Self { settings: RunSettings::new(config, run.into(), device), resume: None }
     }
@@ -89,7 +89,7 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// When there is no run, another process writes to its folder, its configuration cannot be read
+    /// If there is no run, another process writes to its folder, its configuration cannot be read
     /// or has changed, or the checkpoint is damaged.
     pub fn resume(
         run: impl Into<PathBuf>,
@@ -121,13 +121,13 @@ impl Trainer {
         Ok(Self { resume, ..Self::new(builder.build()?, run, device) })
     }
 
-    /// Configuration of the run.
+    /// Returns the configuration of the run.
     pub fn config(&self) -> &TrainConfig {
         &self.settings.config
     }
 
-    /// Adds devices that share the batches of an update, of which there are `train.accumulate`.
-    /// That number must be a multiple of the number of devices.
+    /// Adds devices among which the batches of an update are divided. Their number,
+    /// `train.accumulate`, must be a multiple of the number of devices.
     pub fn with_devices(mut self, others: Vec<Device>) -> Self {
         self.settings.others = others;
         self
@@ -157,8 +157,8 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// When another process writes to the run folder, the data cannot be used, a file cannot be
-    /// written, or the loss is not finite. The best model and the last checkpoint stay.
+    /// If another process writes to the run folder, the data cannot be used, a file cannot be
+    /// written, or the loss is not finite. The best model and the last checkpoint are kept.
     pub fn run(self) -> Result<Outcome, TrainError> {
         // Runs in a thread of the pool that the kernels use, because each of the hundreds of
         // handovers per update from another thread would cost two context switches.

@@ -18,8 +18,8 @@ pub(super) struct Prepared {
 ///
 /// # Errors
 ///
-/// When the data cannot be used, or has changed and `on_mismatch` does not allow that;
-/// [`TrainError::Interrupted`] on interruption.
+/// If the data cannot be used, or has changed and `on_mismatch` does not allow that;
+/// [`TrainError::Interrupted`] if the run is interrupted.
 pub(super) fn prepare(
     settings: &RunSettings,
     mut state: RunState,

@@ -32,7 +32,7 @@ pub enum OnMismatch {
     New,
 }
 
-/// State of the run in `run` at one of its checkpoints.
+/// Loads the state of the run in `run` at one of its checkpoints.
 pub(super) fn load_state(run: &Path, from: ResumeFrom) -> Result<RunState, TrainError> {
     let checkpoints = Checkpoints::of(run);
     let steps = checkpoints.steps()?;
@@ -53,8 +53,8 @@ pub(super) fn load_state(run: &Path, from: ResumeFrom) -> Result<RunState, Train
     checkpoints.state(step)
 }
 
-/// Tokenizers of a run to resume. New ones could assign other ids than those the weights were
-/// trained with.
+/// Reads the tokenizers of a run to resume. New tokenizers could assign other ids than those that
+/// the weights were trained with.
 pub(super) fn run_tokenizers(run: &Path) -> Result<Tokenizers, TrainError> {
     saved_tokenizers(run)?.ok_or_else(|| TrainError::NothingToResume {
         path: run.into(),
@@ -68,7 +68,7 @@ pub(super) fn run_tokenizers(run: &Path) -> Result<Tokenizers, TrainError> {
 ///
 /// # Errors
 ///
-/// When the data has changed and `on_mismatch` does not allow that.
+/// If the data has changed and `on_mismatch` does not allow that.
 pub(super) fn reconcile(
     state: &mut RunState,
     config: &TrainConfig,

@@ -32,7 +32,7 @@ pub(super) struct RunSettings {
 }
 
 impl RunSettings {
-    /// Settings for one device, with lines of progress.
+    /// Creates settings for one device, with progress lines.
     pub fn new(config: TrainConfig, run: PathBuf, device: Device) -> Self {
         let (others, progress, stop) = (Vec::new(), ProgressMode::Lines, Arc::default());
         Self { config, run, device, others, corpora: None, progress, stop }
@@ -42,7 +42,7 @@ impl RunSettings {
     ///
     /// # Errors
     ///
-    /// When the dashboard has no terminal, or the configuration has problems.
+    /// If the dashboard has no terminal, or the configuration has problems.
     pub fn check(&self) -> Result<(), TrainError> {
         let is_terminal = || io::stdin().is_terminal() && io::stdout().is_terminal();
         if self.progress == ProgressMode::Dashboard && !is_terminal() {

@@ -19,7 +19,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// Optimizer with the settings of `config`. Each step receives its learning rate.
+    /// Creates the optimizer with the settings of `config`. Each step receives its learning rate.
     pub fn new(config: &OptimizationConfig) -> Self {
         Self {
             beta_1: config.beta1,
@@ -30,7 +30,7 @@ impl Adam {
         }
     }
 
-    /// Coefficients of update `time`, from 1.
+    /// Returns the coefficients of update number `time`, from 1.
     fn update(&self, learning_rate: f64, time: usize) -> AdamUpdate {
         let power = i32::try_from(time).unwrap_or(i32::MAX);
         let root = (1.0 - f64::from(self.beta_2).powi(power)).sqrt();

@@ -25,7 +25,7 @@ impl Checkpointing {
         Self { checkpoints: Checkpoints::of(run), config, saved: state }
     }
 
-    /// Whether a checkpoint is due after update `step` and `seconds` of the run.
+    /// Returns `true` if a checkpoint is due after update `step` and `seconds` of the run.
     pub fn is_due_after_update(&self, step: usize, seconds: f64) -> bool {
         match self.config.every {
             Interval::Steps(every) => step.is_multiple_of(every),
@@ -34,7 +34,7 @@ impl Checkpointing {
         }
     }
 
-    /// Whether a checkpoint is due after `epoch`.
+    /// Returns `true` if a checkpoint is due after `epoch`.
     pub fn is_due_after_epoch(&self, epoch: usize) -> bool {
         match self.config.every {
             Interval::Epochs(every) => epoch.is_multiple_of(every),
@@ -42,7 +42,7 @@ impl Checkpointing {
         }
     }
 
-    /// Whether `state` is that of the last checkpoint, except for its time.
+    /// Returns `true` if `state` is that of the last checkpoint, except for its time.
     pub fn is_saved(&self, state: &RunState) -> bool {
         RunState { seconds: self.saved.seconds, ..state.clone() } == self.saved
     }
@@ -51,7 +51,7 @@ impl Checkpointing {
     ///
     /// # Errors
     ///
-    /// When a file cannot be written.
+    /// If a file cannot be written.
     pub fn save<M: Trainable>(
         &mut self,
         learner: &Learner<M>,

@@ -20,13 +20,13 @@ impl<M: Module> MovingAverage<M> {
         Self { decay, model }
     }
 
-    /// Model with the averaged weights.
+    /// Returns the model with the averaged weights.
     pub fn model(&self) -> &M {
         &self.model
     }
 
-    /// Adds the weights of `model`, without autodiff, after update `step`, from 1:
-    /// `d · average + (1 - d) · weights`.
+    /// Updates the average with the weights of `model`, without autodiff, after update `step`, from
+    /// 1: `d · average + (1 - d) · weights`.
     ///
     /// `d` is the decay, but at most `(1 + step) / (10 + step)`, so that the initial weights soon
     /// lose their influence.

@@ -28,7 +28,7 @@ pub struct QueuedGradients {
     /// Gradients of the loss per target token, not clipped.
     pub gradients: GradientsParams,
     losses: Vec<BatchLoss>,
-    /// Sum of squared gradients over all weights: `[1]`; none without gradients.
+    /// Sum of squared gradients over all weights: `[1]`; `None` without gradients.
     squares: Option<Tensor<1>>,
     /// Numbers of tokens; loss and correct tokens are 0.
     counts: StepOutput,
@@ -62,8 +62,8 @@ pub fn compute_gradients<M: Trainable>(
 }
 
 /// Does the work of [`compute_gradients`] without clipping and without reading anything back. With
-/// one device, nothing here waits for it if it queues its work; with several, copies between them
-/// do.
+/// one device that queues its work, nothing here waits for the device; with several devices, copies
+/// between them do.
 pub fn queue_gradients<M: Trainable>(
     model: &M,
     batches: Vec<BatchOf<M>>,
@@ -78,8 +78,8 @@ pub fn queue_gradients<M: Trainable>(
     let mut replicas: Vec<Replica<M>> = once(Replica::new(model.clone()))
         .chain(others.map(|device| Replica::new(model.clone().fork(device))))
         .collect();
-    // A copy to another device waits for the work queued before it. Therefore all copies to devices
-    // precede that work, and all copies back follow it.
+    // A copy to another device waits for the work queued before it. Therefore all copies to other
+    // devices come first, and all copies back come last.
     let count = replicas.len();
     let batches: Vec<_> = (batches.into_iter().enumerate())
         .map(|(index, batch)| match index % count {
@@ -148,7 +148,7 @@ fn read(losses: Vec<BatchLoss>, squares: Option<Tensor<1>>) -> (StepOutput, f64)
     (output, squares.first().map_or(0.0, number))
 }
 
-/// Sum of squared gradients over all weights: `[1]`; none without gradients.
+/// Sum of squared gradients over all weights: `[1]`; `None` without gradients.
 fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams) -> Option<Tensor<1>> {
     let mut squares = Squares { gradients, sum: None };
     model.visit(&mut squares);

@@ -25,7 +25,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// When a file cannot be written, a batch cannot be read, or the loss is not finite.
+/// If a file cannot be written, a batch cannot be read, or the loss is not finite.
 pub(crate) fn launch<T: Task>(
     setup: LoopSetup<T>,
     learner: Learner<T::Model>,

@@ -31,7 +31,7 @@ impl<R> Clone for RunHandle<R> {
 }
 
 impl<R: ValidationReport> RunHandle<R> {
-    /// Handle of a run that starts at `state`.
+    /// Creates the handle of a run that starts at `state`.
     pub fn new(state: RunState) -> Self {
         let (validation, deferred, error) = (None, Vec::new(), None);
         Self(Arc::new(Mutex::new(RunResults { state, validation, deferred, error })))
@@ -42,12 +42,12 @@ impl<R: ValidationReport> RunHandle<R> {
         self.results().validation = Some(report);
     }
 
-    /// Value of the report's figure at the last validation; 0 before the first.
+    /// Returns the value of the report's metric at the last validation; 0 before the first.
     pub fn figure(&self) -> f64 {
         self.results().validation.as_ref().map_or(0.0, R::figure)
     }
 
-    /// Stores what is known at the end of the run.
+    /// Stores the results at the end of the run.
     pub fn finish(&self, state: RunState, deferred: Vec<String>, ended: Result<(), TrainError>) {
         let mut results = self.results();
         (results.state, results.deferred, results.error) = (state, deferred, ended.err());
@@ -64,7 +64,7 @@ impl<R: ValidationReport> RunHandle<R> {
         }
     }
 
-    /// A thread that panicked cannot have left results that are half changed.
+    /// Locks the results. Poisoning is ignored, because a panic cannot leave them half changed.
     fn results(&self) -> MutexGuard<'_, RunResults<R>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -22,8 +22,8 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Learning rate of update `step`, from 1. `reduction` is the product of all reductions so far,
-    /// which only `reduce-on-plateau` applies.
+    /// Returns the learning rate of update `step`, from 1. `reduction` is the product of all
+    /// reductions so far, which only `reduce-on-plateau` applies.
     pub fn at(&self, step: usize, reduction: f64) -> f64 {
         let (step, warmup) = (step as f64, self.warmup_steps as f64);
         if self.schedule == Schedule::Noam {
@@ -48,7 +48,7 @@ impl Curve {
     }
 }
 
-/// Learning rate of a run; nothing else decides the rate of an update.
+/// Learning rate of a run, the only source of the rate of an update.
 ///
 /// Clones share their state. Burn's Learner holds one, steps it before each update, and saves and
 /// restores it with checkpoints; the training loop reads another and reduces it at a plateau.
@@ -83,13 +83,13 @@ impl LearningRate {
         })
     }
 
-    /// Rate of the last update.
+    /// Returns the learning rate of the last update.
     pub fn of_last_update(&self) -> f64 {
         let State { step, reduction } = *self.state();
         self.curve.at(step, reduction)
     }
 
-    /// Rate of the next update.
+    /// Returns the learning rate of the next update.
     pub fn of_next_update(&self) -> f64 {
         let State { step, reduction } = *self.state();
         self.curve.at(step + 1, reduction)
@@ -101,7 +101,7 @@ impl LearningRate {
         self.state().reduction = reduction;
     }
 
-    /// A thread that panicked cannot have left a state that is half changed.
+    /// Locks the state. Poisoning is ignored, because a panic cannot leave it half changed.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -196,8 +196,8 @@ mod tests {
         assert_eq!(curve.at(200, 0.25), 0.5);
     }
 
-    /// Burn's scheduler nests the records of parameter groups, so that a record of the rate alone
-    /// has no effect on it.
+    /// Burn's scheduler nests the records of parameter groups, so a record of the rate alone would
+    /// have no effect.
     #[test]
     fn a_reduction_applies_to_the_next_update_of_the_learner() {
         let rate = LearningRate::new(Curve { warmup_steps: 0, ..curve(Schedule::ReduceOnPlateau) });

@@ -38,7 +38,7 @@ use crate::{
     task::{BatchOf, Position, StepOutput, Task, ValidationReport},
 };
 
-/// Number of batches skipped in a row, for a loss or gradient that is not finite, that ends a run.
+/// Number of consecutive batches with a loss or gradient that is not finite after which a run ends.
 const MAX_SKIPPED: usize = 20;
 
 /// Parts of a training loop.
@@ -277,7 +277,7 @@ impl<T: Task> TrainingLoop<T> {
         Ok(Some((output, norm)))
     }
 
-    /// Error of the next update if its loss or gradient norm is not finite.
+    /// Returns the error of the next update if its loss or gradient norm is not finite.
     fn not_finite(&self, output: StepOutput, norm: f64) -> Option<TrainError> {
         let values = [("loss", output.loss_sum), ("gradient norm", norm)];
         let (what, value) = values.into_iter().find(|(_, value)| !value.is_finite())?;
@@ -353,14 +353,14 @@ impl<T: Task> TrainingLoop<T> {
         self.checkpointing.save(&self.learner, average, &self.state, &self.events)
     }
 
-    /// Position of the last update. Between two epochs, that is the end of the first.
+    /// Returns the position of the last update. Between two epochs, that is the end of the first.
     fn position(&self) -> Position {
         let RunState { epoch, batch, step, .. } = self.state;
         let epoch = if batch == 0 && epoch > 0 { epoch } else { epoch + 1 };
         Position { epoch, step }
     }
 
-    /// Whether a signal or the dashboard has interrupted the run.
+    /// Returns `true` if a signal or the dashboard has interrupted the run.
     fn is_interrupted(&self) -> bool {
         if self.interrupter.should_stop() && self.interrupter.error().is_none() {
             self.stop.store(true, Ordering::Relaxed);
@@ -377,8 +377,8 @@ impl<T: Task> TrainingLoop<T> {
     }
 }
 
-/// Seed of an update. The bits are mixed, because neighboring seeds must not give similar random
-/// numbers.
+/// Returns the seed of an update. The bits are mixed, because adjacent seeds must not give similar
+/// random numbers.
 fn step_seed(seed: u64, step: usize) -> u64 {
     mix(seed.wrapping_add((step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }

@@ -47,13 +47,14 @@ impl ValidationPolicy {
         }
     }
 
-    /// Whether the last update is one after which `every_steps` asks for a validation.
+    /// Returns `true` if `every_steps` requires a validation after the last update.
     pub fn is_due_after_update(&self, state: &RunState) -> bool {
         let due = |every| state.step > 0 && state.step.is_multiple_of(every);
         self.validation.every_steps.is_some_and(due) && !state.is_validated()
     }
 
-    /// Whether a validation is due after `epoch`, of which all batches were used if it `is_whole`.
+    /// Returns `true` if a validation is due after `epoch`; `is_whole` tells whether all its
+    /// batches were used.
     pub fn is_due_after_epoch(
         &self,
         state: &RunState,
@@ -65,7 +66,7 @@ impl ValidationPolicy {
         (is_last || is_due) && !state.is_validated()
     }
 
-    /// Whether so many validations in a row found no better model that the run ends.
+    /// Returns `true` if the run ends because too many validations in a row found no better model.
     pub fn is_out_of_patience(&self, state: &RunState) -> bool {
         self.validation.patience.is_some_and(|patience| state.since_best >= patience)
     }
@@ -102,7 +103,7 @@ mod tests {
         ValidationPolicy::new(&config)
     }
 
-    /// Judges models with the figures `figures`, one after each update.
+    /// Judges models with the metrics `figures`, one after each update.
     fn verdicts(
         policy: &ValidationPolicy,
         state: &mut RunState,

@@ -11,12 +11,12 @@ use crate::{
     recording::average::{CheckpointSelection, average_weights},
 };
 
-/// Bundle of the run in `run` with the average of the selected checkpoints as weights. Also returns
-/// the updates of these checkpoints.
+/// Opens the bundle of the run in `run` with the average of the selected checkpoints as weights.
+/// Also returns the updates of these checkpoints.
 ///
 /// # Errors
 ///
-/// When `run` contains no bundle or too few checkpoints, or a checkpoint is damaged.
+/// If `run` contains no bundle or too few checkpoints, or a checkpoint is damaged.
 pub fn average(
     run: &Path,
     selection: CheckpointSelection,
@@ -24,11 +24,11 @@ pub fn average(
 ) -> Result<(ModuleBundle, Vec<usize>), TrainError> {
     let mut bundle = ModuleBundle::open(run, device)?;
     let steps = selection.steps(run)?;
-    // Checkpoints store the model as that of training.
+    // Checkpoints store the model as it is trained.
     bundle.model = average_weights(run, &steps, Seq2Seq::new(bundle.model, 0.0))?.model;
     let names: Vec<toml::Value> = steps.iter().map(|&step| (step as i64).into()).collect();
     bundle.provenance.insert("average_of_steps".into(), names.into());
-    // The scores were those of other weights.
+    // The recorded scores belong to other weights.
     bundle.provenance.remove("validation");
     Ok((bundle, steps))
 }

@@ -15,7 +15,7 @@ const PROGRAM: usize = 40_000_000;
 pub struct Memory {
     /// Bytes of weights, gradients, first and second moments, and copies during an update.
     pub weights: usize,
-    /// Bytes of the activations of the largest batch that are saved for backward.
+    /// Bytes of the activations of the largest batch that are saved for the backward pass.
     pub batch: usize,
 }
 
@@ -47,7 +47,7 @@ impl Memory {
         }
     }
 
-    /// Total number of bytes.
+    /// Returns the total number of bytes.
     pub fn total(&self) -> usize {
         PROGRAM + self.weights + self.batch
     }

@@ -28,7 +28,7 @@ pub struct CrossAttention {
 }
 
 impl CrossAttention {
-    /// Cross-attention of the model of `engine` for a given `target`.
+    /// Computes the cross-attention of the model of `engine` for a given `target`.
     pub fn of(engine: &Engine, source: Tokens, target: Tokens) -> Self {
         let attention = Attention::of(engine, source, target);
         let last = attention.cross.len().saturating_sub(1);
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(attention.weights.len(), 3);
         for row in attention.weights {
             assert_eq!(row.len(), 4);
-            // Four rounded weights.
+            // The sum of four rounded weights.
             assert!((998..=1_002).contains(&row.iter().sum::<u16>()), "{row:?}");
         }
     }

@@ -48,13 +48,14 @@ pub struct Validation {
 }
 
 impl Validation {
-    /// Perplexity `e^loss`: number of equally likely tokens that would have the same loss. 1 means
-    /// certainty.
+    /// Returns the perplexity `e^loss`: the number of equally likely tokens that would have the
+    /// same loss. 1 means certainty.
     pub fn perplexity(&self) -> f64 {
         self.loss.exp()
     }
 
-    /// Sort key of models, higher is better: the chosen figure, then the negated loss.
+    /// Returns the sort key of the model, higher is better: the chosen metric, then the negated
+    /// loss.
     pub fn rank(&self, by: BestBy) -> (f64, f64) {
         let first = match by {
             BestBy::Loss => -self.loss,
@@ -183,8 +184,8 @@ impl Validator {
     ///
     /// # Errors
     ///
-    /// When text cannot be tokenized or scored; [`TrainError::Interrupted`] once `stop` is set,
-    /// which is checked between batches and decoding steps.
+    /// If text cannot be tokenized or scored; [`TrainError::Interrupted`] once `stop` is set, which
+    /// is checked between batches and decoding steps.
     pub fn run(
         &self,
         model: &Seq2Seq,
@@ -209,7 +210,8 @@ impl Validator {
         let options = translator.options();
         let translations =
             match translator.translate_batch_with(&self.sources, options, &cancellation) {
-                // A diverged model has no translations, which its scores and its loss show.
+                // A model that has diverged gets empty translations; its scores and its loss report
+                // the failure.
                 Err(InferError::NotFinite { .. }) => {
                     vec![Translation::default(); self.sources.len()]
                 }
@@ -258,9 +260,9 @@ impl Validator {
 mod tests {
     use super::*;
 
-    /// Two models: one with the better loss, the other better in all other figures.
+    /// Two models: one with the better loss, the other better in all other metrics.
     #[test]
-    fn models_are_ranked_by_the_chosen_figure_and_then_by_the_loss() {
+    fn models_are_ranked_by_the_chosen_metric_and_then_by_the_loss() {
         let sure = Validation {
             loss: 1.0,
             accuracy: 0.5,

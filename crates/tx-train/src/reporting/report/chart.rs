@@ -28,7 +28,7 @@ pub fn chart(title: &str, first: &Series, second: &Series) -> String {
     };
     let (_, last) = bounds(&mut points().map(|(step, _)| *step));
     let (low, high) = bounds(&mut points().map(|(_, value)| *value));
-    // The axis of positive values starts at zero if they come near it.
+    // The axis of positive values starts at zero if they are close to it.
     let low = if low > 0.0 && low < 0.5 * high { 0.0 } else { low };
     // Rounding of a huge number would discard half a unit.
     let margin = 0.5_f64.max(1e-6 * high.abs());
@@ -82,7 +82,7 @@ pub fn chart(title: &str, first: &Series, second: &Series) -> String {
     text + "</svg>\n</figure>\n"
 }
 
-/// Four to eight round numbers from `low` to `high`; none if they are indistinguishable.
+/// Returns four to eight round numbers from `low` to `high`; empty if they are indistinguishable.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 6.0;
     if !(rough.is_normal() && rough > 0.0) {

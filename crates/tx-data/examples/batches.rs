@@ -1,4 +1,4 @@
-//! Text to padded batches, and ids back to text.
+//! From text to padded batches, and from ids back to text.
 //!
 //! `cargo run -p tx-data --example batches`
 

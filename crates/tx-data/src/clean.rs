@@ -16,7 +16,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is
 pub use report::{CleaningReport, Outcome, StepCount};
 pub use script::{script_named, scripts_of_language};
 
-/// Settings of the cleaning steps. The keys of `[data.clean]`.
+/// Settings of the cleaning steps: the keys of `[data.clean]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CleanConfig {
@@ -174,7 +174,7 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// Cleaner without previous pairs.
+    /// Creates a cleaner that has seen no pairs.
     pub fn new(config: CleanConfig) -> Self {
         let scripts = [&config.source_scripts, &config.target_scripts]
             .map(|names| names.iter().filter_map(|name| script_named(name)).collect());
@@ -254,7 +254,7 @@ impl Cleaner {
         Some(SentencePair { source, target })
     }
 
-    /// Report of all pairs so far.
+    /// Returns the report of all pairs so far.
     pub fn report(&self) -> &CleaningReport {
         &self.report
     }
@@ -289,7 +289,7 @@ pub(crate) enum Step {
     Duplicates,
 }
 
-/// Applies `by` to both sides; returns true if one of them changed.
+/// Applies `by` to both sides; returns `true` if one of them changed.
 fn change(source: &mut String, target: &mut String, by: impl Fn(&str) -> Option<String>) -> bool {
     let mut changed = false;
     for side in [source, target] {
@@ -301,7 +301,7 @@ fn change(source: &mut String, target: &mut String, by: impl Fn(&str) -> Option<
     changed
 }
 
-/// Text in a normal form; `None` if it is certainly in that form already.
+/// Converts text to a normal form; `None` if a quick check shows that it is in that form already.
 fn composed(form: NormalForm, text: &str) -> Option<String> {
     let yes = IsNormalized::Yes;
     match form {
@@ -311,7 +311,7 @@ fn composed(form: NormalForm, text: &str) -> Option<String> {
     }
 }
 
-/// Returns true for zero-width characters and control characters.
+/// Returns `true` for zero-width characters and control characters.
 fn is_zero_width(c: char) -> bool {
     matches!(
         c,

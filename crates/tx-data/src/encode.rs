@@ -71,11 +71,12 @@ impl fmt::Display for EncodingReport {
     }
 }
 
-/// Pairs tokenized together. The result of the tokenizer library takes much more memory than the ids.
+/// Number of pairs tokenized together. It is limited, because the tokenizer library's results take
+/// much more memory than the ids.
 const PART: usize = 8_192;
 
-/// Encoder of a corpus in parts, in order. Drops pairs with an empty side, applies the policy to pairs
-/// that are too long, and counts both.
+/// Encoder of a corpus in parts, in order. Drops pairs with an empty side, applies the policy to
+/// pairs that are too long, and counts both.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     tokenizers: &'a Tokenizers,
@@ -94,7 +95,7 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     ///
-    /// When the tokenizer or `take` fails.
+    /// If the tokenizer or `take` fails.
     pub fn encode<P: Borrow<SentencePair>, E: From<DataError>>(
         &mut self,
         pairs: &[P],
@@ -135,7 +136,7 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     ///
-    /// When no pair is left; `what` names the corpus in the message.
+    /// If no pair is left; `what` names the corpus in the message.
     pub fn finish(self, what: &str) -> Result<EncodingReport, DataError> {
         let report = self.report;
         let skipped = if report.policy == Some(LongPolicy::Skip) { report.long } else { 0 };
@@ -154,7 +155,7 @@ impl<'a> Encoder<'a> {
 ///
 /// # Errors
 ///
-/// When no pair is left; `what` names the corpus in the message.
+/// If no pair is left; `what` names the corpus in the message.
 pub fn encode_corpus(
     pairs: &[SentencePair],
     tokenizers: &Tokenizers,

@@ -1,11 +1,11 @@
-//! Errors between a file and a batch.
+//! Errors of reading, cleaning, encoding and batching corpora.
 
 use std::{io, path::PathBuf};
 
 /// Error of reading, cleaning, encoding or batching a corpus.
 ///
-/// Each message names the value found and the value expected, with file and line where there is one.
-/// The cause, where there is one, is in `source()` and not repeated in the message.
+/// Each message names the value found and the value expected, with file and line where there is
+/// one. The cause, where there is one, is in `source()` and not repeated in the message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -87,7 +87,7 @@ pub enum DataError {
 }
 
 impl DataError {
-    /// The next step to try, for a program to express in its own options, if one is known.
+    /// Returns the remedy, if one is known; a program expresses it in its own options.
     #[cfg(feature = "sources")]
     pub fn remedy(&self) -> Option<crate::remedy::Remedy> {
         match self {
@@ -97,7 +97,8 @@ impl DataError {
         }
     }
 
-    /// The next step to try, if one is known; an app prints it on its own line as `hint: …`.
+    /// Returns the next step to try, if one is known; an app prints it on its own line as
+    /// `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Text(error) => error.hint(),

@@ -16,7 +16,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 /// letter nor a digit.
 const NAME: char = '\u{1}';
 
-/// Template of a sentence, equal for its near duplicates.
+/// Returns the template of a sentence, equal for its near duplicates.
 ///
 /// The template is NFKC-normalized and case-folded. Every number becomes `0`, punctuation and
 /// spaces are removed, and a capitalized word that also occurs on the `other` side counts as a
@@ -130,14 +130,14 @@ pub struct OverlapFinder {
 }
 
 impl OverlapFinder {
-    /// Finder for the given validation pairs.
+    /// Creates a finder for the given validation pairs.
     pub fn new<'a>(validation: impl IntoIterator<Item = &'a SentencePair>) -> Self {
         let validation: Vec<_> = validation.into_iter().map(all_keys).collect();
         let met = validation.iter().flatten().map(|&key| (key, false)).collect();
         Self { met, validation }
     }
 
-    /// Records a training pair; returns true if it is a near duplicate of a validation pair.
+    /// Records a training pair; returns `true` if it is a near duplicate of a validation pair.
     pub fn meet(&mut self, pair: &SentencePair) -> bool {
         let keys = all_keys(pair);
         let mut near = false;
@@ -150,7 +150,7 @@ impl OverlapFinder {
         near
     }
 
-    /// Overlap found so far.
+    /// Returns the overlap found so far.
     pub fn overlap(&self) -> Overlap {
         let mut overlap = Overlap { validation: self.validation.len(), ..Overlap::default() };
         for (index, keys) in self.validation.iter().enumerate() {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_have_keys_of_their_own() {
+    fn sources_and_targets_have_distinct_keys() {
         let [source, _, target, _] = keys(&pair("a", "a"));
         assert_ne!(source, target);
     }

@@ -1,10 +1,10 @@
 //! Corpus pipeline: clean, split, learn the tokenizers and encode a stream of pairs.
 //!
-//! [`CleanCorpus::read`] cleans the pairs, compares them with given validation pairs and writes them to
-//! a [`TextStore`]. [`CleanCorpus::learn_tokenizers`] and [`CleanCorpus::encode`] stream over the stored
-//! text; encoded pairs go to a [`CorpusSink`]. Text and ids are stored in memory
-//! (`Vec<SentencePair>`, [`MemoryCorpus`]) or on disk ([`prepare`](crate::prepared::prepare())). The
-//! result depends on the pairs and the options, not on the storage.
+//! [`CleanCorpus::read`] cleans the pairs, compares them with given validation pairs and writes
+//! them to a [`TextStore`]. [`CleanCorpus::learn_tokenizers`] and [`CleanCorpus::encode`] stream
+//! over the stored text; encoded pairs go to a [`CorpusSink`]. Text and ids are stored in memory
+//! (`Vec<SentencePair>`, [`MemoryCorpus`]) or on disk ([`prepare`](crate::prepared::prepare())).
+//! The result depends on the pairs and the options, not on the storage.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -121,7 +121,7 @@ fn check(stop: &AtomicBool) -> Result<(), DataError> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Progress<'a> {
-    /// Number of pairs read so far, each million.
+    /// Number of pairs read so far; reported each million.
     Read(usize),
     /// All pairs are read and cleaned.
     Cleaned(&'a CleaningReport),
@@ -131,7 +131,7 @@ pub enum Progress<'a> {
     Encoded {
         /// Training pairs encoded so far.
         pairs: usize,
-        /// All stored pairs.
+        /// Number of stored pairs.
         total: usize,
     },
 }
@@ -157,14 +157,14 @@ pub trait TextStore {
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     fn append(&mut self, pair: SentencePair) -> Result<(), DataError>;
 
     /// Ends appending, before the first read.
     ///
     /// # Errors
     ///
-    /// When buffered text cannot be written.
+    /// If buffered text cannot be written.
     fn seal(&mut self) -> Result<(), DataError>;
 
     /// Number of stored pairs.
@@ -174,15 +174,15 @@ pub trait TextStore {
     ///
     /// # Errors
     ///
-    /// When the storage cannot be opened.
+    /// If the storage cannot be opened.
     fn read(&self) -> Result<StoredPairs<'_>, DataError>;
 
-    /// Selects about `fraction` of the pairs for validation, as [`split`](crate::split::split) does:
-    /// for each pair, whether it is selected.
+    /// Selects about `fraction` of the pairs for validation, as [`split`](crate::split::split)
+    /// does. Returns for each pair whether it is selected.
     ///
     /// # Errors
     ///
-    /// When the storage cannot be read.
+    /// If the storage cannot be read.
     fn held_out(&self, fraction: f64, by: SplitBy, seed: u64) -> Result<Vec<bool>, DataError>;
 }
 
@@ -215,14 +215,14 @@ pub trait CorpusSink {
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     fn training(&mut self, pair: EncodedPair) -> Result<(), DataError>;
 
     /// Appends a validation pair, as text.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If it cannot be written.
     fn validation(&mut self, pair: &SentencePair) -> Result<(), DataError>;
 }
 
@@ -268,7 +268,8 @@ impl<T: TextStore> CleanCorpus<T> {
     ///
     /// # Errors
     ///
-    /// The first error of `pairs` or `text`; or when no pair is left for validation.
+    /// The first error of `pairs` or `text`, or [`DataError::NoPairs`] if no pair is left for
+    /// validation.
     pub fn read(
         pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
         options: CorpusOptions,
@@ -324,19 +325,19 @@ impl<T: TextStore> CleanCorpus<T> {
         }
         let reason = match self.validation {
             ValidationPairs::SetAside { .. } => {
-                format!("all {pairs} pairs are too similar for some to be set aside")
+                format!("the {pairs} pairs are too similar to set some of them aside")
             }
             ValidationPairs::Given(_) | ValidationPairs::Training(_) => "it is empty".into(),
         };
         Err(DataError::NoPairs { what: "the validation data".into(), reason })
     }
 
-    /// Number of training pairs.
+    /// Returns the number of training pairs.
     pub fn training_pairs(&self) -> usize {
         self.text.pair_count() - self.held_out_pairs()
     }
 
-    /// Number of validation pairs.
+    /// Returns the number of validation pairs.
     pub fn validation_pairs(&self) -> usize {
         match &self.validation {
             ValidationPairs::Given(pairs) => pairs.len(),
@@ -353,18 +354,19 @@ impl<T: TextStore> CleanCorpus<T> {
     ///
     /// # Errors
     ///
-    /// When the text store cannot be opened.
+    /// If the text store cannot be opened.
     pub fn training(&self) -> Result<StoredPairs<'_>, DataError> {
         let held_out = &self.held_out[..];
         let training = self.text.read()?.enumerate().filter(|&(index, _)| !is_in(held_out, index));
         Ok(Box::new(training.map(|(_, pair)| pair)))
     }
 
-    /// Learns the tokenizers from the training pairs, or reads them from files if `config` names files.
+    /// Learns the tokenizers from the training pairs, or reads them from files if `config` names
+    /// files.
     ///
     /// # Errors
     ///
-    /// When `config` breaks a rule, a file cannot be used, or the text cannot be read.
+    /// If `config` breaks a rule, a file cannot be used, or the text cannot be read.
     pub fn learn_tokenizers(
         &self,
         config: &TokenizerConfig,
@@ -384,7 +386,7 @@ impl<T: TextStore> CleanCorpus<T> {
     ///
     /// # Errors
     ///
-    /// When the text cannot be read or tokenized, `sink` fails, or no training pair is left.
+    /// If the text cannot be read or tokenized, `sink` fails, or no training pair is left.
     pub fn encode<S: CorpusSink>(
         &self,
         tokenizers: &Tokenizers,
@@ -433,7 +435,7 @@ impl<T: TextStore> CleanCorpus<T> {
 }
 
 impl CleanCorpus<Vec<SentencePair>> {
-    /// Training and validation pairs as text.
+    /// Returns the training and validation pairs as text.
     pub fn into_split(self) -> Split {
         let Self { text, validation, held_out, .. } = self;
         match validation {
@@ -446,7 +448,7 @@ impl CleanCorpus<Vec<SentencePair>> {
     }
 }
 
-/// Returns true if the pair at `index` is set aside.
+/// Returns `true` if the pair at `index` is set aside.
 fn is_in(held_out: &[bool], index: usize) -> bool {
     held_out.get(index).copied().unwrap_or(false)
 }

@@ -1,7 +1,8 @@
-//! Prepared corpus: cleaned, split and tokenized on disk, for training on more data than fits in memory.
+//! Prepared corpus: cleaned, split and tokenized on disk, for training on more data than fits in
+//! memory.
 //!
-//! A folder with the files below. `corpus.json` is written last, and the folder is created under another
-//! name and renamed, so that it is either complete or absent.
+//! A folder with the files below. `corpus.json` is written last, and the folder is created under
+//! another name and renamed, so that it is either complete or absent.
 //!
 //! | file | content |
 //! |---|---|
@@ -113,7 +114,7 @@ pub struct PreparedCorpus {
 }
 
 impl PreparedCorpus {
-    /// Returns true if `folder` contains a `corpus.json`, valid or not.
+    /// Returns `true` if `folder` contains a `corpus.json`, valid or not.
     pub fn exists(folder: &Path) -> bool {
         folder.join(CORPUS).exists()
     }
@@ -122,7 +123,8 @@ impl PreparedCorpus {
     ///
     /// # Errors
     ///
-    /// When it is not a prepared corpus, has another format, or is damaged; the message names the file.
+    /// If it is not a prepared corpus, has another format, or is damaged; the message names the
+    /// file.
     pub fn open(folder: &Path) -> Result<Self, DataError> {
         #[derive(Deserialize)]
         struct Format {
@@ -132,7 +134,7 @@ impl PreparedCorpus {
         let path = folder.join(CORPUS);
         let text = fs::read(&path).map_err(|source| DataError::Read { path, source })?;
         let not_json = |error: serde_json::Error| problem(format!("`{CORPUS}`: {error}"));
-        // The format first: another one may have other keys.
+        // The format is checked first, because another one may have other keys.
         let Format { format } = serde_json::from_slice(&text).map_err(not_json)?;
         if format != FORMAT {
             let newer = format!("it has format {format}; this build reads format {FORMAT}");
@@ -169,12 +171,13 @@ impl PreparedCorpus {
 
     /// Compares settings and input files with those of the preparation.
     ///
-    /// A file that no longer exists counts as unchanged, because the folder contains everything that is
-    /// needed. So does a file with the recorded length and time; other files are compared by hash.
+    /// A file that no longer exists counts as unchanged, because the folder contains everything
+    /// that is needed. So does a file with the recorded length and time; other files are compared
+    /// by hash.
     ///
     /// # Errors
     ///
-    /// When the corpus is stale; the message names the change, with both values.
+    /// If the corpus is stale; the message names the change, with both values.
     pub fn check(&self, settings: &Value, inputs: &[PathBuf]) -> Result<(), DataError> {
         let stale = |what| DataError::StalePrepared { path: self.folder.clone(), what };
         if let Some(what) = difference("", &self.record.settings, settings) {
@@ -207,11 +210,11 @@ impl PreparedCorpus {
         Ok(())
     }
 
-    /// Training pairs, memory-mapped.
+    /// Returns the training pairs, memory-mapped.
     ///
     /// # Errors
     ///
-    /// When a file cannot be opened, or index and ids are inconsistent.
+    /// If a file cannot be opened, or index and ids are inconsistent.
     pub fn training(&self) -> Result<MappedPairs, DataError> {
         let CorpusRecord { training_pairs, training_ids, id_bytes, .. } = self.record;
         let (ids, index) = (self.folder.join(IDS), self.folder.join(INDEX));
@@ -224,7 +227,7 @@ impl PreparedCorpus {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn validation(&self, most: usize) -> Result<Vec<SentencePair>, DataError> {
         let path = self.folder.join(VALIDATION);
         let read = |source| DataError::Read { path: path.clone(), source };
@@ -237,29 +240,29 @@ impl PreparedCorpus {
             .map_err(read)
     }
 
-    /// Validation pairs, memory-mapped.
+    /// Returns the validation pairs, memory-mapped.
     ///
     /// # Errors
     ///
-    /// When the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn mapped_validation(&self) -> Result<MappedText, DataError> {
         MappedText::open(&self.folder.join(VALIDATION))
     }
 
-    /// Fingerprint of the corpus: counts, and a hash of all files.
+    /// Returns the fingerprint of the corpus: counts, and a hash of all files.
     pub fn fingerprint(&self) -> String {
         let CorpusRecord { training_pairs, validation_pairs, .. } = self.record;
         let hash = self.hash(|_| true);
         format!("{training_pairs} + {validation_pairs} pairs, prepared, SHA-256 {hash}")
     }
 
-    /// Fingerprint of the training ids and the tokenizers.
+    /// Returns the fingerprint of the training ids and the tokenizers.
     pub fn training_fingerprint(&self) -> String {
         let hash = self.hash(|name| name != VALIDATION);
         format!("{} pairs, prepared, SHA-256 {hash}", self.record.training_pairs)
     }
 
-    /// Fingerprint of the validation pairs.
+    /// Returns the fingerprint of the validation pairs.
     pub fn validation_fingerprint(&self) -> String {
         let hash = self.hash(|name| name == VALIDATION);
         format!("{} pairs, prepared, SHA-256 {hash}", self.record.validation_pairs)
@@ -289,7 +292,7 @@ impl FileHash {
     ///
     /// # Errors
     ///
-    /// When it cannot be read.
+    /// If it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let mut hasher = Sha256::new();
@@ -308,7 +311,7 @@ impl FileHash {
     }
 }
 
-/// The first setting that differs between `was` and `is`, with both values.
+/// Returns the first setting that differs between `was` and `is`, with both values.
 fn difference(key: &str, was: &Value, is: &Value) -> Option<String> {
     let (Value::Object(old), Value::Object(new)) = (was, is) else {
         return (was != is).then(|| format!("`{key}` is {is} now, was {was}"));

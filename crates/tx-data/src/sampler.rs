@@ -1,7 +1,7 @@
 //! Composition and order of the batches.
 //!
-//! Sentences of similar length share a batch, so that batches contain little padding. The batches are a
-//! function of the lengths, the batch size, the seed and the epoch.
+//! Sentences of similar length share a batch, so that batches contain little padding. The batches
+//! are a function of the lengths, the batch size, the seed and the epoch.
 
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
@@ -13,8 +13,8 @@ use crate::store::PairStore;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BatchSize {
-    /// At most this many tokens on either side, padding included, which bounds memory. A longer sentence
-    /// is a batch of its own.
+    /// At most this many tokens on either side, padding included, which bounds memory. A longer
+    /// sentence is its own batch.
     Tokens(usize),
     /// This number of sentences, except in the last batch.
     Sentences(usize),
@@ -30,17 +30,18 @@ pub enum Grouping {
     Random,
 }
 
-/// Number of pairs that are sorted by length together. A larger corpus is sampled window by window, which
-/// bounds memory.
+/// Number of pairs that are sorted by length together. A larger corpus is sampled window by window,
+/// which bounds memory.
 pub const WINDOW: usize = 1 << 20;
-/// Number of adjacent pairs that stay together when a larger corpus is shuffled, so that reads are local.
+/// Number of adjacent pairs that stay together when a larger corpus is shuffled, so that reads are
+/// local.
 const BLOCK: usize = 64;
 
 /// Batches of one epoch, as indices; every pair is in exactly one batch.
 ///
-/// Ties in length are broken randomly, and the batches are in random order, which differs between epochs.
-/// A corpus of more than [`WINDOW`] pairs is shuffled in two steps: first blocks of adjacent pairs, then
-/// the pairs of each window of blocks.
+/// Ties in length are broken randomly, and the batches are in random order, which differs between
+/// epochs. A corpus of more than [`WINDOW`] pairs is shuffled in two steps: first blocks of
+/// adjacent pairs, then the pairs of each window of blocks.
 #[derive(Debug, Clone)]
 pub struct BatchSampler {
     pairs: PairStore,
@@ -96,8 +97,8 @@ impl BatchSampler {
         plan
     }
 
-    /// Random numbers of a window. Each epoch and each window has its own stream, so none depends on the
-    /// ones before it.
+    /// Random numbers of a window. Each epoch and each window has its own stream, so none depends
+    /// on the ones before it.
     fn random(&self, window: u64) -> ChaCha8Rng {
         let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(self.epoch as u64 | window);
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_budget_holds_padding_included() {
+    fn the_token_limit_includes_padding() {
         let pairs = pairs();
         let batches = shuffled(BatchSize::Tokens(40), Grouping::Length, 3, 1);
         for batch in &batches {
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_over_the_budget_is_alone() {
+    fn a_sentence_above_the_limit_is_its_own_batch() {
         let pairs = [3, 50, 3].map(|n| EncodedPair { source: vec![9; n], target: vec![9; 2] });
         let batches = sorted(&pairs.to_vec().into(), BatchSize::Tokens(10));
         assert_eq!(batches, [vec![0, 2], vec![1]]);

@@ -17,8 +17,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// Splits `pairs` by `held_out`: for each pair, whether it is a validation pair. Order within each
-    /// part is the order of the corpus.
+    /// Splits `pairs` by `held_out`, which tells for each pair whether it is a validation pair.
+    /// Each part is in the order of the corpus.
     pub(crate) fn of(pairs: Vec<SentencePair>, held_out: &[bool]) -> Self {
         let mut split = Self { train: Vec::new(), validation: Vec::new() };
         for (pair, &held_out) in pairs.into_iter().zip(held_out) {
@@ -44,13 +44,13 @@ pub enum SplitBy {
 /// Pairs whose sources or targets are near duplicates
 /// ([`template`](crate::near_duplicate::template)), directly or through other pairs, stay in one
 /// part: a sentence of the validation part does not occur in training, even with another number.
-/// Order within each part is the order of the corpus.
+/// Each part is in the order of the corpus.
 pub fn split(pairs: Vec<SentencePair>, fraction: f64, by: SplitBy, seed: u64) -> Split {
     let held_out = held_out(&pairs, fraction, by, seed);
     Split::of(pairs, &held_out)
 }
 
-/// Selects the validation pairs of [`split`]: for each pair, whether it is selected.
+/// Selects the validation pairs of [`split`]. Returns for each pair whether it is selected.
 pub fn held_out(pairs: &[SentencePair], fraction: f64, by: SplitBy, seed: u64) -> Vec<bool> {
     let keys: Vec<[u64; KEYS]> = pairs.iter().map(keys).collect();
     let mut groups = UnionFind::new(pairs.len());
@@ -70,19 +70,19 @@ pub struct UnionFind {
 }
 
 impl UnionFind {
-    /// One set for each pair.
+    /// Creates one set for each pair.
     ///
     /// # Panics
     ///
-    /// When there are more than 4,294,967,295 pairs.
+    /// If there are more than 4,294,967,295 pairs.
     pub fn new(pairs: usize) -> Self {
         assert!(u32::try_from(pairs).is_ok(), "{pairs} pairs are too many for one split");
         Self { parent: (0..pairs as u32).collect() }
     }
 
-    /// Merges the sets of pairs that share a key. `keys` yields [`KEYS`] for each pair, in order. Only
-    /// keys for which `is_included` holds are compared, so that the work can be divided into rounds
-    /// that need little memory.
+    /// Merges the sets of pairs that share a key. `keys` yields [`KEYS`] for each pair, in order.
+    /// Only keys for which `is_included` holds are compared, so that the work can be divided into
+    /// rounds that need little memory.
     pub fn union_by_key(
         &mut self,
         keys: impl Iterator<Item = u64>,
@@ -111,7 +111,7 @@ impl UnionFind {
         index
     }
 
-    /// The least key of each set, at the index of its first pair.
+    /// Returns the smallest key of each set, at the index of its first pair.
     pub fn least_keys(&mut self, keys: impl Iterator<Item = u64>) -> Vec<u64> {
         let mut least = vec![u64::MAX; self.parent.len()];
         for (index, key) in keys.enumerate() {
@@ -130,8 +130,8 @@ impl UnionFind {
         sizes
     }
 
-    /// Selects sets for validation: for each pair, whether it is selected. [`SplitBy::Hash`] needs
-    /// `least`, the [least keys](Self::least_keys).
+    /// Selects sets for validation. Returns for each pair whether it is selected. [`SplitBy::Hash`]
+    /// needs `least`, the [smallest keys](Self::least_keys).
     pub fn held_out(mut self, fraction: f64, by: SplitBy, seed: u64, least: &[u64]) -> Vec<bool> {
         let pairs = self.parent.len();
         let sizes = self.sizes();
@@ -143,7 +143,7 @@ impl UnionFind {
                 order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
                 let mut count = 0;
                 for root in order {
-                    // A set larger than the number still wanted stays in training.
+                    // A set larger than the number of pairs still needed stays in training.
                     if count + sizes[root] as usize <= wanted {
                         count += sizes[root] as usize;
                         chosen[root] = true;
@@ -164,8 +164,8 @@ impl UnionFind {
     }
 }
 
-/// Mixes a key, because the least of many keys is small and its mix is uniform (the last step of
-/// SplitMix64, Steele et al. 2014).
+/// Mixes a key by the last step of SplitMix64 (Steele et al. 2014), because the smallest of many
+/// keys is not uniformly distributed.
 fn mixed(key: u64) -> u64 {
     let key = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let key = (key ^ key >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -180,7 +180,7 @@ mod tests {
     use crate::near_duplicate::OverlapFinder;
 
     fn words(number: usize) -> String {
-        // Numbers would be folded: letters instead.
+        // Letters, because templates fold numbers.
         format!("{number}").bytes().map(|digit| (digit + b'a' - b'0') as char).collect()
     }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sentence_stands_on_both_sides() {
+    fn no_sentence_is_in_both_parts() {
         let parts = split(corpus(), 0.1, SplitBy::Seed, 5);
         assert_eq!((parts.train.len(), parts.validation.len()), (540, 60));
         assert_apart(&parts);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_alone_decides_or_the_text_alone() {
+    fn a_split_depends_only_on_the_seed_or_only_on_the_text() {
         let by = |by, seed| split(corpus(), 0.1, by, seed);
         assert_eq!(by(SplitBy::Seed, 5), by(SplitBy::Seed, 5));
         assert_ne!(by(SplitBy::Seed, 5), by(SplitBy::Seed, 6));
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// 300 sentences of each of six templates that differ in numbers and names alone, among 1,000
+    /// 300 sentences of each of six templates that differ only in numbers and names, among 1,000
     /// others: each template is in one part.
     #[test]
     fn templates_stay_together() {

@@ -19,7 +19,7 @@ pub enum PairStore {
 }
 
 impl PairStore {
-    /// Number of pairs.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         match self {
             Self::Memory(pairs) => pairs.len(),
@@ -27,16 +27,16 @@ impl PairStore {
         }
     }
 
-    /// Returns true if there are no pairs.
+    /// Returns `true` if there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Numbers of source and target tokens of a pair.
+    /// Returns the numbers of source and target tokens of a pair.
     ///
     /// # Panics
     ///
-    /// When `index` is out of bounds.
+    /// If `index` is out of bounds.
     pub fn lengths(&self, index: usize) -> [usize; 2] {
         match self {
             Self::Memory(pairs) => [pairs[index].source.len(), pairs[index].target.len()],
@@ -44,11 +44,11 @@ impl PairStore {
         }
     }
 
-    /// Pair at `index`.
+    /// Returns the pair at `index`.
     ///
     /// # Panics
     ///
-    /// When `index` is out of bounds.
+    /// If `index` is out of bounds.
     pub fn pair(&self, index: usize) -> Cow<'_, EncodedPair> {
         match self {
             Self::Memory(pairs) => Cow::Borrowed(&pairs[index]),
@@ -56,11 +56,11 @@ impl PairStore {
         }
     }
 
-    /// Pairs from `start` to `end`, exclusive.
+    /// Returns the pairs from `start` to `end`, exclusive.
     ///
     /// # Panics
     ///
-    /// When the range is out of bounds.
+    /// If the range is out of bounds.
     pub fn slice(&self, start: usize, end: usize) -> Self {
         match self {
             Self::Memory(pairs) => Self::Memory(pairs[start..end].into()),

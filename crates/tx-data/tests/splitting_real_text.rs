@@ -1,11 +1,11 @@
-//! No leak between the parts of a real corpus, with near duplicates put into it.
+//! No near duplicate leaks between the parts of a real corpus, into which variants are inserted.
 //!
-//! Runs where `TX_MULTI30K` names a folder with `train.de.gz` and `train.en.gz` of Multi30k; on a
-//! small text of its own elsewhere.
+//! The corpus is Multi30k if `TX_MULTI30K` names a folder with its `train.de.gz` and `train.en.gz`;
+//! otherwise it is a small generated text.
 
 #![allow(
     clippy::unwrap_used,
-    reason = "clippy takes only the test functions for tests, not what they call"
+    reason = "clippy recognizes test functions as tests, but not their helpers"
 )]
 
 use std::{collections::HashSet, env, path::Path};
@@ -42,13 +42,13 @@ fn real() -> Vec<SentencePair> {
     }
 }
 
-/// Letters in lower case and nothing else: another way to see likeness than the library's.
+/// Lowercase letters only, a measure of similarity that is independent of the library's.
 fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect()
 }
 
 #[test]
-fn variants_of_a_sentence_never_stand_on_both_sides() {
+fn variants_of_a_sentence_are_never_in_both_parts() {
     let mut pairs = real();
     let originals = pairs.len();
     for index in (0..originals).step_by(7) {

@@ -4,7 +4,7 @@
 const MAX_TAG_LEN: usize = 200;
 const MAX_ENTITY_LEN: usize = 10;
 
-/// Returns true if the text contains a tag or an entity.
+/// Returns `true` if the text contains a tag or an entity.
 pub(super) fn has_markup(text: &str) -> bool {
     text.char_indices().any(|(at, c)| match c {
         '<' => tag(&text[at..]).is_some(),

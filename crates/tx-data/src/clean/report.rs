@@ -118,12 +118,12 @@ impl CleaningReport {
         }
     }
 
-    /// Number of pairs after cleaning.
+    /// Returns the number of pairs after cleaning.
     pub fn kept(&self) -> usize {
         self.kept
     }
 
-    /// Number of pairs found by `step`.
+    /// Returns the number of pairs found by `step`.
     pub fn count_of(&self, step: &str) -> usize {
         self.steps.iter().find(|count| count.step == step).map_or(0, |count| count.pairs)
     }

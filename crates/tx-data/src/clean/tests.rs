@@ -101,7 +101,7 @@ fn markup_is_kept_stripped_or_dropped() {
 }
 
 #[test]
-fn the_table_names_every_step_and_what_is_off() {
+fn the_table_lists_every_step_and_which_ones_are_off() {
     let config = CleanConfig { duplicates: KeepOrDrop::Drop, ..CleanConfig::default() };
     let (_, report) = run(config, &[("a", "b"), ("a", "b"), ("c", "")]);
     assert_eq!(

@@ -30,7 +30,7 @@ pub(crate) fn below(address: &str, base: &str) -> Option<String> {
     rest.starts_with('/').then(|| rest.to_owned())
 }
 
-/// Returns true if requests to `address` cannot be intercepted: with `https`, or to this machine.
+/// Returns `true` if requests to `address` cannot be intercepted: with `https`, or to this machine.
 pub(crate) fn is_private(address: &str) -> bool {
     let Ok(uri) = address.parse::<Uri>() else { return false };
     match origin(&uri) {

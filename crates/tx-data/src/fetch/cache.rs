@@ -41,7 +41,7 @@ pub struct Record {
     pub size: u64,
     /// SHA-256 of the content.
     pub sha256: String,
-    /// True if the checksum was known before the download; otherwise it was trusted on first use.
+    /// Whether the checksum was known before the download; otherwise it was trusted on first use.
     pub pinned: bool,
     /// Address of the next page, if the file is a page of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,9 +62,9 @@ pub(super) struct PartRecord {
 }
 
 impl PartRecord {
-    /// Value of `If-Range`, by which the server compares the rest with this part: a strong
-    /// validator (RFC 9110, section 8.8). A modification time is one if the file had been unchanged
-    /// for a second.
+    /// Returns the value of `If-Range`, by which the server compares the rest with this part: a
+    /// strong validator (RFC 9110, section 8.8). A modification time is one if the file had been
+    /// unchanged for a second.
     pub fn validator(&self) -> Option<&str> {
         let time = |text: &Option<String>| httpdate::parse_http_date(text.as_deref()?).ok();
         let is_older = || {
@@ -79,7 +79,8 @@ impl PartRecord {
         self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))
     }
 
-    /// Difference between this file and the file of a later part; `None` if they are the same.
+    /// Returns the difference between this file and the file of a later part; `None` if they are
+    /// the same.
     ///
     /// A part must repeat an entity tag that the file had (RFC 9110, section 15.3.7), but not the
     /// modification time.
@@ -101,17 +102,17 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Cache in a folder, which is created on first use.
+    /// Uses a folder as cache, which is created on first use.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Cache of the user: `TX_CACHE`, else `tx` in `XDG_CACHE_HOME`, else in `~/.cache`
+    /// Returns the cache of the user: `TX_CACHE`, else `tx` in `XDG_CACHE_HOME`, else in `~/.cache`
     /// (`LOCALAPPDATA` on Windows).
     ///
     /// # Errors
     ///
-    /// When none of these variables is set.
+    /// If none of these variables is set.
     pub fn of_user() -> Result<Self, FetchError> {
         let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         if let Some(root) = set("TX_CACHE") {
@@ -124,7 +125,7 @@ impl Cache {
         base.map(|base| Self::at(base.join("tx"))).ok_or(FetchError::NoCache)
     }
 
-    /// Root folder of the cache.
+    /// Returns the root folder of the cache.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -192,7 +193,7 @@ impl Entry {
         lock().map_err(|source| FetchError::Cache { path: path.clone(), source })
     }
 
-    /// State of an interrupted transfer, and the number of bytes received.
+    /// Returns the state of an interrupted transfer, and the number of bytes received.
     pub fn begun(&self) -> (PartRecord, u64) {
         let record: Option<PartRecord> = read_json(&self.part_record_path());
         let size = fs::metadata(self.part()).map_or(0, |part| part.len());

@@ -69,7 +69,7 @@ fn from(address: &Option<String>) -> String {
 }
 
 impl FetchError {
-    /// Suggested remedy, if one is known.
+    /// Returns the suggested remedy, if one is known.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::NotCached { .. } => Some(Remedy::Fetch),

@@ -40,7 +40,7 @@ pub struct Cached {
     pub path: std::path::PathBuf,
     /// Record of the file.
     pub record: Record,
-    /// True if this call downloaded the file.
+    /// Whether this call downloaded the file.
     pub fetched: bool,
 }
 
@@ -64,11 +64,11 @@ pub struct Fetcher {
     show: Box<dyn Fn(Event) + Send + Sync>,
 }
 
-/// Minimum number of bytes received by an interrupted attempt to not count as failed.
+/// An interrupted attempt that received at least this many bytes does not count as failed.
 const MIN_PROGRESS: u64 = 1 << 20;
 
 impl Fetcher {
-    /// Fetcher without progress events.
+    /// Creates a fetcher without progress events.
     pub fn new(cache: Cache, mode: Mode) -> Self {
         let (patience, limits) = (Patience::default(), Limits::default());
         Self { cache, mode, patience, limits, show: Box::new(|_| {}) }
@@ -89,17 +89,17 @@ impl Fetcher {
         Self { show: Box::new(show), ..self }
     }
 
-    /// Network access.
+    /// Returns the mode of network access.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Cache of downloaded files.
+    /// Returns the cache of downloaded files.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// Returns true if the cache has the file, without reading it.
+    /// Returns `true` if the cache has the file, without reading it.
     pub fn has(&self, remote: &Remote) -> bool {
         let entry = self.cache.entry(remote);
         entry.record().is_some() && entry.data().is_file()
@@ -109,7 +109,7 @@ impl Fetcher {
     ///
     /// # Errors
     ///
-    /// When the file is neither cached nor downloadable, fails its check, or the cache cannot be
+    /// If the file is neither cached nor downloadable, fails its check, or the cache cannot be
     /// written.
     pub fn get(&self, remote: &Remote) -> Result<Cached, FetchError> {
         let entry = self.cache.entry(remote);

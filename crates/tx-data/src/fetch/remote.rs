@@ -22,8 +22,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// File at an address, without checksums. User name and password of the address are removed:
-    /// they are neither sent nor stored.
+    /// Describes the file at an address, without checksums. User name and password of the address
+    /// are removed; they are neither sent nor stored.
     pub fn at(address: &str) -> Self {
         let address = without_login(address);
         let path = address.split(['?', '#']).next().unwrap_or_default();

@@ -63,7 +63,7 @@ impl Bench {
     ///
     /// # Panics
     ///
-    /// When the download succeeds, its error lacks these words, or the cache contains a file.
+    /// If the download succeeds, its error lacks these words, or the cache contains a file.
     fn refused(&self, remote: &Remote, words: &str) -> FetchError {
         let error = self.get_as(remote, Mode::Online).unwrap_err();
         assert!(error.to_string().contains(words), "no `{words}` in: {error}");
@@ -120,7 +120,7 @@ fn offline_fetches_nothing() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_given_up() {
+fn a_server_that_never_answers_times_out() {
     let bench = Bench::new();
     bench.server.on("/a", |_, _| vec![Act::Wait(Duration::from_secs(20))]);
     let begun = Instant::now();
@@ -130,7 +130,7 @@ fn a_server_that_never_answers_is_given_up() {
 }
 
 #[test]
-fn a_trickle_is_as_good_as_a_stall() {
+fn a_slow_transfer_counts_as_stalled() {
     let bench = Bench::new();
     bench.server.on("/a", |_, _| {
         let mut acts = truncated(&body(), 0, "\"v1\"");
@@ -159,7 +159,7 @@ fn redirects_are_followed_and_loops_are_not() {
 }
 
 #[test]
-fn a_token_is_sent_and_not_sent_on_to_another_host() {
+fn a_token_is_not_forwarded_to_another_host() {
     let bench = Bench::new();
     let other = Server::new();
     other.file("/file", body());
@@ -191,7 +191,7 @@ fn a_file_of_the_wrong_length_or_hash_is_refused() {
 }
 
 #[test]
-fn more_than_was_announced_is_not_taken() {
+fn more_bytes_than_announced_are_rejected() {
     let bench = Bench::new();
     bench.server.on("/a", |_, _| {
         let mut acts = head("200 OK", "Transfer-Encoding: chunked\r\n");
@@ -280,7 +280,7 @@ fn a_missing_file_is_not_retried_but_requested_from_mirrors() {
 }
 
 #[test]
-fn a_mirror_with_other_content_does_not_pass() {
+fn a_mirror_with_other_content_is_rejected() {
     let bench = Bench::new();
     bench.server.file("/mirror", "something else");
     let mut remote = bench.remote("/gone");
@@ -290,7 +290,7 @@ fn a_mirror_with_other_content_does_not_pass() {
 }
 
 #[test]
-fn a_busy_server_is_waited_for_as_it_asks() {
+fn the_wait_requested_by_a_busy_server_is_observed() {
     let bench = Bench::new();
     bench.server.on("/a", |seen, nth| match nth {
         0 => status("429 Too Many Requests", "Retry-After: 7\r\n"),
@@ -312,7 +312,7 @@ fn a_busy_server_is_waited_for_as_it_asks() {
 }
 
 #[test]
-fn errors_that_stay_are_reported_with_their_status() {
+fn persistent_errors_are_reported_with_their_status() {
     for (answer, words, requests) in [
         ("500 Internal Server Error", "500", 4),
         ("429 Too Many Requests", "429", 4),
@@ -331,7 +331,7 @@ fn errors_that_stay_are_reported_with_their_status() {
 }
 
 #[test]
-fn resets_are_tried_again() {
+fn connection_resets_are_retried() {
     let bench = Bench::new();
     bench.server.on("/a", |seen, nth| match nth {
         0 => vec![Act::Reset],
@@ -344,7 +344,7 @@ fn resets_are_tried_again() {
 }
 
 #[test]
-fn what_is_no_http_is_an_error() {
+fn a_response_that_is_not_http_is_an_error() {
     for garbage in [&b"\x00\x01\x02"[..], b"HTTP/1.1 abc\r\n\r\n", b"220 ftp ready\r\n\r\n", b""] {
         let bench = Bench::new();
         bench.server.on("/a", |_, _| vec![Act::Send(garbage.to_vec())]);
@@ -357,7 +357,7 @@ fn what_is_no_http_is_an_error() {
 }
 
 #[test]
-fn packing_on_the_way_is_undone_when_the_result_can_be_checked() {
+fn content_encoding_is_decoded_if_the_result_can_be_checked() {
     let bench = Bench::new();
     bench.server.on("/a", |_, _| {
         let mut packer = GzEncoder::new(Vec::new(), Compression::default());
@@ -402,7 +402,7 @@ fn chunks_without_their_end_are_a_broken_transfer() {
 }
 
 #[test]
-fn nothing_and_a_web_page_are_no_corpus() {
+fn empty_files_and_web_pages_are_rejected() {
     let bench = Bench::new();
     bench.server.file("/empty", "");
     bench.refused(&bench.remote("/empty"), "empty");
@@ -417,7 +417,7 @@ fn nothing_and_a_web_page_are_no_corpus() {
 }
 
 #[test]
-fn what_was_trusted_once_must_stay_the_same() {
+fn a_file_trusted_on_first_use_must_not_change() {
     let bench = Bench::new();
     bench.server.file("/a", "first");
     let remote = bench.remote("/a");
@@ -453,7 +453,7 @@ fn a_damaged_file_is_noticed_and_fetched_again() {
 }
 
 #[test]
-fn one_fetches_and_the_others_wait() {
+fn concurrent_fetchers_download_once() {
     let bench = Bench::new();
     bench.server.on("/a", |seen, _| {
         [vec![Act::Wait(Duration::from_millis(200))], good(seen, &body(), "\"v1\"")].concat()
@@ -470,7 +470,7 @@ fn one_fetches_and_the_others_wait() {
 }
 
 #[test]
-fn a_name_cannot_lead_out_of_the_cache() {
+fn a_name_cannot_escape_the_cache() {
     let bench = Bench::new();
     bench.server.file("/a", body());
     let root = bench.folder.path().join("cache");
@@ -495,7 +495,7 @@ fn a_cache_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn the_next_page_of_a_list_is_noted() {
+fn the_next_page_of_a_list_is_recorded() {
     let bench = Bench::new();
     bench.server.on("/list", |seen, _| {
         let link = "Link: <http://x/list?p=2>; rel=\"next\", <http://x/l>; rel=\"last\"\r\n";

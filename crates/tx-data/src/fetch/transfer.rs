@@ -68,7 +68,7 @@ pub(super) struct Transfer<'a> {
     pub patience: &'a Patience,
     pub limits: Limits,
     pub show: &'a (dyn Fn(Event) + Send + Sync),
-    /// True if a file that differs from the record is accepted.
+    /// Whether a file that differs from the record is accepted.
     pub refresh: bool,
 }
 
@@ -77,7 +77,7 @@ struct Offer {
     /// Offset of the first byte of this response.
     start: u64,
     total: Option<u64>,
-    /// True if the end of the response can be distinguished from a broken connection.
+    /// Whether the end of the response can be distinguished from a broken connection.
     delimited: bool,
     record: PartRecord,
     is_page: bool,
@@ -358,7 +358,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Returns true for `https` in any case.
+/// Returns `true` for `https` in any case.
 fn is_https(address: &str) -> bool {
     address.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }

@@ -11,8 +11,8 @@ pub(super) const ENTRY: usize = 12;
 
 /// Encoded pairs in two files, `train.ids` and `train.index`.
 ///
-/// The operating system caches recently read pages and evicts them when memory is short. The files must
-/// not change while they are open.
+/// The operating system caches recently read pages and evicts them when memory is short. The files
+/// must not change while they are open.
 #[derive(Debug)]
 pub struct MappedPairs {
     ids: Mmap,
@@ -88,12 +88,12 @@ impl MappedPairs {
         Ok(())
     }
 
-    /// Number of pairs.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         self.pairs
     }
 
-    /// Returns true if there are no pairs.
+    /// Returns `true` if there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.pairs == 0
     }
@@ -105,11 +105,11 @@ impl MappedPairs {
         (number(&entry[..8]), number(&entry[8..]) as usize)
     }
 
-    /// Numbers of source and target tokens of a pair.
+    /// Returns the numbers of source and target tokens of a pair.
     ///
     /// # Panics
     ///
-    /// When `index` is out of bounds.
+    /// If `index` is out of bounds.
     pub fn lengths(&self, index: usize) -> [usize; 2] {
         assert!(index < self.pairs, "pair {index} of {}", self.pairs);
         let (start, source) = self.entry(index);
@@ -118,11 +118,11 @@ impl MappedPairs {
         [source.min(both), both.saturating_sub(source)]
     }
 
-    /// Pair at `index`.
+    /// Returns the pair at `index`.
     ///
     /// # Panics
     ///
-    /// When `index` is out of bounds.
+    /// If `index` is out of bounds.
     pub fn pair(&self, index: usize) -> EncodedPair {
         let [source, target] = self.lengths(index);
         let start = self.entry(index).0 as usize;
@@ -146,8 +146,8 @@ impl MappedPairs {
 pub(super) fn map(path: &Path) -> Result<Mmap, DataError> {
     let read = |source| DataError::Read { path: path.into(), source };
     let file = File::open(path).map_err(read)?;
-    // SAFETY: the bytes are only read, any value of them is valid, and every access is within the length
-    // of the file at this point. The documentation requires that the files are not changed or truncated
-    // while they are open, as for a shared library that a program has loaded.
+    // SAFETY: the bytes are only read, any value of them is valid, and every access is within the
+    // length of the file at this point. The documentation requires that the files are not changed
+    // or truncated while they are open, as for a shared library that a program has loaded.
     unsafe { Mmap::map(&file) }.map_err(read)
 }

@@ -30,25 +30,25 @@ impl MappedText {
         Ok(Self { path: path.into(), bytes, starts })
     }
 
-    /// Number of pairs.
+    /// Returns the number of pairs.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Returns true if there are no pairs.
+    /// Returns `true` if there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Pair at `index`.
+    /// Returns the pair at `index`.
     ///
     /// # Errors
     ///
-    /// When the line is not a pair in JSON.
+    /// If the line is not a pair in JSON.
     ///
     /// # Panics
     ///
-    /// When `index` is out of bounds.
+    /// If `index` is out of bounds.
     pub fn pair(&self, index: usize) -> Result<SentencePair, DataError> {
         assert!(index < self.len(), "pair {index} of {}", self.len());
         let line = self.bytes.get(self.starts[index]..self.starts[index + 1]);

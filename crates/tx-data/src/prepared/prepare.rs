@@ -1,7 +1,7 @@
 //! Preparation of a corpus on disk, in bounded memory.
 //!
-//! Memory holds the vocabulary and its words, 4 bytes a pair to keep near duplicates together, 1 byte a
-//! pair for the split, and about 20 bytes a pair to find duplicates, for pairs of any length.
+//! Memory holds the vocabulary and its words, and for each pair, of any length, 4 bytes to keep
+//! near duplicates together, 1 byte for the split, and about 20 bytes to find duplicates.
 
 use std::{
     fs::{self, File},
@@ -31,7 +31,7 @@ pub struct Preparation<'a> {
     pub corpus: CorpusOptions,
     /// Configuration of the tokenizers.
     pub tokenizer: &'a TokenizerConfig,
-    /// Longest side in tokens, special tokens included.
+    /// Maximum length of a side in tokens, special tokens included.
     pub max_len: usize,
     /// Handling of pairs with a longer side.
     pub long: LongPolicy,
@@ -43,11 +43,12 @@ pub struct Preparation<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Prepares a corpus in `folder`, which must not exist, and opens it. `say` receives progress messages.
+/// Prepares a corpus in `folder`, which must not exist, and opens it. `say` receives progress
+/// messages.
 ///
 /// # Errors
 ///
-/// When the stream fails, no pair is left, the work is interrupted, or a file cannot be written. No
+/// If the stream fails, no pair is left, the work is interrupted, or a file cannot be written. No
 /// file is left behind then.
 pub fn prepare(
     pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
@@ -126,8 +127,8 @@ struct PartialFolder(PathBuf);
 
 impl Drop for PartialFolder {
     fn drop(&mut self) {
-        // Fails after the rename, because the folder no longer exists. A folder that cannot be deleted
-        // is left behind.
+        // Fails after the rename, because the folder no longer exists. A folder that cannot be
+        // deleted is left behind.
         drop(fs::remove_dir_all(&self.0));
     }
 }
@@ -141,7 +142,7 @@ fn write_tokenizers(tokenizers: &Tokenizers, folder: &Path) -> Result<(), DataEr
     Ok(())
 }
 
-/// Bytes of an id on disk: two if both vocabularies allow it.
+/// Returns the number of bytes of an id on disk: two if both vocabularies allow it, otherwise four.
 fn id_bytes(tokenizers: &Tokenizers) -> usize {
     let largest = tokenizers.source.vocab_size().max(tokenizers.target.vocab_size());
     if largest <= 1 << 16 { 2 } else { 4 }

@@ -20,7 +20,7 @@ use crate::{
 const ROUND: usize = 64 << 20;
 /// Bytes of a key and its pair in memory.
 const POSITION: usize = 16;
-/// Bytes buffered of each file.
+/// Buffer size of each file in bytes.
 const BUFFER: usize = 1 << 18;
 
 /// Pairs as text, and the keys of their templates, in two files.
@@ -50,7 +50,7 @@ impl Spool {
         Ok(groups)
     }
 
-    /// The least key of each set, at the index of its first pair.
+    /// Returns the smallest key of each set, at the index of its first pair.
     fn least_keys(&self, groups: &mut UnionFind) -> Result<Vec<u64>, DataError> {
         let mut failed = None;
         let least = groups.least_keys(self.keys(&mut failed)?);
@@ -133,7 +133,7 @@ impl TextStore for Spool {
     }
 }
 
-/// Reads a text with its length before it.
+/// Reads a text that is preceded by its length.
 fn read_text(file: &mut impl Read) -> io::Result<String> {
     let mut length = [0; 4];
     file.read_exact(&mut length)?;

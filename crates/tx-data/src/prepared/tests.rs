@@ -80,7 +80,7 @@ fn in_memory(by: SplitBy) -> MemoryCorpus {
 }
 
 #[test]
-fn what_is_prepared_is_what_is_made_in_memory() {
+fn a_prepared_corpus_equals_one_in_memory() {
     for by in [SplitBy::Seed, SplitBy::Hash] {
         let folder = tempfile::tempdir().unwrap();
         let corpus_on_disk = prepared(&folder.path().join("prepared"), by);
@@ -133,7 +133,7 @@ fn what_is_prepared_is_what_is_made_in_memory() {
 }
 
 #[test]
-fn given_validation_pairs_stay_and_their_likes_can_go() {
+fn near_duplicates_of_given_validation_pairs_can_be_dropped() {
     let given = vec![corpus()[7].clone(), SentencePair::new("something else", "etwas anderes")];
     for drop_overlap in [false, true] {
         let folder = tempfile::tempdir().unwrap();
@@ -158,8 +158,8 @@ fn given_validation_pairs_stay_and_their_likes_can_go() {
     }
 }
 
-/// Interrupted after each of the first lines of progress: whatever stage is under way ends, and nothing
-/// is left behind.
+/// Interrupts after each of the first progress messages. The current stage ends, and no file is
+/// left behind.
 #[test]
 fn an_interrupted_preparation_leaves_nothing() {
     for lines in 0..2 {
@@ -176,7 +176,7 @@ fn an_interrupted_preparation_leaves_nothing() {
         let error = prepare(corpus().into_iter().map(Ok), how, &path, &say).unwrap_err();
         assert!(matches!(error, DataError::Interrupted), "{error}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        // Nothing but an interruption was in the way.
+        // Without an interruption, the preparation succeeds.
         prepare(
             corpus().into_iter().map(Ok),
             preparation(&tokenizer, SplitBy::Seed),
@@ -188,7 +188,7 @@ fn an_interrupted_preparation_leaves_nothing() {
 }
 
 #[test]
-fn what_has_changed_is_named() {
+fn changes_since_the_preparation_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("corpus.txt");
     fs::write(&input, "one").unwrap();
@@ -207,7 +207,7 @@ fn what_has_changed_is_named() {
     let expected = "is stale: `tokenizer.vocab_size` is 70 now, was 60";
     assert!(message.ends_with(expected), "{message}");
 
-    // The same content at another time, in another place, or not there at all.
+    // The same content with another time, at another path, or absent.
     fs::write(&input, "one").unwrap();
     assert_eq!(check(&settings), Ok(()));
     fs::write(&input, "two").unwrap();
@@ -218,7 +218,7 @@ fn what_has_changed_is_named() {
 }
 
 #[test]
-fn nothing_stays_of_what_failed_and_nothing_is_overwritten() {
+fn a_failed_preparation_leaves_no_files_and_overwrites_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prepared");
     let tokenizer = tokenizer();
@@ -246,7 +246,7 @@ fn a_newer_format_is_refused_as_such() {
     assert!(error.ends_with("it has format 2; this build reads format 1"), "{error}");
 }
 
-/// A folder whose hashes are right, but whose index or ids are not those of any corpus.
+/// A folder whose hashes are correct, but whose index or ids are invalid.
 #[test]
 fn a_crafted_index_or_id_is_refused() {
     let entry =
@@ -286,7 +286,7 @@ fn a_crafted_index_or_id_is_refused() {
     assert!(error.contains("train.ids") && error.contains(" of a vocabulary of "), "{error}");
 }
 
-/// A folder made once, as bytes by name.
+/// Files of a prepared corpus by name, created once for all cases.
 fn files() -> &'static HashMap<String, Vec<u8>> {
     static FILES: std::sync::OnceLock<HashMap<String, Vec<u8>>> = std::sync::OnceLock::new();
     FILES.get_or_init(|| {
@@ -305,8 +305,8 @@ fn files() -> &'static HashMap<String, Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// One file changed in one place, cut, lengthened or gone: an error that names the folder, and
-    /// never a corpus that is another.
+    /// Changes, truncates, extends or removes one file. Opening the folder returns an error that
+    /// names it, or the unchanged corpus.
     #[test]
     fn a_damaged_folder_is_refused(file in 0_usize..6, at in 0.0..1.0_f64, how in 0..4, byte: u8) {
         let mut names: Vec<&String> = files().keys().collect();
@@ -339,7 +339,7 @@ proptest! {
             Err(error) => prop_assert!(
                 error.to_string().contains(&*folder.path().to_string_lossy()), "{}", error
             ),
-            // Something may change in what people read of `corpus.json`, and then nothing else.
+            // Informational values in `corpus.json` may change unnoticed, but nothing else.
             Ok(corpus) => {
                 prop_assert!(!changed || file == 0);
                 let whole = &files()[IDS];

@@ -33,7 +33,7 @@ pub(super) fn members(input: &Input, limits: Limits) -> Result<Option<Vec<Blob>>
     listed.map(Some).map_err(|error| whole.place().unreadable(error))
 }
 
-/// Returns true if a file with these first bytes is an archive.
+/// Returns `true` if a file with these first bytes is an archive.
 pub(super) fn is_archive(head: &[u8]) -> bool {
     is_zip(head) || is_tar(head)
 }
@@ -113,7 +113,7 @@ fn too_many(count: usize, limits: &Limits) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, text))
 }
 
-/// Returns true for a printable relative path that stays below its starting folder.
+/// Returns `true` for a printable relative path that stays below its starting folder.
 fn is_safe_path(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= MAX_NAME_LEN

@@ -13,7 +13,7 @@ pub struct Columns {
     pub source_language: Option<String>,
     /// Language code of the target.
     pub target_language: Option<String>,
-    /// True if the first row of a table contains column names; detected from content if `None`.
+    /// Whether the first row of a table contains column names; detected from content if `None`.
     pub header: Option<bool>,
 }
 
@@ -26,7 +26,7 @@ impl Columns {
     ///
     /// # Errors
     ///
-    /// When a side is missing; the error names it.
+    /// If a side is missing; the error names it.
     pub(super) fn among(&self, names: &[String]) -> Result<(usize, usize), String> {
         let (source, target) = (self.source_among(names)?, self.target_among(names)?);
         match (source, target) {
@@ -42,7 +42,7 @@ impl Columns {
         }
     }
 
-    /// Returns true if `cells` are column names by their text.
+    /// Returns `true` if `cells` are column names by their text.
     pub(super) fn is_header(&self, cells: &[String]) -> bool {
         let by_name = |requested: &Option<String>| {
             requested.as_ref().is_some_and(|requested| requested.parse::<usize>().is_err())
@@ -62,7 +62,7 @@ impl Columns {
     ///
     /// # Errors
     ///
-    /// When a number is 0.
+    /// If a number is 0.
     pub(super) fn by_number(&self) -> Result<(usize, usize), String> {
         let number = |requested: &Option<String>, other: usize| match requested {
             None => Ok(other),
@@ -74,7 +74,7 @@ impl Columns {
         Ok((number(&self.source, 0)?, number(&self.target, 1)?))
     }
 
-    /// Returns true if languages or columns were given.
+    /// Returns `true` if languages or columns were given.
     fn named(&self) -> bool {
         self.source.is_some() || self.target.is_some()
     }
@@ -129,7 +129,7 @@ fn side_among(
     if let Some(language) = language {
         let fits = names.iter().enumerate().filter_map(|(index, name)| {
             let nested = name.starts_with("translation.");
-            // Of equal fits, the earlier column.
+            // On a tie, the earlier column.
             fit(&last(name), language).map(|fit| (fit, nested, std::cmp::Reverse(index)))
         });
         if let Some((_, _, index)) = fits.max() {

@@ -16,27 +16,27 @@ pub struct Place {
 }
 
 impl Place {
-    /// Location of a line in the same file.
+    /// Returns the location of a line in the same file.
     pub fn line(&self, line: u64) -> Self {
         Self { at: Some(("line", line)), ..self.clone() }
     }
 
-    /// Location of a row in the same file, for tables without lines.
+    /// Returns the location of a row in the same file, for tables without lines.
     pub fn row(&self, row: u64) -> Self {
         Self { at: Some(("row", row)), ..self.clone() }
     }
 
-    /// Error at this location.
+    /// Creates an error at this location.
     pub fn malformed(self, problem: impl Into<String>) -> SourceError {
         SourceError::Malformed { place: self, problem: problem.into(), remedy: None }
     }
 
-    /// Error at this location, with a suggested remedy.
+    /// Creates an error at this location, with a suggested remedy.
     pub fn malformed_try(self, problem: impl Into<String>, remedy: Remedy) -> SourceError {
         SourceError::Malformed { place: self, problem: problem.into(), remedy: Some(remedy) }
     }
 
-    /// I/O or decoder error at this location.
+    /// Creates an I/O or decoder error at this location.
     pub fn unreadable(self, source: io::Error) -> SourceError {
         SourceError::Read { place: self, source }
     }
@@ -89,7 +89,7 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// Suggested remedy, if one is known.
+    /// Returns the suggested remedy, if one is known.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Malformed { remedy, .. } => *remedy,

@@ -32,7 +32,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// When the format is not one with both sides; the error names the detected one.
+    /// If the format is not one with both sides; the error names the detected one.
     pub(super) fn of_pairs(head: &[u8]) -> Result<Self, String> {
         if head.starts_with(b"PAR1") {
             return Ok(Self::Parquet);
@@ -65,7 +65,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// When the format is not one with a single side; the error names the detected one.
+    /// If the format is not one with a single side; the error names the detected one.
     pub(super) fn of_side(head: &[u8]) -> Result<Self, String> {
         if head.starts_with(b"PAR1") {
             return Err("found a Parquet file, expected one sentence per line".into());

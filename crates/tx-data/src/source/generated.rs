@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tx_text::SentencePair;
 
-/// The single pair of graykode's tutorial: *ich mochte ein bier* → *i want a beer*.
+/// Returns the single pair of graykode's tutorial: *ich mochte ein bier* → *i want a beer*.
 pub fn toy() -> Vec<SentencePair> {
     vec![SentencePair::new("ich mochte ein bier", "i want a beer")]
 }

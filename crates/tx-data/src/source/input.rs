@@ -35,7 +35,7 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
         if path == Path::new("-") {
             return Self::spool(&mut io::stdin().lock(), "standard input");
@@ -140,7 +140,7 @@ impl Blob {
         open().map_err(|error| self.place().unreadable(error))
     }
 
-    /// Decompressed bytes as a seekable file: the file itself or a temporary copy.
+    /// Returns the decompressed bytes as a seekable file: the file itself or a temporary copy.
     pub fn seekable(&self) -> Result<File, SourceError> {
         let open = || {
             let mut file = self.input.file()?;

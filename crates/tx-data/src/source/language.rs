@@ -112,7 +112,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("zho", "zh"),
 ];
 
-/// Degree to which a tag of a file matches a requested language; `None` without a match.
+/// Returns the degree to which a tag of a file matches a requested language; `None` without a
+/// match.
 ///
 /// 2 means the same tag. 1 means the same language: with or without a region, with two or three
 /// letters, or by its English name. Two different regions do not match.
@@ -142,7 +143,8 @@ pub fn fit(tag: &str, wanted: &str) -> Option<u8> {
     (language == other && same_region).then_some(1)
 }
 
-/// Three-letter code of a language; an unknown code of three letters is returned unchanged.
+/// Returns the three-letter code of a language; an unknown code of three letters is returned
+/// unchanged.
 pub fn three_letters(code: &str) -> Option<String> {
     let code = short(normal(code).split('-').next().unwrap_or_default());
     match LANGUAGES.iter().find(|(two, _, _)| *two == code) {

@@ -1,7 +1,7 @@
 //! Sentence pairs from local files: two parallel text files, or one tab-separated file.
 //!
-//! Files are read by [`tx_text::lines`]: UTF-8, plain or gzip. No line is skipped, so line numbers match
-//! the file.
+//! Files are read by [`tx_text::lines`]: UTF-8, plain or gzip. No line is skipped, so line numbers
+//! match the file.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::error::DataError;
 ///
 /// # Errors
 ///
-/// When a file cannot be read, is empty or not UTF-8, or line counts differ.
+/// If a file cannot be read, is empty or not UTF-8, or line counts differ.
 pub fn parallel_text(source: &Path, target: &Path) -> Result<Vec<SentencePair>, DataError> {
     let (sources, targets) = (read_lines(source)?, read_lines(target)?);
     if sources.len() != targets.len() {
@@ -37,7 +37,7 @@ pub fn parallel_text(source: &Path, target: &Path) -> Result<Vec<SentencePair>, 
 ///
 /// # Errors
 ///
-/// When the file cannot be read, is empty or not UTF-8, or a line has one column.
+/// If the file cannot be read, is empty or not UTF-8, or a line has one column.
 pub fn tsv(path: &Path) -> Result<Vec<SentencePair>, DataError> {
     read_lines(path)?
         .into_iter()

@@ -61,7 +61,7 @@ pub struct ReadOptions {
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or its format, columns or members are ambiguous.
+/// If the file cannot be read, or its format, columns or members are ambiguous.
 pub fn pairs(path: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
     let (input, member) = open(path)?;
     pairs_of(input, member, options)
@@ -71,7 +71,7 @@ pub fn pairs(path: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
 ///
 /// # Errors
 ///
-/// As [`pairs`].
+/// Same as [`pairs`].
 pub(super) fn pairs_of(
     input: Input,
     member: Option<String>,
@@ -92,7 +92,7 @@ pub(super) fn pairs_of(
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or its format, columns or members are ambiguous.
+/// If a file cannot be read, or its format, columns or members are ambiguous.
 pub fn parallel(source: &Path, target: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
     let side = |path: &Path| {
         let (input, member) = open(path)?;
@@ -104,7 +104,7 @@ pub fn parallel(source: &Path, target: &Path, options: &ReadOptions) -> Result<P
     Ok(until_error(side_by_side(&side(source)?, &side(target)?, options)?))
 }
 
-/// File part of `path` without the archive member; `None` for standard input.
+/// Returns the file part of `path` without the archive member; `None` for standard input.
 pub fn file_of(path: &Path) -> Option<PathBuf> {
     if path == Path::new("-") {
         return None;
@@ -332,7 +332,7 @@ fn segment(line: &str) -> Option<String> {
     Some(unescape(text.split("</seg>").next().unwrap_or_default().trim()))
 }
 
-/// Returns true for the tagged lines in IWSLT's training files, which describe the talks.
+/// Returns `true` for the tagged lines in IWSLT's training files, which describe the talks.
 fn is_tagged(name: &str) -> bool {
     name.rsplit(['/', '!']).next().is_some_and(|base| base.starts_with("train.tags."))
 }

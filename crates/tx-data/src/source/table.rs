@@ -131,7 +131,7 @@ fn pair(
 fn delimiter(head: &[u8]) -> u8 {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let count = |wanted: u8| line.iter().filter(|&&byte| byte == wanted).count();
-    // `max_by_key` returns the last of equals: the comma.
+    // On a tie, `max_by_key` returns the last one: the comma.
     *b"\t;,".iter().max_by_key(|&&byte| count(byte)).unwrap_or(&b',')
 }
 

@@ -307,7 +307,7 @@ fn members_are_chosen_by_name_and_by_stem() {
 }
 
 #[test]
-fn iwslt_and_wmt_markup_is_taken_off() {
+fn iwslt_and_wmt_markup_is_removed() {
     let folder = Folder::new();
     let tagged = |title: &str, text: &str| {
         format!("<url>http://x</url>\n<talkid>1</talkid>\n<title>{title}</title>\n {text} \nb\n")
@@ -334,7 +334,7 @@ fn iwslt_and_wmt_markup_is_taken_off() {
 }
 
 #[test]
-fn utf_16_with_its_mark_is_text() {
+fn utf_16_with_a_byte_order_mark_is_read() {
     let folder = Folder::new();
     for order in [u16::to_le_bytes, u16::to_be_bytes] {
         let wide = |text: &str| -> Vec<u8> {
@@ -441,7 +441,7 @@ fn tmx_keeps_the_text_and_drops_the_codes() {
 }
 
 #[test]
-fn of_two_regions_the_one_that_is_wanted_is_taken() {
+fn the_requested_region_is_preferred() {
     let folder = Folder::new();
     let unit = "<tmx><body><tu><tuv xml:lang='pt-PT'><seg>pt</seg></tuv><tuv \
                 xml:lang='pt-BR'><seg>br</seg></tuv><tuv xml:lang='en'><seg>x</seg></tuv></tu></body></tmx>";
@@ -453,7 +453,7 @@ fn of_two_regions_the_one_that_is_wanted_is_taken() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn errors_name_what_cannot_be_read() {
     let folder = Folder::new();
     let options = languages("en", "it");
     fails(Path::new("no/such.tsv"), &options, &["cannot read `no/such.tsv`: No such file"]);

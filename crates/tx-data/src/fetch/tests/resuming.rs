@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_broken_transfer_goes_on_where_it_ended() {
+fn a_broken_transfer_resumes_where_it_ended() {
     let bench = Bench::new();
     bench.server.on("/a", |seen, nth| match nth {
         0 => truncated(&body(), 40_000, "\"v1\""),
@@ -17,7 +17,7 @@ fn a_broken_transfer_goes_on_where_it_ended() {
 }
 
 #[test]
-fn an_interrupted_program_goes_on_where_it_ended() {
+fn an_interrupted_program_resumes_where_it_ended() {
     let bench = Bench::new();
     bench.server.on("/a", |seen, nth| match nth {
         0..4 => truncated(&body(), 40_000, "\"v1\""),
@@ -30,7 +30,7 @@ fn an_interrupted_program_goes_on_where_it_ended() {
 }
 
 #[test]
-fn a_server_that_ignores_the_range_is_understood() {
+fn a_server_that_ignores_the_range_sends_the_whole_file() {
     let bench = Bench::new();
     bench.server.on("/a", |_, nth| match nth {
         0 => truncated(&body(), 40_000, "\"v1\""),
@@ -66,7 +66,7 @@ const NEW: &str = "Last-Modified: Mon, 02 Jan 2023 11:00:00 GMT\r\n";
 const LATER: &str = "Date: Tue, 03 Jan 2023 10:00:00 GMT\r\n";
 
 #[test]
-fn parts_of_two_files_are_not_put_together() {
+fn parts_of_two_files_are_not_combined() {
     let newer: Vec<u8> = body().iter().map(|byte| byte ^ 1).collect();
     for (first, second, header) in [
         ("ETag: \"v1\"\r\n".to_owned(), "ETag: \"v2\"\r\n", "ETag"),
@@ -219,7 +219,7 @@ fn a_stalled_transfer_ends_and_resumes() {
 }
 
 #[test]
-fn a_transfer_goes_on_behind_a_redirect() {
+fn a_transfer_resumes_after_a_redirect() {
     let bench = Bench::new();
     bench.server.on("/a", |_, _| status("302 Found", "Location: /store?signed=1\r\n"));
     bench.server.on("/store?signed=1", |seen, nth| match nth {

@@ -43,7 +43,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Files, source before target.
+    /// Returns the files, source before target.
     pub fn remotes(&self) -> Vec<&Remote> {
         match &self.files {
             Files::Both(remote, _) => vec![remote],
@@ -67,12 +67,12 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Returns true if the corpus has pairs of this part.
+    /// Returns `true` if the corpus has pairs of this part.
     pub fn has(&self, part: Part) -> bool {
         self.pieces.iter().any(|piece| piece.part == part)
     }
 
-    /// Files of these parts, without duplicates.
+    /// Returns the files of these parts, without duplicates.
     pub fn remotes(&self, parts: &[Part]) -> Vec<&Remote> {
         let mut remotes: Vec<&Remote> = Vec::new();
         let pieces = self.pieces.iter().filter(|piece| parts.contains(&piece.part));
@@ -88,7 +88,7 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// When a file is not cached and may not be downloaded, or cannot be read.
+    /// If a file is not cached and may not be downloaded, or cannot be read.
     pub fn read(
         &self,
         part: Part,

@@ -45,7 +45,7 @@ impl Endpoints {
         }
     }
 
-    /// Returns true if an endpoint has its official addresses.
+    /// Returns `true` if an endpoint has its official addresses.
     pub(super) fn is_official(&self, endpoint: &Endpoint) -> bool {
         self.addresses(endpoint) == endpoint.official
     }

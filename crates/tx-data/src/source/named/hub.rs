@@ -257,7 +257,7 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
         .map(move |(above, name)| if above == 0 { stem(name) } else { name })
 }
 
-/// Returns true for a name such as `en-it` or `it_en`.
+/// Returns `true` for a name such as `en-it` or `it_en`.
 fn is_pair(name: &str, source: &str, target: &str) -> bool {
     name.char_indices().filter(|(_, c)| "-_".contains(*c)).any(|(at, _)| {
         let (first, second) = (&name[..at], &name[at + 1..]);
@@ -286,7 +286,7 @@ fn split(path: &str) -> String {
         .to_owned()
 }
 
-/// Returns true if a name is that of a split or of one of its files: `train_sft-00000-of-00002`.
+/// Returns `true` if a name is that of a split or of one of its files: `train_sft-00000-of-00002`.
 fn is_split(name: &str, requested: &str) -> bool {
     name.strip_prefix(requested).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
@@ -301,7 +301,7 @@ fn usual(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns true for `owner/dataset` in the hub's syntax.
+/// Returns `true` for `owner/dataset` in the hub's syntax.
 fn is_dataset(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()

@@ -51,14 +51,15 @@ pub const KNOWN: &[Publisher] = &[
 ];
 
 impl Request {
-    /// Returns true if `name` has the form of a source name; does not check that the source exists.
+    /// Returns `true` if `name` has the form of a source name; does not check that the source
+    /// exists.
     pub fn is_name(name: &str) -> bool {
         KNOWN.iter().any(|publisher| (publisher.is_name)(name))
     }
 }
 
 impl Endpoints {
-    /// Official addresses, unless environment variables set others.
+    /// Returns the official addresses, or those that environment variables set.
     pub fn from_env() -> Self {
         let set = |name: &str| {
             let value = env::var(name).ok().map(|value| without_login(value.trim_end_matches('/')));
@@ -75,7 +76,7 @@ impl Endpoints {
 ///
 /// # Errors
 ///
-/// When the corpus does not exist or lacks a language, or a list is unavailable.
+/// If the corpus does not exist or lacks a language, or a list is unavailable.
 pub fn find(
     request: &Request,
     fetcher: &Fetcher,
@@ -104,7 +105,7 @@ pub fn find(
     }
 }
 
-/// Returns true if the code is safe in an address.
+/// Returns `true` if the code is safe in an address.
 fn is_code(code: &str) -> bool {
     (2..=20).contains(&code.len())
         && code.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')

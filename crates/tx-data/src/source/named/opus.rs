@@ -73,7 +73,7 @@ fn find(request: &Request, fetcher: &Fetcher, endpoints: &Endpoints) -> Result<C
     })
 }
 
-/// Asks the API for the newest version of a corpus with both languages.
+/// Queries the API for the newest version of a corpus with both languages.
 fn newest(
     corpus: &str,
     first: &str,

@@ -67,7 +67,7 @@ impl World {
         let online = read(Mode::Online);
         let asked = self.server.seen().len();
         assert_eq!(read(Mode::Offline), online);
-        assert_eq!(self.server.seen().len(), asked, "offline asks nobody");
+        assert_eq!(self.server.seen().len(), asked, "offline, no request is sent");
         online
     }
 
@@ -238,10 +238,10 @@ fn a_dataset_made_by_a_script_is_read_from_the_hubs_parquet_files() {
     assert_eq!(world.read(&request("me/script", "it", "en"), Part::Training).len(), 6);
 }
 
-/// An address that begins like that of the hub but leads to another host, as the next page of a
+/// An address that begins like that of the hub but belongs to another host, as the next page of a
 /// list and as a file.
 #[test]
-fn the_token_goes_to_no_address_that_only_begins_as_the_hub() {
+fn the_token_is_not_sent_to_an_address_that_only_begins_like_the_hub() {
     let world = World::new();
     let other = Server::new();
     let port = other.url.rsplit(':').next().unwrap().to_owned();
@@ -262,7 +262,7 @@ fn the_token_goes_to_no_address_that_only_begins_as_the_hub() {
 }
 
 #[test]
-fn the_token_goes_to_the_hub_and_what_is_closed_is_explained() {
+fn the_token_is_sent_to_the_hub_and_denied_access_is_explained() {
     let world = World::new();
     world.server.on("/api/datasets/me/secret/tree/main?recursive=true", |seen, _| {
         match seen.header("authorization") {
@@ -313,7 +313,7 @@ fn multi30k_falls_back_to_a_mirror() {
 }
 
 #[test]
-fn opus_names_pairs_in_order_and_versions_by_asking() {
+fn opus_pairs_are_ordered_and_the_newest_version_is_queried() {
     let world = World::new();
     let archive = zip(&[
         ("README", "about"),
@@ -363,7 +363,7 @@ fn every_format_in_every_packing_is_served() {
 }
 
 #[test]
-fn names_that_are_none_are_refused() {
+fn invalid_names_are_rejected() {
     let world = World::new();
     for name in ["nothing", "opus:../x", "a/b/c", "../x", "a/..", "opus:"] {
         let error = world.find(&request(name, "en", "it")).unwrap_err();
@@ -375,7 +375,7 @@ fn names_that_are_none_are_refused() {
 }
 
 #[test]
-fn the_real_addresses_are_the_default() {
+fn the_official_addresses_are_the_default() {
     let endpoints = KNOWN.iter().flat_map(|publisher| publisher.endpoints);
     let official: Vec<&str> = endpoints
         .inspect(|of| assert!(Endpoints::default().is_official(of)))

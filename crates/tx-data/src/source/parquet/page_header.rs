@@ -133,16 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn claims_have_bounds() {
+    fn declared_sizes_are_bounded() {
         let limits = Limits::default();
         let check = |packed, expanded, entries, left| {
             PageHeader { packed, expanded, entries }.check(left, &limits).is_ok()
         };
         assert!(check(1 << 20, 200 << 20, None, 1 << 30));
         assert!(!check(1 << 20, 300 << 20, None, 1 << 30), "more than 250 times");
-        assert!(!check(1 << 30, 300 << 20, None, 1 << 20), "most of it is behind the end");
+        assert!(!check(1 << 30, 300 << 20, None, 1 << 20), "most of it is past the end");
         assert!(check(100, 400, Some(100), 100));
         assert!(!check(100, 400, Some(101), 100), "no room for the lengths");
-        assert!(!check(100, 60 << 20, Some(1 << 20), 100), "a dictionary out of nothing");
+        assert!(!check(100, 60 << 20, Some(1 << 20), 100), "a dictionary larger than its page");
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct Draw {
 }
 
 impl Draw {
-    /// Sampler with the random number generator `rng`.
+    /// Creates a sampler with the random number generator `rng`.
     pub(super) fn new(rng: ChaCha8Rng) -> Self {
         Self { rng, turn: 0 }
     }

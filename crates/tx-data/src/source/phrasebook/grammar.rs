@@ -103,7 +103,7 @@ pub(super) fn openings(noun: &Noun, role: Role) -> Vec<(Determiner, Count)> {
     all
 }
 
-/// Returns true for nouns that take a possessive: not a station, and not `woman`.
+/// Returns `true` for nouns that take a possessive: not a station, and not `woman`.
 fn is_owned(noun: &Noun) -> bool {
     match noun.kind {
         Kind::Place => ["garden", "school", "office", "hotel"].contains(&noun.english[0]),
@@ -339,12 +339,12 @@ pub(super) fn pronoun_objects(
     Pronoun::ALL.into_iter().filter(fits).collect()
 }
 
-/// Returns true if the object or location of `verb` is optional.
+/// Returns `true` if the object or location of `verb` is optional.
 pub(super) fn may_stand_alone(verb: &Verb) -> bool {
     verb.alone && !matches!(verb.frame, Frame::Gift(_))
 }
 
-/// Returns true if pointer and noun can be combined: `she is my sister`, `these are apples`.
+/// Returns `true` if pointer and noun can be combined: `she is my sister`, `these are apples`.
 pub(super) fn is_shown_by(pointer: Pointer, noun: &Noun, count: Count) -> bool {
     match pointer {
         Pointer::This | Pointer::That => true,

@@ -13,14 +13,14 @@ use super::sentence::{
 /// Held-out rate: one pair of words in this number.
 const ONE_IN: u64 = 20;
 
-/// Returns true if the sentence contains a held-out pair of words.
+/// Returns `true` if the sentence contains a held-out pair of words.
 pub(super) fn is_held_out(sentence: &Sentence) -> bool {
     let mut held_out = false;
     pairs(sentence, &mut |first, second| held_out |= is_pair_held_out(first, second));
     held_out
 }
 
-/// Returns true if this pair of words is held out; the result is the same on every machine.
+/// Returns `true` if this pair of words is held out; the result is the same on every machine.
 pub(super) fn is_pair_held_out(first: &str, second: &str) -> bool {
     // FNV-1a with a separator byte between the words; the high bits are better mixed.
     let bytes = first.bytes().chain([0]).chain(second.bytes());

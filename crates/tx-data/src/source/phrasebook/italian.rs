@@ -254,7 +254,7 @@ fn body(phrase: &NounPhrase, agreement: Agreement) -> String {
     words.into_phrase()
 }
 
-/// Returns true if the definite article opens the phrase. Possessives take it, except that of one
+/// Returns `true` if the definite article opens the phrase. Possessives take it, except that of one
 /// relative without adjective: `mia madre`, but `la loro madre` and `la mia vecchia madre`.
 fn has_article(phrase: &NounPhrase) -> bool {
     match phrase.determiner {

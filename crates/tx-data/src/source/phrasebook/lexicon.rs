@@ -49,7 +49,7 @@ pub(super) struct Noun {
 }
 
 impl Noun {
-    /// Returns true if the noun has a plural and takes numerals.
+    /// Returns `true` if the noun has a plural and takes numerals.
     pub(super) fn is_countable(&self) -> bool {
         !matches!(self.kind, Kind::Dish | Kind::Drink)
     }

@@ -76,7 +76,7 @@ pub fn validation(count: usize, seed: u64) -> Vec<SentencePair> {
     pairs(count, seed, true)
 }
 
-/// Number of distinct sentences of the grammar, training and validation together.
+/// Returns the number of distinct sentences of the grammar, training and validation together.
 pub fn size() -> u64 {
     size::size()
 }

@@ -13,16 +13,16 @@ pub(super) struct Utterance {
     pub(super) sentence: Sentence,
     /// Addressee: `…, Anna`.
     pub(super) addressee: Option<&'static Name>,
-    /// True if commas set off the opener and the addressee.
+    /// Whether commas set off the opener and the addressee.
     pub(super) has_commas: bool,
-    /// True if English uses contractions, such as `don't` for `do not`.
+    /// Whether English uses contractions, such as `don't` for `do not`.
     pub(super) is_contracted: bool,
     /// Ending, the same in both languages.
     pub(super) ending: Ending,
 }
 
 impl Utterance {
-    /// Returns true if the sentence is a fixed phrase.
+    /// Returns `true` if the sentence is a fixed phrase.
     pub(super) fn is_phrase(&self) -> bool {
         matches!(self.sentence, Sentence::Talk(Talk::Phrase(_)))
     }
@@ -73,7 +73,7 @@ pub(super) enum Sentence {
 }
 
 impl Sentence {
-    /// Returns true if the sentence ends in a question mark.
+    /// Returns `true` if the sentence ends in a question mark.
     pub(super) fn is_question(&self) -> bool {
         match self {
             Self::Clause(Clause { force, .. })
@@ -187,7 +187,7 @@ pub(super) struct Clause {
     /// Adjunct: recipient, location, company or beneficiary.
     pub(super) extra: Option<(Preposition, NounPhrase)>,
     pub(super) time: Option<Time>,
-    /// True if the time opens the sentence; never in a question or without a time.
+    /// Whether the time opens the sentence; never in a question or without a time.
     pub(super) time_first: bool,
 }
 
@@ -238,7 +238,7 @@ pub(super) struct Being {
     pub(super) force: Force,
     pub(super) predicate: Predicate,
     pub(super) time: Option<Time>,
-    /// True if the time opens the sentence, as in a clause.
+    /// Whether the time opens the sentence, as in a clause.
     pub(super) time_first: bool,
 }
 
@@ -268,7 +268,7 @@ pub(super) struct Existence {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Weather {
     pub(super) time: Option<Time>,
-    /// True if the time opens the sentence, as in a clause.
+    /// Whether the time opens the sentence, as in a clause.
     pub(super) time_first: bool,
     pub(super) tense: Tense,
     pub(super) force: Force,

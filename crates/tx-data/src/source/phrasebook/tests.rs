@@ -62,7 +62,7 @@ fn english_words_are_not_entered_twice() {
 }
 
 #[test]
-fn every_phrase_has_english_of_its_own() {
+fn every_phrase_has_distinct_english_text() {
     for role in ROLES {
         let mut seen = HashSet::new();
         for noun in NOUNS {
@@ -80,8 +80,8 @@ fn every_phrase_has_english_of_its_own() {
 #[test]
 fn a_phrase_has_one_translation_in_all_its_roles() {
     let mut translations = HashMap::new();
-    // One noun per kind and gender suffices, because the others behave alike, and all would take
-    // long.
+    // One noun per kind and gender suffices, because the others behave alike and testing all would
+    // take long.
     let mut kinds = HashSet::new();
     for noun in NOUNS.iter().filter(|noun| kinds.insert((noun.kind, noun.gender))) {
         let phrases = ROLES.into_iter().flat_map(|role| build::phrases(noun, role));
@@ -107,7 +107,7 @@ fn different_sentences_have_different_english() {
 
 /// Counts the predicates of pronouns by enumeration.
 #[test]
-fn counting_equals_making() {
+fn counts_equal_those_of_enumeration() {
     let mut made = HashSet::new();
     let mut add = |sentence: &Sentence| assert!(made.insert(english::sentence(sentence)));
     for pronoun in Pronoun::ALL {
@@ -219,7 +219,7 @@ fn the_pairs_of_a_seed_are_fixed() {
 }
 
 #[test]
-fn training_never_sees_what_validation_asks() {
+fn held_out_pairs_of_words_are_never_in_training() {
     let mut draw = Draw::new(ChaCha8Rng::seed_from_u64(3));
     let (mut training, mut validation) = (HashSet::new(), HashSet::new());
     for sentence in std::iter::repeat_with(|| draw.sentence()).flatten().take(10_000) {
@@ -288,7 +288,7 @@ fn sentences_are_well_formed() {
 }
 
 #[test]
-fn endings_contractions_and_what_stands_around_a_sentence_vary() {
+fn endings_contractions_and_surroundings_of_a_sentence_vary() {
     let sources: Vec<_> = training(5_000, 4).into_iter().map(|pair| pair.source).collect();
     let with = |found: fn(&str) -> bool| sources.iter().filter(|it| found(it)).count();
     assert!(with(|it| it.ends_with('!')) > 100);

@@ -80,19 +80,19 @@ pub(super) struct Verb {
     pub(super) gerund: &'static str,
     pub(super) auxiliary: Auxiliary,
     pub(super) frame: Frame,
-    /// True if `I am …-ing` is used.
+    /// Whether `I am …-ing` is used.
     pub(super) progressive: bool,
-    /// True if the simple past is used; the past of a state would have two translations.
+    /// Whether the simple past is used; the past of a state would have two translations.
     pub(super) past: bool,
-    /// True if the verb can follow `can`, `must` and `want`.
+    /// Whether the verb can follow `can`, `must` and `want`.
     pub(super) modal: bool,
-    /// True if the object is optional: `I am eating.`
+    /// Whether the object is optional: `I am eating.`
     pub(super) alone: bool,
-    /// True if a pronoun can be the object: `I help you.`
+    /// Whether a pronoun can be the object: `I help you.`
     pub(super) persons: bool,
-    /// True if an object without article is generic: `I love cats`, `amo i gatti`.
+    /// Whether an object without article is generic: `I love cats`, `amo i gatti`.
     pub(super) generic: bool,
-    /// True if animals can be the subject.
+    /// Whether animals can be the subject.
     pub(super) animals: bool,
     /// Preposition of an optional adjunct: location, company or beneficiary.
     pub(super) extra: Option<Preposition>,

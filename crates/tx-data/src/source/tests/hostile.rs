@@ -46,7 +46,7 @@ fn bombs_end_with_an_error() {
 }
 
 #[test]
-fn the_ratio_counts_above_what_is_harmless() {
+fn the_ratio_is_limited_above_a_harmless_size() {
     let folder = Folder::new();
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     std::io::copy(&mut std::io::repeat(b'\n').take(80 << 20), &mut packer).unwrap();
@@ -89,7 +89,7 @@ fn too_many_members_are_refused() {
 }
 
 #[test]
-fn names_that_lead_out_and_links_are_left_out() {
+fn unsafe_names_and_links_are_skipped() {
     let folder = Folder::new();
     let evil: &[u8] = b"evil\tevil\n";
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
@@ -140,7 +140,7 @@ fn names_that_lead_out_and_links_are_left_out() {
     assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
 }
 
-/// Found by `a_hundred_thousand_changed_files_do_no_harm`; reading took over half an hour.
+/// Found by `a_hundred_thousand_mutated_files_do_no_harm`; reading took over half an hour.
 #[test]
 fn a_parquet_header_without_end_is_an_error() {
     let path = Path::new(FIXTURES).join("endless_header.parquet");
@@ -152,7 +152,7 @@ fn a_parquet_header_without_end_is_an_error() {
 }
 
 #[test]
-fn archives_that_lie_are_refused() {
+fn inconsistent_archives_are_rejected() {
     let folder = Folder::new();
     let text = tsv().repeat(100);
     let whole = zip(CompressionMethod::Stored, &[("pairs.tsv", text.as_bytes())]);

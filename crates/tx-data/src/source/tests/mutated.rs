@@ -156,18 +156,18 @@ fn survive(cases: u32) -> (u32, u32) {
 }
 
 #[test]
-fn changed_files_do_no_harm() {
+fn mutated_files_do_no_harm() {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
     let (read_well, _) = survive(cases);
-    assert!(read_well < cases, "no change made any difference");
+    assert!(read_well < cases, "no mutation had an effect");
 }
 
 #[test]
 #[ignore = "100,000 cases take minutes"]
-fn a_hundred_thousand_changed_files_do_no_harm() {
+fn a_hundred_thousand_mutated_files_do_no_harm() {
     let (read_well, panics) = survive(100_000);
     eprintln!(
-        "100,000 changed files: {read_well} still gave pairs, {panics} panics of the Parquet \
+        "100,000 mutated files: {read_well} still gave pairs, {panics} panics of the Parquet \
          library became errors, peak memory {} KiB",
         peak_kib()
     );

@@ -46,7 +46,7 @@ impl Draw {
         Some(match self.weighted(TOPICS)? {
             Topic::Phrase => {
                 // Openers must be learned as separate sentences too. The other phrases take turns,
-                // because only so each occurs often enough to be learned.
+                // so that each occurs often enough to be learned.
                 if self.chance(15) {
                     return self.pick(OPENERS).map(Talk::Phrase);
                 }

@@ -247,7 +247,7 @@ pub fn be(who: &str, what: &str, tense: Tense, force: Force, time: Option<&str>)
     Sentence::Being(Being { subject, tense, force, predicate, time, time_first: false })
 }
 
-/// Returns true for things, because `hot` differs between drinks and persons.
+/// Returns `true` for things, because `hot` differs between drinks and persons.
 fn is_said_of_things(who: &str) -> bool {
     NOUNS.iter().any(|noun| noun.kind == super::Kind::Drink && who.contains(noun.english[0]))
 }

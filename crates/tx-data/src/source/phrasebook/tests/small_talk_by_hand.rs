@@ -27,7 +27,7 @@ fn fixed_phrases() {
 }
 
 #[test]
-fn what_is_typed_around_a_sentence() {
+fn surroundings_of_a_sentence() {
     let plain = |text| typed(fixed(text));
     let tired = || be("I", "tired", Tense::Present, Denied, None);
     let asked = || be("you", "hungry", Tense::Present, Asked, None);

@@ -94,13 +94,14 @@ impl MultiHeadAttention {
     /// # Shapes
     ///
     /// - `memory_bkm`: `[B, K, M]`, at the positions of `tables`
+    /// - returns keys and values, `[B, H, K, D]` each
     pub fn keys_values(&self, memory_bkm: Tensor<3>, tables: &PositionTables) -> KeysValues {
         let keys = self.split_heads(project(&self.key, memory_bkm.clone()));
         let values = self.split_heads(project(&self.value, memory_bkm));
         KeysValues { keys: tables.rotate(keys), values }
     }
 
-    /// Lets each token of `x_bqm` attend to `memory`.
+    /// Computes the attention of each token of `x_bqm` to `memory`.
     ///
     /// # Shapes
     ///
@@ -127,7 +128,7 @@ impl MultiHeadAttention {
         AttentionOutput { context: project(&self.output, mixed_bqm), weights }
     }
 
-    /// `[B, L, M]` → `[B, H, L, D]`
+    /// Splits the features into heads: `[B, L, M]` → `[B, H, L, D]`.
     fn split_heads(&self, x_blm: Tensor<3>) -> Tensor<4> {
         let [batch, len, d_model] = x_blm.dims();
         x_blm.reshape([batch, len, self.n_heads, d_model / self.n_heads]).swap_dims(1, 2)

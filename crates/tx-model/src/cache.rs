@@ -14,26 +14,27 @@ pub struct DecoderCache {
     pub(crate) layers: Vec<LayerCache>,
     /// `[B, 1, 1, S]`; `true` = padding of the source.
     pub(crate) source_blocked: Tensor<4, Bool>,
-    /// Tokens decoded so far, the same for every row.
+    /// Number of tokens decoded so far, the same for every row.
     pub(crate) len: usize,
 }
 
 /// Keys and values of one decoder layer.
 #[derive(Debug, Clone)]
 pub(crate) struct LayerCache {
-    /// Those of the encoder's output, `[B, H, S, D]` each.
+    /// Keys and values of the encoder's output, `[B, H, S, D]` each.
     pub(crate) cross: KeysValues,
-    /// Those of the tokens decoded so far, `[B, H, len, D]` each; none before the first step.
+    /// Keys and values of the tokens decoded so far, `[B, H, len, D]` each; `None` before the first
+    /// step.
     pub(crate) target: Option<KeysValues>,
 }
 
 impl DecoderCache {
-    /// Tokens decoded so far, `<bos>` included.
+    /// Returns the number of tokens decoded so far, `<bos>` included.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no token has been decoded yet.
+    /// Returns `true` if no token has been decoded yet.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -59,8 +60,12 @@ impl DecoderCache {
         }
     }
 
-    /// Like [`select`](Self::select), if `rows[i]` and `i` always belong to the same source
-    /// sentence, so that keys and values of the source remain in place.
+    /// Same as [`select`](Self::select) if `rows[i]` and `i` always belong to the same source
+    /// sentence, but leaves keys and values of the source in place.
+    ///
+    /// # Shapes
+    ///
+    /// - `rows`: `[B]`
     pub fn reorder(self, rows: &Tensor<1, Int>) -> Self {
         Self {
             layers: self

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 const MOST_FEATURES: usize = 1 << 16;
 /// Largest `d_ff`.
 const MOST_INNER_FEATURES: usize = 1 << 20;
-/// Most layers of the encoder, and of the decoder.
+/// Maximum number of layers of the encoder, and of the decoder.
 const MOST_LAYERS: usize = 1_000;
 /// Largest `max_len`.
 const LONGEST_SEQUENCE: usize = 1 << 16;
-/// Most elements of the table of sinusoids, `max_len` · `d_model`: 64 MiB. The table is not stored
-/// in a file, so a small configuration file must not be able to make it large.
+/// Maximum number of elements of the table of sinusoids, `max_len` · `d_model`: 64 MiB. The table
+/// is not stored in a file, so a small configuration file must not be able to make it large.
 const MOST_SINUSOIDS: usize = 1 << 24;
 /// Largest `vocab_multiple`.
 const LARGEST_VOCAB_MULTIPLE: usize = 1 << 16;
-/// Most ids of one side.
+/// Maximum number of ids of one side.
 const MOST_IDS: usize = 1 << 28;
 
 /// Sizes and variants of a Transformer, with the paper's letters.
@@ -35,7 +35,7 @@ pub struct ModelConfig {
     pub encoder_layers: usize,
     /// Layers in the decoder, `N` (section 3.1). Base model: 6.
     pub decoder_layers: usize,
-    /// Longest sequence in tokens, `<bos>` and `<eos>` included.
+    /// Maximum sequence length in tokens, `<bos>` and `<eos>` included.
     pub max_len: usize,
     /// Order of layer normalization and residual sum. Base model: `post`.
     pub norm: NormPlacement,
@@ -85,12 +85,12 @@ impl Default for DropoutConfig {
 }
 
 impl DropoutConfig {
-    /// Dropout as in the paper: `rate` on embeddings and sub-layer outputs, 0 elsewhere.
+    /// Returns the rates of the paper: `rate` on embeddings and sub-layer outputs, 0 elsewhere.
     pub fn paper(rate: f64) -> Self {
         Self { embedding: rate, residual: rate, attention: 0.0, activation: 0.0 }
     }
 
-    /// All probabilities 0.
+    /// Disables dropout: all probabilities are 0.
     pub fn none() -> Self {
         Self::paper(0.0)
     }
@@ -229,7 +229,7 @@ impl ModelConfig {
         self.d_model / self.n_heads
     }
 
-    /// Vocabulary sizes of the model for tokenizers of these sizes: each rounded up to
+    /// Returns the vocabulary sizes of the model for tokenizers of these sizes: each rounded up to
     /// [`vocab_multiple`](Self::vocab_multiple). Sizes that [`check`](Self::check) rejects do not
     /// overflow, but may not be rounded.
     pub fn padded(&self, vocab: VocabSizes) -> VocabSizes {
@@ -264,7 +264,8 @@ impl ModelConfig {
         ConfigError::from_problems(problems)
     }
 
-    /// Violations of the rules that do not depend on the vocabularies; empty if there are none.
+    /// Returns the violations of the rules that do not depend on the vocabularies; empty if there
+    /// are none.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (key, value, most) in [
@@ -370,8 +371,8 @@ pub(crate) enum Side {
 }
 
 impl NormPlacement {
-    /// Whether another norm follows each stack. Only pre-norm needs it, because the sum of its
-    /// residuals is not normalized.
+    /// Returns `true` if another norm follows each stack. Only pre-norm needs it, because the sum
+    /// of its residuals is not normalized.
     pub(crate) fn has_final_norm(self) -> bool {
         match self {
             Self::Pre => true,
@@ -381,7 +382,7 @@ impl NormPlacement {
 }
 
 impl Activation {
-    /// Whether the feed-forward block has a third weight matrix, the gate.
+    /// Returns `true` if the feed-forward block has a third weight matrix, the gate.
     pub fn is_gated(self) -> bool {
         match self {
             Self::Gated => true,
@@ -391,7 +392,7 @@ impl Activation {
 }
 
 impl Tying {
-    /// Whether the output projection uses the table of an embedding.
+    /// Returns `true` if the output projection uses the table of an embedding.
     pub(crate) fn ties_projection(self) -> bool {
         match self {
             Self::Decoder | Self::All => true,
@@ -399,7 +400,7 @@ impl Tying {
         }
     }
 
-    /// Whether source and target use the same table.
+    /// Returns `true` if source and target use the same table.
     pub(crate) fn ties_source(self) -> bool {
         match self {
             Self::All => true,

@@ -137,7 +137,7 @@ impl Decoder {
         }
     }
 
-    /// Number of layers.
+    /// Returns the number of layers.
     pub fn n_layers(&self) -> usize {
         self.layers.len()
     }

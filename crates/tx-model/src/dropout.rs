@@ -11,9 +11,9 @@ use crate::kernels::{self, DropoutMask, HashedMask};
 ///
 /// Burn's own `Dropout` samples each element from one locked generator, which on a CPU takes as
 /// long as a matrix product. On the CPU backends only two random numbers are sampled here, and a
-/// hash of them and the position decides about each element. Other devices use their own random
-/// numbers, because reading a number back waits for all queued work of the device. In both cases
-/// the result depends on the device's seed alone.
+/// hash of them and the position decides whether to drop each element. Other devices use their own
+/// random numbers, because reading a number back waits for all queued work of the device. In both
+/// cases the result depends only on the device's seed.
 #[derive(Module, Debug)]
 pub struct Dropout {
     training: Param<Flag>,
@@ -53,8 +53,9 @@ impl Dropout {
     }
 }
 
-/// Whether reading a number back from `device` costs nothing, because its backend computes in the
-/// calling thread. The backend alone decides, because querying the device would wait for it.
+/// Returns `true` if reading a number back from `device` costs nothing, because its backend
+/// computes in the calling thread. Only the backend is examined, because querying the device would
+/// wait for it.
 fn is_cpu(device: &Device) -> bool {
     match device.as_dispatch() {
         #[cfg(feature = "flex")]

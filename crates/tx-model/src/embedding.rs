@@ -58,7 +58,7 @@ impl TokenEmbedding {
 /// Projection to one score per token id.
 #[derive(Module, Debug)]
 pub struct OutputProjection {
-    /// `[d_model, vocabulary]`; none if it is tied to an embedding.
+    /// `[d_model, vocabulary]`; `None` if it is tied to an embedding.
     weight: Option<Param<Tensor<2>>>,
     /// `[vocabulary]`
     bias: Option<Param<Tensor<1>>>,

@@ -16,7 +16,7 @@ pub const NORM_EPSILON: f64 = 1e-5;
 /// `1 / √(2π)`
 const INVERSE_ROOT_OF_TWO_PI: f32 = 0.398_942_3;
 
-/// Mean of `x` and `1 / √(variance + ε)`, with ε = [`NORM_EPSILON`].
+/// Returns the mean of `x` and `1 / √(variance + ε)`, with ε = [`NORM_EPSILON`].
 #[inline(always)]
 pub fn moments(x: &[f32]) -> (f32, f32) {
     let width = x.len() as f32;
@@ -41,14 +41,14 @@ pub fn exp_shifted(x: &mut [f32], shift: f32) {
     }
 }
 
-/// Maximum of `x` and `Σ e^(x - max)`.
+/// Returns the maximum of `x` and `Σ e^(x - max)`.
 #[inline(always)]
 pub fn max_and_exp_sum(x: &[f32]) -> (f32, f32) {
     let max = max(x);
     (max, sum_of(x, |x| exp(x - max)))
 }
 
-/// `log softmax(x)`, in place. If all elements are minus infinity, they remain so.
+/// Replaces `x` by `log softmax(x)`. If all elements are minus infinity, they remain so.
 pub fn log_softmax(x: &mut [f32]) {
     vectorized(
         #[inline(always)]
@@ -63,7 +63,8 @@ pub fn log_softmax(x: &mut [f32]) {
 }
 
 impl Activation {
-    /// Value of the activation function at `x`. [`Gated`](Self::Gated) applies swish to the gate.
+    /// Returns the value of the activation function at `x`. [`Gated`](Self::Gated) applies swish to
+    /// the gate.
     #[inline(always)]
     pub fn value(self, x: f32) -> f32 {
         match self {
@@ -80,8 +81,8 @@ impl Activation {
         }
     }
 
-    /// Derivative of the activation function at `x`. For [`Relu`](Self::Relu), `x` may also be the
-    /// value of the function, which has the same derivative.
+    /// Returns the derivative of the activation function at `x`. For [`Relu`](Self::Relu), `x` may
+    /// also be the value of the function, which has the same derivative.
     #[inline(always)]
     pub fn derivative(self, x: f32) -> f32 {
         match self {

@@ -1,4 +1,4 @@
-//! Layers of Burn with the initialization that a [`ModelConfig`] asks for.
+//! Layers of Burn with the initialization that a [`ModelConfig`] specifies.
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
@@ -54,8 +54,8 @@ pub(crate) fn project(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
     kernels::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val))
 }
 
-/// Initializes all weights of `module` in the order of its fields, so that they depend on the
-/// device's seed alone. Burn would initialize each parameter when it is first read.
+/// Initializes all weights of `module` in the order of its fields, so that they depend only on the
+/// device's seed. Burn would initialize each parameter when it is first read.
 pub(crate) fn initialize_weights(module: &impl Module) {
     struct Initialize;
     impl ModuleVisitor for Initialize {

@@ -40,7 +40,8 @@ impl PositionalEncoding {
         }
     }
 
-    /// Vectors that are added to the embeddings at positions `offset..offset + len`, if any.
+    /// Returns the vectors that are added to the embeddings at positions `offset..offset + len`, if
+    /// any.
     ///
     /// # Shapes
     ///
@@ -65,7 +66,7 @@ impl PositionalEncoding {
 /// of a stack.
 #[derive(Debug, Clone)]
 pub enum PositionTables {
-    /// None: cross-attention, and encodings that are added to the embeddings.
+    /// No encoding: cross-attention, and encodings that are added to the embeddings.
     None,
     /// Cosines of the angles, then sines: `[2, 1, L, D / 2]`.
     Rotary(Tensor<4>),
@@ -74,8 +75,9 @@ pub enum PositionTables {
 }
 
 impl PositionTables {
-    /// Tables of the positions `offset..offset + len`, which attend to the keys at
-    /// `0..offset + len`, for tensors like `x`; `d_head` features per head.
+    /// Computes the tables of the positions `offset..offset + len`, which attend to the keys at
+    /// `0..offset + len`, on the device and in the dtype of `x`; `d_head` is the number of features
+    /// per head.
     pub fn new<const D: usize>(
         positions: Positions,
         d_head: usize,
@@ -107,8 +109,8 @@ impl PositionTables {
     }
 
     /// Rotates each pair of features `(x_i, x_{i + D/2})` by an angle proportional to the token's
-    /// position, so that the product of a query and a key depends on their distance alone
-    /// (Su et al. 2021). Other encodings return `x`.
+    /// position, so that the product of a query and a key depends only on their distance (Su et al.
+    /// 2021). Other encodings return `x`.
     ///
     /// # Shapes
     ///
@@ -131,8 +133,8 @@ impl PositionTables {
         )
     }
 
-    /// Learned bias of every query for every key, from the table `[2k + 1, H]`: `[1, H, Q, K]`.
-    /// Only relative positions have one.
+    /// Looks up the learned bias of every query for every key in the table `[2k + 1, H]`:
+    /// `[1, H, Q, K]`. Only relative positions have one.
     pub(crate) fn bias(&self, table: Tensor<2>, n_queries: usize) -> Option<Tensor<4>> {
         let rows = match self {
             Self::Relative(rows) => rows,

@@ -1,6 +1,6 @@
 //! Selection of the best scores of a row.
 
-/// Best `count` tokens among those offered, best first; among equals, the one offered first.
+/// Best `count` tokens among those offered, best first; on a tie, the one offered first.
 #[derive(Debug)]
 pub struct TopK {
     count: usize,
@@ -8,12 +8,12 @@ pub struct TopK {
 }
 
 impl TopK {
-    /// Empty list for the best `count` tokens.
+    /// Creates an empty list for the best `count` tokens.
     pub fn new(count: usize) -> Self {
         Self { count, best: Vec::new() }
     }
 
-    /// Score that a token must exceed to be listed. Minus infinity is never listed.
+    /// Returns the score that a token must exceed to be listed. Minus infinity is never listed.
     #[inline(always)]
     pub fn threshold(&self) -> f32 {
         if self.best.len() < self.count {

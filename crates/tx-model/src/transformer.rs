@@ -100,7 +100,7 @@ impl Transformer {
         self.map(&mut Cast(dtype))
     }
 
-    /// Dtype of the parameters.
+    /// Returns the dtype of the parameters.
     pub fn dtype(&self) -> DType {
         self.source_embedding.weight.val().dtype()
     }
@@ -121,12 +121,12 @@ impl Transformer {
         Ok(model)
     }
 
-    /// Creates a model for weights that are loaded later. A weight that is read before is
-    /// initialized then.
+    /// Creates a model for weights that are loaded later. A weight that is read before it is loaded
+    /// is initialized at that point.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// Same as [`new`](Self::new).
     pub fn uninitialized(
         config: &ModelConfig,
         vocab: VocabSizes,
@@ -146,19 +146,19 @@ impl Transformer {
         })
     }
 
-    /// Configuration of the model.
+    /// Returns the configuration of the model.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
 
-    /// Vocabulary sizes of the model.
+    /// Returns the vocabulary sizes of the model.
     pub fn vocab(&self) -> VocabSizes {
         let [[source, _], [target, _]] =
             [self.source_table(), self.target_table()].map(|table| table.dims());
         VocabSizes { source, target }
     }
 
-    /// Number of decoder layers.
+    /// Returns the number of decoder layers.
     pub fn decoder_layers(&self) -> usize {
         self.decoder.n_layers()
     }
@@ -172,7 +172,11 @@ impl Transformer {
         self.run(input, None)
     }
 
-    /// [`forward`](Self::forward), and the attention weights.
+    /// Same as [`forward`](Self::forward), but also returns the attention weights.
+    ///
+    /// # Shapes
+    ///
+    /// - returns the logits `[B, T, V]` and the attention weights before dropout
     pub fn forward_with_attention(&self, input: TransformerInput) -> (Tensor<3>, AttentionMaps) {
         let mut maps = AttentionMaps::default();
         let logits = self.run(input, Some(&mut maps));
@@ -225,13 +229,18 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// After more than `max_len` steps.
+    /// In a step beyond the `max_len` of the configuration.
     pub fn decode_step(&self, tokens: Tensor<1, Int>, cache: &mut DecoderCache) -> Tensor<2> {
         self.step(tokens, cache, None)
     }
 
-    /// [`decode_step`](Self::decode_step), and the attention weights of the new token, `[B, H, 1,
-    /// …]` for each layer.
+    /// Same as [`decode_step`](Self::decode_step), but also returns the attention weights of the
+    /// new token.
+    ///
+    /// # Shapes
+    ///
+    /// - `tokens`: ids `[B]`
+    /// - returns the logits `[B, V]` and, for each layer, the attention weights `[B, H, 1, …]`
     pub fn decode_step_with_attention(
         &self,
         tokens: Tensor<1, Int>,

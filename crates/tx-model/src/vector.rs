@@ -1,5 +1,4 @@
-//! Loops over slices that the compiler turns into vector instructions of the widest kind that the
-//! processor has.
+//! Loops over slices that the compiler turns into the widest vector instructions of the CPU.
 //!
 //! A loop vectorizes if it has no branches and no calls, and if sums are kept in [`LANES`]
 //! independent parts. Every function of this module is inlined into [`vectorized`], which is
@@ -13,7 +12,7 @@ pub const LANES: usize = 16;
 /// Independent partial sums: four of the widest vectors.
 const PARTS: usize = 4 * LANES;
 
-/// Runs `work`, compiled for the widest vectors of the processor.
+/// Runs `work`, compiled for the widest vectors of the CPU.
 ///
 /// `work` must be inlined for that: a closure of more than a few instructions needs
 /// `vectorized(#[inline(always)] || …)`, and one that is not inlined runs without vectors. The
@@ -34,7 +33,7 @@ pub fn vectorized<R>(work: impl FnMut() -> R) -> R {
 }
 
 /// Smallest argument for which [`exp`] is not 0. Results below [`f32::MIN_POSITIVE`] never occur,
-/// because processors compute slowly with subnormal numbers.
+/// because CPUs compute slowly with subnormal numbers.
 const LOWEST: f32 = -86.6;
 
 /// `e^x` within 1.5 units in the last place; 0 below -86.6, infinity above 88.7.
@@ -80,7 +79,7 @@ pub fn erf(x: f32) -> f32 {
     (1.0 - p * t * exp(-x * x)).copysign(x)
 }
 
-/// Largest element, or minus infinity if `x` is empty. NaN is ignored.
+/// Returns the largest element, or minus infinity if `x` is empty. NaN is ignored.
 #[inline(always)]
 pub fn max(x: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };

@@ -3,7 +3,7 @@ use super::*;
 const VOCAB: VocabSizes = VocabSizes { source: 10, target: 10 };
 
 #[test]
-fn the_base_model_is_usable() {
+fn the_base_model_is_valid() {
     assert_eq!(ModelConfig::default().check(VOCAB), Ok(()));
     assert_eq!(ModelConfig::default().d_head(), 64);
 }

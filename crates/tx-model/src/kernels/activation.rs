@@ -33,7 +33,7 @@ pub fn forward(x: FlexTensor, activation: Activation, mask: Option<HashedMask>) 
     x
 }
 
-/// Gradient of `x`. For relu, `x` may also be the result of [`forward`].
+/// Returns the gradient of `x`. For relu, `x` may also be the result of [`forward`].
 pub fn backward(
     x: &FlexTensor,
     dy: FlexTensor,

@@ -14,7 +14,7 @@ use crate::vector::{sum_of, vectorized};
 ///
 /// # Shapes
 ///
-/// - all tensors have the same
+/// - all tensors have the same shape
 pub fn update(
     parameter: FlexTensor,
     gradient: FlexTensor,
@@ -26,8 +26,8 @@ pub fn update(
     let piece = per_piece(1);
     let parameter = contiguous(parameter);
     let shape = parameter.layout().shape().clone();
-    // Burn's Learner still refers to the old parameter, so that a copy is made in any case: here by
-    // all cores.
+    // Burn's Learner still refers to the old parameter, so a copy is unavoidable; here all cores
+    // make it.
     let (mut parameter, _) = copy_pieces(floats(&parameter), 1, piece, |_, _| ());
     let [mut exp_avg, mut exp_avg_sq] = [exp_avg, exp_avg_sq].map(writable);
     let gradient = contiguous(gradient);

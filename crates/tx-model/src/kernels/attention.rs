@@ -2,7 +2,8 @@
 //!
 //! Axis letters as in [`crate::attention`]. The weights `[Q, K]` of one head are computed and used
 //! while they are in the cache of a core. The backward pass computes them again from the logarithm
-//! of each row's sum (Dao et al. 2022, "FlashAttention"), so that no `[B, H, Q, K]` is ever stored.
+//! of each row's sum (Dao et al. 2022, "FlashAttention"), so that no `[B, H, Q, K]` tensor is ever
+//! stored.
 //!
 //! Rows of weights are padded to whole vectors: beyond the last key, scores are minus infinity and
 //! weights are zero.
@@ -81,7 +82,7 @@ pub fn forward(
     (tensor(out, [batch, n_queries, d_model]), log_sums)
 }
 
-/// Gradients of `q`, `k` and `v`, with their shapes.
+/// Returns the gradients of `q`, `k` and `v`, with their shapes.
 ///
 /// With `P` the weights, `D` the factors of dropout and `∘` the elementwise product:
 /// `dV = (P ∘ D)ᵀ dY`, `dP = (dY Vᵀ) ∘ D`, `dS = P ∘ (dP - Σ_k P dP)`, `dQ = dS K / √d`,
@@ -190,7 +191,7 @@ struct Heads<'a> {
 }
 
 impl Heads<'_> {
-    /// Smallest number of heads that pay for another core.
+    /// Returns the minimum number of heads for which using another core pays off.
     fn at_least(&self) -> usize {
         let [queries, d_head] = self.q.shape;
         let work = queries * d_head * self.k.shape[0];

@@ -67,7 +67,7 @@ pub fn forward(
                         if smoothing > 0.0 {
                             loss -= f64::from(smoothing * (sum_of(x, |x| x) / width as f32));
                         }
-                        // Among equals the first is the best, as in `argmax`.
+                        // On a tie the first is the best, as in `argmax`.
                         let best = score == largest
                             && x.iter().position(|&x| x == largest) == Some(target as usize);
                         correct += i32::from(best);
@@ -86,8 +86,8 @@ pub fn forward(
     }
 }
 
-/// Gradient of the logits: `grad · (softmax(x) - (1 - ε) [v = t] - ε / V)`. It overwrites the
-/// logits if they are not used elsewhere.
+/// Returns the gradient of the logits: `grad · (softmax(x) - (1 - ε) [v = t] - ε / V)`. It
+/// overwrites the logits if they are not used elsewhere.
 pub fn backward(
     logits: FlexTensor,
     targets: &FlexTensor,

@@ -64,7 +64,7 @@ pub fn forward(
     tensor(out, [batch, len, width])
 }
 
-/// Gradient of the table, `[V, d_model]`; `dy` is the gradient before dropout.
+/// Returns the gradient of the table, `[V, d_model]`; `dy` is the gradient before dropout.
 pub fn gradient_of_table(
     dy: &FlexTensor,
     tokens: &FlexTensor,
@@ -87,7 +87,7 @@ pub fn gradient_of_table(
     tensor(gradient, [vocabulary, width])
 }
 
-/// Gradient of the positions, `[L, d_model]`.
+/// Returns the gradient of the positions, `[L, d_model]`.
 pub fn gradient_of_positions(dy: &FlexTensor) -> FlexTensor {
     let [_, len, width] = dims(dy);
     let mut gradient = vec![0.0; len * width];

@@ -7,13 +7,13 @@ use burn::{
 
 use super::matrix::Matrix;
 
-/// Shape of a tensor with `D` dimensions.
+/// Returns the shape of a tensor with `D` dimensions.
 pub fn dims<const D: usize>(tensor: &FlexTensor) -> [usize; D] {
     let shape = tensor.layout().shape();
     std::array::from_fn(|i| shape[i])
 }
 
-/// Number of rows and their length, if all dimensions but the last are flattened.
+/// Returns the number of rows and their length, if all dimensions but the last are flattened.
 pub fn rows(tensor: &FlexTensor) -> [usize; 2] {
     let shape = tensor.layout().shape();
     let width = shape[shape.num_dims() - 1];
@@ -36,12 +36,12 @@ pub fn floats(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().unwrap_or_default()
 }
 
-/// Ids of a [`contiguous`] tensor of 32-bit integers; empty for another layout.
+/// Returns the ids of a [`contiguous`] tensor of 32-bit integers; empty for another layout.
 pub fn ids(tensor: &FlexTensor) -> &[i32] {
     tensor.as_slice().unwrap_or_default()
 }
 
-/// Stride of a [`forward`] tensor.
+/// Returns the stride of a [`forward`] tensor.
 ///
 /// # Panics
 ///
@@ -64,7 +64,7 @@ pub fn tensor(data: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(data, shape.into()))
 }
 
-/// View of a [`forward`] tensor with two dimensions.
+/// Returns a view of a [`forward`] tensor with two dimensions.
 pub fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
     let layout = tensor.layout();
     let strides = layout.strides();

@@ -2,7 +2,7 @@
 
 use crate::random::mix;
 
-/// Dropout mask in which a hash of a key and the position decides about each element.
+/// Dropout mask in which a hash of a key and the position decides whether to drop each element.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HashedMask {
     key: u64,
@@ -13,14 +13,15 @@ pub struct HashedMask {
 }
 
 impl HashedMask {
-    /// Mask that drops each element with probability `rate`, in `0.0..1.0`.
+    /// Creates a mask that drops each element with probability `rate`, in `0.0..1.0`.
     pub fn new(key: u64, rate: f64) -> Self {
-        // It is compared with the upper 31 bits of a hash: a signed comparison, one instruction.
+        // The threshold is compared with the upper 31 bits of a hash, because a signed comparison
+        // is a single instruction.
         let threshold = (rate * f64::from(1_u32 << 31)) as u32;
         Self { key, threshold, scale: (1.0 / (1.0 - rate)) as f32 }
     }
 
-    /// Mask of one row.
+    /// Returns the mask of one row.
     #[inline(always)]
     pub fn row(self, row: usize) -> MaskRow {
         let bits = mix(self.key.wrapping_add((row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
@@ -39,7 +40,7 @@ pub struct MaskRow {
 }
 
 impl MaskRow {
-    /// Factor of the element in this column: 0 or 1 / (1 - rate).
+    /// Returns the factor of the element in this column: 0 or 1 / (1 - rate).
     #[inline(always)]
     pub fn factor(self, column: usize) -> f32 {
         // A 32-bit mixer with the multipliers of Wellons' `lowbias32` (2018), keyed twice.

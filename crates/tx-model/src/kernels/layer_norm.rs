@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 
 use super::{
     flex::{floats, rows, tensor},
-    rows::{LEAST_SUMMED, copy_pieces, per_piece},
+    rows::{MIN_SUMMED_ROWS, copy_pieces, per_piece},
 };
 use crate::{
     formulas::moments,
@@ -35,15 +35,15 @@ pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTen
     tensor(out, x.layout().shape().clone())
 }
 
-/// Gradients of `x`, `γ` and `β`.
+/// Returns the gradients of `x`, `γ` and `β`.
 ///
 /// With `x̂` the normalized row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var +
 /// ε)`, `dγ = Σ dy x̂`, `dβ = Σ dy`.
 pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTensor; 3] {
     let [_, width] = rows(x);
     let (input, weight) = (floats(x), floats(gamma));
-    let piece = per_piece(width).max(LEAST_SUMMED);
-    // A copy of `dy` at first.
+    let piece = per_piece(width).max(MIN_SUMMED_ROWS);
+    // `dx` starts as a copy of `dy`.
     let (dx, sums) = copy_pieces(floats(dy), width, piece, |first, dx| {
         let input = &input[first * width..][..dx.len()];
         // Parts of dγ, then of dβ.

@@ -22,7 +22,7 @@ pub fn forward(x: &FlexTensor, w: &FlexTensor, b: Option<&FlexTensor>) -> FlexTe
     tensor(y, with_width(x, d_out))
 }
 
-/// Gradient of `x`: `dy wᵀ`.
+/// Returns the gradient of `x`: `dy wᵀ`.
 pub fn gradient_of_x(dy: &FlexTensor, w: &FlexTensor) -> FlexTensor {
     let [count, d_out] = rows(dy);
     let [d_in, _] = dims(w);
@@ -30,7 +30,7 @@ pub fn gradient_of_x(dy: &FlexTensor, w: &FlexTensor) -> FlexTensor {
     tensor(dx, with_width(dy, d_in))
 }
 
-/// Gradient of `w`: `xᵀ dy`, `[d_in, d_out]`, in the memory layout of `w`.
+/// Returns the gradient of `w`: `xᵀ dy`, `[d_in, d_out]`, in the memory layout of `w`.
 pub fn gradient_of_w(x: &FlexTensor, dy: &FlexTensor, w: &FlexTensor) -> FlexTensor {
     let [count, d_in] = rows(x);
     let [_, d_out] = rows(dy);
@@ -44,7 +44,7 @@ pub fn gradient_of_w(x: &FlexTensor, dy: &FlexTensor, w: &FlexTensor) -> FlexTen
     }
 }
 
-/// Gradient of `b`: the sum of the rows of `dy`, `[d_out]`.
+/// Returns the gradient of `b`: the sum of the rows of `dy`, `[d_out]`.
 pub fn gradient_of_b(dy: &FlexTensor) -> FlexTensor {
     let [_, d_out] = rows(dy);
     let sum = sum_pieces(floats(dy), d_out, d_out, |_, rows, sum| {

@@ -10,19 +10,19 @@ use super::rows::per_piece;
 use crate::vector::LANES;
 
 /// Products with more multiplications than this are divided among the cores.
-const SHARED: usize = 1 << 19;
+const PARALLEL_THRESHOLD: usize = 1 << 19;
 
 /// Products with fewer multiplications than this are small. (10 × 8 by 8 × 10 takes 0.30 µs with
-/// `gemm` and 0.07 µs here; 20 × 32 by 32 × 20 takes the same time.)
-const SMALL: usize = 1 << 12;
+/// `gemm` and 0.07 µs here; 20 × 32 by 32 × 20 takes the same time with both.)
+const SMALL_THRESHOLD: usize = 1 << 12;
 
 /// If an output is this many times as large as both factors together, its bias is computed as
 /// another column of the left factor, ones, and another row of the right. Copying the factors then
 /// takes less time than writing the bias to the output and reading it again.
-const MANY: usize = 4;
+const BIAS_COLUMN_RATIO: usize = 4;
 
-/// Elements of the right factor of a small product.
-const ROOM: usize = 512;
+/// Maximum number of elements of the right factor of a small product.
+const MAX_RIGHT_FACTOR: usize = 512;
 
 /// View of a matrix with strides; element `(i, j)` is `data[i · row_stride + j · column_stride]`.
 #[derive(Debug, Clone, Copy)]
@@ -35,12 +35,12 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Contiguous matrix, row by row.
+    /// Creates a view of a contiguous matrix in row-major order.
     pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
         Self::with_strides(data, [rows, columns], [columns, 1])
     }
 
-    /// Matrix of `shape` rows and columns, with the strides of both.
+    /// Creates a view with `shape` rows and columns, and the strides of both.
     ///
     /// # Panics
     ///
@@ -66,7 +66,7 @@ impl<'a> Matrix<'a> {
         numbers
     }
 
-    /// Transposed view.
+    /// Returns the transposed view.
     pub fn transposed(self) -> Self {
         Self {
             rows: self.columns,
@@ -86,12 +86,12 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Contiguous rows.
+    /// Creates an output with contiguous rows.
     pub fn new(data: &'a mut [f32], columns: usize) -> Self {
         Self { data, row_stride: columns }
     }
 
-    /// Rows whose starts are `row_stride` elements apart.
+    /// Creates an output with rows that start `row_stride` elements apart.
     pub fn with_stride(data: &'a mut [f32], row_stride: usize) -> Self {
         Self { data, row_stride }
     }
@@ -122,7 +122,7 @@ pub fn product(a: Matrix<'_>, b: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
         return out;
     }
     if let Some(bias) = bias
-        && count > MANY * (a.rows + columns) * a.columns
+        && count > BIAS_COLUMN_RATIO * (a.rows + columns) * a.columns
     {
         return product_with_bias(a, b, bias);
     }
@@ -191,8 +191,8 @@ pub fn multiply_here(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>,
         return;
     }
     let to = Pointer { data: out.data.as_mut_ptr(), row_stride: out.row_stride };
-    // SAFETY: by the assertions every element that is written lies in `out.data`, which is
-    // borrowed for writing and so overlaps neither input, and no two written elements are one.
+    // SAFETY: by the assertions every element that is written lies in `out.data`, which is borrowed
+    // for writing and so overlaps neither input, and no two written elements coincide.
     #[allow(unsafe_code)]
     unsafe {
         gemm(a, b, factor, to, write == Write::Add, Parallelism::None);
@@ -200,12 +200,13 @@ pub fn multiply_here(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>,
 }
 
 fn is_small(a: Matrix<'_>, b: Matrix<'_>) -> bool {
-    a.rows * a.columns * b.columns < SMALL && b.rows * b.columns.next_multiple_of(LANES) <= ROOM
+    a.rows * a.columns * b.columns < SMALL_THRESHOLD
+        && b.rows * b.columns.next_multiple_of(LANES) <= MAX_RIGHT_FACTOR
 }
 
 fn parallelism(a: Matrix<'_>, b: Matrix<'_>) -> Parallelism {
     let work = a.rows.saturating_mul(a.columns).saturating_mul(b.columns);
-    if work >= SHARED { Parallelism::Rayon(0) } else { Parallelism::None }
+    if work >= PARALLEL_THRESHOLD { Parallelism::Rayon(0) } else { Parallelism::None }
 }
 
 /// Output of `gemm`.
@@ -274,7 +275,7 @@ impl WithSimd for Small<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let Self { a, b, padded, .. } = self;
-        let mut room = [0.0; ROOM];
+        let mut room = [0.0; MAX_RIGHT_FACTOR];
         for (k, row) in room.chunks_exact_mut(padded).take(b.rows).enumerate() {
             let from = &b.data[k * b.row_stride..];
             if b.column_stride == 1 {
@@ -352,7 +353,7 @@ impl Small<'_> {
     }
 }
 
-/// Whether the last element lies within `len`; an index that overflows does not.
+/// Returns `true` if the last element lies within `len`; an index that overflows does not.
 fn fits(len: usize, [rows, columns]: [usize; 2], [row_stride, column_stride]: [usize; 2]) -> bool {
     if rows == 0 || columns == 0 {
         return true;

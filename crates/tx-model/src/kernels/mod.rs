@@ -79,14 +79,14 @@ impl DropoutMask {
     }
 }
 
-/// Whether the fused kernels take this tensor. Devices are equal whether or not they track
-/// gradients.
+/// Returns `true` if the fused kernels take this tensor. Devices are equal whether or not they
+/// track gradients.
 #[cfg(feature = "flex")]
 fn is_flex_f32<const D: usize>(x: &Tensor<D>) -> bool {
     x.dtype() == DType::F32 && x.device() == Device::flex()
 }
 
-/// Ids in the integer dtype of the kernels, whatever the default of the device is.
+/// Converts ids to the integer dtype of the kernels, for any default of the device.
 #[cfg(feature = "flex")]
 fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
     if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
@@ -297,7 +297,7 @@ pub struct ParameterState<const D: usize> {
 ///
 /// # Shapes
 ///
-/// - all tensors have the same
+/// - all tensors have the same shape
 pub fn adam<const D: usize>(
     state: ParameterState<D>,
     gradient: Tensor<D>,
@@ -319,7 +319,11 @@ pub fn adam<const D: usize>(
     composed::adam(state, gradient, update)
 }
 
-/// `Σ x²`: `[1]`
+/// Sum of squares: `Σ x²`.
+///
+/// # Shapes
+///
+/// - `x`: any; returns `[1]`
 pub fn sum_of_squares<const D: usize>(x: Tensor<D>) -> Tensor<1> {
     #[cfg(feature = "flex")]
     if is_flex_f32(&x) {

@@ -4,14 +4,15 @@ use std::mem::MaybeUninit;
 
 use rayon::prelude::*;
 
-/// Elements of one piece of work: enough to pay for another core, few enough for its cache.
+/// Number of elements of one piece of work: enough to repay using another core, few enough for its
+/// cache.
 const PIECE: usize = 1 << 13;
 
-/// Smallest number of rows that are summed in one piece.
-pub const LEAST_SUMMED: usize = 64;
+/// Minimum number of rows that are summed in one piece.
+pub const MIN_SUMMED_ROWS: usize = 64;
 
-/// Rows of `width` in a piece of work. The number depends on `width` alone, so that sums over
-/// pieces are the same for any number of cores.
+/// Returns the number of rows of `width` elements in a piece of work. The number depends only on
+/// `width`, so that sums over pieces are the same for any number of cores.
 pub fn per_piece(width: usize) -> usize {
     (PIECE / width.max(1)).max(1)
 }
@@ -33,8 +34,8 @@ pub fn each_piece(rows: &mut [f32], width: usize, work: impl Fn(usize, &mut [f32
 /// Copies `rows` and calls `work` on each piece of `count` rows of the copy. Returns the copy, and
 /// the results of `work` in the order of the pieces.
 ///
-/// Each piece is copied by the core that works on it; a copy made before would be made by one core
-/// while the others wait.
+/// Each piece is copied by the core that works on it, because otherwise one core would copy
+/// everything while the others wait.
 pub fn copy_pieces<R: Send>(
     rows: &[f32],
     width: usize,
@@ -93,7 +94,7 @@ pub fn sum_pieces(
     work: impl Fn(usize, &[f32], &mut [f32]) + Sync,
 ) -> Vec<f32> {
     // Larger pieces than elsewhere, because the sums of the pieces are added too.
-    let count = per_piece(width).max(LEAST_SUMMED);
+    let count = per_piece(width).max(MIN_SUMMED_ROWS);
     let sums: Vec<Vec<f32>> = rows
         .par_chunks((count * width).max(1))
         .enumerate()

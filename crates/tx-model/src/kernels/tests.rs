@@ -70,7 +70,7 @@ fn run(
     (y.into_data().iter::<f64>().collect(), gradients.collect())
 }
 
-/// Numbers in -1..1 that depend on `key` alone and are the same in both precisions.
+/// Numbers in -1..1 that depend only on `key` and are the same in both precisions.
 fn numbers(key: u64, len: usize, implementation: Implementation) -> Tensor<1> {
     let numbers: Vec<f32> = (0..len as u64)
         .map(|i| (mix(key << 32 | i) as f64 / u64::MAX as f64 * 2.0 - 1.0) as f32)
@@ -130,7 +130,7 @@ fn empty_inputs_give_empty_results() {
 
 const KEY: u64 = 42;
 
-/// Without dropout and with.
+/// Masks without and with dropout.
 fn masks() -> [DropoutMask; 2] {
     [DropoutMask::KeepAll, DropoutMask::Hashed(HashedMask::new(KEY, 0.3))]
 }
@@ -259,7 +259,7 @@ fn attention_with_any_mask() {
                 let full = [batch, heads, queries, keys];
                 let shape: [usize; 4] =
                     std::array::from_fn(|i| if varies[i] { full[i] } else { full[i].min(1) });
-                // About a third of the keys; the last mask blocks whole queries.
+                // Blocks about a third of the keys; the last mask blocks whole queries.
                 let blocked: Vec<bool> = (0..shape.iter().product::<usize>())
                     .map(|i| mix(i as u64).is_multiple_of(3))
                     .collect();
@@ -436,7 +436,7 @@ fn ids_may_have_64_bits() {
     assert_eq!(narrow, wide);
 }
 
-/// NaN propagates, as in Burn's operations and PyTorch. Of the scores, row 1 is NaN, row 2 has one
+/// NaN propagates, as in Burn's operations and PyTorch. In the scores, row 1 is NaN, row 2 has one
 /// NaN, and row 3 is blocked.
 #[test]
 fn nan_stays_nan() {

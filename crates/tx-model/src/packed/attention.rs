@@ -31,7 +31,7 @@ pub(super) struct PackedAttention {
 /// Positional encoding inside attention.
 #[derive(Debug, Clone)]
 enum AttentionPositions {
-    /// None: cross-attention, and encodings that are added to the embeddings.
+    /// No encoding: cross-attention, and encodings that are added to the embeddings.
     None,
     /// Queries and keys are rotated by their position.
     Rotary,
@@ -97,7 +97,7 @@ impl PackedAttention {
         self.n_heads
     }
 
-    /// Projects `x` to queries and makes room for their results.
+    /// Projects `x` to queries, and resizes the buffer of their results.
     ///
     /// # Shapes
     ///
@@ -108,7 +108,7 @@ impl PackedAttention {
         self.query.product(x, &mut scratch.queries);
     }
 
-    /// Angles for rows at these positions; empty if positions are not rotary.
+    /// Computes the angles for rows at these positions; empty if positions are not rotary.
     pub(super) fn rotation(&self, positions: impl Iterator<Item = usize>) -> Rotation {
         match &self.positions {
             AttentionPositions::Rotary => {
@@ -136,7 +136,8 @@ impl PackedAttention {
         }
     }
 
-    /// Lets row `row` of the queries, at `position` of its sequence, attend to `memory`.
+    /// Computes the attention of row `row` of the queries, at `position` of its sequence, to
+    /// `memory`.
     ///
     /// The context of a query without keys is zero.
     pub(super) fn attend(

@@ -31,18 +31,18 @@ pub(super) struct PackedDecoder {
 
 /// Keys and values of a batch, kept between two steps.
 ///
-/// Those of the source are stored once per sentence, whatever the number of its rows. Those of the
-/// target are appended at each step and never move: the [`history`](Row::history) of a row lists
-/// the slots that belong to it.
+/// Those of the source are stored once per sentence, for any number of rows. Those of the target
+/// are appended at each step and never move: the [`history`](Row::history) of a row lists the slots
+/// that belong to it.
 #[derive(Debug)]
 pub(super) struct PackedCache {
     layers: Vec<LayerCache>,
     /// Keys of each sentence in [`LayerCache::cross`].
     sentences: Vec<Range<usize>>,
     rows: Vec<Row>,
-    /// Tokens decoded so far, the same for every row.
+    /// Number of tokens decoded so far, the same for every row.
     len: usize,
-    /// Slots of the target in use.
+    /// Number of slots of the target in use.
     used: usize,
     /// `0, 1, …` up to the longest sentence.
     in_order: Vec<u32>,
@@ -84,7 +84,7 @@ impl PackedCache {
         self.rows.len()
     }
 
-    /// Records from now on the attention of layer `layer` to the source.
+    /// Records the attention of layer `layer` to the source from now on.
     pub(super) fn watch(&mut self, layer: usize) {
         self.watched = Some(Watched { layer, weights: Vec::new() });
     }

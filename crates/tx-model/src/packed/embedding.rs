@@ -1,4 +1,4 @@
-//! From token ids to vectors.
+//! Embeddings of token ids.
 
 use std::sync::Arc;
 

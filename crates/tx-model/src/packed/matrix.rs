@@ -17,13 +17,13 @@ const UNROLL: usize = 4;
 
 /// A product of few rows with at least this many weights is shared with other threads of the pool,
 /// in pieces of about half as many: reading them takes a core longer than waking another.
-const SHARED: usize = 1 << 18;
+const PARALLEL_THRESHOLD: usize = 1 << 18;
 
-/// Largest number of rows whose product is shared. More rows belong to a batch of many sentences,
-/// in which the other cores have batches of their own.
+/// Maximum number of rows of a product that is shared. More rows belong to a batch of many
+/// sentences, in which the other cores have batches of their own.
 pub(super) const FEW: usize = 16;
 
-/// Panel rows that are packed by one core at a time.
+/// Number of panel rows that one core packs at a time.
 const PIECE: usize = 1 << 12;
 
 /// One row of a panel.
@@ -215,7 +215,7 @@ impl<'a> Columns<'a> {
         let rows = self.rows(x);
         assert_eq!((x.len(), y.len()), (rows * self.inputs, rows * self.count), "x and y");
         let panels = self.bias.len() / PANEL;
-        let pieces = (self.panels.len() * PANEL / (SHARED / 2)).min(panels);
+        let pieces = (self.panels.len() * PANEL / (PARALLEL_THRESHOLD / 2)).min(panels);
         if rows <= FEW && pieces > 1 && has_helpers() {
             self.multiply_shared(x, y, add, panels.div_ceil(pieces) * PANEL);
         } else {
@@ -262,7 +262,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Whether this thread belongs to a pool with several threads.
+/// Returns `true` if this thread belongs to a pool with several threads.
 pub(super) fn has_helpers() -> bool {
     rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1
 }

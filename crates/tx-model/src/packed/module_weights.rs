@@ -66,9 +66,10 @@ mod tests {
     use super::*;
     use crate::{ModelConfig, VocabSizes};
 
-    /// Packing from a module and from its weights by name, in a batch of two sources.
+    /// Compares the scores of a batch of two sources after packing a module, and after packing its
+    /// weights by name.
     #[test]
-    fn a_module_is_packed_as_its_named_weights_are() {
+    fn packing_a_module_equals_packing_its_weights_by_name() {
         let config = ModelConfig { d_model: 8, n_heads: 2, d_ff: 12, ..ModelConfig::default() };
         let vocab = VocabSizes { source: 11, target: 11 };
         let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();

@@ -30,7 +30,7 @@ impl WeightSource for HashMap<String, Vec<f32>> {
     }
 }
 
-/// Weights of one model, on their way into packed matrices.
+/// Weights of one model that are being packed.
 pub(super) struct Packer<'a> {
     pub(super) config: &'a ModelConfig,
     weights: &'a dyn WeightSource,
@@ -54,18 +54,20 @@ impl<'a> Packer<'a> {
         self.weights.weight(name)
     }
 
-    /// Values of a weight that only some configurations have; otherwise empty.
+    /// Returns the values of a weight that only some configurations have; empty if it does not
+    /// exist.
     pub(super) fn optional(&self, name: &str, exists: bool) -> Vec<f32> {
         if exists { self.weight(name).into_owned() } else { Vec::new() }
     }
 
-    /// Linear layer `[inputs, _]`.
+    /// Packs a linear layer `[inputs, _]`.
     pub(super) fn linear(&self, name: &str, inputs: usize, bias: bool) -> PackedMatrix {
         let bias = self.optional(&format!("{name}.bias"), bias);
         self.matrix(inputs, &[&self.weight(&format!("{name}.weight"))], bias, 1.0)
     }
 
-    /// Matrices `[inputs, _]` side by side, divided by `divisor`, with a bias that may be empty.
+    /// Packs matrices `[inputs, _]` side by side, divided by `divisor`, with a bias that may be
+    /// empty.
     pub(super) fn matrix(
         &self,
         inputs: usize,
@@ -76,7 +78,7 @@ impl<'a> Packer<'a> {
         PackedMatrix::new(inputs, weights, bias, divisor, self.parallel)
     }
 
-    /// Transpose of `weight`, `[_, inputs]`, with a bias that may be empty.
+    /// Packs the transpose of `weight`, `[_, inputs]`, with a bias that may be empty.
     pub(super) fn transposed(&self, inputs: usize, weight: &[f32], bias: Vec<f32>) -> PackedMatrix {
         PackedMatrix::transposed(inputs, weight, bias, self.parallel)
     }
@@ -97,7 +99,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Runs two parts of packing.
+    /// Runs two parts of packing, in parallel for large models.
     pub(super) fn both<A: Send, B: Send>(
         &self,
         a: impl FnOnce() -> A + Send,

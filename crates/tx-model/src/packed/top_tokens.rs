@@ -12,14 +12,14 @@ use crate::{
     vector::{self, vectorized},
 };
 
-/// Scores that are compared with the threshold together, because usually none exceeds it.
+/// Number of scores that are compared with the threshold together, because usually none exceeds it.
 const CHUNK: usize = 64;
 
 /// Number of groups into which the blocks of the projection are divided.
 const GROUPS: usize = 8;
 
-/// Smallest number of blocks in a group.
-const LEAST: usize = 2;
+/// Minimum number of blocks in a group.
+const MIN_BLOCKS: usize = 2;
 
 thread_local! {
     /// Buffer for the scores of a block, `[rows, tokens]`.
@@ -33,7 +33,7 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct TopTokens {
     best: TopK,
-    /// A score that enough tokens of other groups reach: lower ones need not be listed.
+    /// Score that enough tokens of other groups reach, so that lower ones need not be listed.
     floor: f32,
     /// Sum of the finished groups.
     total: ExpSum,
@@ -83,7 +83,7 @@ impl Floor {
 }
 
 impl TopTokens {
-    /// List for the best `count` tokens of a row.
+    /// Creates a list for the best `count` tokens of a row.
     fn new(count: usize) -> Self {
         Self {
             best: TopK::new(count),
@@ -93,7 +93,8 @@ impl TopTokens {
         }
     }
 
-    /// Best `count` tokens of each row of `x` among those of some blocks of the projection.
+    /// Computes the best `count` tokens of each row of `x` among those of some blocks of the
+    /// projection.
     ///
     /// If there are few rows, as for a single sentence, the groups are divided among the threads of
     /// the pool, if this is one of them. The result is bit-identical.
@@ -105,7 +106,7 @@ impl TopTokens {
     ) -> Vec<Self> {
         let rows = blocks.first().map_or(0, |columns| columns.rows(x));
         let new = || (0..rows).map(|_| Self::new(count)).collect::<Vec<_>>();
-        let groups = blocks.chunks(blocks.len().div_ceil(GROUPS).max(LEAST));
+        let groups = blocks.chunks(blocks.len().div_ceil(GROUPS).max(MIN_BLOCKS));
         let mut top = new();
         if rows > FEW || groups.len() == 1 || !has_helpers() {
             for group in groups {

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::config::{ConfigError, ModelConfig, VocabSizes};
 
-/// Weights of the projection to the vocabulary in one block, whose scores are ranked before the
-/// next block is computed: few enough to stay in a core's own cache together with the scores.
+/// Number of weights of the projection in one block, whose scores are ranked before the next block
+/// is computed. The block stays in a core's own cache together with the scores.
 const BLOCK: usize = 1 << 17;
 
 /// A `Transformer` for inference on a CPU. Clones share the embeddings, not the other weights.
@@ -26,7 +26,7 @@ const BLOCK: usize = 1 << 17;
 ///
 /// let config = ModelConfig { d_model: 8, n_heads: 2, d_ff: 16, ..ModelConfig::default() };
 /// let vocab = VocabSizes { source: 11, target: 11 };
-/// // Weights by name. A program reads them from a file; here they are all alike.
+/// // Weights by name. A program reads them from a file; here they are all equal.
 /// let weights: HashMap<String, Vec<f32>> = config
 ///     .weight_shapes(vocab)
 ///     .into_iter()
@@ -96,7 +96,7 @@ impl PackedTransformer {
         Self { source_input, target_input, encoder, decoder, projection }
     }
 
-    /// Number of decoder layers.
+    /// Returns the number of decoder layers.
     pub fn decoder_layers(&self) -> usize {
         self.decoder.n_layers()
     }
@@ -134,18 +134,18 @@ impl PackedTransformer {
 }
 
 impl Decoding<'_> {
-    /// Tokens decoded so far, `<bos>` included.
+    /// Returns the number of tokens decoded so far, `<bos>` included.
     pub fn len(&self) -> usize {
         self.cache.len()
     }
 
-    /// Whether no token has been decoded yet.
+    /// Returns `true` if no token has been decoded yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Adds one target token to each row, and returns each row's `count` likeliest next tokens with
-    /// their log-probabilities, best first; among equals, the token with the lower id first.
+    /// their log-probabilities, best first; on a tie, the token with the lower id first.
     ///
     /// `tokens` has one id per row; in the first step, `<bos>` for all. The tokens `suppressed` are
     /// not listed, but keep their probability. For a row whose scores are not finite, one token
@@ -153,7 +153,7 @@ impl Decoding<'_> {
     ///
     /// # Panics
     ///
-    /// If the number of `tokens` is not that of the rows, or after more than `max_len` steps.
+    /// If the number of `tokens` is not that of the rows, or in a step beyond `max_len`.
     pub fn step(
         &mut self,
         tokens: &[u32],
@@ -182,7 +182,7 @@ impl Decoding<'_> {
         logits
     }
 
-    /// Records from now on the attention of decoder layer `layer`, counted from 0, to the source.
+    /// Records the attention of decoder layer `layer`, counted from 0, to the source from now on.
     pub fn watch(&mut self, layer: usize) {
         self.cache.watch(layer);
     }

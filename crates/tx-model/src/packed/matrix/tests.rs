@@ -1,6 +1,6 @@
 use super::*;
 
-/// Numbers in -1..1 that depend on `start` alone.
+/// Numbers in -1..1 that depend only on `start`.
 fn noise(start: u32, count: usize) -> Vec<f32> {
     let value = |i: u32| (start + i).wrapping_mul(2_654_435_761) >> 8;
     (0..count as u32).map(|i| value(i) as f32 / (1 << 23) as f32 - 1.0).collect()
@@ -63,7 +63,9 @@ fn products_equal_those_of_a_plain_loop() {
 #[test]
 fn a_shared_product_is_bit_identical() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-    for (inputs, outputs) in [(300, 4 * SHARED / 300 + 5), (8_192, 32), (8_192, 33), (16_384, 65)] {
+    for (inputs, outputs) in
+        [(300, 4 * PARALLEL_THRESHOLD / 300 + 5), (8_192, 32), (8_192, 33), (16_384, 65)]
+    {
         let weight = noise(3, inputs * outputs);
         let bias = noise(4, outputs);
         let matrix = PackedMatrix::new(inputs, &[&weight], bias, 1.0, true);

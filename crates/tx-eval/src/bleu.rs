@@ -7,7 +7,8 @@
 //! ```
 //!
 //! c is the length of all hypotheses in words, r the length of the references. For each line, r
-//! takes the reference with the length closest to the hypothesis; the shorter one on a tie.
+//! counts the reference whose length is closest to that of the hypothesis, on a tie the shorter
+//! one.
 
 use std::fmt;
 
@@ -75,7 +76,7 @@ impl Smoothing {
     /// [`AddK`](Self::AddK) with sacreBLEU's value, 1.
     pub const ADD_K: Self = Self::AddK(1.0);
 
-    /// The name in sacreBLEU's options.
+    /// Returns the name in sacreBLEU's options.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exp => "exp",
@@ -115,8 +116,8 @@ impl Bleu {
     ///
     /// # Errors
     ///
-    /// When line counts differ, there is no line or no reference, or the smoothing value is
-    /// negative or not finite.
+    /// If line counts differ, there is no line or no reference, or the smoothing value is negative
+    /// or not finite.
     pub fn corpus_score<H, R, L>(
         &self,
         hypotheses: &[H],
@@ -136,7 +137,7 @@ impl Bleu {
     ///
     /// # Errors
     ///
-    /// When there is no reference, or the smoothing value is negative or not finite.
+    /// If there is no reference, or the smoothing value is negative or not finite.
     pub fn sentence_score<R: ReferenceLine>(
         &self,
         hypothesis: &str,
@@ -146,7 +147,7 @@ impl Bleu {
         self.corpus_score(&[hypothesis], &references)
     }
 
-    /// Word ids of one line.
+    /// Returns the word ids of one line.
     fn words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
         let mut words = Vec::new();
         let mut push = |word: &str| words.push(vocabulary.id(word));
@@ -158,7 +159,7 @@ impl Bleu {
         words
     }
 
-    /// Score with all of its components.
+    /// Computes the score with all of its components.
     fn details(&self, sum: &[f64], signature: Signature) -> BleuScore {
         let sum = Sum::from(std::array::from_fn(|column| sum[column]));
         let whole = |numbers: [f64; MAX_ORDER]| numbers.map(|number| number as usize);
@@ -184,8 +185,8 @@ impl Bleu {
         sum.brevity_penalty() * (logs / order as f64).exp()
     }
 
-    /// Smoothed precisions in percent, and the number of orders in the score. Precisions are 0 from
-    /// the first order without n-grams.
+    /// Returns the smoothed precisions in percent, and the number of orders in the score.
+    /// Precisions are 0 from the first order without n-grams.
     fn precisions<N: Real>(&self, sum: &Sum<N>) -> ([N; MAX_ORDER], usize) {
         let mut precisions = [N::literal(0.0); MAX_ORDER];
         let mut effective = MAX_ORDER;
@@ -297,7 +298,7 @@ pub struct BleuScore {
 }
 
 impl BleuScore {
-    /// Ratio c / r, or 0 if the references are empty.
+    /// Returns the ratio c / r, or 0 if the references are empty.
     pub fn length_ratio(&self) -> f64 {
         match self.reference_len {
             0 => 0.0,
@@ -305,7 +306,7 @@ impl BleuScore {
         }
     }
 
-    /// Result in the format shared by all metrics.
+    /// Returns the result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
         Score {
             name: "BLEU".to_owned(),
@@ -412,8 +413,8 @@ impl MatchCounter {
     }
 }
 
-/// Length in words of the reference with the length closest to the hypothesis; the shorter one on a
-/// tie.
+/// Returns the length in words of the reference whose length is closest to that of the hypothesis,
+/// on a tie the shorter one.
 fn closest_len(hypothesis_len: usize, references: &[Vec<u32>]) -> usize {
     let lengths = references.iter().map(Vec::len);
     lengths.min_by_key(|&len| (len.abs_diff(hypothesis_len), len)).unwrap_or(0)

@@ -7,8 +7,8 @@
 //!
 //! P and R are the precision and the recall of n-grams, each averaged over the orders: character
 //! n-grams up to 6 and, for chrF++, word n-grams up to 2. β = 2 makes recall weigh twice as much.
-//! Matches are summed over the corpus before anything is divided. Of several references each line
-//! takes the one with the highest score.
+//! Matches are summed over the corpus before anything is divided. With several references, each
+//! line uses the one with the highest score.
 
 use std::{collections::hash_map::Entry, fmt};
 
@@ -63,7 +63,7 @@ impl Default for Chrf {
     }
 }
 
-/// Corpus chrF2 against one reference, with the default settings.
+/// Computes corpus chrF2 against one reference, with the default settings.
 ///
 /// ```
 /// assert_eq!(tx_eval::chrf(&["same"], &["same"])?.score, 100.0);
@@ -72,7 +72,7 @@ impl Default for Chrf {
 ///
 /// # Errors
 ///
-/// When the numbers of lines differ or there is no line.
+/// If the numbers of lines differ or there is no line.
 pub fn chrf<H, R>(hypotheses: &[H], reference: &[R]) -> Result<ChrfScore, ScoreError>
 where
     H: AsRef<str>,
@@ -98,7 +98,7 @@ impl Chrf {
     ///
     /// # Errors
     ///
-    /// When line counts differ, there is no line or no reference, or both orders are 0.
+    /// If line counts differ, there is no line or no reference, or both orders are 0.
     pub fn corpus_score<H, R, L>(
         &self,
         hypotheses: &[H],
@@ -121,7 +121,7 @@ impl Chrf {
     ///
     /// # Errors
     ///
-    /// When there is no reference, or both orders are 0.
+    /// If there is no reference, or both orders are 0.
     pub fn sentence_score<R: ReferenceLine>(
         &self,
         hypothesis: &str,
@@ -135,8 +135,8 @@ impl Chrf {
         self.char_order + self.word_order
     }
 
-    /// The chrF formula, with operations in sacreBLEU's order, because floating-point rounding
-    /// depends on it.
+    /// Evaluates the chrF formula with operations in sacreBLEU's order, on which floating-point
+    /// rounding depends.
     fn value<N: Real>(&self, sum: impl Iterator<Item = [N; 3]>) -> N {
         let literal = N::literal;
         let eps = literal(1e-16);
@@ -252,7 +252,7 @@ pub struct ChrfScore {
 }
 
 impl ChrfScore {
-    /// Result in the format shared by all metrics.
+    /// Returns the result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
         Score {
             name: self.name.clone(),

@@ -80,7 +80,7 @@ pub struct Confidence {
 ///
 /// # Errors
 ///
-/// When the number of samples is 0.
+/// If the number of samples is 0.
 pub fn estimate(
     metric: &dyn Metric,
     statistics: &SegmentStatistics,
@@ -99,11 +99,11 @@ pub fn estimate(
 /// Scores of samples, in numpy's precision.
 pub(crate) struct Scores {
     values: Vec<Single>,
-    /// True if all values are 32-bit floats; one other value makes the array 64-bit.
+    /// Whether all values are 32-bit floats; one other value makes the array 64-bit.
     single: bool,
 }
 
-/// Sum of as many rows of `columns` numbers as `rows` holds, drawn with replacement.
+/// Draws as many rows of `columns` numbers as `rows` has, with replacement, and returns their sum.
 fn drawn_sum<N: Copy + Default + AddAssign>(
     rows: &[N],
     columns: usize,
@@ -192,7 +192,7 @@ impl Scores {
         Interval { mean: sorted.mean(mean), half_width }
     }
 
-    /// Absolute differences in numpy's precision.
+    /// Returns the absolute differences in numpy's precision.
     pub(crate) fn distances(&self, other: &Self) -> Self {
         let single = self.single && other.single;
         let values = self
@@ -206,7 +206,7 @@ impl Scores {
         Self { values, single }
     }
 
-    /// Number of values that exceed the mean of all values by more than `bound`.
+    /// Returns the number of values that exceed the mean of all values by more than `bound`.
     pub(crate) fn above_mean_by(&self, bound: f64) -> usize {
         let mean = self.mean(Mean::Pairwise);
         let bound = self.number(bound);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_that_is_always_the_same_is_certain() {
+    fn constant_scores_have_an_interval_of_zero() {
         let corpus = Corpus::new(&["a", "b", "c"], &[["a", "b", "c"]]).unwrap();
         let statistics = ExactMatch.statistics(&corpus).unwrap();
         let found = estimate(&ExactMatch, &statistics, Resampling::BOOTSTRAP).unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sample_at_all_is_refused() {
+    fn zero_samples_are_rejected() {
         let corpus = Corpus::new(&["a"], &[["a"]]).unwrap();
         let statistics = Chrf::default().statistics(&corpus).unwrap();
         let none = Resampling { samples: 0, ..Resampling::BOOTSTRAP };

@@ -77,7 +77,7 @@ impl<'a> Corpus<'a> {
     ///
     /// # Errors
     ///
-    /// When line counts differ, there is no line or no reference, or a line has no reference.
+    /// If line counts differ, there is no line or no reference, or a line has no reference.
     pub fn new<H, R, L>(hypotheses: &'a [H], references: &'a [R]) -> Result<Self, ScoreError>
     where
         H: AsRef<str>,
@@ -102,7 +102,7 @@ impl<'a> Corpus<'a> {
         })
     }
 
-    /// Number of lines, at least one.
+    /// Returns the number of lines, at least one.
     #[expect(clippy::len_without_is_empty, reason = "a corpus is never empty")]
     pub fn len(&self) -> usize {
         self.hypotheses.len()
@@ -167,11 +167,11 @@ pub struct SegmentStatistics {
 }
 
 impl SegmentStatistics {
-    /// Statistics of each line of `corpus`, one row per line, all of the same length.
+    /// Collects the statistics of each line of `corpus`: one row per line, all of the same length.
     ///
     /// # Errors
     ///
-    /// When the number of rows differs from the number of lines, or a row is empty or differs in
+    /// If the number of rows differs from the number of lines, or a row is empty or differs in
     /// length from the first.
     pub fn new(
         corpus: &Corpus<'_>,
@@ -196,18 +196,18 @@ impl SegmentStatistics {
         Ok(Self { columns, values, n_references: corpus.n_references })
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     #[expect(clippy::len_without_is_empty, reason = "a corpus is never empty")]
     pub fn len(&self) -> usize {
         self.values.len() / self.columns
     }
 
-    /// Statistics of each line.
+    /// Returns the statistics of each line.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = &[f64]> {
         self.values.chunks_exact(self.columns)
     }
 
-    /// Statistics summed over the corpus.
+    /// Returns the statistics summed over the corpus.
     pub fn sum(&self) -> Vec<f64> {
         let mut sum = vec![0.0; self.columns];
         for line in self.lines() {

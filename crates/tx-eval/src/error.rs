@@ -1,6 +1,6 @@
 //! Errors of scoring.
 
-/// Reason why the input cannot be scored; the message contains the numbers that disagree.
+/// Error of scoring; the message contains the numbers that disagree.
 ///
 /// Metrics never truncate to the shorter side or skip a line, because a score over mismatched lines
 /// looks plausible and is meaningless.

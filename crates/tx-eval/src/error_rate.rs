@@ -7,7 +7,7 @@
 //! Edits are the fewest insertions, deletions and substitutions that turn the hypothesis into the
 //! reference (Levenshtein 1966). Before units are compared, white space at both ends of a line is
 //! dropped. The values are those of jiwer, the tool of speech recognition, times 100: here every
-//! score is in percent. Of several references the first counts.
+//! score is in percent. If there are several references, only the first is used.
 
 use std::{borrow::Cow, fmt, sync::LazyLock};
 
@@ -41,7 +41,7 @@ pub struct ErrorRate {
 }
 
 impl ErrorRate {
-    /// Error rate with case and punctuation.
+    /// Creates an error rate that counts case and punctuation.
     pub const fn new(unit: Unit) -> Self {
         Self { unit, lowercase: false, no_punct: false }
     }
@@ -50,7 +50,7 @@ impl ErrorRate {
     ///
     /// # Errors
     ///
-    /// When line counts differ or there is no line.
+    /// If line counts differ or there is no line.
     pub fn corpus_score<H, R>(
         &self,
         hypotheses: &[H],
@@ -71,7 +71,7 @@ impl ErrorRate {
         })
     }
 
-    /// Normalized text of a line, as it is compared.
+    /// Returns the normalized text of a line, as it is compared.
     fn text<'a>(&self, line: &'a str) -> Cow<'a, str> {
         let mut text =
             if self.lowercase { Cow::Owned(line.to_lowercase()) } else { Cow::Borrowed(line) };
@@ -154,7 +154,7 @@ impl Metric for ErrorRate {
     }
 }
 
-/// Character error rate: edits per reference character, over the whole corpus.
+/// Computes the character error rate: edits per reference character, over the whole corpus.
 ///
 /// A character is a Unicode scalar value, so `é` written with a combining accent counts as two.
 /// White space inside a line counts. See [`ErrorRateScore::score`] for empty references.
@@ -167,7 +167,7 @@ impl Metric for ErrorRate {
 ///
 /// # Errors
 ///
-/// When the numbers of lines differ or there is no line.
+/// If the numbers of lines differ or there is no line.
 pub fn cer<H, R>(hypotheses: &[H], references: &[R]) -> Result<ErrorRateScore, ScoreError>
 where
     H: AsRef<str>,
@@ -176,7 +176,7 @@ where
     ErrorRate::new(Unit::Character).corpus_score(hypotheses, references)
 }
 
-/// Word error rate: edits per reference word, over the whole corpus.
+/// Computes the word error rate: edits per reference word, over the whole corpus.
 ///
 /// Words are separated by white space of any kind and include punctuation. (jiwer splits at U+0020
 /// alone, which is the same if words are separated by single spaces.) See [`ErrorRateScore::score`]
@@ -190,7 +190,7 @@ where
 ///
 /// # Errors
 ///
-/// When the numbers of lines differ or there is no line.
+/// If the numbers of lines differ or there is no line.
 pub fn wer<H, R>(hypotheses: &[H], references: &[R]) -> Result<ErrorRateScore, ScoreError>
 where
     H: AsRef<str>,
@@ -199,7 +199,7 @@ where
     ErrorRate::new(Unit::Word).corpus_score(hypotheses, references)
 }
 
-/// Percentage of lines that equal their reference, ignoring trailing white space.
+/// Computes the percentage of lines that equal their reference, ignoring trailing white space.
 ///
 /// An empty hypothesis matches an empty reference.
 ///
@@ -210,7 +210,7 @@ where
 ///
 /// # Errors
 ///
-/// When the numbers of lines differ or there is no line.
+/// If the numbers of lines differ or there is no line.
 pub fn exact_match<H, R>(hypotheses: &[H], references: &[R]) -> Result<ExactMatchScore, ScoreError>
 where
     H: AsRef<str>,
@@ -227,7 +227,7 @@ where
     })
 }
 
-/// ExactMatch match as a [`Metric`]; [`exact_match`] computes it for lines.
+/// Exact match as a [`Metric`]; [`exact_match`] computes it for lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExactMatch;
 
@@ -299,7 +299,7 @@ pub struct ErrorRateScore {
 }
 
 impl ErrorRateScore {
-    /// Result in the format shared by all metrics.
+    /// Returns the result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
         let settings = ErrorRate::new(self.unit);
         Score {
@@ -317,7 +317,7 @@ impl fmt::Display for ErrorRateScore {
     }
 }
 
-/// ExactMatch match with its components.
+/// Exact match with its components.
 ///
 /// `Display` prints `exact match = 50.00 (matches = 1 lines = 2)`.
 #[derive(Debug, Clone, PartialEq)]
@@ -333,7 +333,7 @@ pub struct ExactMatchScore {
 }
 
 impl ExactMatchScore {
-    /// Result in the format shared by all metrics.
+    /// Returns the result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
         Score {
             name: ExactMatch.name(),

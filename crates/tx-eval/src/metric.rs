@@ -69,39 +69,39 @@ pub(crate) const TX_VERSION: &str = concat!("tx-", env!("CARGO_PKG_VERSION"));
 /// # Ok::<(), ScoreError>(())
 /// ```
 pub trait Metric: Send + Sync {
-    /// Usual name of the metric, such as `BLEU` or `chrF2++`.
+    /// Returns the usual name of the metric, such as `BLEU` or `chrF2++`.
     fn name(&self) -> String;
 
-    /// Direction of the metric: true if a higher score is better.
+    /// Returns `true` if a higher score is better.
     fn higher_is_better(&self) -> bool;
 
-    /// Signature of the settings, for a corpus with this number of references per line; `None` if
-    /// the number varies.
+    /// Returns the signature of the settings for a corpus with this number of references per line,
+    /// or `None` if the number varies.
     fn signature(&self, n_references: Option<usize>) -> Signature;
 
-    /// Statistics of each line.
+    /// Computes the statistics of each line.
     ///
     /// # Errors
     ///
-    /// When a setting of the metric is out of range.
+    /// If a setting of the metric is out of range.
     fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError>;
 
-    /// Score in percent, from statistics summed over lines.
+    /// Computes the score in percent from statistics summed over lines.
     fn formula(&self, sum: &[f64]) -> f64;
 
-    /// Components of the score as text; may be empty.
+    /// Returns the components of the score as text; may be empty.
     fn verbose(&self, _sum: &[f64]) -> String {
         String::new()
     }
 
-    /// Score of a resample as numpy computes it from sums in single precision; `None` for a metric
-    /// that sacreBLEU does not have, whose resamples are scored in double precision.
+    /// Computes the score of a resample as numpy does, from sums in single precision; `None` for a
+    /// metric that sacreBLEU does not have, whose resamples are scored in double precision.
     #[doc(hidden)]
     fn single(&self, _sum: &[f32]) -> Option<SingleScore> {
         None
     }
 
-    /// Score of the whole corpus.
+    /// Computes the score of the whole corpus.
     fn score(&self, statistics: &SegmentStatistics) -> Score {
         let sum = statistics.sum();
         Score {
@@ -112,8 +112,8 @@ pub trait Metric: Send + Sync {
         }
     }
 
-    /// Score of each line. BLEU should have [`effective_order`](crate::Bleu::effective_order) set
-    /// for this.
+    /// Computes the score of each line. BLEU should have
+    /// [`effective_order`](crate::Bleu::effective_order) set for this.
     fn line_scores(&self, statistics: &SegmentStatistics) -> Vec<f64> {
         statistics.lines().map(|line| self.formula(line)).collect()
     }
@@ -122,7 +122,7 @@ pub trait Metric: Send + Sync {
     ///
     /// # Errors
     ///
-    /// When a setting of the metric is out of range.
+    /// If a setting of the metric is out of range.
     fn evaluate(&self, corpus: &Corpus<'_>) -> Result<Score, ScoreError> {
         Ok(self.score(&self.statistics(corpus)?))
     }

@@ -49,13 +49,13 @@ pub struct SystemResult {
     pub interval: Option<Interval>,
 }
 
-/// Paired bootstrap resampling (Koehn 2004), as `sacrebleu --paired-bs`: draws the same lines for
-/// both systems, and counts the samples whose difference exceeds the mean difference by more
+/// Runs paired bootstrap resampling (Koehn 2004), as `sacrebleu --paired-bs`: draws the same lines
+/// for both systems, and counts the samples whose difference exceeds the mean difference by more
 /// than the observed difference.
 ///
 /// # Errors
 ///
-/// When the number of samples is 0, there is no system, or line counts differ.
+/// If the number of samples is 0, there is no system, or line counts differ.
 pub fn bootstrap(
     metric: &dyn Metric,
     systems: &[SegmentStatistics],
@@ -91,15 +91,16 @@ pub fn bootstrap(
     Ok(Comparison { systems: compared, signature })
 }
 
-/// Approximate randomization (Riezler & Maxwell 2005, "On Some Pitfalls in Automatic Evaluation and
-/// Significance Testing for MT"), as `sacrebleu --paired-ar`: swaps each line of the two systems
-/// with probability 1/2, and counts the trials whose difference exceeds the observed one.
+/// Runs approximate randomization (Riezler & Maxwell 2005, "On Some Pitfalls in Automatic
+/// Evaluation and Significance Testing for MT"), as `sacrebleu --paired-ar`: swaps each line of the
+/// two systems with probability 1/2, and counts the trials whose difference exceeds the observed
+/// one.
 ///
 /// `interval_samples`, if given, is the number of bootstrap samples for confidence intervals.
 ///
 /// # Errors
 ///
-/// When the number of trials or samples is 0, there is no system, or line counts differ.
+/// If the number of trials or samples is 0, there is no system, or line counts differ.
 pub fn randomization(
     metric: &dyn Metric,
     systems: &[SegmentStatistics],

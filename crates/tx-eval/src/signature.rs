@@ -15,8 +15,8 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Signature of `nrefs`, `pairs` and `version`. `None` prints `nrefs:var`, for a number of
-    /// references that varies between lines.
+    /// Creates a signature of `nrefs`, `pairs` and `version`. `None` prints `nrefs:var`, for a
+    /// number of references that varies between lines.
     pub fn new(
         n_references: Option<usize>,
         pairs: Vec<(&'static str, String)>,

@@ -60,7 +60,7 @@ impl Ter {
     ///
     /// # Errors
     ///
-    /// When line counts differ, or there is no line or no reference.
+    /// If line counts differ, or there is no line or no reference.
     pub fn corpus_score<H, R, L>(
         &self,
         hypotheses: &[H],
@@ -85,7 +85,7 @@ impl Ter {
     ///
     /// # Errors
     ///
-    /// When there is no reference.
+    /// If there is no reference.
     pub fn sentence_score<R: ReferenceLine>(
         &self,
         hypothesis: &str,
@@ -187,7 +187,7 @@ pub struct TerScore {
 }
 
 impl TerScore {
-    /// Result in the format shared by all metrics.
+    /// Returns the result in the format shared by all metrics.
     pub fn summary(&self) -> Score {
         Score {
             name: "TER".to_owned(),

@@ -30,7 +30,7 @@ pub enum Tokenizer {
 }
 
 impl Tokenizer {
-    /// Name in sacreBLEU's options and signatures.
+    /// Returns the name in sacreBLEU's options and signatures.
     pub fn name(self) -> &'static str {
         match self {
             Self::V13a => "13a",

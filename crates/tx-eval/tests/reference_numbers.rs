@@ -1,4 +1,4 @@
-//! Every number and signature against sacreBLEU and jiwer, over the corpus of
+//! Compares every number and signature with sacreBLEU and jiwer, on the corpus of
 //! `fixtures/generate.py`: eight languages, and lines for edge cases of the tokenizer.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests may panic")]

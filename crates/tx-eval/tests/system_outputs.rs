@@ -1,5 +1,5 @@
-//! Scores, signatures, confidence intervals and p-values of system outputs in eight languages
-//! against sacreBLEU, and error rates against jiwer, over the output of
+//! Compares scores, signatures, confidence intervals and p-values of system outputs in eight
+//! languages with sacreBLEU, and error rates with jiwer, on the output of
 //! `fixtures/generate_systems.py`.
 
 #![allow(

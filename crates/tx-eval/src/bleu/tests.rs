@@ -23,7 +23,7 @@ fn assert_close(found: f64, expected: f64) {
 /// BP          c = 5 < r = 6: exp(1 − 6/5) = exp(−1/5)
 /// ```
 #[test]
-fn the_formula_holds_on_paper() {
+fn the_score_equals_that_computed_by_hand() {
     let found = score(unsmoothed(), "a b c d x", &["a b c d e f"]);
 
     assert_eq!(found.counts, [4, 3, 2, 1]);
@@ -51,13 +51,13 @@ fn repeated_words_are_clipped() {
 
 /// Clipping uses the highest count in *one* reference, not the sum: "a" occurs once in each.
 #[test]
-fn references_do_not_add_up() {
+fn counts_of_several_references_are_not_added() {
     assert_eq!(score(unsmoothed(), "a a", &["a b", "b a"]).counts, [1, 0, 0, 0]);
     assert_eq!(score(unsmoothed(), "a a", &["a b", "a a"]).counts, [2, 1, 0, 0]);
 }
 
 #[test]
-fn the_closest_reference_length_counts_and_the_shorter_in_a_tie() {
+fn the_closest_reference_length_counts_and_on_a_tie_the_shorter() {
     let three_words = "a b c";
     assert_eq!(score(unsmoothed(), three_words, &["a", "a b c d"]).reference_len, 4);
     assert_eq!(score(unsmoothed(), three_words, &["a b c d", "a b"]).reference_len, 2);
@@ -72,7 +72,7 @@ fn the_closest_reference_length_counts_and_the_shorter_in_a_tie() {
 /// none        2/4 1/3 0 0                 0
 /// ```
 #[test]
-fn each_smoothing_method_holds_on_paper() {
+fn each_smoothing_method_equals_that_computed_by_hand() {
     for (smoothing, product) in [
         (Smoothing::Exp, 1.0 / 96.0),
         (Smoothing::FLOOR, 1.0 / 1200.0),
@@ -120,7 +120,7 @@ fn signatures_are_those_of_sacrebleu() {
 
 /// An empty hypothesis among others only shortens the corpus: c = 4, r = 4 + 2.
 #[test]
-fn an_empty_hypothesis_line_costs_brevity_only() {
+fn an_empty_hypothesis_line_affects_the_brevity_penalty_only() {
     let found = unsmoothed().corpus_score(&["a b c d", ""], &[["a b c d", "e f"]]).unwrap();
     assert_eq!(found.precisions, [100.0; 4]);
     assert_close(found.score, 100.0 * (1.0 - 6.0 / 4.0_f64).exp());

@@ -12,7 +12,7 @@ fn assert_close(found: f64, expected: f64) {
 /// same. `ab` against `abcd`: P = 1, R = (2/4 + 1/3) / 2 = 5/12, F₂ = 5·P·R / (4·P + R) = 25/53,
 /// and F₁ = 2·P·R / (P + R) = 10/17.
 #[test]
-fn the_formula_holds_on_paper() {
+fn the_score_equals_that_computed_by_hand() {
     let two = Chrf { char_order: 2, ..Chrf::default() };
     assert_close(score(two, "abcd", &["abce"]), 1700.0 / 24.0);
     assert_close(score(two, "ab", &["abcd"]), 2500.0 / 53.0);
@@ -36,7 +36,7 @@ fn words_count_as_one_more_order() {
 }
 
 #[test]
-fn punctuation_comes_off_one_side_of_a_word() {
+fn punctuation_is_split_off_one_side_of_a_word() {
     assert_eq!(split_punctuation("(hi)"), ("(hi", Some(")")));
     assert_eq!(split_punctuation("(hi"), ("(", Some("hi")));
     assert_eq!(split_punctuation("!"), ("!", None));
@@ -82,7 +82,7 @@ fn empty_lines_score_zero_and_never_nan() {
 }
 
 #[test]
-fn white_space_counts_only_if_asked_for() {
+fn white_space_counts_only_if_enabled() {
     assert_eq!(
         score(Chrf::default(), "a b\r", &["\u{feff}ab".trim_start_matches('\u{feff}')]),
         100.0
@@ -106,7 +106,7 @@ fn characters_outside_the_basic_plane_are_one() {
 }
 
 #[test]
-fn case_counts_unless_told_otherwise() {
+fn case_counts_by_default() {
     assert!(score(Chrf::default(), "ABC", &["abc"]) < 50.0);
     let lower = Chrf { lowercase: true, ..Chrf::default() };
     assert_eq!(score(lower, "ABC", &["abc"]), 100.0);
@@ -136,7 +136,7 @@ fn names_and_signatures_are_those_of_sacrebleu() {
 }
 
 #[test]
-fn no_order_at_all_is_refused() {
+fn orders_of_zero_are_rejected() {
     let none = Chrf { char_order: 0, ..Chrf::default() };
     assert_eq!(none.corpus_score(&["a"], &[["a"]]), Err(ScoreError::NoOrder));
     let words = Chrf { char_order: 0, word_order: 1, ..Chrf::default() };

@@ -38,7 +38,8 @@ pub(super) struct Alignment {
 }
 
 impl<'a> EditDistance<'a> {
-    /// Distances for hypotheses of `hypothesis_len` words; `reference` has at least one word.
+    /// Prepares distances for hypotheses of `hypothesis_len` words; `reference` has at least one
+    /// word.
     pub(super) fn new(reference: &'a [u32], hypothesis_len: usize) -> Self {
         let columns = reference.len() + 1;
         let windows = windows(hypothesis_len, reference.len());
@@ -62,7 +63,7 @@ impl<'a> EditDistance<'a> {
         self.run(words, 0, true)
     }
 
-    /// Distance of `words`, whose first `same` words equal those of the base.
+    /// Returns the distance of `words`, whose first `same` words equal those of the base.
     pub(super) fn of(&mut self, words: &[u32], same: usize) -> u32 {
         self.run(words, same, false)
     }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_measured_from_where_they_differ() {
+    fn distances_are_computed_from_the_first_difference() {
         let mut distances = EditDistance::new(&[1, 2, 3, 4], 4);
         assert_eq!(distances.set_base(&[1, 2, 4, 3]), 2);
         assert_eq!(distances.of(&[1, 2, 3, 4], 2), 0);
@@ -204,7 +205,7 @@ mod tests {
 
     /// `1 x 3` against `1 2 3 4`: x substitutes 2, and 4 is missing after the third word.
     #[test]
-    fn words_line_up() {
+    fn words_are_aligned() {
         let mut distances = EditDistance::new(&[1, 2, 3, 4], 3);
         assert_eq!(distances.set_base(&[1, 9, 3]), 2);
         let found = distances.alignment(&[1, 9, 3]);

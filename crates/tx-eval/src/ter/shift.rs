@@ -76,7 +76,7 @@ impl Shift {
     }
 }
 
-/// Shift with the number of edits that it saves.
+/// Shift and the number of edits that it saves.
 #[derive(Clone, Copy)]
 struct Candidate {
     saved: i64,

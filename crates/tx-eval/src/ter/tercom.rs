@@ -24,7 +24,7 @@ const ASIAN_MARKS: [&str; 2] = [
 /// Rules that split Chinese characters and East Asian punctuation. The fourth range ends at
 /// U+3F22 by a typo in sacreBLEU (U+32FF was meant), which adds rare Chinese characters only.
 ///
-/// sacreBLEU's rules for runs of kana are left out. They match only a line that consists of kana,
+/// sacreBLEU's rules for runs of kana are omitted. They match only a line that consists of kana,
 /// and they never match, because a space is added before and after the line first.
 static ASIAN: LazyLock<[Rule; 6]> = LazyLock::new(|| {
     rules([
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn chinese_is_taken_apart_and_kana_are_not() {
+    fn chinese_is_split_and_kana_are_not() {
         let asian = Ter { asian_support: true, ..NORMALIZED };
         assert_eq!(words(asian, "犬がいる。３つ！"), "犬 がいる 。 ３つ ！");
         assert_eq!(words(NORMALIZED, "犬がいる。"), "犬がいる。");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn punctuation_is_left_out() {
+    fn punctuation_is_removed() {
         let bare = Ter { no_punct: true, ..Ter::default() };
         assert_eq!(words(bare, "Well, (a) \"dog\"! 。"), "well a dog 。");
         let asian = Ter { asian_support: true, ..bare };

@@ -43,7 +43,7 @@ fn repeated_words_are_deleted() {
 }
 
 #[test]
-fn white_space_of_any_kind_stands_between_words() {
+fn any_white_space_separates_words() {
     assert_eq!(score("a\tb\u{a0}c\r", &["a b c"]).edits, 0);
     assert_eq!(score("\u{feff}a b", &["a b"]).edits, 1);
     assert_eq!(score("😀 𠀀", &["😀 𠀁"]).edits, 1);
@@ -64,7 +64,7 @@ fn signatures_are_those_of_sacrebleu() {
 
 /// One pass gives `,` and `.5`, two passes give `,`, `.` and `5`: see [`Ter::reference_words`].
 #[test]
-fn references_are_taken_apart_twice_as_by_sacrebleu() {
+fn references_are_tokenized_twice_as_by_sacrebleu() {
     let ter = Ter { normalized: true, ..Ter::default() };
     let found = ter.sentence_score("a,.5", &["a,.5"]).unwrap();
     assert_eq!((found.edits, found.reference_len), (2, 4.0));

@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn punctuation_and_symbols_of_all_scripts_stand_alone() {
+    fn punctuation_and_symbols_of_all_scripts_are_words() {
         assert_eq!(tokenize("«Oui», dit-il…"), "« Oui » , dit - il …");
         assert_eq!(tokenize("क्या? 你好。 5€+3"), "क्या ? 你好 。 5 € + 3");
         assert_eq!(tokenize("don't"), "don ' t");
@@ -38,7 +38,7 @@ mod tests {
 
     /// Arabic-Indic digits and Roman numerals are numbers too.
     #[test]
-    fn numbers_keep_what_is_between_them() {
+    fn punctuation_between_numbers_is_not_split_off() {
         assert_eq!(tokenize("1,000.5 ٣٫٥ Ⅳ-Ⅴ"), "1,000.5 ٣٫٥ Ⅳ-Ⅴ");
         assert_eq!(tokenize("a,5 5,a"), "a , 5 5 , a");
         assert_eq!(tokenize("in 2016."), "in 2016.");

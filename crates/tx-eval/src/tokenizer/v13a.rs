@@ -82,12 +82,12 @@ fn unescape(line: &str) -> Cow<'_, str> {
 /// periods form a pair and both are split off.
 #[derive(Default)]
 struct Marks {
-    /// True if the previous character was a mark that ended a pair.
+    /// Whether the previous character was a mark that ended a pair.
     closed_a_pair: bool,
 }
 
 impl Marks {
-    /// Returns true if the mark between `previous` and `next` is a separate word. `None` is not a
+    /// Returns `true` if the mark between `previous` and `next` is a separate word. `None` is not a
     /// non-digit.
     fn stands_alone(&mut self, previous: Option<char>, next: Option<char>) -> bool {
         let taken = matches!(previous, Some('.' | ',')) && self.closed_a_pair;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn punctuation_stands_alone_but_apostrophes_and_hyphens_do_not() {
+    fn punctuation_is_split_off_except_apostrophes_and_hyphens() {
         assert_eq!(tokenize("Don't (really)!"), "Don't ( really ) !");
         assert_eq!(tokenize("well-known, e.g. U.S."), "well-known , e . g . U . S .");
         assert_eq!(tokenize("«Oui», dit-il…"), "«Oui» , dit-il…");

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn chinese_is_taken_apart_and_the_rest_split_as_western_text() {
+    fn chinese_characters_are_split_and_the_rest_is_western_text() {
         assert_eq!(tokenize("我有3.5美元，OK?"), "我 有 3.5 美 元 ， OK ?");
         assert_eq!(tokenize("他说：“不。”"), "他 说 ： “ 不 。 ”");
         assert_eq!(tokenize("第5.课"), "第 5 . 课");
@@ -67,7 +67,7 @@ mod tests {
     /// See [`RANGES`]: a character of extension B does not count as a Chinese character, a dash
     /// does.
     #[test]
-    fn what_is_outside_the_basic_plane_stays_together() {
+    fn characters_outside_the_basic_plane_are_not_split() {
         assert_eq!(tokenize("a𠀀𠀁b"), "a𠀀𠀁b");
         assert_eq!(tokenize("a—b…"), "a — b …");
     }

@@ -1,9 +1,9 @@
 //! BPE dropout (Provilkov et al. 2020): a random segmentation of each word, new in every epoch.
 //!
-//! At each step of the segmentation of a word, every possible merge is dropped with a given probability.
-//! The input are ids instead of text, so that a corpus that is already tokenized can be used: the
-//! segmentation starts from the characters of the ids. The result is a function of the random numbers,
-//! as exact resume requires.
+//! At each step of the segmentation of a word, every possible merge is dropped with a given
+//! probability. The input is a sequence of ids instead of text, so that a corpus that is already
+//! tokenized can be used: the segmentation starts from the characters of the ids. The result is a
+//! function of the random numbers, as exact resume requires.
 
 use std::collections::HashMap;
 
@@ -28,12 +28,12 @@ pub struct BpeDropout {
 }
 
 impl BpeDropout {
-    /// Drops merges of `tokenizers` at `rate`, a probability. A side that would become longer than
-    /// `max_len` tokens keeps its segmentation.
+    /// Creates BPE dropout that skips each merge of `tokenizers` with probability `rate`. A side
+    /// that would become longer than `max_len` tokens keeps its segmentation.
     ///
     /// # Errors
     ///
-    /// When the tokenizers are not a byte-pair encoding.
+    /// If the tokenizers are not a byte-pair encoding.
     pub fn new(tokenizers: &Tokenizers, rate: f64, max_len: usize) -> Result<Self, TextError> {
         let source = MergeTable::of(&tokenizers.source)?;
         let target = MergeTable::of(&tokenizers.target)?;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn without_dropout_nothing_changes_and_with_it_the_text_stays() {
+    fn rate_zero_changes_nothing_and_other_rates_keep_the_text() {
         for (split, fallback) in [
             (WordSplit::Punctuation, false),
             (WordSplit::Whitespace, false),

@@ -4,8 +4,8 @@ use std::{io, path::PathBuf};
 
 /// Error of reading or tokenizing text.
 ///
-/// Each message names the value found and the value expected, with file and line where there is one.
-/// The cause, where there is one, is in `source()` and not repeated in the message.
+/// Each message names the value found and the value expected, with file and line where there is
+/// one. The cause, where there is one, is in `source()` and not repeated in the message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
@@ -74,7 +74,8 @@ pub enum TextError {
 }
 
 impl TextError {
-    /// The next step to try, if one is known; an app prints it on its own line as `hint: …`.
+    /// Returns the next step to try, if one is known; an app prints it on its own line as
+    /// `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Utf8 { .. } => {

@@ -10,14 +10,14 @@ pub const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Expanded size up to which the ratio is not limited.
 const HARMLESS_BYTES: u64 = 64 << 20;
 
-/// Limit on the expanded size of a compressed file. Real text stays far below; decompression bombs do
-/// not.
+/// Limit on the expanded size of a compressed file. Real text stays far below; decompression bombs
+/// do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpansionLimit {
-    /// Most bytes that a compressed file or member may expand to.
+    /// Maximum number of bytes that a compressed file or member may expand to.
     pub bytes: u64,
-    /// Most expanded bytes for each compressed byte, beyond the first 64 MiB. Text reaches some 30;
-    /// bombs 1,000 and more.
+    /// Maximum number of expanded bytes for each compressed byte, beyond the first 64 MiB. Text
+    /// reaches about 30, bombs reach 1,000 and more.
     pub ratio: u64,
 }
 
@@ -28,13 +28,13 @@ impl Default for ExpansionLimit {
 }
 
 impl ExpansionLimit {
-    /// Most bytes that `packed` bytes may expand to.
+    /// Returns the maximum number of bytes that `packed` bytes may expand to.
     pub fn of(&self, packed: u64) -> u64 {
         self.bytes.min(HARMLESS_BYTES.max(packed.saturating_mul(self.ratio)))
     }
 }
 
-/// Error for a file that expands to more than `limit` bytes.
+/// Creates the error for a file that expands to more than `limit` bytes.
 pub fn bomb(limit: u64) -> io::Error {
     let text = format!(
         "the decompressed data exceeds the limit of {limit} bytes, as in a decompression bomb"
@@ -107,7 +107,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// 65 MiB of zeros are packed about 1,000 times, in one member or in many.
+    /// 65 MiB of zeros with a compression ratio of about 1,000, in one member or in many.
     #[test]
     fn a_bomb_is_rejected_for_any_number_of_members() {
         let mebibyte = vec![0; 1 << 20];

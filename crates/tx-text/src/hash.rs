@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// First 64 bits of the SHA-256 of `parts`, each terminated by a zero byte.
+/// Returns the first 64 bits of the SHA-256 of `parts`, each terminated by a zero byte.
 pub fn hash64(parts: &[&[u8]]) -> u64 {
     let mut hasher = Sha256::new();
     for part in parts {
@@ -13,7 +13,7 @@ pub fn hash64(parts: &[&[u8]]) -> u64 {
     hash.iter().take(8).fold(0, |bits, &byte| bits << 8 | u64::from(byte))
 }
 
-/// Digest in hexadecimal, as printed by `sha256sum`.
+/// Formats a digest in hexadecimal, as `sha256sum` does.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(bytes)
 }
@@ -24,7 +24,7 @@ mod tests {
 
     /// `printf 'a\0b\0' | sha256sum` starts with these digits.
     #[test]
-    fn the_hash_is_that_of_other_programs() {
+    fn the_hash_equals_that_of_sha256sum() {
         assert_eq!(format!("{:016x}", hash64(&[b"a", b"b"])), EXPECTED);
         assert_ne!(hash64(&[b"ab", b""]), hash64(&[b"a", b"b"]));
     }

@@ -1,7 +1,8 @@
 //! Lines of text files, plain or gzip.
 //!
-//! Files are UTF-8; compression is detected from the content, not from the name. Lines end in `\n` or
-//! `\r\n`; a byte order mark is dropped. No line is skipped, so line numbers are those of the file.
+//! Files are UTF-8; compression is detected from the content, not from the name. Lines end in `\n`
+//! or `\r\n`; a byte order mark is dropped. No line is skipped, so line numbers are those of the
+//! file.
 
 use std::{
     fs::File,
@@ -18,14 +19,14 @@ use crate::{
     gzip::{ExpansionLimit, GZIP_MAGIC, Gunzip},
 };
 
-/// Longest line in bytes. A longer one is not a sentence, and must not fill the memory.
+/// Maximum length of a line in bytes. A longer line is not a sentence, and must not exhaust memory.
 const LONGEST_LINE: u64 = 16 << 20;
 
 /// Reads the lines of a text file, plain or gzip.
 ///
 /// # Errors
 ///
-/// When the file cannot be read, is empty or not UTF-8.
+/// If the file cannot be read, is empty or not UTF-8.
 pub fn read_lines(path: &Path) -> Result<Vec<String>, TextError> {
     let lines = Lines::open(path)?.collect::<Result<Vec<_>, _>>()?;
     if lines.is_empty() { Err(TextError::Empty { path: path.into() }) } else { Ok(lines) }
@@ -39,9 +40,9 @@ pub struct Lines {
     number: usize,
     bytes: Vec<u8>,
     invalid: InvalidUtf8,
-    /// True if a byte order mark is part of the first line.
+    /// Whether a byte order mark is part of the first line.
     keeps_byte_order_mark: bool,
-    /// Bytes of the file that have been read.
+    /// Number of bytes of the file that have been read.
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -60,7 +61,7 @@ impl Lines {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, TextError> {
         let bytes_read = Arc::default();
         let reader = open(path, &bytes_read)
@@ -68,7 +69,7 @@ impl Lines {
         Ok(Self { bytes_read, ..Self::new(reader, path) })
     }
 
-    /// Reads from any reader; `name` takes the place of the path in error messages.
+    /// Reads lines from any reader; `name` replaces the path in error messages.
     pub fn new(reader: Box<dyn BufRead + Send>, name: impl Into<PathBuf>) -> Self {
         Self {
             reader,
@@ -91,8 +92,8 @@ impl Lines {
         Self { keeps_byte_order_mark: true, ..self }
     }
 
-    /// Bytes of the file that have been read so far, before decompression; 0 for a reader that was not
-    /// [opened](Self::open) from a file.
+    /// Returns the number of bytes of the file that have been read so far, before decompression; 0
+    /// for a reader that was not [opened](Self::open) from a file.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_kept_if_asked_for() {
+    fn a_byte_order_mark_is_kept_if_requested() {
         let file = file("\u{feff}a\n\u{feff}b".as_bytes());
         let lines = Lines::open(file.path()).unwrap().with_byte_order_mark();
         let found = lines.collect::<Result<Vec<_>, _>>().unwrap();
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_utf8_is_replaced_if_asked_for() {
+    fn bad_utf8_is_replaced_if_requested() {
         let text = b"\xffa\nb\xe9\xe9c\r\nd".to_vec();
         let lines = Lines::new(Box::new(io::Cursor::new(text)), "text");
         let found =
@@ -241,7 +242,7 @@ mod tests {
         assert!(matches!(read_lines(file(&bytes).path()), Err(TextError::Read { .. })));
     }
 
-    /// 70 MB of text that is packed several hundred times.
+    /// 70 MB of text with a compression ratio of several hundred.
     #[test]
     fn a_gzip_bomb_is_an_error() {
         let bomb = gzip(&[&[b'a'; 999][..], b"\n"].concat().repeat(70_000));

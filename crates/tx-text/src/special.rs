@@ -6,7 +6,7 @@ pub const PAD: u32 = 0;
 pub const BOS: u32 = 1;
 /// End of a sentence.
 pub const EOS: u32 = 2;
-/// Token that is not in the vocabulary.
+/// Unknown token: replaces text that is not in the vocabulary.
 pub const UNK: u32 = 3;
 
 /// Special tokens as written in a vocabulary, at the ids above.

@@ -1,9 +1,9 @@
-//! Tokenizer files that are damaged on purpose, and texts of every kind: no panic, no hang, and the
-//! text that comes back is the one that the documentation promises.
+//! Deliberately damaged tokenizer files, and texts of every kind: no panic, no hang, and decoding
+//! returns the documented text.
 
 #![allow(
     clippy::unwrap_used,
-    reason = "clippy takes only the test functions for tests, not what they call"
+    reason = "clippy recognizes test functions as tests, but not their helpers"
 )]
 
 use std::{env, fs, io::Read, path::Path};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};
 
-/// Texts or files of each kind; `TX_CASES` asks for more.
+/// Number of texts or files of each kind; `TX_CASES` overrides it.
 fn cases() -> u32 {
     env::var("TX_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
 }
@@ -69,7 +69,7 @@ fn learned(kind: TokenizerKind, split: WordSplit, byte_fallback: bool) -> Tokeni
 const ALPHABET: &str =
     "abcdefghijklmnopqrstuvwxyzABCXYZäöüéßñøæ0123456789.,;:!?'\"()[]{}<>-–—…/\\|@#$%&*+=~^`_«»¿¡€";
 
-/// The kinds, how words are split, and whether there are bytes to fall back on.
+/// Kinds of tokenizers, with word boundaries and byte fallback.
 fn kinds() -> impl Iterator<Item = (TokenizerKind, WordSplit, bool)> {
     use TokenizerKind::{Bpe, Byte, Character, Unigram, Word, Wordpiece};
     let splits = [WordSplit::Whitespace, WordSplit::Punctuation];
@@ -108,7 +108,8 @@ fn files() -> &'static [Value] {
     })
 }
 
-/// Opens a file as that of a bundle. What opens gives ids below its number of ids, and texts again.
+/// Opens a file as a bundle does. If it opens, encoding must return ids of the vocabulary, and
+/// decoding must succeed.
 fn open_and_use(json: &[u8]) -> Result<(), String> {
     let tokenizer =
         Tokenizer::from_json(json, Path::new("file")).map_err(|error| error.to_string())?;
@@ -125,12 +126,13 @@ fn open_and_use(json: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// A table with a root that points beyond its one unit: looking up a text would leave it.
+/// Table whose root points beyond its only unit, so that looking up a text would read out of
+/// bounds.
 const LOST_TABLE: &str = "BAAAAAAEAAA=";
 
 /// Malicious changes of a file written by tx, each with the expected error.
 #[test]
-fn hostile_files_are_refused_in_words() {
+fn hostile_files_are_rejected_with_an_explanation() {
     let nested = (0..9).fold(
         json!({ "type": "NFC" }),
         |inner, _| json!({ "type": "Sequence", "normalizers": [inner] }),
@@ -200,7 +202,8 @@ fn hostile_files_are_refused_in_words() {
     }
 }
 
-/// A tree of pieces as deep as a piece is long; the second of two parts, which the library reads too.
+/// A piece whose length is the depth of the tree of pieces; and a duplicate part, which the library
+/// would read, too.
 #[test]
 fn long_pieces_and_doubled_parts_are_refused() {
     let mut file = files()[16].clone();
@@ -236,8 +239,7 @@ fn added_tokens_between_others_are_imported() {
     open_and_use(imported.to_json().unwrap().as_bytes()).unwrap();
 }
 
-/// Replaces the scalar, list or object that stands at `place` when all are counted, as deep as they
-/// are.
+/// Replaces the scalar, list or object with number `place`, counted in depth-first order.
 fn replace(value: &mut Value, place: &mut usize, by: &Value) -> bool {
     if *place == 0 {
         *value = by.clone();
@@ -251,7 +253,7 @@ fn replace(value: &mut Value, place: &mut usize, by: &Value) -> bool {
     }
 }
 
-/// Parts of a file in which values are replaced; the large ones stand by themselves.
+/// Parts of a file in which values are replaced; the large parts are listed separately.
 const PARTS: [&str; 19] = [
     "/normalizer",
     "/pre_tokenizer",
@@ -310,9 +312,10 @@ fn hostile_values() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
-    /// Words of known characters, any spaces between them: the text comes back with single spaces.
+    /// Words of known characters with any white space between them: decoding returns the text with
+    /// single spaces.
     #[test]
-    fn known_text_comes_back(
+    fn known_text_round_trips(
         words in prop::collection::vec(
             prop::collection::vec(prop::sample::select(ALPHABET.chars().collect::<Vec<_>>()), 1..8),
             0..8,
@@ -322,8 +325,8 @@ proptest! {
         let words: Vec<String> = words.into_iter().map(String::from_iter).collect();
         let (text, expected) = (words.join(space), words.join(" "));
         for (kind, split, bytes, tokenizer) in tokenizers() {
-            // A whole word is unknown unless it was learned; and `##` at the start of a word of a
-            // text that is split at spaces alone reads as the mark of a piece that continues one.
+            // A whole word is unknown unless it was learned. If text is split at spaces only, `##`
+            // at the start of a word is taken for the mark of a continuing piece.
             let is_known = match (kind, split) {
                 (TokenizerKind::Word, _) => continue,
                 (TokenizerKind::Wordpiece, WordSplit::Whitespace) => !text.contains("##"),
@@ -339,7 +342,7 @@ proptest! {
         }
     }
 
-    /// Any text at all: bytes give it back, the others tokenize and decode it.
+    /// Any text: byte tokenizers round-trip it, the others encode and decode it.
     #[test]
     fn any_text_is_tokenized(text in "\\PC{0,40}") {
         use unicode_normalization::UnicodeNormalization;
@@ -350,14 +353,14 @@ proptest! {
             let back = tokenizer.decode(&ids).unwrap();
             let is_whole = *kind == TokenizerKind::Byte || *bytes && !text.contains('▁');
             if is_whole {
-                // The library composes by an older Unicode, which knows fewer marks.
+                // The library composes by an older version of Unicode, which has fewer marks.
                 let back: String = back.nfc().collect();
                 prop_assert_eq!(&back, &expected, "{:?} {:?}", kind, split);
             }
         }
     }
 
-    /// Bytes of a model changed, cut or doubled.
+    /// Changes, truncates or duplicates bytes of a model.
     #[test]
     fn a_damaged_model_is_refused_or_works(
         which in 0_usize..5,
@@ -367,7 +370,7 @@ proptest! {
     ) {
         let name = ["unigram", "bpe", "bpe-bytes", "unigram-plain", "unigram-bytes"][which];
         let mut bytes = model(name);
-        // The pieces stand before the large table.
+        // The pieces precede the large table.
         let span = if head { bytes.len().min(6_000) } else { bytes.len() };
         for (at, byte) in changes {
             let place = (at * span as f64) as usize;
@@ -382,7 +385,7 @@ proptest! {
         }
     }
 
-    /// A `tokenizer.json` with bytes changed, cut, or with a number or a name replaced.
+    /// Changes bytes of a `tokenizer.json`, truncates it, or replaces a number.
     #[test]
     fn a_damaged_json_is_refused_or_works(
         which in 0_usize..16,
@@ -392,7 +395,7 @@ proptest! {
     ) {
         let mut json = tokenizers()[which].3.to_json().unwrap().into_bytes();
         if let Some((at, number)) = digits {
-            // The next digit after some place becomes a number.
+            // The next digit after some position becomes a number.
             let from = (at * json.len() as f64) as usize;
             if let Some(place) = json[from..].iter().position(u8::is_ascii_digit) {
                 let place = from + place;
@@ -411,7 +414,7 @@ proptest! {
         }
     }
 
-    /// A file that tx wrote with one or two of its values replaced: refused, or usable.
+    /// Replaces one or two values of a file written by tx, which is then rejected or usable.
     #[test]
     fn a_file_with_other_values_is_refused_or_works(
         which in 0_usize..18,
@@ -429,7 +432,7 @@ proptest! {
         drop(open_and_use(file.to_string().as_bytes()));
     }
 
-    /// A file that tx wrote with bytes changed or cut: refused, or usable.
+    /// Changes or truncates the bytes of a file written by tx, which is then rejected or usable.
     #[test]
     fn a_file_with_other_bytes_is_refused_or_works(
         which in 0_usize..18,

@@ -1,8 +1,8 @@
-//! Imported tokenizers: the same pieces as in their own programs, and error messages.
+//! Imported tokenizers: segmentation as in the original programs, and error messages.
 
 #![allow(
     clippy::unwrap_used,
-    reason = "clippy takes only the test functions for tests, not what they call"
+    reason = "clippy recognizes test functions as tests, but not their helpers"
 )]
 
 use std::{
@@ -48,8 +48,8 @@ fn tokens(tokenizer: &Tokenizer, text: &str) -> (Vec<u32>, Vec<String>) {
     (inside.to_vec(), inside.iter().map(|&id| tokenizer.token(id).unwrap()).collect())
 }
 
-/// Pieces of SentencePiece for the same texts (`fixtures/sentencepiece/make.py`). It shows an unknown
-/// piece as its text, tx as `<unk>`.
+/// Pieces of SentencePiece for the same texts (`fixtures/sentencepiece/make.py`). SentencePiece
+/// prints the text of an unknown piece, tx prints `<unk>`.
 #[test]
 fn sentencepiece_models_give_the_pieces_of_sentencepiece() {
     let expected: Value =
@@ -63,7 +63,7 @@ fn sentencepiece_models_give_the_pieces_of_sentencepiece() {
         for case in expected[name]["texts"].as_array().unwrap() {
             let text = case["text"].as_str().unwrap();
             let (ids, pieces) = tokens(&tokenizer, text);
-            // Where a model has no padding, its ids from 3 on are one lower.
+            // If a model has no padding, its ids from 3 on are one lower.
             let moved = |id: &Value| {
                 let id = id.as_u64().unwrap() as usize;
                 let unknown = if first_ordinary == 3 { 0 } else { 3 };
@@ -93,7 +93,7 @@ fn an_imported_tokenizer_is_saved_and_opened_as_itself() {
             assert_eq!(again.encode(text).unwrap(), tokenizer.encode(text).unwrap());
         }
         assert!(again.to_json().unwrap() == json);
-        // And what tx wrote is a tokenizer to import.
+        // A file written by tx can be imported.
         let imported = import(json.as_bytes()).unwrap().source;
         assert_eq!(
             imported.encode("der alte Mann").unwrap(),
@@ -128,8 +128,8 @@ fn word_level() -> Value {
     })
 }
 
-/// `[UNK]`, `[CLS]` and `[SEP]` take the places of `<unk>`, `<bos>` and `<eos>`; the words follow in
-/// their order.
+/// `[UNK]`, `[CLS]` and `[SEP]` become `<unk>`, `<bos>` and `<eos>`; the words follow in their
+/// order.
 #[test]
 fn special_tokens_of_other_names_are_mapped_and_ids_made_dense() {
     let tokenizer = import(word_level().to_string().as_bytes()).unwrap().target;
@@ -143,7 +143,7 @@ fn special_tokens_of_other_names_are_mapped_and_ids_made_dense() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_in_words() {
+fn unusable_files_are_rejected_with_an_explanation() {
     let refused = |bytes: &[u8]| import(bytes).unwrap_err();
     assert!(refused(b"{").starts_with("`DIR/tokenizer` is not a usable tokenizer: not readable: "));
     assert_eq!(
@@ -189,8 +189,8 @@ fn two_files_are_two_vocabularies() {
 }
 
 #[test]
-fn learning_is_the_same_in_another_process_order() {
-    // Hash tables differ from one to the next even within a process: three times the same.
+fn learning_does_not_depend_on_hash_seeds() {
+    // Hash seeds differ between tables even within a process, so that three runs must agree.
     let pairs: Vec<SentencePair> = (0..300)
         .map(|i| {
             SentencePair::new(

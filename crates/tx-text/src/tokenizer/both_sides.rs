@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{error::TextError, pair::SentencePair};
 
-/// Tokenizers of both sides. With a joint vocabulary they differ at most in the special tokens that they
-/// add.
+/// Tokenizers of both sides. With a joint vocabulary they differ at most in the special tokens that
+/// they add.
 #[derive(Debug, Clone)]
 pub struct Tokenizers {
     /// Tokenizer of source text.
@@ -32,14 +32,14 @@ enum Side {
 }
 
 impl Tokenizers {
-    /// Learns the vocabularies from `pairs`, which should be the training pairs only, or reads them if
-    /// `config` names files.
+    /// Learns the vocabularies from `pairs`, which should be the training pairs only, or reads them
+    /// if `config` names files.
     ///
     /// The result depends on the texts and `config`, not on threads or hash seeds.
     ///
     /// # Errors
     ///
-    /// When `config` breaks a rule, or a file cannot be used.
+    /// If `config` breaks a rule, or a file cannot be used.
     pub fn train(config: &TokenizerConfig, pairs: &[SentencePair]) -> Result<Self, TextError> {
         Self::make::<TextError>(config, &|side| {
             let sources = (side != Side::Target).then_some(pairs);
@@ -50,12 +50,12 @@ impl Tokenizers {
         })
     }
 
-    /// Learns the vocabularies as [`train`](Self::train) does, from a stream of pairs. `stream` is called
-    /// once for each vocabulary.
+    /// Learns the vocabularies as [`train`](Self::train) does, from a stream of pairs. `stream` is
+    /// called once for each vocabulary.
     ///
     /// # Errors
     ///
-    /// Those of [`train`](Self::train), or the first error of the stream.
+    /// Same as [`train`](Self::train), or the first error of the stream.
     pub fn train_on_stream<'a, I, E>(
         config: &TokenizerConfig,
         stream: impl Fn() -> Result<I, E>,
@@ -64,7 +64,8 @@ impl Tokenizers {
         I: Iterator<Item = Result<SentencePair, E>> + Send + 'a,
         E: From<TextError> + Send + 'a,
     {
-        // The trainers of the library accept texts only, so an error ends the texts and is kept here.
+        // The trainers of the library accept texts only, so an error ends the texts and is kept
+        // here.
         let failed: Arc<Mutex<Option<E>>> = Arc::default();
         let tokenizers = Self::make::<E>(config, &|side| {
             let failed = failed.clone();

@@ -1,19 +1,19 @@
 //! Validation of the normalization table of a SentencePiece model.
 //!
-//! The library that applies the table follows its links without bounds checks, so a damaged table would
-//! cause a panic. Format: the length in bytes of a double-array trie (32 bits), the trie
+//! The library that applies the table follows its links without bounds checks, so a damaged table
+//! would cause a panic. Format: the length in bytes of a double-array trie (32 bits), the trie
 //! (units of 32 bits), then the texts that its values point into, each ended by a zero byte.
 
 /// Maximum size of a table in bytes. Those of SentencePiece have about 240,000.
-const LARGEST: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Maximum number of bytes that a table writes for one byte of text.
 ///
 /// # Errors
 ///
-/// When a text could lead out of bounds, or the table is too large.
+/// If a text could lead out of bounds, or the table is too large.
 pub(super) fn check(table: &[u8]) -> Result<u64, &'static str> {
-    if table.len() > LARGEST {
+    if table.len() > MAX_BYTES {
         return Err("it has more than 4 MiB");
     }
     let Some((size, rest)) = table.split_first_chunk::<4>() else {
@@ -29,8 +29,9 @@ pub(super) fn check(table: &[u8]) -> Result<u64, &'static str> {
     let offset = |unit: usize| (unit >> 10) << ((unit & (1 << 9)) >> 6);
     let Some(&root) = units.first() else { return Err("its trie is empty") };
 
-    // Visits every position that a text can reach, with every byte that can follow in UTF-8. The children
-    // of a position are within 256 units of it, so a position may be that far beyond the end.
+    // Visits every position that a text can reach, with every byte that can follow in UTF-8. The
+    // children of a position are within 256 units of it, so a position may be that far beyond the
+    // end.
     let mut seen = vec![false; units.len() + 256];
     let mut positions = vec![offset(root)];
     while let Some(position) = positions.pop() {

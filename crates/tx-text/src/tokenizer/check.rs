@@ -1,8 +1,8 @@
 //! Validation of a `tokenizer.json` before the library reads it, and of the resulting tokenizer.
 //!
-//! A bundle, a prepared corpus or a download may be untrusted. The library trusts its files: some cause a
-//! panic, a stack overflow, or unbounded expansion of a short text. Each part is therefore compared with
-//! limits that real tokenizers stay far below.
+//! A bundle, a prepared corpus or a download may be untrusted. The library trusts its files: some
+//! cause a panic, a stack overflow, or unbounded expansion of a short text. Each part is therefore
+//! compared with limits that real tokenizers stay far below.
 
 use std::{
     fs::File,
@@ -19,20 +19,22 @@ use super::{charsmap, model_check::Model};
 use crate::special::SPECIAL_TOKENS;
 
 /// Maximum size of a file in bytes. Vocabularies of 256,000 tokens take about 35 MB.
-const LARGEST_FILE: u64 = 256 << 20;
+const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Maximum number of steps of normalizer, pre-tokenizer and decoder together.
-const MOST_STEPS: usize = 64;
+const MAX_STEPS: usize = 64;
 /// Maximum nesting depth of sequences of steps.
-const DEEPEST: usize = 8;
-/// Maximum number of bytes that normalizer and pre-tokenizer, or the decoder, may write for one byte.
-const MOST_GROWTH: u64 = 10_000;
-/// Maximum length of a regular expression in bytes. The library limits the work of a match, not its size.
-const LONGEST_PATTERN: usize = 4_096;
+const MAX_DEPTH: usize = 8;
+/// Maximum number of bytes that normalizer and pre-tokenizer, or the decoder, may write for one
+/// byte.
+const MAX_GROWTH: u64 = 10_000;
+/// Maximum length of a regular expression in bytes. The library limits the work of a match, not its
+/// size.
+const MAX_PATTERN_BYTES: usize = 4_096;
 
 /// Parts of a file that are validated.
 ///
-/// The library reads every occurrence of a key, most JSON readers keep the last. Serde's derived reader
-/// rejects a second one, so both read the same parts.
+/// The library reads every occurrence of a key, whereas most JSON readers keep the last. Serde's
+/// derived reader rejects a second one, so both read the same parts.
 #[derive(Deserialize)]
 struct Parts<'a> {
     #[serde(default)]
@@ -50,9 +52,9 @@ struct Parts<'a> {
 /// Reads a file up to the maximum size of a tokenizer.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        let text = format!("it has more than {LARGEST_FILE} bytes");
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        let text = format!("it has more than {MAX_FILE_BYTES} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
     }
     Ok(bytes)
@@ -62,21 +64,21 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// When it is not a tokenizer, or a part exceeds a limit; the message names the part.
+/// If it is not a tokenizer, or a part exceeds a limit; the message names the part.
 pub(super) fn open(json: &[u8]) -> Result<Inner, String> {
-    if json.len() as u64 > LARGEST_FILE {
-        return Err(format!("it has more than {LARGEST_FILE} bytes"));
+    if json.len() as u64 > MAX_FILE_BYTES {
+        return Err(format!("it has more than {MAX_FILE_BYTES} bytes"));
     }
     parts(json)?;
     Inner::from_bytes(json).map_err(|error| format!("not readable: {error}"))
 }
 
-/// Compares the parts of a file with the limits. Nothing of them stays in memory while the library reads
-/// the file again.
+/// Compares the parts of a file with the limits. They are freed before the library reads the file
+/// again.
 fn parts(json: &[u8]) -> Result<(), String> {
     let parts: Parts =
         serde_json::from_slice(json).map_err(|error| format!("not readable: {error}"))?;
-    let mut steps = MOST_STEPS;
+    let mut steps = MAX_STEPS;
     let normalizer = Stage { name: "normalizer", list: "normalizers", growth: normalizer };
     let pre_tokenizer =
         Stage { name: "pre-tokenizer", list: "pretokenizers", growth: pre_tokenizer };
@@ -84,9 +86,9 @@ fn parts(json: &[u8]) -> Result<(), String> {
     let text = normalizer.check(&parts.normalizer, &mut steps)?;
     let text = text.saturating_mul(pre_tokenizer.check(&parts.pre_tokenizer, &mut steps)?);
     for growth in [text, decoder.check(&parts.decoder, &mut steps)?] {
-        if growth > MOST_GROWTH {
+        if growth > MAX_GROWTH {
             return Err(format!(
-                "it may make a text {growth} times as long, expected at most {MOST_GROWTH} times"
+                "it may make a text {growth} times as long, expected at most {MAX_GROWTH} times"
             ));
         }
     }
@@ -98,7 +100,7 @@ fn parts(json: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// When ids are missing, shared or too large, or when the tokenizer truncates, pads or drops merges.
+/// If ids are missing, shared or too large, or if the tokenizer truncates, pads or drops merges.
 pub(super) fn ids(inner: &Inner) -> Result<usize, String> {
     if inner.get_truncation().is_some() || inner.get_padding().is_some() {
         return Err("it truncates or pads, which tx does by itself".into());
@@ -126,11 +128,11 @@ pub(super) fn ids(inner: &Inner) -> Result<usize, String> {
     }
 }
 
-/// Returns true if the tokenizer adds `<bos>` before a text. `<eos>` always follows the text.
+/// Returns `true` if the tokenizer adds `<bos>` before a text. `<eos>` always follows the text.
 ///
 /// # Errors
 ///
-/// When it adds other tokens.
+/// If it adds other tokens.
 pub(super) fn adds_bos(inner: &Inner) -> Result<bool, String> {
     let added = serde_json::to_value(inner.get_post_processor()).unwrap_or_default();
     let pieces = added["single"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -159,17 +161,18 @@ struct Stage {
 }
 
 impl Stage {
-    /// Maximum number of bytes that the stage writes for one byte. Subtracts its steps from `steps`.
+    /// Maximum number of bytes that the stage writes for one byte. Subtracts its steps from
+    /// `steps`.
     fn check(&self, stage: &Value, steps: &mut usize) -> Result<u64, String> {
         match stage {
             Value::Null => Ok(1),
-            step => self.step(step, steps, DEEPEST),
+            step => self.step(step, steps, MAX_DEPTH),
         }
     }
 
     fn step(&self, step: &Value, steps: &mut usize, depth: usize) -> Result<u64, String> {
         let name = self.name;
-        *steps = steps.checked_sub(1).ok_or(format!("it has more than {MOST_STEPS} steps"))?;
+        *steps = steps.checked_sub(1).ok_or(format!("it has more than {MAX_STEPS} steps"))?;
         let kind = step.get("type").and_then(Value::as_str);
         let (Some(step), Some(kind)) = (step.as_object(), kind) else {
             return Err(format!("a step of its {name} has no type"));
@@ -180,7 +183,7 @@ impl Stage {
         }
         let depth = depth
             .checked_sub(1)
-            .ok_or(format!("its {name} nests sequences more than {DEEPEST} deep"))?;
+            .ok_or(format!("its {name} nests sequences more than {MAX_DEPTH} deep"))?;
         let inner = step.get(self.list).and_then(Value::as_array);
         let inner = inner.ok_or(format!("a sequence of its {name} has no `{}`", self.list))?;
         inner.iter().try_fold(1_u64, |growth, step| {
@@ -249,14 +252,14 @@ fn pattern(step: &Map<String, Value>) -> Result<Option<&str>, String> {
     let pattern = step.get("pattern").unwrap_or(&Value::Null);
     match (pattern["String"].as_str(), pattern["Regex"].as_str()) {
         (Some(text), None) => Ok(Some(text)),
-        (None, Some(regex)) if regex.len() <= LONGEST_PATTERN => Ok(None),
-        (None, Some(_)) => Err(format!("has a pattern of more than {LONGEST_PATTERN} bytes")),
+        (None, Some(regex)) if regex.len() <= MAX_PATTERN_BYTES => Ok(None),
+        (None, Some(_)) => Err(format!("has a pattern of more than {MAX_PATTERN_BYTES} bytes")),
         _ => Err("has no pattern".into()),
     }
 }
 
-/// Bytes that `Replace` writes for one byte. A regular expression may match the empty text before any
-/// character.
+/// Bytes that `Replace` writes for one byte. A regular expression may match the empty text before
+/// any character.
 fn replace(step: &Map<String, Value>) -> Result<u64, String> {
     let content = text_of(step, "content")?.len();
     let growth = match pattern(step)? {

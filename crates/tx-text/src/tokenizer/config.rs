@@ -19,18 +19,18 @@ pub struct TokenizerConfig {
     /// Maximum size of a vocabulary, special tokens included. Smaller if the text has fewer tokens;
     /// always 260 for bytes.
     pub vocab_size: usize,
-    /// Words and characters that occur less often in training become `<unk>`; BPE and WordPiece do not
-    /// merge pairs that occur less often.
+    /// Words and characters that occur less often in training become `<unk>`; BPE and WordPiece do
+    /// not merge pairs that occur less often.
     pub min_frequency: usize,
-    /// BPE and Unigram: encodes a character that is not in the vocabulary as its bytes, which take 256
-    /// ids. No text is unknown then.
+    /// BPE and Unigram: encodes a character that is not in the vocabulary as its bytes, which take
+    /// 256 ids. Then no text is unknown.
     pub byte_fallback: bool,
     /// Uses one vocabulary for both sides.
     pub joint: bool,
     /// Adds `<bos>` before a source. A source always ends with `<eos>`; a target always has both.
     pub source_bos: bool,
     /// Tokenizer file for both sides, used instead of learning one: a `tokenizer.json` or a
-    /// SentencePiece `.model`. All other keys except `source_bos` have no effect then.
+    /// SentencePiece `.model`. All other keys except `source_bos` then have no effect.
     pub file: Option<PathBuf>,
     /// Tokenizer file of the source; requires `target_file`.
     pub source_file: Option<PathBuf>,
@@ -53,8 +53,8 @@ pub enum TokenizerKind {
     Bpe,
     /// A piece of a word, segmented by a unigram language model (Kudo 2018).
     Unigram,
-    /// A piece of a word, marked if it continues the word; segmented from the left, longest match first
-    /// (Schuster and Nakajima 2012; BERT).
+    /// A piece of a word, marked if it continues the word; segmented from the left, longest match
+    /// first (Schuster and Nakajima 2012; BERT).
     Wordpiece,
 }
 
@@ -99,7 +99,7 @@ impl Default for TokenizerConfig {
 }
 
 impl TokenizerConfig {
-    /// Broken rules; empty for a valid configuration.
+    /// Returns the broken rules; empty for a valid configuration.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let bytes = if self.byte_fallback { 256 } else { 0 };
@@ -138,12 +138,12 @@ impl TokenizerConfig {
         problems
     }
 
-    /// Returns true if the tokenizers are read from files instead of learned.
+    /// Returns `true` if the tokenizers are read from files instead of learned.
     pub fn is_imported(&self) -> bool {
         self.file.is_some() || self.source_file.is_some()
     }
 
-    /// Tokenizer files.
+    /// Returns the tokenizer files.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         [&self.file, &self.source_file, &self.target_file].into_iter().flatten().map(|p| &**p)
     }

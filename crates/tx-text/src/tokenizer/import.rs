@@ -1,8 +1,8 @@
 //! Import of tokenizers from other programs: a `tokenizer.json`, or a SentencePiece `.model`.
 //!
-//! tx has its special tokens at fixed ids ([`special`](crate::special)). Other tokenizers have them at
-//! other ids and under other names, or not at all. Their ids are therefore renumbered: the special
-//! tokens first, then all others in their order. The segmentation of text is unchanged.
+//! tx has its special tokens at fixed ids ([`special`](crate::special)). Other tokenizers have them
+//! at other ids and under other names, or not at all. Their ids are therefore renumbered: the
+//! special tokens first, then all others in their order. The segmentation of text is unchanged.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,8 +18,8 @@ use crate::{
     special::{SPECIAL_TOKENS, UNK},
 };
 
-/// Names of the special tokens in other programs, in the order of their ids in tx; the first one in a
-/// vocabulary is used.
+/// Names of the special tokens in other programs, in the order of their ids in tx; the first one in
+/// a vocabulary is used.
 const NAMES: [&[&str]; 4] = [
     &["<pad>", "[PAD]", "<PAD>", "<|padding|>", "<blank>"],
     &["<bos>", "<s>", "[BOS]", "[CLS]", "<BOS>", "<|startoftext|>"],
@@ -34,7 +34,7 @@ const PROBES: [&str; 4] = ["a", "Hello, world! 123", "¿Qué? Привет, 東�
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or is not a tokenizer that tx can use.
+/// If the file cannot be read, or is not a tokenizer that tx can use.
 pub(super) fn open(path: &Path) -> Result<Inner, TextError> {
     let bytes =
         check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
@@ -95,8 +95,8 @@ struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Collects the tokens. Those in `added_tokens` only come last, because the library numbers them
-    /// after those of the model.
+    /// Collects the tokens. Those in `added_tokens` only come last, because the library numbers
+    /// them after those of the model.
     fn of(kind: &str, model: &Map<String, Value>, added: &[Value]) -> Result<Self, String> {
         let mut of_model = model_vocabulary(kind, model)?;
         of_model.sort();
@@ -121,8 +121,8 @@ impl Vocabulary {
     }
 }
 
-/// Names of the special tokens in a vocabulary, in the order of their ids in tx; `None` for a token that
-/// it does not have.
+/// Names of the special tokens in a vocabulary, in the order of their ids in tx; `None` for a token
+/// that it does not have.
 fn special_names(vocabulary: &Vocabulary, unknown: Option<String>) -> Vec<Option<String>> {
     let named = |names: &[&str]| {
         names.iter().find(|name| vocabulary.has(name)).map(|&name| name.to_owned())
@@ -154,7 +154,8 @@ fn new_order<'a>(
     Ok(SPECIAL_TOKENS.into_iter().chain(others).collect())
 }
 
-/// Gives the model the new ids, and turns off random segmentation, which tx does by itself in training.
+/// Gives the model the new ids, and turns off random segmentation, which tx does by itself in
+/// training.
 fn renumber_model(
     kind: &str,
     model: &mut Map<String, Value>,

@@ -1,7 +1,7 @@
 //! Validation of the model of a `tokenizer.json`: its vocabulary and merges.
 //!
-//! The vocabulary is most of a file. It is measured as it is parsed and not kept, which takes a tenth off
-//! the start of `translate`.
+//! The vocabulary is most of a file. It is measured while it is parsed and not stored, which
+//! shortens the startup of `translate` by a tenth.
 
 use std::{borrow::Cow, fmt};
 
@@ -18,10 +18,12 @@ const LONGEST_WORD: u64 = 1_000;
 /// Maximum length of a piece of a Unigram model in bytes. The library frees the tree of pieces by
 /// recursion, one level a byte.
 const LONGEST_PIECE: usize = 1_024;
-/// Maximum bytes of all pieces of a Unigram model. The tree takes about 350 bytes of memory for each.
-const MOST_PIECES: usize = 8 << 20;
+/// Maximum bytes of all pieces of a Unigram model. The tree takes about 350 bytes of memory for
+/// each.
+const MAX_PIECE_BYTES: usize = 8 << 20;
 
-/// The keys of a model that are validated. Each may be absent, because a model need not have a type.
+/// The keys of a model that are validated. Each may be absent, because a model need not have a
+/// type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Model<'a> {
@@ -43,9 +45,11 @@ impl Model<'_> {
         }
         match self.vocab {
             Vocabulary::Absent => Ok(()),
-            Vocabulary::Pieces { longest, all } if longest > LONGEST_PIECE || all > MOST_PIECES => {
+            Vocabulary::Pieces { longest, all }
+                if longest > LONGEST_PIECE || all > MAX_PIECE_BYTES =>
+            {
                 Err(format!(
-                    "its pieces have more than {LONGEST_PIECE} bytes, or {MOST_PIECES} together"
+                    "its pieces have more than {LONGEST_PIECE} bytes, or {MAX_PIECE_BYTES} together"
                 ))
             }
             Vocabulary::Pieces { .. } => Ok(()),
@@ -115,12 +119,13 @@ impl<'de> Deserialize<'de> for Vocabulary {
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Two tokens that are joined, `"a b"` or `["a", "b"]`; none without two parts, which the library rejects.
+/// Two tokens that are merged, `"a b"` or `["a", "b"]`; `None` if there are not two parts, which
+/// the library rejects.
 struct Merge<'a>(Option<(Cow<'a, str>, Cow<'a, str>)>);
 
 impl Merge<'_> {
-    /// Compares the result of the merge with the longest token. The library writes it, without the prefix,
-    /// into a buffer of that length.
+    /// Compares the result of the merge with the longest token. The library writes it, without the
+    /// prefix, into a buffer of that length.
     fn check(&self, prefix: &str, longest: usize) -> Result<(), String> {
         let Some((first, second)) = &self.0 else { return Ok(()) };
         let rest = second.get(prefix.len()..);

@@ -60,7 +60,7 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, and those of [`from_json`](Self::from_json).
+    /// If the file cannot be read, and for the same reasons as [`from_json`](Self::from_json).
     pub fn open(path: &Path) -> Result<Self, TextError> {
         let json =
             check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
@@ -69,13 +69,13 @@ impl Tokenizer {
 
     /// Reads the content of a `tokenizer.json` written by tx; error messages name `path`.
     ///
-    /// The file may come from an untrusted source: it is either rejected or can be used without a panic,
-    /// with memory and time in proportion to file and text.
+    /// The file may come from an untrusted source: it is either rejected or can be used without a
+    /// panic, with memory and time in proportion to file and text.
     ///
     /// # Errors
     ///
-    /// When it is not a tokenizer, has other special tokens or ids than [`special`](crate::special), ids
-    /// other than 0 to n − 1, or parts that the library does not handle safely.
+    /// If it is not a tokenizer, has other special tokens or ids than [`special`](crate::special),
+    /// ids other than 0 to n − 1, or parts that the library does not handle safely.
     pub fn from_json(json: &[u8], path: &Path) -> Result<Self, TextError> {
         let problem = |problem| TextError::TokenizerFile { path: path.into(), problem };
         let inner = check::open(json).map_err(problem)?;
@@ -91,11 +91,11 @@ impl Tokenizer {
         Self::finish(inner, adds_bos)
     }
 
-    /// Content of a `tokenizer.json`; equal for equal tokenizers.
+    /// Returns the content of a `tokenizer.json`; equal for equal tokenizers.
     ///
     /// # Errors
     ///
-    /// When the library cannot serialize the tokenizer; no such tokenizer is known.
+    /// If the library cannot serialize the tokenizer; no such tokenizer is known.
     pub fn to_json(&self) -> Result<String, TextError> {
         self.inner.to_string(true).map_err(TextError::Tokenizer)
     }
@@ -104,7 +104,7 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// When the library rejects the text; no such text is known.
+    /// If the library rejects the text; no such text is known.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, TextError> {
         let encoding = self.inner.encode_fast(text, true).map_err(TextError::Tokenizer)?;
         Ok(encoding.get_ids().to_vec())
@@ -114,7 +114,7 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// Those of [`encode`](Self::encode).
+    /// Same as [`encode`](Self::encode).
     pub fn encode_batch(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, TextError> {
         texts.into_iter().map(|text| self.encode(text)).collect()
     }
@@ -123,17 +123,17 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// Those of [`encode`](Self::encode).
+    /// Same as [`encode`](Self::encode).
     pub fn par_encode_batch(&self, texts: &[&str]) -> Result<Vec<Vec<u32>>, TextError> {
         texts.par_iter().map(|text| self.encode(text)).collect()
     }
 
-    /// Encodes a text as [`encode`](Self::encode) does, with the position of the word of each token.
-    /// Word boundaries are those of the tokenizer.
+    /// Encodes a text as [`encode`](Self::encode) does, with the position of the word of each
+    /// token. Word boundaries are those of the tokenizer.
     ///
     /// # Errors
     ///
-    /// Those of [`encode`](Self::encode).
+    /// Same as [`encode`](Self::encode).
     pub fn encode_with_words(&self, text: &str) -> Result<Vec<WordToken>, TextError> {
         let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
         let (words, offsets) = (encoding.get_word_ids(), encoding.get_offsets());
@@ -146,7 +146,8 @@ impl Tokenizer {
             {
                 let parts = words[index..].iter().zip(&offsets[index..]);
                 let parts = parts.take_while(|(other, _)| **other == Some(*word));
-                // The library assigns the last letter of a word to a punctuation mark split off from it, too.
+                // The library assigns the last letter of a word to a punctuation mark split off
+                // from it, too.
                 end_before = last.map_or(end_before, |(_, word): (_, Range<usize>)| word.end);
                 let (start, end) = parts.fold((text.len(), 0), |(start, end), (_, part)| {
                     (start.min(part.0), end.max(part.1))
@@ -162,12 +163,13 @@ impl Tokenizer {
         Ok(tokens)
     }
 
-    /// Encodes a text as [`encode`](Self::encode) does, with the bytes of `text` that each token covers:
-    /// none for added special tokens; a byte-pair token includes the space before its word.
+    /// Encodes a text as [`encode`](Self::encode) does, with the bytes of `text` that each token
+    /// covers: an empty range for added special tokens. A byte-pair token includes the space before
+    /// its word.
     ///
     /// # Errors
     ///
-    /// Those of [`encode`](Self::encode).
+    /// Same as [`encode`](Self::encode).
     pub fn encode_with_spans(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, TextError> {
         let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
         let spans = encoding.get_offsets().iter().map(|&(start, end)| start..end);
@@ -177,15 +179,15 @@ impl Tokenizer {
     /// Decodes token ids to text. `<pad>`, `<bos>`, `<eos>` and ids without a token are dropped; an
     /// unknown token becomes `<unk>`.
     ///
-    /// For text without unknown tokens, `decode(encode(text))` is `text` with single spaces, in Unicode
-    /// normal form NFC and, if so configured, lowercased. With [`WordSplit::Whitespace`] the spacing of
-    /// punctuation is unchanged.
+    /// For text without unknown tokens, `decode(encode(text))` is `text` with single spaces, in
+    /// Unicode normal form NFC and, if so configured, lowercased. With [`WordSplit::Whitespace`]
+    /// the spacing of punctuation is unchanged.
     ///
     /// [`WordSplit::Whitespace`]: super::WordSplit::Whitespace
     ///
     /// # Errors
     ///
-    /// When the library rejects the ids; no such ids are known.
+    /// If the library rejects the ids; no such ids are known.
     pub fn decode(&self, ids: &[u32]) -> Result<String, TextError> {
         let is_shown = |id: &u32| ![PAD, BOS, EOS].contains(id) && (*id as usize) < self.vocab_size;
         let ids: Vec<u32> = ids.iter().copied().filter(is_shown).collect();
@@ -196,17 +198,17 @@ impl Tokenizer {
         self.inner.decode(&ids, false).map_err(TextError::Tokenizer)
     }
 
-    /// Token of an id, as in the vocabulary.
+    /// Returns the token of an id, as in the vocabulary.
     pub fn token(&self, id: u32) -> Option<String> {
         self.inner.id_to_token(id)
     }
 
-    /// Id of a token, as in the vocabulary.
+    /// Returns the id of a token, as in the vocabulary.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)
     }
 
-    /// Number of ids, special tokens included.
+    /// Returns the number of ids, special tokens included.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
     }

@@ -13,7 +13,7 @@ const NAMED: usize = 8;
 /// Texts tokenized together.
 const PART: usize = 8_192;
 
-/// Coverage of a text by a vocabulary, and use of the vocabulary by the text.
+/// Coverage of a text by a vocabulary, and the part of the vocabulary that the text uses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VocabularyReport {
@@ -40,7 +40,7 @@ impl VocabularyReport {
     ///
     /// # Errors
     ///
-    /// When the tokenizer fails.
+    /// If the tokenizer fails.
     pub fn new<'a>(
         tokenizer: &Tokenizer,
         texts: impl IntoIterator<Item = &'a str>,
@@ -84,17 +84,17 @@ impl VocabularyReport {
         })
     }
 
-    /// Fraction of unknown tokens.
+    /// Returns the fraction of unknown tokens.
     pub fn unknown_rate(&self) -> f64 {
         self.unknown as f64 / self.tokens.max(1) as f64
     }
 
-    /// Mean number of tokens of a word.
+    /// Returns the mean number of tokens of a word.
     pub fn tokens_per_word(&self) -> f64 {
         self.tokens as f64 / self.words.max(1) as f64
     }
 
-    /// Mean number of characters of a token.
+    /// Returns the mean number of characters of a token.
     pub fn characters_per_token(&self) -> f64 {
         self.characters as f64 / self.tokens.max(1) as f64
     }

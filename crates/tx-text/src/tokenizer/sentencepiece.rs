@@ -1,5 +1,5 @@
-//! Import of a SentencePiece `.model`, a protocol-buffers message (`sentencepiece_model.proto`), as the
-//! content of a `tokenizer.json`.
+//! Import of a SentencePiece `.model`, a protocol-buffers message (`sentencepiece_model.proto`), as
+//! the content of a `tokenizer.json`.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ struct Piece {
 ///
 /// # Errors
 ///
-/// When it is not a model, is damaged, or has an option that tx does not support.
+/// If it is not a model, is damaged, or has an option that tx does not support.
 pub(super) fn to_json(bytes: &[u8]) -> Result<Value, String> {
     let model = Model::parse(bytes)?;
     model.check()?;
@@ -121,8 +121,8 @@ impl Model {
         Ok(ids)
     }
 
-    /// Tokens that are matched before segmentation. A user-defined symbol is never segmented: in a Unigram
-    /// model its score ensures that, but a byte-pair encoding has no merges for it.
+    /// Tokens that are matched before segmentation. A user-defined symbol is never segmented: in a
+    /// Unigram model its score ensures that, but a byte-pair encoding has no merges for it.
     fn added_tokens(&self) -> Vec<Value> {
         let is_added = |piece: &Piece| match piece.kind {
             UNKNOWN | CONTROL => true,
@@ -166,8 +166,8 @@ impl Model {
         steps
     }
 
-    /// Merges in order. SentencePiece merges the pair that yields the piece with the highest score, so
-    /// every split of a piece into two pieces is a merge, ordered by the score of the piece.
+    /// Merges in order. SentencePiece merges the pair that yields the piece with the highest score,
+    /// so every split of a piece into two pieces is a merge, ordered by the score of the piece.
     fn merges(&self, ids: &HashMap<&str, usize>) -> Vec<[String; 2]> {
         let is_plain = |id: usize| matches!(self.pieces[id].kind, 0 | 1);
         let mut order: Vec<usize> = (0..self.pieces.len()).filter(|&id| is_plain(id)).collect();

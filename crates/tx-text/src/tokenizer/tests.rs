@@ -34,7 +34,7 @@ fn config(kind: TokenizerKind, split: WordSplit) -> TokenizerConfig {
 }
 
 #[test]
-fn every_kind_gives_the_text_back() {
+fn every_kind_round_trips() {
     for kind in KINDS {
         for split in [WordSplit::Whitespace, WordSplit::Punctuation] {
             for joint in [false, true] {
@@ -56,7 +56,7 @@ fn with_bytes(kind: TokenizerKind, split: WordSplit) -> TokenizerConfig {
 }
 
 #[test]
-fn nothing_is_unknown_to_bytes() {
+fn bytes_leave_no_text_unknown() {
     for kind in [TokenizerKind::Byte, TokenizerKind::Bpe, TokenizerKind::Unigram] {
         for split in [WordSplit::Whitespace, WordSplit::Punctuation] {
             let config = match kind {
@@ -86,7 +86,7 @@ fn a_byte_is_a_token() {
 }
 
 #[test]
-fn a_wordpiece_says_whether_it_continues_a_word() {
+fn a_wordpiece_is_marked_if_it_continues_a_word() {
     let config = TokenizerConfig {
         vocab_size: 4 + 4 + 2,
         ..config(TokenizerKind::Wordpiece, WordSplit::Whitespace)
@@ -104,7 +104,7 @@ fn a_wordpiece_says_whether_it_continues_a_word() {
 }
 
 #[test]
-fn a_stream_teaches_what_a_corpus_in_memory_does() {
+fn training_on_a_stream_equals_training_in_memory() {
     for kind in KINDS {
         for joint in [false, true] {
             let config = TokenizerConfig { joint, ..config(kind, WordSplit::Punctuation) };
@@ -148,7 +148,7 @@ fn spaces_are_made_single_and_unicode_is_composed() {
 }
 
 #[test]
-fn special_tokens_stand_at_their_ids_and_are_added() {
+fn special_tokens_have_their_ids_and_are_added() {
     let config =
         TokenizerConfig { source_bos: true, ..config(TokenizerKind::Word, WordSplit::Whitespace) };
     let with_bos = Tokenizers::train(&config, &pairs()).unwrap();
@@ -175,7 +175,7 @@ fn a_text_cannot_forge_special_tokens() {
 }
 
 #[test]
-fn an_unknown_word_shows_as_unknown() {
+fn an_unknown_word_is_decoded_as_unk() {
     let config = config(TokenizerKind::Word, WordSplit::Punctuation);
     let tokenizer = Tokenizers::train(&config, &pairs()).unwrap().source;
     let ids = tokenizer.encode("The dog is long.").unwrap();
@@ -196,7 +196,7 @@ fn rare_and_surplus_words_are_left_out() {
 }
 
 #[test]
-fn lower_casing_loses_case_alone() {
+fn lowercasing_changes_only_the_case() {
     let config = TokenizerConfig {
         lowercase: Lowercase::Both,
         ..config(TokenizerKind::Word, WordSplit::Punctuation)
@@ -276,9 +276,9 @@ fn a_vocabulary_without_room_is_refused() {
     );
 }
 
-/// Pieces of a word all have the word's place in the text; special tokens have none.
+/// All pieces of a word have the position of the word in the text; special tokens have none.
 #[test]
-fn tokens_know_their_words() {
+fn tokens_have_the_positions_of_their_words() {
     let text = "  The cat's  żółw.";
     for (kind, words) in [
         (TokenizerKind::Word, &["The", "cat", "'", "s", "żółw", "."][..]),
@@ -297,7 +297,7 @@ fn tokens_know_their_words() {
     }
 }
 
-/// A clone copies no vocabulary, and many texts become the same ids as one by one.
+/// A clone copies no vocabulary, and a batch of texts gets the same ids as each text alone.
 #[test]
 fn clones_share_and_batches_agree() {
     let tokenizers = Tokenizers::train(&TokenizerConfig::default(), &pairs()).unwrap();

@@ -1,11 +1,11 @@
 //! Learning of a Unigram vocabulary (Kudo 2018, section 3.2).
 //!
-//! The trainer of the library sums probabilities in the order of its threads and hash tables, so two runs
-//! on the same text yield different vocabularies. This trainer is deterministic.
+//! The trainer of the library sums probabilities in the order of its threads and hash tables, so
+//! two runs on the same text yield different vocabularies. This trainer is deterministic.
 //!
-//! Starting from many candidates, the pieces that reduce the likelihood of the text least are removed
-//! until the vocabulary has the requested size. Before each step, expectation maximization fits the
-//! probabilities.
+//! Starting from many candidates, the pieces that reduce the likelihood of the text least are
+//! removed until the vocabulary has the requested size. Before each step, expectation maximization
+//! fits the probabilities.
 
 use std::collections::HashMap;
 
@@ -25,14 +25,14 @@ const WORDS: usize = 400_000;
 const CANDIDATE_WORDS: usize = 100_000;
 /// Candidates for each requested piece, and the minimum and maximum number of candidates.
 const CANDIDATES: usize = 10;
-const FEWEST_CANDIDATES: usize = 20_000;
-const MOST_CANDIDATES: usize = 1_000_000;
+const MIN_CANDIDATES: usize = 20_000;
+const MAX_CANDIDATES: usize = 1_000_000;
 /// Fraction of the pieces that remains after each step.
 const SHRINK: f64 = 0.75;
 /// Rounds of expectation maximization before each step.
 const ROUNDS: usize = 2;
 /// Minimum expected count; pieces below it are dropped.
-const LEAST_EXPECTED: f64 = 0.5;
+const MIN_EXPECTED: f64 = 0.5;
 
 /// Piece and its log-probability.
 type Piece = (String, f64);
@@ -152,7 +152,7 @@ fn candidates(words: &[Word], alphabet: &[char], room: usize) -> Vec<Piece> {
         .map(|(piece, count)| (*piece, count * piece.len() as f64))
         .collect();
     longer.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-    longer.truncate((CANDIDATES * room).clamp(FEWEST_CANDIDATES, MOST_CANDIDATES));
+    longer.truncate((CANDIDATES * room).clamp(MIN_CANDIDATES, MAX_CANDIDATES));
     let single = alphabet.iter().map(|c| {
         let count = counts.get(std::slice::from_ref(c)).copied().unwrap_or(1.0);
         (c.to_string(), count)
@@ -165,8 +165,8 @@ fn candidates(words: &[Word], alphabet: &[char], room: usize) -> Vec<Piece> {
     pieces
 }
 
-/// Fits the probabilities by one round of expectation maximization. Characters stay; other pieces with a
-/// small expected count are dropped.
+/// Fits the probabilities by one round of expectation maximization. Characters stay; other pieces
+/// with a small expected count are dropped.
 fn fitted(words: &[Word], pieces: Vec<Piece>) -> Vec<Piece> {
     let trie = Trie::new(&pieces);
     let mut expected = vec![0.0; pieces.len()];
@@ -178,15 +178,16 @@ fn fitted(words: &[Word], pieces: Vec<Piece>) -> Vec<Piece> {
     let kept: Vec<(String, f64)> = pieces
         .into_iter()
         .zip(expected)
-        .filter(|((piece, _), count)| *count >= LEAST_EXPECTED || is_single(piece))
-        .map(|((piece, _), count)| (piece, count.max(LEAST_EXPECTED)))
+        .filter(|((piece, _), count)| *count >= MIN_EXPECTED || is_single(piece))
+        .map(|((piece, _), count)| (piece, count.max(MIN_EXPECTED)))
         .collect();
     // Variational form of section 3.2: many small counts weigh less than few large ones.
     let sum = digamma(kept.iter().map(|(_, count)| count).sum());
     kept.into_iter().map(|(piece, count)| (piece, digamma(count) - sum)).collect()
 }
 
-/// Keeps the `wanted` pieces whose removal would reduce the likelihood of the text most; characters stay.
+/// Keeps the `wanted` pieces whose removal would reduce the likelihood of the text most, and all
+/// characters.
 fn pruned(words: &[Word], pieces: Vec<Piece>, wanted: usize) -> Vec<Piece> {
     let trie = Trie::new(&pieces);
     let mut lattice = Lattice::default();
@@ -239,8 +240,8 @@ fn is_single(piece: &str) -> bool {
     piece.chars().nth(1).is_none()
 }
 
-/// Derivative of the logarithm of the gamma function. The recurrence shifts `x` up to the range where the
-/// first terms of the asymptotic series are accurate.
+/// Derivative of the logarithm of the gamma function. The recurrence shifts `x` up to the range
+/// where the first terms of the asymptotic series are accurate.
 fn digamma(mut x: f64) -> f64 {
     let mut value = 0.0;
     while x < 8.0 {
@@ -304,8 +305,8 @@ impl Lattice {
         }
     }
 
-    /// Adds the expected count of each piece in the word, over all segmentations, to `expected`. A word
-    /// with a rare character, which cannot be segmented, adds nothing.
+    /// Adds the expected count of each piece in the word, over all segmentations, to `expected`. A
+    /// word with a rare character, which cannot be segmented, adds nothing.
     fn add_expected(&mut self, count: f64, expected: &mut [f64]) {
         let Self { edges, length, alpha, beta } = self;
         for (values, first) in [(&mut *alpha, 0), (&mut *beta, *length)] {
@@ -368,8 +369,8 @@ mod tests {
         lattice
     }
 
-    /// `ab` with p(a) = 0.5, p(b) = 0.25 and p(ab) = 0.25: the ways are a·b with 0.125 and ab with
-    /// 0.25, so that a and b are expected 1/3 times and ab 2/3 times.
+    /// `ab` with p(a) = 0.5, p(b) = 0.25 and p(ab) = 0.25: the segmentations are a·b with 0.125 and
+    /// ab with 0.25, so that a and b are expected 1/3 times and ab 2/3 times.
     #[test]
     fn expected_counts_by_hand() {
         let pieces = pieces(&[("a", 0.5), ("b", 0.25), ("ab", 0.25)]);
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_way_and_the_best_without_a_piece() {
+    fn the_best_segmentation_with_and_without_a_piece() {
         let pieces = pieces(&[("a", 0.2), ("b", 0.2), ("c", 0.1), ("ab", 0.3), ("bc", 0.2)]);
         let mut lattice = lattice(&pieces, "abc");
         // ab·c has 0.03, a·bc 0.04, a·b·c 0.004.
@@ -402,7 +403,7 @@ mod tests {
 
     /// A text of the words `ab` and `cd`: these are better pieces than any of their parts.
     #[test]
-    fn what_stands_together_becomes_a_piece() {
+    fn frequent_sequences_become_pieces() {
         let mut learner = UnigramLearner::new(6, 1, false);
         learner.counts = [("▁abcd", 50), ("▁ab", 30), ("▁cd", 30), ("▁cdab", 40)]
             .map(|(word, count)| (word.to_owned(), count))

@@ -1,8 +1,8 @@
-//! Learning of a WordPiece vocabulary: byte-pair encoding (Sennrich et al. 2016) with a mark on pieces
-//! that continue a word.
+//! Learning of a WordPiece vocabulary: byte-pair encoding (Sennrich et al. 2016) with a mark on
+//! pieces that continue a word.
 //!
-//! The trainer of the library numbers characters in the order of a hash table, so two runs on the same
-//! text yield different vocabularies. This trainer is deterministic.
+//! The trainer of the library numbers characters in the order of a hash table, so two runs on the
+//! same text yield different vocabularies. This trainer is deterministic.
 
 use std::{
     cmp::Reverse,
@@ -137,7 +137,7 @@ impl WordPieceLearner {
     }
 }
 
-/// Puts one piece where the two of `pair` stood.
+/// Replaces each occurrence of `pair` by one piece.
 fn replace(word: &mut Vec<u32>, pair: (u32, u32), new: u32) {
     let mut from = 0;
     let mut merged = Vec::with_capacity(word.len());
@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(WordPieceLearner { min_frequency: 4, ..learner }.pieces(), ["##b", "a", "ab"]);
     }
 
-    /// `aaaa` is a ##a ##a ##a: ##a ##a stands there twice, a ##a once. Merged from the left it is
-    /// a ##aa ##a; of the two pairs then, a ##aa has the older first part.
+    /// `aaaa` is a ##a ##a ##a: ##a ##a occurs twice, a ##a once. Merging from the left gives a
+    /// ##aa ##a; of its two pairs, a ##aa has the older first part.
     #[test]
     fn overlapping_pairs_are_merged_from_the_left() {
         let mut learner = WordPieceLearner::new(4 + 4, 1, "##");

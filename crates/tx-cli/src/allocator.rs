@@ -15,23 +15,25 @@ const PURGE_DELAY: mi_option_t = 15;
 // numbering does not compile; its `mimalloc.h` has the new number.
 const _: () = assert!(mi_option_use_numa_nodes == PURGE_DELAY + 1 && _mi_option_last == 47);
 
-/// Sets the time until a freed page returns to the system, in milliseconds; none keeps freed pages.
+/// Sets the time until a freed page returns to the system, in milliseconds; `None` keeps freed
+/// pages.
 ///
 /// Call it before any other thread starts.
 pub fn set_purge_delay(milliseconds: Option<u16>) {
-    // SAFETY: the option exists in mimalloc 2 and 3, and no other thread runs yet that could read it
-    // while it is set.
+    // SAFETY: the option exists in mimalloc 2 and 3, and no other thread runs yet that could read
+    // it while it is set.
     #[allow(unsafe_code)]
     unsafe {
         mi_option_set(PURGE_DELAY, milliseconds.map_or(-1, Into::into));
     }
 }
 
-/// While it exists, the kernel gives this process memory in pages of the usual size, also where a program
-/// may ask for transparent huge pages. Opening a model fills huge pages only in part; a model of 242 MB
-/// takes 29 MB less without them. Decoding is up to 6 % faster with them.
+/// Disables transparent huge pages for this process while it exists. Opening a model fills huge
+/// pages only in part, so a model of 242 MB takes 29 MB less without them. Decoding is up to 6 %
+/// faster with them.
 ///
-/// It concerns memory that is used for the first time. Other systems than Linux keep their page size.
+/// Only memory that is used for the first time is affected. On systems other than Linux, it has no
+/// effect.
 #[must_use]
 #[derive(Debug)]
 pub struct SmallPages {
@@ -44,7 +46,7 @@ impl SmallPages {
     /// Disables huge pages.
     #[cfg(target_os = "linux")]
     pub fn new() -> Self {
-        // A kernel that refuses costs memory, not correctness.
+        // A failure costs memory, not correctness.
         let were_huge = matches!(thread::transparent_huge_pages_are_disabled(), Ok(false))
             && thread::disable_transparent_huge_pages(true).is_ok();
         Self { were_huge }
@@ -82,7 +84,7 @@ mod tests {
         let before = disabled();
         let outer = SmallPages::new();
         drop(SmallPages::new());
-        assert!(disabled(), "an inner one must not end the outer one");
+        assert!(disabled(), "an inner value must not end the effect of the outer one");
         drop(outer);
         assert_eq!(disabled(), before);
     }

@@ -40,7 +40,8 @@ pub fn print_hint(hint: Option<&str>) {
     }
 }
 
-/// Whether `error` is a write to a pipe whose reader has exited, as in `translate … | head`.
+/// Returns `true` if `error` is a write to a pipe whose reader has exited, as in
+/// `translate … | head`.
 ///
 /// Rust ignores SIGPIPE, so such a write returns an error instead of ending the process. By Unix
 /// convention it is no failure.

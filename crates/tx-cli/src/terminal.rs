@@ -1,8 +1,9 @@
 //! Standard output and standard error that are safe to show on a terminal.
 //!
 //! Translations, tokens, file names and values in files are untrusted input. A terminal interprets
-//! control characters in them: they move the cursor, change the title or reverse the direction of the
-//! text. They are therefore written to a terminal as escapes; pipes and files receive every byte.
+//! control characters in them: they move the cursor, change the title or reverse the direction of
+//! the text. They are therefore written to a terminal as escapes; pipes and files receive every
+//! byte.
 
 use std::io::{self, IsTerminal, StderrLock, StdoutLock, Write};
 
@@ -18,8 +19,8 @@ pub fn stderr() -> Terminal<StderrLock<'static>> {
     Terminal { escapes: inner.is_terminal(), inner }
 }
 
-/// A writer that writes control characters as escapes if it is a terminal. Each call must end at the
-/// end of a character, as those of `write!` do.
+/// Writer that escapes control characters if it is a terminal. Each write must end at a character
+/// boundary, as those of `write!` do.
 #[derive(Debug)]
 pub struct Terminal<W> {
     inner: W,

@@ -30,7 +30,7 @@ use crate::{
     support::{devices, with_weights},
 };
 
-/// Maximum difference of a score from the recorded one; processors round differently.
+/// Maximum difference of a score from the recorded one; CPUs round differently.
 const LIMIT: f64 = 1e-4;
 
 /// Text similar to the training text, other text, and empty text.
@@ -67,7 +67,7 @@ fn bundles_of_every_format_give_their_recorded_output() {
 }
 
 #[test]
-fn a_bundle_keeps_where_it_comes_from() {
+fn a_bundle_keeps_its_provenance() {
     let bundle = Bundle::open(fixture(1)).unwrap();
     assert_eq!(bundle.provenance["recipe"].as_str(), Some("none"));
     assert_eq!(bundle.provenance["seed"].as_integer(), Some(1));

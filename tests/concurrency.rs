@@ -101,7 +101,7 @@ fn translate(
 
 /// 64 threads with short and long calls, some of which are canceled, on each device.
 #[test]
-fn every_answer_is_the_answer_given_alone() {
+fn concurrent_calls_give_the_results_of_separate_calls() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/bundle-v1");
     let calls = calls();
     for ((name, device), rounds) in devices().into_iter().zip([24, 3]) {

@@ -76,7 +76,7 @@ fn translating_needs_nothing_that_training_needs() {
 
 /// Neither Burn nor the crate that reads and batches corpora.
 #[test]
-fn translating_on_the_processor_needs_no_burn() {
+fn translating_on_the_cpu_needs_no_burn() {
     let program = tree_with("translate", &["--no-default-features", "--features", "cpu"]);
     for (name, reached) in [("tx-infer", tree("tx-infer")), ("translate", program)] {
         assert!(reached.contains("tx-model"), "{reached:?}");
@@ -170,7 +170,7 @@ fn tree(package: &str) -> BTreeSet<String> {
     tree_with(package, &[])
 }
 
-/// Names of the packages that `package` ships with; `features` are arguments of cargo.
+/// Names of the packages that `package` is built from; `features` are arguments of cargo.
 fn tree_with(package: &str, features: &[&str]) -> BTreeSet<String> {
     let arguments = ["tree", "--offline", "--edges", "normal", "--prefix", "none", "--package"];
     cargo(&[&arguments[..], &[package], features].concat())

@@ -135,7 +135,7 @@ fn without_a_hang<T>(what: &str, work: impl FnOnce() -> T) -> T {
 ///
 /// # Panics
 ///
-/// When the bundle opens, or its error does not contain `words`.
+/// If the bundle opens, or its error does not contain `words`.
 fn refused(folder: &TempDir, words: &[&str]) {
     let error = without_a_hang(&format!("{words:?}"), || open(folder.path())).unwrap_err();
     let mut message = error.to_string();
@@ -174,12 +174,12 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_sound_bundle_translates() {
+fn a_valid_bundle_translates() {
     open(saved().path()).unwrap();
 }
 
 #[test]
-fn a_vocabulary_with_a_hole_is_refused() {
+fn a_vocabulary_with_a_missing_id_is_rejected() {
     for id in [4_000_000_000_u32, 5_000] {
         let folder = saved();
         change_tokenizer(&folder, |json| json["model"]["vocab"]["cat"] = id.into());
@@ -188,7 +188,7 @@ fn a_vocabulary_with_a_hole_is_refused() {
 }
 
 #[test]
-fn an_id_for_two_tokens_is_refused() {
+fn an_id_shared_by_two_tokens_is_rejected() {
     let folder = saved();
     change_tokenizer(&folder, |json| {
         json["model"]["vocab"]["cat"] = json["model"]["vocab"]["dog"].clone();
@@ -242,7 +242,7 @@ fn padding_to_any_length_is_refused() {
 }
 
 #[test]
-fn sizes_that_the_files_do_not_have_are_refused_before_memory_is_taken() {
+fn sizes_beyond_those_of_the_files_are_rejected_before_allocation() {
     for (from, to, words) in [
         ("max_len = 12", "max_len = 1000000000", &["`max_len` = 1000000000 must be at most"][..]),
         ("max_len = 12", "max_len = 9223372036854775807", &["`max_len` = 9223372036854775807"]),
@@ -325,7 +325,7 @@ fn files_larger_than_any_bundle_needs_are_not_read() {
 /// No process writes to the pipe, so reading it would block forever.
 #[cfg(unix)]
 #[test]
-fn a_file_that_is_no_regular_file_is_refused() {
+fn a_file_that_is_not_regular_is_rejected() {
     for name in [CONFIG, PROVENANCE, TOKENIZERS[0], WEIGHTS] {
         let folder = saved();
         let path = folder.path().join(name);

@@ -86,7 +86,7 @@ impl Subject {
     ///
     /// # Panics
     ///
-    /// When the difference exceeds [`LIMIT`].
+    /// If the difference exceeds [`LIMIT`].
     fn assert_close(&self, what: &str, found: &TensorData, expected: &TensorData) -> f64 {
         let Self { name, .. } = self;
         assert_eq!(found.shape(), expected.shape(), "{name}: {what}");

@@ -22,7 +22,7 @@ fn words() -> String {
 }
 
 #[test]
-fn words_never_seen_are_reversed() {
+fn unseen_words_are_reversed() {
     let folder = tempfile::tempdir().unwrap();
     let tsv = folder.path().join("words.tsv");
     fs::write(&tsv, words()).unwrap();
@@ -69,12 +69,12 @@ fn words_never_seen_are_reversed() {
     let reversed: String = source.chars().rev().collect();
     assert_eq!(translator.translate(source).unwrap().text, reversed);
 
-    reads_backwards(&translator);
+    attention_is_reversed(&translator);
 }
 
 /// Cross-attention is on the anti-diagonal, because the target is the reversed source. With four
 /// letters and `<eos>`, one row in five would have its largest weight there by chance.
-fn reads_backwards(translator: &Translator) {
+fn attention_is_reversed(translator: &Translator) {
     let tokenizers = translator.tokenizers();
     let (mut rows, mut backwards) = (0, 0);
     for word in ["abcd", "ecab", "dbae", "cdeb", "bead"] {
@@ -89,6 +89,6 @@ fn reads_backwards(translator: &Translator) {
                 usize::from(weights[3 - place] == weights.iter().copied().fold(0.0, f32::max));
         }
     }
-    println!("{backwards} of {rows} rows look at the letter they write");
+    println!("{backwards} of {rows} rows attend to the letter that they generate");
     assert!(5 * backwards > 3 * rows, "{backwards} of {rows}");
 }

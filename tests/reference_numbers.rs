@@ -162,7 +162,7 @@ impl Worst {
     ///
     /// # Panics
     ///
-    /// When the error exceeds the limit or is NaN.
+    /// If the error exceeds the limit or is NaN.
     fn add(&mut self, path: &str, found: Vec<f32>, expected: &[f32]) {
         assert_eq!(found.len(), expected.len(), "{path}");
         let scale = largest(expected);

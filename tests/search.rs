@@ -176,7 +176,7 @@ fn search_requests(
 ///
 /// # Panics
 ///
-/// When ids differ, or scores differ by more than rounding.
+/// If ids differ, or scores differ by more than rounding.
 fn assert_same(what: &str, found: &[Hypothesis], expected: &[Hypothesis]) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (found, expected) in found.iter().zip(expected) {
@@ -187,7 +187,7 @@ fn assert_same(what: &str, found: &[Hypothesis], expected: &[Hypothesis]) {
 }
 
 #[test]
-fn a_batch_of_very_different_lengths_gives_what_one_by_one_gives() {
+fn a_batch_of_very_different_lengths_gives_the_results_of_single_sentences() {
     for subject in subjects(7) {
         for beam in [1, 2, 5] {
             let options = SearchOptions { beam, n_best: beam, ..SearchOptions::default() };
@@ -237,7 +237,7 @@ fn hypotheses_are_sorted_distinct_and_within_their_limits() {
             }
         }
     }
-    assert!(ended > 100 && unended > 10, "of both kinds: {ended} and {unended}");
+    assert!(ended > 100 && unended > 10, "both kinds must occur: {ended} and {unended}");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn log_probabilities_are_those_of_teacher_forcing() {
 ///
 /// Sums: 85 for L = 3, 341 for L = 4. A beam of this size holds all targets.
 #[test]
-fn a_beam_that_holds_everything_finds_the_best_of_everything() {
+fn an_exhaustive_beam_finds_the_best_targets() {
     for (limit, count) in [(3, 85), (4, 341)] {
         let everything = all_targets(limit);
         assert_eq!(everything.len(), count);
@@ -404,7 +404,7 @@ fn any_number_of_threads_translates_the_same_in_the_same_order() {
 }
 
 #[test]
-fn no_target_ends_before_its_least_length() {
+fn no_target_ends_before_its_minimum_length() {
     for subject in subjects(7) {
         for beam in [1, 3] {
             for min_len in [1, 4, 30] {

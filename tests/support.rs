@@ -42,7 +42,7 @@ pub fn weights(module: &impl Module) -> Named {
 ///
 /// # Panics
 ///
-/// When a weight has no gradient, because it did not contribute to the loss.
+/// If a weight has no gradient, because it did not contribute to the loss.
 pub fn gradients(module: &impl Module, gradients: &Gradients) -> Named {
     let mut visitor = CollectGradients { path: Vec::new(), gradients, found: Named::new() };
     module.visit(&mut visitor);

@@ -34,7 +34,7 @@ pub(super) fn largest_of_all(gradients: &Named) -> f64 {
     gradients.values().map(|gradient| largest(&values(gradient))).fold(0.0, f64::max)
 }
 
-/// Returns true if the gradient of the weight at `path` is zero by definition.
+/// Returns `true` if the gradient of the weight at `path` is zero by definition.
 ///
 /// A bias of the keys adds the same number, `q · b`, to every score of a query, and softmax is
 /// invariant to a constant. Rotary positions rotate the keys of self-attention and their bias by
@@ -45,7 +45,7 @@ fn cannot_matter(path: &str, positions: Positions) -> bool {
 }
 
 #[test]
-fn every_weight_has_a_part_in_the_loss() {
+fn every_weight_has_a_gradient() {
     for subject in subjects() {
         let Subject { name, config, .. } = &subject;
         let (_, gradients) = loss_and_gradients(&subject.trainable(), subject.input(), &answers());
@@ -123,7 +123,7 @@ fn a_plain_batch_trains_a_model_with_autodiff() {
 /// 4e-6 / h. The slopes are 19 to 500, and where one is steep the loss has a high curvature. With h
 /// = 0.001 all of them agree to 7e-4.
 #[test]
-fn gradients_are_slopes() {
+fn gradients_equal_finite_differences() {
     let mut worst = 0.0_f64;
     for subject in subjects().filter(|subject| subject.config.activation != Activation::Relu) {
         let (_, gradients) = loss_and_gradients(&subject.trainable(), subject.input(), &answers());
@@ -141,7 +141,7 @@ fn gradients_are_slopes() {
 ///
 /// The slopes are 0.08 to 90, and the curvature is lower: with h = 0.005 they agree to 4e-3.
 #[test]
-fn the_gradient_of_each_weight_is_a_slope() {
+fn the_gradient_of_each_weight_equals_a_finite_difference() {
     let variants = [
         (NormPlacement::SublayerOutput, Positions::Rotary, Activation::Gated),
         (NormPlacement::Pre, Positions::Relative, Activation::Swish),

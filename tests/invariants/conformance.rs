@@ -68,7 +68,7 @@ impl Pair {
     ///
     /// # Panics
     ///
-    /// When the difference exceeds `limit`.
+    /// If the difference exceeds `limit`.
     fn assert_close(
         &self,
         what: &str,
@@ -171,7 +171,7 @@ fn gradients() {
 ///
 /// # Panics
 ///
-/// When two entries of a name differ by more than [`GRADIENTS`] of the largest of all.
+/// If two entries of a name differ by more than [`GRADIENTS`] of the largest of all.
 fn assert_same_weights(pair: &Pair, found: &Named, expected: &Named) -> f64 {
     let scale = largest_of_all(expected);
     let mut worst = 0.0_f64;

@@ -25,7 +25,7 @@ fn padding_changes_no_real_score() {
 }
 
 #[test]
-fn a_batch_is_its_sentences_one_by_one() {
+fn batching_changes_no_score() {
     let mut worst = 0.0_f64;
     for subject in subjects() {
         let model = subject.model();
@@ -59,7 +59,10 @@ fn a_later_token_changes_nothing_before_it() {
             let Subject { name, .. } = &subject;
             assert!(upto(&before, 0..place) == upto(&after, 0..place), "{name}, place {place}");
             let here = place..place + 1;
-            assert!(upto(&before, here.clone()) != upto(&after, here), "{name} sees no change");
+            assert!(
+                upto(&before, here.clone()) != upto(&after, here),
+                "{name}: the change has no effect"
+            );
         }
     }
 }
@@ -81,7 +84,7 @@ pub(super) fn scores_at(logits: &Tensor<3>, place: usize) -> TensorData {
 }
 
 #[test]
-fn decoding_step_by_step_is_decoding_at_once() {
+fn cached_decoding_equals_full_decoding() {
     let mut worst = 0.0_f64;
     for subject in subjects() {
         let model = subject.model();
@@ -115,7 +118,7 @@ fn decoding_step_by_step_is_decoding_at_once() {
 
 /// As in beam search, rows are swapped, repeated and dropped after each step.
 #[test]
-fn selected_rows_decode_on_as_if_nothing_had_happened() {
+fn selected_rows_continue_decoding_unchanged() {
     let mut worst = 0.0_f64;
     for subject in subjects() {
         let rounds: [&[usize]; 3] = [&[2, 0, 0, 1], &[3, 1, 1, 0, 2], &[4, 0]];
@@ -126,7 +129,7 @@ fn selected_rows_decode_on_as_if_nothing_had_happened() {
 
 /// Rows 0 and 1 belong to one sentence, 2 and 3 to another; rows are swapped within a sentence.
 #[test]
-fn reordered_rows_decode_on_as_if_nothing_had_happened() {
+fn reordered_rows_continue_decoding_unchanged() {
     let mut worst = 0.0_f64;
     for subject in subjects() {
         let [first, second, _] = <[Vec<u32>; 3]>::try_from(sources()).unwrap();
@@ -215,7 +218,7 @@ fn a_source_of_padding_alone_is_finite_and_changes_no_other_row() {
         assert!(values(&found.to_data()).iter().all(|score| score.is_finite()), "{name}");
         for map in maps.encoder.iter().chain(&maps.decoder.cross) {
             let looked = map.clone().narrow(0, 1, 1).abs().sum().into_scalar::<f32>();
-            assert_eq!(looked, 0.0, "{name}: there is nothing to look at");
+            assert_eq!(looked, 0.0, "{name}: an empty source must get no attention");
         }
         for row in [0, 2] {
             let found = found.clone().narrow(0, row, 1).into_data();

@@ -69,7 +69,7 @@ fn packed_scores_are_those_of_the_model_on_tensors() {
 
 /// Rows are swapped, repeated and removed after each step, as in beam search.
 #[test]
-fn selected_rows_decode_on_packed_as_before() {
+fn selected_rows_continue_packed_decoding_unchanged() {
     let mut worst = 0.0_f64;
     for subject in subjects() {
         let packed = PackedTransformer::from(&subject.model());

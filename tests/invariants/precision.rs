@@ -11,7 +11,7 @@ use crate::support::values;
 const HALVES: [(FloatDType, f64); 2] = [(FloatDType::F16, 1e-2), (FloatDType::BF16, 8e-2)];
 
 #[test]
-fn half_precision_rounds_and_no_more() {
+fn half_precision_differs_by_rounding_only() {
     let mut worst = [0.0_f64; 2];
     for subject in subjects().filter(|subject| subject.name.starts_with("flex")) {
         let Subject { name, .. } = &subject;

@@ -10,7 +10,7 @@ use tx_infer::{Bundle, Device};
 use super::*;
 
 /// Maximum difference; the two programs sum in different orders.
-const APART: f64 = 1e-4;
+const MAX_DIFFERENCE: f64 = 1e-4;
 
 struct Fixture {
     record: Value,
@@ -54,7 +54,7 @@ fn engines() -> Vec<(String, Engine)> {
 }
 
 #[test]
-fn searches_find_what_ctranslate2_finds() {
+fn search_results_equal_those_of_ctranslate2() {
     let Fixture { record, sources } = Fixture::open();
     let limit = record["limit"].as_u64().unwrap() as usize;
     let mut compared = 0;
@@ -78,7 +78,7 @@ fn searches_find_what_ctranslate2_finds() {
                 for (found, expected) in found.iter().zip(expected) {
                     assert_eq!(found.ids, ids(&expected["ids"]), "{what}");
                     let gap = f64::from(found.score) - expected["score"].as_f64().unwrap();
-                    assert!(gap.abs() <= APART, "{what}: {gap:.1e}");
+                    assert!(gap.abs() <= MAX_DIFFERENCE, "{what}: {gap:.1e}");
                     compared += 1;
                 }
             }
@@ -88,7 +88,7 @@ fn searches_find_what_ctranslate2_finds() {
 }
 
 #[test]
-fn given_targets_are_as_likely_as_ctranslate2_finds_them() {
+fn scores_of_given_targets_equal_those_of_ctranslate2() {
     let Fixture { record, sources } = Fixture::open();
     for (name, engine) in engines() {
         for (source, forced) in sources.iter().zip(list(&record["forced"])) {
@@ -101,7 +101,7 @@ fn given_targets_are_as_likely_as_ctranslate2_finds_them() {
             assert_eq!(found.len(), expected.len(), "{name}");
             for (found, expected) in found.iter().zip(expected) {
                 let gap = f64::from(*found) - expected.as_f64().unwrap();
-                assert!(gap.abs() <= APART, "{name}: {gap:.1e}");
+                assert!(gap.abs() <= MAX_DIFFERENCE, "{name}: {gap:.1e}");
             }
         }
     }

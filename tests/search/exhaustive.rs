@@ -229,7 +229,7 @@ fn cases() -> Vec<(&'static str, Case)> {
         ),
         ("prefix", Case { options: base(), prefix: vec![5, 3] }),
         (
-            "prefix of what is forbidden",
+            "prefix of suppressed tokens",
             Case {
                 options: SearchOptions {
                     suppress: vec![5],
@@ -263,7 +263,7 @@ fn cases() -> Vec<(&'static str, Case)> {
 ///
 /// # Panics
 ///
-/// When the two differ. Targets with equal scores, except for rounding, may be in any order.
+/// If the two differ. Targets with equal scores, except for rounding, may be in any order.
 fn assert_ranked(what: &str, found: &[Hypothesis], expected: &[(Vec<u32>, f32, f32)]) {
     assert_eq!(found.len(), expected.len(), "{what}");
     assert!(found.is_sorted_by(|a, b| a.score >= b.score), "{what}");
@@ -276,7 +276,7 @@ fn assert_ranked(what: &str, found: &[Hypothesis], expected: &[(Vec<u32>, f32, f
 }
 
 #[test]
-fn each_option_gives_what_a_list_of_all_targets_gives() {
+fn each_option_gives_the_ranking_of_all_targets() {
     let source = SOURCES[0];
     let cases = cases();
     // Ranking of all targets per option.

@@ -144,7 +144,7 @@ fn suppressed_tokens_are_not_sampled() {
 
 /// Per token and in total, for targets of different lengths in one batch.
 #[test]
-fn the_probability_of_a_given_target_is_that_of_reading_it_at_once() {
+fn the_probability_of_a_given_target_equals_that_of_teacher_forcing() {
     let targets: [&[u32]; 6] =
         [&[5, 4, 2], &[2], &[4, 4, 4, 4, 4, 4, 4, 4, 2], &[6], &[3, 6, 5, 2], &[4, 2]];
     let pairs: Vec<(&[u32], &[u32])> = SOURCES.into_iter().zip(targets).collect();

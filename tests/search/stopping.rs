@@ -4,7 +4,7 @@ use tx_infer::{EarlyStopping, LengthNorm};
 
 use super::*;
 
-/// Returns true if both are equal except for rounding.
+/// Returns `true` if both are equal except for rounding.
 fn same(one: &[Vec<Hypothesis>], other: &[Vec<Hypothesis>]) -> bool {
     one.iter().zip(other).all(|(one, other)| {
         let close =
@@ -58,7 +58,7 @@ fn never_stopping_early_loses_nothing_that_waiting_finds() {
 }
 
 #[test]
-fn more_patience_finds_no_worse() {
+fn more_patience_finds_no_worse_hypotheses() {
     let mut better = 0;
     for subject in subjects(7) {
         for beam in [2, 4] {
@@ -118,7 +118,7 @@ fn groups_of_one_are_greedy_searches_that_avoid_each_other() {
                 };
                 for source in SOURCES {
                     let found = engine.search(&[source], &options).unwrap().remove(0);
-                    let expected = greedy_and_apart(&subject, source, 4, diversity);
+                    let expected = diverse_greedy_searches(&subject, source, 4, diversity);
                     let what = format!("{}, {source:?}, λ {diversity}", subject.name);
                     let mut distinct = expected.clone();
                     distinct.sort();
@@ -141,12 +141,12 @@ fn groups_of_one_are_greedy_searches_that_avoid_each_other() {
             }
         }
     }
-    assert!(differs > 20, "{differs} of several kinds");
+    assert!(differs > 20, "{differs} results with more than two hypotheses");
 }
 
 /// Expected tokens of `groups` greedy searches with diversity penalty, step by step without a
 /// cache.
-fn greedy_and_apart(
+fn diverse_greedy_searches(
     subject: &Subject,
     source: &[u32],
     groups: usize,

@@ -41,7 +41,7 @@ fn all() -> Vec<(&'static str, Operation)> {
         ("/", |d| (x(d) / (y(d) + 2.0)).into_data()),
         ("+ a row", |d| (x(d) + row(d)).into_data()),
         ("* a column", |d| (x(d) * column(d)).into_data()),
-        ("+ of something swapped", |d| (x(d).swap_dims(1, 2) + y(d).swap_dims(1, 2)).into_data()),
+        ("+ of swapped axes", |d| (x(d).swap_dims(1, 2) + y(d).swap_dims(1, 2)).into_data()),
         ("* a number", |d| (x(d) * 1.7).into_data()),
         ("1 / x", |d| (x(d) + 2.0).recip().into_data()),
         ("exp", |d| x(d).exp().into_data()),
@@ -60,13 +60,15 @@ fn all() -> Vec<(&'static str, Operation)> {
         ("maximum of rows", |d| x(d).max_dim(2).into_data()),
         ("argmax of rows", |d| x(d).argmax(2).float().into_data()),
         ("top 3", |d| x(d).topk_with_indices(3, 2).0.into_data()),
-        ("places of the top 3", |d| x(d).topk_with_indices(3, 2).1.float().into_data()),
+        ("indices of the top 3", |d| x(d).topk_with_indices(3, 2).1.float().into_data()),
         ("softmax", |d| softmax(x(d), 2).into_data()),
-        ("softmax of something swapped", |d| softmax(x(d).swap_dims(1, 2), 2).into_data()),
+        ("softmax of swapped axes", |d| softmax(x(d).swap_dims(1, 2), 2).into_data()),
         ("layer norm", |d| module::layer_norm(x(d), weight(d), Some(weight(d)), 1e-5).into_data()),
         // Matrix products.
         ("product", |d| matrix(7, 12, d).matmul(matrix(12, 9, d)).into_data()),
-        ("product of larger ones", |d| matrix(70, 66, d).matmul(matrix(66, 130, d)).into_data()),
+        ("product of larger matrices", |d| {
+            matrix(70, 66, d).matmul(matrix(66, 130, d)).into_data()
+        }),
         ("product with a vector", |d| matrix(1, 12, d).matmul(matrix(12, 9, d)).into_data()),
         ("product, right transposed", |d| {
             matrix(7, 12, d).matmul(matrix(9, 12, d).transpose()).into_data()

@@ -4,9 +4,9 @@
     cargo build --release --bins
     python3 docs/pictures/terminal.py target/release docs/pictures/terminal.svg
 
-Runs the real programs in a pseudo-terminal. A third argument names a folder for the trained run. Only the waiting time is shortened: the animation shows one frame for every
-few seconds of training. Without animation (print, reduced motion) the SVG shows the last frame. Needs Python 3.9 on Linux
-or macOS, and no package.
+Runs the real programs in a pseudo-terminal. A third argument names a folder for the trained run. Only the waiting time is
+shortened: the animation shows one frame for every few seconds of training. Without animation (print, reduced motion) the
+SVG shows the last frame. Needs Python 3.9 on Linux or macOS, and no package.
 """
 
 import html
@@ -29,7 +29,7 @@ SAMPLE = 2.0
 
 
 class Screen:
-    """As much of a terminal as the programs use: carriage return, erase, cursor up, bold and colors."""
+    """The terminal functions that the programs use: carriage return, erase, cursor up, bold and colors."""
 
     def __init__(self):
         self.lines, self.row, self.column, self.style = [[]], 0, 0, ""
@@ -145,7 +145,7 @@ class Recording:
                 if not read:
                     break
                 pending += read
-                # Up to the last whole character.
+                # Up to the last complete character.
                 text = pending.decode("utf-8", errors="ignore")
                 pending = pending[len(text.encode()) :]
                 self.screen.feed(text)
@@ -211,7 +211,7 @@ text {{ font: 14px "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #d7dde4
 def main():
     programs, output = os.path.abspath(sys.argv[1]), sys.argv[2]
     with tempfile.TemporaryDirectory() as folder:
-        # As in a checkout after the first command: the program suggests commands that fit its place.
+        # Looks like a checkout after the first command, so that the program suggests the commands for one.
         os.makedirs(f"{folder}/target/release")
         open(f"{folder}/target/CACHEDIR.TAG", "w").close()
         shutil.copy(f"{programs}/train", f"{folder}/target/release/train")

@@ -56,7 +56,7 @@ pub enum Command {
     Bench(BenchArgs),
     /// List the devices that this program can train on
     Devices,
-    /// Regenerate report.html, the page of a run, from its metrics
+    /// Regenerate report.html of a run from its metrics
     Report {
         /// Folder of the run
         #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
@@ -82,7 +82,7 @@ pub enum Command {
         /// Number of last checkpoints to average
         #[arg(long, value_name = "N", default_value_t = 5)]
         last: usize,
-        /// Number of best checkpoints to average instead, as kept by checkpoint.keep_best
+        /// Number of best checkpoints to average instead; checkpoint.keep_best keeps them
         #[arg(long, value_name = "N", conflicts_with = "last")]
         best: Option<usize>,
         /// Folder for the bundle [default: RUN/average]
@@ -107,12 +107,12 @@ pub struct RunArgs {
     )]
     pub resume: Option<PathBuf>,
 
-    /// With --resume: the update whose checkpoint to resume from [default: the last]
+    /// With --resume: update of the checkpoint to resume from [default: the last]
     #[arg(long, value_name = "STEP")]
     pub from: Option<usize>,
 
-    /// With --resume, on mismatch with the checkpoint: keep its configuration (`old`) or use the
-    /// current one (`new`)
+    /// With --resume, if the configuration or the data has changed: use the configuration of the
+    /// checkpoint (`old`), or the current configuration and data (`new`)
     #[arg(long, value_enum, value_name = "VERSION", hide_possible_values = true)]
     pub take: Option<Version>,
 
@@ -124,7 +124,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Show bars and curves in the terminal; press q to stop with a checkpoint
+    /// Show bars and curves in the terminal; q, then s, stops the run with a checkpoint
     #[arg(long, conflicts_with = "quiet")]
     pub tui: bool,
 }

@@ -9,18 +9,18 @@ use tx_train::{ConfigBuilder, TrainError, bench::Updates};
 
 use crate::{configuration::SettingArgs, devices::DeviceArgs};
 
-/// Measure the speed of training: whole updates on synthetic sentences
+/// Measure the speed of training: complete updates on synthetic sentences
 ///
 /// Prints one row of a Markdown table per recipe, with the target tokens per second of the median
-/// update. It reads nothing but the configuration and writes nothing; batches are made before the
-/// clock starts.
+/// update. Reads only the configuration and writes no file. Batches are built before the
+/// measurement starts.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// Recipe to measure (repeatable)
     #[arg(long, value_name = "NAME", default_value = "small", conflicts_with = "config")]
     pub recipe: Vec<String>,
 
-    /// TOML file to measure instead of a recipe
+    /// Configuration file to measure instead of a recipe
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
 
@@ -28,11 +28,11 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Length of each side of a sentence pair in tokens; a batch has as many pairs as its size allows
+    /// Length of each side of a sentence pair, in tokens; a batch has as many pairs as fit
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub len: usize,
 
-    /// Updates measured, after a few that are not
+    /// Measured updates, after a few warm-up updates
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub updates: usize,
 
@@ -40,7 +40,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub settings: SettingArgs,
 
-    /// Print one JSON object per line instead, with the time of every update
+    /// Print one JSON object per recipe instead of the table, with the time of every update
     #[arg(long)]
     pub json: bool,
 }

@@ -7,7 +7,8 @@ use std::{
 };
 
 /// Returns the command that runs the program `name` (`train` or `translate`) from the current folder:
-/// its path or `cargo run` if this program is in a build folder of cargo, `name` if it is installed.
+/// its path or a `cargo run` command if this program is in a build folder of Cargo, and `name` if it is
+/// installed.
 pub fn command(name: &str) -> String {
     let Ok(executable) = env::current_exe() else { return name.to_owned() };
     let search = env::var_os("PATH").unwrap_or_default();
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_program_is_its_name_and_an_unpacked_one_its_path() {
+    fn an_installed_program_gives_its_name_and_an_unpacked_one_its_path() {
         let (train, translate) = (program("bin", "train"), program("bin", "translate"));
         let root = tree(&[&train, &translate]);
         let executable = root.path().join(&train);

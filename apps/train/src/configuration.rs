@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use tx_train::{ConfigBuilder, TrainError};
 
-/// Configuration and data, of a run or of `train data`.
+/// Configuration and data of a run or of `train data`.
 #[derive(Debug, Args)]
 pub struct DataArgs {
     /// Recipe to start from [default: phrasebook, or small if files are given]
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     pub recipe: Option<String>,
 
-    /// TOML file to start from; its key `recipe` may name a recipe whose values it overrides
+    /// Configuration file (TOML) to start from; its key `recipe` can name a recipe to override
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
 
@@ -21,7 +21,7 @@ pub struct DataArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "target")]
     pub source: Option<PathBuf>,
 
-    /// Text file with the target side of the training pairs, line by line
+    /// Text file with the target side of the training pairs; line N translates line N of --source
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "source")]
     pub target: Option<PathBuf>,
 
@@ -30,7 +30,7 @@ pub struct DataArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "source")]
     pub file: Option<PathBuf>,
 
-    /// Source side of the validation pairs [default: a tenth of the training pairs is set aside]
+    /// Source side of the validation pairs [default: a tenth of the pairs is held out]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "valid_target")]
     pub valid_source: Option<PathBuf>,
 
@@ -47,7 +47,7 @@ pub struct DataArgs {
     )]
     pub valid_file: Option<PathBuf>,
 
-    /// Fetch the corpus that the configuration names, unless it is in the cache (see `train fetch`)
+    /// Fetch the corpus named in the configuration, unless it is in the cache (see `train fetch`)
     #[arg(long)]
     pub fetch: bool,
 
@@ -55,7 +55,7 @@ pub struct DataArgs {
     #[command(flatten)]
     pub settings: SettingArgs,
 
-    /// Print nothing but errors
+    /// Print errors only
     #[arg(short, long)]
     pub quiet: bool,
 }

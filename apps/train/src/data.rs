@@ -13,12 +13,12 @@ use crate::{configuration::DataArgs, fetch, signals::Signals};
 pub enum DataCommand {
     /// Show sizes, lengths, vocabulary and overlap of the data of a run
     Stats(StatsArgs),
-    /// Clean, split and tokenize the data of a run into a folder, to train from with
+    /// Clean, split and tokenize the data of a run, and write it to a folder for
     /// --set data.prepared=DIR
     Prepare(PrepareArgs),
 }
 
-/// Arguments of `train data stats`: those of training that choose data, and the format.
+/// Arguments of `train data stats`: the data arguments of training, and the output format.
 #[derive(Debug, Args)]
 pub struct StatsArgs {
     /// Print JSON
@@ -30,7 +30,7 @@ pub struct StatsArgs {
     data: DataArgs,
 }
 
-/// Arguments of `train data prepare`: those of training that choose data, and the folder.
+/// Arguments of `train data prepare`: the data arguments of training, and the output folder.
 #[derive(Debug, Args)]
 pub struct PrepareArgs {
     /// Folder for the prepared data

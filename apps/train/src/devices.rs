@@ -12,7 +12,7 @@ use crate::gpu;
 #[derive(Debug, Args)]
 pub struct DeviceArgs {
     /// Device to run on: auto, cpu, ndarray, wgpu, vulkan or cuda, with :N for the Nth of its kind;
-    /// several, separated by commas, share the batches of an update (train.accumulate)
+    /// several devices, separated by commas, share the batches of an update (train.accumulate)
     #[arg(long, value_name = "DEVICE", default_value = "auto", value_delimiter = ',')]
     device: Vec<DeviceName>,
 }
@@ -33,7 +33,7 @@ impl DeviceArgs {
     }
 }
 
-/// Lists every device on a line, and every kind without a device.
+/// Lists one device per line, and the kinds that have no device.
 pub fn list() -> String {
     let auto = DeviceName::default().open().ok();
     let mut lines = String::new();

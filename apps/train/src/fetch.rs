@@ -59,19 +59,20 @@ pub struct FetchArgs {
     #[arg(long, conflicts_with = "refresh")]
     offline: bool,
 
-    /// Download files again that are in the cache, and accept changed content
+    /// Download files again even if they are in the cache, and accept changed content
     #[arg(long)]
     refresh: bool,
 
-    /// Print the files that would be downloaded; lists of files may be downloaded
+    /// Print the files that would be downloaded, without downloading them; lists of files are still
+    /// downloaded if necessary
     #[arg(long)]
     dry_run: bool,
 
-    /// Further attempts if a server is busy or a connection breaks
+    /// Retries for each URL if the server is busy or disconnects
     #[arg(long, value_name = "N", default_value_t = Patience::default().retries)]
     retries: u32,
 
-    /// Longest wait for the next byte, in seconds
+    /// Timeout for the next byte from a server, in seconds
     #[arg(
         long,
         value_name = "SECONDS",
@@ -80,7 +81,7 @@ pub struct FetchArgs {
     )]
     timeout: u64,
 
-    /// Print nothing but paths and errors
+    /// Print paths and errors only
     #[arg(short, long)]
     quiet: bool,
 }
@@ -135,7 +136,7 @@ pub fn fetch_for(data: &tx_train::config::DataConfig, quiet: bool) -> anyhow::Re
     Ok(())
 }
 
-/// Returns the cache of named corpora of the user; none if there is no folder for it.
+/// Returns the user's cache of named corpora; none if there is no folder for it.
 pub fn corpora() -> Option<CorpusCache> {
     let cache = Cache::of_user().ok()?;
     Some(CorpusCache { cache, endpoints: Endpoints::from_env() })
@@ -151,7 +152,7 @@ fn list() -> String {
 
 fn credits(corpus: &Corpus) -> String {
     let Corpus { title, license, citation, .. } = corpus;
-    format!("corpus: {title}\nlicense: {license}\nby: {citation}\n")
+    format!("corpus: {title}\nlicense: {license}\ncitation: {citation}\n")
 }
 
 fn plan(remote: &Remote, fetcher: &Fetcher) -> String {
@@ -190,7 +191,7 @@ fn show(event: Event, bar: &mut Option<ProgressBar>) -> io::Result<()> {
         }
         Event::Unprotected { address } => writeln!(
             stderr(),
-            "warning: {address} is not encrypted: the file may be modified in transit"
+            "warning: {address} is not encrypted; the file can be modified in transit"
         ),
         Event::Begin { name, address, have, total } => {
             let size = total.map_or_else(String::new, |total| format!(", {}", HumanBytes(total)));
@@ -209,7 +210,7 @@ fn show(event: Event, bar: &mut Option<ProgressBar>) -> io::Result<()> {
             writeln!(stderr(), "retrying in {wait:.1} s: {address}: {problem}")
         }
         Event::Mirror { address, problem } => {
-            writeln!(stderr(), "trying the next address: {address}: {problem}")
+            writeln!(stderr(), "trying the next URL: {address}: {problem}")
         }
         Event::Done { name, record } => {
             let trust =

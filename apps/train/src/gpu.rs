@@ -1,6 +1,6 @@
-//! Detection of a GPU that a program built without a GPU feature cannot use.
+//! Detection of a GPU that this program cannot use, because it was built without a GPU feature.
 //!
-//! Device nodes and driver files are searched by name; no driver is loaded.
+//! The detection searches for names of device nodes and driver files, and loads no driver.
 
 use std::{fs, path::Path};
 
@@ -41,8 +41,8 @@ fn found(root: &Path) -> Option<&'static str> {
 
 fn advice(what: &str) -> String {
     format!(
-        "note: this system has {what}, but this program was built for processors only; build it with \
-         `cargo build --release --features wgpu`"
+        "note: this system has {what}, but this program was built for CPUs only; to use the GPU, build it \
+         with `cargo build --release --features wgpu`"
     )
 }
 

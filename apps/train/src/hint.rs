@@ -6,7 +6,7 @@ use tx_train::{TrainError, tx_data::source::named::Request};
 
 use crate::command::{command, quoted};
 
-/// Decides whether `error` is wrong usage or a wrong configuration.
+/// Returns the kind of `error`: wrong usage or configuration, or a failure at run time.
 pub fn failure(error: &anyhow::Error) -> Failure {
     let is_configuration = matches!(
         error.downcast_ref(),
@@ -20,7 +20,7 @@ pub fn failure(error: &anyhow::Error) -> Failure {
     if is_configuration || error.is::<DeviceError>() { Failure::Usage } else { Failure::Runtime }
 }
 
-/// Returns the next thing to try, as a command where possible.
+/// Returns a hint about the next step, as a command where possible.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     let train = error.downcast_ref().and_then(of_training);
     train.or_else(|| error.downcast_ref().and_then(DeviceError::hint))

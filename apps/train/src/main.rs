@@ -1,5 +1,5 @@
-//! Trains translation models. This program only parses arguments and prints results: the work is
-//! done by `tx-train`.
+//! Trains translation models. This program only parses arguments and prints results; `tx-train`
+//! does the work.
 
 mod args;
 
@@ -25,11 +25,11 @@ use tx_cli::{allocator, failure, terminal::stdout};
 use tx_train::{CheckpointSelection, RECIPES, Recipe, RunLock};
 
 fn main() -> ExitCode {
-    // Each training step allocates and frees tensors of the same sizes. If their pages returned to
-    // the system, it would clear them again, which took a sixth of the time of a step.
+    // Each training step allocates and frees tensors of the same sizes. If their pages were
+    // returned to the system, it would clear them again, which took a sixth of the time of a step.
     allocator::set_purge_delay(None);
     let cli = Cli::try_parse().unwrap_or_else(|error| {
-        // As `Error::exit` does, with a hint at the end. Standard error may be closed.
+        // Same as `Error::exit`, followed by a hint. Standard error may be closed.
         drop(error.print());
         failure::print_hint(removed::hint(&error).as_deref());
         std::process::exit(error.exit_code())

@@ -30,7 +30,7 @@ mod tests {
     use crate::args::Cli;
 
     #[test]
-    fn removed_arguments_are_answered_with_their_replacement() {
+    fn the_hint_for_a_removed_argument_names_its_replacement() {
         for (removed, replacement) in REMOVED {
             for value in [&[removed, "1"][..], &[&format!("{removed}=1")]] {
                 let error = Cli::try_parse_from([&["train"], value].concat()).unwrap_err();

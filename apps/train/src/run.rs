@@ -21,7 +21,8 @@ use crate::{
     signals::Signals,
 };
 
-/// Trains, and prints commands for the result. The exit code of an interrupted run names the signal.
+/// Trains, and prints the commands to run next. The exit code of an interrupted run identifies the
+/// signal.
 pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
     // Clap does not enforce `requires = "resume"` beside `--run`, which conflicts with `--resume`.
     for (name, given) in [("from", args.from.is_some()), ("take", args.take.is_some())] {
@@ -71,12 +72,12 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
         .with_interrupt(signals.stop())
         .run()?;
     if !quiet {
-        log(&farewell(&outcome));
+        log(&summary(&outcome));
     }
     Ok(if outcome.interrupted { ExitCode::from(signals.exit_code()) } else { ExitCode::SUCCESS })
 }
 
-/// Prints to standard error. A terminal that was closed does not fail a run that succeeded.
+/// Prints to standard error. A closed terminal does not fail a successful run.
 fn log(text: &str) {
     drop(stderr().write_all(text.as_bytes()));
 }
@@ -96,8 +97,8 @@ pub fn average(
     Ok(())
 }
 
-/// Describes the best model with a command to try it, and how to resume an interrupted run.
-fn farewell(outcome: &Outcome) -> String {
+/// Describes the best model, with a command to try it, and a command to resume an interrupted run.
+fn summary(outcome: &Outcome) -> String {
     let run = quoted(&outcome.run.to_string_lossy());
     let mut text = String::new();
     match (outcome.interrupted, outcome.checkpoint) {

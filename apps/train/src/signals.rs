@@ -79,7 +79,7 @@ fn announce(signals: &[i32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Does nothing: Windows has no iterator over signals, and the run prints where it stopped.
+/// Does nothing, because Windows has no iterator over signals. The run still prints where it stopped.
 #[cfg(not(unix))]
 fn announce(_: &[i32]) -> io::Result<()> {
     Ok(())
@@ -94,7 +94,8 @@ fn hangup() -> Option<i32> {
     (!ignores(&status, SIGHUP)?).then_some(SIGHUP)
 }
 
-/// Returns none: reading the disposition of SIGHUP needs unsafe code here, so it is not changed.
+/// Returns none: on this system, reading the disposition of SIGHUP needs unsafe code, so SIGHUP is not
+/// handled.
 #[cfg(not(target_os = "linux"))]
 fn hangup() -> Option<i32> {
     None

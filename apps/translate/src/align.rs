@@ -18,7 +18,7 @@ use crate::{
 /// Maximum number of pairs aligned together.
 const CHUNK: usize = 1_000;
 
-/// Number of weights between words from which on no further pair is added to a chunk: 64 MiB.
+/// Number of word-to-word weights at which a chunk is full: 64 MiB.
 const CHUNK_WEIGHTS: usize = 1 << 24;
 
 /// Arguments of `translate align`.
@@ -60,7 +60,7 @@ pub struct AlignmentFrom {
 /// Output format of alignments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AlignmentFormat {
-    /// Pairs of source and target word, from 0: 0-0 1-2 2-1
+    /// Pairs of source and target word indices, from 0: 0-0 1-2 2-1
     Pharaoh,
     /// One object per line: words, links, and the weight of every pair of words
     Json,
@@ -212,7 +212,7 @@ impl TextAligner {
     }
 }
 
-/// Formats a translation with its alignment as one line, as Marian does or as JSON.
+/// Formats a translation with its alignment as one line, in the format of Marian or as JSON.
 pub fn line(format: AlignmentFormat, translation: &str, alignment: &Alignment) -> String {
     match format {
         AlignmentFormat::Pharaoh => format!("{translation} ||| {}", alignment.pharaoh()),

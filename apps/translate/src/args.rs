@@ -81,7 +81,7 @@ pub struct TranslateArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
     pub model: Option<PathBuf>,
 
-    /// Sentence to translate, instead of a file
+    /// Sentence to translate instead of a file
     #[arg(long, value_name = "TEXT", conflicts_with = "input")]
     pub text: Option<String>,
 
@@ -89,7 +89,7 @@ pub struct TranslateArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
 
-    /// Translate sentences typed at a terminal, with history; `:help` lists commands
+    /// Translate sentences typed at a terminal, with a history; `:help` lists the commands
     #[arg(
         long,
         conflicts_with_all = ["text", "input", "json", "prefix", "prefix_file", "sample", "ensemble"]
@@ -109,11 +109,11 @@ pub struct TranslateArgs {
     #[command(flatten)]
     pub alignment_from: AlignmentFrom,
 
-    /// Beginning of every translation
+    /// Target prefix: text that every translation starts with
     #[arg(long, value_name = "TEXT", conflicts_with = "prefix_file")]
     pub prefix: Option<String>,
 
-    /// File with the beginning of each translation, one per line
+    /// File with the target prefix of each translation, one per line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "text")]
     pub prefix_file: Option<PathBuf>,
 
@@ -121,15 +121,15 @@ pub struct TranslateArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Treatment of bytes that are not UTF-8
+    /// Handling of bytes that are not UTF-8
     #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
     pub invalid: Invalid,
 
-    /// Most lines read before they are translated together; 1 answers each line at once
+    /// Maximum number of lines translated together; 1 translates each line as soon as it arrives
     #[arg(long, value_name = "N", default_value = "1000")]
     pub batch_size: NonZero<usize>,
 
-    /// Print nothing but translations and errors
+    /// Print translations and errors only
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -142,13 +142,13 @@ pub struct TranslateArgs {
     pub seed: SeedArgs,
 }
 
-/// Treatment of bytes that are not UTF-8.
+/// Handling of bytes that are not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Invalid {
     /// Stop with an error that names the line, after translating the lines before it
     #[default]
     Error,
-    /// Replace each by U+FFFD, the replacement character
+    /// Replace each invalid byte by U+FFFD, the replacement character
     Replace,
 }
 

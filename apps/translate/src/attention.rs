@@ -39,7 +39,7 @@ pub struct AttentionArgs {
     #[arg(long, value_name = "TEXT")]
     pub target: Option<String>,
 
-    /// Output file; its extension .html, .svg, .png or .json decides the format
+    /// Output file; its extension, .html, .svg, .png or .json, selects the format
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
 
@@ -59,7 +59,7 @@ pub struct AttentionArgs {
     #[arg(long, conflicts_with_all = ["layer", "head"])]
     pub grid: bool,
 
-    /// Merge the pieces of a word
+    /// Merge the tokens of a word
     #[arg(long)]
     pub words: bool,
 
@@ -71,7 +71,7 @@ pub struct AttentionArgs {
     #[arg(short, long)]
     pub quiet: bool,
 
-    /// Search for the translation of the source
+    /// Search options of the translation
     #[command(flatten)]
     pub search: SearchArgs,
 
@@ -101,7 +101,7 @@ impl From<Kind> for AttentionKind {
     }
 }
 
-/// Output format, chosen by the extension of the file.
+/// Output format, selected by the extension of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Html,
@@ -122,7 +122,7 @@ impl Format {
                 "`{}` does not end with .html, .svg, .png or .json",
                 path.display()
             ))
-            .with_hint("the extension decides the format, as in `--out page.html`")),
+            .with_hint("the extension selects the format, as in `--out page.html`")),
         }
     }
 }
@@ -162,7 +162,7 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
         if may_be_truncated {
             writeln!(
                 stderr,
-                "warning: a sentence has {max_len} tokens, the maximum of this model; it may be truncated"
+                "warning: a sentence has {max_len} tokens, the maximum of this model, and may be truncated"
             )?;
         }
         writeln!(stderr, "translation: {translation}")?;
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_extension_decides_the_format() {
+    fn the_extension_selects_the_format() {
         for (name, format) in [
             ("a.html", Format::Html),
             ("a/b.HTM", Format::Html),

@@ -21,8 +21,8 @@ use crate::{
 /// Measure the speed of search with a model, on synthetic sentences
 ///
 /// Prints one row of a Markdown table per beam size, with the target tokens per second of the median
-/// repetition. All sources have the same length, and so do all targets, so that every device does
-/// the same work; no text is tokenized.
+/// repetition. All sources have one length, and all targets have one length, so that every device
+/// does the same work. No text is tokenized.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// Bundle to open
@@ -33,7 +33,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Hypotheses kept per sentence; 1 is greedy search; several values, separated by commas
+    /// Hypotheses kept per sentence; 1 is greedy search; several values are separated by commas
     #[arg(long, value_name = "N", default_value = "1,5", value_delimiter = ',')]
     pub beam: Vec<NonZero<usize>>,
 
@@ -53,7 +53,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value = "25")]
     pub target_len: NonZero<usize>,
 
-    /// Repetitions measured, after one that is not
+    /// Measured repetitions, after one warm-up repetition
     #[arg(long, value_name = "N", default_value = "10")]
     pub rounds: NonZero<usize>,
 
@@ -61,11 +61,11 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub threads: ThreadArgs,
 
-    /// Precision to compute in
+    /// Precision of the computation
     #[command(flatten)]
     pub precision: PrecisionArgs,
 
-    /// Print one JSON object per line instead, with the time of every repetition
+    /// Print one JSON object per beam size instead of the table, with the time of every repetition
     #[arg(long)]
     pub json: bool,
 }
@@ -87,8 +87,8 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     let (source_len, target_len) = (args.source_len.get(), args.target_len.get());
     if source_len.max(target_len) >= config.max_len {
         let problem = format!(
-            "sentences of {source_len} to {target_len} tokens are too long: this model accepts \
-             fewer than {}",
+            "{source_len} source tokens or {target_len} target tokens are too many: this model \
+             accepts fewer than {}",
             config.max_len
         );
         return Err(Usage::new(problem).into());

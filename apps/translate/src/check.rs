@@ -27,7 +27,7 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Largest deviation between two computations of the same scores, as a fraction of the largest
+    /// Maximum deviation between two computations of the same scores, as a fraction of the largest
     /// score
     #[arg(long, value_name = "FRACTION", default_value_t = check::LIMIT)]
     pub limit: f64,
@@ -37,7 +37,7 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
-/// Prints the result of every check; fails if one does not pass.
+/// Prints the result of every check; returns an error if a check fails.
 pub fn check(args: CheckArgs) -> anyhow::Result<()> {
     if !(args.limit >= 0.0 && args.limit.is_finite()) {
         return Err(Usage::new(format!("`--limit` = {} must be at least 0", args.limit)).into());

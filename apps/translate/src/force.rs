@@ -21,7 +21,7 @@ const WINDOW: usize = 1_000;
 /// Arguments of `translate force`.
 #[derive(Debug, Args)]
 pub struct ForceArgs {
-    /// Bundle to score with (repeatable; probabilities are averaged)
+    /// Bundle to score with (repeatable: probabilities are averaged)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
     pub model: Vec<PathBuf>,
 
@@ -45,12 +45,12 @@ pub struct ForceArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Print nothing but scores and errors
+    /// Print scores and errors only
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// Prints the log-probability of each target, and the perplexity of all to standard error.
+/// Prints the log-probability of each target, and to standard error the perplexity of all targets.
 pub fn force(args: ForceArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
     let mut translator =
@@ -102,7 +102,7 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
     }
     if !args.quiet {
         let perplexity = (-total / (tokens.max(1) as f64)).exp();
-        writeln!(stderr(), "perplexity {perplexity:.4} of {first} lines with {tokens} tokens")?;
+        writeln!(stderr(), "perplexity {perplexity:.4} ({first} lines, {tokens} tokens)")?;
     }
     Ok(())
 }

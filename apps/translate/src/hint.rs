@@ -5,7 +5,7 @@ use tx_infer::{InferError, device::DeviceError, tx_text::TextError};
 
 use crate::usage::Usage;
 
-/// Decides whether `error` is wrong usage.
+/// Returns the kind of `error`: wrong usage, or a failure at run time.
 pub fn failure(error: &anyhow::Error) -> Failure {
     let is_usage = error.is::<Usage>()
         || error.is::<DeviceError>()
@@ -13,7 +13,7 @@ pub fn failure(error: &anyhow::Error) -> Failure {
     if is_usage { Failure::Usage } else { Failure::Runtime }
 }
 
-/// Returns the next thing to try, if one is known.
+/// Returns a hint about the next step, if one is known.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     let infer = error.downcast_ref().and_then(of_inference);
     let text = || error.downcast_ref().and_then(TextError::hint);
@@ -32,7 +32,7 @@ fn of_inference(error: &InferError) -> Option<&'static str> {
             Some("the bundle is newer than this build: update `translate`")
         }
         InferError::NotFinite { .. } => {
-            Some("with `--precision f16`, try f32; otherwise `translate check` tests the bundle")
+            Some("use `--precision f32`, or test the bundle with `translate check`")
         }
         _ => error.hint(),
     }

@@ -14,7 +14,8 @@ use tx_infer::tx_text::{InvalidUtf8, Lines, TextError};
 /// translated together.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// Maximum number of lines of standard input read ahead; the channel allocates memory for all.
+/// Maximum number of lines that are read ahead from standard input; the channel allocates memory for
+/// all of them.
 const MOST_AHEAD: usize = 10_000;
 
 /// Name of standard input in messages.
@@ -22,9 +23,9 @@ pub const STANDARD_INPUT: &str = "standard input";
 
 type Line = Result<String, TextError>;
 
-/// Source of lines.
+/// Input of lines.
 pub enum Input {
-    /// One text; none after it has been read.
+    /// A text; none after it has been read.
     Text(Option<String>),
     /// A file, whose lines are available at once.
     File(Box<Lines>),

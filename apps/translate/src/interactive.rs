@@ -1,4 +1,4 @@
-//! `translate --interactive`: a line editor with history, which translates sentence by sentence.
+//! `translate --interactive`: a line editor with a history, which translates each line.
 
 use std::{
     env, fs,
@@ -53,13 +53,13 @@ pub fn interactive(mut session: Session) -> anyhow::Result<()> {
         let error =
             Usage::new("`--interactive` needs a terminal, but standard input is not a terminal");
         return Err(error
-            .with_hint("without `--interactive`, lines are read from files and pipes too")
+            .with_hint("omit `--interactive` to read lines from a file or a pipe")
             .into());
     }
     let mut editor = DefaultEditor::new()?;
     let mut history = history_file();
     if let Some(path) = &history {
-        // The first session has no history yet, and an unreadable one is no reason to stop.
+        // The history does not exist before the first session, and an unreadable one is not fatal.
         let _ = editor.load_history(path);
     }
     writeln!(stderr(), "Type a sentence to translate, :help for commands, Ctrl-D to exit.")?;
@@ -68,7 +68,7 @@ pub fn interactive(mut session: Session) -> anyhow::Result<()> {
             Ok(line) => {
                 if !line.trim().is_empty() {
                     editor.add_history_entry(&line)?;
-                    // Before translating, because Ctrl-C during a translation ends the program.
+                    // Saved before translating, because Ctrl-C during a translation ends the program.
                     if let Some(path) = &history
                         && let Err(error) = editor.save_history(path)
                     {
@@ -286,8 +286,8 @@ fn parse(line: &str) -> Result<Request, String> {
     }
 }
 
-/// Returns the path of the history: `TX_HISTORY`, or else `tx/translate.history` in the user's folder
-/// for state. An empty `TX_HISTORY` disables the history.
+/// Returns the path of the history: `TX_HISTORY`, or else `tx/translate.history` in the user's state
+/// folder. An empty `TX_HISTORY` disables the history.
 fn history_file() -> Option<PathBuf> {
     if let Some(path) = env::var_os("TX_HISTORY") {
         return (!path.is_empty()).then(|| path.into());

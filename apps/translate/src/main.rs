@@ -1,5 +1,5 @@
-//! Translates text and scores translations. This program only parses arguments and prints results:
-//! the work is done by `tx-infer` and `tx-eval`.
+//! Translates text and scores translations. This program only parses arguments and prints results;
+//! `tx-infer` and `tx-eval` do the work.
 
 mod args;
 
@@ -30,8 +30,8 @@ use clap::Parser;
 use tx_cli::{allocator, failure};
 
 fn main() -> ExitCode {
-    // Loading a model copies its weights. The freed pages hold more than the model does, so they
-    // return to the system at once.
+    // Loading a model frees more memory than the model occupies, so freed pages are returned to the
+    // system at once.
     allocator::set_purge_delay(Some(1));
     let cli = Cli::parse();
     let result = match cli.command {

@@ -16,7 +16,7 @@ use crate::{
 pub enum Format {
     /// The best hypothesis, one line per input line.
     Text,
-    /// All hypotheses, one line each, as in n-best lists of Moses.
+    /// All hypotheses, one line each, in the n-best format of Moses.
     NBest,
     /// All hypotheses with tokens and scores, one JSON object per input line.
     Json,
@@ -24,7 +24,7 @@ pub enum Format {
     Aligned(AlignmentFormat, Box<TextAligner>),
 }
 
-/// Reason that translating stops before the last line.
+/// Error that ends the translation before the last line.
 pub enum Stop {
     /// The model or its tokenizers failed.
     Infer(InferError),

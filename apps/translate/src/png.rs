@@ -35,7 +35,9 @@ fn render_with(svg: &str, mut fonts: Database) -> anyhow::Result<Vec<u8>> {
     else {
         let error = Usage::new("no system font found for the labels of a PNG picture");
         return Err(error
-            .with_hint("install one, such as `fonts-dejavu-core`, or write .svg or .html instead")
+            .with_hint(
+                "install a font, such as `fonts-dejavu-core`, or write .svg or .html instead",
+            )
             .into());
     };
     fonts.set_sans_serif_family(family.clone());

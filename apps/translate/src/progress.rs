@@ -11,7 +11,8 @@ use std::{
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 /// Progress bar on standard error with the number of translated lines. It is visible only if standard
-/// error is a terminal and standard output is not: on a terminal the translations show the progress.
+/// error is a terminal and standard output is not, because translations on a terminal show the progress
+/// themselves.
 pub struct Progress {
     bar: ProgressBar,
     counts: Mutex<Counts>,

@@ -30,7 +30,7 @@ pub use args::ScoreArgs;
 use args::{ModelSystemArgs, Paired};
 use report::{Column, Digits, Single};
 
-/// Prints the scores of one system, or compares several.
+/// Prints the scores of one system, or a comparison of several.
 pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
     if let Some(problem) = args.problem() {
         return Err(Usage::new(problem).into());
@@ -86,7 +86,7 @@ struct System {
     lines: Vec<String>,
 }
 
-/// Reads the translations to score, or translates `expected` lines.
+/// Reads the translations to score, or translates a source of `expected` lines.
 fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
     if let ModelSystemArgs { model: Some(model), source: Some(source), .. } = &args.translate {
         let sources = read_lines(source)?;
@@ -136,7 +136,7 @@ fn standard_input(lines: Lines) -> anyhow::Result<Vec<String>> {
 }
 
 fn trim_end(line: &str) -> String {
-    // White space as in Python: that of Unicode and four separators of ASCII.
+    // White space as in Python: that of Unicode and four ASCII separators.
     let end = line.trim_end_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c));
     end.to_owned()
 }

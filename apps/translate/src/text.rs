@@ -56,7 +56,7 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
         }
         aligner => args.alignment.zip(aligner.map(|(_, texts)| texts)),
     };
-    // Unmaps the weights.
+    // Unmaps the file of the weights.
     drop(bundle);
     let search = &args.translator.search;
     let several = search.n_best.is_some() || search.samples.is_some();
@@ -127,11 +127,11 @@ fn translate_window(
     Ok(translator.translate_lines(&lines, translator.options(), &never, sink)?)
 }
 
-/// Beginnings of translations.
+/// Target prefixes of translations.
 enum Prefixes {
-    /// The same for all.
+    /// The same prefix for all lines.
     Same(String),
-    /// One per line of a file.
+    /// One prefix per line of a file.
     Lines { lines: Lines, path: String },
 }
 

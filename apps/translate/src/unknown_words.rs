@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// Maximum number of words that are listed; further ones are only counted.
+/// Maximum number of listed words; further words are only counted.
 const LISTED: usize = 20;
 
 /// Maximum number of characters printed of a word.
@@ -18,7 +18,7 @@ pub struct UnknownWords {
 }
 
 impl UnknownWords {
-    /// Adds the words of a line; returns those to list, which were not listed before.
+    /// Adds the words of a line; returns those that are to be listed, if any.
     pub fn add(&mut self, words: &[String]) -> Option<String> {
         self.count += words.len() as u64;
         self.lines += u64::from(!words.is_empty());
@@ -37,7 +37,7 @@ impl UnknownWords {
         let listed = listed.len();
         (*count > listed as u64).then(|| match listed {
             LISTED => format!("{count} in {lines} lines; the first {LISTED} are listed above"),
-            _ => format!("{count} in {lines} lines, {listed} different ones"),
+            _ => format!("{count} in {lines} lines, of which {listed} are distinct"),
         })
     }
 }
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(unknown.summary(), None);
         assert_eq!(unknown.add(&words(&["world", "moon"])), Some("moon".into()));
         assert_eq!(unknown.add(&words(&["moon"])), None);
-        assert_eq!(unknown.summary(), Some("5 in 3 lines, 3 different ones".into()));
+        assert_eq!(unknown.summary(), Some("5 in 3 lines, of which 3 are distinct".into()));
     }
 
     #[test]

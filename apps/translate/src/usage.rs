@@ -13,12 +13,12 @@ impl Usage {
         Self { problem: problem.into(), hint: None }
     }
 
-    /// Adds the next thing to try.
+    /// Adds a hint about the next step.
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Next thing to try, if one is known.
+    /// Hint about the next step, if one is known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }

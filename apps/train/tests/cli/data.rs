@@ -127,7 +127,7 @@ fn near_duplicates_of_validation_pairs_are_reported_or_removed() {
     let (_, target) = crate::corpus();
     workshop.write("target.txt.gz", crate::gzip((target + "pagina 1\npagina 2\n").as_bytes()));
     let valid = ["--valid-file", "valid.tsv"];
-    let run = workshop.train_tiny("told", &valid).trained();
+    let run = workshop.train_tiny("reported", &valid).trained();
     run.logged(&["validation: 1 of 2 pairs have a near duplicate in training (first: 1); `data."]);
     let drop = [&valid[..], &["--set", "data.overlap=drop"]].concat();
     let run = workshop.train_tiny("left-out", &drop).trained();

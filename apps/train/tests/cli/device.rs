@@ -8,8 +8,8 @@ use crate::{
     tiny,
 };
 
-/// CubeCL chooses kernels in the first run and keeps them. Graphics libraries may recover from panics
-/// when they probe the memory, so standard error is not checked.
+/// CubeCL chooses kernels in the first run and caches the choice. Graphics libraries may recover from
+/// panics when they probe the memory, so standard error is not checked.
 #[test]
 fn a_resumed_run_equals_an_uninterrupted_one_bit_for_bit() {
     let Ok(device) = env::var("TX_TEST_DEVICE") else {

@@ -17,7 +17,7 @@ use crate::{
 /// File with the layout of opus_books, written by a committed script.
 const BOOKS: &[u8] = include_bytes!("../../../../crates/tx-data/tests/fixtures/flat.zstd.parquet");
 
-/// A workshop and a server that replaces all real ones.
+/// A workshop, and a local server that replaces all real ones.
 struct World {
     workshop: Workshop,
     server: Server,
@@ -60,7 +60,7 @@ impl World {
         Run::of(self.command(arguments).output().unwrap())
     }
 
-    /// Counts requests for paths with this end.
+    /// Counts requests for paths that end with `end`.
     fn asked(&self, end: &str) -> usize {
         self.server.seen().iter().filter(|seen| seen.path.ends_with(end)).count()
     }
@@ -150,7 +150,7 @@ fn wrong_names_and_languages_are_explained() {
 #[test]
 fn the_recipe_opus_books_runs_from_a_server() {
     let world = World::new();
-    // Its sentences differ in numbers only, so none can be set aside for validation.
+    // Its sentences differ in numbers only, so none can be held out for validation.
     let columns = ["data.target_column=de", "data.source_column=en", "data.valid_share=0"];
     let settings = set(&[&SMALL[..], &columns].concat());
     let recipe = [&["--recipe", "opus-books", "--run", "run"][..], &settings].concat();

@@ -22,7 +22,7 @@ const OVERFIT: [&str; 6] = [
 ];
 
 #[test]
-fn two_files_give_a_bundle_that_translates_on_either_processor_backend() {
+fn two_files_give_a_bundle_that_translates_on_both_cpu_backends() {
     for device in ["cpu", "ndarray"] {
         let workshop = Workshop::new();
         let run = workshop.train_tiny("run", &[&["--device", device], &OVERFIT[..]].concat());
@@ -83,7 +83,7 @@ fn a_loss_of_nan_stops_before_the_update_or_skips_batches() {
     assert_eq!(warnings, 19, "{}", run.stderr);
 }
 
-/// Four pairs are set aside for validation.
+/// Four pairs are held out for validation.
 #[test]
 fn validation_on_a_part_of_the_pairs_is_reported() {
     let workshop = Workshop::new();

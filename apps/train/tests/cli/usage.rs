@@ -110,7 +110,7 @@ fn a_dashboard_without_a_terminal_is_refused() {
 }
 
 #[test]
-fn removed_arguments_are_answered_with_their_replacement() {
+fn the_hint_for_a_removed_argument_names_its_replacement() {
     let workshop = Workshop::new();
     for (removed, replacement) in [
         ("--tsv", "--file FILE"),

@@ -1,4 +1,4 @@
-//! Arguments that several commands share: the bundle, the sentence pairs, and how the model runs.
+//! Arguments that several commands share: bundle, sentence pairs, and execution of the model.
 
 use std::{
     num::NonZero,
@@ -49,12 +49,12 @@ impl DeviceArgs {
     }
 }
 
-/// Precision that a model computes in.
+/// Precision of the computation.
 #[derive(Debug, Args)]
 #[group(requires = "model")]
 pub struct PrecisionArgs {
-    /// Precision to compute in: f32, or f16 or bf16 on devices that support it; processors are
-    /// faster in f32
+    /// Precision of the computation: f32, or f16 or bf16 on devices that support it; CPUs are faster
+    /// in f32
     #[arg(long, value_name = "DTYPE", default_value_t)]
     pub precision: Precision,
 }
@@ -63,7 +63,7 @@ pub struct PrecisionArgs {
 #[derive(Debug, Args)]
 #[group(requires = "model")]
 pub struct ThreadArgs {
-    /// Threads on the device cpu, each with a batch at a time [default: all cores]
+    /// Threads of the device cpu, each of which computes a batch at a time [default: one per core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZero<usize>>,
 }
@@ -72,7 +72,7 @@ pub struct ThreadArgs {
 #[derive(Debug, Args)]
 #[group(requires = "model")]
 pub struct BatchArgs {
-    /// Largest batch, in source tokens including padding, times hypotheses; bounds memory
+    /// Maximum size of a batch: source tokens including padding, times hypotheses; limits memory
     #[arg(long, value_name = "N", default_value_t = Translator::BATCH_TOKENS)]
     pub batch_tokens: usize,
 }
@@ -80,8 +80,8 @@ pub struct BatchArgs {
 /// Execution and search options of a translator.
 #[derive(Debug, Args)]
 pub struct TranslatorArgs {
-    /// Bundle with the same vocabulary, whose probabilities are averaged with those of --model
-    /// (repeatable)
+    /// Further bundle, with the same vocabulary, whose probabilities are averaged with those of
+    /// --model (repeatable)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "model")]
     pub ensemble: Vec<PathBuf>,
 
@@ -97,7 +97,7 @@ pub struct TranslatorArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Precision that the models compute in
+    /// Precision of the computation
     #[command(flatten)]
     pub precision: PrecisionArgs,
 

@@ -45,7 +45,7 @@ pub struct SearchArgs {
         value_name = "ALPHA",
         allow_negative_numbers = true,
         help = format!(
-            "Length penalty α: score = log P / length^α; 0 favors short translations [default: {}]",
+            "Length penalty α: score = log P / length^α; larger α favors long translations [default: {}]",
             SearchOptions::default().length_penalty
         )
     )]
@@ -98,7 +98,7 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N")]
     pub max_len: Option<usize>,
 
-    /// Maximum length of a translation, in tokens per source token, plus --max-len-extra
+    /// Maximum length of a translation, in tokens per source token; --max-len-extra is added
     #[arg(
         long,
         value_name = "RATIO",
@@ -124,7 +124,7 @@ pub struct SearchArgs {
     )]
     pub min_len_ratio: f32,
 
-    /// Repetition penalty θ: tokens generated before become less likely if θ > 1, such as 1.2
+    /// Repetition penalty θ: θ > 1, such as 1.2, makes tokens generated before less likely
     #[arg(
         long,
         value_name = "THETA",
@@ -133,15 +133,16 @@ pub struct SearchArgs {
     )]
     pub repetition_penalty: f32,
 
-    /// Length of n-grams that occur at most once in a translation; 0 allows all
+    /// Length of the n-grams that occur at most once in a translation; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = SearchOptions::default().no_repeat_ngram)]
     pub no_repeat_ngram: usize,
 
-    /// Consecutive repetitions of a sequence of tokens, unless the source has more; 0 is no limit
+    /// Maximum number of times that a token sequence occurs in a row, unless the source has more; 0
+    /// is no limit
     #[arg(long, value_name = "N", default_value_t = SearchOptions::default().max_repeats)]
     pub max_repeats: usize,
 
-    /// Token that is never generated, as in the vocabulary (repeatable)
+    /// Token that is never generated, written as in the vocabulary (repeatable)
     #[arg(long, value_name = "TOKEN")]
     pub suppress: Vec<String>,
 
@@ -153,7 +154,7 @@ pub struct SearchArgs {
     #[arg(long, conflicts_with = "replace_unk")]
     pub no_unk: bool,
 
-    /// Distribute the probability of suppressed tokens over the others
+    /// Redistribute the probability of suppressed tokens over the other tokens
     #[arg(long)]
     pub renormalize: bool,
 
@@ -166,7 +167,7 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N")]
     pub attention_layer: Option<usize>,
 
-    /// Sample instead of beam search
+    /// Use sampling instead of beam search
     #[arg(long)]
     pub sample: bool,
 
@@ -178,7 +179,7 @@ pub struct SearchArgs {
     )]
     pub samples: Option<usize>,
 
-    /// Softmax temperature; < 1 sharpens
+    /// Softmax temperature; below 1, the distribution is sharper
     #[arg(
         long,
         value_name = "T",
@@ -225,7 +226,7 @@ pub struct SeedArgs {
 /// Normalization of log-probabilities by length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Norm {
-    /// None
+    /// No normalization
     None,
     /// n^α
     #[default]

@@ -82,7 +82,7 @@ pub struct ModelSystemArgs {
     )]
     pub model: Option<PathBuf>,
 
-    /// File to translate
+    /// File to translate with --model
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "model")]
     pub source: Option<PathBuf>,
 
@@ -167,11 +167,11 @@ pub struct BleuArgs {
     #[arg(long, value_enum, value_name = "NAME", default_value_t = Smooth::Exp)]
     pub smooth_method: Smooth,
 
-    /// Value that smoothing adds [default: 0.1 for floor, 1 for add-k]
+    /// Value of the smoothing [default: 0.1 for floor, 1 for add-k]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = smooth_value)]
     pub smooth_value: Option<f64>,
 
-    /// Omit n-gram orders that the hypothesis is too short for; implied by --sentence-level
+    /// Omit n-gram orders for which the hypothesis is too short; implied by --sentence-level
     #[arg(long)]
     pub effective_order: bool,
 }
@@ -194,7 +194,7 @@ pub struct ChrfArgs {
     )]
     pub chrf_word_order: Option<usize>,
 
-    /// Weight of recall relative to precision, β
+    /// Weight β of recall relative to precision
     #[arg(long, value_name = "N", default_value_t = Chrf::default().beta)]
     pub chrf_beta: u32,
 
@@ -214,7 +214,7 @@ pub struct ChrfArgs {
 /// Options of TER, named as in sacreBLEU.
 #[derive(Debug, Args)]
 pub struct TerArgs {
-    /// Tokenize punctuation before TER
+    /// Split off punctuation before TER
     #[arg(long)]
     pub ter_normalized: bool,
 
@@ -250,7 +250,7 @@ pub enum MetricName {
     Bleu,
     /// F-score of character n-grams, 0 to 100
     Chrf,
-    /// chrF with words and pairs of words
+    /// chrF with word unigrams and bigrams
     #[value(name = "chrf++")]
     ChrfPlusPlus,
     /// Translation edit rate, in percent
@@ -266,27 +266,27 @@ pub enum MetricName {
 /// Tokenization of BLEU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Tokenize {
-    /// As in mteval-v13a.pl
+    /// Rules of mteval-v13a.pl
     #[value(name = "13a")]
     V13a,
-    /// As in mteval-v14.pl: separates punctuation and symbols of all scripts
+    /// Rules of mteval-v14.pl: separate punctuation and symbols of all scripts
     Intl,
-    /// Separates Chinese characters, otherwise as 13a
+    /// Separate Chinese characters; otherwise the rules of 13a
     Zh,
-    /// Separates all characters
+    /// Separate all characters
     Char,
-    /// Splits at spaces only
+    /// Split at white space only
     None,
 }
 
 /// Smoothing of BLEU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Smooth {
-    /// Counts 1/2, 1/4, … matches
+    /// Count 1/2, 1/4, … matches for orders without a match
     Exp,
-    /// Counts a small number of matches
+    /// Count a small number of matches for orders without a match
     Floor,
-    /// Adds a number to matches and n-grams
+    /// Add a number to matches and n-grams
     AddK,
     /// No smoothing
     None,

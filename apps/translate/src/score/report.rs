@@ -124,7 +124,7 @@ pub fn table(
     Ok(())
 }
 
-/// Formats a cell: `38.72 (μ = 38.70 ± 0.81) p = 0.0120*`; a star marks p < 0.05.
+/// Formats a cell: `38.72 (μ = 38.70 ± 0.81) p = 0.0120*`; an asterisk marks p < 0.05.
 fn cell(found: &SystemResult, digits: Digits) -> String {
     let mut cell = digits.text(found.score);
     if let Some(interval) = found.interval {

@@ -12,9 +12,9 @@ use tx_infer::SearchOptions;
 use crate::{file, model, translate, translator};
 
 #[test]
-fn without_a_terminal_it_is_refused() {
+fn an_interactive_session_without_a_terminal_is_refused() {
     let piped = translate(&["--interactive"], "one\n");
-    piped.failed(2, &["needs a terminal", "hint: without `--interactive`"]);
+    piped.failed(2, &["needs a terminal", "hint: omit `--interactive`"]);
     translate(&["--interactive", "--text", "one"], "").failed(2, &["--interactive"]);
 }
 
@@ -83,7 +83,7 @@ fn progress_of_a_pipe_is_shown_and_no_line_is_lost() {
         waited += 1;
         if waited > 1_200 {
             child.kill().unwrap();
-            panic!("the program waits for a pipe without a writer");
+            panic!("the program waits for a pipe that has no writer");
         }
         thread::sleep(Duration::from_millis(100));
     };
@@ -93,7 +93,7 @@ fn progress_of_a_pipe_is_shown_and_no_line_is_lost() {
 }
 
 #[test]
-fn at_a_terminal_sentences_and_commands_are_answered() {
+fn sentences_and_commands_typed_at_a_terminal_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("history");
     let page = folder.path().join("page.svg");

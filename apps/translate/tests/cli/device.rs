@@ -8,7 +8,7 @@ use crate::{model, output_of};
 
 const LINES: &str = "one two three\nseven\n\nsix five four three two one\n";
 
-/// Returns the device, if there is one, and the processor.
+/// Returns the device to test and `cpu`; none without a device to test.
 fn devices() -> Option<[String; 2]> {
     let device = env::var("TX_TEST_DEVICE").ok();
     if device.is_none() {
@@ -47,7 +47,7 @@ fn assert_alike(found: &Value, expected: &Value) {
 }
 
 #[test]
-fn every_search_gives_the_results_of_the_processor() {
+fn every_search_gives_the_results_of_the_cpu() {
     let Some(devices) = devices() else { return };
     for search in
         [&["--beam", "1"][..], &["--beam", "3", "--n-best", "3"], &["--sample", "--seed", "5"]]
@@ -64,7 +64,7 @@ fn every_search_gives_the_results_of_the_processor() {
 }
 
 #[test]
-fn attention_is_that_of_the_processor() {
+fn attention_equals_that_of_the_cpu() {
     let Some(devices) = devices() else { return };
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("a.json");

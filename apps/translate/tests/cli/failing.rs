@@ -79,7 +79,7 @@ fn a_bundle_of_a_later_format_asks_for_a_newer_program() {
 }
 
 #[test]
-fn wrong_usage_ends_with_two() {
+fn wrong_usage_exits_with_code_two() {
     run(&[], "").failed(2, &["--model"]);
     run(&["score"], "").failed(2, &["--reference"]);
     for arguments in [

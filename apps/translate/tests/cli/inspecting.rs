@@ -6,7 +6,7 @@ use tx_text::Tokenizer;
 
 use crate::{BUNDLE, bundle, command, run};
 
-/// d 8, d_ff 8, one layer each, 11 ids a side, nothing tied, post norm, all biases. By hand:
+/// Counts by hand for d 8, d_ff 8, one layer each, 11 ids per side, no tying, post-norm and all biases:
 ///
 /// ```text
 /// embeddings   2 · 11·8 = 176      attention      4 · (8·8 + 8) = 288, three of them
@@ -14,7 +14,7 @@ use crate::{BUNDLE, bundle, command, run};
 ///                                  norms          2·8 = 16, five of them
 /// ```
 #[test]
-fn sizes_are_those_counted_by_hand() {
+fn sizes_equal_those_counted_by_hand() {
     let json = command("inspect", &["--json"]).printed();
     let json: Value = serde_json::from_str(&json).unwrap();
     let bias = json["parameters"]["parts"]["projection"].as_u64().unwrap() - 88;
@@ -48,7 +48,7 @@ fn the_speed_of_search_is_measured_on_sentences_of_one_length() {
     let report: Value = serde_json::from_str(&measured.stdout).unwrap();
     assert_eq!(report["timing"]["tokens"], 24);
     let too_long = command("bench", &["--target-len", "1000"]);
-    too_long.failed(2, &["sentences of 20 to 1000 tokens"]);
+    too_long.failed(2, &["20 source tokens or 1000 target tokens are too many"]);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn text_output_has_parts_shape_vocabulary_memory_and_files() {
 }
 
 #[test]
-fn a_valid_bundle_passes_all_checks_on_every_processor_backend() {
+fn a_valid_bundle_passes_all_checks_on_both_cpu_backends() {
     // The packed engine has no padding, which is the eleventh invariant.
     for (device, count) in [("cpu", 10), ("ndarray", 11)] {
         let text = command("check", &["--device", device]).printed();

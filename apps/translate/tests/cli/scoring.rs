@@ -40,7 +40,7 @@ type Recorded = (String, bool, String, String, Option<HashMap<String, f64>>);
 /// Runs recorded by `fixtures/generate_scores.py`: byte order marks, carriage returns, white space at the
 /// ends of lines, and a missing last line end, in files and on standard input.
 #[test]
-fn unusual_line_ends_and_marks_are_scored_as_by_the_program_sacrebleu() {
+fn unusual_line_ends_and_byte_order_marks_are_scored_as_by_sacrebleu() {
     let text =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/scores.json"));
     let cases: Vec<Recorded> = serde_json::from_str(&text.unwrap()).unwrap();

@@ -16,7 +16,7 @@ fn found(lines: &[&str], options: SearchOptions) -> Vec<Translation> {
 #[test]
 fn every_option_reaches_the_search() {
     let base = SearchOptions::default;
-    let drawn = |sampling| SearchOptions::sampling(sampling);
+    let sampled = |sampling| SearchOptions::sampling(sampling);
     let id = |token: &str| translator(base()).tokenizers().target.id(token).unwrap();
     let cases: Vec<(&str, SearchOptions)> = vec![
         ("--beam 1", SearchOptions::greedy()),
@@ -63,11 +63,14 @@ fn every_option_reaches_the_search() {
         ("--no-unk --beam 2", SearchOptions { suppress: vec![UNK], beam: 2, ..base() }),
         ("--min-len 4 --renormalize", SearchOptions { min_len: 4, renormalize: true, ..base() }),
         ("--replace-unk", SearchOptions { replace_unknown: true, ..base() }),
-        ("--sample", drawn(Sampling::default())),
-        ("--sample --beam 1 --seed 7", drawn(Sampling { seed: 7, ..Sampling::default() })),
-        ("--sample --temperature 0.3", drawn(Sampling { temperature: 0.3, ..Sampling::default() })),
-        ("--sample --top-k 2", drawn(Sampling { top_k: 2, ..Sampling::default() })),
-        ("--sample --top-p 0.4", drawn(Sampling { top_p: 0.4, ..Sampling::default() })),
+        ("--sample", sampled(Sampling::default())),
+        ("--sample --beam 1 --seed 7", sampled(Sampling { seed: 7, ..Sampling::default() })),
+        (
+            "--sample --temperature 0.3",
+            sampled(Sampling { temperature: 0.3, ..Sampling::default() }),
+        ),
+        ("--sample --top-k 2", sampled(Sampling { top_k: 2, ..Sampling::default() })),
+        ("--sample --top-p 0.4", sampled(Sampling { top_p: 0.4, ..Sampling::default() })),
     ];
     let plain: Vec<String> = found(&LINES, base()).into_iter().map(|found| found.text).collect();
     let mut changed = 0;
@@ -79,11 +82,11 @@ fn every_option_reaches_the_search() {
         assert_eq!(printed.lines().collect::<Vec<_>>(), expected, "{arguments:?}");
         changed += usize::from(expected != plain);
     }
-    assert!(changed > 15, "{changed} options changed something");
+    assert!(changed > 15, "only {changed} options changed a translation");
 }
 
 #[test]
-fn n_best_lists_are_those_of_moses() {
+fn n_best_lists_have_the_format_of_moses() {
     let options = SearchOptions { beam: 5, n_best: 3, ..SearchOptions::default() };
     let printed = translate(&["--beam", "5", "--n-best", "3"], LINES.join("\n")).printed();
     let mut lines = printed.lines();
@@ -190,7 +193,7 @@ fn a_file_of_prefixes_has_a_line_for_each_line() {
     assert!(more.stderr.contains("prefixes.txt` has more lines than the input, which has 1"));
 }
 
-/// In a source of one word, the attention of an unknown word has no choice.
+/// In a source of one word, attention can select only that word.
 #[test]
 fn an_unknown_word_is_replaced_by_a_source_word() {
     for device in ["cpu", "ndarray"] {
@@ -291,7 +294,7 @@ fn force(files: &[String; 2], more: &[&str]) -> Run {
 
 /// Beam search and forced decoding give a translation the same log-probability, as text and JSON.
 #[test]
-fn forced_scores_are_those_of_the_search() {
+fn forced_scores_equal_those_of_the_search() {
     let folder = tempfile::tempdir().unwrap();
     let lines = ["one two three", "seven", "six five four three two one"];
     let options = SearchOptions { suppress: vec![UNK], ..SearchOptions::default() };

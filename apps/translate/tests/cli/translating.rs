@@ -126,7 +126,7 @@ fn unknown_words_are_listed_once_and_counted() {
     let expected = "\
 warning: unknown words in line 1, which the model cannot translate: hello, world
 warning: unknown words in line 4, which the model cannot translate: moon
-warning: unknown words: 5 in 3 lines, 3 different ones
+warning: unknown words: 5 in 3 lines, of which 3 are distinct
 ";
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), expected));
     let quiet = translate(&["--quiet"], lines);

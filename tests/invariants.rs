@@ -22,6 +22,12 @@ mod forward;
 // Packed engine against tensors.
 mod packed;
 
+// Decoder alone: documents in one row, causality, cached decoding, packed engine, gradients.
+mod language_model;
+
+// Encoder alone: padding, empty texts, packed engine, gradients.
+mod encoder_only;
+
 // Other devices against the CPU.
 mod conformance;
 

@@ -1,4 +1,5 @@
-//! Comparison with PyTorch's Transformer; `fixtures/reference/generate.py` recorded its numbers.
+//! Comparison with PyTorch's Transformer; `fixtures/reference/generate.py` recorded its numbers, and
+//! `generate_single_stack.py` those of the models with one stack.
 //!
 //! The *error* of a tensor is the maximum of
 //!
@@ -15,14 +16,20 @@
 
 use std::{fs, path::Path};
 
-use burn::tensor::{Device, TensorData};
+use burn::{
+    module::Module,
+    tensor::{Device, TensorData},
+};
 use safetensors::{Dtype, SafeTensors};
 use tx_data::{EncodedPair, Seq2SeqBatch};
-use tx_model::{ModelConfig, Transformer, TransformerInput, VocabSizes};
+use tx_model::{Architecture, ModelConfig, Transformer, TransformerInput, VocabSizes};
 use tx_text::special::PAD;
 use tx_train::translation::loss::smoothed_cross_entropy;
 
 use crate::support::{self, Named, devices, largest, values};
+
+// Classifier, masked language model and language model.
+mod single_stack;
 
 /// Maximum error of logits, losses and attention maps; 2e-6 was measured.
 const FORWARD_LIMIT: f64 = 1e-5;
@@ -112,8 +119,11 @@ fn check_backward(fixture: &Fixture, device: &Device) -> String {
     let model = fixture.model(device);
     let logits = model.forward(input(&batch));
     let loss = smoothed_cross_entropy(logits, batch.target_out, 0.1).sum;
-    let found = support::gradients(&model, &loss.backward());
+    compare_gradients(fixture, &support::gradients(&model, &loss.backward()))
+}
 
+/// Compares the gradient of every weight.
+fn compare_gradients(fixture: &Fixture, found: &Named) -> String {
     let expected: Named = fixture
         .tensors
         .iter()
@@ -188,6 +198,7 @@ impl std::fmt::Display for Worst {
 /// Fixture file of `fixtures/reference`.
 struct Fixture {
     case: String,
+    architecture: Architecture,
     config: ModelConfig,
     vocab: VocabSizes,
     tensors: Named,
@@ -216,6 +227,10 @@ impl Fixture {
         });
         Self {
             case: case.into(),
+            architecture: match described.get("architecture") {
+                Some(architecture) => serde_json::from_value(architecture.clone()).unwrap(),
+                None => Architecture::EncoderDecoder,
+            },
             config: serde_json::from_value(described["config"].clone()).unwrap(),
             vocab: serde_json::from_value(described["vocab"].clone()).unwrap(),
             tensors: tensors.collect(),
@@ -267,9 +282,13 @@ impl Fixture {
 
     /// Model with all weights of the fixture.
     fn model(&self, device: &Device) -> Transformer {
+        self.load(Transformer::new(&self.config, self.vocab, device).unwrap())
+    }
+
+    /// `model` with all weights of the fixture.
+    fn load<M: Module>(&self, model: M) -> M {
         let mut left: Vec<&str> =
             self.tensors.keys().filter_map(|path| path.strip_prefix("grad.")).collect();
-        let model = Transformer::new(&self.config, self.vocab, device).unwrap();
         let model = support::with_weights(model, |path, shape| {
             let data = self.tensor(path).clone();
             assert_eq!(&data.shape()[..], shape, "{path}");

@@ -39,7 +39,7 @@ pub(super) fn largest_of_all(gradients: &Named) -> f64 {
 /// A bias of the keys adds the same number, `q · b`, to every score of a query, and softmax is
 /// invariant to a constant. Rotary positions rotate the keys of self-attention and their bias by
 /// different angles, so there the bias has an effect.
-fn cannot_matter(path: &str, positions: Positions) -> bool {
+pub(super) fn cannot_matter(path: &str, positions: Positions) -> bool {
     let rotated = positions == Positions::Rotary && path.contains("self_attention");
     path.ends_with("key.bias") && !rotated
 }

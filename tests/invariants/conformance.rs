@@ -41,6 +41,8 @@ use crate::support::{Named, devices, values, weights};
 
 mod operations;
 
+mod single_stack;
+
 mod synchronization;
 
 /// Maximum difference of scores, attention and log-probabilities. The CPU backends differ by less

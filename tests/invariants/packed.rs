@@ -156,18 +156,34 @@ fn packed_attention_maps_are_those_of_the_model_on_tensors() {
                 ("cross", &found.cross, expected.decoder.cross),
             ];
             for (kind, found, expected) in pairs {
-                assert_eq!(found.len(), expected.len(), "{}: {kind}", subject.name);
-                for (map, expected) in found.iter().zip(expected) {
-                    let shape = [1, map.heads, map.queries, map.keys];
-                    assert_eq!(shape, expected.dims(), "{}: {kind}", subject.name);
-                    for (found, expected) in map.weights.iter().zip(values(&expected.into_data())) {
-                        let gap = f64::from((found - expected).abs());
-                        assert!(gap <= LIMIT, "{}: {kind} differs by {gap:.1e}", subject.name);
-                        worst = worst.max(gap);
-                    }
-                }
+                worst = worst.max(assert_maps(&subject, kind, found, expected));
             }
         }
     }
     println!("packed, attention: {worst:.1e}");
+}
+
+/// Returns the maximum difference of the attention weights of all layers.
+///
+/// # Panics
+///
+/// If shapes differ, or a weight differs by more than [`LIMIT`].
+pub(super) fn assert_maps(
+    subject: &Subject,
+    kind: &str,
+    found: &[Map],
+    expected: Vec<Tensor<4>>,
+) -> f64 {
+    let mut worst = 0.0_f64;
+    assert_eq!(found.len(), expected.len(), "{}: {kind}", subject.name);
+    for (map, expected) in found.iter().zip(expected) {
+        let shape = [1, map.heads, map.queries, map.keys];
+        assert_eq!(shape, expected.dims(), "{}: {kind}", subject.name);
+        for (found, expected) in map.weights.iter().zip(values(&expected.into_data())) {
+            let gap = f64::from((found - expected).abs());
+            assert!(gap <= LIMIT, "{}: {kind} differs by {gap:.1e}", subject.name);
+            worst = worst.max(gap);
+        }
+    }
+    worst
 }

@@ -1,8 +1,8 @@
 //! Cache of keys and values for decoding step by step.
 //!
-//! Keys and values of the encoder's output are computed once per sentence; those of the target grow
-//! by one position a step. A hypothesis is one row of the batch; rows can be reordered, repeated
-//! and removed with [`DecoderCache::select`].
+//! Keys and values of the encoder's output, if there is an encoder, are computed once per sentence;
+//! those of the target grow by one position a step. A hypothesis is one row of the batch; rows can be
+//! reordered, repeated and removed with [`DecoderCache::select`].
 
 use burn::tensor::{Bool, Int, Tensor};
 
@@ -23,10 +23,25 @@ pub struct DecoderCache {
 pub(crate) struct LayerCache {
     /// Keys and values of the encoder's output, `[B, H, S, D]` each.
     pub(crate) cross: KeysValues,
-    /// Keys and values of the tokens decoded so far, `[B, H, len, D]` each; `None` before the first
-    /// step.
-    pub(crate) target: Option<KeysValues>,
+    /// Keys and values of the tokens decoded so far.
+    pub(crate) target: Past,
 }
+
+/// State of a batch of unfinished texts of a language model.
+#[derive(Debug, Clone)]
+pub struct LanguageModelCache {
+    /// One for each layer.
+    pub(crate) layers: Vec<Past>,
+    /// Number of texts.
+    pub(crate) rows: usize,
+    /// Tokens decoded so far, the same for every row.
+    pub(crate) len: usize,
+}
+
+/// Keys and values of one layer for the tokens decoded so far, `[B, H, len, D]` each; none before
+/// the first step.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Past(Option<KeysValues>);
 
 impl DecoderCache {
     /// Returns the number of tokens decoded so far, `<bos>` included.
@@ -45,14 +60,13 @@ impl DecoderCache {
     ///
     /// - `rows`: `[new B]`, each below the current batch size; rows may repeat and be omitted
     pub fn select(self, rows: &Tensor<1, Int>) -> Self {
-        let pick = |kv: KeysValues| select(kv, rows);
         Self {
             layers: self
                 .layers
                 .into_iter()
                 .map(|layer| LayerCache {
-                    cross: pick(layer.cross),
-                    target: layer.target.map(pick),
+                    cross: select(layer.cross, rows),
+                    target: layer.target.select(rows),
                 })
                 .collect(),
             source_blocked: select_mask(self.source_blocked, rows),
@@ -71,27 +85,52 @@ impl DecoderCache {
             layers: self
                 .layers
                 .into_iter()
-                .map(|layer| LayerCache {
-                    cross: layer.cross,
-                    target: layer.target.map(|kv| select(kv, rows)),
-                })
+                .map(|layer| LayerCache { cross: layer.cross, target: layer.target.select(rows) })
                 .collect(),
             ..self
         }
     }
 }
 
-impl LayerCache {
+impl LanguageModelCache {
+    /// Tokens decoded so far.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no token has been decoded yet.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns a cache whose row `i` is row `rows[i]` of this cache.
+    ///
+    /// # Shapes
+    ///
+    /// - `rows`: `[new B]`, each below the current batch size; rows may repeat and be omitted
+    pub fn select(self, rows: &Tensor<1, Int>) -> Self {
+        let [count] = rows.dims();
+        let layers = self.layers.into_iter().map(|layer| layer.select(rows)).collect();
+        Self { layers, rows: count, len: self.len }
+    }
+}
+
+impl Past {
     /// Adds the keys and values of the newest token, `[B, H, 1, D]`, and returns all of them.
     pub(crate) fn push(&mut self, newest: KeysValues) -> KeysValues {
-        let all = match self.target.take() {
+        let all = match self.0.take() {
             None => newest,
             Some(KeysValues { keys, values }) => KeysValues {
                 keys: Tensor::cat(vec![keys, newest.keys], 2),
                 values: Tensor::cat(vec![values, newest.values], 2),
             },
         };
-        self.target.insert(all).clone()
+        self.0.insert(all).clone()
+    }
+
+    /// Returns the keys and values of row `rows[i]` as row `i`.
+    fn select(self, rows: &Tensor<1, Int>) -> Self {
+        Self(self.0.map(|kv| select(kv, rows)))
     }
 }
 

@@ -238,21 +238,15 @@ impl ModelConfig {
         VocabSizes { source: pad(vocab.source), target: pad(vocab.target) }
     }
 
-    /// Checks all rules, and reports every violation at once.
+    /// Checks all rules for an encoder-decoder model, and reports every violation at once.
     ///
     /// # Errors
     ///
     /// [`ConfigError`] with one line per violated rule.
     pub fn check(&self, vocab: VocabSizes) -> Result<(), ConfigError> {
         let mut problems = self.problems();
-        for (side, size) in [("source", vocab.source), ("target", vocab.target)] {
-            if size == 0 {
-                problems.push(format!("the {side} vocabulary is empty"));
-            } else if size > MOST_IDS {
-                problems
-                    .push(format!("the {side} vocabulary has {size} ids, more than {MOST_IDS}"));
-            }
-        }
+        problems.extend(vocabulary_problem("source vocabulary", vocab.source));
+        problems.extend(vocabulary_problem("target vocabulary", vocab.target));
         match self.tying {
             Tying::All if vocab.source != vocab.target => problems.push(format!(
                 "`tying` = \"all\" needs one vocabulary for both sides, found {} source and {} \
@@ -363,7 +357,8 @@ impl ModelConfig {
     }
 }
 
-/// Side of the translation that an embedding belongs to.
+/// Side of the translation that an embedding belongs to. The embedding of an encoder alone is that
+/// of a source, the embedding of a decoder alone that of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Source,
@@ -409,6 +404,17 @@ impl Tying {
     }
 }
 
+/// Violated rule of a vocabulary of `size` ids, if any.
+pub(crate) fn vocabulary_problem(name: &str, size: usize) -> Option<String> {
+    if size == 0 {
+        Some(format!("the {name} is empty"))
+    } else if size > MOST_IDS {
+        Some(format!("the {name} has {size} ids, more than {MOST_IDS}"))
+    } else {
+        None
+    }
+}
+
 /// Violated rules of a [`ModelConfig`]; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the model configuration cannot be used:\n  - {}", problems.join("\n  - "))]
@@ -418,7 +424,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    fn from_problems(problems: Vec<String>) -> Result<(), Self> {
+    pub(crate) fn from_problems(problems: Vec<String>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 }

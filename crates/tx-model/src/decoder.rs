@@ -8,7 +8,7 @@ use burn::{
 
 use crate::{
     attention::{AttentionRole, KeysValues, MultiHeadAttention},
-    cache::{DecoderCache, LayerCache},
+    cache::{DecoderCache, LayerCache, Past},
     config::{ModelConfig, Positions},
     feed_forward::FeedForward,
     position::PositionTables,
@@ -39,7 +39,7 @@ struct LayerOutput {
 /// Keys, values and masks of a layer.
 struct LayerContext<'a> {
     /// Keys and values of the earlier target tokens, in decoding step by step.
-    cache: Option<&'a mut LayerCache>,
+    cache: Option<&'a mut Past>,
     /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to.
     self_blocked: Option<Tensor<4, Bool>>,
     /// Keys and values of the source, `[B, H, S, D]` each.
@@ -188,7 +188,7 @@ impl Decoder {
             .iter()
             .map(|layer| LayerCache {
                 cross: layer.cross_attention.keys_values(memory.clone(), &PositionTables::None),
-                target: None,
+                target: Past::default(),
             })
             .collect();
         DecoderCache { layers, source_blocked: memory_blocked, len: 0 }
@@ -211,7 +211,7 @@ impl Decoder {
         for (layer, cached) in self.layers.iter().zip(&mut cache.layers) {
             let cross = cached.cross.clone();
             let context = LayerContext {
-                cache: Some(cached),
+                cache: Some(&mut cached.target),
                 // The newest token attends to all tokens in the cache.
                 self_blocked: None,
                 cross: &cross,

@@ -53,6 +53,28 @@ impl TokenEmbedding {
         let positions = self.positions.rows(offset, len);
         kernels::embedding(table, ids, positions, self.scale, mask)
     }
+
+    /// Embeds tokens at given positions, as of several documents in one row.
+    ///
+    /// # Shapes
+    ///
+    /// - `table`: `[vocabulary, d_model]`
+    /// - `ids` and `positions`: `[B, L]`; each position below `max_len`
+    /// - returns `[B, L, d_model]`
+    pub(crate) fn forward_at(
+        &self,
+        table: Tensor<2>,
+        ids: Tensor<2, Int>,
+        positions: Tensor<2, Int>,
+    ) -> Tensor<3> {
+        let ([batch, len], [_, d_model]) = (ids.dims(), table.dims());
+        assert_eq!(positions.dims(), [batch, len], "one position for each token");
+        let mask = self.dropout.sample(&table.device());
+        // One row of all tokens, because the kernel adds the same positions to every row.
+        let ids = ids.reshape([1, batch * len]);
+        let positions = self.positions.rows_at(positions.reshape([batch * len]));
+        kernels::embedding(table, ids, positions, self.scale, mask).reshape([batch, len, d_model])
+    }
 }
 
 /// Projection to one score per token id.

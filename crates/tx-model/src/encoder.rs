@@ -8,6 +8,7 @@ use burn::{
 
 use crate::{
     attention::{AttentionRole, MultiHeadAttention},
+    cache::{LanguageModelCache, Past},
     config::{ModelConfig, Positions},
     feed_forward::FeedForward,
     position::PositionTables,
@@ -38,17 +39,23 @@ impl EncoderLayer {
     /// # Shapes
     ///
     /// - `x`: `[B, S, d_model]`, at the positions of `tables`
-    /// - `blocked`: broadcasts to `[B, H, S, S]`; `true` = must not be attended to
-    /// - returns `[B, S, d_model]` and, if requested, the attention weights `[B, H, S, S]`
-    pub fn forward(
+    /// - `past`: keys and values of the earlier tokens, in decoding step by step
+    /// - `blocked`: broadcasts to `[B, H, S, K]`; `true` = must not be attended to
+    /// - returns `[B, S, d_model]` and, if requested, the attention weights `[B, H, S, K]`
+    pub(crate) fn forward(
         &self,
         x: Tensor<3>,
+        past: Option<&mut Past>,
         blocked: Option<Tensor<4, Bool>>,
         tables: &PositionTables,
         need_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
         let y = self.self_attention_residual.enter(x.clone());
-        let memory = self.self_attention.keys_values(y.clone(), tables);
+        let newest = self.self_attention.keys_values(y.clone(), tables);
+        let memory = match past {
+            Some(past) => past.push(newest),
+            None => newest,
+        };
         let attention = self.self_attention.forward(y, &memory, blocked, tables, need_weights);
         let x = self.self_attention_residual.leave(x, attention.context);
 
@@ -90,14 +97,50 @@ impl Encoder {
     /// - returns `[B, S, d_model]`
     pub fn forward(
         &self,
-        mut x: Tensor<3>,
+        x: Tensor<3>,
         blocked: Option<Tensor<4, Bool>>,
-        mut weights: Option<&mut Vec<Tensor<4>>>,
+        weights: Option<&mut Vec<Tensor<4>>>,
     ) -> Tensor<3> {
         let [_, len, _] = x.dims();
         let tables = PositionTables::new(self.positions, self.d_head, 0, len, &x);
-        for layer in &self.layers {
-            let (y, attention) = layer.forward(x, blocked.clone(), &tables, weights.is_some());
+        self.run(x, None, blocked, &tables, weights)
+    }
+
+    /// Prepares steps of a language model, whose layers these are, for `rows` texts.
+    pub(crate) fn start(&self, rows: usize) -> LanguageModelCache {
+        let layers = self.layers.iter().map(|_| Past::default()).collect();
+        LanguageModelCache { layers, rows, len: 0 }
+    }
+
+    /// Adds one position to every row of `cache`; it attends to itself and all earlier ones.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: the newest token, embedded, `[B, 1, d_model]`
+    /// - `weights`: if given, receives the attention weights `[B, H, 1, len]` of each layer
+    /// - returns `[B, 1, d_model]`
+    pub(crate) fn step(
+        &self,
+        x: Tensor<3>,
+        cache: &mut LanguageModelCache,
+        weights: Option<&mut Vec<Tensor<4>>>,
+    ) -> Tensor<3> {
+        let tables = PositionTables::new(self.positions, self.d_head, cache.len, 1, &x);
+        cache.len += 1;
+        self.run(x, Some(&mut cache.layers), None, &tables, weights)
+    }
+
+    fn run(
+        &self,
+        mut x: Tensor<3>,
+        mut past: Option<&mut [Past]>,
+        blocked: Option<Tensor<4, Bool>>,
+        tables: &PositionTables,
+        mut weights: Option<&mut Vec<Tensor<4>>>,
+    ) -> Tensor<3> {
+        for (index, layer) in self.layers.iter().enumerate() {
+            let past = past.as_mut().map(|past| &mut past[index]);
+            let (y, attention) = layer.forward(x, past, blocked.clone(), tables, weights.is_some());
             x = y;
             if let Some(weights) = &mut weights {
                 weights.extend(attention);

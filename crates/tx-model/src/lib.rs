@@ -1,20 +1,21 @@
-//! Transformers for translation: configuration, modules on [Burn](https://burn.dev), and an engine
-//! for inference without it.
+//! Transformers for translation, classification and language modeling: configuration, modules on
+//! [Burn](https://burn.dev), and an engine for inference without it.
 //!
-//! This crate computes scores of next token ids from token ids. It opens no file, prints nothing
+//! This crate computes scores of tokens or classes from token ids. It opens no file, prints nothing
 //! and does not handle text; `tx-data` makes its batches, `tx-train` trains it, `tx-infer` decodes
 //! with it.
 //!
-//! Without features, the crate contains [`ModelConfig`], the names and shapes of a model's weights
-//! ([`weights`]), and the [`packed`] engine, which runs the encoder-decoder on a CPU.
+//! Without features, the crate contains [`ModelConfig`], the uses of the Transformer
+//! ([`Architecture`]), the names and shapes of a model's weights ([`weights`]), and the [`packed`]
+//! engine, which runs all of them on a CPU.
 //!
 //! The feature `burn` adds the modules, for training and for all of Burn's devices. The central one
 //! is `Transformer`: token embeddings (`embedding`) with positional encoding (`position`), the
 //! `encoder`, the `decoder`, and the projection to the vocabulary. Each layer consists of
 //! `attention` and `feed_forward`, each in a `residual` connection. Decoding token by token uses a
-//! `cache`. `Classifier` and `LanguageModel` are the encoder and the decoder alone. The feature
-//! `flex` adds fused `kernels` for Burn's CPU backend, `autodiff` their backward passes, and
-//! `ndarray` another CPU backend.
+//! `cache`. `Classifier` and `MaskedLanguageModel` are the encoder alone, and `LanguageModel` is the
+//! decoder alone. The feature `flex` adds fused `kernels` for Burn's CPU backend, `autodiff` their
+//! backward passes, and `ndarray` another CPU backend.
 //!
 //! In masks, `true` means that a key must **not** be attended to; masks broadcast. The device of a
 //! model is the one that it was created on; this crate enables no backend by itself.
@@ -28,6 +29,7 @@
 //! assert_eq!(error.problems, ["`n_heads` = 4 must divide `d_model` = 30 (remainder 2)"]);
 //! ```
 
+pub mod architecture;
 pub mod config;
 pub mod weights;
 
@@ -59,7 +61,11 @@ pub mod transformer;
 pub mod classifier;
 #[cfg(feature = "burn")]
 pub mod language_model;
+#[cfg(feature = "burn")]
+pub mod masked_language_model;
 
+#[cfg(feature = "burn")]
+mod cast;
 #[cfg(feature = "burn")]
 mod init;
 #[cfg(feature = "burn")]
@@ -73,8 +79,9 @@ pub mod random;
 pub mod top_k;
 pub mod vector;
 
+pub use architecture::{Architecture, Pooling};
 #[cfg(feature = "burn")]
-pub use cache::DecoderCache;
+pub use cache::{DecoderCache, LanguageModelCache};
 #[cfg(feature = "burn")]
 pub use classifier::Classifier;
 pub use config::{
@@ -82,7 +89,9 @@ pub use config::{
     NormPlacement, Positions, Tying, VocabSizes,
 };
 #[cfg(feature = "burn")]
-pub use language_model::LanguageModel;
+pub use language_model::{LanguageModel, LanguageModelInput};
+#[cfg(feature = "burn")]
+pub use masked_language_model::MaskedLanguageModel;
 #[cfg(feature = "burn")]
 pub use transformer::{AttentionMaps, Transformer, TransformerInput};
 pub use weights::WeightShape;

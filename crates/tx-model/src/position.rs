@@ -51,14 +51,29 @@ impl PositionalEncoding {
     ///
     /// If `offset + len` exceeds the `max_len` of the configuration.
     pub fn rows(&self, offset: usize, len: usize) -> Option<Tensor<2>> {
-        let table = match (&self.sinusoids, &self.learned) {
-            (Some(table), _) => table.clone(),
-            (None, Some(table)) => table.val(),
-            (None, None) => return None,
-        };
+        let table = self.table()?;
         let [max_len, _] = table.dims();
         assert!(offset + len <= max_len, "{} positions exceed `max_len` = {max_len}", offset + len);
         Some(table.narrow(0, offset, len))
+    }
+
+    /// Vectors that are added to the embeddings at these positions, if any.
+    ///
+    /// # Shapes
+    ///
+    /// - `positions`: `[N]`, each below the `max_len` of the configuration
+    /// - returns `[N, d_model]`
+    pub fn rows_at(&self, positions: Tensor<1, Int>) -> Option<Tensor<2>> {
+        Some(self.table()?.select(0, positions))
+    }
+
+    /// `[max_len, d_model]`
+    fn table(&self) -> Option<Tensor<2>> {
+        match (&self.sinusoids, &self.learned) {
+            (Some(table), _) => Some(table.clone()),
+            (None, Some(table)) => Some(table.val()),
+            (None, None) => None,
+        }
     }
 }
 
@@ -161,7 +176,11 @@ mod tests {
             let encoding = PositionalEncoding::new(&config, &device);
             let whole = encoding.rows(0, 9).unwrap();
             let part = encoding.rows(5, 2).unwrap();
-            part.into_data().assert_eq(&whole.narrow(0, 5, 2).into_data(), true);
+            part.into_data().assert_eq(&whole.clone().narrow(0, 5, 2).into_data(), true);
+            let chosen = encoding.rows_at(Tensor::from_data([6, 0, 6], &device)).unwrap();
+            let six = whole.clone().narrow(0, 6, 1);
+            let expected = Tensor::cat(vec![six.clone(), whole.narrow(0, 0, 1), six], 0);
+            chosen.into_data().assert_eq(&expected.into_data(), true);
         }
     }
 

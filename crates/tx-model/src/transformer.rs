@@ -4,13 +4,14 @@
 //! In masks, `true` means that a key must not be attended to.
 
 use burn::{
-    module::{Module, ModuleMapper, Param},
+    module::Module,
     nn::Embedding,
     tensor::{Bool, DType, Device, FloatDType, Int, Tensor},
 };
 
 use crate::{
     cache::DecoderCache,
+    cast::cast,
     config::{ConfigError, ModelConfig, Side, VocabSizes},
     decoder::{Decoder, DecoderAttention, DecoderInput},
     embedding::{OutputProjection, TokenEmbedding},
@@ -85,19 +86,10 @@ pub struct AttentionMaps {
     pub decoder: DecoderAttention,
 }
 
-/// Casts all parameters to a dtype.
-struct Cast(FloatDType);
-
-impl ModuleMapper for Cast {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|weight| weight.cast(self.0))
-    }
-}
-
 impl Transformer {
     /// Casts all parameters to `dtype`, in which the model then computes.
     pub fn cast(self, dtype: FloatDType) -> Self {
-        self.map(&mut Cast(dtype))
+        cast(self, dtype)
     }
 
     /// Returns the dtype of the parameters.

@@ -2,6 +2,7 @@
 //! file can be checked before memory is allocated for a model.
 
 use crate::{
+    architecture::{Architecture, Pooling},
     config::{ModelConfig, Positions, VocabSizes},
     position_formulas::RELATIVE_DISTANCES,
 };
@@ -19,37 +20,34 @@ impl ModelConfig {
     /// Weights of an encoder-decoder `Transformer` with this configuration, which must have been
     /// [checked](Self::check), and `vocab` ids.
     pub fn weight_shapes(&self, vocab: VocabSizes) -> Vec<WeightShape> {
+        self.weight_shapes_of(Architecture::EncoderDecoder, vocab)
+    }
+
+    /// Weights of a model of this architecture, which must have been
+    /// [checked](Self::check_architecture), and `vocab` ids.
+    pub fn weight_shapes_of(
+        &self,
+        architecture: Architecture,
+        vocab: VocabSizes,
+    ) -> Vec<WeightShape> {
         let mut weights = Weights { config: self, found: Vec::new() };
-        let d_model = self.d_model;
-        weights.add("source_embedding.weight", &[vocab.source, d_model]);
-        if !self.tying.ties_source() {
-            weights.add("target_embedding.weight", &[vocab.target, d_model]);
-        }
-        match self.positions {
-            Positions::Learned => {
-                weights.add("source_input.positions.learned", &[self.max_len, d_model]);
-                weights.add("target_input.positions.learned", &[self.max_len, d_model]);
+        match architecture {
+            Architecture::EncoderDecoder => weights.add_encoder_decoder(vocab),
+            Architecture::Classifier { classes, pooling: Pooling::First | Pooling::Mean } => {
+                weights.add_input(vocab.source);
+                weights.add_encoder("encoder", self.encoder_layers);
+                weights.add_linear("output", self.d_model, classes, self.output_bias);
             }
-            Positions::Sinusoidal | Positions::Rotary | Positions::Relative | Positions::None => {}
-        }
-        for layer in 0..self.encoder_layers {
-            let layer = format!("encoder.layers.{layer}");
-            weights.add_attention(&layer, "self_attention", self.positions);
-            weights.add_feed_forward(&layer);
-        }
-        weights.add_final_norm("encoder");
-        for layer in 0..self.decoder_layers {
-            let layer = format!("decoder.layers.{layer}");
-            weights.add_attention(&layer, "self_attention", self.positions);
-            weights.add_attention(&layer, "cross_attention", Positions::None);
-            weights.add_feed_forward(&layer);
-        }
-        weights.add_final_norm("decoder");
-        if !self.tying.ties_projection() {
-            weights.add("projection.weight", &[d_model, vocab.target]);
-        }
-        if self.output_bias {
-            weights.add("projection.bias", &[vocab.target]);
+            Architecture::LanguageModel => {
+                weights.add_input(vocab.target);
+                weights.add_encoder("layers", self.decoder_layers);
+                weights.add_projection(vocab.target);
+            }
+            Architecture::MaskedLanguageModel => {
+                weights.add_input(vocab.source);
+                weights.add_encoder("encoder", self.encoder_layers);
+                weights.add_projection(vocab.source);
+            }
         }
         weights.found
     }
@@ -61,6 +59,64 @@ struct Weights<'a> {
 }
 
 impl Weights<'_> {
+    fn add_encoder_decoder(&mut self, vocab: VocabSizes) {
+        let ModelConfig { d_model, encoder_layers, decoder_layers, tying, positions, .. } =
+            *self.config;
+        self.add("source_embedding.weight", &[vocab.source, d_model]);
+        if !tying.ties_source() {
+            self.add("target_embedding.weight", &[vocab.target, d_model]);
+        }
+        self.add_positions("source_input");
+        self.add_positions("target_input");
+        self.add_encoder("encoder", encoder_layers);
+        for layer in 0..decoder_layers {
+            let layer = format!("decoder.layers.{layer}");
+            self.add_attention(&layer, "self_attention", positions);
+            self.add_attention(&layer, "cross_attention", Positions::None);
+            self.add_feed_forward(&layer);
+        }
+        self.add_final_norm("decoder");
+        self.add_projection(vocab.target);
+    }
+
+    /// Embedding of a model with one vocabulary.
+    fn add_input(&mut self, vocabulary: usize) {
+        self.add("embedding.weight", &[vocabulary, self.config.d_model]);
+        self.add_positions("input");
+    }
+
+    /// Positional encoding of the embedding at path `input`.
+    fn add_positions(&mut self, input: &str) {
+        let ModelConfig { positions, max_len, d_model, .. } = *self.config;
+        match positions {
+            Positions::Learned => {
+                self.add(format!("{input}.positions.learned"), &[max_len, d_model]);
+            }
+            Positions::Sinusoidal | Positions::Rotary | Positions::Relative | Positions::None => {}
+        }
+    }
+
+    /// Stack of encoder layers at path `stack`.
+    fn add_encoder(&mut self, stack: &str, layers: usize) {
+        for layer in 0..layers {
+            let layer = format!("{stack}.layers.{layer}");
+            self.add_attention(&layer, "self_attention", self.config.positions);
+            self.add_feed_forward(&layer);
+        }
+        self.add_final_norm(stack);
+    }
+
+    /// Projection to the vocabulary.
+    fn add_projection(&mut self, vocabulary: usize) {
+        let ModelConfig { d_model, tying, output_bias, .. } = *self.config;
+        if !tying.ties_projection() {
+            self.add("projection.weight", &[d_model, vocabulary]);
+        }
+        if output_bias {
+            self.add("projection.bias", &[vocabulary]);
+        }
+    }
+
     fn add(&mut self, name: impl Into<String>, shape: &[usize]) {
         self.found.push(WeightShape { name: name.into(), shape: shape.to_vec() });
     }
@@ -123,7 +179,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Transformer,
+        Classifier, LanguageModel, MaskedLanguageModel, Transformer,
         config::{Activation, DropoutConfig, NormPlacement, Tying},
     };
 
@@ -191,13 +247,28 @@ mod tests {
                 dropout: DropoutConfig::none(),
                 ..ModelConfig::default()
             };
-            let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();
-            let mut visitor = Visitor::default();
-            model.visit(&mut visitor);
-            let (mut found, mut expected) = (config.weight_shapes(vocab), visitor.found);
-            found.sort_by(|a, b| a.name.cmp(&b.name));
-            expected.sort_by(|a, b| a.name.cmp(&b.name));
-            assert_eq!(found, expected, "{config:?}");
+            let device = &Device::flex();
+            let model = Transformer::new(&config, vocab, device).unwrap();
+            assert_weights(&model, &config, Architecture::EncoderDecoder);
+            let model = LanguageModel::new(&config, 11, device).unwrap();
+            assert_weights(&model, &config, model.architecture());
+            let model = MaskedLanguageModel::new(&config, 11, device).unwrap();
+            assert_weights(&model, &config, model.architecture());
+            for pooling in every!(Pooling: First, Mean) {
+                let model = Classifier::new(&config, 11, 3, pooling, device).unwrap();
+                assert_weights(&model, &config, model.architecture());
+            }
         }
+    }
+
+    fn assert_weights(model: &impl Module, config: &ModelConfig, architecture: Architecture) {
+        let mut visitor = Visitor::default();
+        model.visit(&mut visitor);
+        let vocab = VocabSizes { source: 11, target: 11 };
+        let mut found = config.weight_shapes_of(architecture, vocab);
+        let mut expected = visitor.found;
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        expected.sort_by(|a, b| a.name.cmp(&b.name));
+        assert_eq!(found, expected, "{architecture:?}, {config:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Attention weights of a pair of source and target.
+//! Attention weights of a layer, and those of a pair of source and target.
 
 use super::PackedTransformer;
 

@@ -6,7 +6,9 @@ use super::{
     Map, PackedAttentionMaps, Scratch,
     attention::{Memory, PackedAttention, Rotation, in_order},
     feed_forward::PackedFeedForward,
+    history::History,
     residual::{PackedNorm, PackedResidual},
+    self_attention::PackedSelfAttention,
     source::Packer,
 };
 use crate::config::Positions;
@@ -14,12 +16,10 @@ use crate::config::Positions;
 /// One layer: self-attention, cross-attention, feed-forward, each in a residual connection.
 #[derive(Debug, Clone)]
 struct PackedDecoderLayer {
-    self_attention: PackedAttention,
-    self_attention_residual: PackedResidual,
+    self_attention: PackedSelfAttention,
     cross_attention: PackedAttention,
     cross_attention_residual: PackedResidual,
     feed_forward: PackedFeedForward,
-    feed_forward_residual: PackedResidual,
 }
 
 /// All layers, and in pre-norm a final normalization.
@@ -31,19 +31,16 @@ pub(super) struct PackedDecoder {
 
 /// Keys and values of a batch, kept between two steps.
 ///
-/// Those of the source are stored once per sentence, for any number of rows. Those of the target
-/// are appended at each step and never move: the [`history`](Row::history) of a row lists the slots
-/// that belong to it.
+/// Keys and values of the source are stored once per sentence, for any number of rows.
 #[derive(Debug)]
 pub(super) struct PackedCache {
     layers: Vec<LayerCache>,
     /// Keys of each sentence in [`LayerCache::cross`].
     sentences: Vec<Range<usize>>,
-    rows: Vec<Row>,
-    /// Number of tokens decoded so far, the same for every row.
-    len: usize,
-    /// Number of slots of the target in use.
-    used: usize,
+    /// Sentence of each row.
+    sentence_of: Vec<usize>,
+    /// Target tokens of each row in [`LayerCache::target`].
+    history: History,
     /// `0, 1, …` up to the longest sentence.
     in_order: Vec<u32>,
     watched: Option<Watched>,
@@ -67,21 +64,13 @@ struct LayerCache {
     target: Vec<f32>,
 }
 
-/// An unfinished hypothesis.
-#[derive(Debug, Clone)]
-struct Row {
-    sentence: usize,
-    /// Slot of each of its tokens in [`LayerCache::target`].
-    history: Vec<u32>,
-}
-
 impl PackedCache {
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.history.len()
     }
 
     pub(super) fn rows(&self) -> usize {
-        self.rows.len()
+        self.history.count()
     }
 
     /// Records the attention of layer `layer` to the source from now on.
@@ -93,12 +82,13 @@ impl PackedCache {
     /// of the watched layer. Empty if no layer is watched.
     pub(super) fn attention(&self, row: usize) -> &[f32] {
         let Some(Watched { weights, .. }) = &self.watched else { return &[] };
-        let keys = self.sentences[self.rows[row].sentence].len();
+        let keys = self.sentences[self.sentence_of[row]].len();
         &weights[row * self.in_order.len()..][..keys]
     }
 
     pub(super) fn select(&mut self, rows: &[usize]) {
-        self.rows = rows.iter().map(|&row| self.rows[row].clone()).collect();
+        self.history.select(rows);
+        self.sentence_of = rows.iter().map(|&row| self.sentence_of[row]).collect();
     }
 }
 
@@ -139,10 +129,14 @@ impl PackedDecoder {
             })
             .collect();
         let longest = sentences.iter().map(Range::len).max().unwrap_or(0);
-        let rows =
-            (0..sentences.len()).map(|sentence| Row { sentence, history: Vec::new() }).collect();
-        let in_order = in_order(longest);
-        PackedCache { layers, sentences, rows, len: 0, used: 0, in_order, watched: None }
+        PackedCache {
+            layers,
+            sentence_of: (0..sentences.len()).collect(),
+            history: History::new(sentences.len()),
+            sentences,
+            in_order: in_order(longest),
+            watched: None,
+        }
     }
 
     /// Adds one target position to every row of `cache`.
@@ -158,13 +152,10 @@ impl PackedDecoder {
         scratch: &mut Scratch,
         mut maps: Option<&mut PackedAttentionMaps>,
     ) {
-        for row in &mut cache.rows {
-            row.history.push(cache.used as u32);
-            cache.used += 1;
-        }
+        cache.history.push();
         let rotation = match self.layers.first() {
             Some(layer) => {
-                let positions = std::iter::repeat_n(cache.len, cache.rows.len());
+                let positions = std::iter::repeat_n(cache.history.newest(), cache.rows());
                 layer.self_attention.rotation(positions)
             }
             None => Rotation::default(),
@@ -172,7 +163,6 @@ impl PackedDecoder {
         for (index, layer) in self.layers.iter().enumerate() {
             layer.step(x, cache, index, &rotation, scratch, maps.as_deref_mut());
         }
-        cache.len += 1;
         if let Some(norm) = &self.norm {
             norm.normalize(x);
         }
@@ -180,18 +170,16 @@ impl PackedDecoder {
 }
 
 impl PackedDecoderLayer {
-    fn pack(packer: &Packer<'_>, name: &str) -> Self {
-        let attention = |part: &str, positions| {
-            PackedAttention::pack(packer, &format!("{name}.{part}"), positions)
-        };
-        let residual = |part: &str| PackedResidual::pack(packer, &format!("{name}.{part}"));
+    fn pack(packer: &Packer<'_>, layer: &str) -> Self {
+        let cross_attention = format!("{layer}.cross_attention");
         Self {
-            self_attention: attention("self_attention", packer.config.positions),
-            self_attention_residual: residual("self_attention_residual"),
-            cross_attention: attention("cross_attention", Positions::None),
-            cross_attention_residual: residual("cross_attention_residual"),
-            feed_forward: PackedFeedForward::pack(packer, &format!("{name}.feed_forward")),
-            feed_forward_residual: residual("feed_forward_residual"),
+            self_attention: PackedSelfAttention::pack(packer, layer),
+            cross_attention: PackedAttention::pack(packer, &cross_attention, Positions::None),
+            cross_attention_residual: PackedResidual::pack(
+                packer,
+                &format!("{cross_attention}_residual"),
+            ),
+            feed_forward: PackedFeedForward::pack(packer, layer),
         }
     }
 
@@ -204,57 +192,51 @@ impl PackedDecoderLayer {
         scratch: &mut Scratch,
         mut maps: Option<&mut PackedAttentionMaps>,
     ) {
-        let Scratch { normalized, attention, hidden, output, .. } = scratch;
-        let PackedCache { layers, sentences, rows, len, used, in_order, watched } = cache;
-        let watched = watched.as_mut().filter(|watched| watched.layer == index);
-        let LayerCache { cross, target } = &mut layers[index];
-        let width = self.self_attention.keys_values.outputs();
+        let target = &mut cache.layers[index].target;
+        let map = maps.as_deref_mut().map(|maps| &mut maps.decoder[index]);
+        self.self_attention.step(x, target, &cache.history, rotation, scratch, map);
+        let map = maps.map(|maps| &mut maps.cross[index]);
+        self.attend_to_source(x, cache, index, scratch, map);
+        self.feed_forward.forward(x, scratch);
+    }
 
-        let y = self.self_attention_residual.enter(x, normalized);
-        self.self_attention.project_queries(y, attention);
-        let newest = target.len();
-        target.resize(*used * width, 0.0);
-        let newest = &mut target[newest..];
-        self.self_attention.keys_values.product(y, newest);
-        self.self_attention.rotate(&mut attention.queries, newest, rotation);
-        for (row_index, row) in rows.iter().enumerate() {
-            let memory = Memory { keys_values: target, slots: &row.history };
-            self.self_attention.attend(attention, row_index, *len, memory);
-            if let Some(maps) = &mut maps {
-                let weights = self.self_attention.weights(attention, row.history.len());
-                maps.decoder[index].record(*len, weights);
-            }
-        }
-        let matrix = &self.self_attention.output;
-        self.self_attention_residual.leave(x, &attention.context, matrix, output);
+    /// Lets the newest token of every row attend to its source.
+    fn attend_to_source(
+        &self,
+        x: &mut [f32],
+        cache: &mut PackedCache,
+        index: usize,
+        scratch: &mut Scratch,
+        mut map: Option<&mut Map>,
+    ) {
+        let Scratch { normalized, attention, output, .. } = scratch;
+        let PackedCache { layers, sentences, sentence_of, history, in_order, watched } = cache;
+        let watched = watched.as_mut().filter(|watched| watched.layer == index);
+        let cross = &layers[index].cross;
+        let width = self.cross_attention.keys_values.outputs();
+        let position = history.newest();
 
         let y = self.cross_attention_residual.enter(x, normalized);
         self.cross_attention.project_queries(y, attention);
         let mut means = watched.map(|watched| {
-            watched.weights.resize(rows.len() * in_order.len(), 0.0);
+            watched.weights.resize(sentence_of.len() * in_order.len(), 0.0);
             watched.weights.chunks_exact_mut(in_order.len().max(1))
         });
-        for (row_index, row) in rows.iter().enumerate() {
-            let keys = &sentences[row.sentence];
+        for (row, &sentence) in sentence_of.iter().enumerate() {
+            let keys = &sentences[sentence];
             let memory = Memory {
                 keys_values: &cross[keys.start * width..keys.end * width],
                 slots: &in_order[..keys.len()],
             };
-            self.cross_attention.attend(attention, row_index, *len, memory);
+            self.cross_attention.attend(attention, row, position, memory);
             if let Some(means) = means.as_mut().and_then(Iterator::next) {
                 self.cross_attention.mean_weights(attention, &mut means[..keys.len()]);
             }
-            if let Some(maps) = &mut maps {
-                let weights = self.cross_attention.weights(attention, keys.len());
-                maps.cross[index].record(*len, weights);
+            if let Some(map) = &mut map {
+                map.record(position, self.cross_attention.weights(attention, keys.len()));
             }
         }
         let matrix = &self.cross_attention.output;
         self.cross_attention_residual.leave(x, &attention.context, matrix, output);
-
-        let y = self.feed_forward_residual.enter(x, normalized);
-        self.feed_forward.inner(y, hidden);
-        let outer = &self.feed_forward.outer;
-        self.feed_forward_residual.leave(x, &hidden.values, outer, output);
     }
 }

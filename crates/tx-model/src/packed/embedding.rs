@@ -34,6 +34,25 @@ enum Table {
 }
 
 impl PackedEmbedding {
+    /// Embeds texts, one after another.
+    ///
+    /// # Shapes
+    ///
+    /// - returns `[tokens of all texts, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// If the vocabulary has no such token, or a text is longer than `max_len`.
+    pub(super) fn embed(&self, texts: &[&[u32]]) -> Vec<f32> {
+        let mut x = Vec::new();
+        for text in texts {
+            for (position, &token) in text.iter().enumerate() {
+                self.push(&mut x, token, position);
+            }
+        }
+        x
+    }
+
     /// Adds a row to `x` for a token at `position` of its sequence.
     ///
     /// # Panics
@@ -69,37 +88,23 @@ pub(super) struct Vocabularies {
 
 impl Vocabularies {
     pub(super) fn pack(packer: &Packer<'_>) -> Self {
-        let ModelConfig { d_model, tying, output_bias, .. } = *packer.config;
-        let target_name = match tying.ties_source() {
+        let ties_source = packer.config.tying.ties_source();
+        let target_name = match ties_source {
             true => "source_embedding.weight",
             false => "target_embedding.weight",
         };
-        let rows = |name: &str| Table::Rows(Arc::new(packer.weight(name).into_owned()));
-
-        let bias = packer.optional("projection.bias", output_bias);
-        let (target_table, projection) = if tying.ties_projection() {
-            let weight = packer.weight(target_name);
-            let projection = Arc::new(packer.transposed(d_model, &weight, bias));
-            let table = match weight.len() < LARGE {
-                true => Table::Rows(Arc::new(weight.into_owned())),
-                false => Table::Columns(projection.clone()),
-            };
-            (table, projection)
-        } else {
-            let (table, projection) = packer.both(
-                || rows(target_name),
-                || packer.matrix(d_model, &[&packer.weight("projection.weight")], bias, 1.0),
-            );
-            (table, Arc::new(projection))
-        };
-        let source_table = match tying.ties_source() {
+        let (target_table, projection) = table_and_projection(packer, target_name);
+        let source_table = match ties_source {
             true => target_table.clone(),
-            false => rows("source_embedding.weight"),
+            false => rows(packer, "source_embedding.weight"),
         };
-        let [source_positions, target_positions] = position_vectors(packer);
-        let embedding = |side, table, positions| {
-            let scale = packer.config.embedding_factor(side);
-            PackedEmbedding { table, scale, positions, d_model }
+        let [source_positions, target_positions] =
+            position_vectors(packer, ["source_input", "target_input"]);
+        let embedding = |side, table, positions| PackedEmbedding {
+            table,
+            scale: packer.config.embedding_factor(side),
+            positions,
+            d_model: packer.config.d_model,
         };
         Self {
             source_input: embedding(Side::Source, source_table, source_positions),
@@ -109,18 +114,69 @@ impl Vocabularies {
     }
 }
 
-/// Vectors added to the embeddings of source and target, `[max_len, d_model]` each.
-fn position_vectors(packer: &Packer<'_>) -> [Option<Arc<Vec<f32>>>; 2] {
+impl PackedEmbedding {
+    /// Packs the embedding of an encoder without a projection.
+    pub(super) fn pack(packer: &Packer<'_>) -> Self {
+        Self::of_one_vocabulary(packer, Side::Source, rows(packer, "embedding.weight"))
+    }
+
+    /// Packs the embedding of a model with one vocabulary, and its output projection.
+    pub(super) fn pack_with_projection(
+        packer: &Packer<'_>,
+        side: Side,
+    ) -> (Self, Arc<PackedMatrix>) {
+        let (table, projection) = table_and_projection(packer, "embedding.weight");
+        (Self::of_one_vocabulary(packer, side, table), projection)
+    }
+
+    fn of_one_vocabulary(packer: &Packer<'_>, side: Side, table: Table) -> Self {
+        let [positions] = position_vectors(packer, ["input"]);
+        let scale = packer.config.embedding_factor(side);
+        Self { table, scale, positions, d_model: packer.config.d_model }
+    }
+}
+
+/// Packs a table of which no other matrix uses the weights.
+fn rows(packer: &Packer<'_>, name: &str) -> Table {
+    Table::Rows(Arc::new(packer.weight(name).into_owned()))
+}
+
+/// Packs the table `name` and the output projection, which shares its weights if they are tied.
+fn table_and_projection(packer: &Packer<'_>, name: &str) -> (Table, Arc<PackedMatrix>) {
+    let ModelConfig { d_model, tying, output_bias, .. } = *packer.config;
+    let bias = packer.optional("projection.bias", output_bias);
+    if tying.ties_projection() {
+        let weight = packer.weight(name);
+        let projection = Arc::new(packer.transposed(d_model, &weight, bias));
+        let table = match weight.len() < LARGE {
+            true => Table::Rows(Arc::new(weight.into_owned())),
+            false => Table::Columns(projection.clone()),
+        };
+        (table, projection)
+    } else {
+        let (table, projection) = packer.both(
+            || rows(packer, name),
+            || packer.matrix(d_model, &[&packer.weight("projection.weight")], bias, 1.0),
+        );
+        (table, Arc::new(projection))
+    }
+}
+
+/// Vectors added to the embeddings at these paths, `[max_len, d_model]` each.
+fn position_vectors<const N: usize>(
+    packer: &Packer<'_>,
+    inputs: [&str; N],
+) -> [Option<Arc<Vec<f32>>>; N] {
     let ModelConfig { positions, max_len, d_model, .. } = *packer.config;
     match positions {
         Positions::Sinusoidal => {
             let table = Arc::new(position_formulas::sinusoids(max_len, d_model));
-            [Some(table.clone()), Some(table)]
+            inputs.map(|_| Some(table.clone()))
         }
-        Positions::Learned => ["source_input", "target_input"].map(|input| {
+        Positions::Learned => inputs.map(|input| {
             let table = packer.weight(&format!("{input}.positions.learned"));
             Some(Arc::new(table.into_owned()))
         }),
-        Positions::Rotary | Positions::Relative | Positions::None => [None, None],
+        Positions::Rotary | Positions::Relative | Positions::None => inputs.map(|_| None),
     }
 }

@@ -1,22 +1,23 @@
-//! The encoder on sentences that are stored one after another, without padding.
+//! The encoder on sentences that are stored one after another, without padding; and its layers as
+//! those of a language model, which advances every row by one token a step.
 
 use std::ops::Range;
 
 use super::{
     Map, Scratch,
-    attention::{Memory, PackedAttention, Rotation, in_order},
+    attention::{Rotation, in_order},
     feed_forward::PackedFeedForward,
-    residual::{PackedNorm, PackedResidual},
+    history::History,
+    residual::PackedNorm,
+    self_attention::PackedSelfAttention,
     source::Packer,
 };
 
 /// One layer: self-attention, then feed-forward, each in a residual connection.
 #[derive(Debug, Clone)]
 struct PackedEncoderLayer {
-    self_attention: PackedAttention,
-    self_attention_residual: PackedResidual,
+    self_attention: PackedSelfAttention,
     feed_forward: PackedFeedForward,
-    feed_forward_residual: PackedResidual,
 }
 
 /// All layers, and in pre-norm a final normalization.
@@ -26,13 +27,36 @@ pub(super) struct PackedEncoder {
     norm: Option<PackedNorm>,
 }
 
+/// Keys and values of the earlier tokens of a batch, kept between two steps.
+#[derive(Debug)]
+pub(super) struct PackedPast {
+    /// `[slots in use, 2 d_model]` for each layer: keys, then values.
+    layers: Vec<Vec<f32>>,
+    history: History,
+}
+
+impl PackedPast {
+    pub(super) fn len(&self) -> usize {
+        self.history.len()
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.history.count()
+    }
+
+    pub(super) fn select(&mut self, rows: &[usize]) {
+        self.history.select(rows);
+    }
+}
+
 impl PackedEncoder {
-    pub(super) fn pack(packer: &Packer<'_>) -> Self {
+    /// Packs the stack of `layers` layers at path `stack`.
+    pub(super) fn pack(packer: &Packer<'_>, stack: &str, layers: usize) -> Self {
         Self {
-            layers: packer.layers(packer.config.encoder_layers, |layer| {
-                PackedEncoderLayer::pack(packer, &format!("encoder.layers.{layer}"))
+            layers: packer.layers(layers, |layer| {
+                PackedEncoderLayer::pack(packer, &format!("{stack}.layers.{layer}"))
             }),
-            norm: PackedNorm::pack_final(packer, "encoder"),
+            norm: PackedNorm::pack_final(packer, stack),
         }
     }
 
@@ -53,20 +77,62 @@ impl PackedEncoder {
     ) {
         let longest = sentences.iter().map(Range::len).max().unwrap_or(0);
         let slots = in_order(longest);
-        let positions = || sentences.iter().flat_map(|rows| 0..rows.len());
-        let rotation = match self.layers.first() {
-            Some(layer) => layer.self_attention.rotation(positions()),
-            None => Rotation::default(),
-        };
-        for layer in &self.layers {
-            let mut map = maps
-                .is_some()
-                .then(|| Map::zeros(layer.self_attention.n_heads(), longest, longest));
-            layer.forward(x, sentences, &slots, &rotation, scratch, map.as_mut());
+        let rotation = self.rotation(sentences.iter().flat_map(|rows| 0..rows.len()));
+        for PackedEncoderLayer { self_attention, feed_forward } in &self.layers {
+            let mut map =
+                maps.is_some().then(|| Map::zeros(self_attention.n_heads(), longest, longest));
+            self_attention.forward(x, sentences, &slots, &rotation, scratch, map.as_mut());
+            feed_forward.forward(x, scratch);
             if let Some(maps) = &mut maps {
                 maps.extend(map);
             }
         }
+        self.finish(x);
+    }
+
+    /// Starts `rows` rows without tokens.
+    pub(super) fn start(&self, rows: usize) -> PackedPast {
+        PackedPast { layers: vec![Vec::new(); self.layers.len()], history: History::new(rows) }
+    }
+
+    /// Attention maps of all layers, to be filled by [`step`](Self::step).
+    pub(super) fn empty_maps(&self, len: usize) -> Vec<Map> {
+        let heads = self.layers.iter().map(|layer| layer.self_attention.n_heads());
+        heads.map(|heads| Map::zeros(heads, len, len)).collect()
+    }
+
+    /// Adds one position to every row of `past`; it attends to itself and the earlier ones.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: the newest tokens, embedded, `[rows, d_model]`; replaced by the result
+    /// - `maps`: if given, receive the attention weights of this step; for one row
+    pub(super) fn step(
+        &self,
+        x: &mut [f32],
+        past: &mut PackedPast,
+        scratch: &mut Scratch,
+        mut maps: Option<&mut [Map]>,
+    ) {
+        let PackedPast { layers: keys_values, history } = past;
+        history.push();
+        let rotation = self.rotation(std::iter::repeat_n(history.newest(), history.count()));
+        for (index, (layer, past)) in self.layers.iter().zip(keys_values).enumerate() {
+            let map = maps.as_deref_mut().map(|maps| &mut maps[index]);
+            layer.self_attention.step(x, past, history, &rotation, scratch, map);
+            layer.feed_forward.forward(x, scratch);
+        }
+        self.finish(x);
+    }
+
+    fn rotation(&self, positions: impl Iterator<Item = usize>) -> Rotation {
+        match self.layers.first() {
+            Some(layer) => layer.self_attention.rotation(positions),
+            None => Rotation::default(),
+        }
+    }
+
+    fn finish(&self, x: &mut [f32]) {
         if let Some(norm) = &self.norm {
             norm.normalize(x);
         }
@@ -74,52 +140,10 @@ impl PackedEncoder {
 }
 
 impl PackedEncoderLayer {
-    fn pack(packer: &Packer<'_>, name: &str) -> Self {
-        let part = |part: &str| format!("{name}.{part}");
-        let positions = packer.config.positions;
+    fn pack(packer: &Packer<'_>, layer: &str) -> Self {
         Self {
-            self_attention: PackedAttention::pack(packer, &part("self_attention"), positions),
-            self_attention_residual: PackedResidual::pack(packer, &part("self_attention_residual")),
-            feed_forward: PackedFeedForward::pack(packer, &part("feed_forward")),
-            feed_forward_residual: PackedResidual::pack(packer, &part("feed_forward_residual")),
+            self_attention: PackedSelfAttention::pack(packer, layer),
+            feed_forward: PackedFeedForward::pack(packer, layer),
         }
-    }
-
-    fn forward(
-        &self,
-        x: &mut [f32],
-        sentences: &[Range<usize>],
-        slots: &[u32],
-        rotation: &Rotation,
-        scratch: &mut Scratch,
-        mut map: Option<&mut Map>,
-    ) {
-        let Scratch { normalized, attention, keys_values, hidden, output } = scratch;
-        let self_attention = &self.self_attention;
-        let y = self.self_attention_residual.enter(x, normalized);
-        self_attention.project_queries(y, attention);
-        keys_values.resize(2 * y.len(), 0.0);
-        self_attention.keys_values.product(y, keys_values);
-        self_attention.rotate(&mut attention.queries, keys_values, rotation);
-        let width = self_attention.keys_values.outputs();
-        for rows in sentences {
-            let memory = Memory {
-                keys_values: &keys_values[rows.start * width..rows.end * width],
-                slots: &slots[..rows.len()],
-            };
-            for (position, row) in rows.clone().enumerate() {
-                self_attention.attend(attention, row, position, memory);
-                if let Some(map) = &mut map {
-                    map.record(position, self_attention.weights(attention, rows.len()));
-                }
-            }
-        }
-        let matrix = &self_attention.output;
-        self.self_attention_residual.leave(x, &attention.context, matrix, output);
-
-        let y = self.feed_forward_residual.enter(x, normalized);
-        self.feed_forward.inner(y, hidden);
-        let outer = &self.feed_forward.outer;
-        self.feed_forward_residual.leave(x, &hidden.values, outer, output);
     }
 }

@@ -1,34 +1,37 @@
-//! Position-wise feed-forward network: equation 2 of the paper and its variants.
+//! Position-wise feed-forward network in its residual connection: equation 2 of the paper and its
+//! variants.
 
-use super::{PackedMatrix, source::Packer};
+use super::{PackedMatrix, Scratch, residual::PackedResidual, source::Packer};
 use crate::{
     config::{Activation, ModelConfig},
     vector::vectorized,
 };
 
-/// `activation(x W_1 + b_1) W_2 + b_2`
+/// `activation(x W_1 + b_1) W_2 + b_2`, with its residual connection.
 #[derive(Debug, Clone)]
 pub(super) struct PackedFeedForward {
     inner: PackedMatrix,
     /// Third matrix of the gated variant.
     gate: Option<PackedMatrix>,
-    pub(super) outer: PackedMatrix,
+    outer: PackedMatrix,
     activation: Activation,
+    residual: PackedResidual,
 }
 
 /// Buffers of the inner features.
 #[derive(Debug, Default)]
 pub(super) struct Hidden {
     /// `[rows, d_ff]`
-    pub(super) values: Vec<f32>,
+    values: Vec<f32>,
     /// `[rows, d_ff]`, used by the gated variant.
     gate: Vec<f32>,
 }
 
 impl PackedFeedForward {
-    /// Packs the feed-forward network at path `name`.
-    pub(super) fn pack(packer: &Packer<'_>, name: &str) -> Self {
+    /// Packs the feed-forward network of the layer at path `layer`.
+    pub(super) fn pack(packer: &Packer<'_>, layer: &str) -> Self {
         let ModelConfig { d_model, d_ff, feed_forward_bias: bias, activation, .. } = *packer.config;
+        let name = format!("{layer}.feed_forward");
         Self {
             inner: packer.linear(&format!("{name}.inner"), d_model, bias),
             gate: activation
@@ -36,7 +39,20 @@ impl PackedFeedForward {
                 .then(|| packer.linear(&format!("{name}.gate"), d_model, bias)),
             outer: packer.linear(&format!("{name}.outer"), d_ff, bias),
             activation,
+            residual: PackedResidual::pack(packer, &format!("{name}_residual")),
         }
+    }
+
+    /// Applies the network to each row, and adds the result.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[rows, d_model]`; replaced by the result
+    pub(super) fn forward(&self, x: &mut [f32], scratch: &mut Scratch) {
+        let Scratch { normalized, hidden, output, .. } = scratch;
+        let y = self.residual.enter(x, normalized);
+        self.inner(y, hidden);
+        self.residual.leave(x, &hidden.values, &self.outer, output);
     }
 
     /// Computes all but the last product: `activation(x W_1 + b_1)`.
@@ -44,7 +60,7 @@ impl PackedFeedForward {
     /// # Shapes
     ///
     /// - `x`: `[rows, d_model]`
-    pub(super) fn inner(&self, x: &[f32], hidden: &mut Hidden) {
+    fn inner(&self, x: &[f32], hidden: &mut Hidden) {
         let Hidden { values, gate } = hidden;
         let len = x.len() / self.inner.inputs() * self.inner.outputs();
         values.resize(len, 0.0);

@@ -1,4 +1,4 @@
-//! The packed engine: inference of the encoder-decoder on a CPU, without tensors.
+//! The packed engine: inference on a CPU, without tensors.
 //!
 //! A step of decoding is a few hundred products of small matrices. As tensor operations, each of
 //! them is allocated and dispatched separately, which costs more than the arithmetic. Here the
@@ -6,9 +6,15 @@
 //! after another without padding, and a step writes into existing buffers.
 //!
 //! [`PackedTransformer`] computes the scores of the `Transformer` with the same weights, up to
-//! rounding, for every variant of [`ModelConfig`](crate::ModelConfig); `tests/invariants` checks that.
+//! rounding, for every variant of [`ModelConfig`](crate::ModelConfig), and [`PackedClassifier`],
+//! [`PackedMaskedLanguageModel`] and [`PackedLanguageModel`] those of the models with one stack;
+//! `tests/invariants` checks that.
 
 mod transformer;
+
+mod classifier;
+mod language_model;
+mod masked_language_model;
 
 mod decoder;
 mod encoder;
@@ -16,7 +22,9 @@ mod encoder;
 mod attention;
 mod embedding;
 mod feed_forward;
+mod history;
 mod residual;
+mod self_attention;
 
 mod attention_maps;
 mod matrix;
@@ -28,6 +36,9 @@ mod source;
 
 pub use crate::formulas::log_softmax;
 pub use attention_maps::{Map, PackedAttentionMaps};
+pub use classifier::PackedClassifier;
+pub use language_model::{LanguageModelDecoding, PackedLanguageModel};
+pub use masked_language_model::PackedMaskedLanguageModel;
 pub use source::WeightSource;
 pub use transformer::{Decoding, PackedTransformer};
 

@@ -7,12 +7,41 @@ use burn::{
     tensor::Tensor,
 };
 
-use super::{PackedTransformer, WeightSource};
-use crate::transformer::Transformer;
+use super::{
+    PackedClassifier, PackedLanguageModel, PackedMaskedLanguageModel, PackedTransformer,
+    WeightSource,
+};
+use crate::{
+    classifier::Classifier, language_model::LanguageModel,
+    masked_language_model::MaskedLanguageModel, transformer::Transformer,
+};
 
 impl From<&Transformer> for PackedTransformer {
     /// Packs the weights of `model`, which are read from its device.
     fn from(model: &Transformer) -> Self {
+        Self::pack_checked(model.config(), model.vocab(), &ModuleWeights::new(model))
+    }
+}
+
+impl From<&Classifier> for PackedClassifier {
+    /// Packs the weights of `model`, which are read from its device.
+    fn from(model: &Classifier) -> Self {
+        let weights = ModuleWeights::new(model);
+        let (classes, pooling) = (model.classes(), model.pooling());
+        Self::pack_checked(model.config(), model.vocab(), classes, pooling, &weights)
+    }
+}
+
+impl From<&MaskedLanguageModel> for PackedMaskedLanguageModel {
+    /// Packs the weights of `model`, which are read from its device.
+    fn from(model: &MaskedLanguageModel) -> Self {
+        Self::pack_checked(model.config(), model.vocab(), &ModuleWeights::new(model))
+    }
+}
+
+impl From<&LanguageModel> for PackedLanguageModel {
+    /// Packs the weights of `model`, which are read from its device.
+    fn from(model: &LanguageModel) -> Self {
         Self::pack_checked(model.config(), model.vocab(), &ModuleWeights::new(model))
     }
 }

@@ -5,7 +5,10 @@ use std::{borrow::Cow, collections::HashMap};
 use rayon::prelude::*;
 
 use super::{PackedMatrix, residual::PackedNorm};
-use crate::config::{ModelConfig, VocabSizes};
+use crate::{
+    architecture::Architecture,
+    config::{ModelConfig, VocabSizes},
+};
 
 /// Models with at least this many weights are packed by all cores. For smaller ones, starting the
 /// threads takes longer than packing.
@@ -13,14 +16,13 @@ const PARALLEL: usize = 1 << 20;
 
 /// Weights of a model by name.
 ///
-/// Names and shapes are those of [`ModelConfig::weight_shapes`]; values are in row-major order.
+/// Names and shapes are those of [`ModelConfig::weight_shapes_of`]; values are in row-major order.
 pub trait WeightSource: Sync {
     /// Returns the values of a weight, borrowed if they already lie in memory.
     ///
     /// # Panics
     ///
-    /// If there is no such weight. Callers of
-    /// [`PackedTransformer::pack`](super::PackedTransformer::pack) check the names first.
+    /// If there is no such weight. Callers of `pack` of a packed model check the names first.
     fn weight(&self, name: &str) -> Cow<'_, [f32]>;
 }
 
@@ -41,10 +43,11 @@ pub(super) struct Packer<'a> {
 impl<'a> Packer<'a> {
     pub(super) fn new(
         config: &'a ModelConfig,
+        architecture: Architecture,
         vocab: VocabSizes,
         weights: &'a dyn WeightSource,
     ) -> Self {
-        let shapes = config.weight_shapes(vocab);
+        let shapes = config.weight_shapes_of(architecture, vocab);
         let size =
             shapes.iter().map(|weight| weight.shape.iter().product::<usize>()).sum::<usize>();
         Self { config, weights, parallel: size >= PARALLEL }

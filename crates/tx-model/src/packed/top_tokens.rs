@@ -6,11 +6,18 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use super::matrix::{Columns, FEW, has_helpers};
+use super::{
+    PackedMatrix,
+    matrix::{Columns, FEW, has_helpers},
+};
 use crate::{
     top_k::TopK,
     vector::{self, vectorized},
 };
+
+/// Number of weights of the projection to the vocabulary in one block, whose scores are ranked
+/// before the next block is computed. The block stays in a core's own cache together with the scores.
+const BLOCK: usize = 1 << 17;
 
 /// Number of scores that are compared with the threshold together, because usually none exceeds it.
 const CHUNK: usize = 64;
@@ -26,12 +33,29 @@ thread_local! {
     static SCORES: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
+/// Returns the `count` likeliest tokens of each row with their log-probabilities, best first.
+///
+/// # Shapes
+///
+/// - `projection`: `[d_model, vocabulary]`; `x`: `[rows, d_model]`
+pub(super) fn likeliest(
+    projection: &PackedMatrix,
+    x: &[f32],
+    suppressed: &[u32],
+    count: usize,
+) -> Vec<Vec<(u32, f32)>> {
+    // The same blocks for any number of rows, so that no score depends on the batch.
+    let blocks: Vec<_> = projection.blocks(BLOCK / projection.inputs()).collect();
+    let top = TopTokens::of(x, &blocks, suppressed, count);
+    top.into_iter().map(TopTokens::finish).collect()
+}
+
 /// Best scores of a row so far, and the sum of the exponentials of all.
 ///
 /// `log softmax(x)_i = x_i - max - ln Σ e^(x_j - max)`; maximum and sum are updated with every
 /// block of scores (Milakov and Gimelshein 2018).
 #[derive(Debug)]
-pub(super) struct TopTokens {
+struct TopTokens {
     best: TopK,
     /// Score that enough tokens of other groups reach, so that lower ones need not be listed.
     floor: f32,
@@ -98,12 +122,7 @@ impl TopTokens {
     ///
     /// If there are few rows, as for a single sentence, the groups are divided among the threads of
     /// the pool, if this is one of them. The result is bit-identical.
-    pub(super) fn of(
-        x: &[f32],
-        blocks: &[Columns<'_>],
-        suppressed: &[u32],
-        count: usize,
-    ) -> Vec<Self> {
+    fn of(x: &[f32], blocks: &[Columns<'_>], suppressed: &[u32], count: usize) -> Vec<Self> {
         let rows = blocks.first().map_or(0, |columns| columns.rows(x));
         let new = || (0..rows).map(|_| Self::new(count)).collect::<Vec<_>>();
         let groups = blocks.chunks(blocks.len().div_ceil(GROUPS).max(MIN_BLOCKS));
@@ -222,7 +241,7 @@ impl TopTokens {
 
     /// Returns the listed tokens with their log-probabilities, best first. If a score is not
     /// finite, returns one token with the log-probability NaN.
-    pub(super) fn finish(self) -> Vec<(u32, f32)> {
+    fn finish(self) -> Vec<(u32, f32)> {
         let ExpSum { max, sum } = self.total;
         let log_sum = sum.ln();
         if !log_sum.is_finite() {
@@ -238,7 +257,7 @@ impl TopTokens {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::PackedMatrix, *};
+    use super::*;
 
     fn top(scores: &[f32], count: usize, suppressed: &[u32], block: usize) -> Vec<(u32, f32)> {
         let mut top = TopTokens::new(count);

@@ -9,13 +9,12 @@ use super::{
     embedding::{PackedEmbedding, Vocabularies},
     encoder::PackedEncoder,
     source::Packer,
-    top_tokens::TopTokens,
+    top_tokens::likeliest,
 };
-use crate::config::{ConfigError, ModelConfig, VocabSizes};
-
-/// Number of weights of the projection in one block, whose scores are ranked before the next block
-/// is computed. The block stays in a core's own cache together with the scores.
-const BLOCK: usize = 1 << 17;
+use crate::{
+    architecture::Architecture,
+    config::{ConfigError, ModelConfig, VocabSizes},
+};
 
 /// A `Transformer` for inference on a CPU. Clones share the embeddings, not the other weights.
 ///
@@ -87,12 +86,14 @@ impl PackedTransformer {
         vocab: VocabSizes,
         weights: &dyn WeightSource,
     ) -> Self {
-        let packer = Packer::new(config, vocab, weights);
+        let packer = Packer::new(config, Architecture::EncoderDecoder, vocab, weights);
         // Before the layers, because the tables are the largest weights: their source can leave
         // memory while little else is packed.
         let Vocabularies { source_input, target_input, projection } = Vocabularies::pack(&packer);
-        let (encoder, decoder) =
-            packer.both(|| PackedEncoder::pack(&packer), || PackedDecoder::pack(&packer));
+        let (encoder, decoder) = packer.both(
+            || PackedEncoder::pack(&packer, "encoder", config.encoder_layers),
+            || PackedDecoder::pack(&packer),
+        );
         Self { source_input, target_input, encoder, decoder, projection }
     }
 
@@ -120,12 +121,7 @@ impl PackedTransformer {
         maps: Option<&mut Vec<Map>>,
     ) -> Decoding<'_> {
         let mut scratch = Scratch::default();
-        let mut x = Vec::new();
-        for source in sources {
-            for (position, &token) in source.iter().enumerate() {
-                self.source_input.push(&mut x, token, position);
-            }
-        }
+        let mut x = self.source_input.embed(sources);
         let sentences = ranges(sources.iter().map(|source| source.len()));
         self.encoder.forward(&mut x, &sentences, &mut scratch, maps);
         let cache = self.decoder.start(&x, sentences);
@@ -161,11 +157,7 @@ impl Decoding<'_> {
         count: usize,
     ) -> Vec<Vec<(u32, f32)>> {
         self.advance(tokens, None);
-        // The same blocks for any number of rows, so that no score depends on the batch.
-        let projection = &self.model.projection;
-        let blocks: Vec<_> = projection.blocks(BLOCK / projection.inputs()).collect();
-        let top = TopTokens::of(&self.x, &blocks, suppressed, count);
-        top.into_iter().map(TopTokens::finish).collect()
+        likeliest(&self.model.projection, &self.x, suppressed, count)
     }
 
     /// Adds one target token to each row, and returns the scores of all next tokens; see
@@ -176,10 +168,7 @@ impl Decoding<'_> {
     /// - returns the logits `[rows, target vocabulary]`
     pub fn step_logits(&mut self, tokens: &[u32]) -> Vec<f32> {
         self.advance(tokens, None);
-        let projection = &self.model.projection;
-        let mut logits = vec![0.0; tokens.len() * projection.outputs()];
-        projection.product(&self.x, &mut logits);
-        logits
+        self.model.projection.apply(&self.x)
     }
 
     /// Records the attention of decoder layer `layer`, counted from 0, to the source from now on.

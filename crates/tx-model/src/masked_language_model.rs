@@ -1,0 +1,154 @@
+//! Encoder-only masked language model, as in the pre-training of BERT (Devlin et al. 2019, section
+//! 3.1).
+//!
+//! Axis letters: `B` batch, `S` tokens, `V` vocabulary, `H` heads.
+
+use burn::{
+    module::Module,
+    nn::Embedding,
+    tensor::{Bool, DType, Device, FloatDType, Int, Tensor},
+};
+
+use crate::{
+    architecture::Architecture,
+    cast::cast,
+    config::{ConfigError, ModelConfig, Side, VocabSizes},
+    embedding::{OutputProjection, TokenEmbedding},
+    encoder::Encoder,
+    init::{self, initialize_weights},
+};
+
+/// Masked language model: scores the token at each position of a text, in which some tokens are
+/// replaced by a mask.
+///
+/// Its output layer is the projection of the `Transformer`. BERT has another linear layer and a
+/// normalization before it.
+#[derive(Module, Debug)]
+pub struct MaskedLanguageModel {
+    embedding: Embedding,
+    input: TokenEmbedding,
+    encoder: Encoder,
+    projection: OutputProjection,
+    #[module(skip)]
+    config: ModelConfig,
+}
+
+impl MaskedLanguageModel {
+    /// Initializes the weights on `device`. The decoder's part of `config` is not used.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if `config` or `vocabulary` breaks a rule; it names all broken rules.
+    pub fn new(
+        config: &ModelConfig,
+        vocabulary: usize,
+        device: &Device,
+    ) -> Result<Self, ConfigError> {
+        let model = Self::uninitialized(config, vocabulary, device)?;
+        initialize_weights(&model);
+        Ok(model)
+    }
+
+    /// Creates a model for weights that are loaded later. A weight that is read before is
+    /// initialized then.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn uninitialized(
+        config: &ModelConfig,
+        vocabulary: usize,
+        device: &Device,
+    ) -> Result<Self, ConfigError> {
+        let vocab = VocabSizes { source: vocabulary, target: vocabulary };
+        config.check_architecture(Architecture::MaskedLanguageModel, vocab)?;
+        Ok(Self {
+            embedding: init::embedding(config, vocabulary, device),
+            input: TokenEmbedding::new(config, Side::Source, device),
+            encoder: Encoder::new(config, config.encoder_layers, device),
+            projection: OutputProjection::new(config, vocabulary, device),
+            config: config.clone(),
+        })
+    }
+
+    /// Casts all parameters to `dtype`, in which the model then computes.
+    pub fn cast(self, dtype: FloatDType) -> Self {
+        cast(self, dtype)
+    }
+
+    /// Dtype of the parameters.
+    pub fn dtype(&self) -> DType {
+        self.embedding.weight.val().dtype()
+    }
+
+    /// Configuration of the model.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Architecture of the model.
+    pub fn architecture(&self) -> Architecture {
+        Architecture::MaskedLanguageModel
+    }
+
+    /// Vocabulary size of the model, for both sides.
+    pub fn vocab(&self) -> VocabSizes {
+        let [vocabulary, _] = self.embedding.weight.val().dims();
+        VocabSizes { source: vocabulary, target: vocabulary }
+    }
+
+    /// Scores the token at every position.
+    ///
+    /// # Shapes
+    ///
+    /// - `ids`: `[B, S]`; `blocked`: `[B, 1, 1, S]`, `true` = padding
+    /// - returns the logits `[B, S, V]`
+    pub fn forward(&self, ids: Tensor<2, Int>, blocked: Tensor<4, Bool>) -> Tensor<3> {
+        self.run(ids, blocked, None)
+    }
+
+    /// [`forward`](Self::forward), and the attention weights `[B, H, S, S]` of each layer.
+    pub fn forward_with_attention(
+        &self,
+        ids: Tensor<2, Int>,
+        blocked: Tensor<4, Bool>,
+    ) -> (Tensor<3>, Vec<Tensor<4>>) {
+        let mut maps = Vec::new();
+        let logits = self.run(ids, blocked, Some(&mut maps));
+        (logits, maps)
+    }
+
+    fn run(
+        &self,
+        ids: Tensor<2, Int>,
+        blocked: Tensor<4, Bool>,
+        maps: Option<&mut Vec<Tensor<4>>>,
+    ) -> Tensor<3> {
+        let x = self.input.forward(self.embedding.weight.val(), ids, 0);
+        let x = self.encoder.forward(x, Some(blocked), maps);
+        self.projection.forward(x, || self.embedding.weight.val())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Unlike in a language model, every token affects the scores at every position.
+    #[test]
+    fn later_tokens_count() {
+        let device = Device::flex();
+        let config = ModelConfig { d_model: 8, n_heads: 2, d_ff: 8, ..ModelConfig::default() };
+        let model = MaskedLanguageModel::new(&config, 9, &device).unwrap();
+        let run = |last: i32| {
+            let blocked = Tensor::<4, Bool>::from_data([[[[false, false, false]]]], &device);
+            model.forward(Tensor::from_data([[4, 5, last]], &device), blocked)
+        };
+        let (a, b) = (run(6), run(7));
+        assert_eq!(a.dims(), [1, 3, 9]);
+        for position in 0..3 {
+            let gap = (a.clone() - b.clone()).narrow(1, position, 1).abs().max();
+            assert!(gap.into_scalar::<f32>() > 1e-6, "position {position}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Self-attention in its residual connection, over whole texts or one more token of each.
+
+use std::ops::Range;
+
+use super::{
+    Map, Scratch,
+    attention::{Memory, PackedAttention, Rotation},
+    history::History,
+    residual::PackedResidual,
+    source::Packer,
+};
+
+/// Self-attention with its positional encoding and residual connection.
+#[derive(Debug, Clone)]
+pub(super) struct PackedSelfAttention {
+    attention: PackedAttention,
+    residual: PackedResidual,
+}
+
+impl PackedSelfAttention {
+    /// Packs the self-attention of the layer at path `layer`.
+    pub(super) fn pack(packer: &Packer<'_>, layer: &str) -> Self {
+        let positions = packer.config.positions;
+        Self {
+            attention: PackedAttention::pack(packer, &format!("{layer}.self_attention"), positions),
+            residual: PackedResidual::pack(packer, &format!("{layer}.self_attention_residual")),
+        }
+    }
+
+    /// Number of heads.
+    pub(super) fn n_heads(&self) -> usize {
+        self.attention.n_heads()
+    }
+
+    /// Angles for rows at these positions; empty if positions are not rotary.
+    pub(super) fn rotation(&self, positions: impl Iterator<Item = usize>) -> Rotation {
+        self.attention.rotation(positions)
+    }
+
+    /// Lets every token attend to all tokens of its sentence.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[tokens of all sentences, d_model]`; replaced by the result
+    /// - `sentences`: the rows of each; `slots`: `0, 1, …` up to the longest
+    /// - `map`: if given, receives the attention weights; for one sentence
+    pub(super) fn forward(
+        &self,
+        x: &mut [f32],
+        sentences: &[Range<usize>],
+        slots: &[u32],
+        rotation: &Rotation,
+        scratch: &mut Scratch,
+        mut map: Option<&mut Map>,
+    ) {
+        let Scratch { normalized, attention, keys_values, output, .. } = scratch;
+        let y = self.residual.enter(x, normalized);
+        self.attention.project_queries(y, attention);
+        keys_values.resize(2 * y.len(), 0.0);
+        self.attention.keys_values.product(y, keys_values);
+        self.attention.rotate(&mut attention.queries, keys_values, rotation);
+        let width = self.attention.keys_values.outputs();
+        for rows in sentences {
+            let memory = Memory {
+                keys_values: &keys_values[rows.start * width..rows.end * width],
+                slots: &slots[..rows.len()],
+            };
+            for (position, row) in rows.clone().enumerate() {
+                self.attention.attend(attention, row, position, memory);
+                if let Some(map) = &mut map {
+                    map.record(position, self.attention.weights(attention, rows.len()));
+                }
+            }
+        }
+        self.residual.leave(x, &attention.context, &self.attention.output, output);
+    }
+
+    /// Lets the newest token of every row attend to itself and to the earlier ones.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[rows, d_model]`; replaced by the result
+    /// - `past`: `[slots in use before this step, 2 d_model]`, to which keys and values of the newest
+    ///   tokens are appended
+    /// - `history`: the slots of each row, the newest included
+    /// - `map`: if given, receives the attention weights of this step; for one row
+    pub(super) fn step(
+        &self,
+        x: &mut [f32],
+        past: &mut Vec<f32>,
+        history: &History,
+        rotation: &Rotation,
+        scratch: &mut Scratch,
+        mut map: Option<&mut Map>,
+    ) {
+        let Scratch { normalized, attention, output, .. } = scratch;
+        let y = self.residual.enter(x, normalized);
+        self.attention.project_queries(y, attention);
+        let newest = past.len();
+        past.resize(history.used() * self.attention.keys_values.outputs(), 0.0);
+        let newest = &mut past[newest..];
+        self.attention.keys_values.product(y, newest);
+        self.attention.rotate(&mut attention.queries, newest, rotation);
+        let position = history.newest();
+        for (row, slots) in history.rows().enumerate() {
+            let memory = Memory { keys_values: past, slots };
+            self.attention.attend(attention, row, position, memory);
+            if let Some(map) = &mut map {
+                map.record(position, self.attention.weights(attention, slots.len()));
+            }
+        }
+        self.residual.leave(x, &attention.context, &self.attention.output, output);
+    }
+}

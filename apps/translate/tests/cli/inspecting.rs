@@ -102,6 +102,6 @@ fn a_bundle_whose_tokenizer_loses_text_fails_with_code_one() {
     assert_eq!(found.stderr, "error: 1 of 10 invariants are violated\n");
     let failed: Vec<&str> = found.stdout.lines().filter(|line| line.starts_with("FAIL")).collect();
     assert_eq!(failed.len(), 1);
-    assert!(failed[0].contains("target texts come back"), "{}", found.stdout);
+    assert!(failed[0].contains("target texts round-trip"), "{}", found.stdout);
     assert!(found.stdout.contains("is decoded as"), "{}", found.stdout);
 }

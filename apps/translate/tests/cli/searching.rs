@@ -222,7 +222,7 @@ fn an_ensemble_needs_one_vocabulary() {
     let other = folder.path().to_str().unwrap();
     translate(&["--ensemble", other], "one\n").failed(
         1,
-        &[model, other, "different source vocabularies", "id 4 is `five` and `eight`", "hint: "],
+        &[model, other, "different source vocabularies", "id 4 is `five` in one", "hint: "],
     );
     let missing = translate(&["--ensemble", "no/such"], "one\n");
     missing.failed(1, &["`no/such` is not a bundle"]);

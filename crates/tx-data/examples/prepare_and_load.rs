@@ -12,7 +12,7 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use tx_data::{
-    BatchSize, CleanConfig, LongPolicy, PairLoader, SplitBy,
+    BatchSize, CleanConfig, LongPolicy, PairLoader, SplitBy, TargetSide,
     pipeline::{CorpusOptions, Overlaps, ValidationPairs},
     prepared::{Preparation, prepare},
     source::read::{self, ReadOptions},
@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             clean: CleanConfig::default(),
             validation: ValidationPairs::SetAside { fraction: 0.001, by: SplitBy::Hash, seed: 1 },
             overlaps: Overlaps::Count,
+            target: TargetSide::Sentence,
         },
         tokenizer: &tokenizer,
         max_len: 128,

@@ -1,10 +1,18 @@
-//! Padded batches on a device. The target is shifted by one here and nowhere else.
+//! Padded batches on a device. The target of a translation is shifted by one here and nowhere else.
+
+mod classification;
+mod language_model;
+mod masked;
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use rand::{Rng, RngExt};
 use tx_text::special::{BOS, EOS, PAD, UNK};
 
 use crate::{encode::EncodedPair, mask};
+
+pub use classification::ClassificationBatch;
+pub use language_model::LanguageModelBatch;
+pub use masked::MaskedBatch;
 
 /// Training batch: the decoder predicts `target_out` from `target_in`.
 #[derive(Debug, Clone)]

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use tx_text::{SentencePair, hash::hash64};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 
+use crate::encode::TargetSide;
+
 pub use report::{CleaningReport, Outcome, StepCount};
 pub use script::{script_named, scripts_of_language};
 
@@ -108,6 +110,18 @@ impl CleanConfig {
         }
     }
 
+    /// Turns off the steps that compare the sides or judge their language, for targets that are labels.
+    /// Unicode, white space, empty sides, the length of the text and duplicates remain.
+    pub fn for_labels(self) -> Self {
+        Self {
+            markup: Markup::Keep,
+            max_ratio: 0.0,
+            identical: KeepOrDrop::Keep,
+            min_script_share: 0.0,
+            ..self
+        }
+    }
+
     /// Lists all broken rules; empty if the settings are valid.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -167,6 +181,7 @@ impl CleanConfig {
 #[derive(Debug)]
 pub struct Cleaner {
     config: CleanConfig,
+    target: TargetSide,
     scripts: [Vec<unicode_script::Script>; 2],
     /// Hashes of all pairs so far: eight bytes per pair of any length.
     seen: HashSet<u64>,
@@ -174,19 +189,28 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// Creates a cleaner that has seen no pairs.
+    /// Creates a cleaner of translations that has seen no pairs.
     pub fn new(config: CleanConfig) -> Self {
+        Self::with_targets(config, TargetSide::Sentence)
+    }
+
+    /// Creates a cleaner of pairs with targets of this kind that has seen no pairs.
+    pub fn with_targets(config: CleanConfig, target: TargetSide) -> Self {
+        let config = match target {
+            TargetSide::Sentence => config,
+            TargetSide::Label => config.for_labels(),
+        };
         let scripts = [&config.source_scripts, &config.target_scripts]
             .map(|names| names.iter().filter_map(|name| script_named(name)).collect());
-        let report = CleaningReport::new(&config);
-        Self { config, scripts, seen: HashSet::new(), report }
+        let report = CleaningReport::new(&config, target);
+        Self { config, target, scripts, seen: HashSet::new(), report }
     }
 
     /// Returns the cleaned pair, or `None` if it is dropped.
     pub fn clean(&mut self, pair: SentencePair) -> Option<SentencePair> {
         self.report.pairs += 1;
         let number = self.report.pairs;
-        let Self { config, scripts, seen, report } = self;
+        let Self { config, target: side, scripts, seen, report } = self;
         let SentencePair { mut source, mut target } = pair;
 
         if config.unicode != NormalForm::None {
@@ -240,7 +264,7 @@ impl Cleaner {
                 return None;
             }
         }
-        let identical = source == target;
+        let identical = *side == TargetSide::Sentence && source == target;
         report.count(Step::Identical, identical, number);
         if identical && config.identical == KeepOrDrop::Drop {
             return None;

@@ -1,10 +1,15 @@
 //! Burn's `Dataset` and `Batcher` for corpora of tx.
 //!
-//! [`PairStore`] and [`MappedPairs`] are a `Dataset<EncodedPair>`, [`MappedText`] is a
-//! `Dataset<SentencePair>`, and text in memory is one as Burn's `InMemDataset`. All of them compose with
-//! Burn's transforms (shuffled, partial, mapped, sampled) and, by [`Seq2SeqBatcher`], with its
-//! `DataLoaderBuilder`. [`PairLoader`](crate::PairLoader) is the loader of tx, with batches of similar
-//! length and exact resume.
+//! | dataset | item | batcher |
+//! |---|---|---|
+//! | [`PairStore`], [`MappedPairs`] | [`EncodedPair`] | [`Seq2SeqBatcher`], [`ClassificationBatcher`] |
+//! | [`PackedDocuments`] | [`PackedRow`] | [`LanguageModelBatcher`] |
+//! | [`TextParts`] | [`TextPart`] | [`MaskedBatcher`] |
+//! | [`MappedText`], Burn's `InMemDataset` | [`SentencePair`] | – |
+//!
+//! All of them compose with Burn's transforms (shuffled, partial, mapped, sampled) and, by the batchers,
+//! with its `DataLoaderBuilder`. [`BatchLoader`](crate::BatchLoader) is the loader of tx, with batches of
+//! similar length and exact resume.
 //!
 //! ```
 //! use burn::{
@@ -34,8 +39,11 @@ use burn::{
 use tx_text::SentencePair;
 
 use crate::{
-    batch::Seq2SeqBatch,
+    batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch},
+    documents::{TextPart, TextParts},
     encode::EncodedPair,
+    masking::Masking,
+    packing::{PackedDocuments, PackedRow},
     prepared::{MappedPairs, MappedText},
     store::PairStore,
 };
@@ -80,8 +88,70 @@ impl Batcher<EncodedPair, Seq2SeqBatch> for Seq2SeqBatcher {
     }
 }
 
+impl Dataset<PackedRow> for PackedDocuments {
+    fn get(&self, index: usize) -> Result<PackedRow, DatasetError> {
+        Ok(self.row(index))
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Dataset<TextPart> for TextParts {
+    fn get(&self, index: usize) -> Result<TextPart, DatasetError> {
+        Ok(self.part(index))
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Batcher of labeled texts, as [`ClassificationBatch::new`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClassificationBatcher;
+
+impl Batcher<EncodedPair, ClassificationBatch> for ClassificationBatcher {
+    fn batch(&self, texts: Vec<EncodedPair>, device: &Device) -> ClassificationBatch {
+        ClassificationBatch::new(&texts.iter().collect::<Vec<_>>(), device)
+    }
+}
+
+/// Batcher of packed documents, as [`LanguageModelBatch::new`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LanguageModelBatcher;
+
+impl Batcher<PackedRow, LanguageModelBatch> for LanguageModelBatcher {
+    fn batch(&self, rows: Vec<PackedRow>, device: &Device) -> LanguageModelBatch {
+        LanguageModelBatch::new(&rows, device)
+    }
+}
+
+/// Batcher of texts with masked tokens, as [`MaskedBatch::new`]. Burn's loader has no epochs, so the masks
+/// are those of one epoch.
+#[derive(Debug, Clone)]
+pub struct MaskedBatcher {
+    /// Choice of the tokens to predict.
+    pub masking: Masking,
+    /// Seed of the masks.
+    pub seed: u64,
+    /// Epoch of the masks.
+    pub epoch: usize,
+}
+
+impl Batcher<TextPart, MaskedBatch> for MaskedBatcher {
+    fn batch(&self, parts: Vec<TextPart>, device: &Device) -> MaskedBatch {
+        let Self { masking, seed, epoch } = self;
+        let masked = |part: TextPart| masking.of_example(&part.ids, *seed, *epoch, part.example);
+        MaskedBatch::new(&parts.into_iter().map(masked).collect::<Vec<_>>(), device)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
+
     use burn::data::{
         dataloader::{DataLoader, DataLoaderBuilder},
         dataset::{
@@ -93,7 +163,10 @@ mod tests {
         },
     };
 
+    use tx_text::{Tokenizer, TokenizerConfig, TokenizerKind, special::SpecialTokens};
+
     use super::*;
+    use crate::documents::DocumentStore;
 
     /// 40 pairs; pair `i` has the id `i + 4` on both sides.
     fn store() -> PairStore {
@@ -159,6 +232,34 @@ mod tests {
             shuffled.sort_unstable();
             assert_eq!(shuffled, in_order.concat());
         }
+    }
+
+    #[test]
+    fn batches_of_tasks_with_one_text_come_from_the_loader_of_burn() {
+        fn batches<I: Send + Sync + Clone + Debug + 'static, B: Send + Clone + Debug + 'static>(
+            dataset: impl Dataset<I> + 'static,
+            batcher: impl Batcher<I, B> + 'static,
+        ) -> Vec<B> {
+            let builder = DataLoaderBuilder::new(batcher).batch_size(3).set_device(Device::flex());
+            builder.build(dataset).iter().map(Result::unwrap).collect()
+        }
+        let texts: PairStore = (5..12)
+            .map(|id| EncodedPair { source: vec![1, id, 2], target: vec![id % 2] })
+            .collect();
+        let classified = batches(texts, ClassificationBatcher);
+        assert_eq!(classified.iter().map(|batch| batch.examples).collect::<Vec<_>>(), [3, 3, 1]);
+
+        let documents: DocumentStore = (5..12).map(|id| vec![1, id, 2]).collect();
+        let rows = PackedDocuments::new(documents.clone(), 2);
+        let packed = batches::<PackedRow, _>(rows, LanguageModelBatcher);
+        assert_eq!(packed.iter().map(|batch| batch.tokens).collect::<Vec<_>>(), [6, 6, 2]);
+
+        let config = TokenizerConfig { kind: TokenizerKind::Character, ..Default::default() };
+        let tokenizer = Tokenizer::train(&config, SpecialTokens::WithMask, &["abcdefg"]).unwrap();
+        let masking = Masking::new(&tokenizer).unwrap();
+        let batcher = MaskedBatcher { masking, seed: 1, epoch: 1 };
+        let masked = batches::<TextPart, _>(TextParts::new(documents, 8), batcher);
+        assert_eq!(masked.iter().map(|batch| batch.predicted).collect::<Vec<_>>(), [3, 3, 1]);
     }
 
     #[test]

@@ -5,15 +5,25 @@ use std::{borrow::Borrow, fmt};
 use serde::{Deserialize, Serialize};
 use tx_text::{SentencePair, Tokenizer, Tokenizers, truncate};
 
-use crate::error::DataError;
+use crate::{error::DataError, labels::Labels};
 
-/// Sentence and translation as token ids, special tokens included.
+/// Sentence as token ids, special tokens included, with its translation or its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedPair {
     /// Input of the encoder; ends with `<eos>`.
     pub source: Vec<u32>,
-    /// `<bos> … <eos>`.
+    /// `<bos> … <eos>`, or the class of a labeled text.
     pub target: Vec<u32>,
+}
+
+/// Content of the target side of a corpus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetSide {
+    /// Translations.
+    Sentence,
+    /// Labels of the sources.
+    Label,
 }
 
 /// Handling of a pair with a side longer than the allowed number of tokens.
@@ -75,11 +85,23 @@ impl fmt::Display for EncodingReport {
 /// much more memory than the ids.
 const PART: usize = 8_192;
 
-/// Encoder of a corpus in parts, in order. Drops pairs with an empty side, applies the policy to
-/// pairs that are too long, and counts both.
+/// Encoder of the target side.
+#[derive(Debug, Clone, Copy)]
+enum TargetEncoder<'a> {
+    Sentence(&'a Tokenizer),
+    Label {
+        labels: &'a Labels,
+        /// Name of the corpus, for errors.
+        what: &'a str,
+    },
+}
+
+/// Encoder of a corpus in parts, in order. Drops pairs with an empty side, applies the policy to pairs
+/// that are too long, and counts both.
 #[derive(Debug)]
 pub struct Encoder<'a> {
-    tokenizers: &'a Tokenizers,
+    source: &'a Tokenizer,
+    target: TargetEncoder<'a>,
     max_len: usize,
     policy: LongPolicy,
     report: EncodingReport,
@@ -88,30 +110,52 @@ pub struct Encoder<'a> {
 impl<'a> Encoder<'a> {
     /// Creates an encoder for at most `max_len` tokens a side.
     pub fn new(tokenizers: &'a Tokenizers, max_len: usize, policy: LongPolicy) -> Self {
-        Self { tokenizers, max_len, policy, report: EncodingReport::default() }
+        let target = TargetEncoder::Sentence(&tokenizers.target);
+        Self { source: &tokenizers.source, target, max_len, policy, report: Default::default() }
+    }
+
+    /// Creates an encoder for texts of at most `max_len` tokens, each with a label as its target. The
+    /// target of an encoded pair is the class alone. `what` names the corpus in an error.
+    pub fn labeled(
+        tokenizer: &'a Tokenizer,
+        labels: &'a Labels,
+        max_len: usize,
+        policy: LongPolicy,
+        what: &'a str,
+    ) -> Self {
+        let target = TargetEncoder::Label { labels, what };
+        Self { source: tokenizer, target, max_len, policy, report: Default::default() }
     }
 
     /// Encodes the next part of the corpus and passes each pair to `take`, in order.
     ///
     /// # Errors
     ///
-    /// If the tokenizer or `take` fails.
+    /// If the tokenizer or `take` fails, or a label is unknown.
     pub fn encode<P: Borrow<SentencePair>, E: From<DataError>>(
         &mut self,
         pairs: &[P],
         mut take: impl FnMut(EncodedPair) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { tokenizers, max_len, policy, report } = self;
+        let Self { source, target: target_side, max_len, policy, report } = self;
         for pairs in pairs.chunks(PART) {
             let texts = pairs.iter().map(Borrow::borrow);
-            let sources = encode_side(&tokenizers.source, texts.clone().map(|pair| &pair.source))?;
-            let targets = encode_side(&tokenizers.target, texts.clone().map(|pair| &pair.target))?;
+            let sources = encode_side(source, texts.clone().map(|pair| &pair.source))?;
+            let targets = match target_side {
+                TargetEncoder::Sentence(tokenizer) => {
+                    encode_side(tokenizer, texts.clone().map(|pair| &pair.target))?
+                }
+                TargetEncoder::Label { .. } => vec![Vec::new(); pairs.len()],
+            };
             for ((mut source, mut target), pair) in sources.into_iter().zip(targets).zip(texts) {
                 report.pairs += 1;
                 if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
                     report.empty += 1;
                     report.first_empty.get_or_insert(report.pairs);
                     continue;
+                }
+                if let TargetEncoder::Label { labels, what } = target_side {
+                    target = vec![labels.class_in_line(&pair.target, report.pairs, what)? as u32];
                 }
                 report.longest_source = report.longest_source.max(source.len());
                 report.longest_target = report.longest_target.max(target.len());
@@ -163,8 +207,31 @@ pub fn encode_corpus(
     policy: LongPolicy,
     what: &str,
 ) -> Result<(Vec<EncodedPair>, EncodingReport), DataError> {
+    encode_all(pairs, Encoder::new(tokenizers, max_len, policy), what)
+}
+
+/// Encodes labeled texts in memory, as [`Encoder::labeled`] does.
+///
+/// # Errors
+///
+/// When a label is unknown, or no text is left; `what` names the corpus in the message.
+pub fn encode_labeled(
+    pairs: &[SentencePair],
+    tokenizer: &Tokenizer,
+    labels: &Labels,
+    max_len: usize,
+    policy: LongPolicy,
+    what: &str,
+) -> Result<(Vec<EncodedPair>, EncodingReport), DataError> {
+    encode_all(pairs, Encoder::labeled(tokenizer, labels, max_len, policy, what), what)
+}
+
+fn encode_all(
+    pairs: &[SentencePair],
+    mut encoder: Encoder<'_>,
+    what: &str,
+) -> Result<(Vec<EncodedPair>, EncodingReport), DataError> {
     let mut encoded = Vec::with_capacity(pairs.len());
-    let mut encoder = Encoder::new(tokenizers, max_len, policy);
     encoder.encode(pairs, |pair| {
         encoded.push(pair);
         Ok::<_, DataError>(())
@@ -183,7 +250,7 @@ fn encode_side<'a>(
 mod tests {
     use tx_text::{
         TokenizerConfig, TokenizerKind,
-        special::{BOS, EOS},
+        special::{BOS, EOS, SpecialTokens},
     };
 
     use super::*;
@@ -223,6 +290,37 @@ mod tests {
         ];
         assert_eq!(encoded, expected);
         assert_eq!((report.long, report.empty), (2, 2));
+    }
+
+    /// The empty text and the text without label are dropped; the long one is dropped or truncated.
+    #[test]
+    fn labeled_texts_keep_their_class_whatever_their_length() {
+        let pairs = [("a", "x"), (" ", "x"), ("a b a", "y"), ("b", ""), ("b", " y ")]
+            .map(|(text, label)| SentencePair::new(text, label));
+        let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
+        let tokenizer = Tokenizer::train(&config, SpecialTokens::Standard, &["a b"]).unwrap();
+        let (a, b) = (tokenizer.id("a").unwrap(), tokenizer.id("b").unwrap());
+        let labels = Labels::new(["x", "y"], "test").unwrap();
+        let encode =
+            |policy| encode_labeled(&pairs, &tokenizer, &labels, 4, policy, "test").unwrap();
+        let pair =
+            |source: &[u32], class| EncodedPair { source: source.into(), target: vec![class] };
+
+        let (encoded, report) = encode(LongPolicy::Truncate);
+        let expected =
+            [pair(&[BOS, a, EOS], 0), pair(&[BOS, a, b, EOS], 1), pair(&[BOS, b, EOS], 1)];
+        assert_eq!(encoded, expected);
+        assert_eq!((report.empty, report.first_empty, report.long), (2, Some(2), 1));
+        assert_eq!(encode(LongPolicy::Skip).0, [expected[0].clone(), expected[2].clone()]);
+
+        let unknown = [SentencePair::new("a", "x"), SentencePair::new("a", "z")];
+        let policy = LongPolicy::Skip;
+        let error =
+            encode_labeled(&unknown, &tokenizer, &labels, 4, policy, "`v.tsv`").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 2 of `v.tsv` has the label `z`, which does not occur in training; accepted are `x`, `y`"
+        );
     }
 
     #[test]

@@ -39,6 +39,40 @@ pub enum DataError {
         expected: usize,
     },
 
+    /// The labels of a corpus cannot be classes.
+    #[error("unusable labels in {what}: {problem}")]
+    Labels {
+        /// Name of the corpus.
+        what: String,
+        /// The rule that the labels break.
+        problem: String,
+    },
+
+    /// A text has a label that no training text has.
+    #[error(
+        "line {line} of {what} has the label `{label}`, which does not occur in training; accepted are \
+         {accepted}"
+    )]
+    UnknownLabel {
+        /// Name of the corpus.
+        what: String,
+        /// Number of the text in the corpus, from 1.
+        line: usize,
+        /// The label.
+        label: String,
+        /// Labels of the training data.
+        accepted: String,
+    },
+
+    /// No document is left for training or validation.
+    #[error("no usable document in {what}: {reason}")]
+    NoDocuments {
+        /// Name of the corpus.
+        what: String,
+        /// Reason, with counts.
+        reason: String,
+    },
+
     /// No pair is left for training or validation.
     #[error("no usable sentence pair in {what}: {reason}")]
     NoPairs {
@@ -103,6 +137,13 @@ impl DataError {
         match self {
             Self::Text(error) => error.hint(),
             Self::Columns { .. } => Some("source and target go in the first two columns"),
+            Self::Labels { .. } => Some("the text is the source and its label the target"),
+            Self::UnknownLabel { .. } => {
+                Some("correct the label, or add texts with this label to the training data")
+            }
+            Self::NoDocuments { .. } => {
+                Some("separate documents by empty lines, or give validation files")
+            }
             Self::Prepared { .. } => Some("delete the folder, so that it is prepared again"),
             Self::StalePrepared { .. } => {
                 Some("delete the folder or choose another one, so that the data is prepared again")

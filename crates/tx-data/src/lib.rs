@@ -1,4 +1,4 @@
-//! Parallel corpora to padded batches of token ids.
+//! Parallel corpora, labeled texts and documents to padded batches of token ids.
 //!
 //! A sentence pair passes through one module a step:
 //! [`source`] reads or generates it (and, with the feature `sources`, `fetch` downloads its file),
@@ -7,6 +7,10 @@
 //! on disk that is larger than memory, [`sampler`] groups sentences of similar length, [`batch`] pads
 //! them and shifts the target by one, [`mask`] marks padding and later positions, [`loader`] is Burn's
 //! `DataLoader` over the batches.
+//!
+//! A labeled text passes through the same modules; its target is a label, which [`labels`] maps to a class.
+//! [`documents`] reads and encodes the documents of a language model, [`packing`] packs them into rows of
+//! one length, and [`masking`] chooses the tokens that a masked language model predicts.
 //!
 //! ```
 //! use burn::{data::dataloader::DataLoader, tensor::Device};
@@ -34,6 +38,11 @@ pub mod source;
 pub mod split;
 
 pub mod encode;
+pub mod labels;
+
+pub mod documents;
+pub mod masking;
+pub mod packing;
 
 pub mod pipeline;
 pub mod prepared;
@@ -41,17 +50,28 @@ pub mod store;
 
 pub mod batch;
 pub mod dataset;
+pub mod examples;
 pub mod loader;
+pub mod make_batch;
 pub mod mask;
 pub mod sampler;
 
 pub mod error;
 
-pub use batch::Seq2SeqBatch;
+pub use batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch};
 pub use clean::{CleanConfig, Cleaner, CleaningReport};
-pub use encode::{EncodedPair, EncodingReport, LongPolicy, encode_corpus};
+pub use documents::{DocumentEnd, DocumentStore, TextParts};
+pub use encode::{
+    EncodedPair, EncodingReport, LongPolicy, TargetSide, encode_corpus, encode_labeled,
+};
 pub use error::DataError;
-pub use loader::PairLoader;
+pub use examples::Examples;
+pub use labels::Labels;
+pub use loader::{
+    BatchLoader, ClassificationLoader, LanguageModelLoader, MaskedLoader, PairLoader,
+};
+pub use masking::Masking;
+pub use packing::PackedDocuments;
 pub use sampler::{BatchSize, Grouping};
 pub use split::{Split, SplitBy};
 pub use store::PairStore;

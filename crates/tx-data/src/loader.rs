@@ -1,4 +1,4 @@
-//! Burn's data loader over encoded pairs, in a reproducible order.
+//! Burn's data loader over batches of tx, in a reproducible order.
 
 use std::{
     io,
@@ -17,45 +17,53 @@ use burn::{
     },
     tensor::{Device, StreamId},
 };
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
 use tx_text::BpeDropout;
 
 use crate::{
-    batch::Seq2SeqBatch,
-    encode::EncodedPair,
+    documents::TextParts,
+    examples::Examples,
+    make_batch::{
+        MakeBatch, MakeClassificationBatch, MakeLanguageModelBatch, MakeMaskedBatch,
+        MakeSeq2SeqBatch, Turn,
+    },
+    masking::Masking,
+    packing::PackedDocuments,
     sampler::{self, BatchSampler, BatchSize, Grouping},
     store::PairStore,
 };
 
-/// Mixed into the seed of word dropout, so that its random numbers differ from those of the order.
-const WORDS: u64 = 0x5bd1_e995_7f4a_7c15;
-/// Mixed into the seed of BPE dropout.
-const MERGES: u64 = 0x94d0_49bb_1331_11eb;
 /// Number of batches sent to the device ahead of use, besides the one under construction.
 const AHEAD: usize = 2;
 
-/// Data loader whose iterator yields the batches of one epoch.
+/// Data loader whose iterator yields the batches of one epoch; `M` makes them.
 ///
 /// The order of a training loader is a function of the seed and the epoch. The first call of
 /// [`iter`](DataLoader::iter) yields epoch 1, or the epoch set by [`resume_from`](Self::resume_from), and
 /// each later call the next epoch. Loaders created by [`to_device`](DataLoader::to_device) share that
-/// count. For other orders, [`PairStore`] is a Burn `Dataset` and
-/// [`Seq2SeqBatcher`](crate::dataset::Seq2SeqBatcher) a Burn `Batcher`.
+/// count. For other orders, the examples are Burn `Dataset`s with `Batcher`s
+/// ([`dataset`](crate::dataset)).
 #[derive(Debug, Clone)]
-pub struct PairLoader {
-    pairs: PairStore,
+pub struct BatchLoader<M: MakeBatch> {
+    examples: M::Examples,
+    make: M,
     size: BatchSize,
     grouping: Grouping,
-    word_dropout: f64,
-    bpe_dropout: Option<Arc<BpeDropout>>,
-    /// Seed of the order; `None` keeps the pairs in order of length.
+    /// Seed of the order; `None` keeps the examples in order of length.
     seed: Option<u64>,
     next_epoch: Arc<AtomicUsize>,
     /// Number of batches that the next iteration skips.
     skipped: Arc<AtomicUsize>,
     device: Device,
 }
+
+/// Loader of sentence pairs.
+pub type PairLoader = BatchLoader<MakeSeq2SeqBatch>;
+/// Loader of labeled texts.
+pub type ClassificationLoader = BatchLoader<MakeClassificationBatch>;
+/// Loader of packed documents.
+pub type LanguageModelLoader = BatchLoader<MakeLanguageModelBatch>;
+/// Loader of texts with masked tokens.
+pub type MaskedLoader = BatchLoader<MakeMaskedBatch>;
 
 impl PairLoader {
     /// Creates a loader with a new random order in each epoch.
@@ -65,39 +73,107 @@ impl PairLoader {
         seed: u64,
         device: Device,
     ) -> Self {
-        Self { seed: Some(seed), ..Self::validation(pairs, size, device) }
+        Self::of(pairs.into(), MakeSeq2SeqBatch::default(), size, Some(seed), device)
     }
 
     /// Creates a loader with the same batches, sorted by length, in each iteration.
     pub fn validation(pairs: impl Into<PairStore>, size: BatchSize, device: Device) -> Self {
+        Self::of(pairs.into(), MakeSeq2SeqBatch::default(), size, None, device)
+    }
+
+    /// Replaces input tokens of encoder and decoder by `<unk>` at `rate`, a probability; other tokens in
+    /// each epoch.
+    pub fn with_word_dropout(mut self, rate: f64) -> Self {
+        self.make.word_dropout = rate;
+        self
+    }
+
+    /// Segments words randomly in each epoch. Batch sizes are computed from the lengths without dropout,
+    /// so batches contain more tokens than their size.
+    pub fn with_bpe_dropout(mut self, dropout: BpeDropout) -> Self {
+        self.make.bpe_dropout = Some(Arc::new(dropout));
+        self
+    }
+}
+
+impl ClassificationLoader {
+    /// Creates a loader of labeled texts with a new random order in each epoch.
+    pub fn training(
+        texts: impl Into<PairStore>,
+        size: BatchSize,
+        seed: u64,
+        device: Device,
+    ) -> Self {
+        Self::of(texts.into(), MakeClassificationBatch::default(), size, Some(seed), device)
+    }
+
+    /// Creates a loader with the same batches, sorted by length, in each iteration.
+    pub fn validation(texts: impl Into<PairStore>, size: BatchSize, device: Device) -> Self {
+        Self::of(texts.into(), MakeClassificationBatch::default(), size, None, device)
+    }
+
+    /// Segments words randomly in each epoch, as [`PairLoader::with_bpe_dropout`] does.
+    pub fn with_bpe_dropout(mut self, dropout: BpeDropout) -> Self {
+        self.make.bpe_dropout = Some(Arc::new(dropout));
+        self
+    }
+}
+
+impl LanguageModelLoader {
+    /// Creates a loader of packed documents with a new random order of the rows in each epoch.
+    pub fn training(rows: PackedDocuments, size: BatchSize, seed: u64, device: Device) -> Self {
+        Self::of(rows, MakeLanguageModelBatch, size, Some(seed), device)
+    }
+
+    /// Creates a loader with the same batches in each iteration.
+    pub fn validation(rows: PackedDocuments, size: BatchSize, device: Device) -> Self {
+        Self::of(rows, MakeLanguageModelBatch, size, None, device)
+    }
+}
+
+impl MaskedLoader {
+    /// Creates a loader with a new random order and new masks in each epoch.
+    pub fn training(
+        texts: TextParts,
+        masking: Masking,
+        size: BatchSize,
+        seed: u64,
+        device: Device,
+    ) -> Self {
+        Self::of(texts, MakeMaskedBatch { masking }, size, Some(seed), device)
+    }
+
+    /// Creates a loader with the same batches and masks, sorted by length, in each iteration.
+    pub fn validation(texts: TextParts, masking: Masking, size: BatchSize, device: Device) -> Self {
+        Self::of(texts, MakeMaskedBatch { masking }, size, None, device)
+    }
+}
+
+impl<M: MakeBatch> BatchLoader<M> {
+    /// Creates a loader of batches that `make` constructs, in random order if there is a `seed`, otherwise
+    /// in order of length.
+    pub fn of(
+        examples: M::Examples,
+        make: M,
+        size: BatchSize,
+        seed: Option<u64>,
+        device: Device,
+    ) -> Self {
         Self {
-            pairs: pairs.into(),
+            examples,
+            make,
             size,
             grouping: Grouping::Length,
-            word_dropout: 0.0,
-            bpe_dropout: None,
-            seed: None,
+            seed,
             next_epoch: Arc::new(AtomicUsize::new(1)),
             skipped: Arc::default(),
             device,
         }
     }
 
-    /// Sets the composition of the batches. Default: sentences of similar length.
+    /// Sets the composition of the batches. Default: examples of similar length.
     pub fn with_grouping(self, grouping: Grouping) -> Self {
         Self { grouping, ..self }
-    }
-
-    /// Replaces input tokens of encoder and decoder by `<unk>` at `rate`, a probability; other tokens in
-    /// each epoch.
-    pub fn with_word_dropout(self, rate: f64) -> Self {
-        Self { word_dropout: rate, ..self }
-    }
-
-    /// Segments words randomly in each epoch. Batch sizes are computed from the lengths without dropout,
-    /// so batches contain more tokens than their size.
-    pub fn with_bpe_dropout(self, dropout: BpeDropout) -> Self {
-        Self { bpe_dropout: Some(Arc::new(dropout)), ..self }
     }
 
     /// Starts the next iteration at `epoch`, from 1, after its first `batches`.
@@ -118,7 +194,7 @@ impl PairLoader {
         for batch in self.plan(self.next_epoch.load(Ordering::SeqCst)) {
             for (side, largest) in largest.iter_mut().enumerate() {
                 let len = |&index: &usize| {
-                    let [source, target] = self.pairs.lengths(index);
+                    let [source, target] = self.examples.lengths(index);
                     [source, target.saturating_sub(1)][side]
                 };
                 let tokens = batch.len() * batch.iter().map(len).max().unwrap_or(0);
@@ -129,10 +205,12 @@ impl PairLoader {
     }
 
     fn plan(&self, epoch: usize) -> Box<dyn Iterator<Item = Vec<usize>> + Send> {
-        let Self { pairs, size, grouping, seed, .. } = self;
+        let Self { examples, size, grouping, seed, .. } = self;
         match *seed {
-            Some(seed) => Box::new(BatchSampler::new(pairs.clone(), *size, *grouping, seed, epoch)),
-            None => Box::new(sampler::sorted(pairs, *size).into_iter()),
+            Some(seed) => {
+                Box::new(BatchSampler::new(examples.clone(), *size, *grouping, seed, epoch))
+            }
+            None => Box::new(sampler::sorted(examples, *size).into_iter()),
         }
     }
 
@@ -146,7 +224,7 @@ impl PairLoader {
         plan: Box<dyn Iterator<Item = Vec<usize>> + Send>,
         epoch: usize,
         first: usize,
-    ) -> Receiver<Batch> {
+    ) -> Receiver<Counted<M::Batch>> {
         let (sender, receiver) = sync_channel(AHEAD);
         let loader = self.clone();
         // The stream of the training thread, because a separate stream for each epoch would keep memory
@@ -154,54 +232,27 @@ impl PairLoader {
         let stream = StreamId::current();
         thread::spawn(move || {
             stream.executes(|| {
-                let mut batches = plan
-                    .enumerate()
-                    .map(|(number, indices)| loader.batch(&indices, epoch, first + number));
+                let mut batches = plan.enumerate().map(|(number, indices)| {
+                    let turn = Turn { seed: loader.seed, epoch, number: first + number };
+                    let batch = loader.make.make(&loader.examples, &indices, turn, &loader.device);
+                    Counted { batch, examples: indices.len() }
+                });
                 // The receiver is dropped when an epoch is interrupted.
                 while batches.next().is_some_and(|batch| sender.send(batch).is_ok()) {}
             });
         });
         receiver
     }
-
-    /// Batch `number` of `epoch`, with the pairs at `indices`.
-    fn batch(&self, indices: &[usize], epoch: usize, number: usize) -> Batch {
-        let Self { pairs, word_dropout, bpe_dropout, seed, device, .. } = self;
-        let mut pairs: Vec<EncodedPair> =
-            indices.iter().map(|&index| pairs.pair(index).into_owned()).collect();
-        if let Some(dropout) = bpe_dropout {
-            let mut random = random_of_batch(seed.unwrap_or_default() ^ MERGES, epoch, number);
-            for EncodedPair { source, target } in &mut pairs {
-                dropout.apply(source, target, &mut random);
-            }
-        }
-        let pairs: Vec<&EncodedPair> = pairs.iter().collect();
-        let batch = match *seed {
-            Some(seed) if *word_dropout > 0.0 => {
-                let mut random = random_of_batch(seed ^ WORDS, epoch, number);
-                Seq2SeqBatch::with_word_dropout(&pairs, *word_dropout, &mut random, device)
-            }
-            _ => Seq2SeqBatch::new(&pairs, device),
-        };
-        Batch { batch, pairs: indices.len() }
-    }
 }
 
-/// Random numbers of a batch, independent of the batches before it.
-fn random_of_batch(seed: u64, epoch: usize, number: usize) -> ChaCha8Rng {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream((epoch as u64) << 32 | number as u64);
-    random
+/// Batch with the number of its examples.
+struct Counted<B> {
+    batch: B,
+    examples: usize,
 }
 
-/// Batch with the number of its pairs.
-struct Batch {
-    batch: Seq2SeqBatch,
-    pairs: usize,
-}
-
-impl DataLoader<Seq2SeqBatch> for PairLoader {
-    fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<Seq2SeqBatch> + 'a> {
+impl<M: MakeBatch> DataLoader<M::Batch> for BatchLoader<M> {
+    fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<M::Batch> + 'a> {
         let epoch = self.next_epoch.fetch_add(1, Ordering::SeqCst);
         let mut plan = self.plan(epoch);
         let skipped = self.skipped.swap(0, Ordering::SeqCst);
@@ -211,21 +262,22 @@ impl DataLoader<Seq2SeqBatch> for PairLoader {
             done += batch.len();
         }
         let batches = self.read(plan, epoch, number);
-        Box::new(PairIterator { total: self.pairs.len(), batches, done, failed: false })
+        let (total, name) = (self.examples.count(), M::Examples::NAME);
+        Box::new(EpochIterator { total, name, batches, done, failed: false })
     }
 
     fn num_items(&self) -> usize {
-        self.pairs.len()
+        self.examples.count()
     }
 
-    fn to_device(&self, device: &Device) -> Arc<dyn DataLoader<Seq2SeqBatch>> {
+    fn to_device(&self, device: &Device) -> Arc<dyn DataLoader<M::Batch>> {
         Arc::new(Self { device: device.clone(), ..self.clone() })
     }
 
-    fn slice(&self, start: usize, end: usize) -> Arc<dyn DataLoader<Seq2SeqBatch>> {
+    fn slice(&self, start: usize, end: usize) -> Arc<dyn DataLoader<M::Batch>> {
         let next_epoch = AtomicUsize::new(self.next_epoch.load(Ordering::SeqCst));
         Arc::new(Self {
-            pairs: self.pairs.slice(start, end),
+            examples: self.examples.slice(start, end),
             next_epoch: Arc::new(next_epoch),
             ..self.clone()
         })
@@ -233,23 +285,25 @@ impl DataLoader<Seq2SeqBatch> for PairLoader {
 }
 
 /// Iterator over the batches of an epoch.
-struct PairIterator {
-    /// Number of pairs of the epoch.
+struct EpochIterator<B> {
+    /// Number of examples of the epoch.
     total: usize,
-    batches: Receiver<Batch>,
-    /// Number of pairs returned or skipped so far.
+    /// Name of several examples.
+    name: &'static str,
+    batches: Receiver<Counted<B>>,
+    /// Number of examples returned or skipped so far.
     done: usize,
     /// True after an early end was reported.
     failed: bool,
 }
 
-impl Iterator for PairIterator {
-    type Item = Result<Seq2SeqBatch, DatasetError>;
+impl<B> Iterator for EpochIterator<B> {
+    type Item = Result<B, DatasetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.batches.recv() {
-            Ok(Batch { batch, pairs }) => {
-                self.done += pairs;
+            Ok(Counted { batch, examples }) => {
+                self.done += examples;
                 Some(Ok(batch))
             }
             Err(_) if self.done < self.total && !self.failed => {
@@ -263,15 +317,20 @@ impl Iterator for PairIterator {
     }
 }
 
-impl DataLoaderIterator<Seq2SeqBatch> for PairIterator {
+impl<B> DataLoaderIterator<B> for EpochIterator<B> {
     fn progress(&self) -> Progress {
-        Progress::new(self.done, self.total, Some("pairs".into()))
+        Progress::new(self.done, self.total, Some(self.name.into()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
+
+    use tx_text::{Tokenizer, TokenizerConfig, TokenizerKind, special::SpecialTokens};
+
     use super::*;
+    use crate::{batch::Seq2SeqBatch, documents::DocumentStore, encode::EncodedPair};
 
     fn loader() -> PairLoader {
         let pairs = (0..40)
@@ -325,5 +384,128 @@ mod tests {
         while batches.next().is_some() {}
         assert!(batches.progress().is_completed());
         assert_eq!(loader.num_items(), 40);
+    }
+
+    /// Every epoch and every resumed epoch of a loader that `loader` creates anew, as `ids` of its batches.
+    fn assert_resumes<M: MakeBatch, T: PartialEq + Debug>(
+        loader: impl Fn() -> BatchLoader<M>,
+        ids: impl Fn(M::Batch) -> T,
+    ) -> Vec<Vec<T>> {
+        let read = |loader: &BatchLoader<M>| -> Vec<T> {
+            loader.iter().map(|batch| ids(batch.unwrap())).collect()
+        };
+        let first = loader();
+        let epochs = vec![read(&first), read(&first)];
+        assert!(epochs[0].len() > 2);
+        for (epoch, batches) in epochs.iter().enumerate() {
+            for skipped in 0..=batches.len() {
+                let later = loader().resume_from(epoch + 1, skipped);
+                assert_eq!(read(&later), batches[skipped..], "epoch {epoch} after {skipped}");
+            }
+        }
+        epochs
+    }
+
+    fn ints<const D: usize>(tensor: burn::tensor::Tensor<D, burn::tensor::Int>) -> Vec<i32> {
+        tensor.into_data().iter::<i32>().collect()
+    }
+
+    #[test]
+    fn labeled_texts_resume_and_keep_their_classes() {
+        let texts = || {
+            let text = |i: u32| EncodedPair { source: vec![1, i + 5, 2], target: vec![i % 3] };
+            (0..40).map(text).collect::<Vec<_>>()
+        };
+        let size = BatchSize::Sentences(8);
+        let epochs = assert_resumes(
+            || ClassificationLoader::training(texts(), size, 1, Device::flex()),
+            |batch| (ints(batch.ids), ints(batch.classes)),
+        );
+        assert_ne!(epochs[0], epochs[1]);
+        for (ids, classes) in epochs.concat() {
+            let expected: Vec<i32> = ids.chunks(3).map(|row| (row[1] - 5) % 3).collect();
+            assert_eq!(classes, expected);
+        }
+    }
+
+    #[test]
+    fn packed_documents_resume_and_lose_no_label() {
+        let documents: DocumentStore = (0..40).map(|i| vec![1, i + 5, i + 5, i + 5, 2]).collect();
+        let rows = || PackedDocuments::new(documents.clone(), 7);
+        let size = BatchSize::Tokens(28);
+        let epochs = assert_resumes(
+            || LanguageModelLoader::training(rows(), size, 1, Device::flex()),
+            |batch| ints(batch.labels),
+        );
+        assert_ne!(epochs[0], epochs[1]);
+        for epoch in epochs {
+            let mut labels: Vec<i32> = epoch.concat().into_iter().filter(|&id| id != 0).collect();
+            labels.sort_unstable();
+            let mut expected: Vec<i32> = (0..40).flat_map(|i| [i + 5, i + 5, i + 5, 2]).collect();
+            expected.sort_unstable();
+            assert_eq!(labels, expected);
+        }
+        let loader = LanguageModelLoader::training(rows(), size, 1, Device::flex());
+        assert_eq!(loader.largest_batch(), [28, 0]);
+    }
+
+    /// Characters of 40 texts of 30 letters; the first letters tell the texts apart.
+    fn masked_loader(size: BatchSize, seed: Option<u64>) -> MaskedLoader {
+        let letters = |i: u8| format!("{}{}", (b'a' + i / 8) as char, (b'k' + i % 8) as char);
+        let texts: Vec<String> = (0..40).map(|i| letters(i).repeat(15)).collect();
+        let config =
+            TokenizerConfig { kind: TokenizerKind::Character, ..TokenizerConfig::default() };
+        let tokenizer = Tokenizer::train(&config, SpecialTokens::WithMask, &texts).unwrap();
+        let (documents, _) = DocumentStore::encode(&texts, &tokenizer, "test").unwrap();
+        let masking = Masking::new(&tokenizer).unwrap();
+        let texts = TextParts::new(documents, 64);
+        MaskedLoader::of(texts, MakeMaskedBatch { masking }, size, seed, Device::flex())
+    }
+
+    /// Rows of input and labels of an epoch, sorted.
+    fn rows(loader: &MaskedLoader) -> Vec<(Vec<i32>, Vec<i32>)> {
+        let mut rows = Vec::new();
+        for batch in loader.iter() {
+            let batch = batch.unwrap();
+            let len = batch.ids.dims()[1];
+            let (ids, labels) = (ints(batch.ids), ints(batch.labels));
+            let pairs = ids.chunks(len).zip(labels.chunks(len));
+            rows.extend(pairs.map(|(ids, labels)| (ids.to_vec(), labels.to_vec())));
+        }
+        rows.sort_unstable();
+        rows
+    }
+
+    #[test]
+    fn masked_texts_resume_with_the_same_masks() {
+        let size = BatchSize::Sentences(8);
+        let epochs = assert_resumes(
+            || masked_loader(size, Some(1)),
+            |batch| (ints(batch.ids), ints(batch.labels), batch.predicted),
+        );
+        assert_ne!(epochs[0], epochs[1]);
+    }
+
+    #[test]
+    fn the_masks_of_a_text_do_not_depend_on_its_batch() {
+        let of = |size, grouping| {
+            rows(&masked_loader(BatchSize::Sentences(size), Some(1)).with_grouping(grouping))
+        };
+        let expected = of(8, Grouping::Length);
+        assert_eq!(expected.len(), 40);
+        for size in [1, 3, 40] {
+            assert_eq!(of(size, Grouping::Length), expected);
+            assert_eq!(of(size, Grouping::Random), expected);
+        }
+        let other_epoch = masked_loader(BatchSize::Sentences(8), Some(1)).resume_from(2, 0);
+        assert_ne!(rows(&other_epoch), expected);
+    }
+
+    #[test]
+    fn validation_has_the_same_masks_in_each_iteration() {
+        let loader = masked_loader(BatchSize::Sentences(8), None);
+        let first = rows(&loader);
+        assert_eq!(rows(&loader), first);
+        assert_eq!(rows(&masked_loader(BatchSize::Sentences(5), None)), first);
     }
 }

@@ -42,6 +42,27 @@ pub fn causal(len: usize, device: &Device) -> Tensor<4, Bool> {
     Tensor::from_data(TensorData::new::<bool, _>(blocked, [1, 1, len, len]), device)
 }
 
+/// Causal mask of rows with several segments: position `q` attends to the positions of its segment up to
+/// itself.
+///
+/// # Shapes
+///
+/// - `segments`: number of the segment at each position, `[B, L]`, row by row
+/// - returns `[B, 1, L, L]`, which broadcasts over heads
+pub(crate) fn causal_within(
+    segments: &[u32],
+    [batch, len]: [usize; 2],
+    device: &Device,
+) -> Tensor<4, Bool> {
+    let mut blocked = Vec::with_capacity(batch * len * len);
+    for row in segments.chunks(len.max(1)) {
+        for (query, segment) in row.iter().enumerate() {
+            blocked.extend((0..len).map(|key| key > query || row[key] != *segment));
+        }
+    }
+    Tensor::from_data(TensorData::new(blocked, [batch, 1, len, len]), device)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +90,16 @@ mod tests {
         ]]]);
         causal(3, &Device::flex()).into_data().assert_eq(&expected, true);
         assert_eq!(causal(0, &Device::flex()).dims(), [1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn other_segments_are_blocked_and_one_segment_is_causal() {
+        let mask = causal_within(&[1, 1, 2, 7, 7, 7], [2, 3], &Device::flex());
+        let expected = TensorData::from([
+            [[[false, true, true], [false, false, true], [true, true, false]]],
+            [[[false, true, true], [false, false, true], [false, false, false]]],
+        ]);
+        mask.into_data().assert_eq(&expected, true);
+        assert_eq!(causal_within(&[], [1, 0], &Device::flex()).dims(), [1, 1, 0, 0]);
     }
 }

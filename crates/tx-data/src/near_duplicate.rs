@@ -12,6 +12,8 @@ use std::{
 use tx_text::{SentencePair, hash::hash64};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
+use crate::encode::TargetSide;
+
 /// Placeholder of a name in a template; unlike any other character of a template, it is neither a
 /// letter nor a digit.
 const NAME: char = '\u{1}';
@@ -100,6 +102,19 @@ pub fn keys(pair: &SentencePair) -> [u64; KEYS] {
     }
 }
 
+/// Keys of a text without a translation: four times the same.
+pub fn keys_of_text(text: &str) -> [u64; KEYS] {
+    [hash64(&[b"source", template_without(text, &HashSet::new()).as_bytes()]); KEYS]
+}
+
+/// [`keys`] of a pair, or those of its source alone if the target is a label.
+pub fn keys_with(pair: &SentencePair, target: TargetSide) -> [u64; KEYS] {
+    match target {
+        TargetSide::Sentence => keys(pair),
+        TargetSide::Label => keys_of_text(&pair.source),
+    }
+}
+
 /// Overlap of validation with training, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
@@ -110,7 +125,7 @@ pub struct Overlap {
     pub pairs: usize,
     /// Validation pairs whose source is in training.
     pub sources: usize,
-    /// Validation pairs whose target is in training.
+    /// Validation pairs whose target is in training. For labels, equal to `pairs`.
     pub targets: usize,
     /// Validation pairs with a near duplicate of either side in training, including those counted
     /// above.
@@ -127,19 +142,29 @@ pub struct OverlapFinder {
     met: HashMap<u64, bool>,
     /// Hashes of each validation pair: pair, source, target, templates.
     validation: Vec<[u64; 3 + KEYS]>,
+    target: TargetSide,
 }
 
 impl OverlapFinder {
     /// Creates a finder for the given validation pairs.
     pub fn new<'a>(validation: impl IntoIterator<Item = &'a SentencePair>) -> Self {
-        let validation: Vec<_> = validation.into_iter().map(all_keys).collect();
+        Self::with_targets(validation, TargetSide::Sentence)
+    }
+
+    /// Finder for the given validation pairs, whose targets are of this kind. Labels are not compared.
+    pub fn with_targets<'a>(
+        validation: impl IntoIterator<Item = &'a SentencePair>,
+        target: TargetSide,
+    ) -> Self {
+        let validation: Vec<_> =
+            validation.into_iter().map(|pair| all_keys(pair, target)).collect();
         let met = validation.iter().flatten().map(|&key| (key, false)).collect();
-        Self { met, validation }
+        Self { met, validation, target }
     }
 
     /// Records a training pair; returns `true` if it is a near duplicate of a validation pair.
     pub fn meet(&mut self, pair: &SentencePair) -> bool {
-        let keys = all_keys(pair);
+        let keys = all_keys(pair, self.target);
         let mut near = false;
         for (index, key) in keys.into_iter().enumerate() {
             if let Some(met) = self.met.get_mut(&key) {
@@ -167,13 +192,17 @@ impl OverlapFinder {
     }
 }
 
-fn all_keys(pair: &SentencePair) -> [u64; 3 + KEYS] {
+fn all_keys(pair: &SentencePair, side: TargetSide) -> [u64; 3 + KEYS] {
     let SentencePair { source, target } = pair;
-    let [a, b, c, d] = keys(pair);
+    let [a, b, c, d] = keys_with(pair, side);
+    let whole = hash64(&[b"pair", source.as_bytes(), target.as_bytes()]);
     [
-        hash64(&[b"pair", source.as_bytes(), target.as_bytes()]),
+        whole,
         hash64(&[b"same source", source.as_bytes()]),
-        hash64(&[b"same target", target.as_bytes()]),
+        match side {
+            TargetSide::Sentence => hash64(&[b"same target", target.as_bytes()]),
+            TargetSide::Label => whole,
+        },
         a,
         b,
         c,
@@ -218,6 +247,19 @@ mod tests {
         // `Hund` occurs on one side only.
         let (dog, cat) = (pair("Der Hund", "the dog"), pair("Der Kater", "the cat"));
         assert_eq!(shared(&dog, &cat), 0);
+    }
+
+    /// All texts with one label would be near duplicates if labels were compared.
+    #[test]
+    fn labels_are_not_compared() {
+        let [a, b] = [pair("a cat", "animal"), pair("a dog", "animal")];
+        let mut finder = OverlapFinder::with_targets([&a], TargetSide::Label);
+        assert!(!finder.meet(&b));
+        assert_eq!(finder.overlap(), Overlap { validation: 1, ..Overlap::default() });
+        assert!(finder.meet(&pair("A CAT!", "other")));
+        let near = Overlap { validation: 1, near: 1, first_near: Some(1), ..Overlap::default() };
+        assert_eq!(finder.overlap(), near);
+        assert_ne!(keys_with(&a, TargetSide::Label), keys_with(&b, TargetSide::Label));
     }
 
     #[test]

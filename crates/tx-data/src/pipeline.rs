@@ -9,7 +9,7 @@
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //! use tx_data::{
-//!     CleanConfig, LongPolicy, SplitBy,
+//!     CleanConfig, LongPolicy, SplitBy, TargetSide,
 //!     pipeline::{CleanCorpus, Control, CorpusOptions, MemoryCorpus, Overlaps, ValidationPairs},
 //!     source::generated,
 //! };
@@ -20,6 +20,7 @@
 //!     clean: CleanConfig::default(),
 //!     validation: ValidationPairs::SetAside { fraction: 0.1, by: SplitBy::Seed, seed: 1 },
 //!     overlaps: Overlaps::Count,
+//!     target: TargetSide::Sentence,
 //! };
 //! let pairs = generated::reverse(100, 1).into_iter().map(Ok);
 //! let corpus = CleanCorpus::read(pairs, options, Vec::new(), &control)?;
@@ -38,12 +39,13 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use tx_text::{SentencePair, TokenizerConfig, Tokenizers};
+use tx_text::{SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens};
 
 use crate::{
     clean::{CleanConfig, Cleaner, CleaningReport},
-    encode::{EncodedPair, Encoder, EncodingReport, LongPolicy},
+    encode::{EncodedPair, Encoder, EncodingReport, LongPolicy, TargetSide},
     error::DataError,
+    labels::Labels,
     near_duplicate::{Overlap, OverlapFinder},
     split::{Split, SplitBy, held_out},
 };
@@ -52,6 +54,9 @@ use crate::{
 const PART: usize = 1 << 15;
 /// Pairs between two progress reports.
 const PROGRESS: usize = 1_000_000;
+/// Names of the parts of a corpus in errors.
+const TRAINING: &str = "the training data";
+const VALIDATION: &str = "the validation data";
 
 /// Options of cleaning and splitting.
 #[derive(Debug, Clone)]
@@ -62,6 +67,8 @@ pub struct CorpusOptions {
     pub validation: ValidationPairs,
     /// Handling of training pairs that are near duplicates of given validation pairs.
     pub overlaps: Overlaps,
+    /// Content of the target side. Labels are cleaned, compared and encoded as such.
+    pub target: TargetSide,
 }
 
 /// Source of the validation pairs.
@@ -177,13 +184,19 @@ pub trait TextStore {
     /// If the storage cannot be opened.
     fn read(&self) -> Result<StoredPairs<'_>, DataError>;
 
-    /// Selects about `fraction` of the pairs for validation, as [`split`](crate::split::split)
-    /// does. Returns for each pair whether it is selected.
+    /// Selects about `fraction` of the pairs for validation, as [`split`](crate::split::split) does.
+    /// Returns for each pair whether it is selected. Targets that are labels are not compared.
     ///
     /// # Errors
     ///
     /// If the storage cannot be read.
-    fn held_out(&self, fraction: f64, by: SplitBy, seed: u64) -> Result<Vec<bool>, DataError>;
+    fn held_out(
+        &self,
+        target: TargetSide,
+        fraction: f64,
+        by: SplitBy,
+        seed: u64,
+    ) -> Result<Vec<bool>, DataError>;
 }
 
 impl TextStore for Vec<SentencePair> {
@@ -204,8 +217,14 @@ impl TextStore for Vec<SentencePair> {
         Ok(Box::new(self.iter().map(|pair| Ok(Cow::Borrowed(pair)))))
     }
 
-    fn held_out(&self, fraction: f64, by: SplitBy, seed: u64) -> Result<Vec<bool>, DataError> {
-        Ok(held_out(self, fraction, by, seed))
+    fn held_out(
+        &self,
+        target: TargetSide,
+        fraction: f64,
+        by: SplitBy,
+        seed: u64,
+    ) -> Result<Vec<bool>, DataError> {
+        Ok(held_out(self, target, fraction, by, seed))
     }
 }
 
@@ -253,6 +272,7 @@ pub struct CleanCorpus<T> {
     /// All pairs that passed cleaning, except given validation pairs.
     pub(crate) text: T,
     validation: ValidationPairs,
+    target: TargetSide,
     /// For each pair of `text`, whether it is set aside for validation; empty if none is.
     held_out: Vec<bool>,
     /// Counts of each cleaning step.
@@ -276,11 +296,11 @@ impl<T: TextStore> CleanCorpus<T> {
         mut text: T,
         control: &Control<'_>,
     ) -> Result<Self, DataError> {
-        let CorpusOptions { clean, validation, overlaps } = options;
-        let mut cleaner = Cleaner::new(clean);
+        let CorpusOptions { clean, validation, overlaps, target } = options;
+        let mut cleaner = Cleaner::with_targets(clean, target);
         let mut finder = match (&validation, overlaps) {
             (ValidationPairs::Given(pairs), Overlaps::Count | Overlaps::Drop) => {
-                Some(OverlapFinder::new(pairs))
+                Some(OverlapFinder::with_targets(pairs, target))
             }
             _ => None,
         };
@@ -307,12 +327,13 @@ impl<T: TextStore> CleanCorpus<T> {
         control.check()?;
         let held_out = match validation {
             ValidationPairs::SetAside { fraction, by, seed } => {
-                text.held_out(fraction, by, seed)?
+                text.held_out(target, fraction, by, seed)?
             }
             ValidationPairs::Given(_) | ValidationPairs::Training(_) => Vec::new(),
         };
         let overlap = finder.map(|finder| finder.overlap());
-        let corpus = Self { text, validation, held_out, cleaning, overlap, overlap_dropped };
+        let corpus =
+            Self { text, validation, target, held_out, cleaning, overlap, overlap_dropped };
         corpus.check_validation()?;
         Ok(corpus)
     }
@@ -329,7 +350,7 @@ impl<T: TextStore> CleanCorpus<T> {
             }
             ValidationPairs::Given(_) | ValidationPairs::Training(_) => "it is empty".into(),
         };
-        Err(DataError::NoPairs { what: "the validation data".into(), reason })
+        Err(DataError::NoPairs { what: VALIDATION.into(), reason })
     }
 
     /// Returns the number of training pairs.
@@ -361,8 +382,26 @@ impl<T: TextStore> CleanCorpus<T> {
         Ok(Box::new(training.map(|(_, pair)| pair)))
     }
 
-    /// Learns the tokenizers from the training pairs, or reads them from files if `config` names
-    /// files.
+    /// Labels of the training pairs.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer than two labels, or the text cannot be read.
+    pub fn labels(&self, control: &Control<'_>) -> Result<Labels, DataError> {
+        let mut failed = None;
+        let labels = self.training()?.map_while(|pair| match control.check().and(pair) {
+            Ok(pair) => Some(pair.into_owned().target),
+            Err(error) => {
+                failed = Some(error);
+                None
+            }
+        });
+        let labels = Labels::new(labels, TRAINING);
+        failed.map_or(labels, Err)
+    }
+
+    /// Learns the tokenizers from the training pairs, or reads them from files if `config` names files.
+    /// If the targets are labels, the tokenizer of the sources is that of both sides.
     ///
     /// # Errors
     ///
@@ -374,15 +413,24 @@ impl<T: TextStore> CleanCorpus<T> {
     ) -> Result<Tokenizers, DataError> {
         (control.progress)(Progress::LearningTokenizers);
         let stop = control.stop;
-        let tokenizers = Tokenizers::train_on_stream(config, || {
-            let pairs = self.training()?;
-            Ok::<_, DataError>(pairs.map(move |pair| check(stop).and(pair).map(Cow::into_owned)))
-        })?;
+        let tokenizers = match self.target {
+            TargetSide::Sentence => Tokenizers::train_on_stream(config, || {
+                let pairs = self.training()?.map(move |pair| check(stop).and(pair));
+                Ok::<_, DataError>(pairs.map(|pair| pair.map(Cow::into_owned)))
+            })?,
+            TargetSide::Label => {
+                let pairs = self.training()?.map(move |pair| check(stop).and(pair));
+                let texts = pairs.map(|pair| pair.map(|pair| Cow::Owned(pair.into_owned().source)));
+                let special = SpecialTokens::Standard;
+                Tokenizer::train_on_stream::<_, DataError>(config, special, texts)?.into()
+            }
+        };
         control.check()?;
         Ok(tokenizers)
     }
 
     /// Encodes the training pairs and writes them, and the text of the validation pairs, to `sink`.
+    /// Targets are encoded as sentences.
     ///
     /// # Errors
     ///
@@ -395,10 +443,38 @@ impl<T: TextStore> CleanCorpus<T> {
         sink: &mut S,
         control: &Control<'_>,
     ) -> Result<EncodingReport, DataError> {
+        self.encode_with(Encoder::new(tokenizers, max_len, long), sink, control)
+    }
+
+    /// Encodes the training texts with their classes and writes them, and the validation pairs as text, to
+    /// `sink`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`encode`](Self::encode), or when a training or validation pair has an unknown label.
+    pub fn encode_labeled<S: CorpusSink>(
+        &self,
+        tokenizer: &Tokenizer,
+        labels: &Labels,
+        max_len: usize,
+        long: LongPolicy,
+        sink: &mut S,
+        control: &Control<'_>,
+    ) -> Result<EncodingReport, DataError> {
+        let encoder = Encoder::labeled(tokenizer, labels, max_len, long, TRAINING);
+        let mut checked = KnownLabels { labels, sink, validation: 0 };
+        self.encode_with(encoder, &mut checked, control)
+    }
+
+    fn encode_with<S: CorpusSink>(
+        &self,
+        mut encoder: Encoder<'_>,
+        sink: &mut S,
+        control: &Control<'_>,
+    ) -> Result<EncodingReport, DataError> {
         if let ValidationPairs::Given(pairs) = &self.validation {
             pairs.iter().try_for_each(|pair| sink.validation(pair))?;
         }
-        let mut encoder = Encoder::new(tokenizers, max_len, long);
         let mut encode_part = |part: &[Cow<'_, SentencePair>], sink: &mut S| {
             encoder.encode(part, |pair| {
                 control.check()?;
@@ -430,7 +506,30 @@ impl<T: TextStore> CleanCorpus<T> {
             }
         }
         encode_part(&part, sink)?;
-        encoder.finish("the training data")
+        encoder.finish(TRAINING)
+    }
+}
+
+/// Sink that rejects validation pairs with unknown labels.
+struct KnownLabels<'a, S> {
+    labels: &'a Labels,
+    sink: &'a mut S,
+    /// Number of validation pairs so far.
+    validation: usize,
+}
+
+impl<S: CorpusSink> CorpusSink for KnownLabels<'_, S> {
+    fn training(&mut self, pair: EncodedPair) -> Result<(), DataError> {
+        self.sink.training(pair)
+    }
+
+    fn validation(&mut self, pair: &SentencePair) -> Result<(), DataError> {
+        self.validation += 1;
+        // A pair without label is dropped and counted later.
+        if !pair.target.trim().is_empty() {
+            self.labels.class_in_line(&pair.target, self.validation, VALIDATION)?;
+        }
+        self.sink.validation(pair)
     }
 }
 

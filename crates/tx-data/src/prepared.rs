@@ -31,7 +31,8 @@ use sha2::{Digest, Sha256};
 use tx_text::{SentencePair, Tokenizer, Tokenizers, hash::hexadecimal};
 
 use crate::{
-    clean::CleaningReport, encode::EncodingReport, error::DataError, near_duplicate::Overlap,
+    clean::CleaningReport, encode::EncodingReport, error::DataError, labels::Labels,
+    near_duplicate::Overlap,
 };
 
 pub use mapped::MappedPairs;
@@ -76,6 +77,9 @@ pub struct CorpusRecord {
     pub overlap: Option<Overlap>,
     /// Training pairs dropped as near duplicates of given validation pairs.
     pub overlap_left_out: usize,
+    /// Labels, if the targets are classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
     /// Bytes and SHA-256 of the files of the folder.
     pub files: BTreeMap<String, FileHash>,
 }
@@ -218,8 +222,9 @@ impl PreparedCorpus {
     pub fn training(&self) -> Result<MappedPairs, DataError> {
         let CorpusRecord { training_pairs, training_ids, id_bytes, .. } = self.record;
         let (ids, index) = (self.folder.join(IDS), self.folder.join(INDEX));
-        let vocabularies = [&self.tokenizers.source, &self.tokenizers.target];
-        let vocabularies = vocabularies.map(Tokenizer::vocab_size);
+        let Tokenizers { source, target } = &self.tokenizers;
+        let classes = self.record.labels.as_ref().map(Labels::classes);
+        let vocabularies = [source.vocab_size(), classes.unwrap_or(target.vocab_size())];
         MappedPairs::open(&ids, &index, id_bytes, training_pairs, training_ids, vocabularies)
     }
 

@@ -1,13 +1,13 @@
 //! Composition and order of the batches.
 //!
-//! Sentences of similar length share a batch, so that batches contain little padding. The batches
-//! are a function of the lengths, the batch size, the seed and the epoch.
+//! Examples of similar length share a batch, so that batches contain little padding. The batches are a
+//! function of the lengths, the batch size, the seed and the epoch.
 
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::store::PairStore;
+use crate::examples::Examples;
 
 /// Size of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,14 +37,14 @@ pub const WINDOW: usize = 1 << 20;
 /// local.
 const BLOCK: usize = 64;
 
-/// Batches of one epoch, as indices; every pair is in exactly one batch.
+/// Batches of one epoch, as indices; every example is in exactly one batch.
 ///
 /// Ties in length are broken randomly, and the batches are in random order, which differs between
 /// epochs. A corpus of more than [`WINDOW`] pairs is shuffled in two steps: first blocks of
 /// adjacent pairs, then the pairs of each window of blocks.
 #[derive(Debug, Clone)]
-pub struct BatchSampler {
-    pairs: PairStore,
+pub struct BatchSampler<E> {
+    examples: E,
     size: BatchSize,
     grouping: Grouping,
     seed: u64,
@@ -58,20 +58,14 @@ pub struct BatchSampler {
     batches: std::vec::IntoIter<Vec<usize>>,
 }
 
-impl BatchSampler {
+impl<E: Examples> BatchSampler<E> {
     /// Creates the sampler of an epoch.
-    pub fn new(
-        pairs: PairStore,
-        size: BatchSize,
-        grouping: Grouping,
-        seed: u64,
-        epoch: usize,
-    ) -> Self {
-        Self::with_window(pairs, size, grouping, seed, epoch, WINDOW)
+    pub fn new(examples: E, size: BatchSize, grouping: Grouping, seed: u64, epoch: usize) -> Self {
+        Self::with_window(examples, size, grouping, seed, epoch, WINDOW)
     }
 
     fn with_window(
-        pairs: PairStore,
+        examples: E,
         size: BatchSize,
         grouping: Grouping,
         seed: u64,
@@ -87,10 +81,11 @@ impl BatchSampler {
             blocks: None,
             next_window: 0,
             batches: Vec::new().into_iter(),
-            pairs,
+            examples,
         };
-        if plan.pairs.len() > window {
-            let mut blocks: Vec<u32> = (0..plan.pairs.len().div_ceil(BLOCK) as u32).collect();
+        if plan.examples.count() > window {
+            let blocks = plan.examples.count().div_ceil(BLOCK) as u32;
+            let mut blocks: Vec<u32> = (0..blocks).collect();
             blocks.shuffle(&mut plan.random(1 << 63));
             plan.blocks = Some(blocks);
         }
@@ -105,25 +100,25 @@ impl BatchSampler {
         random
     }
 
-    /// Pairs of the next window, in the order of the corpus.
+    /// Examples of the next window, in the order of the corpus.
     fn window(&mut self) -> Option<Vec<usize>> {
         let window = self.next_window;
         self.next_window += 1;
         match &self.blocks {
-            None => (window == 0).then(|| (0..self.pairs.len()).collect()),
+            None => (window == 0).then(|| (0..self.examples.count()).collect()),
             Some(blocks) => {
                 let blocks = blocks.chunks((self.window / BLOCK).max(1)).nth(window)?;
-                let pairs = |&block: &u32| {
+                let examples = |&block: &u32| {
                     let first = block as usize * BLOCK;
-                    first..(first + BLOCK).min(self.pairs.len())
+                    first..(first + BLOCK).min(self.examples.count())
                 };
-                Some(blocks.iter().flat_map(pairs).collect())
+                Some(blocks.iter().flat_map(examples).collect())
             }
         }
     }
 }
 
-impl Iterator for BatchSampler {
+impl<E: Examples> Iterator for BatchSampler<E> {
     type Item = Vec<usize>;
 
     fn next(&mut self) -> Option<Vec<usize>> {
@@ -135,9 +130,9 @@ impl Iterator for BatchSampler {
             let mut order = self.window()?;
             order.shuffle(&mut random);
             if self.grouping == Grouping::Length {
-                order.sort_by_key(|&index| length(&self.pairs, index));
+                order.sort_by_key(|&index| length(&self.examples, index));
             }
-            let mut batches = fill(&order, &self.pairs, self.size);
+            let mut batches = fill(&order, &self.examples, self.size);
             batches.shuffle(&mut random);
             self.batches = batches.into_iter();
         }
@@ -145,24 +140,24 @@ impl Iterator for BatchSampler {
 }
 
 /// Batches in order of length, for validation.
-pub fn sorted(pairs: &PairStore, size: BatchSize) -> Vec<Vec<usize>> {
-    let mut order: Vec<usize> = (0..pairs.len()).collect();
-    order.sort_by_key(|&index| length(pairs, index));
-    fill(&order, pairs, size)
+pub fn sorted<E: Examples>(examples: &E, size: BatchSize) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..examples.count()).collect();
+    order.sort_by_key(|&index| length(examples, index));
+    fill(&order, examples, size)
 }
 
 /// Sort key: target before source, because the target length determines most of the cost.
-fn length(pairs: &PairStore, index: usize) -> (usize, usize) {
-    let [source, target] = pairs.lengths(index);
+fn length<E: Examples>(examples: &E, index: usize) -> (usize, usize) {
+    let [source, target] = examples.lengths(index);
     (target, source)
 }
 
-fn fill(order: &[usize], pairs: &PairStore, size: BatchSize) -> Vec<Vec<usize>> {
+fn fill<E: Examples>(order: &[usize], examples: &E, size: BatchSize) -> Vec<Vec<usize>> {
     let mut batches = Vec::new();
     let mut batch: Vec<usize> = Vec::new();
     let mut longest = 0;
     for &index in order {
-        let (target, source) = length(pairs, index);
+        let (target, source) = length(examples, index);
         let longest_with = longest.max(target).max(source);
         let full = match size {
             BatchSize::Tokens(budget) => longest_with * (batch.len() + 1) > budget,
@@ -184,7 +179,7 @@ fn fill(order: &[usize], pairs: &PairStore, size: BatchSize) -> Vec<Vec<usize>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::EncodedPair;
+    use crate::{encode::EncodedPair, store::PairStore};
 
     fn pairs() -> PairStore {
         // Lengths 1..=13, each many times, source one longer than target now and then.
@@ -232,7 +227,7 @@ mod tests {
     #[test]
     fn a_sentence_above_the_limit_is_its_own_batch() {
         let pairs = [3, 50, 3].map(|n| EncodedPair { source: vec![9; n], target: vec![9; 2] });
-        let batches = sorted(&pairs.to_vec().into(), BatchSize::Tokens(10));
+        let batches = sorted(&PairStore::from(pairs.to_vec()), BatchSize::Tokens(10));
         assert_eq!(batches, [vec![0, 2], vec![1]]);
     }
 

@@ -5,7 +5,10 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use tx_text::SentencePair;
 
-use crate::near_duplicate::{KEYS, keys};
+use crate::{
+    encode::TargetSide,
+    near_duplicate::{KEYS, keys_of_text, keys_with},
+};
 
 /// Corpus in two parts that share no sentence, on either side.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,14 +49,42 @@ pub enum SplitBy {
 /// part: a sentence of the validation part does not occur in training, even with another number.
 /// Each part is in the order of the corpus.
 pub fn split(pairs: Vec<SentencePair>, fraction: f64, by: SplitBy, seed: u64) -> Split {
-    let held_out = held_out(&pairs, fraction, by, seed);
+    let held_out = held_out(&pairs, TargetSide::Sentence, fraction, by, seed);
     Split::of(pairs, &held_out)
 }
 
-/// Selects the validation pairs of [`split`]. Returns for each pair whether it is selected.
-pub fn held_out(pairs: &[SentencePair], fraction: f64, by: SplitBy, seed: u64) -> Vec<bool> {
-    let keys: Vec<[u64; KEYS]> = pairs.iter().map(keys).collect();
-    let mut groups = UnionFind::new(pairs.len());
+/// Moves about `fraction` of the texts to validation, as [`split`] does; returns training and
+/// validation texts.
+pub fn split_texts(
+    texts: Vec<String>,
+    fraction: f64,
+    by: SplitBy,
+    seed: u64,
+) -> (Vec<String>, Vec<String>) {
+    let keys = texts.iter().map(|text| keys_of_text(text)).collect();
+    let held_out = held_out_by_keys(keys, fraction, by, seed);
+    let (mut training, mut validation) = (Vec::new(), Vec::new());
+    for (text, held_out) in texts.into_iter().zip(held_out) {
+        if held_out { &mut validation } else { &mut training }.push(text);
+    }
+    (training, validation)
+}
+
+/// Selects the validation pairs of [`split`]. Returns for each pair whether it is selected. Targets that are
+/// labels are not compared.
+pub fn held_out(
+    pairs: &[SentencePair],
+    target: TargetSide,
+    fraction: f64,
+    by: SplitBy,
+    seed: u64,
+) -> Vec<bool> {
+    let keys = pairs.iter().map(|pair| keys_with(pair, target)).collect();
+    held_out_by_keys(keys, fraction, by, seed)
+}
+
+fn held_out_by_keys(keys: Vec<[u64; KEYS]>, fraction: f64, by: SplitBy, seed: u64) -> Vec<bool> {
+    let mut groups = UnionFind::new(keys.len());
     groups.union_by_key(keys.as_flattened().iter().copied(), |_| true);
     let least = match by {
         SplitBy::Hash => groups.least_keys(keys.as_flattened().iter().copied()),
@@ -177,7 +208,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::near_duplicate::OverlapFinder;
+    use crate::near_duplicate::{OverlapFinder, keys};
 
     fn words(number: usize) -> String {
         // Letters, because templates fold numbers.

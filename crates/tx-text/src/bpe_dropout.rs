@@ -42,11 +42,19 @@ impl BpeDropout {
 
     /// Replaces the segmentation of both sides of a pair.
     pub fn apply(&self, source: &mut Vec<u32>, target: &mut Vec<u32>, random: &mut impl Rng) {
-        for (side, table) in [(source, &self.source), (target, &self.target)] {
-            let dropped = table.segment(side, self.rate, random);
-            if dropped.len() <= self.max_len {
-                *side = dropped;
-            }
+        self.apply_to(source, &self.source, random);
+        self.apply_to(target, &self.target, random);
+    }
+
+    /// Replaces the segmentation of a source without target, such as a text to classify.
+    pub fn apply_to_source(&self, source: &mut Vec<u32>, random: &mut impl Rng) {
+        self.apply_to(source, &self.source, random);
+    }
+
+    fn apply_to(&self, side: &mut Vec<u32>, table: &MergeTable, random: &mut impl Rng) {
+        let dropped = table.segment(side, self.rate, random);
+        if dropped.len() <= self.max_len {
+            *side = dropped;
         }
     }
 }

@@ -36,10 +36,10 @@ pub enum TextError {
         path: PathBuf,
     },
 
-    /// Two files that should be translations of each other differ in length.
+    /// Two files that should correspond line by line differ in length.
     #[error(
         "`{source_path}` has {source_lines} lines, but `{target_path}` has {target_lines}: line N \
-         of one must translate line N of the other"
+         of one must belong to line N of the other"
     )]
     LineCount {
         /// The source side.
@@ -68,6 +68,10 @@ pub enum TextError {
         problem: String,
     },
 
+    /// A vocabulary has no `<mask>`.
+    #[error("the tokenizer has no special token `<mask>`")]
+    NoMask,
+
     /// The `tokenizers` library rejected a text or a vocabulary.
     #[error("the tokenizer failed")]
     Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -84,6 +88,7 @@ impl TextError {
             Self::LineCount { .. } => {
                 Some("compare with `wc -l`; an empty line on one side needs one on the other")
             }
+            Self::NoMask => Some("only the tokenizers of masked language models have it"),
             _ => None,
         }
     }

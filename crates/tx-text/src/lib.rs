@@ -1,7 +1,8 @@
 //! Text for machine translation, without tensors: special token ids, tokenizers, lines of files.
 //!
-//! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>` and `<unk>`. [`tokenizer`] learns, imports
-//! and applies tokenizers. [`bpe_dropout`] segments words randomly for training. [`lines`] reads text
+//! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
+//! imports and applies tokenizers. [`bpe_dropout`] segments words randomly for training; [`word_table`]
+//! finds the words of a text in its ids. [`lines`] reads text
 //! files, plain or gzip, within the limits of [`gzip`].
 //!
 //! ```
@@ -20,6 +21,7 @@ pub mod special;
 
 pub mod bpe_dropout;
 pub mod tokenizer;
+pub mod word_table;
 
 pub mod gzip;
 pub mod lines;
@@ -35,3 +37,4 @@ pub use tokenizer::{
     Lowercase, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, VocabularyReport, WordSplit,
     truncate,
 };
+pub use word_table::WordTable;

@@ -10,7 +10,10 @@ mod one_side;
 mod report;
 
 mod build;
+mod masked_text;
+mod one_text;
 mod special_text;
+mod stream;
 mod unigram;
 mod wordpiece;
 mod words;

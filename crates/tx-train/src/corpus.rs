@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use tx_data::{
-    DataError, Split,
+    DataError, Split, TargetSide,
     fetch::{FetchError, Fetcher, Mode},
     pipeline::{CleanCorpus, Control, CorpusOptions, Overlaps, ValidationPairs},
     source::{
@@ -71,7 +71,12 @@ pub(crate) fn open(
     let clean = data.cleaning();
     if let Some(Split { train, validation }) = generated(config) {
         let validation = ValidationPairs::Given(validation);
-        let options = CorpusOptions { clean, validation, overlaps: Overlaps::Ignore };
+        let options = CorpusOptions {
+            clean,
+            validation,
+            overlaps: Overlaps::Ignore,
+            target: TargetSide::Sentence,
+        };
         return Ok((Box::new(train.into_iter().map(Ok)), options));
     }
     let training = open_training(config, cache)?;
@@ -88,7 +93,7 @@ pub(crate) fn open(
         OverlapPolicy::Report => Overlaps::Count,
         OverlapPolicy::Drop => Overlaps::Drop,
     };
-    Ok((training, CorpusOptions { clean, validation, overlaps }))
+    Ok((training, CorpusOptions { clean, validation, overlaps, target: TargetSide::Sentence }))
 }
 
 /// Generates the pairs of `config`; `None` if they are read from files.

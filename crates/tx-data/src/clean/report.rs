@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{CleanConfig, KeepOrDrop, Markup, NormalForm, Step};
+use crate::encode::TargetSide;
 
 /// Outcome of a step for the pairs that it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +51,7 @@ pub struct CleaningReport {
 }
 
 impl CleaningReport {
-    pub(super) fn new(config: &CleanConfig) -> Self {
+    pub(super) fn new(config: &CleanConfig, target: TargetSide) -> Self {
         let form = match config.unicode {
             NormalForm::None => "unicode normal form".into(),
             NormalForm::Nfc => "not in unicode NFC".into(),
@@ -95,7 +96,11 @@ impl CleaningReport {
                 ),
                 on(script_on, Outcome::LeftOut),
             ),
-            ("identical", "identical sides".into(), found(config.identical)),
+            (
+                "identical",
+                "identical sides".into(),
+                on(target == TargetSide::Sentence, found(config.identical)),
+            ),
             ("duplicates", "duplicate of an earlier pair".into(), found(config.duplicates)),
         ];
         let steps = steps

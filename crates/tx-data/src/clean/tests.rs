@@ -132,3 +132,29 @@ fn rules_name_key_and_value() {
     assert!(problems[2].starts_with("`clean.source_scripts` has `Klingon`, expected"));
     assert_eq!(problems.len(), 3);
 }
+
+/// Label and text may be equal, and a label is always much shorter than a long text.
+#[test]
+fn labels_are_not_compared_with_their_texts() {
+    let config = CleanConfig {
+        identical: KeepOrDrop::Drop,
+        duplicates: KeepOrDrop::Drop,
+        min_script_share: 0.5,
+        target_scripts: vec!["Han".into()],
+        ..CleanConfig::default()
+    };
+    let mut cleaner = Cleaner::with_targets(config, TargetSide::Label);
+    let long = "word ".repeat(200);
+    for (text, label, is_kept) in [
+        ("spam", "spam", true),
+        (long.as_str(), "x", true),
+        ("spam", "spam", false),
+        (" ", "spam", false),
+        ("spam", " ", false),
+    ] {
+        assert_eq!(cleaner.clean(SentencePair::new(text, label)).is_some(), is_kept, "{text}");
+    }
+    let report = cleaner.report();
+    assert_eq!((report.kept(), report.count_of("duplicates"), report.count_of("empty")), (2, 1, 2));
+    assert_eq!(report.count_of("identical"), 0);
+}

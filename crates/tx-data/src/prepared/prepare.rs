@@ -19,8 +19,9 @@ use super::{
     SOURCE_TOKENIZER, TARGET_TOKENIZER, VALIDATION, spool::Spool,
 };
 use crate::{
-    encode::{EncodedPair, LongPolicy},
+    encode::{EncodedPair, LongPolicy, TargetSide},
     error::DataError,
+    labels::Labels,
     pipeline::{CleanCorpus, Control, CorpusOptions, CorpusSink},
 };
 
@@ -86,12 +87,24 @@ fn write_files(
     let Preparation { corpus, tokenizer, max_len, long, inputs, settings, stop } = options;
     let control = Control { stop, progress: &|progress| say(&progress.to_string()) };
 
-    let corpus = CleanCorpus::read(pairs, corpus, Spool::create(folder)?, &control)?;
+    let target = corpus.target;
+    let spool = Spool::create(folder, target)?;
+    let corpus = CleanCorpus::read(pairs, corpus, spool, &control)?;
     let tokenizers = corpus.learn_tokenizers(tokenizer, &control)?;
     write_tokenizers(&tokenizers, folder)?;
-    let id_bytes = id_bytes(&tokenizers);
+    let labels = match target {
+        TargetSide::Sentence => None,
+        TargetSide::Label => Some(corpus.labels(&control)?),
+    };
+    let id_bytes = id_bytes(&tokenizers, labels.as_ref());
     let mut files = CorpusFiles::create(folder, id_bytes)?;
-    let encoding = corpus.encode(&tokenizers, max_len, long, &mut files, &control)?;
+    let encoding = match &labels {
+        None => corpus.encode(&tokenizers, max_len, long, &mut files, &control)?,
+        Some(labels) => {
+            let tokenizer = &tokenizers.source;
+            corpus.encode_labeled(tokenizer, labels, max_len, long, &mut files, &control)?
+        }
+    };
     let Counts { training_pairs, training_ids, validation_pairs } = files.finish()?;
     let CleanCorpus { text, cleaning, overlap, overlap_dropped, .. } = corpus;
     text.delete()?;
@@ -109,6 +122,7 @@ fn write_files(
         encoding,
         overlap,
         overlap_left_out: overlap_dropped,
+        labels,
         files: Default::default(),
     };
     write_record(record, folder)
@@ -142,9 +156,10 @@ fn write_tokenizers(tokenizers: &Tokenizers, folder: &Path) -> Result<(), DataEr
     Ok(())
 }
 
-/// Returns the number of bytes of an id on disk: two if both vocabularies allow it, otherwise four.
-fn id_bytes(tokenizers: &Tokenizers) -> usize {
-    let largest = tokenizers.source.vocab_size().max(tokenizers.target.vocab_size());
+/// Returns the number of bytes of an id on disk: two if both vocabularies, and the labels if there are any, allow it.
+fn id_bytes(tokenizers: &Tokenizers, labels: Option<&Labels>) -> usize {
+    let targets = labels.map_or(tokenizers.target.vocab_size(), Labels::classes);
+    let largest = tokenizers.source.vocab_size().max(targets);
     if largest <= 1 << 16 { 2 } else { 4 }
 }
 

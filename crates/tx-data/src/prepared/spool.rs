@@ -10,8 +10,9 @@ use std::{
 use tx_text::SentencePair;
 
 use crate::{
+    encode::TargetSide,
     error::DataError,
-    near_duplicate::{KEYS, keys},
+    near_duplicate::{KEYS, keys_with},
     pipeline::{StoredPairs, TextStore},
     split::{SplitBy, UnionFind},
 };
@@ -27,15 +28,16 @@ const BUFFER: usize = 1 << 18;
 pub(super) struct Spool {
     text: SpoolFile,
     keys: SpoolFile,
+    target: TargetSide,
     pairs: usize,
 }
 
 impl Spool {
     /// Creates the files in `folder`.
-    pub(super) fn create(folder: &Path) -> Result<Self, DataError> {
+    pub(super) fn create(folder: &Path, target: TargetSide) -> Result<Self, DataError> {
         let text = SpoolFile::create(folder.join("text.spool"))?;
         let keys = SpoolFile::create(folder.join("keys.spool"))?;
-        Ok(Self { text, keys, pairs: 0 })
+        Ok(Self { text, keys, target, pairs: 0 })
     }
 
     /// Sets of near duplicates, merged in as many rounds as the memory limit requires.
@@ -89,7 +91,7 @@ impl Spool {
 
 impl TextStore for Spool {
     fn append(&mut self, pair: SentencePair) -> Result<(), DataError> {
-        let keys = keys(&pair);
+        let keys = keys_with(&pair, self.target);
         for side in [pair.source, pair.target] {
             let length = u32::try_from(side.len())
                 .map_err(|error| self.text.unwritable(io::Error::other(error)))?;
@@ -123,7 +125,14 @@ impl TextStore for Spool {
         })))
     }
 
-    fn held_out(&self, fraction: f64, by: SplitBy, seed: u64) -> Result<Vec<bool>, DataError> {
+    /// Compares the targets that were given to [`create`](Self::create), because their keys are stored.
+    fn held_out(
+        &self,
+        _: TargetSide,
+        fraction: f64,
+        by: SplitBy,
+        seed: u64,
+    ) -> Result<Vec<bool>, DataError> {
         let mut groups = self.groups()?;
         let least = match by {
             SplitBy::Hash => self.least_keys(&mut groups)?,

@@ -13,7 +13,7 @@ use tx_text::{TextError, TokenizerConfig, TokenizerKind};
 use super::*;
 use crate::{
     clean::{CleanConfig, Cleaner, KeepOrDrop},
-    encode::{LongPolicy, encode_corpus},
+    encode::{LongPolicy, TargetSide, encode_corpus, encode_labeled},
     loader::PairLoader,
     pipeline::{CleanCorpus, Control, CorpusOptions, MemoryCorpus, Overlaps, ValidationPairs},
     sampler::BatchSize,
@@ -45,6 +45,7 @@ fn cleaning() -> CleanConfig {
 
 fn options(by: SplitBy) -> CorpusOptions {
     CorpusOptions {
+        target: TargetSide::Sentence,
         clean: cleaning(),
         validation: ValidationPairs::SetAside { fraction: 0.1, by, seed: 3 },
         overlaps: Overlaps::Count,
@@ -350,4 +351,91 @@ proptest! {
             }
         }
     }
+}
+
+/// Labeled texts: 300 texts of letters, half of them with each label.
+fn labeled() -> Vec<SentencePair> {
+    let label = |index: usize| if index.is_multiple_of(2) { "even" } else { "odd" };
+    let texts = corpus().into_iter().map(|pair| pair.source).enumerate().take(300);
+    texts.map(|(index, text)| SentencePair::new(text, label(index / 10))).collect()
+}
+
+fn labeled_options() -> CorpusOptions {
+    CorpusOptions { target: TargetSide::Label, ..options(SplitBy::Seed) }
+}
+
+/// If labels were compared, all texts with one label would be near duplicates and none could be set aside.
+#[test]
+fn labeled_texts_on_disk_are_those_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = tokenizer();
+    let how = Preparation { corpus: labeled_options(), ..preparation(&config, SplitBy::Seed) };
+    let path = folder.path().join("prepared");
+    let prepared = prepare(labeled().into_iter().map(Ok), how, &path, &|_| {}).unwrap();
+    let names = ["even", "odd"];
+    assert_eq!(prepared.record.labels.as_ref().unwrap().names(), names);
+
+    let control = Control { stop: &GO, progress: &|_| {} };
+    let pairs = labeled().into_iter().map(Ok);
+    let corpus = CleanCorpus::read(pairs, labeled_options(), Vec::new(), &control).unwrap();
+    let labels = corpus.labels(&control).unwrap();
+    assert_eq!(labels.names(), names);
+    let tokenizers = corpus.learn_tokenizers(&config, &control).unwrap();
+    assert_eq!(tokenizers.source.to_json().unwrap(), prepared.tokenizers.source.to_json().unwrap());
+    let mut memory = MemoryCorpus::default();
+    let (max_len, long) = (12, LongPolicy::Skip);
+    let tokenizer = &tokenizers.source;
+    let report =
+        corpus.encode_labeled(tokenizer, &labels, max_len, long, &mut memory, &control).unwrap();
+    assert_eq!(report, prepared.record.encoding);
+    assert_eq!(prepared.validation(usize::MAX).unwrap(), memory.validation);
+    // 300 texts, 30 of them duplicates; a tenth of the rest is set aside.
+    assert_eq!((memory.training.len(), memory.validation.len()), (243, 27));
+    let mapped = prepared.training().unwrap();
+    let on_disk: Vec<_> = (0..mapped.len()).map(|index| mapped.pair(index)).collect();
+    assert_eq!(on_disk, memory.training);
+    assert!(on_disk.iter().all(|text| text.target.len() == 1 && text.target[0] < 2));
+    let of_part = encode_labeled(&memory.validation, tokenizer, &labels, 12, long, "x").unwrap().0;
+    assert_eq!(of_part.len(), 27);
+    // The report lists the steps that compare the sides as off.
+    let off = corpus.cleaning.to_string();
+    assert!(off.ends_with("off: markup, max_ratio, min_script_share, identical"), "{off}");
+}
+
+#[test]
+fn labels_that_cannot_be_learned_are_refused() {
+    let control = Control { stop: &GO, progress: &|_| {} };
+    let read = |pairs: Vec<SentencePair>, validation| {
+        let options = CorpusOptions { validation, ..labeled_options() };
+        let corpus = CleanCorpus::read(pairs.into_iter().map(Ok), options, Vec::new(), &control)?;
+        let labels = corpus.labels(&control)?;
+        let tokenizers = corpus.learn_tokenizers(&tokenizer(), &control)?;
+        let (tokenizer, mut sink) = (&tokenizers.source, MemoryCorpus::default());
+        corpus.encode_labeled(tokenizer, &labels, 12, LongPolicy::Skip, &mut sink, &control)
+    };
+    let given = |label: &str| {
+        ValidationPairs::Given(vec![labeled()[0].clone(), SentencePair::new("a text", label)])
+    };
+    assert!(read(labeled(), given("odd")).is_ok());
+    assert_eq!(
+        read(labeled(), given("other")).unwrap_err().to_string(),
+        "line 2 of the validation data has the label `other`, which does not occur in training; \
+         accepted are `even`, `odd`"
+    );
+    let one_class = labeled().into_iter().filter(|pair| pair.target == "odd").collect();
+    assert_eq!(
+        read(one_class, given("odd")).unwrap_err().to_string(),
+        "unusable labels in the training data: every text has the label `odd`, expected at least two \
+         labels"
+    );
+}
+
+#[test]
+fn labels_in_a_file_of_another_length_are_refused_with_both_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (texts, labels) = (folder.path().join("texts"), folder.path().join("labels"));
+    fs::write(&texts, "a\nb\nc\n").unwrap();
+    fs::write(&labels, "x\ny\n").unwrap();
+    let error = crate::source::local::parallel_text(&texts, &labels).unwrap_err().to_string();
+    assert!(error.contains("has 3 lines") && error.contains("has 2"), "{error}");
 }

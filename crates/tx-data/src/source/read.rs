@@ -94,14 +94,36 @@ pub(super) fn pairs_of(
 ///
 /// If a file cannot be read, or its format, columns or members are ambiguous.
 pub fn parallel(source: &Path, target: &Path, options: &ReadOptions) -> Result<Pairs, DataError> {
-    let side = |path: &Path| {
-        let (input, member) = open(path)?;
-        match archive::members(&input, options.limits)? {
-            None => Ok(Blob::whole(input, options.limits)),
-            Some(members) => one_member(&input, members, member.as_deref()),
-        }
-    };
-    Ok(until_error(side_by_side(&side(source)?, &side(target)?, options)?))
+    let [source, target] = [one_side(source, options)?, one_side(target, options)?];
+    Ok(until_error(side_by_side(&source, &target, options)?))
+}
+
+/// Lines of a file; nothing follows an error.
+pub type TextLines = Box<dyn Iterator<Item = Result<String, DataError>> + Send>;
+
+/// Reads the lines of a text file or the segments of an SGM file, such as the documents of a language
+/// model. No line is skipped.
+///
+/// # Errors
+///
+/// When the file cannot be read or is empty, or its format or member is ambiguous.
+pub fn lines(path: &Path, options: &ReadOptions) -> Result<TextLines, DataError> {
+    let lines = side(&one_side(path, options)?, options)?;
+    let mut failed = false;
+    Ok(Box::new(lines.map_while(move |line| {
+        let is_after_error = failed;
+        failed |= line.is_err();
+        (!is_after_error).then(|| line.map_err(DataError::from))
+    })))
+}
+
+/// File or archive member with one side.
+fn one_side(path: &Path, options: &ReadOptions) -> Result<Blob, DataError> {
+    let (input, member) = open(path)?;
+    match archive::members(&input, options.limits)? {
+        None => Ok(Blob::whole(input, options.limits)),
+        Some(members) => one_member(&input, members, member.as_deref()),
+    }
 }
 
 /// Returns the file part of `path` without the archive member; `None` for standard input.

@@ -17,7 +17,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 use super::{
     columns::Columns,
     format::Format,
-    read::{ReadOptions, pairs, parallel},
+    read::{ReadOptions, lines, pairs, parallel},
 };
 use crate::error::DataError;
 
@@ -521,4 +521,25 @@ fn readers_are_send() {
     fn is_send<T: Send>() {}
     is_send::<tx_text::Lines>();
     is_send::<super::Pairs>();
+}
+
+#[test]
+fn documents_are_read_from_lines_of_any_packing() {
+    use crate::documents::{DocumentEnd, documents};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("text.gz");
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(b"one\ntwo\n\nthree\n").unwrap();
+    fs::write(&path, packed.finish().unwrap()).unwrap();
+    let read: Result<Vec<_>, _> = lines(&path, &ReadOptions::default()).unwrap().collect();
+    let read = read.unwrap();
+    assert_eq!(read, ["one", "two", "", "three"]);
+    assert_eq!(documents(read, DocumentEnd::EmptyLine), ["one\ntwo", "three"]);
+
+    let broken = folder.path().join("broken");
+    fs::write(&broken, b"one\n\xff\nthree\n").unwrap();
+    let mut read = lines(&broken, &ReadOptions::default()).unwrap();
+    assert!(read.next().unwrap().is_ok() && read.next().unwrap().is_err());
+    assert!(read.next().is_none());
 }

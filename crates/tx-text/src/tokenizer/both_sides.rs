@@ -1,17 +1,18 @@
 //! Tokenizers of source and target, learned or imported.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::borrow::Cow;
 
 use super::{
     build::{self, Texts},
     config::{Lowercase, TokenizerConfig},
     import,
     one_side::Tokenizer,
+    stream::FirstError,
 };
-use crate::{error::TextError, pair::SentencePair};
+use crate::{error::TextError, pair::SentencePair, special::SpecialTokens};
+
+/// Special tokens of translation.
+const STANDARD: SpecialTokens = SpecialTokens::Standard;
 
 /// Tokenizers of both sides. With a joint vocabulary they differ at most in the special tokens that
 /// they add.
@@ -64,28 +65,16 @@ impl Tokenizers {
         I: Iterator<Item = Result<SentencePair, E>> + Send + 'a,
         E: From<TextError> + Send + 'a,
     {
-        // The trainers of the library accept texts only, so an error ends the texts and is kept
-        // here.
-        let failed: Arc<Mutex<Option<E>>> = Arc::default();
+        let failed = FirstError::default();
         let tokenizers = Self::make::<E>(config, &|side| {
-            let failed = failed.clone();
-            let pairs = stream()?.map_while(move |pair| match pair {
-                Ok(pair) => Some(pair),
-                Err(error) => {
-                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    None
-                }
-            });
+            let pairs = failed.items_before(stream()?);
             let texts = pairs.flat_map(move |SentencePair { source, target }| {
                 let source = (side != Side::Target).then_some(source);
                 source.into_iter().chain((side != Side::Source).then_some(target))
             });
             Ok(Box::new(texts.map(Cow::Owned)))
         });
-        match failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(error) => Err(error),
-            None => tokenizers,
-        }
+        failed.or(tokenizers)
     }
 
     fn make<'a, E: From<TextError>>(
@@ -103,17 +92,21 @@ impl Tokenizers {
         };
         let (source, target) = match (&config.file, &config.source_file, &config.target_file) {
             (Some(file), ..) => {
-                let both = import::open(file)?;
+                let both = import::open(file, STANDARD)?;
                 (both.clone(), both)
             }
-            (None, Some(source), Some(target)) => (import::open(source)?, import::open(target)?),
+            (None, Some(source), Some(target)) => {
+                (import::open(source, STANDARD)?, import::open(target, STANDARD)?)
+            }
             _ if config.joint => {
-                let both = build::learned(config, lower(Side::Both), texts(Side::Both)?)?;
+                let both = build::learned(config, STANDARD, lower(Side::Both), texts(Side::Both)?)?;
                 (both.clone(), both)
             }
             _ => {
-                let source = build::learned(config, lower(Side::Source), texts(Side::Source)?)?;
-                let target = build::learned(config, lower(Side::Target), texts(Side::Target)?)?;
+                let source =
+                    build::learned(config, STANDARD, lower(Side::Source), texts(Side::Source)?)?;
+                let target =
+                    build::learned(config, STANDARD, lower(Side::Target), texts(Side::Target)?)?;
                 (source, target)
             }
         };
@@ -121,5 +114,12 @@ impl Tokenizers {
             source: Tokenizer::finish(source, config.source_bos)?,
             target: Tokenizer::finish(target, true)?,
         })
+    }
+}
+
+impl From<Tokenizer> for Tokenizers {
+    /// Uses one tokenizer for both sides, for tasks with one text.
+    fn from(tokenizer: Tokenizer) -> Self {
+        Self { source: tokenizer.clone(), target: tokenizer }
     }
 }

@@ -31,13 +31,13 @@ use tokenizers::{
 
 use super::{
     config::{TokenizerConfig, TokenizerKind, WordSplit},
-    special_text::{apart, byte_token},
+    special_text::{apart, byte_token, special_word},
     unigram::UnigramLearner,
     wordpiece::WordPieceLearner,
 };
 use crate::{
     error::TextError,
-    special::{SPECIAL_TOKENS, UNK},
+    special::{SPECIAL_TOKENS, SpecialTokens, UNK},
 };
 
 /// Mark on the side of a punctuation token without a space, as in OpenNMT's tokenizer.
@@ -48,20 +48,22 @@ const CONTINUING: &str = "##";
 pub(super) type Texts<'a> = Box<dyn Iterator<Item = Cow<'a, str>> + Send + 'a>;
 
 /// Builds normalizer, pre-tokenizer, model and decoder, and learns the vocabulary from `texts`, which
-/// are lowercased if `lowercase` is set.
+/// are lowercased if `lowercase` is set. The vocabulary starts with the special tokens `special`.
 pub(super) fn learned(
     config: &TokenizerConfig,
+    special: SpecialTokens,
     lowercase: bool,
     texts: Texts<'_>,
 ) -> Result<Inner, TextError> {
     let failed = TextError::Tokenizer;
     let mut inner = Inner::new(BPE::default());
-    let parts = Parts::new(config, lowercase).map_err(failed)?;
+    let parts = Parts::new(config, special, lowercase).map_err(failed)?;
     inner.with_normalizer(Some(parts.normalizer)).map_err(failed)?;
     inner.with_pre_tokenizer(Some(parts.pre_tokenizer));
     inner.with_decoder(parts.decoder);
     let unknown = SPECIAL_TOKENS[UNK as usize].to_owned();
-    let special = SPECIAL_TOKENS.map(|token| AddedToken::from(token, true)).to_vec();
+    let special_tokens: Vec<AddedToken> =
+        special.tokens().iter().map(|&token| AddedToken::from(token, true)).collect();
     let bytes = if config.byte_fallback { 256 } else { 0 };
     match config.kind {
         TokenizerKind::Word | TokenizerKind::Character => {
@@ -70,15 +72,15 @@ pub(super) fn learned(
                 .vocab_size(config.vocab_size)
                 .min_frequency(config.min_frequency as u64)
                 .show_progress(false)
-                .special_tokens(special)
+                .special_tokens(special_tokens)
                 .build();
             train(&mut inner, trainer.map_err(|error| failed(error.into()))?.into(), texts)?;
         }
         TokenizerKind::Byte => {
-            let vocab = all_bytes().collect();
+            let vocab = all_bytes(special).collect();
             let model = WordLevel::builder().unk_token(unknown).vocab(vocab).build();
             inner.with_model(model.map_err(failed)?);
-            inner.add_special_tokens(special).map_err(failed)?;
+            inner.add_special_tokens(special_tokens).map_err(failed)?;
         }
         TokenizerKind::Bpe => {
             inner.with_model(unknown_fused(BPE::builder()).build().map_err(failed)?);
@@ -86,7 +88,7 @@ pub(super) fn learned(
                 .vocab_size(config.vocab_size - bytes)
                 .min_frequency(config.min_frequency as u64)
                 .show_progress(false)
-                .special_tokens(special)
+                .special_tokens(special_tokens)
                 .build();
             train(&mut inner, trainer.into(), texts)?;
             if config.byte_fallback {
@@ -95,16 +97,16 @@ pub(super) fn learned(
             }
         }
         TokenizerKind::Unigram => {
-            let room = config.vocab_size - SPECIAL_TOKENS.len() - bytes;
+            let room = config.vocab_size - special.count() - bytes;
             let (least, fallback) = (config.min_frequency as u64, config.byte_fallback);
             inner.with_model(Unigram::default());
-            let mut learner = UnigramLearner::new(room, least, fallback);
+            let mut learner = UnigramLearner::new(room, least, fallback, special);
             inner.train(&mut learner, texts).map_err(failed)?;
         }
         TokenizerKind::Wordpiece => {
             inner.with_model(WordPiece::default());
-            let mut learner =
-                WordPieceLearner::new(config.vocab_size, config.min_frequency as u64, CONTINUING);
+            let least = config.min_frequency as u64;
+            let mut learner = WordPieceLearner::new(config.vocab_size, least, CONTINUING, special);
             inner.train(&mut learner, texts).map_err(failed)?;
         }
     }
@@ -140,7 +142,7 @@ fn with_bytes(model: &ModelWrapper) -> tokenizers::Result<BPE> {
 
 /// Special tokens and all bytes, each as the character that [`ByteLevel`] writes for it: itself if it is
 /// visible, else the next one from U+0100 (`bytes_to_unicode` of GPT-2).
-fn all_bytes() -> impl Iterator<Item = (String, u32)> {
+fn all_bytes(special: SpecialTokens) -> impl Iterator<Item = (String, u32)> {
     let is_visible = |byte: u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     let mut next = 0x100;
     let characters = (0..0x100).map(move |byte| {
@@ -148,10 +150,11 @@ fn all_bytes() -> impl Iterator<Item = (String, u32)> {
         next += u32::from(!is_visible(byte));
         char::from_u32(code).unwrap_or_default().to_string()
     });
-    SPECIAL_TOKENS.map(str::to_owned).into_iter().chain(characters).zip(0..)
+    special.tokens().iter().map(|&token| token.to_owned()).chain(characters).zip(0..)
 }
 
-fn byte_level() -> ByteLevel {
+/// Pre-tokenizer and decoder of bytes.
+pub(super) fn byte_level() -> ByteLevel {
     ByteLevel::new(false, false, false)
 }
 
@@ -164,7 +167,11 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(config: &TokenizerConfig, lowercase: bool) -> tokenizers::Result<Self> {
+    fn new(
+        config: &TokenizerConfig,
+        special: SpecialTokens,
+        lowercase: bool,
+    ) -> tokenizers::Result<Self> {
         let mut normalizers: Vec<NormalizerWrapper> =
             vec![NFC.into(), replace_regex(r"\s+", " ")?.into(), Strip::new(true, true).into()];
         if lowercase {
@@ -176,9 +183,8 @@ impl Parts {
                     (each_character()?.into(), Some(Fuse::new().into()))
                 }
                 (TokenizerKind::Word, WordSplit::Whitespace) => {
-                    // A word of the text must not encode to a special token, except `<unk>`, which
-                    // tokenized corpora use for unknown words.
-                    normalizers.push(replace_regex("<(?=(pad|bos|eos)>)", "< ")?.into());
+                    // A word of the text must not encode to a special token.
+                    normalizers.push(replace_regex(special_word(special), "< ")?.into());
                     (WhitespaceSplit.into(), None)
                 }
                 (TokenizerKind::Word, WordSplit::Punctuation) => {
@@ -192,7 +198,8 @@ impl Parts {
                 }
                 (TokenizerKind::Wordpiece, WordSplit::Whitespace) => {
                     let words: PreTokenizerWrapper = WhitespaceSplit.into();
-                    let pre_tokenizer = PreTokenizerSequence::new(vec![words, apart()?.into()]);
+                    let pre_tokenizer =
+                        PreTokenizerSequence::new(vec![words, apart(special)?.into()]);
                     (pre_tokenizer.into(), Some(continued().into()))
                 }
                 (TokenizerKind::Wordpiece, WordSplit::Punctuation) => {
@@ -211,8 +218,11 @@ impl Parts {
                     let mut steps: Vec<PreTokenizerWrapper> = vec![spaces.clone().into()];
                     if split == WordSplit::Punctuation {
                         steps.push(Punctuation::new(SplitDelimiterBehavior::Isolated).into());
-                    } else if config.kind == TokenizerKind::Unigram || config.byte_fallback {
-                        steps.push(apart()?.into());
+                    } else if config.kind == TokenizerKind::Unigram
+                        || config.byte_fallback
+                        || special == SpecialTokens::WithMask
+                    {
+                        steps.push(apart(special)?.into());
                     }
                     let pre_tokenizer = match steps.len() {
                         1 => spaces.clone().into(),

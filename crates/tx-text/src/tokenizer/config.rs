@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::special::SPECIAL_TOKENS;
+use crate::special::SpecialTokens;
 
 /// Configuration of a tokenizer. The keys of `[tokenizer]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,11 +99,33 @@ impl Default for TokenizerConfig {
 }
 
 impl TokenizerConfig {
-    /// Returns the broken rules; empty for a valid configuration.
+    /// Returns the broken rules for the tokenizers of source and target; empty for a valid configuration.
     pub fn problems(&self) -> Vec<String> {
+        self.problems_with(SpecialTokens::Standard)
+    }
+
+    /// Returns the broken rules for the tokenizer of a task with one text, which has no second side.
+    pub fn problems_of_one_text(&self, special: SpecialTokens) -> Vec<String> {
+        let no_sides = Self {
+            lowercase: Lowercase::None,
+            source_file: None,
+            target_file: None,
+            ..self.clone()
+        };
+        let mut problems = no_sides.problems_with(special);
+        if self.source_file.is_some() || self.target_file.is_some() {
+            problems.push(
+                "`source_file` and `target_file` are for two sides: give the tokenizer as `file`"
+                    .into(),
+            );
+        }
+        problems
+    }
+
+    fn problems_with(&self, special: SpecialTokens) -> Vec<String> {
         let mut problems = Vec::new();
         let bytes = if self.byte_fallback { 256 } else { 0 };
-        if self.vocab_size <= SPECIAL_TOKENS.len() + bytes {
+        if self.vocab_size <= special.count() + bytes {
             let beside = match self.byte_fallback {
                 true => " and the 256 bytes of `byte_fallback`",
                 false => "",
@@ -111,7 +133,7 @@ impl TokenizerConfig {
             problems.push(format!(
                 "`vocab_size` = {} leaves no room beside the {} special tokens{beside}",
                 self.vocab_size,
-                SPECIAL_TOKENS.len()
+                special.count()
             ));
         }
         if self.min_frequency == 0 {

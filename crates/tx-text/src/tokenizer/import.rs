@@ -15,7 +15,7 @@ use tokenizers::Tokenizer as Inner;
 use super::{check, sentencepiece, special_text::apart};
 use crate::{
     error::TextError,
-    special::{SPECIAL_TOKENS, UNK},
+    special::{SPECIAL_TOKENS, SpecialTokens, UNK},
 };
 
 /// Names of the special tokens in other programs, in the order of their ids in tx; the first one in
@@ -26,22 +26,25 @@ const NAMES: [&[&str]; 4] = [
     &["<eos>", "</s>", "[EOS]", "[SEP]", "<EOS>", "<|endoftext|>"],
     &["<unk>", "[UNK]", "<UNK>", "<|unk|>"],
 ];
+/// Names of the mask in other programs.
+const MASK_NAMES: &[&str] = &["<mask>", "[MASK]", "<MASK>", "<|mask|>"];
 
 /// Texts that a usable tokenizer can encode and decode.
 const PROBES: [&str; 4] = ["a", "Hello, world! 123", "¿Qué? Привет, 東京 😀", "<unk> <eos> <0x41>"];
 
-/// Opens a file of either kind, detected from its content.
+/// Opens a file of either kind, detected from its content, with the special tokens `special`.
 ///
 /// # Errors
 ///
 /// If the file cannot be read, or is not a tokenizer that tx can use.
-pub(super) fn open(path: &Path) -> Result<Inner, TextError> {
+pub(super) fn open(path: &Path, special: SpecialTokens) -> Result<Inner, TextError> {
     let bytes =
         check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
-    imported(&bytes).map_err(|problem| TextError::TokenizerFile { path: path.into(), problem })
+    imported(&bytes, special)
+        .map_err(|problem| TextError::TokenizerFile { path: path.into(), problem })
 }
 
-fn imported(bytes: &[u8]) -> Result<Inner, String> {
+fn imported(bytes: &[u8], special: SpecialTokens) -> Result<Inner, String> {
     let is_json = bytes.trim_ascii_start().starts_with(b"{");
     let json = match is_json {
         true => {
@@ -51,7 +54,7 @@ fn imported(bytes: &[u8]) -> Result<Inner, String> {
         }
         false => sentencepiece::to_json(bytes)?,
     };
-    let inner = check::open(renumber(json)?.to_string().as_bytes())?;
+    let inner = check::open(renumber(json, special)?.to_string().as_bytes())?;
     check::ids(&inner)?;
     for text in PROBES {
         let ids = inner
@@ -65,7 +68,7 @@ fn imported(bytes: &[u8]) -> Result<Inner, String> {
 }
 
 /// Renumbers a tokenizer, so that the special tokens of tx have their ids.
-fn renumber(mut json: Value) -> Result<Value, String> {
+fn renumber(mut json: Value, ours: SpecialTokens) -> Result<Value, String> {
     let root = json.as_object_mut().ok_or("it is not a tokenizer")?;
     let added = match root.remove("added_tokens") {
         Some(Value::Array(added)) => added,
@@ -75,14 +78,14 @@ fn renumber(mut json: Value) -> Result<Value, String> {
     let kind = model.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
 
     let vocabulary = Vocabulary::of(&kind, model, &added)?;
-    let special = special_names(&vocabulary, unknown_token(&kind, model));
-    let order = new_order(&vocabulary, &special)?;
-    renumber_model(&kind, model, &vocabulary, &order);
-    root.insert("added_tokens".into(), renumber_added(added, &special, &order).into());
+    let special = special_names(&vocabulary, unknown_token(&kind, model), ours);
+    let order = new_order(&vocabulary, &special, ours)?;
+    renumber_model(&kind, model, &vocabulary, &order, ours);
+    root.insert("added_tokens".into(), renumber_added(added, &special, &order, ours).into());
     for key in ["post_processor", "truncation", "padding"] {
         root.insert(key.into(), Value::Null);
     }
-    keep_special_text_apart(root)?;
+    keep_special_text_apart(root, ours)?;
     Ok(json)
 }
 
@@ -121,13 +124,22 @@ impl Vocabulary {
     }
 }
 
-/// Names of the special tokens in a vocabulary, in the order of their ids in tx; `None` for a token
-/// that it does not have.
-fn special_names(vocabulary: &Vocabulary, unknown: Option<String>) -> Vec<Option<String>> {
+/// Names of the special tokens in a vocabulary, in the order of their ids in tx; `None` for a token that
+/// it does not have.
+fn special_names(
+    vocabulary: &Vocabulary,
+    unknown: Option<String>,
+    ours: SpecialTokens,
+) -> Vec<Option<String>> {
     let named = |names: &[&str]| {
         names.iter().find(|name| vocabulary.has(name)).map(|&name| name.to_owned())
     };
-    let mut special: Vec<Option<String>> = NAMES.iter().map(|names| named(names)).collect();
+    let mask = match ours {
+        SpecialTokens::Standard => None,
+        SpecialTokens::WithMask => Some(&MASK_NAMES),
+    };
+    let mut special: Vec<Option<String>> =
+        NAMES.iter().chain(mask).map(|names| named(names)).collect();
     if let Some(unknown) = unknown {
         special[UNK as usize] = Some(unknown);
     }
@@ -142,16 +154,17 @@ fn is_special(special: &[Option<String>], token: &str) -> bool {
 fn new_order<'a>(
     vocabulary: &'a Vocabulary,
     special: &[Option<String>],
+    ours: SpecialTokens,
 ) -> Result<Vec<&'a str>, String> {
     let tokens = vocabulary.tokens.iter().map(String::as_str);
     let others: Vec<&str> = tokens.filter(|token| !is_special(special, token)).collect();
-    if let Some(taken) = others.iter().find(|token| SPECIAL_TOKENS.contains(token)) {
+    if let Some(taken) = others.iter().find(|token| ours.tokens().contains(token)) {
         return Err(format!("its token `{taken}` has another meaning than in tx"));
     }
     if others.is_empty() {
         return Err("its vocabulary holds special tokens only".into());
     }
-    Ok(SPECIAL_TOKENS.into_iter().chain(others).collect())
+    Ok(ours.tokens().iter().copied().chain(others).collect())
 }
 
 /// Gives the model the new ids, and turns off random segmentation, which tx does by itself in
@@ -161,6 +174,7 @@ fn renumber_model(
     model: &mut Map<String, Value>,
     vocabulary: &Vocabulary,
     order: &[&str],
+    ours: SpecialTokens,
 ) {
     let scores = scores(kind, model);
     match kind {
@@ -175,9 +189,7 @@ fn renumber_model(
             let vocab: Map<String, Value> = order
                 .iter()
                 .enumerate()
-                .filter(|&(id, &token)| {
-                    id < SPECIAL_TOKENS.len() || vocabulary.of_model.contains(token)
-                })
+                .filter(|&(id, &token)| id < ours.count() || vocabulary.of_model.contains(token))
                 .map(|(id, token)| ((*token).to_owned(), id.into()))
                 .collect();
             model.insert("vocab".into(), vocab.into());
@@ -192,7 +204,12 @@ fn renumber_model(
 }
 
 /// Added tokens with their new ids, the special tokens of tx instead of those of the tokenizer.
-fn renumber_added(mut added: Vec<Value>, special: &[Option<String>], order: &[&str]) -> Vec<Value> {
+fn renumber_added(
+    mut added: Vec<Value>,
+    special: &[Option<String>],
+    order: &[&str],
+    ours: SpecialTokens,
+) -> Vec<Value> {
     added.retain(|token| {
         token["content"].as_str().is_some_and(|content| !is_special(special, content))
     });
@@ -202,7 +219,7 @@ fn renumber_added(mut added: Vec<Value>, special: &[Option<String>], order: &[&s
         token["id"] =
             token["content"].as_str().and_then(|content| ids.get(content)).copied().into();
     }
-    let special = SPECIAL_TOKENS.iter().enumerate().map(|(id, token)| {
+    let special = ours.tokens().iter().enumerate().map(|(id, token)| {
         json!({
             "id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
             "normalized": false, "special": true,
@@ -214,8 +231,11 @@ fn renumber_added(mut added: Vec<Value>, special: &[Option<String>], order: &[&s
 }
 
 /// Splits text that looks like a special token, so that the text `<eos>` does not become the token.
-fn keep_special_text_apart(root: &mut Map<String, Value>) -> Result<(), String> {
-    let apart = apart().and_then(|split| Ok(serde_json::to_value(split)?));
+fn keep_special_text_apart(
+    root: &mut Map<String, Value>,
+    ours: SpecialTokens,
+) -> Result<(), String> {
+    let apart = apart(ours).and_then(|split| Ok(serde_json::to_value(split)?));
     let apart = apart.map_err(|error| error.to_string())?;
     let pre_tokenizer = match root.remove("pre_tokenizer") {
         None | Some(Value::Null) => apart,

@@ -9,7 +9,7 @@ use tokenizers::{ModelWrapper, Tokenizer as Inner, processors::template::Templat
 use super::check;
 use crate::{
     error::TextError,
-    special::{BOS, EOS, PAD, SPECIAL_TOKENS},
+    special::{BOS, EOS, MASK, MASK_TOKEN, PAD, SPECIAL_TOKENS},
 };
 
 /// Token of a text with the position of its word.
@@ -34,7 +34,8 @@ pub(crate) struct Merges {
 /// Tokenizer of one side: text to ids and back. Clones share the vocabulary.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
-    pub(super) inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
+    pub(super) adds_bos: bool,
     vocab_size: usize,
 }
 
@@ -53,7 +54,19 @@ impl Tokenizer {
         // The text `<eos>` encodes to five characters, not to the special token.
         inner.set_encode_special_tokens(true);
         let vocab_size = inner.get_vocab_size(true);
-        Ok(Self { inner: Arc::new(inner), vocab_size })
+        Ok(Self { inner: Arc::new(inner), adds_bos, vocab_size })
+    }
+
+    /// Returns this tokenizer with `<bos>` before every text, as tasks with one text need it.
+    ///
+    /// # Errors
+    ///
+    /// When the library rejects the change; no such tokenizer is known.
+    pub fn with_bos(self) -> Result<Self, TextError> {
+        match self.adds_bos {
+            true => Ok(self),
+            false => Self::finish(Arc::unwrap_or_clone(self.inner), true),
+        }
     }
 
     /// Opens a `tokenizer.json`.
@@ -206,6 +219,12 @@ impl Tokenizer {
     /// Returns the id of a token, as in the vocabulary.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.inner.token_to_id(token)
+    }
+
+    /// Returns the id of `<mask>`; `None` if the vocabulary has no such special token.
+    pub fn mask_id(&self) -> Option<u32> {
+        let is_special = self.inner.get_added_vocabulary().is_special_token(MASK_TOKEN);
+        (is_special && self.id(MASK_TOKEN) == Some(MASK)).then_some(MASK)
     }
 
     /// Returns the number of ids, special tokens included.

@@ -9,7 +9,7 @@ use crate::{
     special::{BOS, EOS, PAD, SPECIAL_TOKENS, UNK},
 };
 
-const KINDS: [TokenizerKind; 6] = [
+pub(super) const KINDS: [TokenizerKind; 6] = [
     TokenizerKind::Word,
     TokenizerKind::Character,
     TokenizerKind::Byte,

@@ -15,7 +15,7 @@ use tokenizers::{
 };
 
 use super::{special_text::byte_token, words};
-use crate::special::{SPECIAL_TOKENS, UNK};
+use crate::special::{SpecialTokens, UNK};
 
 /// Maximum number of characters of a piece.
 const LONGEST: usize = 16;
@@ -45,12 +45,18 @@ pub(super) struct UnigramLearner {
     /// Minimum count of a character that becomes a piece.
     min_frequency: u64,
     byte_fallback: bool,
+    special: SpecialTokens,
     counts: HashMap<String, u64>,
 }
 
 impl UnigramLearner {
-    pub(super) fn new(room: usize, min_frequency: u64, byte_fallback: bool) -> Self {
-        Self { room, min_frequency, byte_fallback, counts: HashMap::new() }
+    pub(super) fn new(
+        room: usize,
+        min_frequency: u64,
+        byte_fallback: bool,
+        special: SpecialTokens,
+    ) -> Self {
+        Self { room, min_frequency, byte_fallback, special, counts: HashMap::new() }
     }
 
     /// Words, the most frequent first.
@@ -116,14 +122,14 @@ impl Trainer for UnigramLearner {
         // A byte is as unlikely as the least likely piece.
         let least = pieces.iter().map(|(_, score)| *score).fold(0.0, f64::min);
         let bytes = if self.byte_fallback { 0..256 } else { 0..0 };
-        let vocab = SPECIAL_TOKENS
-            .map(|token| (token.to_owned(), 0.0))
-            .into_iter()
+        let special = self.special.tokens().iter();
+        let vocab = special
+            .map(|&token| (token.to_owned(), 0.0))
             .chain(pieces)
             .chain(bytes.map(|byte| (byte_token(byte), least)))
             .collect();
         *model = Unigram::from(vocab, Some(UNK as usize), self.byte_fallback)?.into();
-        Ok(SPECIAL_TOKENS.map(|token| AddedToken::from(token, true)).to_vec())
+        Ok(self.special.tokens().iter().map(|&token| AddedToken::from(token, true)).collect())
     }
 }
 
@@ -404,7 +410,7 @@ mod tests {
     /// A text of the words `ab` and `cd`: these are better pieces than any of their parts.
     #[test]
     fn frequent_sequences_become_pieces() {
-        let mut learner = UnigramLearner::new(6, 1, false);
+        let mut learner = UnigramLearner::new(6, 1, false, SpecialTokens::Standard);
         learner.counts = [("▁abcd", 50), ("▁ab", 30), ("▁cd", 30), ("▁cdab", 40)]
             .map(|(word, count)| (word.to_owned(), count))
             .into();

@@ -15,7 +15,7 @@ use tokenizers::{
 };
 
 use super::words;
-use crate::special::{SPECIAL_TOKENS, UNK};
+use crate::special::{SPECIAL_TOKENS, SpecialTokens, UNK};
 
 /// Trainer of a WordPiece model.
 #[derive(Debug)]
@@ -26,17 +26,23 @@ pub(super) struct WordPieceLearner {
     min_frequency: u64,
     /// Prefix of a piece that continues a word.
     continuing: &'static str,
+    special: SpecialTokens,
     counts: HashMap<String, u64>,
 }
 
 impl WordPieceLearner {
-    pub(super) fn new(vocab_size: usize, min_frequency: u64, continuing: &'static str) -> Self {
-        Self { vocab_size, min_frequency, continuing, counts: HashMap::new() }
+    pub(super) fn new(
+        vocab_size: usize,
+        min_frequency: u64,
+        continuing: &'static str,
+        special: SpecialTokens,
+    ) -> Self {
+        Self { vocab_size, min_frequency, continuing, special, counts: HashMap::new() }
     }
 
     /// Pieces: characters in order, then merges in the order in which they were learned.
     fn pieces(&self) -> Vec<String> {
-        let room = self.vocab_size - SPECIAL_TOKENS.len();
+        let room = self.vocab_size - self.special.count();
         let mut words: Vec<(Vec<String>, u64)> = words::by_frequency(&self.counts)
             .into_iter()
             .map(|(word, count)| (self.characters(word), count))
@@ -167,14 +173,15 @@ impl Trainer for WordPieceLearner {
     }
 
     fn train(&self, model: &mut ModelWrapper) -> Result<Vec<AddedToken>> {
-        let vocab = SPECIAL_TOKENS.map(str::to_owned).into_iter().chain(self.pieces()).zip(0..);
+        let special = self.special.tokens();
+        let vocab = special.iter().map(|&token| token.to_owned()).chain(self.pieces()).zip(0..);
         *model = WordPiece::builder()
             .vocab(vocab.collect::<Vocab>())
             .unk_token(SPECIAL_TOKENS[UNK as usize].into())
             .continuing_subword_prefix(self.continuing.into())
             .build()?
             .into();
-        Ok(SPECIAL_TOKENS.map(|token| AddedToken::from(token, true)).to_vec())
+        Ok(special.iter().map(|&token| AddedToken::from(token, true)).collect())
     }
 }
 
@@ -186,7 +193,7 @@ mod tests {
     /// then ab ##c 3 times.
     #[test]
     fn pieces_by_hand() {
-        let mut learner = WordPieceLearner::new(100, 1, "##");
+        let mut learner = WordPieceLearner::new(100, 1, "##", SpecialTokens::Standard);
         learner.counts = [("ab", 5), ("abc", 3)].map(|(word, n)| (word.to_owned(), n)).into();
         assert_eq!(learner.pieces(), ["##b", "##c", "a", "ab", "abc"]);
         assert_eq!(WordPieceLearner { min_frequency: 4, ..learner }.pieces(), ["##b", "a", "ab"]);
@@ -196,7 +203,7 @@ mod tests {
     /// ##aa ##a; of its two pairs, a ##aa has the older first part.
     #[test]
     fn overlapping_pairs_are_merged_from_the_left() {
-        let mut learner = WordPieceLearner::new(4 + 4, 1, "##");
+        let mut learner = WordPieceLearner::new(4 + 4, 1, "##", SpecialTokens::Standard);
         learner.counts = HashMap::from([("aaaa".to_owned(), 1)]);
         assert_eq!(learner.pieces(), ["##a", "a", "##aa", "aaa"]);
     }

@@ -12,12 +12,25 @@ use super::words::Words;
 
 /// Renders an English utterance, from its capital to its final mark.
 pub(super) fn utterance(utterance: &Utterance) -> String {
+    framed(utterance, sentence(&utterance.sentence))
+}
+
+/// Renders an utterance whose sentence is an order: the clause without its subject.
+pub(super) fn order(utterance: &Utterance, clause: &Clause) -> String {
+    let [base, ..] = clause.verb.english;
+    let mut words = Words::default();
+    words.push(base);
+    complements(&mut words, clause);
+    framed(utterance, words.into_phrase())
+}
+
+/// Adds the surroundings of an utterance to its sentence.
+fn framed(utterance: &Utterance, sentence: String) -> String {
     let comma = if utterance.has_commas { "," } else { "" };
     let mut words = Words::default();
     if let Some(opener) = utterance.opener {
         words.push(opener.english).attach(comma);
     }
-    let sentence = sentence(&utterance.sentence);
     words.push(&if utterance.is_contracted { contracted(&sentence) } else { sentence });
     if let Some(addressee) = utterance.addressee {
         words.attach(comma).push(addressee.text);
@@ -114,6 +127,11 @@ fn clause(words: &mut Words, clause: &Clause) {
         Force::Denied => words.push(&subject).push(&group.denied_operator).push(&group.rest),
         Force::Asked => words.push(group.operator).push(&subject).push(&group.rest),
     };
+    complements(words, clause);
+}
+
+/// Adds everything after the verb.
+fn complements(words: &mut Words, clause: &Clause) {
     words.push(clause.verb.particle.unwrap_or_default());
     match &clause.object {
         Some(Object::Phrase(phrase)) => words.push(&noun_phrase(phrase)),

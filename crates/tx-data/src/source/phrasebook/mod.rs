@@ -29,6 +29,9 @@
 //!
 //! # Modules
 //!
+//! [`SentenceType`] is the type of a sentence, a label for classification:
+//! [`typed_training`], [`typed_validation`].
+//!
 //! `grammar` lists the options of each position, `draw` samples an utterance (abstract syntax, in
 //! `sentence`), `held_out` assigns it to a set, `english` and `italian` render it.
 
@@ -42,6 +45,7 @@ mod morphology;
 mod phrases;
 mod proper_nouns;
 mod sentence;
+mod sentence_type;
 mod size;
 mod verbs;
 mod words;
@@ -56,6 +60,8 @@ use rand_chacha::ChaCha8Rng;
 use tx_text::SentencePair;
 
 use draw::Draw;
+
+pub use sentence_type::{SentenceType, typed_training, typed_validation};
 
 /// Number of consecutive samples without a new sentence after which a set counts as complete.
 const PATIENCE: u32 = 100_000;

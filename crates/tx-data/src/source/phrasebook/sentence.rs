@@ -75,14 +75,19 @@ pub(super) enum Sentence {
 impl Sentence {
     /// Returns `true` if the sentence ends in a question mark.
     pub(super) fn is_question(&self) -> bool {
+        self.force() == Force::Asked
+    }
+
+    /// Illocutionary force.
+    pub(super) fn force(&self) -> Force {
         match self {
             Self::Clause(Clause { force, .. })
             | Self::Being(Being { force, .. })
             | Self::Existence(Existence { force, .. })
-            | Self::Weather(Weather { force, .. }) => *force == Force::Asked,
-            Self::Where { .. } | Self::Cost { .. } => true,
-            Self::Comparison { .. } | Self::Wish { .. } => false,
-            Self::Talk(talk) => talk.is_question(),
+            | Self::Weather(Weather { force, .. }) => *force,
+            Self::Where { .. } | Self::Cost { .. } => Force::Asked,
+            Self::Comparison { .. } | Self::Wish { .. } => Force::Stated,
+            Self::Talk(talk) => talk.force(),
         }
     }
 }
@@ -115,18 +120,19 @@ pub(super) enum Talk {
 }
 
 impl Talk {
-    fn is_question(&self) -> bool {
+    fn force(&self) -> Force {
         match self {
-            Self::Phrase(phrase) => phrase.is_question,
+            Self::Phrase(phrase) if phrase.is_question => Force::Asked,
+            Self::Phrase(_) => Force::Stated,
             Self::Naming { force, .. }
             | Self::Age { force, .. }
             | Self::Origin { force, .. }
             | Self::Liking { force, .. }
             | Self::Pointing { force, .. }
             | Self::Clock { force, .. }
-            | Self::Day { force, .. } => *force == Force::Asked,
-            Self::HowIs { .. } | Self::Saying { .. } => true,
-            Self::Thanks { .. } => false,
+            | Self::Day { force, .. } => *force,
+            Self::HowIs { .. } | Self::Saying { .. } => Force::Asked,
+            Self::Thanks { .. } => Force::Stated,
         }
     }
 }

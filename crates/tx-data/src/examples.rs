@@ -1,0 +1,44 @@
+//! Examples that batches are planned and constructed from.
+
+use std::fmt::Debug;
+
+use crate::store::PairStore;
+
+/// Examples by index. Clones share the data.
+pub trait Examples: Debug + Clone + Send + Sync + 'static {
+    /// Name of several examples, for progress reports.
+    const NAME: &'static str;
+
+    /// Number of examples.
+    fn count(&self) -> usize;
+
+    /// Numbers of source and target tokens of an example; without targets, the second number is 0.
+    ///
+    /// # Panics
+    ///
+    /// When `index` is out of bounds.
+    fn lengths(&self, index: usize) -> [usize; 2];
+
+    /// Examples from `start` to `end`, exclusive.
+    ///
+    /// # Panics
+    ///
+    /// When the range is out of bounds.
+    fn slice(&self, start: usize, end: usize) -> Self;
+}
+
+impl Examples for PairStore {
+    const NAME: &'static str = "pairs";
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn lengths(&self, index: usize) -> [usize; 2] {
+        self.lengths(index)
+    }
+
+    fn slice(&self, start: usize, end: usize) -> Self {
+        self.slice(start, end)
+    }
+}

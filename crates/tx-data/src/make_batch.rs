@@ -1,0 +1,186 @@
+//! Construction of batches from examples, for each kind of batch.
+
+use std::{fmt::Debug, sync::Arc};
+
+use burn::tensor::Device;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use tx_text::BpeDropout;
+
+use crate::{
+    batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch},
+    documents::TextParts,
+    encode::EncodedPair,
+    examples::Examples,
+    masking::{MaskedText, Masking},
+    packing::{PackedDocuments, PackedRow},
+    store::PairStore,
+};
+
+/// Mixed into the seed of word dropout, so that its random numbers differ from those of the order.
+const WORDS: u64 = 0x5bd1_e995_7f4a_7c15;
+/// Mixed into the seed of BPE dropout.
+const MERGES: u64 = 0x94d0_49bb_1331_11eb;
+/// Seed of the masks in validation, and their epoch.
+const VALIDATION_MASKS: (u64, usize) = (0, 0);
+
+/// Position of a batch in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Seed of a training run; `None` in validation.
+    pub seed: Option<u64>,
+    /// Epoch, from 1.
+    pub epoch: usize,
+    /// Number of the batch in its epoch, from 0.
+    pub number: usize,
+}
+
+impl Turn {
+    /// Random numbers of the batch, independent of the batches before it.
+    fn random(self, mixed_in: u64) -> ChaCha8Rng {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed.unwrap_or_default() ^ mixed_in);
+        random.set_stream((self.epoch as u64) << 32 | self.number as u64);
+        random
+    }
+}
+
+/// Construction of batches. The result is a function of the arguments, as exact resume requires.
+pub trait MakeBatch: Debug + Clone + Send + Sync + 'static {
+    /// Examples.
+    type Examples: Examples;
+    /// Batch.
+    type Batch: Send + 'static;
+
+    /// Makes a batch of the examples at `indices` on a device.
+    ///
+    /// # Panics
+    ///
+    /// When an index is out of bounds.
+    fn make(
+        &self,
+        examples: &Self::Examples,
+        indices: &[usize],
+        turn: Turn,
+        device: &Device,
+    ) -> Self::Batch;
+}
+
+/// Construction of [`Seq2SeqBatch`]es.
+#[derive(Debug, Clone, Default)]
+pub struct MakeSeq2SeqBatch {
+    /// Rate at which input tokens become `<unk>` in training.
+    pub word_dropout: f64,
+    /// Random segmentation of words.
+    pub bpe_dropout: Option<Arc<BpeDropout>>,
+}
+
+impl MakeBatch for MakeSeq2SeqBatch {
+    type Examples = PairStore;
+    type Batch = Seq2SeqBatch;
+
+    fn make(
+        &self,
+        pairs: &PairStore,
+        indices: &[usize],
+        turn: Turn,
+        device: &Device,
+    ) -> Seq2SeqBatch {
+        let mut pairs = pairs_at(pairs, indices);
+        if let Some(dropout) = &self.bpe_dropout {
+            let mut random = turn.random(MERGES);
+            for EncodedPair { source, target } in &mut pairs {
+                dropout.apply(source, target, &mut random);
+            }
+        }
+        let pairs: Vec<&EncodedPair> = pairs.iter().collect();
+        match turn.seed {
+            Some(_) if self.word_dropout > 0.0 => {
+                let mut random = turn.random(WORDS);
+                Seq2SeqBatch::with_word_dropout(&pairs, self.word_dropout, &mut random, device)
+            }
+            _ => Seq2SeqBatch::new(&pairs, device),
+        }
+    }
+}
+
+/// Construction of [`ClassificationBatch`]es.
+#[derive(Debug, Clone, Default)]
+pub struct MakeClassificationBatch {
+    /// Random segmentation of words.
+    pub bpe_dropout: Option<Arc<BpeDropout>>,
+}
+
+impl MakeBatch for MakeClassificationBatch {
+    type Examples = PairStore;
+    type Batch = ClassificationBatch;
+
+    fn make(
+        &self,
+        texts: &PairStore,
+        indices: &[usize],
+        turn: Turn,
+        device: &Device,
+    ) -> ClassificationBatch {
+        let mut texts = pairs_at(texts, indices);
+        if let Some(dropout) = &self.bpe_dropout {
+            let mut random = turn.random(MERGES);
+            for text in &mut texts {
+                dropout.apply_to_source(&mut text.source, &mut random);
+            }
+        }
+        ClassificationBatch::new(&texts.iter().collect::<Vec<_>>(), device)
+    }
+}
+
+/// Construction of [`LanguageModelBatch`]es.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MakeLanguageModelBatch;
+
+impl MakeBatch for MakeLanguageModelBatch {
+    type Examples = PackedDocuments;
+    type Batch = LanguageModelBatch;
+
+    fn make(
+        &self,
+        rows: &PackedDocuments,
+        indices: &[usize],
+        _: Turn,
+        device: &Device,
+    ) -> LanguageModelBatch {
+        let rows: Vec<PackedRow> = indices.iter().map(|&index| rows.row(index)).collect();
+        LanguageModelBatch::new(&rows, device)
+    }
+}
+
+/// Construction of [`MaskedBatch`]es. The masks of a text are a function of the seed, the epoch and the
+/// text, not of the batch; in validation they are always the same.
+#[derive(Debug, Clone)]
+pub struct MakeMaskedBatch {
+    /// Choice of the tokens to predict.
+    pub masking: Masking,
+}
+
+impl MakeBatch for MakeMaskedBatch {
+    type Examples = TextParts;
+    type Batch = MaskedBatch;
+
+    fn make(
+        &self,
+        texts: &TextParts,
+        indices: &[usize],
+        turn: Turn,
+        device: &Device,
+    ) -> MaskedBatch {
+        let (seed, epoch) = turn.seed.map_or(VALIDATION_MASKS, |seed| (seed, turn.epoch));
+        let masked = |&index: &usize| {
+            let part = texts.part(index);
+            self.masking.of_example(&part.ids, seed, epoch, part.example)
+        };
+        let masked: Vec<MaskedText> = indices.iter().map(masked).collect();
+        MaskedBatch::new(&masked, device)
+    }
+}
+
+fn pairs_at(pairs: &PairStore, indices: &[usize]) -> Vec<EncodedPair> {
+    indices.iter().map(|&index| pairs.pair(index).into_owned()).collect()
+}

@@ -251,7 +251,7 @@ pub enum Stopping {
     /// --patience times --beam hypotheses are finished
     #[default]
     Finished,
-    /// The most likely continuation of a step is finished
+    /// The most likely continuation of a step ends, and --n-best hypotheses are finished
     First,
     /// No unfinished hypothesis can score better than those found
     Never,

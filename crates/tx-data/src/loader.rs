@@ -112,7 +112,7 @@ impl ClassificationLoader {
         Self::of(texts.into(), MakeClassificationBatch::default(), size, None, device)
     }
 
-    /// Segments words randomly in each epoch, as [`PairLoader::with_bpe_dropout`] does.
+    /// Segments words randomly in each epoch, as the loader of pairs does.
     pub fn with_bpe_dropout(mut self, dropout: BpeDropout) -> Self {
         self.make.bpe_dropout = Some(Arc::new(dropout));
         self

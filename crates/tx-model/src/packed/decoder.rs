@@ -171,6 +171,8 @@ impl PackedDecoder {
 
 impl PackedDecoderLayer {
     fn pack(packer: &Packer<'_>, layer: &str) -> Self {
+        // The largest weights first, as in `PackedTransformer::pack`.
+        let feed_forward = PackedFeedForward::pack(packer, layer);
         let cross_attention = format!("{layer}.cross_attention");
         Self {
             self_attention: PackedSelfAttention::pack(packer, layer),
@@ -179,7 +181,7 @@ impl PackedDecoderLayer {
                 packer,
                 &format!("{cross_attention}_residual"),
             ),
-            feed_forward: PackedFeedForward::pack(packer, layer),
+            feed_forward,
         }
     }
 

@@ -141,9 +141,8 @@ impl PackedEncoder {
 
 impl PackedEncoderLayer {
     fn pack(packer: &Packer<'_>, layer: &str) -> Self {
-        Self {
-            self_attention: PackedSelfAttention::pack(packer, layer),
-            feed_forward: PackedFeedForward::pack(packer, layer),
-        }
+        // The largest weights first, as in `PackedTransformer::pack`.
+        let feed_forward = PackedFeedForward::pack(packer, layer);
+        Self { self_attention: PackedSelfAttention::pack(packer, layer), feed_forward }
     }
 }

@@ -1,5 +1,7 @@
 //! Model configuration: sizes and variants, without anything about training.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// Largest `d_model`.
@@ -62,6 +64,9 @@ pub struct ModelConfig {
     pub embedding_init: EmbeddingInit,
     /// Dropout probabilities in training.
     pub dropout: DropoutConfig,
+    /// Folder of a bundle whose encoder weights a training run starts from; not part of a bundle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoder_from: Option<PathBuf>,
 }
 
 /// Dropout probabilities in training, each in `0.0..1.0`.
@@ -219,6 +224,7 @@ impl Default for ModelConfig {
             init: Init::XavierUniform,
             embedding_init: EmbeddingInit::Normal,
             dropout: DropoutConfig::default(),
+            encoder_from: None,
         }
     }
 }

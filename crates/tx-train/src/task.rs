@@ -1,8 +1,8 @@
 //! Interface between the training loop and a learning task.
 //!
 //! A [`Task`] has a model with a loss ([`Trainable`]), validates it ([`ValidationReport`]) and
-//! saves the best one. The loop, checkpoints, the moving average, metrics and progress are generic
-//! over it.
+//! saves the best one. The loop, checkpoints, the moving average, metrics, progress and the report
+//! page are generic over it.
 
 use std::{
     fmt::Display,
@@ -11,13 +11,13 @@ use std::{
 };
 
 use burn::{
+    data::dataloader::DataLoader,
     module::Module,
     tensor::{Device, ExecutionError, Int, Tensor},
     train::{InferenceStep, ItemLazy, TrainStep},
 };
-use serde::{Serialize, de::DeserializeOwned};
 
-use crate::error::TrainError;
+use crate::{error::TrainError, interrupt::check, validation_report::ValidationReport};
 
 /// Learning task, as the training loop uses it.
 pub trait Task: Send + 'static {
@@ -42,25 +42,17 @@ pub trait Task: Send + 'static {
     /// negated loss.
     fn rank(&self, report: &Self::Report) -> (f64, f64);
 
-    /// Saves `model`, the best so far, into the run folder.
+    /// Saves `model` as a bundle into the run folder. `scores` becomes part of its provenance.
     ///
     /// # Errors
     ///
     /// If a file cannot be written.
-    fn save_best(
+    fn save(
         &self,
         model: &Self::Model,
-        report: &Self::Report,
-        position: Position,
+        scores: toml::Table,
         run: &Path,
     ) -> Result<(), TrainError>;
-
-    /// Writes the report page of the run folder from its metrics.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be read or written.
-    fn write_page(&self, run: &Path) -> Result<(), TrainError>;
 }
 
 /// Position in training at which a model was validated.
@@ -86,6 +78,58 @@ pub trait Trainable:
 {
     /// Computes the training loss of a batch.
     fn loss(&self, batch: BatchOf<Self>) -> BatchLoss;
+
+    /// Computes the validation loss of a batch, the negative log-likelihood: its exponential per
+    /// predicted token is the perplexity.
+    fn validation_loss(&self, batch: BatchOf<Self>) -> BatchLoss;
+}
+
+/// Implements the traits of Burn's Learner for a [`Trainable`] model.
+macro_rules! learner_steps {
+    ($model:ty, $batch:ty) => {
+        impl burn::train::TrainStep for $model {
+            type Input = $batch;
+            type Output = $crate::task::StepOutput;
+
+            fn step(&self, batch: $batch) -> burn::train::TrainOutput<Self::Output> {
+                let update =
+                    $crate::training::gradients::compute_gradients(self, vec![batch], &[], 0.0);
+                burn::train::TrainOutput { grads: update.gradients, item: update.output }
+            }
+        }
+
+        impl burn::train::InferenceStep for $model {
+            type Input = $batch;
+            type Output = $crate::task::StepOutput;
+
+            fn step(&self, batch: $batch) -> Self::Output {
+                let counts = $crate::task::Batch::token_counts(&batch);
+                let loss = $crate::task::Trainable::validation_loss(self, batch);
+                let read = $crate::training::gradients::read_loss(loss.without_autodiff());
+                Self::Output { loss_sum: read.loss_sum, correct: read.correct, ..counts }
+            }
+        }
+    };
+}
+pub(crate) use learner_steps;
+
+/// Computes loss and counts of all batches of `loader`.
+///
+/// # Errors
+///
+/// If a batch cannot be read; [`TrainError::Interrupted`] once `stop` is set.
+pub(crate) fn evaluate<M: Trainable>(
+    model: &M,
+    loader: &dyn DataLoader<BatchOf<M>>,
+    stop: &AtomicBool,
+) -> Result<StepOutput, TrainError> {
+    let mut total = StepOutput::default();
+    for batch in loader.iter() {
+        check(stop)?;
+        let batch = batch.map_err(|error| TrainError::Learner(Arc::new(error.into())))?;
+        total.add(&InferenceStep::step(model, batch));
+    }
+    Ok(total)
 }
 
 /// Batch type of a model.
@@ -93,8 +137,8 @@ pub type BatchOf<M> = <M as TrainStep>::Input;
 
 /// Batch of training examples on a device.
 pub trait Batch: Send + 'static {
-    /// Returns the numbers of source and target tokens without padding; loss and correct tokens are
-    /// 0 in the result.
+    /// Returns the numbers of input tokens and of predicted tokens or labels, without padding; loss
+    /// and correct tokens are 0 in the result.
     fn token_counts(&self) -> StepOutput;
 
     /// Copies the batch to another device.
@@ -104,10 +148,10 @@ pub trait Batch: Send + 'static {
 /// Loss of a batch, still on the device.
 #[derive(Debug, Clone)]
 pub struct BatchLoss {
-    /// Loss in nats, summed over the target tokens: `[1]`. A sum allows batches of any size to be
-    /// combined exactly, because the batch has the number of tokens.
+    /// Loss in nats, summed over the predicted tokens or labels: `[1]`. A sum allows batches of any
+    /// size to be combined exactly, because the batch has their number.
     pub sum: Tensor<1>,
-    /// Number of target tokens with the highest logit: `[1]`.
+    /// Number of predicted tokens or labels with the highest logit: `[1]`.
     pub correct: Tensor<1, Int>,
 }
 
@@ -124,6 +168,10 @@ impl BatchLoss {
 }
 
 /// Loss and counts of one or more batches.
+///
+/// Target tokens are the tokens that a model predicts: those of the target in translation, all but
+/// the first of a document in language modeling, the masked ones in masked language modeling. In
+/// classification, they are the labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StepOutput {
     /// Loss in nats, summed over the target tokens.
@@ -132,7 +180,7 @@ pub struct StepOutput {
     pub correct: usize,
     /// Target tokens, without padding.
     pub target_tokens: usize,
-    /// Source tokens, without padding.
+    /// Tokens of the source, or of the only text, without padding.
     pub source_tokens: usize,
 }
 
@@ -160,31 +208,4 @@ impl ItemLazy for StepOutput {
     fn sync(self) -> Result<Self, ExecutionError> {
         Ok(self)
     }
-}
-
-/// Result of a validation, for metrics, progress and the dashboard.
-pub trait ValidationReport: Clone + Serialize + DeserializeOwned + Send + 'static {
-    /// Name of the metric that the dashboard plots besides loss and accuracy.
-    const FIGURE: &'static str;
-
-    /// Returns the value of [`FIGURE`](Self::FIGURE); higher is better.
-    fn figure(&self) -> f64;
-
-    /// Returns the perplexity of the validation set.
-    fn perplexity(&self) -> f64;
-
-    /// Returns the seconds that the validation took.
-    fn seconds(&self) -> f64;
-
-    /// Returns named values for TensorBoard.
-    fn scalars(&self) -> Vec<(&'static str, f64)>;
-
-    /// Returns all metrics in one line of text.
-    fn summary(&self) -> String;
-
-    /// Returns sample outputs as lines of text.
-    fn sample_lines(&self) -> Vec<String>;
-
-    /// Returns sample outputs as a Markdown table; `None` without samples.
-    fn sample_table(&self) -> Option<String>;
 }

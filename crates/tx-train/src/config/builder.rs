@@ -131,11 +131,13 @@ impl ConfigBuilder {
 const FROM_RECIPE: &str = "from_recipe";
 
 /// Overrides values of `base` by those of `overrides`, table by table. A table that selects one of
-/// several variants (`batch = { tokens = 4096 }`) is replaced as a whole.
+/// several variants (`batch = { tokens = 4096 }`) is replaced as a whole, as is `class_weights`.
 fn merge(base: &mut toml::Table, overrides: toml::Table) {
     for (key, value) in overrides {
         match (base.get_mut(&key), value) {
-            (Some(toml::Value::Table(base)), toml::Value::Table(overrides)) if key != "batch" => {
+            (Some(toml::Value::Table(base)), toml::Value::Table(overrides))
+                if !["batch", "class_weights"].contains(&&*key) =>
+            {
                 merge(base, overrides);
             }
             (_, value) => {

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use tx_data::{
-    CleanConfig, LongPolicy, SplitBy,
+    CleanConfig, DocumentEnd, LongPolicy, SplitBy,
     source::{format::Format, named},
 };
+use tx_infer::TaskKind;
 
 /// Source of the sentence pairs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,11 @@ impl From<DataSource> for String {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+fn is_empty_line(end: &DocumentEnd) -> bool {
+    *end == DocumentEnd::EmptyLine
+}
+
 /// Section `[data]`: training and validation data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -60,13 +66,13 @@ pub struct DataConfig {
     /// Language code of the target, for information and to select it in files with several
     /// languages.
     pub target_language: Option<String>,
-    /// Files: source side of the training pairs, plain or compressed.
+    /// Files: source side of the training pairs, or the training text; plain or compressed.
     pub train_source: Option<PathBuf>,
-    /// Files: target side of the training pairs.
+    /// Files: target side of the training pairs, or the labels of the texts.
     pub train_target: Option<PathBuf>,
-    /// Files: source side of the validation pairs.
+    /// Files: source side of the validation pairs, or the validation text.
     pub valid_source: Option<PathBuf>,
-    /// Files: target side of the validation pairs.
+    /// Files: target side of the validation pairs, or the labels of the texts.
     pub valid_target: Option<PathBuf>,
     /// Files: both sides of the training pairs, in any format with both sides.
     pub train_file: Option<PathBuf>,
@@ -74,9 +80,11 @@ pub struct DataConfig {
     pub valid_file: Option<PathBuf>,
     /// Format of the files; detected from their content by default.
     pub format: Option<Format>,
-    /// Column name or number, or field name, of the source.
+    /// Column name or number, or field name, of the source or the text.
+    #[serde(alias = "text_column")]
     pub source_column: Option<String>,
-    /// Column name or number, or field name, of the target.
+    /// Column name or number, or field name, of the target or the label.
+    #[serde(alias = "label_column")]
     pub target_column: Option<String>,
     /// Whether the first row of a table is a header; detected by default.
     pub header: Option<bool>,
@@ -86,9 +94,12 @@ pub struct DataConfig {
     pub split: Option<String>,
     /// Named corpora: branch, tag, commit or version; the newest by default.
     pub revision: Option<String>,
-    /// Number of training pairs to generate, or to read from the beginning of a file.
+    /// Language models: end of a document, which is an `empty-line` or each `line`.
+    #[serde(skip_serializing_if = "is_empty_line")]
+    pub documents: DocumentEnd,
+    /// Number of training pairs or documents to generate, or to read from the beginning of a file.
     pub train_pairs: Option<usize>,
-    /// Number of validation pairs to generate, or to read from the beginning of a file.
+    /// Number of validation pairs or documents to generate, or to read from the beginning of a file.
     pub valid_pairs: Option<usize>,
     /// Files without validation files: fraction of pairs held out for validation, in `0.0..1.0`. At
     /// 0, the training pairs themselves are used, for experiments that overfit on purpose.
@@ -106,6 +117,14 @@ pub struct DataConfig {
     pub prepared: Option<PathBuf>,
     /// Files: cleaning of training pairs.
     pub clean: CleanConfig,
+}
+
+/// Returns `true` if a task learns from documents instead of pairs.
+pub(crate) fn has_documents(task: TaskKind) -> bool {
+    match task {
+        TaskKind::Translate | TaskKind::Classify => false,
+        TaskKind::Generate | TaskKind::FillMask => true,
+    }
 }
 
 /// Handling of training pairs that are near duplicates of given validation pairs.
@@ -137,6 +156,7 @@ impl Default for DataConfig {
             subset: None,
             split: None,
             revision: None,
+            documents: DocumentEnd::EmptyLine,
             train_pairs: None,
             valid_pairs: None,
             valid_share: 0.1,
@@ -193,6 +213,26 @@ impl DataConfig {
         Sides { source: &self.valid_source, target: &self.valid_target, file: &self.valid_file }
     }
 
+    /// Returns the problems of the files of a task with documents, which have one side.
+    fn document_problems(&self, is_needed: bool) -> Vec<String> {
+        let mut problems = Vec::new();
+        if is_needed && self.train_source.is_none() {
+            problems.push("`source` = \"files\" needs `train_source`, a text file".into());
+        }
+        for (key, file) in [
+            ("train_target", &self.train_target),
+            ("train_file", &self.train_file),
+            ("valid_target", &self.valid_target),
+            ("valid_file", &self.valid_file),
+        ] {
+            if file.is_some() {
+                let part = key.split('_').next().unwrap_or_default();
+                problems.push(format!("`{key}`: a text has one side; name its file as `{part}_source`"));
+            }
+        }
+        problems
+    }
+
     /// Returns the cleaning of training pairs; generated pairs are not cleaned.
     pub fn cleaning(&self) -> CleanConfig {
         if self.is_generated() {
@@ -207,9 +247,42 @@ impl DataConfig {
         matches!(self.source, DataSource::Toy | DataSource::Reverse | DataSource::Phrasebook)
     }
 
-    pub(super) fn problems(&self, model_max_len: usize) -> Vec<String> {
+    pub(super) fn problems(&self, task: TaskKind, model_max_len: usize) -> Vec<String> {
         let mut problems = self.clean.problems();
+        problems.extend(self.source_problems(task));
+        for (key, count) in [("train_pairs", self.train_pairs), ("valid_pairs", self.valid_pairs)] {
+            if count == Some(0) {
+                problems.push(format!("`{key}` must be at least 1"));
+            }
+        }
+        if !(0.0..1.0).contains(&self.valid_share) {
+            problems.push(format!(
+                "`valid_share` = {} must be at least 0 and below 1",
+                self.valid_share
+            ));
+        }
+        match self.max_len {
+            Some(len) if len > model_max_len => problems
+                .push(format!("`max_len` = {len} exceeds `model.max_len` = {model_max_len}")),
+            Some(len) if len < 3 => {
+                problems
+                    .push(format!("`max_len` = {len} leaves no room between `<bos>` and `<eos>`"));
+            }
+            _ => {}
+        }
+        if self.prepared.is_some() && task.has_one_text() {
+            problems.push(format!("`prepared` is not available for the task \"{task}\""));
+        }
+        problems
+    }
+
+    /// Returns the problems of `source` and the files.
+    fn source_problems(&self, task: TaskKind) -> Vec<String> {
+        let mut problems = Vec::new();
         match &self.source {
+            DataSource::Files if has_documents(task) => {
+                problems.extend(self.document_problems(true));
+            }
             DataSource::Files => {
                 problems.extend(sides("train", &self.train_files(), true).into_iter().chain(sides(
                     "valid",
@@ -237,25 +310,19 @@ impl DataConfig {
                 problems.extend(self.files_of_generated());
             }
         }
-        for (key, count) in [("train_pairs", self.train_pairs), ("valid_pairs", self.valid_pairs)] {
-            if count == Some(0) {
-                problems.push(format!("`{key}` must be at least 1"));
-            }
-        }
-        if !(0.0..1.0).contains(&self.valid_share) {
+        if has_documents(task) && matches!(self.source, DataSource::Named(_)) {
             problems.push(format!(
-                "`valid_share` = {} must be at least 0 and below 1",
-                self.valid_share
+                "`source` = \"{}\" has sentence pairs, but the task \"{task}\" learns from text: \
+                 write one side to a file and name it as `train_source`",
+                String::from(self.source.clone())
             ));
         }
-        match self.max_len {
-            Some(len) if len > model_max_len => problems
-                .push(format!("`max_len` = {len} exceeds `model.max_len` = {model_max_len}")),
-            Some(len) if len < 3 => {
-                problems
-                    .push(format!("`max_len` = {len} leaves no room between `<bos>` and `<eos>`"));
-            }
-            _ => {}
+        if task == TaskKind::Classify && matches!(self.source, DataSource::Toy | DataSource::Reverse)
+        {
+            problems.push(format!(
+                "`source` = \"{}\" has no labels for the task \"classify\"",
+                String::from(self.source.clone())
+            ));
         }
         problems
     }

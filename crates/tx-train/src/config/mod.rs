@@ -3,9 +3,11 @@
 
 mod budget;
 mod builder;
+mod classification;
 mod data;
 pub(crate) mod diff;
 mod interval;
+mod masking;
 mod optimization;
 mod recipe;
 mod similar;
@@ -14,8 +16,10 @@ mod validation;
 
 pub use budget::Budget;
 pub use builder::ConfigBuilder;
+pub use classification::{ClassWeights, ClassificationConfig, NamedWeights};
 pub use data::{DataConfig, DataSource, OverlapPolicy};
 pub use interval::Interval;
+pub use masking::MaskingConfig;
 pub use optimization::{OnNonFinite, OptimizationConfig, OptimizerKind, Schedule};
 pub use recipe::{RECIPES, Recipe};
 pub(crate) use train_config::CONFIG_FILE;

@@ -3,13 +3,13 @@
 use std::{fs, io, path::Path};
 
 use serde::{Deserialize, Serialize};
-use tx_infer::file::write_whole;
+use tx_infer::{TaskKind, file::write_whole};
 use tx_model::ModelConfig;
-use tx_text::{TokenizerConfig, TokenizerKind};
+use tx_text::{TokenizerConfig, TokenizerKind, special::SpecialTokens};
 
 use super::{
-    data::DataConfig, interval::Interval, optimization::OptimizationConfig,
-    validation::ValidationConfig,
+    classification::ClassificationConfig, data::DataConfig, interval::Interval,
+    masking::MaskingConfig, optimization::OptimizationConfig, validation::ValidationConfig,
 };
 use crate::error::TrainError;
 
@@ -28,6 +28,9 @@ pub struct TrainConfig {
     /// instead.
     #[serde(rename = "from_recipe", alias = "recipe")]
     pub recipe: Option<String>,
+    /// Task that the model learns.
+    #[serde(skip_serializing_if = "is_translation")]
+    pub task: TaskKind,
     /// Training and validation data.
     pub data: DataConfig,
     /// Tokenizers.
@@ -36,12 +39,28 @@ pub struct TrainConfig {
     pub model: ModelConfig,
     /// Batches, learning rate, optimizer and regularization.
     pub train: OptimizationConfig,
+    /// Classification: pooling and class weights.
+    #[serde(skip_serializing_if = "is_default")]
+    pub classification: ClassificationConfig,
+    /// Masked language modeling: choice of the masked tokens.
+    #[serde(skip_serializing_if = "is_default")]
+    pub masking: MaskingConfig,
     /// Validation.
     pub validation: ValidationConfig,
     /// Checkpoints.
     pub checkpoint: CheckpointConfig,
     /// Metrics for programs.
     pub metrics: MetricsConfig,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+fn is_translation(task: &TaskKind) -> bool {
+    *task == TaskKind::Translate
+}
+
+/// Returns `true` for a section without effect, which a saved configuration omits.
+fn is_default<T: Default + PartialEq>(section: &T) -> bool {
+    *section == T::default()
 }
 
 /// Section `[checkpoint]`: checkpoints to resume from.
@@ -85,27 +104,56 @@ impl TrainConfig {
         let mut section = |name: &str, list: Vec<String>| {
             problems.extend(list.into_iter().map(|problem| format!("[{name}] {problem}")));
         };
-        section("data", self.data.problems(self.model.max_len));
-        section("tokenizer", self.tokenizer.problems());
+        section("data", self.data.problems(self.task, self.model.max_len));
+        section("tokenizer", self.tokenizer_problems());
         section("model", self.model.problems());
         section("train", self.train.problems());
-        section("validation", self.validation.problems());
+        section("classification", self.classification.problems());
+        section("validation", self.validation.problems(self.task));
         section("checkpoint", self.checkpoint.problems());
         section("metrics", self.metrics.problems());
-        if self.model.tying == tx_model::Tying::All
-            && !(self.tokenizer.joint || self.tokenizer.file.is_some())
+        let tokenizer = &self.tokenizer;
+        if !self.task.has_one_text()
+            && self.model.tying == tx_model::Tying::All
+            && !(tokenizer.joint || tokenizer.file.is_some())
         {
             problems.push(
                 "[model] `tying` = \"all\" needs one vocabulary: set `tokenizer.joint` = true"
                     .into(),
             );
         }
-        let tokenizer = &self.tokenizer;
-        if self.train.bpe_dropout > 0.0
+        problems.extend(self.dropout_problems());
+        if self.task == TaskKind::Generate && self.model.encoder_from.is_some() {
+            problems.push("[model] `encoder_from`: a language model has no encoder".into());
+        }
+        problems
+    }
+
+    fn tokenizer_problems(&self) -> Vec<String> {
+        match self.task {
+            TaskKind::Translate => self.tokenizer.problems(),
+            TaskKind::Classify | TaskKind::Generate => {
+                self.tokenizer.problems_of_one_text(SpecialTokens::Standard)
+            }
+            TaskKind::FillMask => self.tokenizer.problems_of_one_text(SpecialTokens::WithMask),
+        }
+    }
+
+    /// Problems of word and BPE dropout.
+    fn dropout_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let Self { task, tokenizer, train, .. } = self;
+        let has_bpe_dropout = matches!(task, TaskKind::Translate | TaskKind::Classify);
+        if train.bpe_dropout > 0.0 && !has_bpe_dropout {
+            problems.push(format!("[train] `bpe_dropout` is not available for the task \"{task}\""));
+        } else if train.bpe_dropout > 0.0
             && tokenizer.kind != TokenizerKind::Bpe
             && !tokenizer.is_imported()
         {
             problems.push("[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\"".into());
+        }
+        if train.word_dropout > 0.0 && *task != TaskKind::Translate {
+            problems.push(format!("[train] `word_dropout` is not available for the task \"{task}\""));
         }
         problems
     }

@@ -1,12 +1,13 @@
 //! Validation of a model during training.
 
 use serde::{Deserialize, Serialize};
+use tx_infer::TaskKind;
 
 /// Metric that ranks models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BestBy {
-    /// Lowest loss per token on the validation pairs, which is also the lowest perplexity.
+    /// Lowest loss on the validation data, which is also the lowest perplexity.
     #[serde(alias = "perplexity")]
     Loss,
     /// Highest BLEU of translated validation sources.
@@ -15,6 +16,34 @@ pub enum BestBy {
     Chrf,
     /// Most validation sources translated exactly.
     ExactMatch,
+    /// Highest fraction of texts, or of masked tokens, predicted correctly.
+    Accuracy,
+    /// Highest mean of the classes' F1 scores.
+    MacroF1,
+}
+
+impl BestBy {
+    /// Returns the metrics that a task has; the first is the default.
+    pub fn of_task(task: TaskKind) -> &'static [Self] {
+        match task {
+            TaskKind::Translate => &[Self::Bleu, Self::Chrf, Self::ExactMatch, Self::Loss],
+            TaskKind::Classify => &[Self::Accuracy, Self::MacroF1, Self::Loss],
+            TaskKind::Generate => &[Self::Loss],
+            TaskKind::FillMask => &[Self::Loss, Self::Accuracy],
+        }
+    }
+
+    /// Returns the name in a configuration.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Bleu => "bleu",
+            Self::Chrf => "chrf",
+            Self::ExactMatch => "exact-match",
+            Self::Accuracy => "accuracy",
+            Self::MacroF1 => "macro-f1",
+        }
+    }
 }
 
 /// Tokenizer of BLEU.
@@ -36,16 +65,18 @@ pub struct ValidationConfig {
     pub every_epochs: usize,
     /// Updates from one validation to the next, in addition to those after epochs.
     pub every_steps: Option<usize>,
-    /// Number of validation pairs for loss and translations, from the first.
+    /// Number of validation pairs, texts or documents in use, from the first.
     pub sentences: usize,
-    /// Beam size of the translations; 1 is greedy search.
+    /// Translation: beam size; 1 is greedy search.
     pub beam: usize,
-    /// Number of sample translations of each validation.
+    /// Number of sample outputs of each validation.
     pub samples: usize,
     /// Tokenizer of BLEU.
     pub tokenize: BleuTokenizer,
-    /// Metric that ranks models; the loss breaks ties.
-    pub best_by: BestBy,
+    /// Metric that ranks models; the loss breaks ties. Default: `bleu` for translation, `accuracy`
+    /// for classification, `loss` for the other tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_by: Option<BestBy>,
     /// Early stopping: number of validations without a better model that ends the run.
     pub patience: Option<usize>,
 }
@@ -59,24 +90,36 @@ impl Default for ValidationConfig {
             beam: 1,
             samples: 3,
             tokenize: BleuTokenizer::V13a,
-            best_by: BestBy::Bleu,
+            best_by: None,
             patience: None,
         }
     }
 }
 
 impl ValidationConfig {
-    /// Returns `true` if ranks under this configuration and under `other` are comparable, with
-    /// `pairs` available validation pairs.
-    pub(crate) fn is_comparable(&self, other: &Self, pairs: usize) -> bool {
-        self.best_by == other.best_by
+    /// Returns the metric that ranks models of a task.
+    pub fn best_by(&self, task: TaskKind) -> BestBy {
+        self.best_by.unwrap_or(BestBy::of_task(task)[0])
+    }
+
+    /// Returns `true` if ranks of a task under this configuration and under `other` are comparable,
+    /// with `pairs` available validation pairs.
+    pub(crate) fn is_comparable(&self, other: &Self, task: TaskKind, pairs: usize) -> bool {
+        self.best_by(task) == other.best_by(task)
             && self.sentences.min(pairs) == other.sentences.min(pairs)
             && self.beam == other.beam
             && self.tokenize == other.tokenize
     }
 
-    pub(super) fn problems(&self) -> Vec<String> {
-        [
+    pub(super) fn problems(&self, task: TaskKind) -> Vec<String> {
+        let metrics = BestBy::of_task(task);
+        let other = self.best_by.filter(|best_by| !metrics.contains(best_by)).map(|best_by| {
+            let names: Vec<String> =
+                metrics.iter().map(|metric| format!("\"{}\"", metric.name())).collect();
+            let (found, names) = (best_by.name(), names.join(", "));
+            format!("`best_by` = \"{found}\" is not a metric of the task \"{task}\": use {names}")
+        });
+        let zero = [
             ("every_epochs", self.every_epochs),
             ("every_steps", self.every_steps.unwrap_or(1)),
             ("sentences", self.sentences),
@@ -85,8 +128,8 @@ impl ValidationConfig {
         ]
         .into_iter()
         .filter(|(_, value)| *value == 0)
-        .map(|(key, _)| format!("`{key}` must be at least 1"))
-        .collect()
+        .map(|(key, _)| format!("`{key}` must be at least 1"));
+        zero.chain(other).collect()
     }
 }
 
@@ -99,17 +142,36 @@ mod tests {
         let now = ValidationConfig::default();
         let other =
             ValidationConfig { patience: Some(3), samples: 9, every_epochs: 2, ..now.clone() };
-        assert!(now.is_comparable(&other, 3_000));
+        assert!(now.is_comparable(&other, TaskKind::Translate, 3_000));
         for other in [
-            ValidationConfig { best_by: BestBy::Loss, ..now.clone() },
+            ValidationConfig { best_by: Some(BestBy::Loss), ..now.clone() },
             ValidationConfig { sentences: 2_000, ..now.clone() },
             ValidationConfig { beam: 5, ..now.clone() },
             ValidationConfig { tokenize: BleuTokenizer::None, ..now.clone() },
         ] {
-            assert!(!now.is_comparable(&other, 3_000), "{other:?}");
+            assert!(!now.is_comparable(&other, TaskKind::Translate, 3_000), "{other:?}");
         }
         // Only 1,000 pairs are available in both cases.
         let more = ValidationConfig { sentences: 2_000, ..now.clone() };
-        assert!(now.is_comparable(&more, 1_000) && !now.is_comparable(&more, 1_001));
+        let task = TaskKind::Translate;
+        assert!(now.is_comparable(&more, task, 1_000) && !now.is_comparable(&more, task, 1_001));
+    }
+    #[test]
+    fn a_task_has_its_own_metrics() {
+        let loss = ValidationConfig { best_by: Some(BestBy::Loss), ..ValidationConfig::default() };
+        let bleu = ValidationConfig { best_by: Some(BestBy::Bleu), ..ValidationConfig::default() };
+        for task in TaskKind::ALL {
+            assert_eq!(ValidationConfig::default().problems(task), [""; 0]);
+            assert_eq!(loss.problems(task), [""; 0]);
+            assert_eq!(bleu.problems(task).is_empty(), task == TaskKind::Translate);
+        }
+        assert_eq!(
+            bleu.problems(TaskKind::Classify),
+            ["`best_by` = \"bleu\" is not a metric of the task \"classify\": use \"accuracy\", \
+              \"macro-f1\", \"loss\""]
+        );
+        // The default of translation is the metric of older configurations.
+        let default = ValidationConfig::default();
+        assert!(default.is_comparable(&bleu, TaskKind::Translate, 10));
     }
 }

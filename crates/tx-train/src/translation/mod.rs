@@ -1,9 +1,7 @@
-//! Translation as a [`Task`](crate::task::Task): model with loss, validation by translated text,
-//! bundles.
+//! Translation as a [`Task`](crate::task::Task): model with loss, data, validation by translated
+//! text.
 
-pub mod average;
-pub mod loss;
-pub(crate) mod memory;
+pub(crate) mod run;
 pub mod sample;
 pub mod seq2seq;
 pub(crate) mod translation_task;

@@ -1,17 +1,12 @@
 //! Transformer with its training loss, as Burn's Learner and the training loop require it.
 
-use burn::{
-    module::Module,
-    tensor::Device,
-    train::{InferenceStep, TrainOutput, TrainStep},
-};
+use burn::{module::Module, tensor::Device};
 use tx_data::Seq2SeqBatch;
 use tx_model::{Transformer, TransformerInput};
 
-use super::loss::smoothed_cross_entropy;
 use crate::{
-    task::{Batch, BatchLoss, StepOutput, Trainable},
-    training::gradients::{UpdateGradients, compute_gradients, read_loss},
+    loss::smoothed_cross_entropy,
+    task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
 };
 
 /// Transformer with the smoothing of its training loss.
@@ -44,31 +39,13 @@ impl Trainable for Seq2Seq {
     fn loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
         self.loss_with(batch, self.label_smoothing)
     }
-}
 
-impl TrainStep for Seq2Seq {
-    type Input = Seq2SeqBatch;
-    type Output = StepOutput;
-
-    fn step(&self, batch: Seq2SeqBatch) -> TrainOutput<StepOutput> {
-        let UpdateGradients { gradients, output, .. } =
-            compute_gradients(self, vec![batch], &[], 0.0);
-        TrainOutput { grads: gradients, item: output }
+    fn validation_loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
+        self.loss_with(batch, 0.0)
     }
 }
 
-impl InferenceStep for Seq2Seq {
-    type Input = Seq2SeqBatch;
-    type Output = StepOutput;
-
-    /// Computes the loss without smoothing, which is the negative log-likelihood: its exponential
-    /// per token is the perplexity.
-    fn step(&self, batch: Seq2SeqBatch) -> StepOutput {
-        let counts = batch.token_counts();
-        let read = read_loss(self.loss_with(batch, 0.0).without_autodiff());
-        StepOutput { loss_sum: read.loss_sum, correct: read.correct, ..counts }
-    }
-}
+learner_steps!(Seq2Seq, Seq2SeqBatch);
 
 impl Batch for Seq2SeqBatch {
     fn token_counts(&self) -> StepOutput {

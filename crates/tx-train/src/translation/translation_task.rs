@@ -5,40 +5,22 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use tx_infer::ModuleBundle;
-use tx_model::ModelConfig;
-use tx_text::Tokenizers;
-
 use super::{
     seq2seq::Seq2Seq,
     validation::{Validation, Validator},
 };
 use crate::{
+    bundle_parts::BundleParts,
     config::BestBy,
     error::TrainError,
-    reporting::report,
-    task::{Position, StepOutput, Task},
+    task::{StepOutput, Task},
 };
 
 /// Translation task of a run.
 pub(crate) struct Translation {
     pub validator: Validator,
-    pub model: ModelConfig,
-    pub tokenizers: Tokenizers,
-    /// Origin of the bundle, without the scores of its validation.
-    pub provenance: toml::Table,
+    pub bundle: BundleParts,
     pub best_by: BestBy,
-}
-
-impl Translation {
-    fn bundle(&self, model: &Seq2Seq) -> ModuleBundle {
-        ModuleBundle {
-            model: model.model.clone(),
-            config: self.model.clone(),
-            tokenizers: self.tokenizers.clone(),
-            provenance: self.provenance.clone(),
-        }
-    }
 }
 
 impl Task for Translation {
@@ -50,35 +32,19 @@ impl Task for Translation {
         model: &Seq2Seq,
         stop: &Arc<AtomicBool>,
     ) -> Result<(Validation, StepOutput), TrainError> {
-        self.validator.run(model, self.bundle(model), stop)
+        self.validator.run(model, self.bundle.bundle(model.model.clone()), stop)
     }
 
     fn rank(&self, report: &Validation) -> (f64, f64) {
         report.rank(self.best_by)
     }
 
-    fn save_best(
+    fn save(
         &self,
         model: &Seq2Seq,
-        report: &Validation,
-        Position { epoch, step }: Position,
+        scores: toml::Table,
         run: &Path,
     ) -> Result<(), TrainError> {
-        let mut scores = toml::Table::new();
-        scores.insert("epoch".into(), (epoch as i64).into());
-        scores.insert("step".into(), (step as i64).into());
-        scores.insert("loss".into(), report.loss.into());
-        scores.insert("accuracy".into(), report.accuracy.into());
-        scores.insert("bleu".into(), report.bleu.into());
-        scores.insert("bleu_signature".into(), report.bleu_signature.clone().into());
-        scores.insert("chrf".into(), report.chrf.into());
-        scores.insert("exact_match".into(), report.exact_match.into());
-        let mut bundle = self.bundle(model);
-        bundle.provenance.insert("validation".into(), scores.into());
-        Ok(bundle.save(run)?)
-    }
-
-    fn write_page(&self, run: &Path) -> Result<(), TrainError> {
-        report::write(run).map(drop)
+        self.bundle.save(model.model.clone(), scores, run)
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::Instant,
 };
 
-use burn::{data::dataloader::DataLoader, tensor::Device, train::InferenceStep};
+use burn::{data::dataloader::DataLoader, tensor::Device};
 use serde::{Deserialize, Serialize};
 use tx_data::Seq2SeqBatch;
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
@@ -19,9 +19,9 @@ use super::{
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
     error::TrainError,
-    interrupt::check,
     recording::metrics::null_as_nan,
-    task::{StepOutput, ValidationReport},
+    task::{StepOutput, evaluate},
+    validation_report::{Figure, Format, SampleOutput, ValidationReport},
 };
 
 /// Result of a validation.
@@ -55,25 +55,43 @@ impl Validation {
     }
 
     /// Returns the sort key of the model, higher is better: the chosen metric, then the negated
-    /// loss.
+    /// loss. Metrics of other tasks count as the loss.
     pub fn rank(&self, by: BestBy) -> (f64, f64) {
         let first = match by {
-            BestBy::Loss => -self.loss,
+            BestBy::Loss | BestBy::Accuracy | BestBy::MacroF1 => -self.loss,
             BestBy::Bleu => self.bleu,
             BestBy::Chrf => self.chrf,
             BestBy::ExactMatch => self.exact_match,
         };
-        // NaN ranks below every number.
-        let ordered = |figure: f64| if figure.is_nan() { f64::NEG_INFINITY } else { figure };
-        (ordered(first), ordered(-self.loss))
+        rank(first, self.loss)
     }
+}
+
+/// Returns the sort key of a model, higher is better: the metric `first`, then the negated loss. NaN
+/// ranks below every number.
+pub(crate) fn rank(first: f64, loss: f64) -> (f64, f64) {
+    let ordered = |figure: f64| if figure.is_nan() { f64::NEG_INFINITY } else { figure };
+    (ordered(first), ordered(-loss))
 }
 
 impl ValidationReport for Validation {
     const FIGURE: &'static str = "BLEU";
+    const UNIT: &'static str = "target token";
 
     fn figure(&self) -> f64 {
         self.bleu
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let (decimals, percent) = (Format::Decimals(2), Format::Percent);
+        let mut figures =
+            Figure::of_every_task(self.loss, self.perplexity(), self.accuracy).to_vec();
+        figures.extend([
+            Figure::new("bleu", "BLEU", "BLEU", self.bleu, decimals),
+            Figure::new("chrf", "chrF", "chrF", self.chrf, decimals),
+            Figure::new("exact_match", "exact", "Exact matches", self.exact_match, percent),
+        ]);
+        figures
     }
 
     fn perplexity(&self) -> f64 {
@@ -84,51 +102,17 @@ impl ValidationReport for Validation {
         self.seconds
     }
 
-    fn scalars(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("loss", self.loss),
-            ("perplexity", self.perplexity()),
-            ("accuracy", self.accuracy),
-            ("bleu", self.bleu),
-            ("chrf", self.chrf),
-            ("exact_match", self.exact_match),
-        ]
+    fn samples(&self) -> Vec<SampleOutput<'_>> {
+        let outputs = self.samples.iter().map(|sample| SampleOutput {
+            given: vec![("source", &*sample.source), ("reference", &*sample.reference)],
+            output: ("hypothesis", (&*sample.hypothesis).into()),
+            attention: Some(&sample.attention),
+        });
+        outputs.collect()
     }
 
-    fn summary(&self) -> String {
-        format!(
-            "loss {:.4}  perplexity {:.3}  accuracy {:.2} %  BLEU {:.2}  chrF {:.2}  exact {:.2} %",
-            self.loss,
-            self.perplexity(),
-            100.0 * self.accuracy,
-            self.bleu,
-            self.chrf,
-            self.exact_match
-        )
-    }
-
-    fn sample_lines(&self) -> Vec<String> {
-        let lines = |sample: &Sample| {
-            [
-                format!("source      {}", sample.source),
-                format!("reference   {}", sample.reference),
-                format!("hypothesis  {}", sample.hypothesis),
-            ]
-        };
-        self.samples.iter().flat_map(lines).collect()
-    }
-
-    fn sample_table(&self) -> Option<String> {
-        if self.samples.is_empty() {
-            return None;
-        }
-        let mut table = "| source | reference | hypothesis |\n|---|---|---|\n".to_owned();
-        for Sample { source, reference, hypothesis, .. } in &self.samples {
-            let [source, reference, hypothesis] =
-                [source, reference, hypothesis].map(|text| text.replace('|', "\\|"));
-            table += &format!("| {source} | {reference} | {hypothesis} |\n");
-        }
-        Some(table)
+    fn note(&self) -> Option<(&'static str, &str)> {
+        Some(("bleu_signature", &self.bleu_signature))
     }
 }
 
@@ -193,13 +177,7 @@ impl Validator {
         stop: &Arc<AtomicBool>,
     ) -> Result<(Validation, StepOutput), TrainError> {
         let start = Instant::now();
-        let mut total = StepOutput::default();
-        for batch in self.loader.iter() {
-            check(stop)?;
-            let batch = batch.map_err(|error| TrainError::Learner(Arc::new(error.into())))?;
-            total.add(&InferenceStep::step(model, batch));
-        }
-
+        let total = evaluate(model, &*self.loader, stop)?;
         let search = SearchOptions { beam: self.config.beam, ..SearchOptions::default() };
         let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
         let translator = bundle

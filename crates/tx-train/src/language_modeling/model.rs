@@ -1,0 +1,58 @@
+//! Language model with its training loss, as Burn's Learner and the training loop require it.
+
+use burn::{module::Module, tensor::Device};
+use tx_data::LanguageModelBatch;
+use tx_model::{LanguageModel, LanguageModelInput};
+
+use crate::{
+    loss::smoothed_cross_entropy,
+    task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
+};
+
+/// Language model with the smoothing of its training loss.
+#[derive(Module, Debug)]
+pub struct TrainedLanguageModel {
+    /// Model.
+    pub model: LanguageModel,
+    #[module(skip)]
+    label_smoothing: f64,
+}
+
+impl TrainedLanguageModel {
+    /// Wraps a model for training.
+    pub fn new(model: LanguageModel, label_smoothing: f64) -> Self {
+        Self { model, label_smoothing }
+    }
+
+    fn loss_with(&self, batch: LanguageModelBatch, smoothing: f64) -> BatchLoss {
+        let logits = self.model.forward(LanguageModelInput {
+            ids: batch.ids,
+            positions: Some(batch.positions),
+            blocked: batch.blocked,
+        });
+        smoothed_cross_entropy(logits, batch.labels, smoothing)
+    }
+}
+
+impl Trainable for TrainedLanguageModel {
+    fn loss(&self, batch: LanguageModelBatch) -> BatchLoss {
+        self.loss_with(batch, self.label_smoothing)
+    }
+
+    fn validation_loss(&self, batch: LanguageModelBatch) -> BatchLoss {
+        self.loss_with(batch, 0.0)
+    }
+}
+
+learner_steps!(TrainedLanguageModel, LanguageModelBatch);
+
+impl Batch for LanguageModelBatch {
+    fn token_counts(&self) -> StepOutput {
+        let tokens = self.tokens;
+        StepOutput { source_tokens: tokens, target_tokens: tokens, ..StepOutput::default() }
+    }
+
+    fn to_device(self, device: &Device) -> Self {
+        Self::to_device(self, device)
+    }
+}

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use tx_infer::ModuleBundle;
+use tx_infer::{ModelTask, ModuleBundle};
 use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 
@@ -34,6 +34,7 @@ impl Translation {
     fn bundle(&self, model: &Seq2Seq) -> ModuleBundle {
         ModuleBundle {
             model: model.model.clone(),
+            task: ModelTask::Translate,
             config: self.model.clone(),
             tokenizers: self.tokenizers.clone(),
             provenance: self.provenance.clone(),

@@ -17,7 +17,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tx_infer::{
-    Bundle, Device, ModuleBundle, SearchOptions, Translation, Translator, bundle::FORMAT,
+    Bundle, Device, ModelTask, ModuleBundle, SearchOptions, Translation, Translator, bundle::FORMAT,
 };
 use tx_model::{
     Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
@@ -165,6 +165,7 @@ fn random_bundle(seed: u32) -> ModuleBundle {
     let model = Transformer::new(&config(), vocab, device).unwrap();
     ModuleBundle {
         model: with_weights(model, |path, shape| pattern(&format!("{seed} {path}"), shape)),
+        task: ModelTask::Translate,
         config: config(),
         tokenizers,
         provenance: "recipe = \"none\"\nseed = 1\n\n[validation]\nbleu = 0.0\n".parse().unwrap(),

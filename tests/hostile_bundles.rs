@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tx_infer::{
-    Aligner, AlignmentOptions, Bundle, BundleInfo, InferError, ModuleBundle, SearchOptions, Tokens,
-    Translator,
+    Aligner, AlignmentOptions, Bundle, BundleInfo, InferError, ModelTask, ModuleBundle,
+    SearchOptions, Tokens, Translator,
 };
 use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer, Tying,
@@ -78,7 +78,7 @@ fn bundle(
     device.seed(7);
     let model = Transformer::new(&config, vocab, &device).unwrap();
     let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
-    ModuleBundle { model, config, tokenizers, provenance }
+    ModuleBundle { model, task: ModelTask::Translate, config, tokenizers, provenance }
 }
 
 fn saved() -> TempDir {
@@ -97,7 +97,7 @@ fn open(folder: &Path) -> Result<(), InferError> {
     }
     let bundle = Bundle::open(folder)?;
     info?;
-    bundle.transformer(&Device::flex())?;
+    bundle.module::<Transformer>(&Device::flex())?;
     let Bundle { config, tokenizers, .. } = bundle.clone();
     let search = SearchOptions { beam: 2, max_len: Some(3), ..SearchOptions::default() };
     let translator = Translator::new(bundle, &tx_infer::Device::Cpu)?;

@@ -20,7 +20,7 @@ use std::{
 use burn::tensor::Device as BurnDevice;
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
-use tx_infer::{Device, ModuleBundle, SearchOptions, Translator};
+use tx_infer::{Device, ModelTask, ModuleBundle, SearchOptions, Translator};
 use tx_model::{ModelConfig, Transformer, Tying, VocabSizes};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
@@ -90,7 +90,13 @@ fn bundle(words: &str) -> ModuleBundle {
     };
     device.seed(3);
     let model = Transformer::new(&config, vocab, &device).unwrap();
-    ModuleBundle { model, config, tokenizers, provenance: Default::default() }
+    ModuleBundle {
+        model,
+        task: ModelTask::Translate,
+        config,
+        tokenizers,
+        provenance: Default::default(),
+    }
 }
 
 /// Beginning of a warning about unknown words.

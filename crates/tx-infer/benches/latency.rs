@@ -22,7 +22,7 @@ use std::{
 use burn::tensor::Device as BurnDevice;
 use serde_json::{Value, json};
 use tx_infer::{
-    Device, ModuleBundle, SearchOptions, Translator,
+    Device, ModelTask, ModuleBundle, SearchOptions, Translator,
     tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};
@@ -92,7 +92,13 @@ fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
     let device = BurnDevice::flex();
     device.seed(1);
     let model = Transformer::new(&config, vocab, &device)?;
-    let bundle = ModuleBundle { model, config, tokenizers, provenance: Default::default() };
+    let bundle = ModuleBundle {
+        model,
+        task: ModelTask::Translate,
+        config,
+        tokenizers,
+        provenance: Default::default(),
+    };
     let search = SearchOptions {
         max_len_ratio: 1.0,
         max_len_extra: 0,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tx_infer::{
-    Device, ModuleBundle, SearchOptions, Translator,
+    Device, ModelTask, ModuleBundle, SearchOptions, Translator,
     tx_text::{SentencePair, TokenizerConfig, Tokenizers},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};
@@ -67,5 +67,11 @@ fn untrained() -> Result<ModuleBundle> {
     let device = burn::tensor::Device::flex();
     device.seed(1);
     let model = Transformer::new(&config, vocabulary, &device)?;
-    Ok(ModuleBundle { model, config, tokenizers, provenance: Default::default() })
+    Ok(ModuleBundle {
+        model,
+        task: ModelTask::Translate,
+        config,
+        tokenizers,
+        provenance: Default::default(),
+    })
 }

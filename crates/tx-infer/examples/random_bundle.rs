@@ -11,7 +11,7 @@ use std::{
 };
 
 use tx_infer::{
-    ModuleBundle,
+    ModelTask, ModuleBundle,
     tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit, special},
 };
 use tx_model::{ModelConfig, Transformer, VocabSizes};
@@ -58,7 +58,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..ModelConfig::default()
     };
     let model = Transformer::new(&config, vocab, &device)?;
-    let bundle = ModuleBundle { model, config, tokenizers, provenance: Default::default() };
+    let bundle = ModuleBundle {
+        model,
+        task: ModelTask::Translate,
+        config,
+        tokenizers,
+        provenance: Default::default(),
+    };
     bundle.save(folder)?;
     writeln!(io::stdout(), "{folder}: {shape}, {} ids", vocab.source)?;
     Ok(())

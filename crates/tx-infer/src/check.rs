@@ -63,7 +63,7 @@ pub fn check(bundle: &Bundle, device: &Device, limit: f64) -> Result<Vec<CheckRe
             #[cfg(feature = "burn")]
             let results = {
                 let flex = device.to_burn();
-                let module = bundle.transformer(&flex)?;
+                let module: tx_model::Transformer = bundle.module(&flex)?;
                 let agreement = tensors::agreement(&module, &flex, model, &inputs, limit);
                 [results, vec![agreement]].concat()
             };

@@ -5,6 +5,8 @@ use std::{io, path::PathBuf};
 use tx_model::ConfigError;
 use tx_text::TextError;
 
+use crate::task::TaskKind;
+
 /// Error of opening or writing a bundle, or of translating.
 ///
 /// Each message names the value found and the value expected. The cause, where there is one, is in
@@ -68,6 +70,37 @@ pub enum InferError {
         found: u32,
         /// The format that this build writes.
         newest: u32,
+    },
+
+    /// The model of the bundle is for another task.
+    #[error("`{path}` is a model for the task `{found}`, expected `{expected}`")]
+    WrongTask {
+        /// The folder.
+        path: PathBuf,
+        /// Task of the bundle.
+        found: TaskKind,
+        /// The task that was requested.
+        expected: TaskKind,
+    },
+
+    /// No weight of the bundle can initialize another model.
+    #[error(
+        "no weight of `{path}`, a model for the task `{found}`, fits the model for the task `{model}`"
+    )]
+    NothingToTake {
+        /// The folder.
+        path: PathBuf,
+        /// Task of the bundle.
+        found: TaskKind,
+        /// Task of the model to initialize.
+        model: TaskKind,
+    },
+
+    /// The vocabulary of a masked language model has no mask.
+    #[error("`{path}` has no special token `<mask>`, which the task `fill-mask` needs")]
+    NoMaskToken {
+        /// File of the tokenizer.
+        path: PathBuf,
     },
 
     /// The model's sizes contradict each other.
@@ -206,6 +239,21 @@ impl InferError {
             Self::Format { found, newest, .. } if found > newest => {
                 Some("the bundle is newer than this build: update the program")
             }
+            Self::WrongTask { found, .. } => Some(match found {
+                TaskKind::Translate => {
+                    "`translate` and `Translator` translate with this bundle; `align` needs it, too"
+                }
+                TaskKind::Classify => {
+                    "`translate` and `Classifier` classify texts with this bundle"
+                }
+                TaskKind::Generate => "`translate` and `Generator` continue texts with this bundle",
+                TaskKind::FillMask => {
+                    "`translate` and `FillMask` replace `<mask>` in texts with this bundle"
+                }
+            }),
+            Self::NothingToTake { .. } => Some(
+                "the models need the same sizes (`d_model`, `d_ff`, `n_heads`) and both an encoder",
+            ),
             Self::Weights { .. } | Self::OtherTokenizer { .. } | Self::VocabSize { .. } => {
                 Some("copy bundle folders whole: their files only fit each other")
             }

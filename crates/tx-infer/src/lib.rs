@@ -24,6 +24,8 @@
 //! ```
 
 pub mod bundle;
+pub mod task;
+
 pub mod search;
 pub mod translator;
 
@@ -46,14 +48,15 @@ pub mod precision;
 
 pub use alignment::{Aligner, Alignment, AlignmentOptions};
 pub use attention::{Attention, AttentionKind};
-#[cfg(feature = "burn")]
-pub use bundle::ModuleBundle;
 pub use bundle::{Bundle, BundleInfo};
+#[cfg(feature = "burn")]
+pub use bundle::{BundleModel, Initialized, ModuleBundle};
 pub use cancellation::Cancellation;
 pub use device::Device;
 pub use error::InferError;
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
+pub use task::{ModelTask, TaskKind};
 pub use tokens::Tokens;
 pub use translator::{Line, Scored, TargetScore, Translation, Translator};
 // Types of the public interface.

@@ -104,7 +104,8 @@ impl Bundle {
             Precision::F32 => self.engine(device),
             #[cfg(feature = "burn")]
             Precision::F16 | Precision::Bf16 => {
-                let model = self.transformer(&device.to_burn())?.cast(precision.dtype());
+                let model: tx_model::Transformer = self.module(&device.to_burn())?;
+                let model = model.cast(precision.dtype());
                 let engine = Engine::from_transformer(model, self.config.max_len, device);
                 Ok(engine.with_padding(self.padding()))
             }

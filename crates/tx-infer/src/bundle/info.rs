@@ -12,22 +12,25 @@ use tx_model::{ModelConfig, Tying, VocabSizes};
 use tx_text::{Tokenizers, hash::hexadecimal};
 
 use super::{
-    CONFIG, FORMAT, PROVENANCE, SOURCE_TOKENIZER, TARGET_TOKENIZER, WEIGHTS, read_headers,
-    read_tokenizers, read_toml, regular_file,
+    CONFIG, FORMAT, Headers, PROVENANCE, WEIGHTS,
+    files::{read_toml, regular_file},
+    tokenizers::{read_tokenizers, tokenizer_files},
 };
-use crate::error::InferError;
+use crate::{error::InferError, task::ModelTask};
 
 /// Description of a bundle: configuration, sizes, files, provenance.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct BundleInfo {
+    /// Task of the model.
+    pub task: ModelTask,
     /// Files of the bundle.
     pub files: Vec<FileInfo>,
     /// Configuration of the model.
     pub config: ModelConfig,
     /// Number of ids of each side.
     pub vocabulary: VocabSizes,
-    /// Tokenizers of both sides.
+    /// Tokenizers of both sides, which are equal for tasks with one text.
     pub tokenizers: Tokenizers,
     /// Weights, in the order of the file.
     pub weights: Vec<WeightInfo>,
@@ -103,18 +106,18 @@ impl BundleInfo {
     /// Same as [`Bundle::open`](super::Bundle::open), but the values of the weights are not
     /// validated.
     pub fn read(folder: &Path) -> Result<Self, InferError> {
-        let (config, file) = read_headers(folder)?;
-        let tokenizers = read_tokenizers(folder, &config)?;
-        let files = [WEIGHTS, CONFIG, SOURCE_TOKENIZER, TARGET_TOKENIZER, PROVENANCE]
-            .into_iter()
-            .map(|name| file_info(folder, name))
-            .collect::<Result<_, _>>()?;
-        let weights = file.weights().map(|(name, info)| WeightInfo {
+        let Headers { config, task, weights } = Headers::read(folder)?;
+        let tokenizers = read_tokenizers(folder, task.kind(), &config)?;
+        let names = [&[WEIGHTS, CONFIG], tokenizer_files(task.kind()), &[PROVENANCE]].concat();
+        let files = names.into_iter().map(|name| file_info(folder, name));
+        let files = files.collect::<Result<_, _>>()?;
+        let weights = weights.weights().map(|(name, info)| WeightInfo {
             name,
             dtype: format!("{:?}", info.dtype),
             shape: info.shape.clone(),
         });
         Ok(Self {
+            task,
             files,
             weights: weights.collect(),
             provenance: read_toml(&folder.join(PROVENANCE))?,
@@ -253,7 +256,13 @@ mod tests {
             target: tokenizers.target.vocab_size(),
         };
         let model = Transformer::new(&config, vocab, &Device::flex()).unwrap();
-        let bundle = ModuleBundle { model, config, tokenizers, provenance: toml::Table::new() };
+        let bundle = ModuleBundle {
+            model,
+            task: ModelTask::Translate,
+            config,
+            tokenizers,
+            provenance: toml::Table::new(),
+        };
         let folder = tempfile::tempdir().unwrap();
         bundle.save(folder.path()).unwrap();
         (folder, vocab)

@@ -3,45 +3,198 @@
 use std::{fs, io, ops::Range, path::Path};
 
 use burn::{
+    module::Module,
     store::{ModuleSnapshot, SafetensorsStore},
     tensor::{DType, Device, FloatDType},
 };
-use tx_model::{ModelConfig, Transformer, VocabSizes};
+use tx_model::{
+    Classifier, ConfigError, LanguageModel, MaskedLanguageModel, ModelConfig, Transformer,
+    VocabSizes,
+};
 use tx_text::Tokenizers;
 
 use super::{
-    Bundle, BundleConfig, CONFIG, FORMAT, Hashes, PROVENANCE, SOURCE_TOKENIZER, TARGET_TOKENIZER,
-    WEIGHTS, padding, sha256, vocabulary,
+    Bundle, CONFIG, PROVENANCE, WEIGHTS, config::BundleConfig, files::sha256, padding,
+    tokenizers::tokenizer_contents, vocabulary,
 };
 use crate::{
-    error::InferError, file::write_whole, precision::Precision, search::Engine,
+    error::InferError,
+    file::write_whole,
+    precision::Precision,
+    search::Engine,
+    task::{ModelTask, TaskKind},
     translator::Translator,
 };
 
-/// A bundle in memory, whose weights are those of a [`Transformer`].
+/// Module whose weights are those of a bundle.
+pub trait BundleModel: Module {
+    /// Task of the model.
+    const TASK: TaskKind;
+
+    /// Creates a model for weights that are loaded later. `vocab` has the
+    /// [padded](ModelConfig::padded) sizes.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Model`] if `config` breaks a rule or `task` is not [`TASK`](Self::TASK).
+    fn uninitialized(
+        config: &ModelConfig,
+        vocab: VocabSizes,
+        task: &ModelTask,
+        device: &Device,
+    ) -> Result<Self, InferError>;
+
+    /// Returns the dtype of the parameters.
+    fn dtype(&self) -> DType;
+
+    /// Casts all parameters to `dtype`, in which the model then computes.
+    fn cast(self, dtype: FloatDType) -> Self;
+}
+
+/// # Errors
+///
+/// [`InferError::Model`] if `task` is of another kind.
+fn check_task(task: &ModelTask, expected: TaskKind) -> Result<(), InferError> {
+    if task.kind() == expected { Ok(()) } else { Err(wrong_task(task, expected)) }
+}
+
+fn wrong_task(task: &ModelTask, expected: TaskKind) -> InferError {
+    let problem = format!("`task` = {} needs another model, expected {expected}", task.kind());
+    ConfigError { problems: vec![problem] }.into()
+}
+
+impl BundleModel for Transformer {
+    const TASK: TaskKind = TaskKind::Translate;
+
+    fn uninitialized(
+        config: &ModelConfig,
+        vocab: VocabSizes,
+        task: &ModelTask,
+        device: &Device,
+    ) -> Result<Self, InferError> {
+        check_task(task, Self::TASK)?;
+        Ok(Self::uninitialized(config, vocab, device)?)
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn cast(self, dtype: FloatDType) -> Self {
+        self.cast(dtype)
+    }
+}
+
+impl BundleModel for Classifier {
+    const TASK: TaskKind = TaskKind::Classify;
+
+    fn uninitialized(
+        config: &ModelConfig,
+        vocab: VocabSizes,
+        task: &ModelTask,
+        device: &Device,
+    ) -> Result<Self, InferError> {
+        let ModelTask::Classify { labels, pooling } = task else {
+            return Err(wrong_task(task, Self::TASK));
+        };
+        Ok(Self::uninitialized(config, vocab.target, labels.len(), *pooling, device)?)
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn cast(self, dtype: FloatDType) -> Self {
+        self.cast(dtype)
+    }
+}
+
+impl BundleModel for LanguageModel {
+    const TASK: TaskKind = TaskKind::Generate;
+
+    fn uninitialized(
+        config: &ModelConfig,
+        vocab: VocabSizes,
+        task: &ModelTask,
+        device: &Device,
+    ) -> Result<Self, InferError> {
+        check_task(task, Self::TASK)?;
+        Ok(Self::uninitialized(config, vocab.target, device)?)
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn cast(self, dtype: FloatDType) -> Self {
+        self.cast(dtype)
+    }
+}
+
+impl BundleModel for MaskedLanguageModel {
+    const TASK: TaskKind = TaskKind::FillMask;
+
+    fn uninitialized(
+        config: &ModelConfig,
+        vocab: VocabSizes,
+        task: &ModelTask,
+        device: &Device,
+    ) -> Result<Self, InferError> {
+        check_task(task, Self::TASK)?;
+        Ok(Self::uninitialized(config, vocab.target, device)?)
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn cast(self, dtype: FloatDType) -> Self {
+        self.cast(dtype)
+    }
+}
+
+/// A bundle in memory, whose weights are those of a module: by default a [`Transformer`].
 #[derive(Debug, Clone)]
-pub struct ModuleBundle {
+pub struct ModuleBundle<M = Transformer> {
     /// The model, on a device.
-    pub model: Transformer,
+    pub model: M,
+    /// Task of the model.
+    pub task: ModelTask,
     /// Configuration of the model.
     pub config: ModelConfig,
-    /// Tokenizers of both sides.
+    /// Tokenizers of both sides, which are equal for tasks with one text.
     pub tokenizers: Tokenizers,
     /// Origin of the model, for information.
     pub provenance: toml::Table,
 }
 
 impl ModuleBundle {
+    /// Prepares the model, which is on `device`, for searching.
+    pub fn engine(&self, device: &crate::Device) -> Engine {
+        Engine::from_transformer(self.model.clone(), self.config.max_len, device)
+            .with_padding(self.padding())
+    }
+
+    /// Creates a translator with the model, which is on `device`.
+    pub fn into_translator(self, device: &crate::Device) -> Translator {
+        let padding = self.padding();
+        let Self { model, config, tokenizers, .. } = self;
+        let engine = Engine::from_transformer(model, config.max_len, device);
+        Translator::from_engine(engine.with_padding(padding), config, tokenizers)
+    }
+}
+
+impl<M: BundleModel> ModuleBundle<M> {
     /// Opens the bundle in `folder` and loads its weights on `device`.
     ///
     /// # Errors
     ///
-    /// Same as [`Bundle::open`].
+    /// Same as [`Bundle::open`]; [`InferError::WrongTask`] if the model is for another task.
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
         let bundle = Bundle::open(folder)?;
-        let model = bundle.transformer(device)?;
-        let Bundle { config, tokenizers, provenance, .. } = bundle;
-        Ok(Self { model, config, tokenizers, provenance })
+        let model = bundle.module(device)?;
+        let Bundle { task, config, tokenizers, provenance, .. } = bundle;
+        Ok(Self { model, task, config, tokenizers, provenance })
     }
 
     /// Returns the number of ids of each side's tokenizer.
@@ -59,20 +212,6 @@ impl ModuleBundle {
         Ok(Self { model: self.model.cast(precision.dtype()), ..self })
     }
 
-    /// Prepares the model, which is on `device`, for searching.
-    pub fn engine(&self, device: &crate::Device) -> Engine {
-        Engine::from_transformer(self.model.clone(), self.config.max_len, device)
-            .with_padding(self.padding())
-    }
-
-    /// Creates a translator with the model, which is on `device`.
-    pub fn into_translator(self, device: &crate::Device) -> Translator {
-        let padding = self.padding();
-        let Self { model, config, tokenizers, .. } = self;
-        let engine = Engine::from_transformer(model, config.max_len, device);
-        Translator::from_engine(engine.with_padding(padding), config, tokenizers)
-    }
-
     fn padding(&self) -> Range<u32> {
         padding(&self.config, self.vocabulary())
     }
@@ -81,33 +220,25 @@ impl ModuleBundle {
     ///
     /// # Errors
     ///
-    /// If a file cannot be written. A bundle of the same run that was in the folder stays usable.
+    /// If a file cannot be written, or `task` is not that of the model. A bundle of the same run that
+    /// was in the folder stays usable.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), InferError> {
         let folder = folder.as_ref();
+        check_task(&self.task, M::TASK)?;
         let write_error = |path: &Path| {
             let path = path.to_owned();
             move |source| InferError::Write { path, source }
         };
         fs::create_dir_all(folder).map_err(write_error(folder))?;
 
-        let source = self.tokenizers.source.to_json()?;
-        let target = self.tokenizers.target.to_json()?;
-        let config = BundleConfig {
-            format: FORMAT,
-            vocabulary: self.vocabulary(),
-            tokenizers: Hashes {
-                source_sha256: sha256(source.as_bytes()),
-                target_sha256: sha256(target.as_bytes()),
-            },
-            model: self.config.clone(),
-        };
+        let tokenizers = tokenizer_contents(M::TASK, &self.tokenizers)?;
+        let hashes = tokenizers.iter().map(|(_, json)| sha256(json.as_bytes()));
+        let config = BundleConfig::new(&self.task, self.vocabulary(), hashes, &self.config);
         let config = toml::to_string(&config)
             .map_err(|error| write_error(&folder.join(CONFIG))(io::Error::other(error)))?;
 
         let weights = folder.join(WEIGHTS);
-        for (name, content) in
-            [(CONFIG, config), (SOURCE_TOKENIZER, source), (TARGET_TOKENIZER, target)]
-        {
+        for (name, content) in [(CONFIG, config)].into_iter().chain(tokenizers) {
             let path = folder.join(name);
             if fs::read(&path).is_ok_and(|old| old == content.as_bytes()) {
                 continue;
@@ -127,16 +258,9 @@ impl ModuleBundle {
     }
 }
 
-/// Loads the weights of the file at `path` into a module on `device`. `vocab` is the padded
-/// vocabulary.
-pub(super) fn load(
-    config: &ModelConfig,
-    vocab: VocabSizes,
-    path: &Path,
-    device: &Device,
-) -> Result<Transformer, InferError> {
+/// Loads the weights of the file at `path` into `model`.
+pub(super) fn load<M: BundleModel>(mut model: M, path: &Path) -> Result<M, InferError> {
     let problem = |problem| InferError::Weights { path: path.into(), problem };
-    let mut model = Transformer::uninitialized(config, vocab, device)?;
     // Without the validation of the store, whose message does not name the file.
     let mut store = SafetensorsStore::from_file(path).validate(false).allow_partial(true);
     let result = model.load_from(&mut store).map_err(|error| problem(error.to_string()))?;
@@ -155,7 +279,7 @@ pub(super) fn load(
 /// Writes the weights of `model` in single precision to `path`, with the permissions of the file
 /// `like`.
 fn save(
-    model: &Transformer,
+    model: &impl BundleModel,
     path: &Path,
     like: &Path,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {

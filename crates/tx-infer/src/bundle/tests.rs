@@ -2,7 +2,13 @@ use burn::tensor::Device as BurnDevice;
 use tx_model::{DropoutConfig, Transformer, Tying};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind};
 
-use super::*;
+use std::fs;
+
+use super::{
+    files::sha256,
+    tokenizers::{SOURCE_TOKENIZER, TARGET_TOKENIZER},
+    *,
+};
 use crate::device::Device;
 
 fn bundle(words: &str) -> ModuleBundle {
@@ -28,7 +34,7 @@ fn bundle(words: &str) -> ModuleBundle {
     };
     let model = Transformer::new(&config, vocab, &device).unwrap();
     let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
-    ModuleBundle { model, config, tokenizers, provenance }
+    ModuleBundle { model, task: ModelTask::Translate, config, tokenizers, provenance }
 }
 
 const TEXTS: [&str; 3] = ["one two", "three", "two two one three one"];

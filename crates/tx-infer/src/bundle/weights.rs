@@ -15,9 +15,9 @@ use safetensors::{
     Dtype,
     tensor::{Metadata, TensorInfo},
 };
-use tx_model::{ModelConfig, Tying, VocabSizes, packed::WeightSource};
+use tx_model::{Architecture, ModelConfig, Tying, VocabSizes, packed::WeightSource};
 
-use super::{WEIGHTS, regular_file};
+use super::{WEIGHTS, files::regular_file};
 use crate::error::InferError;
 
 /// Maximum length of a header in bytes: the limit of the safetensors format.
@@ -86,7 +86,6 @@ impl WeightsFile {
     }
 
     /// Path of the file.
-    #[cfg(feature = "burn")]
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -102,10 +101,23 @@ impl WeightsFile {
         infos.filter_map(|name| self.metadata.info(&name).map(|info| (name, info)))
     }
 
-    /// Compares names, shapes and dtypes with those of a model of `vocab` ids.
-    pub(super) fn check(&self, config: &ModelConfig, vocab: VocabSizes) -> Result<(), InferError> {
+    /// Shape and values of a weight; `None` if there is no such weight.
+    #[cfg(feature = "burn")]
+    pub(super) fn weight(&self, name: &str) -> Option<(&[usize], Cow<'_, [f32]>)> {
+        let info = self.metadata.info(name)?;
+        Some((&info.shape, values(&self.map[self.range(info)])))
+    }
+
+    /// Compares names, shapes and dtypes with those of a model of this architecture with `vocab`
+    /// ids.
+    pub(super) fn check(
+        &self,
+        config: &ModelConfig,
+        architecture: Architecture,
+        vocab: VocabSizes,
+    ) -> Result<(), InferError> {
         let problem = |problem| InferError::Weights { path: self.path.clone(), problem };
-        let expected = config.weight_shapes(vocab);
+        let expected = config.weight_shapes_of(architecture, vocab);
         let longest = HEADER_BYTES + HEADER_BYTES_PER_WEIGHT * expected.len() as u64;
         if self.header > longest {
             return Err(problem(format!(
@@ -168,11 +180,21 @@ impl WeightsFile {
     }
 
     /// Source of the weights for packing, which keeps few pages of the file in memory.
-    pub(super) fn packing(&self, tying: Tying) -> Packing<'_> {
-        let kept: &[&str] = match tying {
-            Tying::None => &["source_embedding.weight", "target_embedding.weight"],
-            Tying::Decoder => &["source_embedding.weight"],
-            Tying::All => &[],
+    pub(super) fn packing(&self, tying: Tying, architecture: Architecture) -> Packing<'_> {
+        let kept: &[&str] = match (architecture, tying) {
+            (Architecture::EncoderDecoder, Tying::None) => {
+                &["source_embedding.weight", "target_embedding.weight"]
+            }
+            (Architecture::EncoderDecoder, Tying::Decoder) => &["source_embedding.weight"],
+            (Architecture::EncoderDecoder, Tying::All) => &[],
+            (Architecture::Classifier { .. }, _)
+            | (Architecture::LanguageModel | Architecture::MaskedLanguageModel, Tying::None) => {
+                &["embedding.weight"]
+            }
+            (
+                Architecture::LanguageModel | Architecture::MaskedLanguageModel,
+                Tying::Decoder | Tying::All,
+            ) => &[],
         };
         Packing { file: self, kept, read: AtomicUsize::new(0) }
     }
@@ -359,10 +381,11 @@ mod tests {
             let content = [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), &data].concat();
             let file = open(&content).unwrap();
             file.check_values(0, 1).unwrap();
-            let copied =
-                file.packing(Tying::None).copy(file.range(file.metadata.info("1").unwrap()));
+            let copied = file
+                .packing(Tying::None, Architecture::EncoderDecoder)
+                .copy(file.range(file.metadata.info("1").unwrap()));
             assert!(copied.into_iter().eq((size..2 * size).map(value)));
-            let packing = file.packing(Tying::None);
+            let packing = file.packing(Tying::None, Architecture::EncoderDecoder);
             for round in 0..2 {
                 for index in 0..4 {
                     let found = packing.weight(&index.to_string());

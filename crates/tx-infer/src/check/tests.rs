@@ -4,7 +4,7 @@ use tx_model::{ModelConfig, Positions, Transformer, Tying};
 use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};
 
 use super::*;
-use crate::bundle::ModuleBundle;
+use crate::{bundle::ModuleBundle, task::ModelTask};
 use burn::tensor::Tensor;
 use tempfile::TempDir;
 
@@ -30,7 +30,13 @@ fn bundle(config: &TokenizerConfig, positions: Positions, max_len: usize) -> Mod
         target: tokenizers.target.vocab_size(),
     };
     let model = Transformer::new(&config, vocab, &flex()).unwrap();
-    ModuleBundle { model, config, tokenizers, provenance: Default::default() }
+    ModuleBundle {
+        model,
+        task: ModelTask::Translate,
+        config,
+        tokenizers,
+        provenance: Default::default(),
+    }
 }
 
 fn flex() -> burn::tensor::Device {

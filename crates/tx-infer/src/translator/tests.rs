@@ -5,7 +5,7 @@ use tx_model::{DropoutConfig, Transformer, Tying, VocabSizes};
 use tx_text::{Lowercase, SentencePair, TokenizerConfig, TokenizerKind};
 
 use super::*;
-use crate::{bundle::ModuleBundle, search::Sampling, tokens::BYTES_PER_TOKEN};
+use crate::{bundle::ModuleBundle, search::Sampling, task::ModelTask, tokens::BYTES_PER_TOKEN};
 
 const MAX_LEN: usize = 24;
 
@@ -31,7 +31,13 @@ fn bundle(kind: TokenizerKind, text: &str, vocab_multiple: usize) -> ModuleBundl
         target: tokenizers.target.vocab_size(),
     };
     let model = Transformer::new(&config, config.padded(vocab), &BurnDevice::flex()).unwrap();
-    ModuleBundle { model, config, tokenizers, provenance: Default::default() }
+    ModuleBundle {
+        model,
+        task: ModelTask::Translate,
+        config,
+        tokenizers,
+        provenance: Default::default(),
+    }
 }
 
 fn translator(kind: TokenizerKind) -> Translator {

@@ -9,7 +9,7 @@ use burn::{
     train::{Learner, TrainLoader, ValidLoader},
 };
 use tx_data::{CleaningReport, PairLoader, PairStore};
-use tx_infer::bundle::save_tokenizers;
+use tx_infer::{TaskKind, bundle::save_tokenizers};
 use tx_model::{Transformer, VocabSizes};
 use tx_text::{BpeDropout, Lowercase, Tokenizers};
 
@@ -72,7 +72,7 @@ pub(super) fn build(
         average = load_checkpoint(settings, &mut state, &mut learner, is_changed)?;
     } else {
         // Saved before any checkpoint, whose weights would be useless without them.
-        save_tokenizers(run, &tokenizers)?;
+        save_tokenizers(run, TaskKind::Translate, &tokenizers)?;
     }
     config.save(run)?;
     let decay = config.train.ema_decay;

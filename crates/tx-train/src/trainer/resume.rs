@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tx_infer::bundle::saved_tokenizers;
+use tx_infer::{TaskKind, bundle::saved_tokenizers};
 use tx_text::Tokenizers;
 
 use crate::{
@@ -56,7 +56,7 @@ pub(super) fn load_state(run: &Path, from: ResumeFrom) -> Result<RunState, Train
 /// Reads the tokenizers of a run to resume. New tokenizers could assign other ids than those that
 /// the weights were trained with.
 pub(super) fn run_tokenizers(run: &Path) -> Result<Tokenizers, TrainError> {
-    saved_tokenizers(run)?.ok_or_else(|| TrainError::NothingToResume {
+    saved_tokenizers(run, TaskKind::Translate)?.ok_or_else(|| TrainError::NothingToResume {
         path: run.into(),
         reason: "its tokenizers (`source.tokenizer.json`, `target.tokenizer.json`) are missing"
             .into(),

@@ -1,0 +1,146 @@
+//! Tokenizer files: one for each side of translation, one for tasks with one text.
+
+use std::{fs, path::Path};
+
+use tx_text::{Tokenizer, Tokenizers};
+
+use super::{
+    config::BundleConfig,
+    files::{read_bytes, sha256},
+};
+use crate::{error::InferError, file::write_whole, task::TaskKind};
+
+/// Tokenizer of the source of translation.
+pub(super) const SOURCE_TOKENIZER: &str = "source.tokenizer.json";
+/// Tokenizer of the target of translation.
+pub(super) const TARGET_TOKENIZER: &str = "target.tokenizer.json";
+/// Tokenizer of tasks with one text.
+pub(super) const TOKENIZER: &str = "tokenizer.json";
+
+/// Largest tokenizer in bytes. The tokenizer of NLLB, with 256,000 tokens, has 17 MB.
+const MAX_TOKENIZER: u64 = 256 << 20;
+
+/// Returns the names of the tokenizer files of a task.
+pub fn tokenizer_files(kind: TaskKind) -> &'static [&'static str] {
+    if kind.has_one_text() { &[TOKENIZER] } else { &[SOURCE_TOKENIZER, TARGET_TOKENIZER] }
+}
+
+/// Reads the tokenizers in `folder`, which need not contain weights, of a model for a task of this
+/// kind; `None` if there are no tokenizers yet. With one text, both sides have the same tokenizer.
+///
+/// # Errors
+///
+/// If one cannot be read.
+pub fn saved_tokenizers(folder: &Path, kind: TaskKind) -> Result<Option<Tokenizers>, InferError> {
+    let files = tokenizer_files(kind);
+    if !files.iter().all(|name| folder.join(name).is_file()) {
+        return Ok(None);
+    }
+    let open = |name| Tokenizer::open(&folder.join(name));
+    Ok(Some(match kind.has_one_text() {
+        true => Tokenizers::from(open(TOKENIZER)?),
+        false => Tokenizers { source: open(SOURCE_TOKENIZER)?, target: open(TARGET_TOKENIZER)? },
+    }))
+}
+
+/// Writes tokenizers into `folder`, for [`saved_tokenizers`], before there are weights for a
+/// bundle. With one text, the target tokenizer is that of the text.
+///
+/// # Errors
+///
+/// If one cannot be written.
+pub fn save_tokenizers(
+    folder: &Path,
+    kind: TaskKind,
+    tokenizers: &Tokenizers,
+) -> Result<(), InferError> {
+    for (name, json) in tokenizer_contents(kind, tokenizers)? {
+        let path = folder.join(name);
+        write_whole(&path, json.as_bytes()).map_err(|source| InferError::Write { path, source })?;
+    }
+    Ok(())
+}
+
+/// Returns names and contents of the tokenizer files of a task.
+pub(super) fn tokenizer_contents(
+    kind: TaskKind,
+    tokenizers: &Tokenizers,
+) -> Result<Vec<(&'static str, String)>, InferError> {
+    let Tokenizers { source, target } = tokenizers;
+    Ok(match kind.has_one_text() {
+        true => vec![(TOKENIZER, target.to_json()?)],
+        false => {
+            vec![(SOURCE_TOKENIZER, source.to_json()?), (TARGET_TOKENIZER, target.to_json()?)]
+        }
+    })
+}
+
+/// Returns the total size of the tokenizer files; a missing file counts as 0.
+pub(super) fn tokenizer_bytes(folder: &Path, kind: TaskKind) -> u64 {
+    let files = tokenizer_files(kind).iter().map(|name| fs::metadata(folder.join(name)));
+    files.flatten().map(|file| file.len()).fold(0, u64::saturating_add)
+}
+
+/// Reads the tokenizers of a bundle and compares them with its configuration.
+pub(super) fn read_tokenizers(
+    folder: &Path,
+    kind: TaskKind,
+    config: &BundleConfig,
+) -> Result<Tokenizers, InferError> {
+    Ok(match kind.has_one_text() {
+        true => Tokenizers::from(read_one_tokenizer(folder, kind, config)?),
+        false => Tokenizers {
+            source: read_source_tokenizer(folder, config)?,
+            target: read_target_tokenizer(folder, config)?,
+        },
+    })
+}
+
+pub(super) fn read_source_tokenizer(
+    folder: &Path,
+    config: &BundleConfig,
+) -> Result<Tokenizer, InferError> {
+    let [hash, _] = config.hashes();
+    read_tokenizer(&folder.join(SOURCE_TOKENIZER), hash, config.vocabulary.source)
+}
+
+pub(super) fn read_target_tokenizer(
+    folder: &Path,
+    config: &BundleConfig,
+) -> Result<Tokenizer, InferError> {
+    let [_, hash] = config.hashes();
+    read_tokenizer(&folder.join(TARGET_TOKENIZER), hash, config.vocabulary.target)
+}
+
+/// Reads the tokenizer of a task with one text.
+pub(super) fn read_one_tokenizer(
+    folder: &Path,
+    kind: TaskKind,
+    config: &BundleConfig,
+) -> Result<Tokenizer, InferError> {
+    let path = folder.join(TOKENIZER);
+    let [hash, _] = config.hashes();
+    let tokenizer = read_tokenizer(&path, hash, config.vocabulary.target)?;
+    if kind == TaskKind::FillMask && tokenizer.mask_id().is_none() {
+        return Err(InferError::NoMaskToken { path });
+    }
+    Ok(tokenizer)
+}
+
+fn read_tokenizer(path: &Path, hash: &str, vocabulary: usize) -> Result<Tokenizer, InferError> {
+    let json = read_bytes(path, MAX_TOKENIZER)?;
+    let found = sha256(&json);
+    if found != hash {
+        let expected = hash.to_owned();
+        return Err(InferError::OtherTokenizer { path: path.into(), found, expected });
+    }
+    let tokenizer = Tokenizer::from_json(&json, path)?;
+    if tokenizer.vocab_size() != vocabulary {
+        return Err(InferError::VocabSize {
+            path: path.into(),
+            found: tokenizer.vocab_size(),
+            expected: vocabulary,
+        });
+    }
+    Ok(tokenizer)
+}

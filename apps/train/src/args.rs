@@ -9,10 +9,10 @@ use crate::{
     fetch::FetchArgs,
 };
 
-/// Train a translation model
+/// Train a Transformer for translation, classification or language modeling
 ///
 /// Without arguments, trains the recipe `phrasebook`: a small English-Italian model, offline, in
-/// minutes. The folder of a run is a bundle that `translate --model` opens. Progress, samples and
+/// minutes. The recipes `classify`, `generate` and `fill-mask` start the other tasks. The folder of a run is a bundle that `translate --model` opens. Progress, samples and
 /// errors go to standard error.
 #[derive(Debug, Parser)]
 #[command(
@@ -26,6 +26,8 @@ Examples:
   train --source a.de.gz --target a.en.gz --valid-source v.de.gz --valid-target v.en.gz
   train --file pairs.tmx --set data.source_language=en --set data.target_language=it
   train --recipe opus-books --fetch
+  train --recipe classify --file reviews.tsv
+  train --recipe generate --source book.txt
   train --resume runs/phrasebook --set train.epochs=10
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration; 130, 143 or 129 interrupted by
@@ -45,7 +47,7 @@ pub struct Cli {
 /// Commands other than training.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the recipes
+    /// List the recipes by task
     Recipes,
     /// Print the configuration of a recipe, to edit and pass to --config
     Config {

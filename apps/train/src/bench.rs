@@ -28,7 +28,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Length of each side of a sentence pair, in tokens; a batch has as many pairs as fit
+    /// Length of each side of a sentence pair, or of a text, in tokens; a batch has as many as fit
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub len: usize,
 
@@ -58,7 +58,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     let mut configs = Vec::new();
     for (model, mut layers) in layers {
         // The sentences are synthetic, so no corpus is needed.
-        layers.set_value("data.source", "toy");
+        layers.set_value("data.source", "phrasebook");
         args.settings.apply(&mut layers)?;
         configs.push((model, layers.build()?));
     }
@@ -69,7 +69,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     for (model, config) in configs {
         let updates = Updates::of(&config, args.len);
         let timing = updates
-            .measure(&config.model, &config.train, &devices, args.updates)
+            .measure(&config, &devices, args.updates)
             .map_err(|error| TrainError::Problems { problems: vec![error.to_string()] })?;
         let Updates { pairs, len, .. } = updates;
         let work = match config.train.accumulate {

@@ -16,29 +16,32 @@ pub struct DataArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
 
-    /// Text file with the source side of the training pairs; plain, gzip, zstd, or in an archive
-    /// as ARCHIVE!MEMBER
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "target")]
+    /// Text file with the source side of the training pairs, with the texts to classify, or with
+    /// the text of a language model; plain, gzip, zstd, or in an archive as ARCHIVE!MEMBER
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub source: Option<PathBuf>,
 
-    /// Text file with the target side of the training pairs; line N translates line N of --source
+    /// Text file with the target side of the training pairs, or with labels; line N translates or
+    /// labels line N of --source
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "source")]
     pub target: Option<PathBuf>,
 
-    /// File with both sides of the training pairs: TSV, CSV, JSON lines, Parquet or TMX; plain,
-    /// gzip, zstd, or in an archive as ARCHIVE!MEMBER; - is standard input
+    /// File with both sides of the training pairs, or with texts and labels: TSV, CSV, JSON lines,
+    /// Parquet or TMX; plain, gzip, zstd, or in an archive as ARCHIVE!MEMBER; - is standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "source")]
     pub file: Option<PathBuf>,
 
-    /// Source side of the validation pairs [default: a tenth of the pairs is held out]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "valid_target")]
+    /// Source side of the validation pairs, or the validation texts [default: a tenth of the
+    /// training data is held out]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub valid_source: Option<PathBuf>,
 
-    /// Target side of the validation pairs
+    /// Target side of the validation pairs, or the labels of the validation texts
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "valid_source")]
     pub valid_target: Option<PathBuf>,
 
-    /// File with both sides of the validation pairs, in the formats of --file
+    /// File with both sides of the validation pairs, or with texts and labels, in the formats of
+    /// --file
     #[arg(
         long,
         value_name = "FILE",
@@ -104,7 +107,7 @@ impl DataArgs {
             if let Some(path) = path {
                 // Validation files may accompany a corpus that is fetched by name.
                 if key.starts_with("data.train") {
-                    layers.set_value("data.source", "files");
+                    layers.use_files();
                 }
                 layers.set_value(key, path.to_string_lossy().into_owned());
             }

@@ -22,7 +22,7 @@ use std::{io::Write, process::ExitCode};
 use args::{Cli, Command};
 use clap::Parser;
 use tx_cli::{allocator, failure, terminal::stdout};
-use tx_train::{CheckpointSelection, RECIPES, Recipe, RunLock};
+use tx_train::{CheckpointSelection, RECIPES, Recipe, RunLock, TaskKind};
 
 fn main() -> ExitCode {
     // Each training step allocates and frees tensors of the same sizes. If their pages were
@@ -71,6 +71,24 @@ fn print(text: &str) -> anyhow::Result<()> {
     Ok(stdout().write_all(text.as_bytes())?)
 }
 
+/// Recipes, grouped by task.
 fn recipes() -> String {
-    RECIPES.iter().map(|recipe| format!("{:<16}{}\n", recipe.name, recipe.about)).collect()
+    let mut text = String::new();
+    for task in TaskKind::ALL {
+        text += &format!("{}\n", heading(task));
+        for recipe in RECIPES.iter().filter(|recipe| recipe.task == task) {
+            text += &format!("  {:<16}{}\n", recipe.name, recipe.about);
+        }
+    }
+    text
+}
+
+/// Heading of the recipes of a task.
+fn heading(task: TaskKind) -> &'static str {
+    match task {
+        TaskKind::Translate => "Translation (encoder and decoder)",
+        TaskKind::Classify => "Classification (encoder)",
+        TaskKind::Generate => "Language modeling (decoder)",
+        TaskKind::FillMask => "Masked language modeling (encoder)",
+    }
 }

@@ -6,7 +6,6 @@ use std::{
     process::ExitCode,
 };
 
-use burn::tensor::Device;
 use clap::{CommandFactory, error::ErrorKind};
 use tx_cli::terminal::stderr;
 use tx_train::{
@@ -90,8 +89,7 @@ pub fn average(
 ) -> anyhow::Result<()> {
     let output = output.unwrap_or_else(|| run.join("average"));
     let _lock = output.starts_with(run).then(|| RunLock::acquire(run)).transpose()?;
-    let (bundle, steps) = tx_train::average(run, selection, &Device::flex())?;
-    bundle.save(&output)?;
+    let steps = tx_train::average(run, selection, &output)?;
     let steps: Vec<String> = steps.iter().map(usize::to_string).collect();
     writeln!(stderr(), "bundle: {} (mean of updates {})", output.display(), steps.join(", "))?;
     Ok(())

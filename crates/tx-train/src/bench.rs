@@ -1,13 +1,28 @@
-//! Training speed of a device: complete updates on synthetic pairs of one length.
+//! Training speed of a device: complete updates on synthetic pairs or texts of one length.
+
+use std::mem;
 
 use burn::{tensor::Device, train::Learner};
-use tx_data::{BatchSize, EncodedPair, Seq2SeqBatch};
-use tx_infer::bench::Timing;
-use tx_model::{ConfigError, ModelConfig, Transformer, VocabSizes};
-use tx_text::TokenizerKind;
+use tx_data::{
+    BatchSize, ClassificationBatch, EncodedPair, LanguageModelBatch, MaskedBatch, Seq2SeqBatch,
+    masking::MaskedText,
+    packing::{PackedRow, Segment},
+};
+use tx_infer::{TaskKind, bench::Timing};
+use tx_model::{
+    Classifier, ConfigError, LanguageModel, MaskedLanguageModel, Transformer, VocabSizes,
+};
+use tx_text::{
+    TokenizerKind,
+    special::{MASK, PAD},
+};
 
 use crate::{
-    config::{OptimizationConfig, Schedule, TrainConfig},
+    classification::TrainedClassifier,
+    config::{Schedule, TrainConfig},
+    language_modeling::TrainedLanguageModel,
+    masked_language_modeling::TrainedMaskedLanguageModel,
+    task::{BatchOf, Trainable},
     training::{
         adam::Adam,
         gradients::{UpdateGradients, compute_gradients},
@@ -20,14 +35,17 @@ use crate::{
 /// allocated.
 const WARM_UP: usize = 2;
 
+/// Number of classes of a classifier, whose labels depend on data.
+const CLASSES: usize = 4;
+
 /// Synthetic batches of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Updates {
     /// Vocabulary sizes.
     pub vocab: VocabSizes,
-    /// Sentence pairs in a batch.
+    /// Sentence pairs, texts or rows in a batch.
     pub pairs: usize,
-    /// Tokens of each side.
+    /// Tokens of each side, or of the text.
     pub len: usize,
 }
 
@@ -50,72 +68,148 @@ impl Updates {
         Self { vocab, pairs, len }
     }
 
-    /// Measures updates on `devices`, of which the first holds the weights. They are the updates of
-    /// a run with Burn's Learner, without construction of batches and without validation.
+    /// Measures updates of the task of `config` on `devices`, of which the first holds the weights.
+    /// They are the updates of a run with Burn's Learner, without construction of batches and
+    /// without validation.
     ///
     /// # Errors
     ///
     /// If the model configuration is invalid.
     pub fn measure(
         &self,
-        model: &ModelConfig,
-        train: &OptimizationConfig,
+        config: &TrainConfig,
         devices: &[Device],
         repetitions: usize,
     ) -> Result<Timing, ConfigError> {
+        let (model, smoothing) = (&config.model, config.train.label_smoothing);
+        let vocabulary = self.vocab.source;
         // In the kernels' thread pool, as `Trainer::run` does.
-        rayon::scope(|_| {
-            let devices: Vec<Device> =
-                devices.iter().map(|device| device.clone().autodiff()).collect();
-            let device = devices.first().cloned().unwrap_or_default();
-            device.seed(train.seed);
-            let rate = LearningRate::new(Curve {
-                schedule: Schedule::Constant,
-                peak: 1e-4,
-                warmup_steps: 0,
-                total_steps: 1 + WARM_UP + repetitions,
-                d_model: model.d_model,
-            });
-            let model = Transformer::new(model, self.vocab, &device)?;
-            let model = Seq2Seq::new(model, train.label_smoothing);
-            let mut learner = Learner::new(model, Adam::new(train).into(), rate);
-            let batches = train.accumulate.max(1);
-            let prepare = |step: usize| {
-                device.seed(step as u64);
-                (0..batches).map(|part| self.batch(step * batches + part, &device)).collect()
-            };
-            let update = |batches: Vec<Seq2SeqBatch>| {
-                let model = learner.model();
-                let UpdateGradients { gradients, .. } =
-                    compute_gradients(&model, batches, &devices, train.clip_norm);
-                drop(model);
-                learner.lr_step();
-                learner.optimizer_step(gradients);
-                // Waits for all queued work. A device error would have occurred when the loss was
-                // read.
-                drop(device.sync());
-            };
-            let tokens = batches * self.pairs * self.len;
-            Ok(Timing::of(tokens, WARM_UP, repetitions, prepare, update))
+        rayon::scope(|_| match config.task {
+            TaskKind::Translate => {
+                let init = |device: &Device| {
+                    let model = Transformer::new(model, self.vocab, device)?;
+                    Ok(Seq2Seq::new(model, smoothing))
+                };
+                self.measure_model(config, devices, repetitions, init, Self::pairs_of_step)
+            }
+            TaskKind::Classify => {
+                let pooling = config.classification.pooling;
+                let init = |device: &Device| {
+                    let model = Classifier::new(model, vocabulary, CLASSES, pooling, device)?;
+                    Ok(TrainedClassifier::new(model, smoothing, Vec::new()))
+                };
+                self.measure_model(config, devices, repetitions, init, Self::texts_of_step)
+            }
+            TaskKind::Generate => {
+                let init = |device: &Device| {
+                    let model = LanguageModel::new(model, vocabulary, device)?;
+                    Ok(TrainedLanguageModel::new(model, smoothing))
+                };
+                self.measure_model(config, devices, repetitions, init, Self::rows_of_step)
+            }
+            TaskKind::FillMask => {
+                let init = |device: &Device| {
+                    let model = MaskedLanguageModel::new(model, vocabulary, device)?;
+                    Ok(TrainedMaskedLanguageModel::new(model, smoothing))
+                };
+                self.measure_model(config, devices, repetitions, init, Self::masked_of_step)
+            }
         })
+    }
+
+    /// Measures updates of the model that `init` creates, with the batches of `batch`.
+    fn measure_model<M: Trainable>(
+        &self,
+        config: &TrainConfig,
+        devices: &[Device],
+        repetitions: usize,
+        init: impl FnOnce(&Device) -> Result<M, ConfigError>,
+        batch: fn(&Self, usize, &Device) -> BatchOf<M>,
+    ) -> Result<Timing, ConfigError> {
+        let train = &config.train;
+        let devices: Vec<Device> = devices.iter().map(|device| device.clone().autodiff()).collect();
+        let device = devices.first().cloned().unwrap_or_default();
+        device.seed(train.seed);
+        let rate = LearningRate::new(Curve {
+            schedule: Schedule::Constant,
+            peak: 1e-4,
+            warmup_steps: 0,
+            total_steps: 1 + WARM_UP + repetitions,
+            d_model: config.model.d_model,
+        });
+        let mut learner = Learner::new(init(&device)?, Adam::new(train).into(), rate);
+        let batches = train.accumulate.max(1);
+        let prepare = |step: usize| {
+            device.seed(step as u64);
+            (0..batches).map(|part| batch(self, step * batches + part, &device)).collect()
+        };
+        let update = |batches: Vec<BatchOf<M>>| {
+            let model = learner.model();
+            let UpdateGradients { gradients, .. } =
+                compute_gradients(&model, batches, &devices, train.clip_norm);
+            drop(model);
+            learner.lr_step();
+            learner.optimizer_step(gradients);
+            // Waits for all queued work. A device error would have occurred when the loss was read.
+            drop(device.sync());
+        };
+        let tokens = batches * self.pairs * self.len;
+        Ok(Timing::of(tokens, WARM_UP, repetitions, prepare, update))
     }
 
     /// Creates a batch with ids that differ between steps. None of them is padding, but masks are
     /// created and used. `benches/compare/train_step.py` follows the same rule.
-    fn batch(&self, step: usize, device: &Device) -> Seq2SeqBatch {
-        let side = |seed: usize, len: usize, vocabulary: usize| {
-            (0..self.pairs).map(move |row| {
-                let id =
-                    |column| 1 + ((row * len + column) * 7_919 + seed * 104_729) % (vocabulary - 1);
-                (0..len).map(|column| id(column) as u32).collect::<Vec<_>>()
-            })
-        };
+    fn pairs_of_step(&self, step: usize, device: &Device) -> Seq2SeqBatch {
         // The target has one more token: the decoder input omits the last, its output the first.
-        let pairs: Vec<EncodedPair> = side(2 * step, self.len, self.vocab.source)
-            .zip(side(2 * step + 1, self.len + 1, self.vocab.target))
+        let pairs: Vec<EncodedPair> = self
+            .ids(2 * step, self.len, self.vocab.source)
+            .zip(self.ids(2 * step + 1, self.len + 1, self.vocab.target))
             .map(|(source, target)| EncodedPair { source, target })
             .collect();
         Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), device)
+    }
+
+    /// Creates a batch of labeled texts.
+    fn texts_of_step(&self, step: usize, device: &Device) -> ClassificationBatch {
+        let texts = self.ids(step, self.len, self.vocab.source).enumerate();
+        let texts: Vec<EncodedPair> = texts
+            .map(|(row, source)| EncodedPair { source, target: vec![(row % CLASSES) as u32] })
+            .collect();
+        ClassificationBatch::new(&texts.iter().collect::<Vec<_>>(), device)
+    }
+
+    /// Creates a batch of rows with one document each.
+    fn rows_of_step(&self, step: usize, device: &Device) -> LanguageModelBatch {
+        let rows = self.ids(step, self.len + 1, self.vocab.source).enumerate();
+        let rows: Vec<PackedRow> =
+            rows.map(|(document, ids)| vec![Segment { document, start: 0, ids }]).collect();
+        LanguageModelBatch::new(&rows, device)
+    }
+
+    /// Creates a batch of texts, every seventh token of which is masked.
+    fn masked_of_step(&self, step: usize, device: &Device) -> MaskedBatch {
+        let texts = self.ids(step, self.len, self.vocab.source).map(|mut ids| {
+            let mut labels = vec![PAD; ids.len()];
+            for position in (0..ids.len()).step_by(7) {
+                labels[position] = mem::replace(&mut ids[position], MASK);
+            }
+            MaskedText { ids, labels }
+        });
+        MaskedBatch::new(&texts.collect::<Vec<_>>(), device)
+    }
+
+    /// Ids of all rows of a batch, from 1.
+    fn ids(
+        &self,
+        seed: usize,
+        len: usize,
+        vocabulary: usize,
+    ) -> impl Iterator<Item = Vec<u32>> + use<> {
+        (0..self.pairs).map(move |row| {
+            let id =
+                |column| 1 + ((row * len + column) * 7_919 + seed * 104_729) % (vocabulary - 1);
+            (0..len).map(|column| id(column) as u32).collect()
+        })
     }
 }
 
@@ -150,7 +244,7 @@ mod tests {
         let config = builder.build().unwrap();
         let updates = Updates { vocab: VocabSizes { source: 20, target: 20 }, pairs: 3, len: 4 };
         let measure =
-            |devices: &[Device]| updates.measure(&config.model, &config.train, devices, 2).unwrap();
+            |devices: &[Device]| updates.measure(&config, devices, 2).unwrap();
         for devices in [vec![Device::flex()], vec![Device::flex(), Device::flex()]] {
             let timing = measure(&devices);
             assert_eq!((timing.tokens, timing.seconds.len()), (24, 2));

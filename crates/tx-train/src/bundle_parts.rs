@@ -13,9 +13,12 @@ use crate::error::TrainError;
 
 /// Parts of the bundle of a run besides its model.
 #[derive(Debug, Clone)]
-pub(crate) struct BundleParts {
+pub struct BundleParts {
+    /// Task of the model.
     pub task: ModelTask,
+    /// Configuration of the model.
     pub config: ModelConfig,
+    /// Tokenizers of both sides.
     pub tokenizers: Tokenizers,
     /// Origin of the bundle, without the scores of its validation.
     pub provenance: toml::Table,

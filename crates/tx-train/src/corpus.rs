@@ -16,6 +16,7 @@ use tx_data::{
         read::{self, ReadOptions},
     },
 };
+use tx_infer::TaskKind;
 use tx_text::SentencePair;
 
 use crate::{
@@ -24,8 +25,8 @@ use crate::{
 };
 
 /// Numbers of generated pairs if the configuration does not specify them.
-const GENERATED_TRAINING: usize = 50_000;
-const GENERATED_VALIDATION: usize = 1_000;
+pub(crate) const GENERATED_TRAINING: usize = 50_000;
+pub(crate) const GENERATED_VALIDATION: usize = 1_000;
 
 /// Reads or generates the pairs of `config` and cleans them, in memory. The same configuration and
 /// files give the same pairs. The network is not used: a named corpus is read from `cache`.
@@ -75,7 +76,7 @@ pub(crate) fn open(
             clean,
             validation,
             overlaps: Overlaps::Ignore,
-            target: TargetSide::Sentence,
+            target: target_side(config.task),
         };
         return Ok((Box::new(train.into_iter().map(Ok)), options));
     }
@@ -93,7 +94,15 @@ pub(crate) fn open(
         OverlapPolicy::Report => Overlaps::Count,
         OverlapPolicy::Drop => Overlaps::Drop,
     };
-    Ok((training, CorpusOptions { clean, validation, overlaps, target: TargetSide::Sentence }))
+    Ok((training, CorpusOptions { clean, validation, overlaps, target: target_side(config.task) }))
+}
+
+/// Content of the target side for a task.
+fn target_side(task: TaskKind) -> TargetSide {
+    match task {
+        TaskKind::Translate | TaskKind::Generate | TaskKind::FillMask => TargetSide::Sentence,
+        TaskKind::Classify => TargetSide::Label,
+    }
 }
 
 /// Generates the pairs of `config`; `None` if they are read from files.
@@ -111,6 +120,10 @@ fn generated(config: &TrainConfig) -> Option<Split> {
             let validation = validation.into_iter().filter(|pair| !known.contains(pair)).collect();
             Some(Split { train, validation })
         }
+        DataSource::Phrasebook if config.task == TaskKind::Classify => Some(Split {
+            train: phrasebook::typed_training(train_pairs, seed),
+            validation: phrasebook::typed_validation(valid_pairs, seed),
+        }),
         DataSource::Phrasebook => Some(Split {
             train: phrasebook::training(train_pairs, seed),
             validation: phrasebook::validation(valid_pairs, seed),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tx_data::{DataError, fetch::FetchError, remedy::Remedy, source::named::Request};
-use tx_infer::InferError;
+use tx_infer::{InferError, TaskKind};
 use tx_model::ConfigError;
 use tx_text::TextError;
 
@@ -120,6 +120,24 @@ pub enum TrainError {
         /// Current fingerprint.
         found: String,
         /// Fingerprint at the checkpoint.
+        expected: String,
+    },
+
+    /// The configuration has another task than the checkpoint.
+    #[error("`task` = \"{found}\", but the run was started with \"{expected}\"")]
+    OtherTask {
+        /// Task of the configuration.
+        found: TaskKind,
+        /// Task of the checkpoint.
+        expected: TaskKind,
+    },
+
+    /// The labels of a classifier have changed since the checkpoint.
+    #[error("the labels of the training data have changed since the checkpoint: {found}, was {expected}")]
+    LabelsChanged {
+        /// Current labels.
+        found: String,
+        /// Labels at the checkpoint.
         expected: String,
     },
 
@@ -262,6 +280,9 @@ impl TrainError {
                 "`--take new` uses the current file, `--take old` the configuration of the \
                      checkpoint; `--set` changes single values",
             ),
+            Self::OtherTask { .. } | Self::LabelsChanged { .. } => {
+                fixed("start a new run; `model.encoder_from` can take the encoder of this one")
+            }
             Self::DataChanged { .. } => fixed("`--take new` continues with the current data"),
             Self::Checkpoint { before: Some(step), .. } => {
                 Some(format!("resume from the checkpoint before it with `--from {step}`"))

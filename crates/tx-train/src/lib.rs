@@ -1,10 +1,11 @@
-//! Train Transformers for translation with Burn's Learner.
+//! Train Transformers for translation, classification and language modeling with Burn's Learner.
 //!
-//! [`config`] describes a run. [`corpus`] reads or generates sentence pairs, [`data`] tokenizes and
-//! encodes them. A [`task`] has a model, its loss and its validation; [`translation`] is the only
-//! one so far. [`trainer`] prepares data, builds the parts of a run and launches the loop of
-//! [`training`]. [`recording`] writes the files of a run folder, [`reporting`] the output for
-//! people.
+//! [`config`] describes a run. [`corpus`] reads or generates sentence pairs and labeled texts,
+//! [`data`] tokenizes and encodes them and documents. A [`task`] has a model, its loss and its
+//! validation: [`translation`], [`classification`], [`language_modeling`] and
+//! [`masked_language_modeling`]. [`trainer`] prepares data, builds the parts of a run and launches
+//! the loop of [`training`]. [`recording`] writes the files of a run folder, [`reporting`] the
+//! output for people.
 //!
 //! ```
 //! use tx_train::ConfigBuilder;
@@ -22,7 +23,15 @@ pub mod corpus;
 pub mod data;
 pub mod statistics;
 
+pub mod bundle_parts;
+pub mod loss;
 pub mod task;
+mod task_run;
+pub mod validation_report;
+
+pub mod classification;
+pub mod language_modeling;
+pub mod masked_language_modeling;
 pub mod translation;
 
 pub mod trainer;
@@ -31,15 +40,18 @@ pub mod training;
 pub mod recording;
 pub mod reporting;
 
+mod average;
 pub mod bench;
 pub mod error;
 mod interrupt;
+mod memory;
 
+pub use average::average;
 pub use config::{ConfigBuilder, RECIPES, Recipe, TrainConfig};
 pub use error::TrainError;
 pub use recording::{average::CheckpointSelection, run_lock::RunLock};
 pub use reporting::compare::compare;
 pub use statistics::Statistics;
-pub use trainer::{OnMismatch, Outcome, ResumeFrom, Trainer};
-pub use translation::{average::average, validation::Validation};
-pub use {tx_data, tx_text};
+pub use trainer::{OnMismatch, Outcome, ResumeFrom, TaskValidation, Trainer};
+pub use translation::validation::Validation;
+pub use {tx_data, tx_infer::TaskKind, tx_text};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tx_model::{Activation, ModelConfig};
+use tx_model::{Activation, Architecture, ModelConfig};
 
 /// Bytes of an `f32`.
 const NUMBER: usize = 4;
@@ -21,10 +21,11 @@ pub struct Memory {
 
 impl Memory {
     /// Estimates the memory for a model with `parameters` weights and `vocab` target ids. The
-    /// largest batch has `source` and `target` tokens, including padding. `averaged` adds a moving
-    /// average of the weights.
+    /// largest batch has `source` and `target` tokens, including padding; with one text, all are
+    /// source tokens. `averaged` adds a moving average of the weights.
     pub fn estimate(
         config: &ModelConfig,
+        architecture: Architecture,
         parameters: usize,
         vocab: usize,
         [source, target]: [usize; 2],
@@ -38,9 +39,18 @@ impl Memory {
         let encoder_layer = attention + feed_forward;
         // Keys and values of cross-attention count as source tokens.
         let decoder_layer = 2 * attention + feed_forward - 2 * d;
-        let per_source =
-            2 * d + config.encoder_layers * encoder_layer + config.decoder_layers * 2 * d;
-        let per_target = 2 * d + config.decoder_layers * decoder_layer + vocab;
+        let encoder = 2 * d + config.encoder_layers * encoder_layer;
+        let (per_source, per_target) = match architecture {
+            Architecture::EncoderDecoder => (
+                encoder + config.decoder_layers * 2 * d,
+                2 * d + config.decoder_layers * decoder_layer + vocab,
+            ),
+            Architecture::Classifier { .. } => (encoder, 0),
+            Architecture::MaskedLanguageModel => (encoder + vocab, 0),
+            Architecture::LanguageModel => {
+                (2 * d + config.decoder_layers * encoder_layer + vocab, 0)
+            }
+        };
         Self {
             weights: parameters * (5 + usize::from(averaged)) * NUMBER,
             batch: (source * per_source + target * per_target) * NUMBER,
@@ -68,6 +78,8 @@ impl fmt::Display for Memory {
 
 #[cfg(test)]
 mod tests {
+    use tx_model::Pooling;
+
     use super::*;
 
     /// d 2, f 3, one layer each: 2·2 + (6·2 + 2·2 + 2·3) + 2·2 = 30 numbers per source token,
@@ -81,9 +93,18 @@ mod tests {
             decoder_layers: 1,
             ..ModelConfig::default()
         };
-        let memory = Memory::estimate(&config, 100, 5, [10, 7], false);
+        let estimate = |architecture, batch, averaged| {
+            Memory::estimate(&config, architecture, 100, 5, batch, averaged)
+        };
+        let memory = estimate(Architecture::EncoderDecoder, [10, 7], false);
         assert_eq!(memory, Memory { weights: 2_000, batch: 4 * (300 + 7 * 39) });
-        assert_eq!(Memory::estimate(&config, 100, 5, [0, 0], true).weights, 2_400);
+        assert_eq!(estimate(Architecture::LanguageModel, [0, 0], true).weights, 2_400);
+        // 2·2 + (6·2 + 2·2 + 2·3) = 26 numbers per token of one stack, and 5 logits.
+        let classifier = Architecture::Classifier { classes: 2, pooling: Pooling::Mean };
+        assert_eq!(estimate(classifier, [10, 0], false).batch, 4 * 260);
+        for with_logits in [Architecture::LanguageModel, Architecture::MaskedLanguageModel] {
+            assert_eq!(estimate(with_logits, [10, 0], false).batch, 4 * 310);
+        }
         assert_eq!(
             Memory { weights: 3_000_000, batch: 1_500_000 }.to_string(),
             "about 45 MB on a CPU: 3 for weights and optimizer, 2 for the largest batch"

@@ -9,6 +9,7 @@ use tx_data::{
     pipeline::Control,
     source::named::CorpusCache,
 };
+use tx_infer::TaskKind;
 use tx_text::{SentencePair, Tokenizer, Tokenizers, VocabularyReport};
 
 use crate::{config::TrainConfig, corpus, error::TrainError};
@@ -105,8 +106,16 @@ impl Statistics {
     ///
     /// # Errors
     ///
-    /// If the data cannot be read or tokenized.
+    /// If the task is not translation, or the data cannot be read or tokenized.
     pub fn of(config: &TrainConfig, cache: Option<&CorpusCache>) -> Result<Self, TrainError> {
+        if config.task != TaskKind::Translate {
+            return Err(TrainError::Problems {
+                problems: vec![format!(
+                    "statistics are of sentence pairs, and `task` = \"{}\" has none",
+                    config.task
+                )],
+            });
+        }
         let control = Control { stop: &AtomicBool::new(false), progress: &|_| {} };
         let corpus = corpus::load(config, cache, &control)?;
         let cleaning = (!config.data.is_generated()).then(|| corpus.cleaning.clone());

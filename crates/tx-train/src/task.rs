@@ -6,7 +6,6 @@
 
 use std::{
     fmt::Display,
-    path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -17,7 +16,12 @@ use burn::{
     train::{InferenceStep, ItemLazy, TrainStep},
 };
 
-use crate::{error::TrainError, interrupt::check, validation_report::ValidationReport};
+use tx_infer::bundle::BundleModel;
+
+use crate::{
+    bundle_parts::BundleParts, error::TrainError, interrupt::check,
+    validation_report::ValidationReport,
+};
 
 /// Learning task, as the training loop uses it.
 pub trait Task: Send + 'static {
@@ -42,17 +46,8 @@ pub trait Task: Send + 'static {
     /// negated loss.
     fn rank(&self, report: &Self::Report) -> (f64, f64);
 
-    /// Saves `model` as a bundle into the run folder. `scores` becomes part of its provenance.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be written.
-    fn save(
-        &self,
-        model: &Self::Model,
-        scores: toml::Table,
-        run: &Path,
-    ) -> Result<(), TrainError>;
+    /// Returns the parts of the run's bundle besides the model.
+    fn bundle(&self) -> &BundleParts;
 }
 
 /// Position in training at which a model was validated.
@@ -76,6 +71,15 @@ pub trait Trainable:
     + Display
     + 'static
 {
+    /// Model without the settings of its loss, as a bundle stores it.
+    type Plain: BundleModel;
+
+    /// Wraps a model for a checkpoint, without settings of the loss.
+    fn of_plain(model: Self::Plain) -> Self;
+
+    /// Returns the model without the settings of its loss.
+    fn into_plain(self) -> Self::Plain;
+
     /// Computes the training loss of a batch.
     fn loss(&self, batch: BatchOf<Self>) -> BatchLoss;
 

@@ -6,19 +6,28 @@ use crate::{Workshop, set};
 fn recipes_are_listed_with_a_description() {
     let run = Workshop::new().train(&["recipes"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
-    let names: Vec<&str> =
-        run.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let names = names(&run.stdout);
     assert_eq!(names.first(), Some(&"phrasebook"), "the default comes first");
-    for name in ["reverse", "toy", "small", "base"] {
+    for name in ["reverse", "toy", "small", "base", "classify", "generate", "fill-mask"] {
         assert!(names.contains(&name), "{}", run.stdout);
     }
+    // Grouped by task.
+    let headings: Vec<&str> =
+        run.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(headings.len(), 4, "{}", run.stdout);
+}
+
+/// Names of the listed recipes, which are indented below the heading of their task.
+fn names(listed: &str) -> Vec<&str> {
+    let recipes = listed.lines().filter_map(|line| line.strip_prefix("  "));
+    recipes.filter_map(|line| line.split_whitespace().next()).collect()
 }
 
 #[test]
 fn every_printed_configuration_is_accepted_as_a_file() {
     let workshop = Workshop::new();
     let recipes = workshop.train(&["recipes"]).stdout;
-    for name in recipes.lines().filter_map(|line| line.split_whitespace().next()) {
+    for name in names(&recipes) {
         let printed = workshop.train(&["config", name]);
         assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""), "{name}");
         workshop.write("recipe.toml", &printed.stdout);

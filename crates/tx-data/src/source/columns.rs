@@ -17,9 +17,9 @@ pub struct Columns {
     pub header: Option<bool>,
 }
 
-/// Usual column names of the sides in files without languages.
-const SOURCE_NAMES: [&str; 3] = ["source", "src", "source_text"];
-const TARGET_NAMES: [&str; 4] = ["target", "tgt", "trg", "target_text"];
+/// Usual column names of the sides in files without languages, and of texts and labels.
+const SOURCE_NAMES: [&str; 5] = ["source", "src", "source_text", "text", "sentence"];
+const TARGET_NAMES: [&str; 5] = ["target", "tgt", "trg", "target_text", "label"];
 
 impl Columns {
     /// Finds both sides in `names`, which may be paths such as `translation.en`.

@@ -32,6 +32,16 @@ impl TrainedClassifier {
 }
 
 impl Trainable for TrainedClassifier {
+    type Plain = Classifier;
+
+    fn of_plain(model: Classifier) -> Self {
+        Self::new(model, 0.0, Vec::new())
+    }
+
+    fn into_plain(self) -> Classifier {
+        self.model
+    }
+
     fn loss(&self, batch: ClassificationBatch) -> BatchLoss {
         let logits = self.model.forward(batch.ids, batch.blocked);
         class_loss(logits, batch.classes, self.label_smoothing, &self.class_weights)

@@ -1,7 +1,6 @@
 //! Classification task of the training loop.
 
 use std::{
-    path::Path,
     sync::{Arc, atomic::AtomicBool},
     time::Instant,
 };
@@ -98,12 +97,7 @@ impl Task for Classification {
         report.rank(self.best_by)
     }
 
-    fn save(
-        &self,
-        model: &TrainedClassifier,
-        scores: toml::Table,
-        run: &Path,
-    ) -> Result<(), TrainError> {
-        self.bundle.save(model.model.clone(), scores, run)
+    fn bundle(&self) -> &BundleParts {
+        &self.bundle
     }
 }

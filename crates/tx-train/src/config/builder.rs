@@ -113,6 +113,19 @@ impl ConfigBuilder {
         merge(&mut self.table, nested);
     }
 
+    /// Selects files as the source of the data. Numbers of pairs that another source, such as that
+    /// of a recipe, was to generate do not limit the files.
+    pub fn use_files(&mut self) {
+        let data = self.table.get_mut("data").and_then(toml::Value::as_table_mut);
+        if let Some(data) = data
+            && data.get("source").is_some_and(|source| source.as_str() != Some("files"))
+        {
+            data.remove("train_pairs");
+            data.remove("valid_pairs");
+        }
+        self.set_value("data.source", "files");
+    }
+
     /// Builds the configuration.
     ///
     /// # Errors
@@ -178,6 +191,7 @@ mod tests {
             }
             let config = builder.build().unwrap_or_else(|error| panic!("{}: {error}", recipe.name));
             assert_eq!(config.recipe.as_deref(), Some(recipe.name));
+            assert_eq!(config.task, recipe.task, "{}", recipe.name);
         }
     }
 
@@ -234,6 +248,18 @@ mod tests {
         let error = builder.set("train.max_minute=").unwrap_err();
         assert_eq!(error.hint().as_deref(), Some("did you mean `max_minutes`?"));
         assert!(builder.set("trian.max_minutes=").is_err());
+    }
+
+    #[test]
+    fn numbers_of_generated_pairs_do_not_limit_files() {
+        let mut builder = ConfigBuilder::from_recipe("classify").unwrap();
+        builder.use_files();
+        builder.set("data.train_file=texts.tsv").unwrap();
+        builder.set("data.valid_pairs=7").unwrap();
+        // A limit that was set for files stays.
+        builder.use_files();
+        let data = builder.build().unwrap().data;
+        assert_eq!((data.train_pairs, data.valid_pairs), (None, Some(7)));
     }
 
     #[test]

@@ -120,7 +120,7 @@ pub struct DataConfig {
 }
 
 /// Returns `true` if a task learns from documents instead of pairs.
-pub(crate) fn has_documents(task: TaskKind) -> bool {
+fn has_documents(task: TaskKind) -> bool {
     match task {
         TaskKind::Translate | TaskKind::Classify => false,
         TaskKind::Generate | TaskKind::FillMask => true,

@@ -22,6 +22,6 @@ pub use interval::Interval;
 pub use masking::MaskingConfig;
 pub use optimization::{OnNonFinite, OptimizationConfig, OptimizerKind, Schedule};
 pub use recipe::{RECIPES, Recipe};
-pub(crate) use train_config::CONFIG_FILE;
+pub(crate) use train_config::{CONFIG_FILE, task_of_run};
 pub use train_config::{CheckpointConfig, MetricsConfig, TrainConfig};
 pub use validation::{BestBy, BleuTokenizer, ValidationConfig};

@@ -1,5 +1,7 @@
 //! Recipes: named configurations.
 
+use tx_infer::TaskKind;
+
 use super::similar::most_similar;
 use crate::error::TrainError;
 
@@ -8,6 +10,8 @@ use crate::error::TrainError;
 pub struct Recipe {
     /// Name.
     pub name: &'static str,
+    /// Task.
+    pub task: TaskKind,
     /// Description in one line.
     pub about: &'static str,
     /// TOML file with comments.
@@ -15,26 +19,37 @@ pub struct Recipe {
 }
 
 macro_rules! recipes {
-    ($($name:literal: $about:literal,)*) => {
+    ($($name:literal: $task:ident, $about:literal,)*) => {
         &[$(Recipe {
             name: $name,
+            task: TaskKind::$task,
             about: $about,
             toml: include_str!(concat!("recipes/", $name, ".toml")),
         }),*]
     };
 }
 
-/// All recipes; the first is the default of `train`.
+/// All recipes by task; the first is the default of `train`.
 pub const RECIPES: &[Recipe] = recipes! {
-    "phrasebook": "English to Italian phrases from a generated grammar; offline, minutes",
-    "reverse": "reversal of random words, as published by Etienne; offline, a minute",
-    "reverse-exact": "the same task with pre-norm and warm-up: over 99 % exact match",
-    "toy": "`ich mochte ein bier` to `i want a beer`, as published by graykode; offline, seconds",
-    "fra-eng": "English to French on 600 short pairs, as published in the d2l course; fetched",
-    "small": "a small model for about 30,000 pairs of short sentences; from files",
-    "multi30k-tiny": "benchmark on tokenized Multi30k, as published by Wu et al.; from files",
-    "opus-books": "English to Italian books, word level, as published by Jamil; fetched",
-    "base": "the base model and schedule of \"Attention Is All You Need\"; from files",
+    "phrasebook": Translate,
+        "English to Italian phrases from a generated grammar; offline, minutes",
+    "reverse": Translate, "reversal of random words, as published by Etienne; offline, a minute",
+    "reverse-exact": Translate, "the same task with pre-norm and warm-up: over 99 % exact match",
+    "toy": Translate,
+        "`ich mochte ein bier` to `i want a beer`, as published by graykode; offline, seconds",
+    "fra-eng": Translate,
+        "English to French on 600 short pairs, as published in the d2l course; fetched",
+    "small": Translate, "a small model for about 30,000 pairs of short sentences; from files",
+    "multi30k-tiny": Translate,
+        "benchmark on tokenized Multi30k, as published by Wu et al.; from files",
+    "opus-books": Translate,
+        "English to Italian books, word level, as published by Jamil; fetched",
+    "base": Translate,
+        "the base model and schedule of \"Attention Is All You Need\"; from files",
+    "classify": Classify,
+        "statement, question, negation or command: English sentences; offline, a minute",
+    "generate": Generate, "language model of the phrasebook's English sentences; offline, minutes",
+    "fill-mask": FillMask, "masked language model of the same sentences; offline, minutes",
 };
 
 impl Recipe {

@@ -16,6 +16,27 @@ use crate::error::TrainError;
 /// Name of the configuration file in a run folder.
 pub(crate) const CONFIG_FILE: &str = "train.toml";
 
+/// Reads the task of the run in `run` from its configuration.
+///
+/// # Errors
+///
+/// If the configuration cannot be read.
+pub(crate) fn task_of_run(run: &Path) -> Result<TaskKind, TrainError> {
+    #[derive(Deserialize)]
+    struct TaskOfRun {
+        #[serde(default)]
+        task: TaskKind,
+    }
+    let path = run.join(CONFIG_FILE);
+    let text = fs::read_to_string(&path).map_err(TrainError::reading(&path))?;
+    let TaskOfRun { task } = toml::from_str(&text).map_err(|error| TrainError::Config {
+        location: path.display().to_string(),
+        problem: error.message().to_owned(),
+        nearest: None,
+    })?;
+    Ok(task)
+}
+
 /// Configuration of a training run.
 ///
 /// [`ConfigBuilder`](super::ConfigBuilder) builds it from a recipe, a file or both. The run folder

@@ -35,6 +35,16 @@ impl TrainedLanguageModel {
 }
 
 impl Trainable for TrainedLanguageModel {
+    type Plain = LanguageModel;
+
+    fn of_plain(model: LanguageModel) -> Self {
+        Self::new(model, 0.0)
+    }
+
+    fn into_plain(self) -> LanguageModel {
+        self.model
+    }
+
     fn loss(&self, batch: LanguageModelBatch) -> BatchLoss {
         self.loss_with(batch, self.label_smoothing)
     }

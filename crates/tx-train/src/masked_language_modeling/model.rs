@@ -32,6 +32,16 @@ impl TrainedMaskedLanguageModel {
 }
 
 impl Trainable for TrainedMaskedLanguageModel {
+    type Plain = MaskedLanguageModel;
+
+    fn of_plain(model: MaskedLanguageModel) -> Self {
+        Self::new(model, 0.0)
+    }
+
+    fn into_plain(self) -> MaskedLanguageModel {
+        self.model
+    }
+
     fn loss(&self, batch: MaskedBatch) -> BatchLoss {
         self.loss_with(batch, self.label_smoothing)
     }

@@ -21,7 +21,8 @@ use tx_infer::{
 use super::{run_state::RunState, tensorboard::EventFile};
 use crate::{
     error::TrainError,
-    task::{StepOutput, ValidationReport},
+    task::StepOutput,
+    validation_report::ValidationReport,
 };
 
 /// Name of the metrics file in a run folder.

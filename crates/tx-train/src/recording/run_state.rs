@@ -21,6 +21,9 @@ pub struct RunState {
     /// Fingerprint of the validation data. Empty in old checkpoints, whose `data` covers both.
     #[serde(default)]
     pub validation_data: String,
+    /// Labels of a classifier, in the order of the classes; empty for other tasks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// Update after which the model was last validated.
     pub validated: Option<usize>,
     /// Validations since the best model.

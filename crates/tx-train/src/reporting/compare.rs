@@ -6,15 +6,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tx_infer::TaskKind;
+
 use super::progress::{clock, thousands};
 use crate::{
-    config::{CONFIG_FILE, diff::settings},
+    classification::report::ClassificationReport,
+    config::{CONFIG_FILE, diff::settings, task_of_run},
     error::TrainError,
-    recording::metrics,
+    language_modeling::report::LanguageModelReport,
+    masked_language_modeling::report::MaskedLanguageModelReport,
+    recording::metrics::{self, Record},
     translation::validation::Validation,
+    validation_report::{Figure, ValidationReport},
 };
-
-type Record = metrics::Record<Validation>;
 
 /// Returns a table of the runs in the folders `runs`, one column per run: last update, best
 /// validation, and the settings in which they differ.
@@ -25,7 +29,14 @@ type Record = metrics::Record<Validation>;
 pub fn compare(runs: &[PathBuf]) -> Result<String, TrainError> {
     let read: Vec<Run> = runs.iter().map(|run| Run::read(run)).collect::<Result<_, _>>()?;
     let mut rows = vec![row("", &read, |run| run.name.clone())];
-    rows.extend(FIGURES.iter().map(|(name, figure)| row(name, &read, figure)));
+    rows.extend(ROWS.iter().map(|(name, text)| row(name, &read, text)));
+    let mut headings: Vec<String> = Vec::new();
+    for heading in read.iter().flat_map(|run| &run.figures).map(Figure::heading) {
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    rows.extend(headings.iter().map(|heading| row(heading, &read, |run| run.figure(heading))));
     let keys: BTreeSet<&String> = read.iter().flat_map(|run| run.settings.keys()).collect();
     for key in keys {
         let row = row(key, &read, |run| run.settings.get(key).cloned().unwrap_or_default());
@@ -37,34 +48,51 @@ pub fn compare(runs: &[PathBuf]) -> Result<String, TrainError> {
 }
 
 /// Row of the table: name, and text for a run.
-type Figure = (&'static str, fn(&Run) -> String);
+type Row = (&'static str, fn(&Run) -> String);
 
-const FIGURES: &[Figure] = &[
-    ("updates", |run| run.last(|step, _, _| step.to_string())),
-    ("epochs", |run| run.last(|_, epoch, _| epoch.to_string())),
-    ("time", |run| run.last(|_, _, seconds| clock(seconds).to_string())),
-    ("target tokens/s", Run::speed),
-    ("memory, MB", Run::memory),
-    ("best update", |run| run.best(|step, _| step.to_string())),
-    ("loss", |run| run.best(|_, report| format!("{:.4}", report.loss))),
-    ("perplexity", |run| run.best(|_, report| format!("{:.3}", report.perplexity()))),
-    ("accuracy, %", |run| run.best(|_, report| format!("{:.2}", 100.0 * report.accuracy))),
-    ("BLEU", |run| run.best(|_, report| format!("{:.2}", report.bleu))),
-    ("chrF", |run| run.best(|_, report| format!("{:.2}", report.chrf))),
-    ("exact, %", |run| run.best(|_, report| format!("{:.2}", report.exact_match))),
+const ROWS: &[Row] = &[
+    ("updates", |run| of_last(run, |last| last.step.to_string())),
+    ("epochs", |run| of_last(run, |last| last.epoch.to_string())),
+    ("time", |run| of_last(run, |last| clock(last.seconds).to_string())),
+    ("target tokens/s", |run| rounded(run.speed)),
+    ("memory, MB", |run| rounded(run.peak_megabytes)),
+    ("best update", |run| run.best_step.map_or_else(|| "–".into(), |step| step.to_string())),
 ];
 
 /// Metrics and settings of a run.
 struct Run {
     name: String,
-    records: Vec<Record>,
+    last: Option<Last>,
+    /// Median of the recorded speeds, in target tokens per second.
+    speed: Option<f64>,
+    peak_megabytes: Option<f64>,
+    /// Update of the best model.
+    best_step: Option<usize>,
+    /// Metrics of the best model.
+    figures: Vec<Figure>,
     /// Values by `section.key`.
     settings: BTreeMap<String, String>,
 }
 
+/// Position of the last record.
+struct Last {
+    step: usize,
+    epoch: usize,
+    seconds: f64,
+}
+
 impl Run {
     fn read(path: &Path) -> Result<Self, TrainError> {
-        let records = metrics::read(path)?;
+        match task_of_run(path)? {
+            TaskKind::Translate => Self::read_as::<Validation>(path),
+            TaskKind::Classify => Self::read_as::<ClassificationReport>(path),
+            TaskKind::Generate => Self::read_as::<LanguageModelReport>(path),
+            TaskKind::FillMask => Self::read_as::<MaskedLanguageModelReport>(path),
+        }
+    }
+
+    fn read_as<R: ValidationReport>(path: &Path) -> Result<Self, TrainError> {
+        let records = metrics::read::<R>(path)?;
         let file = path.join(CONFIG_FILE);
         let text = fs::read_to_string(&file).map_err(TrainError::reading(&file))?;
         let table: toml::Table =
@@ -73,52 +101,47 @@ impl Run {
                 problem: error.message().to_owned(),
                 nearest: None,
             })?;
-        Ok(Self { name: path.display().to_string(), records, settings: settings(&table) })
-    }
-
-    fn last(&self, text: impl Fn(usize, usize, f64) -> String) -> String {
-        match self.records.last() {
-            Some(
-                Record::Training { step, epoch, seconds, .. }
-                | Record::Validation { step, epoch, seconds, .. },
-            ) => text(*step, *epoch, *seconds),
-            None => "–".into(),
-        }
-    }
-
-    fn best(&self, text: impl Fn(usize, &Validation) -> String) -> String {
-        let best = self.records.iter().rev().find_map(|record| match record {
-            Record::Validation { best: true, step, report, .. } => Some(text(*step, report)),
-            _ => None,
-        });
-        best.unwrap_or_else(|| "–".into())
-    }
-
-    /// Median of the recorded speeds.
-    fn speed(&self) -> String {
-        let mut speeds: Vec<f64> = self
-            .records
-            .iter()
-            .filter_map(|record| match record {
-                Record::Training { target_tokens_per_second, .. } => {
-                    Some(*target_tokens_per_second)
+        let (mut speeds, mut peaks, mut best) = (Vec::new(), Vec::new(), None);
+        for record in &records {
+            match record {
+                Record::Training { target_tokens_per_second, peak_megabytes, .. } => {
+                    speeds.push(*target_tokens_per_second);
+                    peaks.extend(*peak_megabytes);
                 }
-                Record::Validation { .. } => None,
-            })
-            .collect();
+                Record::Validation { best: true, step, report, .. } => best = Some((*step, report)),
+                Record::Validation { .. } => {}
+            }
+        }
         speeds.sort_by(f64::total_cmp);
-        speeds
-            .get(speeds.len() / 2)
-            .map_or_else(|| "–".into(), |speed| thousands(*speed).to_string())
+        let last = records.last().map(|record| {
+            let (Record::Training { step, epoch, seconds, .. }
+            | Record::Validation { step, epoch, seconds, .. }) = record;
+            Last { step: *step, epoch: *epoch, seconds: *seconds }
+        });
+        Ok(Self {
+            name: path.display().to_string(),
+            last,
+            speed: speeds.get(speeds.len() / 2).copied(),
+            peak_megabytes: peaks.into_iter().reduce(f64::max),
+            best_step: best.map(|(step, _)| step),
+            figures: best.map(|(_, report)| report.figures()).unwrap_or_default(),
+            settings: settings(&table),
+        })
     }
 
-    fn memory(&self) -> String {
-        let peaks = self.records.iter().filter_map(|record| match record {
-            Record::Training { peak_megabytes, .. } => *peak_megabytes,
-            Record::Validation { .. } => None,
-        });
-        peaks.reduce(f64::max).map_or_else(|| "–".into(), |peak| thousands(peak).to_string())
+    /// Metric of the best model, by its heading.
+    fn figure(&self, heading: &str) -> String {
+        let figure = self.figures.iter().find(|figure| figure.heading() == heading);
+        figure.map_or_else(|| "–".into(), Figure::number)
     }
+}
+
+fn of_last(run: &Run, text: impl Fn(&Last) -> String) -> String {
+    run.last.as_ref().map_or_else(|| "–".into(), text)
+}
+
+fn rounded(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), |value| thousands(value).to_string())
 }
 
 fn row(name: &str, runs: &[Run], text: impl Fn(&Run) -> String) -> Vec<String> {

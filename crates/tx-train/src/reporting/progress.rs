@@ -12,7 +12,8 @@ use indicatif::{
 
 use crate::{
     config::Budget,
-    task::{StepOutput, ValidationReport},
+    task::StepOutput,
+    validation_report::ValidationReport,
 };
 
 /// Number of updates over which the displayed loss and speed are averaged.

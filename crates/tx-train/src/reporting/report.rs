@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tx_infer::{figure::escape, file::write_whole};
+use tx_infer::{TaskKind, figure::escape, file::write_whole};
 
 use self::{
     attention::picture,
@@ -13,16 +13,18 @@ use self::{
 };
 use super::progress::clock;
 use crate::{
-    config::CONFIG_FILE,
+    classification::report::ClassificationReport,
+    config::{CONFIG_FILE, task_of_run},
     error::TrainError,
-    recording::metrics,
-    translation::{sample::Sample, validation::Validation},
+    language_modeling::report::LanguageModelReport,
+    masked_language_modeling::report::MaskedLanguageModelReport,
+    recording::metrics::{self, Record},
+    translation::validation::Validation,
+    validation_report::{Figure, Format, SampleOutput, Table, ValidationReport},
 };
 
 mod attention;
 mod chart;
-
-type Record = metrics::Record<Validation>;
 
 /// Name of the report in a run folder.
 const FILE: &str = "report.html";
@@ -52,7 +54,21 @@ pre { overflow-x: auto; padding: 1em; border: 1px solid var(--line); }
 ///
 /// If the run has no metrics, or a file cannot be read or written.
 pub fn write(run: &Path) -> Result<PathBuf, TrainError> {
-    let records = metrics::read(run)?;
+    match task_of_run(run)? {
+        TaskKind::Translate => write_as::<Validation>(run),
+        TaskKind::Classify => write_as::<ClassificationReport>(run),
+        TaskKind::Generate => write_as::<LanguageModelReport>(run),
+        TaskKind::FillMask => write_as::<MaskedLanguageModelReport>(run),
+    }
+}
+
+/// Writes the report of the run in `run`, whose task has the validation report `R`.
+///
+/// # Errors
+///
+/// Same as [`write`].
+pub(crate) fn write_as<R: ValidationReport>(run: &Path) -> Result<PathBuf, TrainError> {
+    let records = metrics::read::<R>(run)?;
     let path = run.join(CONFIG_FILE);
     let config = fs::read_to_string(&path).map_err(TrainError::reading(&path))?;
     let name = run.file_name().unwrap_or(run.as_os_str()).to_string_lossy();
@@ -62,83 +78,80 @@ pub fn write(run: &Path) -> Result<PathBuf, TrainError> {
     Ok(path)
 }
 
-fn page(name: &str, records: &[Record], config: &str) -> String {
-    let training = |name, value: fn(&Record) -> Option<f64>| Series {
-        name,
-        points: records
-            .iter()
-            .filter_map(|record| Some((record.step() as f64, value(record)?)))
-            .filter(|(_, value)| value.is_finite())
-            .collect(),
+/// Points of a chart: update and value of each record that has one.
+fn series<R>(
+    records: &[Record<R>],
+    name: &'static str,
+    value: impl Fn(&Record<R>) -> Option<f64>,
+) -> Series {
+    let points = records
+        .iter()
+        .filter_map(|record| Some((record.step() as f64, value(record)?)))
+        .filter(|(_, value)| value.is_finite())
+        .collect();
+    Series { name, points }
+}
+
+/// Charts of the metrics of validations; loss and accuracy include those of training.
+fn validation_charts<R: ValidationReport>(records: &[Record<R>]) -> Vec<(String, Series, Series)> {
+    let Some(first) = records.iter().find_map(report) else { return Vec::new() };
+    let charted = first.figures().into_iter().filter(|figure| figure.key != "perplexity");
+    let unit = R::UNIT;
+    let chart = |Figure { key, title, format, .. }: Figure| {
+        let validation = series(records, "validation", |record| {
+            let figures = report(record)?.figures();
+            figures.iter().find(|figure| figure.key == key).map(|figure| figure.value)
+        });
+        let training = series(records, "training", |record| match record {
+            Record::Training { loss, .. } if key == "loss" => Some(*loss),
+            Record::Training { accuracy, .. } if key == "accuracy" => Some(*accuracy),
+            _ => None,
+        });
+        let title = match (key, format) {
+            ("loss", _) => format!("Loss, nats per {unit}"),
+            ("accuracy", _) => format!("Accuracy, fraction of {unit}s"),
+            (_, Format::Percent) => format!("{title}, %"),
+            (_, Format::Fraction | Format::Decimals(_)) => title.into(),
+        };
+        (title, training, validation)
     };
-    let none = || Series { name: "", points: Vec::new() };
-    let charts = [
-        (
-            "Loss, nats per target token",
-            training("training", |record| match record {
-                Record::Training { loss, .. } => Some(*loss),
-                _ => None,
-            }),
-            training("validation", |record| Some(report(record)?.loss)),
-        ),
-        (
-            "Accuracy, fraction of target tokens",
-            training("training", |record| match record {
-                Record::Training { accuracy, .. } => Some(*accuracy),
-                _ => None,
-            }),
-            training("validation", |record| Some(report(record)?.accuracy)),
-        ),
-        ("BLEU", none(), training("validation", |record| Some(report(record)?.bleu))),
-        ("chrF", none(), training("validation", |record| Some(report(record)?.chrf))),
-        (
-            "Exact matches, %",
-            none(),
-            training("validation", |record| Some(report(record)?.exact_match)),
-        ),
-        (
-            "Learning rate",
-            training("training", |record| match record {
-                Record::Training { learning_rate, .. } => Some(*learning_rate),
-                _ => None,
-            }),
-            none(),
-        ),
-        (
-            "Gradient norm, before clipping",
-            training("training", |record| match record {
-                Record::Training { gradient_norm, .. } => Some(*gradient_norm),
-                _ => None,
-            }),
-            none(),
-        ),
-        (
-            "Target tokens per second",
-            training("training", |record| match record {
-                Record::Training { target_tokens_per_second, .. } => {
-                    Some(*target_tokens_per_second)
-                }
-                _ => None,
-            }),
-            none(),
-        ),
-        (
-            "Peak memory, MB",
-            training("training", |record| match record {
-                Record::Training { peak_megabytes, .. } => *peak_megabytes,
-                _ => None,
-            }),
-            none(),
-        ),
-        (
-            "GPU memory, MB",
-            training("training", |record| match record {
-                Record::Training { device_megabytes, .. } => *device_megabytes,
-                _ => None,
-            }),
-            none(),
-        ),
-    ];
+    charted.map(chart).collect()
+}
+
+fn page<R: ValidationReport>(name: &str, records: &[Record<R>], config: &str) -> String {
+    let training = |title: String, value: fn(&Record<R>) -> Option<f64>| {
+        (title, series(records, "training", value), Series { name: "", points: Vec::new() })
+    };
+    let mut charts = validation_charts(records);
+    if charts.is_empty() {
+        let title = format!("Loss, nats per {}", R::UNIT);
+        charts.push(training(title, |record| match record {
+            Record::Training { loss, .. } => Some(*loss),
+            Record::Validation { .. } => None,
+        }));
+    }
+    charts.extend([
+        training("Learning rate".into(), |record| match record {
+            Record::Training { learning_rate, .. } => Some(*learning_rate),
+            Record::Validation { .. } => None,
+        }),
+        training("Gradient norm, before clipping".into(), |record| match record {
+            Record::Training { gradient_norm, .. } => Some(*gradient_norm),
+            Record::Validation { .. } => None,
+        }),
+        training(format!("{} per second", capitalized_plural(R::UNIT)), |record| match record {
+            Record::Training { target_tokens_per_second, .. } => Some(*target_tokens_per_second),
+            Record::Validation { .. } => None,
+        }),
+        training("Peak memory, MB".into(), |record| match record {
+            Record::Training { peak_megabytes, .. } => *peak_megabytes,
+            Record::Validation { .. } => None,
+        }),
+        training("GPU memory, MB".into(), |record| match record {
+            Record::Training { device_megabytes, .. } => *device_megabytes,
+            Record::Validation { .. } => None,
+        }),
+    ]);
     let charts: String =
         charts.iter().map(|(title, first, second)| chart(title, first, second)).collect();
     let name = escape(name);
@@ -146,73 +159,73 @@ fn page(name: &str, records: &[Record], config: &str) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{name}</title>\n\
          <style>{STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n{}\
-         <div class=\"charts\">\n{charts}</div>\n{}{}<h2>Configuration</h2>\n<pre>{}</pre>\n\
+         <div class=\"charts\">\n{charts}</div>\n{}{}{}<h2>Configuration</h2>\n<pre>{}</pre>\n\
          <p>tx {}</p>\n</body>\n</html>\n",
         summary(records),
         validations(records),
+        tables(records),
         samples(records),
         escape(config),
         env!("CARGO_PKG_VERSION"),
     )
 }
 
-fn report(record: &Record) -> Option<&Validation> {
+/// `target token` to `Target tokens`.
+fn capitalized_plural(unit: &str) -> String {
+    let mut letters = unit.chars();
+    letters.next().map_or_else(String::new, |first| {
+        format!("{}{}s", first.to_uppercase(), letters.as_str())
+    })
+}
+
+fn report<R>(record: &Record<R>) -> Option<&R> {
     match record {
         Record::Validation { report, .. } => Some(report),
         Record::Training { .. } => None,
     }
 }
 
+/// Update and report of the best model.
+fn best<R>(records: &[Record<R>]) -> Option<(usize, &R)> {
+    records.iter().rev().find_map(|record| match record {
+        Record::Validation { best: true, step, report, .. } => Some((*step, report)),
+        _ => None,
+    })
+}
+
 /// Progress of the run, and its best model.
-fn summary(records: &[Record]) -> String {
+fn summary<R: ValidationReport>(records: &[Record<R>]) -> String {
     let Some(last) = records.last() else { return "<p>No metrics yet.</p>\n".into() };
     let (Record::Training { step, epoch, seconds, .. }
     | Record::Validation { step, epoch, seconds, .. }) = last;
     let mut text = format!("<p>{step} updates, epoch {epoch}, {}.", clock(*seconds));
-    let best = records.iter().rev().find_map(|record| match record {
-        Record::Validation { best: true, step, report, .. } => Some((step, report)),
-        _ => None,
-    });
-    if let Some((step, report)) = best {
-        text += &format!(
-            " Best model: update {step}, loss {:.4}, accuracy {:.2} %, BLEU {:.2} <code>{}</code>, \
-             chrF {:.2}, exact matches {:.2} %.",
-            report.loss,
-            100.0 * report.accuracy,
-            report.bleu,
-            escape(&report.bleu_signature),
-            report.chrf,
-            report.exact_match
-        );
+    if let Some((step, report)) = best(records) {
+        text += &format!(" Best model: update {step}");
+        for figure in report.figures() {
+            text += &format!(", {} {}", figure.name, figure.text());
+        }
+        if let Some((_, note)) = report.note() {
+            text += &format!(" <code>{}</code>", escape(note));
+        }
+        text += ".";
     }
     text + "</p>\n"
 }
 
 /// Table of all validations.
-fn validations(records: &[Record]) -> String {
-    let mut text = String::from(
-        "<h2>Validations</h2>\n<table>\n<tr><th class=\"number\">update</th>\
-         <th class=\"number\">epoch</th><th class=\"number\">time</th>\
-         <th class=\"number\">loss</th><th class=\"number\">perplexity</th>\
-         <th class=\"number\">accuracy</th><th class=\"number\">BLEU</th>\
-         <th class=\"number\">chrF</th>\
-         <th class=\"number\">exact</th><th></th></tr>\n",
-    );
+fn validations<R: ValidationReport>(records: &[Record<R>]) -> String {
+    let Some(first) = records.iter().find_map(report) else { return String::new() };
+    let heading = |name: &str| format!("<th class=\"number\">{name}</th>");
+    let mut text = "<h2>Validations</h2>\n<table>\n<tr>".to_owned();
+    text.extend(["update", "epoch", "time"].map(heading));
+    text.extend(first.figures().iter().map(|figure| heading(figure.name)));
+    text += "<th></th></tr>\n";
     for record in records {
-        let Record::Validation { step, epoch, seconds, best, report, perplexity } = record else {
+        let Record::Validation { step, epoch, seconds, best, report, .. } = record else {
             continue;
         };
-        let cells = [
-            step.to_string(),
-            epoch.to_string(),
-            clock(*seconds).to_string(),
-            format!("{:.4}", report.loss),
-            format!("{perplexity:.3}"),
-            format!("{:.2} %", 100.0 * report.accuracy),
-            format!("{:.2}", report.bleu),
-            format!("{:.2}", report.chrf),
-            format!("{:.2} %", report.exact_match),
-        ];
+        let mut cells = vec![step.to_string(), epoch.to_string(), clock(*seconds).to_string()];
+        cells.extend(report.figures().iter().map(Figure::text));
         text += "<tr>";
         for cell in cells {
             text += &format!("<td class=\"number\">{cell}</td>");
@@ -222,11 +235,30 @@ fn validations(records: &[Record]) -> String {
     text + "</table>\n"
 }
 
-/// Translations of each sample over time.
-fn samples(records: &[Record]) -> String {
-    let all: Vec<(usize, &[Sample])> = records
+/// Tables of the best model.
+fn tables<R: ValidationReport>(records: &[Record<R>]) -> String {
+    let mut text = String::new();
+    for Table { title, rows } in best(records).map(|(_, best)| best.tables()).unwrap_or_default() {
+        text += &format!("<h2>{}</h2>\n<table>\n", escape(title));
+        for (row, cells) in rows.iter().enumerate() {
+            let tag = if row == 0 { "th" } else { "td" };
+            text += "<tr>";
+            for (column, cell) in cells.iter().enumerate() {
+                let class = if column == 0 { "" } else { " class=\"number\"" };
+                text += &format!("<{tag}{class}>{}</{tag}>", escape(cell));
+            }
+            text += "</tr>\n";
+        }
+        text += "</table>\n";
+    }
+    text
+}
+
+/// Outputs of each sample over time.
+fn samples<R: ValidationReport>(records: &[Record<R>]) -> String {
+    let all: Vec<(usize, Vec<SampleOutput<'_>>)> = records
         .iter()
-        .filter_map(|record| Some((record.step(), &report(record)?.samples[..])))
+        .filter_map(|record| Some((record.step(), report(record)?.samples())))
         .filter(|(_, samples)| !samples.is_empty())
         .collect();
     let Some((_, last)) = all.last() else { return String::new() };
@@ -234,23 +266,22 @@ fn samples(records: &[Record]) -> String {
     let every = all.len().div_ceil(SHOWN);
     let shown: Vec<_> = all.iter().rev().step_by(every).rev().collect();
     let mut text = String::from("<h2>Samples</h2>\n");
-    for Sample { source, reference, attention, .. } in *last {
-        text += &format!(
-            "<table>\n<tr><th class=\"number\">source</th><td>{}</td></tr>\n\
-             <tr><th class=\"number\">reference</th><td>{}</td></tr>\n",
-            escape(source),
-            escape(reference)
-        );
+    let row = |name: &str, cell: &str| {
+        format!("<tr><th class=\"number\">{name}</th><td>{}</td></tr>\n", escape(cell))
+    };
+    for SampleOutput { given, attention, .. } in last {
+        text += "<table>\n";
+        text.extend(given.iter().map(|(name, cell)| row(name, cell)));
         for (step, samples) in &shown {
-            for sample in samples.iter().filter(|sample| sample.source == *source).take(1) {
+            for sample in samples.iter().filter(|sample| sample.given == *given).take(1) {
                 text += &format!(
                     "<tr><td class=\"number\">{step}</td><td>{}</td></tr>\n",
-                    escape(&sample.hypothesis)
+                    escape(&sample.output.1)
                 );
             }
         }
         text += "</table>\n";
-        text += &picture(attention);
+        text.extend(attention.map(picture));
     }
     text
 }
@@ -258,7 +289,7 @@ fn samples(records: &[Record]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::translation::sample::CrossAttention;
+    use crate::translation::sample::{CrossAttention, Sample};
 
     #[test]
     fn text_cannot_become_markup() {
@@ -295,5 +326,8 @@ mod tests {
         }
         assert!(page.contains("a &amp; b") && page.contains("&lt;script&gt;"));
         assert!(page.contains("3 updates, epoch 1, 00:01:01. Best model: update 3"));
+        for title in ["Loss, nats per target token", "Exact matches, %"] {
+            assert!(page.contains(title), "{title}");
+        }
     }
 }

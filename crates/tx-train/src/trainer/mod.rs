@@ -1,6 +1,8 @@
 //! Training run: from a configuration to a trained bundle.
 
 mod build;
+mod encoder;
+mod outcome;
 mod prepare;
 mod resume;
 mod settings;
@@ -16,23 +18,28 @@ use std::{
 
 use burn::tensor::Device;
 use tx_data::source::named::CorpusCache;
-use tx_infer::bundle::WEIGHTS;
+use tx_infer::{TaskKind, bundle::WEIGHTS};
 
 use self::{
     build::{Built, build},
-    prepare::prepare,
+    prepare::{Prepared, prepare},
     resume::load_state,
     settings::RunSettings,
 };
 use crate::{
     config::{CONFIG_FILE, ConfigBuilder, TrainConfig, diff::differences},
+    data::{PairData, labeled::LabeledData},
     error::TrainError,
+    language_modeling::run::LanguageModelRun,
+    masked_language_modeling::run::MaskedLanguageModelRun,
     recording::{checkpoint::Checkpoints, run_lock::RunLock, run_state::RunState},
     reporting::{progress::ProgressMode, report},
+    task::Task,
+    task_run::TaskRun,
     training::{launch::launch, run_handle::RunResults},
-    translation::validation::Validation,
 };
 
+pub use outcome::{Outcome, TaskValidation};
 pub use resume::{OnMismatch, ResumeFrom};
 
 /// Training run in a folder, on one or several devices.
@@ -43,7 +50,7 @@ pub use resume::{OnMismatch, ResumeFrom};
 ///
 /// let config = ConfigBuilder::from_recipe("reverse")?.build()?;
 /// let outcome = Trainer::new(config, "runs/reverse", Device::flex()).run()?;
-/// println!("{} % exact matches", outcome.validation.unwrap().exact_match);
+/// println!("{}", outcome.validation.unwrap().summary());
 /// # Ok::<(), tx_train::TrainError>(())
 /// ```
 pub struct Trainer {
@@ -58,23 +65,6 @@ struct Resume {
     on_mismatch: Option<OnMismatch>,
     /// Acquired before the checkpoint was read.
     lock: RunLock,
-}
-
-/// Result of a training run.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    /// Run folder, which is also a bundle of the best model.
-    pub run: PathBuf,
-    /// State at the end of the run.
-    pub state: RunState,
-    /// Last validation.
-    pub validation: Option<Validation>,
-    /// First validation sources, as input to try the bundle with.
-    pub examples: Vec<String>,
-    /// Whether the run was interrupted.
-    pub interrupted: bool,
-    /// Update of the last checkpoint, to resume from, if there is one.
-    pub checkpoint: Option<usize>,
 }
 
 impl Trainer {
@@ -117,8 +107,13 @@ impl Trainer {
             }
         }
         change(&mut builder)?;
+        let config = builder.build()?;
+        if config.task != state.config.task {
+            let (found, expected) = (config.task, state.config.task);
+            return Err(TrainError::OtherTask { found, expected });
+        }
         let resume = Some(Resume { state, on_mismatch, lock });
-        Ok(Self { resume, ..Self::new(builder.build()?, run, device) })
+        Ok(Self { resume, ..Self::new(config, run, device) })
     }
 
     /// Returns the configuration of the run.
@@ -162,10 +157,18 @@ impl Trainer {
     pub fn run(self) -> Result<Outcome, TrainError> {
         // Runs in a thread of the pool that the kernels use, because each of the hundreds of
         // handovers per update from another thread would cost two context switches.
-        rayon::scope(|_| self.run_in_pool())
+        rayon::scope(|_| match self.settings.config.task {
+            TaskKind::Translate => self.run_task::<PairData>(),
+            TaskKind::Classify => self.run_task::<LabeledData>(),
+            TaskKind::Generate => self.run_task::<LanguageModelRun>(),
+            TaskKind::FillMask => self.run_task::<MaskedLanguageModelRun>(),
+        })
     }
 
-    fn run_in_pool(self) -> Result<Outcome, TrainError> {
+    fn run_task<R: TaskRun>(self) -> Result<Outcome, TrainError>
+    where
+        TaskValidation: From<<R::Task as Task>::Report>,
+    {
         let Self { settings, resume } = self;
         settings.check()?;
         let (resume, _lock) = match resume {
@@ -174,7 +177,7 @@ impl Trainer {
         };
         let is_resumed = resume.is_some();
         let (state, on_mismatch) = resume.unwrap_or_default();
-        let prepared = match prepare(&settings, state.clone(), is_resumed, on_mismatch) {
+        let prepared: Prepared<R> = match prepare(&settings, state.clone(), is_resumed, on_mismatch) {
             Err(TrainError::Interrupted) => {
                 return outcome(settings.run, state, None, Vec::new(), true);
             }
@@ -185,14 +188,14 @@ impl Trainer {
         let RunResults { state, validation, .. } = launch(setup, learner, train, valid)?;
         report::write(&settings.run)?;
         let is_interrupted = settings.stop.load(Ordering::Relaxed);
-        outcome(settings.run, state, validation, examples, is_interrupted)
+        outcome(settings.run, state, validation.map(Into::into), examples, is_interrupted)
     }
 }
 
 fn outcome(
     run: PathBuf,
     state: RunState,
-    validation: Option<Validation>,
+    validation: Option<TaskValidation>,
     examples: Vec<String>,
     interrupted: bool,
 ) -> Result<Outcome, TrainError> {

@@ -4,11 +4,16 @@ use super::{
     resume::{OnMismatch, reconcile, run_tokenizers},
     settings::RunSettings,
 };
-use crate::{data::RunData, error::TrainError, recording::run_state::RunState};
+use crate::{
+    data::{DataAccess, Known},
+    error::TrainError,
+    recording::run_state::RunState,
+    task_run::TaskRun,
+};
 
 /// Data and state of a run, before a model exists.
-pub(super) struct Prepared {
-    pub data: RunData,
+pub(super) struct Prepared<R> {
+    pub data: R,
     pub state: RunState,
     /// Whether configuration or data have changed since the checkpoint.
     pub is_changed: bool,
@@ -20,19 +25,25 @@ pub(super) struct Prepared {
 ///
 /// If the data cannot be used, or has changed and `on_mismatch` does not allow that;
 /// [`TrainError::Interrupted`] if the run is interrupted.
-pub(super) fn prepare(
+pub(super) fn prepare<R: TaskRun>(
     settings: &RunSettings,
     mut state: RunState,
     is_resumed: bool,
     on_mismatch: Option<OnMismatch>,
-) -> Result<Prepared, TrainError> {
+) -> Result<Prepared<R>, TrainError> {
     let RunSettings { config, run, corpora, stop, .. } = settings;
     let print = |line: &str| settings.print(line);
-    let tokenizers = is_resumed.then(|| run_tokenizers(run)).transpose()?;
-    let data = RunData::new(config, tokenizers, corpora.as_ref(), stop, &print)?;
-    let is_changed = is_resumed && reconcile(&mut state, config, &data, on_mismatch, &print)?;
-    state.data = data.fingerprints.training.clone();
-    state.validation_data = data.fingerprints.validation.clone();
+    let known = match is_resumed {
+        true => Known::Both(run_tokenizers(run, config.task)?),
+        false => Known::of_encoder(config)?,
+    };
+    let access = DataAccess { cache: corpora.as_ref(), stop, print: &print };
+    let data = R::prepare(config, known, &access)?;
+    let summary = data.summary();
+    let is_changed = is_resumed && reconcile(&mut state, config, summary, on_mismatch, &print)?;
+    state.data = summary.fingerprints.training.clone();
+    state.validation_data = summary.fingerprints.validation.clone();
+    state.labels = summary.labels.clone();
     state.config = config.clone();
     Ok(Prepared { data, state, is_changed })
 }

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use tx_infer::{TaskKind, bundle::saved_tokenizers};
+use tx_infer::{
+    TaskKind,
+    bundle::{saved_tokenizers, tokenizer_files},
+};
 use tx_text::Tokenizers;
 
 use crate::{
     config::TrainConfig,
-    data::RunData,
+    data::DataSummary,
     error::TrainError,
     recording::{checkpoint::Checkpoints, run_state::RunState},
 };
@@ -55,11 +58,10 @@ pub(super) fn load_state(run: &Path, from: ResumeFrom) -> Result<RunState, Train
 
 /// Reads the tokenizers of a run to resume. New tokenizers could assign other ids than those that
 /// the weights were trained with.
-pub(super) fn run_tokenizers(run: &Path) -> Result<Tokenizers, TrainError> {
-    saved_tokenizers(run, TaskKind::Translate)?.ok_or_else(|| TrainError::NothingToResume {
+pub(super) fn run_tokenizers(run: &Path, task: TaskKind) -> Result<Tokenizers, TrainError> {
+    saved_tokenizers(run, task)?.ok_or_else(|| TrainError::NothingToResume {
         path: run.into(),
-        reason: "its tokenizers (`source.tokenizer.json`, `target.tokenizer.json`) are missing"
-            .into(),
+        reason: format!("its tokenizers (`{}`) are missing", tokenizer_files(task).join("`, `")),
     })
 }
 
@@ -72,7 +74,7 @@ pub(super) fn run_tokenizers(run: &Path) -> Result<Tokenizers, TrainError> {
 pub(super) fn reconcile(
     state: &mut RunState,
     config: &TrainConfig,
-    data: &RunData,
+    data: &DataSummary,
     on_mismatch: Option<OnMismatch>,
     print: &dyn Fn(&str),
 ) -> Result<bool, TrainError> {
@@ -93,6 +95,10 @@ pub(super) fn reconcile(
         }
     }
     let before = &state.config;
+    if state.labels != data.labels {
+        let (found, expected) = (data.labels.join(", "), state.labels.join(", "));
+        return Err(TrainError::LabelsChanged { found, expected });
+    }
     let same_batches = same_training
         && before.train.batch == config.train.batch
         && before.train.grouping == config.train.grouping
@@ -100,7 +106,7 @@ pub(super) fn reconcile(
         && before.max_len() == config.max_len()
         && before.data.long == config.data.long;
     let is_comparable = same_validation
-        && before.validation.is_comparable(&config.validation, data.validation_pairs);
+        && before.validation.is_comparable(&config.validation, config.task, data.validation);
     let is_changed = !same_training || !same_validation || before != config;
     if !same_batches && state.batch > 0 {
         print(&format!(

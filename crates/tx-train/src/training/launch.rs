@@ -18,7 +18,8 @@ use crate::{
         noop_renderer::NoopRenderer,
         progress::{ProgressMode, print},
     },
-    task::{Task, ValidationReport},
+    task::Task,
+    validation_report::ValidationReport,
 };
 
 /// Trains the model of `learner` until the budget is spent.

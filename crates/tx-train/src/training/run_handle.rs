@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{error::TrainError, recording::run_state::RunState, task::ValidationReport};
+use crate::{
+    error::TrainError, recording::run_state::RunState, validation_report::ValidationReport,
+};
 
 /// Handle to the results of a run. Clones share the results.
 #[derive(Debug)]

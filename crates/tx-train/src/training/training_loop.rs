@@ -34,8 +34,9 @@ use crate::{
         metrics::{Metrics, Record, Update},
         run_state::RunState,
     },
-    reporting::{progress::ProgressMode, reporter::Reporter},
-    task::{BatchOf, Position, StepOutput, Task, ValidationReport},
+    reporting::{progress::ProgressMode, report, reporter::Reporter},
+    task::{BatchOf, Position, StepOutput, Task, Trainable},
+    validation_report::ValidationReport,
 };
 
 /// Number of consecutive batches with a loss or gradient that is not finite after which a run ends.
@@ -304,14 +305,15 @@ impl<T: Task> TrainingLoop<T> {
             Some(average) => average.model().clone(),
             None => self.learner.model().valid(),
         };
-        let (report, total) = match self.task.validate(&model, &self.stop) {
+        let (validated, total) = match self.task.validate(&model, &self.stop) {
             Err(TrainError::Interrupted) => return Ok(()),
-            validated => validated?,
+            result => result?,
         };
         let position = self.position();
-        let verdict = self.validation.judge(&mut self.state, position, self.task.rank(&report));
+        let verdict = self.validation.judge(&mut self.state, position, self.task.rank(&validated));
         if verdict.is_best {
-            self.task.save_best(&model, &report, position, &self.run)?;
+            let scores = validated.scores(position);
+            self.task.bundle().save(model.into_plain(), scores, &self.run)?;
         }
         let without_progress = match self.state.since_best {
             1 => "validation".into(),
@@ -324,22 +326,22 @@ impl<T: Task> TrainingLoop<T> {
                 "learning rate: {next:.3e}, as the last {without_progress} found no better model"
             ));
         }
-        let perplexity = report.perplexity();
+        let perplexity = validated.perplexity();
         self.reporter.validation(&Record::Validation {
             step: position.step,
             epoch: position.epoch,
             seconds: self.clock.seconds(),
             best: verdict.is_best,
-            report: report.clone(),
+            report: validated.clone(),
             perplexity,
         })?;
-        self.task.write_page(&self.run)?;
+        report::write_as::<T::Report>(&self.run)?;
         if self.validation.is_out_of_patience(&self.state) {
             self.reporter.line(&format!(
                 "stopping early: the last {without_progress} found no better model"
             ));
         }
-        self.handle.set_validation(report);
+        self.handle.set_validation(validated);
         self.reporter.end_validation(position.epoch, total);
         if verdict.is_kept { self.save() } else { Ok(()) }
     }

@@ -36,6 +36,16 @@ impl Seq2Seq {
 }
 
 impl Trainable for Seq2Seq {
+    type Plain = Transformer;
+
+    fn of_plain(model: Transformer) -> Self {
+        Self::new(model, 0.0)
+    }
+
+    fn into_plain(self) -> Transformer {
+        self.model
+    }
+
     fn loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
         self.loss_with(batch, self.label_smoothing)
     }

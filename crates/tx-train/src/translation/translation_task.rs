@@ -1,9 +1,6 @@
 //! Translation task of the training loop.
 
-use std::{
-    path::Path,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use super::{
     seq2seq::Seq2Seq,
@@ -39,12 +36,7 @@ impl Task for Translation {
         report.rank(self.best_by)
     }
 
-    fn save(
-        &self,
-        model: &Seq2Seq,
-        scores: toml::Table,
-        run: &Path,
-    ) -> Result<(), TrainError> {
-        self.bundle.save(model.model.clone(), scores, run)
+    fn bundle(&self) -> &BundleParts {
+        &self.bundle
     }
 }

@@ -1,0 +1,102 @@
+//! Run of the classification task: labeled texts, encoder alone.
+
+use burn::tensor::Device;
+use tx_data::{ClassificationLoader, EncodedPair, make_batch::MakeClassificationBatch};
+use tx_infer::ModelTask;
+use tx_model::Classifier;
+use tx_text::{BpeDropout, truncate};
+
+use super::{model::TrainedClassifier, task::Classification};
+use crate::{
+    config::TrainConfig,
+    data::{DataAccess, DataSummary, Known, labeled::LabeledData},
+    error::TrainError,
+    task_run::{TaskParts, TaskRun},
+};
+
+impl TaskRun for LabeledData {
+    type Task = Classification;
+    type Make = MakeClassificationBatch;
+
+    fn prepare(
+        config: &TrainConfig,
+        known: Known,
+        access: &DataAccess<'_>,
+    ) -> Result<Self, TrainError> {
+        Self::new(config, known, access)
+    }
+
+    fn summary(&self) -> &DataSummary {
+        &self.summary
+    }
+
+    fn model_task(&self, config: &TrainConfig) -> ModelTask {
+        ModelTask::Classify {
+            labels: self.summary.labels.clone(),
+            pooling: config.classification.pooling,
+        }
+    }
+
+    fn training_loader(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+    ) -> Result<ClassificationLoader, TrainError> {
+        let train = &config.train;
+        let texts = self.train.clone();
+        let loader = ClassificationLoader::training(texts, train.batch, train.seed, device.clone())
+            .with_grouping(train.grouping);
+        if train.bpe_dropout == 0.0 {
+            return Ok(loader);
+        }
+        let tokenizers = &self.summary.tokenizers;
+        let dropout = BpeDropout::new(tokenizers, train.bpe_dropout, config.max_len())?;
+        Ok(loader.with_bpe_dropout(dropout))
+    }
+
+    fn validation_loader(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+    ) -> Result<ClassificationLoader, TrainError> {
+        let texts = self.valid.clone();
+        Ok(ClassificationLoader::validation(texts, config.train.batch, device.clone()))
+    }
+
+    fn init(&self, config: &TrainConfig, device: &Device) -> Result<Classifier, TrainError> {
+        let vocabulary = config.model.padded(self.summary.vocab()).source;
+        let (classes, pooling) = (self.summary.labels.len(), config.classification.pooling);
+        Ok(Classifier::new(&config.model, vocabulary, classes, pooling, device)?)
+    }
+
+    fn with_loss(&self, model: Classifier, config: &TrainConfig) -> TrainedClassifier {
+        let smoothing = config.train.label_smoothing;
+        TrainedClassifier::new(model, smoothing, self.class_weights.clone())
+    }
+
+    fn examples(&self) -> Vec<String> {
+        self.validation.iter().take(3).map(|text| text.source.clone()).collect()
+    }
+
+    fn into_task(
+        self,
+        config: &TrainConfig,
+        parts: TaskParts<Self>,
+    ) -> Result<Classification, TrainError> {
+        let TaskParts { validation, bundle, device, .. } = parts;
+        let mut samples = Vec::new();
+        for text in self.validation.iter().take(config.validation.samples) {
+            let mut source = self.summary.tokenizers.source.encode(&text.source)?;
+            truncate(&mut source, config.max_len());
+            samples.push((text.clone(), EncodedPair { source, target: Vec::new() }));
+        }
+        Ok(Classification {
+            loader: validation,
+            samples,
+            device,
+            labels: self.summary.labels,
+            bundle,
+            best_by: config.validation.best_by(config.task),
+        })
+    }
+}

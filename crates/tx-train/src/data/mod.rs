@@ -1,0 +1,174 @@
+//! Data of a run: read, cleaned, tokenized and encoded.
+
+pub(crate) mod documents;
+pub(crate) mod fingerprints;
+pub(crate) mod labeled;
+mod pairs;
+
+use std::{path::Path, sync::atomic::AtomicBool};
+
+use tx_data::{
+    CleaningReport,
+    near_duplicate::Overlap,
+    pipeline::Progress,
+    source::named::CorpusCache,
+};
+use tx_infer::{Bundle, TaskKind};
+use tx_model::VocabSizes;
+use tx_text::{Tokenizer, TokenizerKind, Tokenizers};
+
+use self::fingerprints::Fingerprints;
+use crate::{config::TrainConfig, error::TrainError, interrupt::check};
+
+pub(crate) use pairs::PairData;
+pub use pairs::prepared;
+
+/// Facts about the data of a run.
+pub(crate) struct DataSummary {
+    /// Name of several examples: `pairs`, `texts` or `documents`.
+    pub unit: &'static str,
+    /// Number of training examples.
+    pub training: usize,
+    /// Number of validation examples, used or not.
+    pub validation: usize,
+    /// Number of validation examples in use.
+    pub used: usize,
+    pub fingerprints: Fingerprints,
+    /// Counts of each cleaning step; `None` for generated data and documents.
+    pub cleaning: Option<CleaningReport>,
+    /// Tokenizers of both sides; the same on both for tasks with one text.
+    pub tokenizers: Tokenizers,
+    /// Labels of a classifier; empty for other tasks.
+    pub labels: Vec<String>,
+}
+
+impl DataSummary {
+    /// Returns the vocabulary sizes of the tokenizers.
+    pub fn vocab(&self) -> VocabSizes {
+        let Tokenizers { source, target } = &self.tokenizers;
+        VocabSizes { source: source.vocab_size(), target: target.vocab_size() }
+    }
+}
+
+/// Tokenizers that exist before the data is read, because weights belong to their ids.
+pub(crate) enum Known {
+    /// All tokenizers are learned.
+    None,
+    /// Tokenizer of the source or of the only text: that of the bundle that the encoder comes from.
+    Source(Tokenizer),
+    /// Tokenizers of a resumed run.
+    Both(Tokenizers),
+}
+
+impl Known {
+    /// Reads the tokenizer of the bundle that the encoder of a run comes from, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the bundle cannot be opened or has no encoder.
+    pub fn of_encoder(config: &TrainConfig) -> Result<Self, TrainError> {
+        match &config.model.encoder_from {
+            Some(folder) => Ok(Self::Source(encoder_bundle(folder)?.tokenizers.source)),
+            None => Ok(Self::None),
+        }
+    }
+
+    /// Returns the tokenizer of a task with one text, if it is known.
+    pub fn of_text(self) -> Option<Tokenizer> {
+        match self {
+            Self::None => None,
+            Self::Source(tokenizer) => Some(tokenizer),
+            Self::Both(tokenizers) => Some(tokenizers.source),
+        }
+    }
+}
+
+/// Opens the bundle that the encoder of a run comes from.
+///
+/// # Errors
+///
+/// If it cannot be opened, or is one of a language model, which has no encoder.
+pub(crate) fn encoder_bundle(folder: &Path) -> Result<Bundle, TrainError> {
+    let bundle = Bundle::open(folder)?;
+    match bundle.task.kind() {
+        TaskKind::Translate | TaskKind::Classify | TaskKind::FillMask => Ok(bundle),
+        TaskKind::Generate => {
+            let path = folder.display();
+            let problem = format!("[model] `encoder_from`: `{path}` is a language model, which has no encoder");
+            Err(TrainError::Problems { problems: vec![problem] })
+        }
+    }
+}
+
+/// Access to corpora, and interruption and messages while data is prepared.
+#[derive(Clone, Copy)]
+pub(crate) struct DataAccess<'a> {
+    /// Cache of named corpora, if any.
+    pub cache: Option<&'a CorpusCache>,
+    /// Ends the work with [`TrainError::Interrupted`] once set.
+    pub stop: &'a AtomicBool,
+    /// Receiver of messages.
+    pub print: &'a dyn Fn(&str),
+}
+
+impl DataAccess<'_> {
+    /// # Errors
+    ///
+    /// [`TrainError::Interrupted`] once `stop` is set.
+    pub fn check(&self) -> Result<(), TrainError> {
+        check(self.stop)
+    }
+
+    /// Returns a function that prints the counts of cleaning, unless the data is generated.
+    pub fn print_cleaning<'b>(&'b self, config: &TrainConfig) -> impl Fn(Progress<'_>) + 'b {
+        let is_generated = config.data.is_generated();
+        move |progress| {
+            if let Progress::Cleaned(report) = progress
+                && !is_generated
+            {
+                (self.print)(&report.to_string());
+            }
+        }
+    }
+
+    /// Prints the vocabulary sizes.
+    pub fn print_vocabulary(&self, config: &TrainConfig, tokenizers: &Tokenizers) {
+        let (source, target) = (tokenizers.source.vocab_size(), tokenizers.target.vocab_size());
+        (self.print)(&match config.task.has_one_text() {
+            true => format!("vocabulary: {source} tokens"),
+            false => format!("vocabulary: {source} source and {target} target tokens"),
+        });
+        let asked = config.tokenizer.vocab_size;
+        let learned = config.tokenizer.kind == TokenizerKind::Bpe
+            && !config.tokenizer.is_imported()
+            && config.model.encoder_from.is_none();
+        if learned && source.max(target) < asked {
+            (self.print)(&format!(
+                "note: `tokenizer.vocab_size` = {asked} is more than the training text yields"
+            ));
+        }
+    }
+
+    /// Prints that only the first `used` validation examples are used, if there are more.
+    pub fn print_used(&self, used: usize, available: usize, unit: &str) {
+        if used < available {
+            (self.print)(&format!(
+                "validation: only the first {used} of {available} {unit} are used \
+                 (`validation.sentences` = {used})"
+            ));
+        }
+    }
+}
+
+/// Prints the number of validation pairs with near duplicates in training.
+pub(crate) fn print_overlap(overlap: Option<Overlap>, dropped: usize, print: &dyn Fn(&str)) {
+    let Some(Overlap { validation, near, first_near: Some(first), .. }) = overlap else { return };
+    let consequence = match dropped {
+        0 => "; `data.overlap = \"drop\"` leaves these out of training".into(),
+        pairs => format!("; {pairs} training pairs dropped for that reason"),
+    };
+    print(&format!(
+        "validation: {near} of {validation} pairs have a near duplicate in training (first: \
+         {first}){consequence}"
+    ));
+}

@@ -1,0 +1,246 @@
+//! Sentence pairs of a run: the corpus pipeline with memory or a prepared folder as sink.
+
+use std::{borrow::Cow, path::Path, sync::atomic::AtomicBool};
+
+use serde_json::Value;
+use tx_data::{
+    DataError, PairStore,
+    encode::{EncodedPair, encode_corpus},
+    pipeline::{CleanCorpus, Control, MemoryCorpus},
+    prepared::{Preparation, PreparedCorpus, prepare},
+    source::named::CorpusCache,
+};
+use tx_text::{
+    Lowercase, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens,
+};
+
+use super::{DataAccess, DataSummary, Known, fingerprints::Fingerprints, print_overlap};
+use crate::{
+    config::TrainConfig,
+    corpus::{self, ValidationLimits},
+    error::TrainError,
+};
+
+/// Encoded training and validation pairs of a run.
+pub(crate) struct PairData {
+    pub summary: DataSummary,
+    pub train: PairStore,
+    pub valid: Vec<EncodedPair>,
+    /// The validation pairs in use: the first `validation.sentences`.
+    pub validation: Vec<SentencePair>,
+}
+
+impl PairData {
+    /// Reads, cleans and encodes the data of `config`. Tokenizers are learned unless they are
+    /// `known`.
+    pub(crate) fn new(
+        config: &TrainConfig,
+        known: Known,
+        access: &DataAccess<'_>,
+    ) -> Result<Self, TrainError> {
+        match &config.data.prepared {
+            Some(folder) => Self::on_disk(config, known, folder, access),
+            None => Self::in_memory(config, known, access),
+        }
+    }
+
+    fn in_memory(
+        config: &TrainConfig,
+        known: Known,
+        access: &DataAccess<'_>,
+    ) -> Result<Self, TrainError> {
+        let print = access.print_cleaning(config);
+        let control = Control { stop: access.stop, progress: &print };
+        let corpus = corpus::load(config, access.cache, &control)?;
+        print_overlap(corpus.overlap, corpus.overlap_dropped, access.print);
+        access.check()?;
+        let tokenizers = match known {
+            Known::Both(tokenizers) => tokenizers,
+            Known::Source(source) if config.tokenizer.joint => source.into(),
+            Known::Source(source) => {
+                Tokenizers { source, target: target_tokenizer(&corpus, &config.tokenizer)? }
+            }
+            Known::None => corpus.learn_tokenizers(&config.tokenizer, &control)?,
+        };
+        access.print_vocabulary(config, &tokenizers);
+        let mut encoded = MemoryCorpus::default();
+        let (max_len, long) = (config.max_len(), config.data.long);
+        let report = corpus.encode(&tokenizers, max_len, long, &mut encoded, &control)?;
+        (access.print)(&format!("training: {report}"));
+
+        let MemoryCorpus { training, mut validation } = encoded;
+        validation.truncate(config.data.valid_pairs.unwrap_or(usize::MAX));
+        let used = config.validation.sentences;
+        let fingerprints = Fingerprints::of_pairs(corpus.training()?, &validation, used)?;
+        let available = validation.len();
+        validation.truncate(used);
+        let valid = encode_validation(config, &tokenizers, &validation, available, access)?;
+        Ok(Self {
+            summary: DataSummary {
+                unit: "pairs",
+                training: corpus.training_pairs(),
+                validation: available,
+                used: validation.len(),
+                fingerprints,
+                cleaning: (!config.data.is_generated()).then_some(corpus.cleaning),
+                tokenizers,
+                labels: Vec::new(),
+            },
+            train: training.into(),
+            valid,
+            validation,
+        })
+    }
+
+    fn on_disk(
+        config: &TrainConfig,
+        known: Known,
+        folder: &Path,
+        access: &DataAccess<'_>,
+    ) -> Result<Self, TrainError> {
+        let corpus = prepared(config, folder, access.cache, access.stop, access.print)?;
+        let PreparedCorpus { record, tokenizers, .. } = &corpus;
+        // The weights belong to the ids of the known tokenizers.
+        let is_known = match &known {
+            Known::None => true,
+            Known::Source(source) => source.to_json()? == tokenizers.source.to_json()?,
+            Known::Both(known) => {
+                known.source.to_json()? == tokenizers.source.to_json()?
+                    && known.target.to_json()? == tokenizers.target.to_json()?
+            }
+        };
+        if !is_known {
+            let what = "its tokenizers differ from those of the weights to start from".into();
+            return Err(DataError::StalePrepared { path: folder.into(), what }.into());
+        }
+        if !config.data.is_generated() {
+            print_overlap(record.overlap, record.overlap_left_out, access.print);
+        }
+        access.print_vocabulary(config, tokenizers);
+        (access.print)(&format!("training: {}", record.encoding));
+        let most = config.data.valid_pairs.unwrap_or(usize::MAX);
+        let available = record.validation_pairs.min(most);
+        let validation = corpus.validation(most.min(config.validation.sentences))?;
+        let valid = encode_validation(config, tokenizers, &validation, available, access)?;
+        Ok(Self {
+            summary: DataSummary {
+                unit: "pairs",
+                training: record.training_pairs,
+                validation: available,
+                used: validation.len(),
+                fingerprints: Fingerprints {
+                    training: corpus.training_fingerprint(),
+                    validation: corpus.validation_fingerprint(),
+                    together: corpus.fingerprint(),
+                },
+                cleaning: (!config.data.is_generated()).then(|| record.cleaning.clone()),
+                tokenizers: tokenizers.clone(),
+                labels: Vec::new(),
+            },
+            train: corpus.training()?.into(),
+            valid,
+            validation,
+        })
+    }
+}
+
+/// Learns the tokenizer of the target alone.
+fn target_tokenizer(
+    corpus: &CleanCorpus<Vec<SentencePair>>,
+    config: &TokenizerConfig,
+) -> Result<Tokenizer, TrainError> {
+    // With one text, every value but `none` lowercases it.
+    let lowercase = match config.lowercase {
+        Lowercase::Both => Lowercase::Both,
+        Lowercase::None | Lowercase::Source => Lowercase::None,
+    };
+    let config = TokenizerConfig { lowercase, ..config.clone() };
+    let targets = corpus.training()?.map(|pair| pair.map(|pair| Cow::Owned(pair.into_owned().target)));
+    let special = SpecialTokens::Standard;
+    Ok(Tokenizer::train_on_stream::<_, DataError>(&config, special, targets)?)
+}
+
+/// Opens the prepared corpus in `folder`, or prepares it if there is none. Named corpora are read
+/// from `cache`.
+///
+/// # Errors
+///
+/// If the data cannot be read or written, the existing corpus is stale or damaged, or `stop` is
+/// set.
+pub fn prepared(
+    config: &TrainConfig,
+    folder: &Path,
+    cache: Option<&CorpusCache>,
+    stop: &AtomicBool,
+    say: &dyn Fn(&str),
+) -> Result<PreparedCorpus, TrainError> {
+    let mut inputs = corpus::input_files(&config.data);
+    inputs.extend(config.tokenizer.files().map(Path::to_path_buf));
+    let settings = settings(config);
+    if PreparedCorpus::exists(folder) {
+        let corpus = PreparedCorpus::open(folder)?;
+        corpus.check(&settings, &inputs)?;
+        say(&format!("prepared data: {} (reused)", folder.display()));
+        say(&corpus.record.cleaning.to_string());
+        return Ok(corpus);
+    }
+    let limits = ValidationLimits {
+        given: config.data.valid_pairs.unwrap_or(usize::MAX),
+        of_training: config.validation.sentences,
+    };
+    let (pairs, corpus) = corpus::open(config, cache, limits)?;
+    let preparation = Preparation {
+        corpus,
+        tokenizer: &config.tokenizer,
+        max_len: config.max_len(),
+        long: config.data.long,
+        inputs,
+        settings,
+        stop,
+    };
+    let corpus = prepare(pairs, preparation, folder, say)?;
+    say(&format!("prepared data: {} (created)", folder.display()));
+    Ok(corpus)
+}
+
+/// All settings that affect the content of a prepared corpus, besides the input files.
+fn settings(config: &TrainConfig) -> Value {
+    let mut data = serde_json::to_value(&config.data).unwrap_or_default();
+    if let Some(table) = data.as_object_mut() {
+        // Paths do not matter, because the content of the files is compared.
+        for key in [
+            "prepared",
+            "train_source",
+            "train_target",
+            "train_file",
+            "valid_source",
+            "valid_target",
+            "valid_file",
+        ] {
+            table.remove(key);
+        }
+        table.insert("max_len".into(), config.max_len().into());
+    }
+    let mut tokenizer = serde_json::to_value(&config.tokenizer).unwrap_or_default();
+    if let Some(table) = tokenizer.as_object_mut() {
+        for key in ["file", "source_file", "target_file"] {
+            table.remove(key);
+        }
+    }
+    serde_json::json!({ "data": data, "tokenizer": tokenizer, "train": { "seed": config.train.seed } })
+}
+
+/// Encodes the validation pairs in use, the first of `available`.
+fn encode_validation(
+    config: &TrainConfig,
+    tokenizers: &Tokenizers,
+    pairs: &[SentencePair],
+    available: usize,
+    access: &DataAccess<'_>,
+) -> Result<Vec<EncodedPair>, TrainError> {
+    let (max_len, long) = (config.max_len(), config.data.long);
+    let (valid, report) = encode_corpus(pairs, tokenizers, max_len, long, "the validation data")?;
+    access.print_used(pairs.len(), available, "pairs");
+    (access.print)(&format!("validation: {report}"));
+    Ok(valid)
+}

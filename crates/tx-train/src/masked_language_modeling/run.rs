@@ -1,0 +1,115 @@
+//! Run of the masked language modeling task: texts with masked tokens, encoder alone.
+
+use burn::tensor::Device;
+use tx_data::{MaskedLoader, Masking, TextParts, make_batch::MakeMaskedBatch};
+use tx_infer::ModelTask;
+use tx_model::MaskedLanguageModel;
+use tx_text::special::SpecialTokens;
+
+use super::{
+    model::TrainedMaskedLanguageModel,
+    task::{MaskedLanguageModeling, with_masked_word},
+};
+use crate::{
+    config::TrainConfig,
+    data::{DataAccess, DataSummary, Known, documents::DocumentData},
+    error::TrainError,
+    task_run::{TaskParts, TaskRun},
+};
+
+/// Texts of a masked language model.
+pub(crate) struct MaskedLanguageModelRun(DocumentData);
+
+impl MaskedLanguageModelRun {
+    fn masking(&self, config: &TrainConfig) -> Result<Masking, TrainError> {
+        let tokenizer = &self.0.summary.tokenizers.source;
+        let masking = Masking::new(tokenizer)?;
+        Ok(match config.masking.whole_words {
+            true => masking.with_whole_words(tokenizer),
+            false => masking,
+        })
+    }
+}
+
+impl TaskRun for MaskedLanguageModelRun {
+    type Task = MaskedLanguageModeling;
+    type Make = MakeMaskedBatch;
+
+    fn prepare(
+        config: &TrainConfig,
+        known: Known,
+        access: &DataAccess<'_>,
+    ) -> Result<Self, TrainError> {
+        DocumentData::new(config, known, SpecialTokens::WithMask, access).map(Self)
+    }
+
+    fn summary(&self) -> &DataSummary {
+        &self.0.summary
+    }
+
+    fn model_task(&self, _config: &TrainConfig) -> ModelTask {
+        ModelTask::FillMask
+    }
+
+    fn training_loader(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+    ) -> Result<MaskedLoader, TrainError> {
+        let train = &config.train;
+        let texts = TextParts::new(self.0.train.clone(), config.max_len());
+        let masking = self.masking(config)?;
+        let loader =
+            MaskedLoader::training(texts, masking, train.batch, train.seed, device.clone());
+        Ok(loader.with_grouping(train.grouping))
+    }
+
+    fn validation_loader(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+    ) -> Result<MaskedLoader, TrainError> {
+        let texts = TextParts::new(self.0.valid.clone(), config.max_len());
+        let masking = self.masking(config)?;
+        Ok(MaskedLoader::validation(texts, masking, config.train.batch, device.clone()))
+    }
+
+    fn init(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+    ) -> Result<MaskedLanguageModel, TrainError> {
+        let vocabulary = config.model.padded(self.0.summary.vocab()).source;
+        Ok(MaskedLanguageModel::new(&config.model, vocabulary, device)?)
+    }
+
+    fn with_loss(
+        &self,
+        model: MaskedLanguageModel,
+        config: &TrainConfig,
+    ) -> TrainedMaskedLanguageModel {
+        TrainedMaskedLanguageModel::new(model, config.train.label_smoothing)
+    }
+
+    fn examples(&self) -> Vec<String> {
+        let texts = self.0.validation.iter();
+        texts.filter_map(|text| with_masked_word(text)).take(3).collect()
+    }
+
+    fn into_task(
+        self,
+        config: &TrainConfig,
+        parts: TaskParts<Self>,
+    ) -> Result<MaskedLanguageModeling, TrainError> {
+        let TaskParts { validation, bundle, device, .. } = parts;
+        let samples = self
+            .0
+            .validation
+            .iter()
+            .filter_map(|text| Some((with_masked_word(text)?, text.clone())))
+            .take(config.validation.samples)
+            .collect();
+        let best_by = config.validation.best_by(config.task);
+        Ok(MaskedLanguageModeling { loader: validation, samples, bundle, best_by, device })
+    }
+}

@@ -3,9 +3,10 @@ data with the same rules, and prints the metrics of its validation.
 
     python single_stack.py RUN --train FILE --valid FILE [--updates N] [--seed N] [--threads N]
 
-RUN is the run folder of tx. Its train.toml has the task, the sizes, the schedule, the batch size and the
-seed; its tokenizer encodes the texts. The files are plain or gzip text with the documents of tx: one a
-line, or separated by empty lines (`--documents`).
+RUN is the run folder of tx. Its train.toml has the task, the sizes, the schedule, the batch size, the seed
+and the number of documents; its tokenizer.json encodes the texts. The files are plain or gzip text with the
+documents of tx, one a line or separated by empty lines. For a run with `data.source = "phrasebook"`, the
+example `phrasebook` of tx-data writes them, with the numbers and the seed of train.toml.
 
 The rules are those of tx. Language model: documents are packed without loss into rows of `max_len` inputs,
 positions restart in each document, and no token attends to another document. Masked language model: 15 %
@@ -17,15 +18,15 @@ but other random numbers.
 
 Prints one line of JSON per validation, at the intervals of train.toml, and a last one with:
 
-    loss, perplexity         nats per predicted token after the last update, and e^loss
-    best_perplexity          lowest perplexity of all validations
-    per_word, per_character  generate: perplexity per word and per character of the text
-    accuracy                 fraction of the predicted tokens that are correct, and its standard error
-    seconds_per_update       median; without the construction of the batch, with reading the loss
+    loss, perplexity        nats per predicted token after the last update, and e^loss
+    accuracy                fraction of the predicted tokens that are correct
+    accuracy_error          standard error of the accuracy
+    word_perplexity, character_perplexity   of `generate`
+    best                    the same of the validation with the lowest loss, whose model tx keeps
+    seconds_per_update      median; without the construction of the batch, with reading the loss
 
-All documents of the validation file are used. `--updates` ends the training early, and does not change the
-learning rates. `train.max_minutes` and `validation.patience` are ignored. Only predicted positions are
-projected to the vocabulary.
+`--updates` ends the training early, and does not change the learning rates. `train.max_minutes` and
+`validation.patience` are ignored. Only predicted positions are projected to the vocabulary.
 """
 
 import argparse
@@ -71,18 +72,6 @@ def read_config(run):
     return config
 
 
-def configured(config, word, values):
-    """Value in `values` of a key of `config`, in any section, that contains `word`; None if there is none."""
-    for key, value in config.items():
-        if isinstance(value, dict):
-            value = configured(value, word, values)
-            if value is not None:
-                return value
-        elif word in key and value in values:
-            return value
-    return None
-
-
 def read_documents(path, end):
     """Documents of a file, without empty ones."""
     data = Path(path).read_bytes()
@@ -100,13 +89,10 @@ def read_documents(path, end):
     return documents
 
 
-def open_tokenizer(run, path):
+def open_tokenizer(path):
     from tokenizers import Tokenizer
 
-    found = [path] if path else [*run.glob("tokenizer.json"), *sorted(run.glob("*.tokenizer.json"))]
-    if not found:
-        raise SystemExit(f"error: no tokenizer in {run}; set --tokenizer")
-    tokenizer = Tokenizer.from_file(str(found[0]))
+    tokenizer = Tokenizer.from_file(str(path))
     # The text `<eos>` is not the token.
     tokenizer.encode_special_tokens = True
     return tokenizer
@@ -377,11 +363,7 @@ def main():
     parser.add_argument("--train", required=True, help="training text, plain or gzip")
     parser.add_argument("--valid", required=True, help="validation text, plain or gzip")
     parser.add_argument("--documents", choices=["line", "empty-line"],
-                        help="end of a document [from train.toml, else empty-line]")
-    parser.add_argument("--whole-words", action="store_true", default=None,
-                        help="mask whole words [from train.toml]")
-    parser.add_argument("--task", choices=["generate", "fill-mask"], help="[from train.toml]")
-    parser.add_argument("--tokenizer", help="tokenizer file [in the run folder]")
+                        help="end of a document [data.documents; line if the data are generated]")
     parser.add_argument("--updates", type=int, help="end after so many updates [those of train.toml]")
     parser.add_argument("--seed", type=int, help="[train.seed]")
     parser.add_argument("--threads", type=int, help="threads of PyTorch [all cores]")
@@ -390,19 +372,21 @@ def main():
         torch.set_num_threads(args.threads)
 
     config = read_config(args.run)
-    task = args.task or config.get("task")
+    task, data = config.get("task", "translate"), config.get("data", {})
     if task not in ("generate", "fill-mask"):
         raise SystemExit(f'error: task = {task!r}, here only "generate" and "fill-mask"')
-    end = args.documents or configured(config, "document", ("line", "empty-line")) or "empty-line"
+    is_generated = data.get("source", "files") != "files"
+    end = args.documents or ("line" if is_generated else data.get("documents", "empty-line"))
     seed = config["train"]["seed"] if args.seed is None else args.seed
-    tokenizer = open_tokenizer(args.run, args.tokenizer)
-    max_len = config.get("data", {}).get("max_len") or config["model"]["max_len"]
+    tokenizer = open_tokenizer(args.run / "tokenizer.json")
+    max_len = data.get("max_len") or config["model"]["max_len"]
     size, multiple = tokenizer.get_vocab_size(), config["model"]["vocab_multiple"]
-    whole_words = args.whole_words or configured(config, "whole_word", (True,))
+    whole_words = config.get("masking", {}).get("whole_words", False)
     if task == "fill-mask" and tokenizer.token_to_id("<mask>") != MASK:
         raise SystemExit(f"error: the tokenizer has no <mask> with id {MASK}")
     words = WholeWords(tokenizer) if whole_words else single_tokens
-    texts = [read_documents(path, end) for path in (args.train, args.valid)]
+    texts = [read_documents(args.train, end)[: data.get("train_pairs")],
+             read_documents(args.valid, end)[: data.get("valid_pairs")][: config["validation"]["sentences"]]]
     sets = [encode(tokenizer, documents) for documents in texts]
     train, valid = (Rows(ids, max_len) if task == "generate" else Texts(ids, max_len, size, words)
                     for ids in sets)
@@ -411,18 +395,19 @@ def main():
         f"{size} ids, {sum(parameter.numel() for parameter in run.parameters)} parameters, "
         f"{run.per_epoch} updates an epoch, {run.total} in all, {torch.get_num_threads()} threads")
 
-    units = dict(per_word=sum(len(text.split()) for text in texts[1]),
-                 per_character=sum(map(len, texts[1]))) if task == "generate" else {}
-    best, record = math.inf, None
+    units = dict(word_perplexity=sum(len(text.split()) for text in texts[1]),
+                 character_perplexity=sum(map(len, texts[1]))) if task == "generate" else {}
+    best = record = None
     for epoch, train_loss, (loss, correct, tokens) in run.validations(args.updates):
         accuracy = correct / tokens
         record = dict(loss=loss / tokens, perplexity=math.exp(loss / tokens), accuracy=accuracy,
                       accuracy_error=math.sqrt(accuracy * (1 - accuracy) / tokens),
                       **{name: math.exp(loss / count) for name, count in units.items()}, tokens=tokens)
-        best = min(best, record["perplexity"])
+        if best is None or record["loss"] < best["loss"]:
+            best = dict(step=run.step, **record)
         emit(dict(program="pytorch", task=task, epoch=epoch, step=run.step, train_loss=train_loss, **record,
-                  best_perplexity=best, train_s=sum(run.seconds)))
-    emit(dict(program="pytorch", task=task, seed=seed, updates=run.step, **record, best_perplexity=best,
+                  train_s=sum(run.seconds)))
+    emit(dict(program="pytorch", task=task, seed=seed, updates=run.step, **record, best=best,
               seconds_per_update=statistics.median(run.seconds), train_s=sum(run.seconds),
               threads=torch.get_num_threads(), rss_mb=peak_megabytes(), version=torch.__version__,
               processor=processor()))

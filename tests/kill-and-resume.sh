@@ -2,23 +2,46 @@
 # Kills a training run with SIGKILL at random moments, resumes it, and compares its result with that
 # of an uninterrupted run: the loss of every update, the best weights and the last weights.
 #
-#     tests/kill-and-resume.sh TRAIN [TRIALS] [ARGUMENT ...]
+#     tests/kill-and-resume.sh TRAIN [TRIALS] [RECIPE] [ARGUMENT ...]
 #
-# TRAIN is the program `train`, TRIALS the number of trials (default 50), and the arguments are those
-# of the training. Each trial is a separate run, killed once, resumed and completed.
+# TRAIN is the program `train`, and TRIALS the number of trials (default 50). RECIPE is `reverse`,
+# `classify`, `generate` or `fill-mask`, each with settings for a run of seconds, or another recipe as it
+# is; without RECIPE and arguments it is `reverse`. The arguments are further ones of the training. Each
+# trial is a separate run, killed once, resumed and completed.
+#
+#     for recipe in classify generate fill-mask; do tests/kill-and-resume.sh target/release/train 10 $recipe; done
 set -euo pipefail
 
 train=$(realpath "$1")
 trials=${2:-50}
 shift; [ $# -gt 0 ] && shift
-arguments=("$@")
+recipe=
 if [ $# -eq 0 ]; then
-    arguments=(--recipe reverse
-        --set data.train_pairs=3000 --set data.valid_pairs=60 --set train.epochs=3
-        --set train.accumulate=3 --set "train.batch={ sentences = 50 }" --set validation.every_steps=7
-        --set "model.dropout={ embedding = 0.1, residual = 0.1, attention = 0.1, activation = 0.1 }"
-        --set metrics.every_steps=1)
+    recipe=reverse
+elif [[ $1 != -* ]]; then
+    recipe=$1
+    shift
 fi
+
+# Three batches to an update and dropout everywhere. 20 updates an epoch, or some more or less.
+small=(--set train.epochs=3 --set train.max_minutes=60.0 --set train.accumulate=3
+    --set validation.every_steps=7 --set metrics.every_steps=1
+    --set "model.dropout={ embedding = 0.1, residual = 0.1, attention = 0.1, activation = 0.1 }")
+tiny=(--set data.train_pairs=3000 --set data.valid_pairs=60
+    --set model.d_model=32 --set model.n_heads=4 --set model.d_ff=64
+    --set model.encoder_layers=1 --set model.decoder_layers=1)
+arguments=(--recipe "$recipe")
+case $recipe in
+    '') arguments=() ;;
+    reverse)
+        arguments+=("${small[@]}" --set data.train_pairs=3000 --set data.valid_pairs=60
+            --set "train.batch={ sentences = 50 }")
+        ;;
+    classify | fill-mask) arguments+=("${small[@]}" "${tiny[@]}" --set "train.batch={ sentences = 50 }") ;;
+    # A row of a batch has several sentences.
+    generate) arguments+=("${small[@]}" "${tiny[@]}" --set data.max_len=32 --set "train.batch={ sentences = 20 }") ;;
+esac
+arguments+=("$@")
 arguments+=(--quiet --set "checkpoint.every=5 steps")
 
 folder=$(mktemp -d)

@@ -25,7 +25,10 @@ class Config:
     n_heads: int
     layers: int
     norm: str = "pre"  # or "post"
+    activation: str = "relu"  # or "gelu", "swish", "gated"
     tied: bool = False  # both embeddings and the projection one matrix
+    attention_bias: bool = True
+    feed_forward_bias: bool = True
     output_bias: bool = True
     # Dropout rates: of embeddings, of the output of each sub-layer, of attention weights, inside the
     # feed-forward layer.
@@ -43,9 +46,9 @@ def sinusoids(max_len, d_model):
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
 
 
-def stacked(d_in, d_out, count):
+def stacked(d_in, d_out, count, bias=True):
     """`count` matrices in one layer, multiplied together."""
-    layer = nn.Linear(d_in, count * d_out)
+    layer = nn.Linear(d_in, count * d_out, bias=bias)
     layer.count = count
     return layer
 
@@ -53,13 +56,13 @@ def stacked(d_in, d_out, count):
 class Attention(nn.Module):
     def __init__(self, config, own):
         super().__init__()
-        d = config.d_model
+        d, bias = config.d_model, config.attention_bias
         self.heads, self.share = config.n_heads, config.dropout_attention
         if own:
-            self.qkv = stacked(d, d, 3)
+            self.qkv = stacked(d, d, 3, bias)
         else:
-            self.query, self.key_value = nn.Linear(d, d), stacked(d, d, 2)
-        self.output = nn.Linear(d, d)
+            self.query, self.key_value = nn.Linear(d, d, bias=bias), stacked(d, d, 2, bias)
+        self.output = nn.Linear(d, d, bias=bias)
 
     def split(self, x, parts):
         """[B, L, parts · M] to `parts` times [B, H, L, D]."""
@@ -91,12 +94,17 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     def __init__(self, config):
         super().__init__()
-        self.inner = nn.Linear(config.d_model, config.d_ff)
-        self.outer = nn.Linear(config.d_ff, config.d_model)
+        d_model, d_ff, bias = config.d_model, config.d_ff, config.feed_forward_bias
+        self.inner = nn.Linear(d_model, d_ff, bias=bias)
+        self.gate = nn.Linear(d_model, d_ff, bias=bias) if config.activation == "gated" else None
+        self.outer = nn.Linear(d_ff, d_model, bias=bias)
+        self.activate = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu, "gated": F.silu}[config.activation]
         self.dropout = nn.Dropout(config.dropout_activation)
 
     def forward(self, x):
-        return self.outer(self.dropout(F.relu(self.inner(x))))
+        if self.gate is None:
+            return self.outer(self.dropout(self.activate(self.inner(x))))
+        return self.outer(self.dropout(self.activate(self.gate(x)) * self.inner(x)))
 
 
 class Residual(nn.Module):

@@ -169,7 +169,8 @@ def learning_rate(train, d_model, total, step):
         return peak * d_model**-0.5 * min(step**-0.5, step * warm**-1.5)
     if step < warm:
         return peak * step / warm
-    way = min((step - warm) / max(total - warm, 1), 1.0)
+    # The decay reaches 0 one update after the last.
+    way = min((step - warm) / max(total + 1 - warm, 1), 1.0)
     return peak * {
         "constant": lambda: 1.0,
         "inverse-sqrt": lambda: math.sqrt(warm / step),

@@ -16,12 +16,16 @@ pub(super) fn utterance(utterance: &Utterance) -> String {
 }
 
 /// Renders an utterance whose sentence is an order: the clause without its subject.
+///
+/// An opener other than `please` always has a comma, because `No work in the hotel` would be a noun phrase.
 pub(super) fn order(utterance: &Utterance, clause: &Clause) -> String {
     let [base, ..] = clause.verb.english;
     let mut words = Words::default();
     words.push(base);
     complements(&mut words, clause);
-    framed(utterance, words.into_phrase())
+    let needs_comma = utterance.opener.is_some_and(|opener| opener.english != "please");
+    let has_commas = utterance.has_commas || needs_comma;
+    framed(&Utterance { has_commas, ..utterance.clone() }, words.into_phrase())
 }
 
 /// Adds the surroundings of an utterance to its sentence.

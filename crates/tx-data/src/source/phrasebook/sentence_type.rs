@@ -108,8 +108,16 @@ fn text(utterance: &Utterance, wanted: SentenceType, held_out: bool) -> Option<S
         return (is_held_out == held_out).then(|| english::order(utterance, &order));
     }
     let fits = SentenceType::of(&utterance.sentence) == wanted
-        && held_out::is_held_out(&utterance.sentence) == held_out;
+        && held_out::is_held_out(&utterance.sentence) == held_out
+        && !denies_a_little(&utterance.sentence);
     fits.then(|| english::utterance(utterance))
+}
+
+/// Returns `true` for `I do not speak a little Italian`, because `a little` is not used in negations.
+fn denies_a_little(sentence: &Sentence) -> bool {
+    let Sentence::Clause(clause) = sentence else { return false };
+    SentenceType::of(sentence) == SentenceType::Negation
+        && matches!(clause.object, Some(Object::Language { is_little: true, .. }))
 }
 
 /// Clause as an order to one person; `None` if it cannot be one.
@@ -171,6 +179,42 @@ mod tests {
             }
         }
         assert!(orders.iter().all(|&count| count > 100), "{orders:?}");
+    }
+
+    /// `No work in the hotel` is not a command, but `No, work in the hotel` is.
+    #[test]
+    fn openers_of_commands_have_a_comma() {
+        const OPENERS: [&str; 10] = [
+            "Hello",
+            "Hi",
+            "Good morning",
+            "Good evening",
+            "Yes",
+            "No",
+            "Sorry",
+            "Excuse me",
+            "Thank you",
+            "OK",
+        ];
+        let pairs = typed_training(4 * COUNT, 1);
+        let commands = pairs.iter().filter(|pair| pair.target == "command");
+        let mut opened = 0;
+        for text in commands.map(|pair| &pair.source) {
+            if let Some(rest) = OPENERS.iter().find_map(|opener| text.strip_prefix(opener)) {
+                assert!(rest.starts_with(", "), "{text}");
+                opened += 1;
+            }
+        }
+        assert!(opened > 50, "{opened}");
+        assert!(pairs.iter().any(|pair| pair.source.starts_with("Please ")));
+    }
+
+    #[test]
+    fn a_little_is_not_negated() {
+        let pairs = [typed_training(4 * COUNT, 1), typed_validation(4 * COUNT, 1)].concat();
+        let little: Vec<_> = pairs.iter().filter(|it| it.source.contains(" a little ")).collect();
+        assert!(little.len() > 50, "{}", little.len());
+        assert!(little.iter().all(|pair| pair.target != "negation"));
     }
 
     /// Signs of the types that do not depend on the code above.

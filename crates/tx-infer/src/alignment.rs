@@ -107,6 +107,10 @@ impl Aligner {
     /// Aligns pairs of source and target; results are in the order of `pairs`.
     pub fn align(&self, pairs: &[(Tokens, Tokens)]) -> Vec<Alignment> {
         match self.engine.first() {
+            // A language model has no cross-attention, so its alignments have no links.
+            Member::PackedLanguageModel(_) => vec![Alignment::default(); pairs.len()],
+            #[cfg(feature = "burn")]
+            Member::LanguageModel(..) => vec![Alignment::default(); pairs.len()],
             Member::Packed(_) => {
                 let align = |(source, target): &(Tokens, Tokens)| self.align_one(source, target);
                 // A single pair does not start the threads of the pool.

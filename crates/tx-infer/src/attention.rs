@@ -142,7 +142,11 @@ fn readable(token: &str) -> String {
 }
 
 /// Attention weights of one source and one target.
-#[derive(Debug, Clone)]
+///
+/// A model with one text has self-attention only: a classifier and a masked language model that of
+/// the encoder, with the text as source, a language model that of the decoder, with the text as
+/// target.
+#[derive(Debug, Clone, Default)]
 pub struct Attention {
     /// Tokens of the source.
     pub source: Tokens,
@@ -176,8 +180,20 @@ impl Attention {
             }
             #[cfg(feature = "burn")]
             Member::Tensors(model, device) => tensors::maps(model, &source.ids, &inputs, device),
+            Member::PackedLanguageModel(model) => {
+                (Vec::new(), packed(model.attention_maps(&inputs)), Vec::new())
+            }
+            #[cfg(feature = "burn")]
+            Member::LanguageModel(model, device) => {
+                (Vec::new(), tensors::of_language_model(model, &inputs, device), Vec::new())
+            }
         };
         Self { source, target, encoder, decoder, cross }
+    }
+
+    /// Attention of an encoder without a decoder.
+    pub(crate) fn of_encoder(text: Tokens, encoder: Vec<Vec<AttentionMap>>) -> Self {
+        Self { source: text, encoder, ..Self::default() }
     }
 
     /// Returns the maps of a kind: for each layer, a map for each head.
@@ -245,7 +261,7 @@ impl Attention {
 }
 
 /// Splits the maps of each layer by head.
-fn packed(layers: Vec<Map>) -> Vec<Vec<AttentionMap>> {
+pub(crate) fn packed(layers: Vec<Map>) -> Vec<Vec<AttentionMap>> {
     let heads = |layer: Map| {
         let size = (layer.queries * layer.keys).max(1);
         let heads = layer.weights.chunks_exact(size).take(layer.heads);
@@ -257,10 +273,10 @@ fn packed(layers: Vec<Map>) -> Vec<Vec<AttentionMap>> {
 
 /// Attention of a module.
 #[cfg(feature = "burn")]
-mod tensors {
+pub(crate) mod tensors {
     use burn::tensor::{Device, Tensor};
     use tx_data::{batch::padded, mask};
-    use tx_model::{Transformer, TransformerInput};
+    use tx_model::{LanguageModel, LanguageModelInput, Transformer, TransformerInput};
 
     use super::AttentionMap;
 
@@ -280,8 +296,22 @@ mod tensors {
             target: padded(&[target], device),
             target_blocked: mask::causal(target.len(), device),
         });
-        let layers = |layers: Vec<Tensor<4>>| layers.into_iter().map(heads).collect();
-        (layers(maps.encoder), layers(maps.decoder.self_attention), layers(maps.decoder.cross))
+        (split(maps.encoder), split(maps.decoder.self_attention), split(maps.decoder.cross))
+    }
+
+    /// Maps of a language model for the text `ids`, which begins with `<bos>`.
+    pub(super) fn of_language_model(model: &LanguageModel, ids: &[u32], device: &Device) -> Layers {
+        let (_, maps) = model.forward_with_attention(LanguageModelInput {
+            ids: padded(&[ids], device),
+            positions: None,
+            blocked: mask::causal(ids.len(), device),
+        });
+        split(maps)
+    }
+
+    /// Splits the maps of each layer by head.
+    pub(crate) fn split(layers: Vec<Tensor<4>>) -> Layers {
+        layers.into_iter().map(heads).collect()
     }
 
     /// Splits the maps of a layer, `[1, H, Q, K]`, by head.

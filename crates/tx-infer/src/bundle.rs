@@ -224,17 +224,27 @@ impl Bundle {
         module::load(model, self.weights.path())
     }
 
-    /// Builds the model on `device` in single precision, ready for searching.
+    /// Builds the model, for translation or a language model, on `device` in single precision, ready
+    /// for searching.
     ///
     /// # Errors
     ///
     /// Same as [`packed`](Self::packed), or on other devices `module`.
     pub fn engine(&self, device: &crate::Device) -> Result<Engine, InferError> {
+        let max_len = self.config.max_len;
+        let is_language_model = self.task.kind() == TaskKind::Generate;
         let engine = match device {
-            crate::Device::Cpu => Engine::new(self.packed()?, self.config.max_len),
+            crate::Device::Cpu if is_language_model => {
+                Engine::of_language_model(self.packed_language_model()?, max_len)
+            }
+            crate::Device::Cpu => Engine::new(self.packed()?, max_len),
+            #[cfg(feature = "burn")]
+            crate::Device::Burn(burn) if is_language_model => {
+                Engine::from_language_model(self.module(burn)?, max_len, device)
+            }
             #[cfg(feature = "burn")]
             crate::Device::Burn(burn) => {
-                Engine::from_transformer(self.module(burn)?, self.config.max_len, device)
+                Engine::from_transformer(self.module(burn)?, max_len, device)
             }
         };
         Ok(engine.with_padding(self.padding()))

@@ -5,15 +5,21 @@
 //! tensors is `max |found - expected| / max |expected|`.
 
 use tx_model::VocabSizes;
-use tx_text::special::{BOS, EOS, PAD, UNK};
+use tx_text::{
+    Tokenizers,
+    special::{BOS, EOS, PAD, UNK},
+};
 
 use crate::{
     bundle::Bundle,
     device::Device,
     error::InferError,
     search::{Engine, Hypothesis, Member, SearchOptions},
+    task::TaskKind,
 };
 
+mod encoder;
+mod language_model;
 mod packed;
 #[cfg(feature = "burn")]
 mod tensors;
@@ -55,9 +61,35 @@ impl CheckResult {
 ///
 /// If the model cannot be built on the device.
 pub fn check(bundle: &Bundle, device: &Device, limit: f64) -> Result<Vec<CheckResult>, InferError> {
+    let Tokenizers { source, target } = &bundle.tokenizers;
+    let one_text = || vec![("texts round-trip through their tokens", target)];
+    let (mut results, tokenizers) = match bundle.task.kind() {
+        TaskKind::Translate => {
+            let tokenizers = vec![
+                ("source texts round-trip through their tokens", source),
+                ("target texts round-trip through their tokens", target),
+            ];
+            (translation(bundle, device, limit)?, tokenizers)
+        }
+        TaskKind::Classify => (encoder::check_classifier(bundle, device, limit)?, one_text()),
+        TaskKind::Generate => (language_model::check(bundle, device, limit)?, one_text()),
+        TaskKind::FillMask => (encoder::check_fill_mask(bundle, device, limit)?, one_text()),
+    };
+    for (invariant, tokenizer) in tokenizers {
+        results.push(tokenizers::round_trip(invariant, tokenizer));
+    }
+    Ok(results)
+}
+
+/// Checks a model for translation.
+fn translation(
+    bundle: &Bundle,
+    device: &Device,
+    limit: f64,
+) -> Result<Vec<CheckResult>, InferError> {
     let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len);
     let engine = bundle.engine(device)?;
-    let mut results = match engine.first() {
+    Ok(match engine.first() {
         Member::Packed(model) => {
             let results = packed::check(&engine, model, &inputs, limit);
             #[cfg(feature = "burn")]
@@ -75,19 +107,16 @@ pub fn check(bundle: &Bundle, device: &Device, limit: f64) -> Result<Vec<CheckRe
             let agreement = tensors::agreement(model, device, &bundle.packed()?, &inputs, limit);
             [results, vec![agreement]].concat()
         }
-    };
-    for (invariant, tokenizer) in [
-        ("source texts round-trip through their tokens", &bundle.tokenizers.source),
-        ("target texts round-trip through their tokens", &bundle.tokenizers.target),
-    ] {
-        results.push(tokenizers::round_trip(invariant, tokenizer));
-    }
-    Ok(results)
+        // `Bundle::engine` returns them for the task `generate` only.
+        Member::PackedLanguageModel(_) => Vec::new(),
+        #[cfg(feature = "burn")]
+        Member::LanguageModel(..) => Vec::new(),
+    })
 }
 
 /// A source and a target.
 struct Pair {
-    /// Ends with `<eos>`.
+    /// Ends with `<eos>`; empty for language models.
     source: Vec<u32>,
     /// Input of the decoder: begins with `<bos>`.
     target: Vec<u32>,
@@ -116,6 +145,12 @@ impl Inputs {
         Self { pairs, target_ids: vocabulary.target }
     }
 
+    /// Inputs of a language model: targets only.
+    fn without_sources(mut self) -> Self {
+        self.pairs.iter_mut().for_each(|pair| pair.source.clear());
+        self
+    }
+
     fn sources(&self) -> Vec<&[u32]> {
         self.pairs.iter().map(|pair| &pair.source[..]).collect()
     }
@@ -140,6 +175,11 @@ impl Inputs {
         Ok(all)
     }
 
+    /// Limit of the length of found targets. Without a source, nothing else than the model limits it.
+    fn max_target_len(&self, engine: &Engine) -> Option<usize> {
+        (!engine.has_source()).then_some(32)
+    }
+
     /// Returns the largest difference in log-probability by which another token is likelier than
     /// the one that greedy search selects. `log_probs` returns those of all tokens, `[target, V]`,
     /// for a source and a given target.
@@ -149,7 +189,8 @@ impl Inputs {
         width: usize,
         log_probs: impl Fn(&[u32], &[u32]) -> Vec<f32>,
     ) -> f64 {
-        let options = SearchOptions { max_repeats: 0, ..SearchOptions::greedy() };
+        let max_len = self.max_target_len(engine);
+        let options = SearchOptions { max_repeats: 0, max_len, ..SearchOptions::greedy() };
         let Ok(found) = self.search(engine, width, &options) else { return f64::INFINITY };
         let mut worst = 0.0_f64;
         for Translated { source, ids, .. } in found {
@@ -174,7 +215,8 @@ impl Inputs {
         width: usize,
         log_probs: impl Fn(&[u32], &[u32]) -> Vec<f32>,
     ) -> f64 {
-        let options = SearchOptions { beam: 4, n_best: 4, ..SearchOptions::default() };
+        let max_len = self.max_target_len(engine);
+        let options = SearchOptions { beam: 4, n_best: 4, max_len, ..SearchOptions::default() };
         let Ok(found) = self.search(engine, width, &options) else { return f64::INFINITY };
         let mut worst = 0.0_f64;
         for Translated { source, ids, log_probability } in found {

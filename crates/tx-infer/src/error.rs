@@ -188,6 +188,24 @@ pub enum InferError {
         max: usize,
     },
 
+    /// A text is longer than the model can read, and must not be truncated.
+    #[error("line {line} has {} tokens; this model reads at most {max}", many(*found))]
+    LongText {
+        /// Line number, from 1.
+        line: u64,
+        /// Number of tokens of the text; `None` if it is too long to be tokenized.
+        found: Option<usize>,
+        /// Maximum number of tokens of a text.
+        max: usize,
+    },
+
+    /// A text has no mask to replace.
+    #[error("line {line} has no `<mask>`")]
+    NoMask {
+        /// Line number, from 1.
+        line: u64,
+    },
+
     /// A target to score is longer than the model can generate.
     #[error("the target of line {line} has {} tokens; this model generates at most {max}", many(*found))]
     LongTarget {
@@ -214,8 +232,8 @@ pub enum InferError {
         line: u64,
     },
 
-    /// The caller canceled the translation.
-    #[error("the translation was canceled")]
+    /// The caller canceled the call.
+    #[error("the call was canceled")]
     Cancelled,
 
     /// Text could not be tokenized.
@@ -259,6 +277,9 @@ impl InferError {
             }
             Self::OtherVocabulary { .. } => Some(
                 "models of an ensemble need the same tokenizers: train them on the same data with the same seed",
+            ),
+            Self::NoMask { .. } => Some(
+                "write `<mask>` at the position of a word to predict, as in `The cat is <mask>.`",
             ),
             Self::LongTarget { .. } => {
                 Some("leave the line out on both sides; a truncated target has another probability")

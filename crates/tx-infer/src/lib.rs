@@ -26,6 +26,9 @@
 pub mod bundle;
 pub mod task;
 
+pub mod classifier;
+pub mod fill_mask;
+pub mod generator;
 pub mod search;
 pub mod translator;
 
@@ -34,6 +37,8 @@ pub mod attention;
 pub mod attention_page;
 pub mod figure;
 pub mod tokens;
+
+mod scheduler;
 
 pub mod bench;
 pub mod check;
@@ -44,6 +49,9 @@ pub mod error;
 // Shared by the crates of tx; not part of the public interface.
 #[doc(hidden)]
 pub mod file;
+#[cfg(test)]
+#[cfg(feature = "burn")]
+mod fixture;
 pub mod precision;
 
 pub use alignment::{Aligner, Alignment, AlignmentOptions};
@@ -52,8 +60,11 @@ pub use bundle::{Bundle, BundleInfo};
 #[cfg(feature = "burn")]
 pub use bundle::{BundleModel, Initialized, ModuleBundle};
 pub use cancellation::Cancellation;
+pub use classifier::{Classification, Classifier, LabelScore};
 pub use device::Device;
 pub use error::InferError;
+pub use fill_mask::{FillMask, Filled, MaskToken};
+pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
 pub use task::{ModelTask, TaskKind};

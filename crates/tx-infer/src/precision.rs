@@ -4,7 +4,11 @@ use std::{fmt, str::FromStr};
 
 #[cfg(feature = "burn")]
 use burn::tensor::{DType, FloatDType};
+#[cfg(feature = "burn")]
+use tx_model::{LanguageModel, Transformer};
 
+#[cfg(feature = "burn")]
+use crate::task::TaskKind;
 use crate::{bundle::Bundle, device::Device, error::InferError, search::Engine};
 
 /// Dtype of weights and activations in translation. Scores are always summed, and files always
@@ -104,9 +108,14 @@ impl Bundle {
             Precision::F32 => self.engine(device),
             #[cfg(feature = "burn")]
             Precision::F16 | Precision::Bf16 => {
-                let model: tx_model::Transformer = self.module(&device.to_burn())?;
-                let model = model.cast(precision.dtype());
-                let engine = Engine::from_transformer(model, self.config.max_len, device);
+                let (max_len, burn) = (self.config.max_len, device.to_burn());
+                let engine = if self.task.kind() == TaskKind::Generate {
+                    let model = self.module::<LanguageModel>(&burn)?.cast(precision.dtype());
+                    Engine::from_language_model(model, max_len, device)
+                } else {
+                    let model = self.module::<Transformer>(&burn)?.cast(precision.dtype());
+                    Engine::from_transformer(model, max_len, device)
+                };
                 Ok(engine.with_padding(self.padding()))
             }
             #[cfg(not(feature = "burn"))]

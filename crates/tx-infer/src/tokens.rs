@@ -3,11 +3,11 @@
 //! Words are separated by white space, as by `str::split_whitespace`, because word alignments count
 //! them in this way.
 
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use tx_text::{
     Tokenizer,
-    special::{BOS, EOS},
+    special::{BOS, EOS, MASK_TOKEN, UNK},
     truncate,
 };
 
@@ -20,6 +20,79 @@ pub(crate) const BYTES_PER_TOKEN: usize = 256;
 /// Returns the beginning of `text` that is tokenized for a model that reads `max_len` tokens.
 pub(crate) fn readable(text: &str, max_len: usize) -> &str {
     &text[..text.floor_char_boundary(max_len.saturating_mul(BYTES_PER_TOKEN))]
+}
+
+/// Encodes a text for a model that reads `max_len` tokens. Also returns whether the text was truncated
+/// to them.
+pub(crate) fn encode_truncated(
+    tokenizer: &Tokenizer,
+    text: &str,
+    max_len: usize,
+) -> Result<(Vec<u32>, bool), InferError> {
+    let readable = readable(text, max_len);
+    let mut ids = tokenizer.encode(readable)?;
+    let truncated = readable.len() < text.len() || ids.len() > max_len;
+    truncate(&mut ids, max_len);
+    Ok((ids, truncated))
+}
+
+/// Encodes a text without `<bos>`; `None` if it is too long to be tokenized whole for a model that
+/// reads `max_len` tokens.
+pub(crate) fn encode_whole(
+    tokenizer: &Tokenizer,
+    text: &str,
+    max_len: usize,
+) -> Result<Option<Vec<u32>>, InferError> {
+    if readable(text, max_len).len() < text.len() {
+        return Ok(None);
+    }
+    let mut ids = tokenizer.encode(text)?;
+    ids.retain(|id| *id != BOS);
+    Ok(Some(ids))
+}
+
+/// Encodes the beginning of a target, without `<bos>` and `<eos>`, in line `line`; empty if the text
+/// has no words.
+///
+/// # Errors
+///
+/// [`InferError::LongPrefix`] if no token fits after it.
+pub(crate) fn encode_prefix(
+    tokenizer: &Tokenizer,
+    text: &str,
+    line: u64,
+    max_len: usize,
+) -> Result<Vec<u32>, InferError> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let max = max_len.saturating_sub(1);
+    let long = |found| InferError::LongPrefix { line, found, max };
+    let Some(mut ids) = encode_whole(tokenizer, text, max_len)? else { return Err(long(None)) };
+    ids.retain(|id| *id != EOS);
+    if ids.len() > max { Err(long(Some(ids.len()))) } else { Ok(ids) }
+}
+
+/// Returns the words of `text`, encoded as `ids`, with a token that is `<unk>`, each once.
+pub(crate) fn unknown_words(
+    tokenizer: &Tokenizer,
+    text: &str,
+    ids: &[u32],
+) -> Result<Vec<String>, InferError> {
+    if !ids.contains(&UNK) {
+        return Ok(Vec::new());
+    }
+    let tokens = tokenizer.encode_with_words(text)?;
+    let tokens = tokens.into_iter().take(ids.len()).filter(|token| token.id == UNK);
+    let words = tokens.filter_map(|token| text.get(token.word?)).filter(|word| !word.is_empty());
+    let mut seen = HashSet::new();
+    Ok(words.filter(|word| seen.insert(*word)).map(str::to_owned).collect())
+}
+
+/// Replaces characters that end a line or control a terminal by spaces.
+pub(crate) fn on_one_line(text: String) -> String {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if text.contains(breaks) { text.replace(breaks, " ") } else { text }
 }
 
 /// A text as token ids, `<eos>` included, with the words that the tokens belong to.
@@ -48,6 +121,31 @@ impl Tokens {
     ) -> Result<Self, InferError> {
         let text = readable(text, max_len);
         Self::of_spans(tokenizer, text, tokenizer.encode_with_spans(text)?, max_len)
+    }
+
+    /// Tokenizes a text in which `<mask>` is a special token, and truncates it to `max_len` tokens. If
+    /// the text has a mask, tokens are not assigned to words.
+    ///
+    /// # Errors
+    ///
+    /// If the text cannot be tokenized.
+    pub fn of_masked(
+        tokenizer: &Tokenizer,
+        text: &str,
+        max_len: usize,
+    ) -> Result<Self, InferError> {
+        if !text.contains(MASK_TOKEN) {
+            return Self::of_source(tokenizer, text, max_len);
+        }
+        let text = readable(text, max_len);
+        let mut ids = tokenizer.encode_with_masks(text)?;
+        truncate(&mut ids, max_len);
+        Ok(Self {
+            tokens: names(tokenizer, &ids),
+            word_of: vec![None; ids.len()],
+            ids,
+            words: text.split_whitespace().take(max_len).map(str::to_owned).collect(),
+        })
     }
 
     /// Tokenizes a target text and truncates it to `max_len` tokens.

@@ -1,32 +1,24 @@
 //! Translation of text.
 
-mod batches;
-mod in_order;
-mod scheduler;
 mod sentences;
 mod target_scores;
 mod unknown;
 
-use std::{num::NonZero, path::Path, sync::Arc, thread};
+use std::{path::Path, sync::Arc};
 
 use tx_model::ModelConfig;
-use tx_text::{
-    Tokenizer, Tokenizers,
-    special::{BOS, EOS},
-    truncate,
-};
+use tx_text::{Tokenizer, Tokenizers};
 
 use crate::{
     bundle::Bundle,
     cancellation::Cancellation,
     device::Device,
     error::InferError,
+    scheduler::{BATCH_TOKENS, Execution, InOrder},
     search::{Engine, Hypothesis, SearchOptions},
-    tokens::readable,
+    task::TaskKind,
+    tokens::{encode_prefix, encode_truncated, encode_whole, readable},
 };
-use batches::Limits;
-use in_order::InOrder;
-use scheduler::Scheduler;
 use sentences::Sentences;
 pub use target_scores::TargetScore;
 
@@ -50,8 +42,7 @@ pub use target_scores::TargetScore;
 pub struct Translator {
     model: Arc<Model>,
     options: SearchOptions,
-    batch_tokens: usize,
-    scheduler: Arc<Scheduler>,
+    execution: Execution,
 }
 
 /// Parts of a bundle that a translation needs.
@@ -103,7 +94,7 @@ pub struct Scored {
 impl Translator {
     /// Default maximum number of source tokens of a batch: see
     /// [`with_batch_tokens`](Self::with_batch_tokens).
-    pub const BATCH_TOKENS: usize = 4_096;
+    pub const BATCH_TOKENS: usize = BATCH_TOKENS;
 
     /// Opens the bundle in `folder`.
     ///
@@ -142,7 +133,6 @@ impl Translator {
     ///
     /// [`InferError::OtherVocabulary`] if the tokenizers differ.
     pub fn with_member(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
-        let threads = self.scheduler.threads();
         let mut model = Arc::unwrap_or_clone(self.model);
         let other = Arc::unwrap_or_clone(other.model);
         let (ours, theirs) = (&model.tokenizers, &other.tokenizers);
@@ -162,16 +152,17 @@ impl Translator {
         }
         model.engine = model.engine.with_member(other.engine);
         model.config.max_len = model.engine.max_len();
-        let scheduler = scheduler(&model.engine, threads);
-        Ok(Self { model: model.into(), scheduler, ..self })
+        let execution = self.execution.with_placement(model.engine.placement());
+        Ok(Self { model: model.into(), execution, ..self })
     }
 
     /// Creates a translator with a bundle, whose model is built on `device` in single precision.
     ///
     /// # Errors
     ///
-    /// Same as [`Bundle::engine`].
+    /// Same as [`Bundle::engine`]; [`InferError::WrongTask`] if the model is for another task.
     pub fn new(bundle: Bundle, device: &Device) -> Result<Self, InferError> {
+        bundle.expect(TaskKind::Translate)?;
         let engine = bundle.engine(device)?;
         let Bundle { config, tokenizers, .. } = bundle;
         Ok(Self::from_engine(engine, config, tokenizers))
@@ -179,12 +170,10 @@ impl Translator {
 
     /// Creates a translator with an engine, and the configuration and tokenizers of its model.
     pub fn from_engine(engine: Engine, config: ModelConfig, tokenizers: Tokenizers) -> Self {
-        let threads = thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            scheduler: scheduler(&engine, threads),
+            execution: Execution::new(engine.placement()),
             model: Model { config, tokenizers, engine }.into(),
             options: SearchOptions::default(),
-            batch_tokens: Self::BATCH_TOKENS,
         }
     }
 
@@ -204,7 +193,7 @@ impl Translator {
     /// A longer text is its own batch. If there are few texts, they are distributed among the
     /// threads. Larger batches are faster up to a point, and take more memory.
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
-        Self { batch_tokens, ..self }
+        Self { execution: self.execution.with_batch_tokens(batch_tokens), ..self }
     }
 
     /// Sets the number of threads [default: all cores]. The returned translator no longer shares
@@ -214,7 +203,7 @@ impl Translator {
     /// parts of the others' larger matrix products. On other devices one batch is decoded at a
     /// time; on a CPU, its tensor operations use the threads.
     pub fn with_threads(self, threads: usize) -> Self {
-        Self { scheduler: scheduler(&self.model.engine, threads.max(1)), ..self }
+        Self { execution: self.execution.with_threads(threads), ..self }
     }
 
     /// Returns the engine in use.
@@ -304,12 +293,12 @@ impl Translator {
     ) -> Result<(), E> {
         self.check(options)?;
         let mut output = InOrder::new(lines.len(), sink);
-        let limits = self.limits(options.rows());
+        let limits = self.execution.limits(options.rows());
         let sentences = Sentences::new(self.model.clone(), lines, options.clone(), limits)?;
         let without_words =
             lines.iter().enumerate().filter(|(_, line)| line.text.trim().is_empty());
         output.put(without_words.map(|(index, _)| (index, Translation::default())))?;
-        self.scheduler.run(sentences, cancellation, |ready| output.put(ready))
+        self.execution.scheduler.run(sentences, cancellation, |ready| output.put(ready))
     }
 
     /// # Errors
@@ -328,60 +317,30 @@ impl Translator {
         }
         if problems.is_empty() { Ok(()) } else { Err(InferError::Search { problems }) }
     }
-
-    fn limits(&self, rows: usize) -> Limits {
-        Limits { tokens: self.batch_tokens, rows, threads: self.scheduler.max_batches() }
-    }
 }
 
 impl Model {
     /// Returns the source ids of a text, at most `max_len`, and whether it was truncated.
     fn encode_source(&self, text: &str) -> Result<(Vec<u32>, bool), InferError> {
-        let readable = self.readable(text);
-        let mut ids = self.tokenizers.source.encode(readable)?;
-        let truncated = readable.len() < text.len() || ids.len() > self.config.max_len;
-        truncate(&mut ids, self.config.max_len);
-        Ok((ids, truncated))
+        encode_truncated(&self.tokenizers.source, text, self.config.max_len)
     }
 
     /// Returns the target ids of a text without `<bos>`; `None` if it is too long to be tokenized
     /// whole.
     fn encode_target(&self, text: &str) -> Result<Option<Vec<u32>>, InferError> {
-        if self.readable(text).len() < text.len() {
-            return Ok(None);
-        }
-        let mut ids = self.tokenizers.target.encode(text)?;
-        ids.retain(|id| *id != BOS);
-        Ok(Some(ids))
+        encode_whole(&self.tokenizers.target, text, self.config.max_len)
     }
 
     /// Returns the ids of the prefix of a translation.
     fn encode_prefix(&self, line: &Line<'_>) -> Result<Vec<u32>, InferError> {
-        if line.prefix.trim().is_empty() {
-            return Ok(Vec::new());
-        }
-        let max = self.config.max_len - 1;
-        let long = |found| InferError::LongPrefix { line: line.number + 1, found, max };
-        let Some(mut ids) = self.encode_target(line.prefix)? else { return Err(long(None)) };
-        ids.retain(|id| *id != EOS);
-        if ids.len() > max { Err(long(Some(ids.len()))) } else { Ok(ids) }
+        let number = line.number + 1;
+        encode_prefix(&self.tokenizers.target, line.prefix, number, self.config.max_len)
     }
 
     /// Returns the beginning of a text that is tokenized.
     fn readable<'a>(&self, text: &'a str) -> &'a str {
         readable(text, self.config.max_len)
     }
-}
-
-/// Creates the threads for `engine`. Each decodes a batch at a time if that is faster than one
-/// batch whose operations use all threads. A GPU is used from a single thread.
-fn scheduler(engine: &Engine, threads: usize) -> Arc<Scheduler> {
-    let scheduler = match (engine.gains_from_threads(), engine.is_on_gpu()) {
-        (true, _) => Scheduler::new(threads, threads, true),
-        (false, false) => Scheduler::new(threads, 1, false),
-        (false, true) => Scheduler::new(1, 1, false),
-    };
-    scheduler.into()
 }
 
 /// Returns the first difference of two tokenizers, if any.

@@ -90,3 +90,91 @@ impl ModuleMapper for Loader<'_> {
         param.transform_for_load(tensor, id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use burn::{
+        module::{Module, ModuleVisitor},
+        tensor::Device,
+    };
+    use tx_model::{Classifier, LanguageModel, ModelConfig, Pooling, Tying};
+    use tx_text::TokenizerKind;
+
+    use super::*;
+    use crate::fixture;
+
+    /// Values of each weight by name.
+    #[derive(Default)]
+    struct Values {
+        path: Vec<String>,
+        found: BTreeMap<String, Vec<f32>>,
+    }
+
+    impl ModuleVisitor for Values {
+        fn enter_module(&mut self, name: &str, _container: &str) {
+            self.path.push(name.to_owned());
+        }
+
+        fn exit_module(&mut self, _name: &str, _container: &str) {
+            self.path.pop();
+        }
+
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let values = param.val().into_data().iter::<f32>().collect();
+            self.found.insert(self.path.join("."), values);
+        }
+    }
+
+    fn values(model: &impl Module) -> BTreeMap<String, Vec<f32>> {
+        let mut values = Values::default();
+        model.visit(&mut values);
+        values.found
+    }
+
+    #[test]
+    fn a_classifier_starts_from_the_encoder_of_a_masked_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let masked = fixture::masked(TokenizerKind::Word, Tying::All);
+        masked.save(folder.path()).unwrap();
+        let bundle = Bundle::open(folder.path()).unwrap();
+        let device = Device::flex();
+        let classifier = |config: &ModelConfig| {
+            device.seed(3);
+            let vocabulary = config.padded(bundle.vocabulary()).target;
+            Classifier::new(config, vocabulary, 2, Pooling::Mean, &device).unwrap()
+        };
+        let model = classifier(&masked.config);
+        let (before, from) = (values(&model), values(&masked.model));
+        let architecture = model.architecture();
+        let (model, found) = bundle.initialize(model, architecture).unwrap();
+        let after = values(&model);
+        assert_eq!(found.initialized, ["output.weight", "output.bias"]);
+        assert_eq!(found.taken.len() + 2, after.len());
+        for name in &found.taken {
+            assert_eq!(after[name], from[name], "{name}");
+        }
+        assert_eq!(after["output.weight"], before["output.weight"]);
+
+        // A weight of another shape keeps its values.
+        let wider = ModelConfig { d_ff: 8, ..masked.config.clone() };
+        let model = classifier(&wider);
+        let (_, found) = bundle.initialize(model, architecture).unwrap();
+        let inner = "encoder.layers.0.feed_forward.inner.weight".to_owned();
+        assert!(found.initialized.contains(&inner) && !found.taken.contains(&inner));
+        assert!(found.taken.contains(&"embedding.weight".to_owned()));
+    }
+
+    #[test]
+    fn a_model_that_corresponds_in_nothing_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let masked = fixture::masked(TokenizerKind::Word, Tying::All);
+        masked.save(folder.path()).unwrap();
+        let bundle = Bundle::open(folder.path()).unwrap();
+        let vocabulary = masked.config.padded(bundle.vocabulary()).target;
+        let model = LanguageModel::new(&masked.config, vocabulary, &Device::flex()).unwrap();
+        let error = bundle.initialize(model, Architecture::LanguageModel).unwrap_err();
+        assert!(error.to_string().contains("fits the model for the task `generate`"), "{error}");
+    }
+}

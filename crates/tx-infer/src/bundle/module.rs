@@ -20,6 +20,8 @@ use super::{
 use crate::{
     error::InferError,
     file::write_whole,
+    fill_mask::FillMask,
+    generator::Generator,
     precision::Precision,
     search::Engine,
     task::{ModelTask, TaskKind},
@@ -184,6 +186,29 @@ impl ModuleBundle {
     }
 }
 
+impl ModuleBundle<Classifier> {
+    /// Creates a classifier of texts with the model, which is on `device`.
+    pub fn into_classifier(self, device: &crate::Device) -> crate::Classifier {
+        let Self { model, task, config, tokenizers, .. } = self;
+        crate::Classifier::from_module(model, &config, &tokenizers, &task, device)
+    }
+}
+
+impl ModuleBundle<LanguageModel> {
+    /// Creates a generator with the model, which is on `device`.
+    pub fn into_generator(self, device: &crate::Device) -> Generator {
+        Generator::from_module(self, device)
+    }
+}
+
+impl ModuleBundle<MaskedLanguageModel> {
+    /// Creates a model that replaces masks, with the model, which is on `device`.
+    pub fn into_fill_mask(self, device: &crate::Device) -> FillMask {
+        let Self { model, config, tokenizers, .. } = self;
+        FillMask::from_module(model, &config, &tokenizers, device)
+    }
+}
+
 impl<M: BundleModel> ModuleBundle<M> {
     /// Opens the bundle in `folder` and loads its weights on `device`.
     ///
@@ -212,7 +237,7 @@ impl<M: BundleModel> ModuleBundle<M> {
         Ok(Self { model: self.model.cast(precision.dtype()), ..self })
     }
 
-    fn padding(&self) -> Range<u32> {
+    pub(crate) fn padding(&self) -> Range<u32> {
         padding(&self.config, self.vocabulary())
     }
 

@@ -1,5 +1,5 @@
 use burn::tensor::Device as BurnDevice;
-use tx_model::{DropoutConfig, Transformer, Tying};
+use tx_model::{DropoutConfig, Pooling, Transformer, Tying};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind};
 
 use std::fs;
@@ -9,7 +9,7 @@ use super::{
     tokenizers::{SOURCE_TOKENIZER, TARGET_TOKENIZER},
     *,
 };
-use crate::device::Device;
+use crate::{device::Device, fixture};
 
 fn bundle(words: &str) -> ModuleBundle {
     let device = BurnDevice::flex();
@@ -164,4 +164,83 @@ fn a_configuration_of_another_model_is_rejected_when_weights_are_packed() {
     opened.config.d_ff = 16;
     let error = opened.packed().unwrap_err();
     assert!(error.to_string().contains("feed_forward"), "{error}");
+}
+
+#[test]
+fn a_bundle_of_one_text_has_one_tokenizer_and_its_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = || fs::read_to_string(folder.path().join(CONFIG)).unwrap();
+    bundle("one two three").save(folder.path()).unwrap();
+    assert!(!config().contains("task") && config().contains("target_sha256"), "{}", config());
+
+    let folder = tempfile::tempdir().unwrap();
+    let config = || fs::read_to_string(folder.path().join(CONFIG)).unwrap();
+    let classifier = fixture::classifier(Pooling::Mean);
+    classifier.save(folder.path()).unwrap();
+    let expected =
+        "task = \"classify\"\nlabels = [\"no\", \"perhaps\", \"yes\"]\npooling = \"mean\"\n";
+    assert!(config().contains(expected), "{}", config());
+    assert!(folder.path().join("tokenizer.json").is_file());
+    assert!(!folder.path().join(SOURCE_TOKENIZER).exists() && !config().contains("source_sha256"));
+    let opened = Bundle::open(folder.path()).unwrap();
+    assert_eq!(opened.task, classifier.task);
+    let tokenizers = &opened.tokenizers;
+    assert_eq!(tokenizers.source.to_json().unwrap(), tokenizers.target.to_json().unwrap());
+    let module = ModuleBundle::<tx_model::Classifier>::open(folder.path(), &BurnDevice::flex());
+    assert_eq!(module.unwrap().task, classifier.task);
+
+    for kind in [TaskKind::Classify, TaskKind::Translate] {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(saved_tokenizers(folder.path(), kind).unwrap().is_none());
+        save_tokenizers(folder.path(), kind, tokenizers).unwrap();
+        let saved = saved_tokenizers(folder.path(), kind).unwrap().unwrap();
+        assert_eq!(saved.source.to_json().unwrap(), tokenizers.source.to_json().unwrap());
+        let files = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(files, tokenizer_files(kind).len());
+    }
+}
+
+#[test]
+fn keys_that_do_not_fit_the_task_are_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    fixture::classifier(Pooling::First).save(folder.path()).unwrap();
+    let config = folder.path().join(CONFIG);
+    let text = fs::read_to_string(&config).unwrap();
+    for (from, to, problem) in [
+        ("task = \"classify\"\n", "", "the task `translate` has no `labels`"),
+        ("\"classify\"", "\"generate\"", "the task `generate` has no `labels`"),
+        ("\"classify\"", "\"summarize\"", "unknown variant `summarize`"),
+        ("pooling = \"first\"\n", "", "needs `pooling`"),
+        ("\"first\"", "\"max\"", "unknown variant `max`"),
+        ("\"perhaps\"", "\"no\"", "contains \"no\" twice"),
+        ("\"perhaps\", ", "", "`output.weight` has the shape [16, 3]"),
+        ("\"no\", \"perhaps\", ", "", "has 1 entries"),
+        ("\nsha256", "\nsource_sha256", "`tokenizers.sha256` is missing"),
+        ("source = ", "source = 1", "a model with one stack has one vocabulary"),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        fs::write(&config, text.replacen(from, to, 1)).unwrap();
+        let error = Bundle::open(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(problem), "{problem}: {error}");
+    }
+}
+
+#[test]
+fn a_masked_model_needs_a_tokenizer_with_a_mask() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bundle = fixture::masked(TokenizerKind::Word, Tying::All);
+    bundle.tokenizers = fixture::language_model(TokenizerKind::Word, Tying::All).tokenizers;
+    // The same size, after rounding up.
+    bundle.save(folder.path()).unwrap();
+    let error = Bundle::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("no special token `<mask>`"), "{error}");
+}
+
+#[test]
+fn a_module_of_another_task_is_not_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = ModuleBundle { task: ModelTask::Generate, ..bundle("one two") };
+    let error = bundle.save(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("`task` = generate needs another model"), "{error}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -4,7 +4,7 @@ use tx_model::{ModelConfig, Positions, Transformer, Tying};
 use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};
 
 use super::*;
-use crate::{bundle::ModuleBundle, task::ModelTask};
+use crate::{bundle::ModuleBundle, fixture, task::ModelTask};
 use burn::tensor::Tensor;
 use tempfile::TempDir;
 
@@ -132,6 +132,7 @@ fn weights_that_are_not_finite_fail() {
     let check = |engine: Engine| match engine.first() {
         Member::Packed(model) => packed::check(&engine, model, &inputs, LIMIT),
         Member::Tensors(model, device) => tensors::check(&engine, model, device, &inputs, LIMIT),
+        Member::PackedLanguageModel(_) | Member::LanguageModel(..) => unreachable!(),
     };
     for device in [Device::Cpu, Device::Burn(flex())] {
         let results = check(bundle.engine(&device));
@@ -150,4 +151,24 @@ fn the_deviation_is_relative_to_the_largest_and_infinite_if_a_value_is_not_finit
     let skipped = CheckResult { invariant: "", deviation: None, limit: 0.0, detail: None };
     assert!(skipped.passed());
     assert!(!CheckResult::new("", f64::NAN, 1.0).passed());
+}
+
+#[test]
+fn models_with_one_text_pass_on_every_device() {
+    use tx_model::Pooling;
+
+    let folders = [(); 4].map(|()| tempfile::tempdir().unwrap());
+    fixture::classifier(Pooling::First).save(folders[0].path()).unwrap();
+    fixture::classifier(Pooling::Mean).save(folders[1].path()).unwrap();
+    fixture::language_model(TokenizerKind::Bpe, Tying::None).save(folders[2].path()).unwrap();
+    fixture::masked(TokenizerKind::Bpe, Tying::All).save(folders[3].path()).unwrap();
+    for (folder, count) in folders.iter().zip([5, 5, 8, 5]) {
+        let bundle = Bundle::open(folder.path()).unwrap();
+        for device in [Device::Cpu, Device::Burn(flex())] {
+            let results = check(&bundle, &device, LIMIT).unwrap();
+            assert!(results.iter().all(CheckResult::passed), "{results:?}");
+            assert!(results.iter().all(|result| result.deviation.is_some()), "{results:?}");
+            assert_eq!(results.len(), count);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Incremental decoding of a batch, a token of each row at a time.
 
-use tx_model::packed::Decoding;
+use tx_model::packed::{Decoding, LanguageModelDecoding};
 
 /// A token and its log-probability.
 pub(super) type Next = (u32, f32);
@@ -42,5 +42,23 @@ impl IncrementalDecoder for Decoding<'_> {
 
     fn select(&mut self, rows: &[usize]) {
         Decoding::select(self, rows);
+    }
+}
+
+impl IncrementalDecoder for LanguageModelDecoding<'_> {
+    fn step(&mut self, tokens: &[u32], suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
+        LanguageModelDecoding::step(self, tokens, suppressed, count)
+    }
+
+    fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
+        self.step_logits(tokens)
+    }
+
+    fn attention(&self, _: usize) -> &[f32] {
+        &[]
+    }
+
+    fn select(&mut self, rows: &[usize]) {
+        LanguageModelDecoding::select(self, rows);
     }
 }

@@ -4,21 +4,27 @@ use std::{ops::Range, sync::Arc};
 
 #[cfg(feature = "burn")]
 use burn::tensor::DType;
+use tx_model::packed::{PackedLanguageModel, PackedTransformer};
 #[cfg(feature = "burn")]
-use tx_model::Transformer;
-use tx_model::packed::PackedTransformer;
+use tx_model::{LanguageModel, Transformer};
 
 #[cfg(feature = "burn")]
-use super::tensors::{TensorDecoder, in_host_memory};
+use super::tensors::{LanguageModelDecoder, TensorDecoder, in_host_memory};
 use super::{
-    Hypothesis, Request, SearchOptions, beam, decoder::IncrementalDecoder,
-    ensemble::EnsembleDecoder, greedy, state::SearchState, target_scores,
+    Hypothesis, Request, SearchOptions, beam,
+    decoder::IncrementalDecoder,
+    ensemble::EnsembleDecoder,
+    greedy,
+    state::{Limits, SearchState},
+    target_scores,
 };
 #[cfg(feature = "burn")]
 use crate::device::Device;
-use crate::{cancellation::Cancellation, error::InferError};
+use crate::{cancellation::Cancellation, error::InferError, scheduler::Placement};
 
 /// A model prepared for search, or several that search as an ensemble.
+///
+/// A language model has no source: its sources are empty, and texts to continue are prefixes.
 ///
 /// Clones share the weights.
 #[derive(Debug, Clone)]
@@ -39,13 +45,27 @@ pub(crate) enum Member {
     /// A module and its device.
     #[cfg(feature = "burn")]
     Tensors(Arc<Transformer>, burn::tensor::Device),
+    /// Weights of a language model on the packed engine.
+    PackedLanguageModel(Arc<PackedLanguageModel>),
+    /// A language model as a module, and its device.
+    #[cfg(feature = "burn")]
+    LanguageModel(Arc<LanguageModel>, burn::tensor::Device),
 }
 
 impl Engine {
     /// Creates an engine with packed weights. `max_len` is the model's maximum sequence length in
     /// tokens.
     pub fn new(model: PackedTransformer, max_len: usize) -> Self {
-        Self { members: vec![Member::Packed(model.into())], padding: 0..0, max_len }
+        Self::of(Member::Packed(model.into()), max_len)
+    }
+
+    /// Creates an engine with the packed weights of a language model, as [`new`](Self::new) does.
+    pub fn of_language_model(model: PackedLanguageModel, max_len: usize) -> Self {
+        Self::of(Member::PackedLanguageModel(model.into()), max_len)
+    }
+
+    fn of(member: Member, max_len: usize) -> Self {
+        Self { members: vec![member], padding: 0..0, max_len }
     }
 
     /// Creates an engine with the weights of a module, which is on `device`. `max_len` is the
@@ -58,8 +78,17 @@ impl Engine {
         if *device == Device::Cpu && model.dtype() == DType::F32 {
             return Self::new(PackedTransformer::from(&model), max_len);
         }
-        let members = vec![Member::Tensors(model.into(), device.to_burn())];
-        Self { members, padding: 0..0, max_len }
+        Self::of(Member::Tensors(model.into(), device.to_burn()), max_len)
+    }
+
+    /// Creates an engine with the weights of a language model, as
+    /// [`from_transformer`](Self::from_transformer) does.
+    #[cfg(feature = "burn")]
+    pub fn from_language_model(model: LanguageModel, max_len: usize, device: &Device) -> Self {
+        if *device == Device::Cpu && model.dtype() == DType::F32 {
+            return Self::of_language_model(PackedLanguageModel::from(&model), max_len);
+        }
+        Self::of(Member::LanguageModel(model.into(), device.to_burn()), max_len)
     }
 
     /// Suppresses the ids of `padding`, which have no token: those between the size of the
@@ -70,7 +99,7 @@ impl Engine {
     }
 
     /// Adds the models of `other` to the ensemble: the probability of a token is the mean over all
-    /// models. They must have the same vocabularies.
+    /// models. They must have the same vocabularies and the same task.
     pub fn with_member(mut self, other: Self) -> Self {
         self.members.extend(other.members);
         self.padding = match self.padding.is_empty() {
@@ -91,22 +120,38 @@ impl Engine {
         &self.members[0]
     }
 
-    /// Returns `true` if a model runs on a device with its own memory.
-    pub(crate) fn is_on_gpu(&self) -> bool {
-        self.members.iter().any(|member| match member {
-            Member::Packed(_) => false,
+    /// Returns `true` if the models have a source; language models do not.
+    pub(crate) fn has_source(&self) -> bool {
+        match self.first() {
+            Member::Packed(_) => true,
             #[cfg(feature = "burn")]
-            Member::Tensors(_, device) => !in_host_memory(device),
-        })
+            Member::Tensors(..) => true,
+            Member::PackedLanguageModel(_) => false,
+            #[cfg(feature = "burn")]
+            Member::LanguageModel(..) => false,
+        }
+    }
+
+    /// Use of threads by the models.
+    pub(crate) fn placement(&self) -> Placement {
+        let places = || self.members.iter().map(Member::placement);
+        if places().any(|place| place == Placement::Gpu) {
+            Placement::Gpu
+        } else if places().any(|place| place == Placement::Host) {
+            Placement::Host
+        } else {
+            Placement::Threads
+        }
     }
 
     /// Returns `true` if searching in several threads is faster. A single tensor operation already
     /// uses all cores.
     pub fn gains_from_threads(&self) -> bool {
-        self.members.iter().all(|member| matches!(member, Member::Packed(_)))
+        self.placement() == Placement::Threads
     }
 
-    /// Returns the number of decoder layers; of an ensemble, the smallest.
+    /// Returns the number of decoder layers with cross-attention, of which language models have
+    /// none; of an ensemble, the smallest.
     pub fn decoder_layers(&self) -> usize {
         self.members.iter().map(Member::decoder_layers).min().unwrap_or(0)
     }
@@ -152,27 +197,74 @@ impl Engine {
         options: &SearchOptions,
         cancellation: &Cancellation,
     ) -> Result<Vec<Vec<Hypothesis>>, InferError> {
-        let max_len = self.max_len;
-        let mut problems = options.problems();
-        for &Request { source, prefix, number } in requests {
-            if !(1..=max_len).contains(&source.len()) || prefix.len() >= max_len {
-                problems.push(format!(
-                    "sentence {number} has {} source ids and {} prefix ids; expected 1 to {max_len} \
-                     and fewer than {max_len}",
-                    source.len(),
-                    prefix.len()
-                ));
-            }
-        }
-        if !problems.is_empty() {
-            return Err(InferError::Search { problems });
-        }
+        self.check(requests, options)?;
         if requests.is_empty() {
             return Ok(Vec::new());
         }
         let state = self.encode(requests, options, cancellation);
-        let has_one_hypothesis = options.beam == 1 || options.sampling.is_some();
-        if has_one_hypothesis { greedy::search(state) } else { beam::search(state) }
+        if options.rows_are_independent() {
+            greedy::search(state, &mut |_| {})
+        } else {
+            beam::search(state)
+        }
+    }
+
+    /// Finds one target by greedy search or with one sample, and passes its ids so far to `observe`
+    /// after each token, from the end of the prefix on.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`search_requests`](Self::search_requests); [`InferError::Search`] also if the
+    /// options keep several hypotheses or samples.
+    ///
+    /// # Panics
+    ///
+    /// Same as [`search`](Self::search).
+    pub fn search_streaming(
+        &self,
+        request: Request<'_>,
+        options: &SearchOptions,
+        cancellation: &Cancellation,
+        observe: &mut dyn FnMut(&[u32]),
+    ) -> Result<Hypothesis, InferError> {
+        self.check(&[request], options)?;
+        if options.rows() != 1 {
+            let problem = format!(
+                "streaming needs one hypothesis (`beam` = 1 or one sample), found {}",
+                options.rows()
+            );
+            return Err(InferError::Search { problems: vec![problem] });
+        }
+        let requests = [request];
+        let state = self.encode(&requests, options, cancellation);
+        let found = greedy::search(state, observe)?;
+        let missing = || InferError::Search { problems: vec!["no token is allowed".into()] };
+        found.into_iter().flatten().next().ok_or_else(missing)
+    }
+
+    /// # Errors
+    ///
+    /// [`InferError::Search`] with all problems of the options and the requests.
+    fn check(&self, requests: &[Request<'_>], options: &SearchOptions) -> Result<(), InferError> {
+        let max_len = self.max_len;
+        let mut problems = options.problems();
+        let sources = if self.has_source() { 1..=max_len } else { 0..=0 };
+        if !self.has_source() {
+            options.problems_without_source(&mut problems);
+        }
+        for &Request { source, prefix, number } in requests {
+            if !sources.contains(&source.len()) || prefix.len() >= max_len {
+                problems.push(format!(
+                    "sentence {number} has {} source ids and {} prefix ids; expected {} to {} and \
+                     fewer than {max_len}",
+                    source.len(),
+                    prefix.len(),
+                    sources.start(),
+                    sources.end()
+                ));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(InferError::Search { problems }) }
     }
 
     /// Scores given targets: the natural logarithm of the probability of each token of each target,
@@ -212,7 +304,8 @@ impl Engine {
         let sources: Vec<&[u32]> = requests.iter().map(|request| request.source).collect();
         let decoder = self.start(&sources, options.attention_layer, options.records_attention());
         let (padding, max_len) = (self.padding.clone(), self.max_len);
-        SearchState::new(decoder, requests, padding, max_len, options, cancellation)
+        let limits = if self.has_source() { Limits::Source } else { Limits::Prefix };
+        SearchState::new(decoder, requests, padding, (limits, max_len), options, cancellation)
     }
 
     /// Starts decoding. With `records_attention`, records the attention of decoder layer `layer`,
@@ -247,6 +340,23 @@ impl Member {
             Self::Packed(model) => model.decoder_layers(),
             #[cfg(feature = "burn")]
             Self::Tensors(model, _) => model.decoder_layers(),
+            Self::PackedLanguageModel(_) => 0,
+            #[cfg(feature = "burn")]
+            Self::LanguageModel(..) => 0,
+        }
+    }
+
+    fn placement(&self) -> Placement {
+        match self {
+            Self::Packed(_) | Self::PackedLanguageModel(_) => Placement::Threads,
+            #[cfg(feature = "burn")]
+            Self::Tensors(_, device) | Self::LanguageModel(_, device) => {
+                if in_host_memory(device) {
+                    Placement::Host
+                } else {
+                    Placement::Gpu
+                }
+            }
         }
     }
 
@@ -268,6 +378,11 @@ impl Member {
             #[cfg(feature = "burn")]
             Self::Tensors(model, device) => {
                 Box::new(TensorDecoder::new(model, sources, device, recorded_layer))
+            }
+            Self::PackedLanguageModel(model) => Box::new(model.start(sources.len())),
+            #[cfg(feature = "burn")]
+            Self::LanguageModel(model, device) => {
+                Box::new(LanguageModelDecoder::new(model, sources.len(), device))
             }
         }
     }

@@ -19,8 +19,12 @@ struct Single {
     partial: Partial,
 }
 
-/// Searches with one hypothesis per sentence, or per sample.
-pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>, InferError> {
+/// Searches with one hypothesis per sentence, or per sample. After each token that is not part of a
+/// prefix, `observe` gets the ids of its hypothesis so far.
+pub(super) fn search(
+    mut state: SearchState<'_>,
+    observe: &mut dyn FnMut(&[u32]),
+) -> Result<Vec<Vec<Hypothesis>>, InferError> {
     let samples = state.options.sampling.map_or(1, |sampling| sampling.samples);
     state.repeat(samples);
     let mut rows: Vec<Single> = (0..state.sentences.len() * samples)
@@ -60,6 +64,9 @@ pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>,
             if let Some((token, log_probability)) = next {
                 let log_probability = partial.log_probability + log_probability;
                 partial.push(token, log_probability, state.decoder.attention(index));
+                if len >= state.sentences[sentence].prefix.len() {
+                    observe(&partial.ids);
+                }
             }
             match next {
                 Some((token, _))

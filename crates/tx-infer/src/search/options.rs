@@ -242,6 +242,27 @@ impl SearchOptions {
         }
     }
 
+    /// Adds the options that need a source, which a language model does not have.
+    pub(crate) fn problems_without_source(&self, problems: &mut Vec<String>) {
+        let default = Self::default();
+        let given = [
+            ("coverage_penalty", self.coverage_penalty != default.coverage_penalty),
+            ("max_len_ratio", self.max_len_ratio != default.max_len_ratio),
+            ("max_len_extra", self.max_len_extra != default.max_len_extra),
+            ("min_len_ratio", self.min_len_ratio != default.min_len_ratio),
+            ("replace_unknown", self.replace_unknown != default.replace_unknown),
+            ("attention_layer", self.attention_layer != default.attention_layer),
+        ];
+        for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+            problems.push(format!("`{key}` needs a source, which a language model does not have"));
+        }
+    }
+
+    /// Returns `true` if each row is a search of its own: greedy search and sampling.
+    pub(super) fn rows_are_independent(&self) -> bool {
+        self.beam == 1 || self.sampling.is_some()
+    }
+
     /// Maximum number of tokens of a target, `<eos>` included. `max_len` is that of the model.
     pub(super) fn max_len(&self, source_tokens: usize, max_len: usize) -> usize {
         let wanted = (source_tokens as f32 * self.max_len_ratio).ceil() as usize;

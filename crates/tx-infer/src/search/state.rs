@@ -23,6 +23,15 @@ pub(super) struct SearchState<'a> {
     cancellation: &'a Cancellation,
 }
 
+/// Text that the constraints on a target depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Limits {
+    /// The source: its length limits that of the target.
+    Source,
+    /// The prefix, for models without a source: only `max_len` and the model limit the length.
+    Prefix,
+}
+
 /// Constraints on the target of one sentence.
 pub(super) struct Sentence<'a> {
     /// Maximum number of tokens.
@@ -32,7 +41,7 @@ pub(super) struct Sentence<'a> {
     /// Maximum number of repetitions of a sequence in a row; 0 is no limit.
     max_repeats: usize,
     /// Given first tokens of the target.
-    prefix: &'a [u32],
+    pub(super) prefix: &'a [u32],
     pub(super) number: u64,
 }
 
@@ -45,26 +54,33 @@ pub(super) struct PartialTarget<'a> {
 }
 
 impl<'a> SearchState<'a> {
-    /// Creates the state before the first token. `max_len` is the model's maximum sequence length;
-    /// the ids of `padding` only pad the vocabulary.
+    /// Creates the state before the first token. `limits` are those of a target, with the model's
+    /// maximum sequence length; the ids of `padding` only pad the vocabulary.
     pub(super) fn new(
         decoder: Box<dyn IncrementalDecoder + 'a>,
         requests: &[Request<'a>],
         padding: Range<u32>,
-        max_len: usize,
+        limits: (Limits, usize),
         options: &'a SearchOptions,
         cancellation: &'a Cancellation,
     ) -> Self {
-        let sentence = |&Request { source, prefix, number }: &Request<'a>| Sentence {
-            // Room for one token after the prefix, at least for `<eos>`.
-            max_len: options.max_len(source.len(), max_len).max(prefix.len() + 1).min(max_len),
-            min_len: options.min_len(source.len()),
-            max_repeats: match options.max_repeats {
-                0 => 0,
-                max_repeats => max_repeats.max(longest_run(source)),
-            },
-            prefix,
-            number,
+        let (limits, max_len) = limits;
+        let sentence = |&Request { source, prefix, number }: &Request<'a>| {
+            let (wanted, text) = match limits {
+                Limits::Source => (options.max_len(source.len(), max_len), source),
+                Limits::Prefix => (options.max_len.unwrap_or(max_len), prefix),
+            };
+            Sentence {
+                // Room for one token after the prefix, at least for `<eos>`.
+                max_len: wanted.max(prefix.len() + 1).min(max_len),
+                min_len: options.min_len(source.len()),
+                max_repeats: match options.max_repeats {
+                    0 => 0,
+                    max_repeats => max_repeats.max(longest_run(text)),
+                },
+                prefix,
+                number,
+            }
         };
         // Padding and `<bos>` are never correct, but each has a column in the projection and
         // therefore some probability.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_softmax};
 use tx_data::{batch::padded, mask};
-use tx_model::{DecoderCache, Transformer};
+use tx_model::{DecoderCache, LanguageModel, LanguageModelCache, Transformer};
 
 use super::{
     decoder::{IncrementalDecoder, NOT_FINITE, Next},
@@ -47,7 +47,7 @@ impl<'a> TensorDecoder<'a> {
     /// Decodes one step and returns the logits `[R, V]`, in single precision for any dtype of the
     /// model.
     fn advance(&mut self, tokens: &[u32]) -> Option<Tensor<2>> {
-        let tokens = self.indices(tokens.iter().map(|&token| token as usize));
+        let tokens = indices(tokens.iter().map(|&token| token as usize), self.device);
         let cache = self.cache.as_mut()?;
         let Some(layer) = self.recorded_layer else {
             return Some(self.model.decode_step(tokens, cache).cast(DType::F32));
@@ -57,27 +57,12 @@ impl<'a> TensorDecoder<'a> {
         self.weights = maps.cross.swap_remove(layer).mean_dim(1).into_data().iter().collect();
         Some(logits.cast(DType::F32))
     }
-
-    /// `[len]` on the device.
-    fn indices(&self, indices: impl Iterator<Item = usize>) -> Tensor<1, Int> {
-        let indices: Vec<i32> = indices.map(|index| index as i32).collect();
-        let len = indices.len();
-        Tensor::from_data(TensorData::new(indices, [len]), self.device)
-    }
 }
 
 impl IncrementalDecoder for TensorDecoder<'_> {
     fn step(&mut self, tokens: &[u32], suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
         let Some(logits) = self.advance(tokens) else { return Vec::new() };
-        let log_probs = log_softmax(logits, 1);
-        let [rows, vocabulary] = log_probs.dims();
-        // One score that is not finite makes the sum of the softmax, and so the whole row, NaN.
-        let finite = log_probs.clone().slice([0..rows, 0..1]);
-        let log_probs = runs(suppressed, vocabulary).fold(log_probs, |log_probs, run| {
-            let impossible = Tensor::full([rows, run.len()], f32::NEG_INFINITY, self.device);
-            log_probs.slice_assign([0..rows, run], impossible)
-        });
-        best_of_rows(log_probs, finite, count.min(vocabulary))
+        best_next(logits, suppressed, count)
     }
 
     fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
@@ -92,7 +77,7 @@ impl IncrementalDecoder for TensorDecoder<'_> {
 
     fn select(&mut self, rows: &[usize]) {
         let sources: Vec<usize> = rows.iter().map(|&row| self.sources[row]).collect();
-        let indices = self.indices(rows.iter().copied());
+        let indices = indices(rows.iter().copied(), self.device);
         let cache = self.cache.take();
         self.cache = cache.map(|cache| {
             // Keys and values of the source are not moved if each row keeps its source.
@@ -100,6 +85,73 @@ impl IncrementalDecoder for TensorDecoder<'_> {
         });
         self.sources = sources;
     }
+}
+
+/// Incremental decoder of a [`LanguageModel`].
+pub(super) struct LanguageModelDecoder<'a> {
+    model: &'a LanguageModel,
+    device: &'a Device,
+    /// `None` only while rows are being selected.
+    cache: Option<LanguageModelCache>,
+}
+
+impl<'a> LanguageModelDecoder<'a> {
+    /// Starts `rows` empty texts.
+    pub(super) fn new(model: &'a LanguageModel, rows: usize, device: &'a Device) -> Self {
+        Self { model, device, cache: Some(model.start_decoding(rows)) }
+    }
+
+    /// Decodes one step and returns the logits `[R, V]`, in single precision for any dtype of the
+    /// model.
+    fn advance(&mut self, tokens: &[u32]) -> Option<Tensor<2>> {
+        let tokens = indices(tokens.iter().map(|&token| token as usize), self.device);
+        Some(self.model.decode_step(tokens, self.cache.as_mut()?).cast(DType::F32))
+    }
+}
+
+impl IncrementalDecoder for LanguageModelDecoder<'_> {
+    fn step(&mut self, tokens: &[u32], suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
+        let Some(logits) = self.advance(tokens) else { return Vec::new() };
+        best_next(logits, suppressed, count)
+    }
+
+    fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
+        self.advance(tokens).map(read).unwrap_or_default()
+    }
+
+    fn attention(&self, _: usize) -> &[f32] {
+        &[]
+    }
+
+    fn select(&mut self, rows: &[usize]) {
+        let rows = indices(rows.iter().copied(), self.device);
+        self.cache = self.cache.take().map(|cache| cache.select(&rows));
+    }
+}
+
+/// `[len]` on the device.
+fn indices(indices: impl Iterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
+    let indices: Vec<i32> = indices.map(|index| index as i32).collect();
+    let len = indices.len();
+    Tensor::from_data(TensorData::new(indices, [len]), device)
+}
+
+/// Returns the likeliest `count` tokens of each row that are not suppressed.
+///
+/// # Shapes
+///
+/// - `logits`: `[R, V]`
+fn best_next(logits: Tensor<2>, suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
+    let device = logits.device();
+    let log_probs = log_softmax(logits, 1);
+    let [rows, vocabulary] = log_probs.dims();
+    // One score that is not finite makes the sum of the softmax, and so the whole row, NaN.
+    let finite = log_probs.clone().slice([0..rows, 0..1]);
+    let log_probs = runs(suppressed, vocabulary).fold(log_probs, |log_probs, run| {
+        let impossible = Tensor::full([rows, run.len()], f32::NEG_INFINITY, &device);
+        log_probs.slice_assign([0..rows, run], impossible)
+    });
+    best_of_rows(log_probs, finite, count.min(vocabulary))
 }
 
 /// Returns the ranges of adjacent ids in `ids` that are below `vocabulary`.
@@ -157,7 +209,7 @@ fn read(tensor: Tensor<2>) -> Vec<f32> {
 
 /// Returns `true` if tensors are in the memory of this process. Burn's CPU backends have no memory
 /// pool.
-pub(super) fn in_host_memory(device: &Device) -> bool {
+pub(crate) fn in_host_memory(device: &Device) -> bool {
     device.memory_pool_usage().is_none()
 }
 

@@ -28,8 +28,10 @@ fn a_beam_of_one_is_greedy_search() {
             for engine in engines(|device| model(positions, norm, seed, device)) {
                 let never = Cancellation::new();
                 let encode = || engine.encode(&requests, &options, &never);
-                let (greedy, beam) =
-                    (greedy::search(encode()).unwrap(), beam::search(encode()).unwrap());
+                let (greedy, beam) = (
+                    greedy::search(encode(), &mut |_| {}).unwrap(),
+                    beam::search(encode()).unwrap(),
+                );
                 for (greedy, beam) in greedy.iter().zip(&beam) {
                     let ([greedy], [beam]) = (&greedy[..], &beam[..]) else {
                         panic!("one hypothesis each: {greedy:?} and {beam:?}")

@@ -1,19 +1,16 @@
 //! Texts of one call, as batches of search requests.
 
-use std::{collections::HashSet, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use tx_text::special::UNK;
 
-use super::{
-    Line, Model, Scored, Translation,
-    batches::{Batches, Limits},
-    scheduler::Task,
-    unknown,
-};
+use super::{Line, Model, Scored, Translation, unknown};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
+    scheduler::{Batches, Limits, Task},
     search::{Hypothesis, Request, SearchOptions},
+    tokens::{on_one_line, unknown_words},
 };
 
 /// Texts to translate.
@@ -85,7 +82,11 @@ impl Sentences {
             text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
             hypotheses,
             truncated: source.truncated,
-            unknown: self.unknown_words(source)?,
+            unknown: unknown_words(
+                &self.model.tokenizers.source,
+                &self.texts[source.index].text,
+                &source.ids,
+            )?,
         })
     }
 
@@ -97,20 +98,6 @@ impl Sentences {
             text = unknown::replaced(text, &hypothesis, source, &tokenizers.source)?;
         }
         Ok(Scored { text: on_one_line(text), hypothesis })
-    }
-
-    /// Returns the words with a token that is `<unk>` for the model, each once.
-    fn unknown_words(&self, source: &Source) -> Result<Vec<String>, InferError> {
-        if !source.ids.contains(&UNK) {
-            return Ok(Vec::new());
-        }
-        let text = &self.texts[source.index].text;
-        let tokens = self.model.tokenizers.source.encode_with_words(text)?;
-        let tokens = tokens.into_iter().take(source.ids.len()).filter(|token| token.id == UNK);
-        let words =
-            tokens.filter_map(|token| text.get(token.word?)).filter(|word| !word.is_empty());
-        let mut seen = HashSet::new();
-        Ok(words.filter(|word| seen.insert(*word)).map(str::to_owned).collect())
     }
 }
 
@@ -160,10 +147,4 @@ impl Task for Sentences {
         }
         Ok(())
     }
-}
-
-/// Replaces characters that end a line or control a terminal by spaces.
-fn on_one_line(text: String) -> String {
-    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    if text.contains(breaks) { text.replace(breaks, " ") } else { text }
 }

@@ -2,8 +2,12 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{Model, Translator, batches::Batches, scheduler::Task};
-use crate::{cancellation::Cancellation, error::InferError};
+use super::{Model, Translator};
+use crate::{
+    cancellation::Cancellation,
+    error::InferError,
+    scheduler::{Batches, Task},
+};
 
 /// Score of a given translation: the probability that the model assigns to it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -52,9 +56,9 @@ impl Translator {
             .collect();
         let mut found = vec![TargetScore::default(); pairs.len()];
         let longer = |(source, target): &(String, String)| source.len().max(target.len());
-        let batches = Batches::new(pairs.iter().map(longer).enumerate(), self.limits(1));
+        let batches = Batches::new(pairs.iter().map(longer).enumerate(), self.execution.limits(1));
         let task = Pairs { model: self.model.clone(), pairs, first, batches };
-        self.scheduler.run(task, &Cancellation::new(), |ready| {
+        self.execution.scheduler.run(task, &Cancellation::new(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
             Ok::<_, InferError>(())
         })?;

@@ -226,5 +226,5 @@ fn no_text_starts_no_thread() {
     assert_eq!(translator.translate("  ").unwrap(), Translation::default());
     let none: [(&str, &str); 0] = [];
     assert!(translator.score(&none, 0).unwrap().is_empty());
-    assert!(!translator.scheduler.has_started());
+    assert!(!translator.execution.scheduler.has_started());
 }

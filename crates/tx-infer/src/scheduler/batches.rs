@@ -9,7 +9,7 @@ use std::{
 /// Texts sorted by length and claimed in batches, longest first, so that the batch that takes the
 /// most memory runs first.
 #[derive(Debug)]
-pub(super) struct Batches {
+pub(crate) struct Batches {
     /// Indices of the texts.
     order: Vec<usize>,
     /// Bytes of the texts, in that order.
@@ -20,13 +20,13 @@ pub(super) struct Batches {
 
 /// Bounds of a batch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// Maximum number of tokens of all rows, padding included.
-    pub(super) tokens: usize,
+    pub(crate) tokens: usize,
     /// Rows of one text.
-    pub(super) rows: usize,
+    pub(crate) rows: usize,
     /// Threads among which few texts are distributed evenly.
-    pub(super) threads: usize,
+    pub(crate) threads: usize,
 }
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct Progress {
 
 impl Batches {
     /// Creates the batches of texts, given by their indices and `bytes`.
-    pub(super) fn new(bytes: impl IntoIterator<Item = (usize, usize)>, limits: Limits) -> Self {
+    pub(crate) fn new(bytes: impl IntoIterator<Item = (usize, usize)>, limits: Limits) -> Self {
         let mut texts: Vec<(usize, usize)> = bytes.into_iter().collect();
         texts.sort_by_key(|&(_, bytes)| Reverse(bytes));
         let (order, bytes) = texts.into_iter().unzip();
@@ -49,12 +49,12 @@ impl Batches {
     }
 
     /// Number of texts.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
     /// Claims a batch that is likely to keep the limits; `None` if all texts are claimed.
-    pub(super) fn claim(&self) -> Option<Range<usize>> {
+    pub(crate) fn claim(&self) -> Option<Range<usize>> {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = self.next(&progress)?;
         progress.claimed = batch.end;
@@ -63,13 +63,13 @@ impl Batches {
 
     /// Returns the size of the batch that [`claim`](Self::claim) would return: its bytes, counted
     /// once for each row of a text.
-    pub(super) fn next_size(&self) -> usize {
+    pub(crate) fn next_size(&self) -> usize {
         let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         self.next(&progress).map_or(0, |batch| self.size_of(batch))
     }
 
     /// Returns the size of all texts that are not claimed yet, in the same unit.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         self.size_of(progress.claimed..self.order.len())
     }
@@ -92,19 +92,19 @@ impl Batches {
     }
 
     /// Indices of the texts of a batch.
-    pub(super) fn texts(&self, batch: Range<usize>) -> &[usize] {
+    pub(crate) fn texts(&self, batch: Range<usize>) -> &[usize] {
         &self.order[batch]
     }
 
     /// Records the `tokens` of a batch, for the estimates of the next ones.
-    pub(super) fn learn(&self, batch: Range<usize>, tokens: usize) {
+    pub(crate) fn learn(&self, batch: Range<usize>, tokens: usize) {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         progress.bytes += self.bytes[batch].iter().sum::<usize>();
         progress.tokens += tokens;
     }
 
     /// Splits items, longest first, into parts that keep the limits by their number of tokens.
-    pub(super) fn split<'a, T>(
+    pub(crate) fn split<'a, T>(
         &self,
         items: &'a mut [T],
         tokens: impl Fn(&T) -> usize,

@@ -16,6 +16,11 @@
 //! anything (`tx_model::packed`), so a thread that runs one is never inside another thread's batch
 //! when a wake-up reaches it.
 
+mod batches;
+mod execution;
+mod in_order;
+mod texts;
+
 use std::{
     any::Any,
     cell::Cell,
@@ -31,6 +36,10 @@ use std::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::{cancellation::Cancellation, error::InferError};
+pub(crate) use batches::{Batches, Limits};
+pub(crate) use execution::{BATCH_TOKENS, Execution, Placement};
+pub(crate) use in_order::InOrder;
+pub(crate) use texts::{Encoded, TextWork, Texts};
 
 thread_local! {
     /// Whether this thread is working on a batch.
@@ -38,7 +47,7 @@ thread_local! {
 }
 
 /// The work of one call, in batches of items.
-pub(super) trait Task: Send + Sync + 'static {
+pub(crate) trait Task: Send + Sync + 'static {
     /// Result of an item.
     type Output: Send;
 
@@ -70,7 +79,7 @@ pub(super) trait Task: Send + Sync + 'static {
 
 /// A pool of threads and its queue. The threads start with the first call.
 #[derive(Debug)]
-pub(super) struct Scheduler {
+pub(crate) struct Scheduler {
     threads: usize,
     queue: Arc<Queue>,
     /// `None` if the system cannot start threads.
@@ -110,25 +119,25 @@ impl Scheduler {
     /// Creates `threads` threads, which work on at most `max_batches` batches at a time. With
     /// `allows_overtaking`, callers run short calls themselves while the threads work on much
     /// larger batches, at most `max_batches` at a time.
-    pub(super) fn new(threads: usize, max_batches: usize, allows_overtaking: bool) -> Self {
+    pub(crate) fn new(threads: usize, max_batches: usize, allows_overtaking: bool) -> Self {
         let queue =
             Queue { max_batches: max_batches.max(1), allows_overtaking, state: Mutex::default() };
         Self { threads: threads.max(1), queue: queue.into(), pool: OnceLock::new() }
     }
 
     /// Number of threads.
-    pub(super) fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
     /// Maximum number of concurrent batches.
-    pub(super) fn max_batches(&self) -> usize {
+    pub(crate) fn max_batches(&self) -> usize {
         self.queue.max_batches
     }
 
     /// Returns `true` if the threads have started.
     #[cfg(test)]
-    pub(super) fn has_started(&self) -> bool {
+    pub(crate) fn has_started(&self) -> bool {
         self.pool.get().is_some()
     }
 
@@ -142,7 +151,7 @@ impl Scheduler {
     /// # Panics
     ///
     /// If the task panics.
-    pub(super) fn run<T: Task, E: From<InferError>>(
+    pub(crate) fn run<T: Task, E: From<InferError>>(
         &self,
         task: T,
         cancellation: &Cancellation,

@@ -1,0 +1,473 @@
+//! Replacement of masks in texts by tokens.
+
+use std::{path::Path, sync::Arc};
+
+use tx_model::{
+    ModelConfig,
+    packed::{PackedMaskedLanguageModel, log_softmax},
+    top_k::TopK,
+};
+use tx_text::{
+    Tokenizer, Tokenizers,
+    special::{BOS, EOS, MASK, MASK_TOKEN, PAD},
+};
+
+#[cfg(feature = "burn")]
+use crate::search::in_host_memory;
+use crate::{
+    attention::{self, Attention, AttentionMap},
+    bundle::Bundle,
+    cancellation::Cancellation,
+    device::Device,
+    error::InferError,
+    precision::Precision,
+    scheduler::{BATCH_TOKENS, Encoded, Execution, InOrder, Placement, TextWork, Texts},
+    task::TaskKind,
+    tokens::{Tokens, on_one_line, readable, unknown_words},
+};
+
+/// Number of scores that a batch of tensors computes at most, `[texts, tokens, vocabulary]`.
+#[cfg(feature = "burn")]
+const TENSOR_SCORES: usize = 1 << 24;
+
+/// Replaces each `<mask>` in texts by a token, with a masked language model.
+///
+/// ```no_run
+/// use tx_infer::{Device, FillMask};
+///
+/// let model = FillMask::open("runs/fill-mask", &Device::Cpu)?;
+/// println!("{}", model.fill("The cat is <mask>.")?.text);
+/// # Ok::<(), tx_infer::InferError>(())
+/// ```
+///
+/// Each mask is replaced independently of the others. Any number of threads may call one model, or
+/// its clones, which share weights and threads.
+#[derive(Debug, Clone)]
+pub struct FillMask {
+    model: Arc<Model>,
+    execution: Execution,
+}
+
+/// Result of one text.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Filled {
+    /// The text with the likeliest token in place of each mask, on one line; decoded from tokens, so
+    /// that spaces and unknown words may differ from those of the input. Empty for a text without
+    /// words.
+    pub text: String,
+    /// Likeliest tokens of each mask, best first.
+    pub masks: Vec<Vec<MaskToken>>,
+    /// Words of the text that are not in the vocabulary, each once, in order of appearance.
+    pub unknown: Vec<String>,
+}
+
+/// Token in place of a mask.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MaskToken {
+    /// The token as text: without the mark before a word or the joiner at a punctuation mark.
+    pub text: String,
+    /// The token as in the vocabulary.
+    pub token: String,
+    /// Id of the token.
+    pub id: u32,
+    /// Probability of the token.
+    pub probability: f32,
+}
+
+/// Parts of a bundle that filling masks needs.
+#[derive(Debug, Clone)]
+struct Model {
+    config: ModelConfig,
+    tokenizer: Tokenizer,
+    top_k: usize,
+    weights: Arc<Weights>,
+}
+
+#[derive(Debug)]
+enum Weights {
+    Packed(PackedMaskedLanguageModel),
+    /// A module and its device.
+    #[cfg(feature = "burn")]
+    Tensors(tx_model::MaskedLanguageModel, burn::tensor::Device),
+}
+
+impl FillMask {
+    /// Default number of tokens for each mask.
+    pub const TOP_K: usize = 5;
+
+    /// Default maximum number of tokens of a batch.
+    pub const BATCH_TOKENS: usize = BATCH_TOKENS;
+
+    /// Opens the bundle in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Bundle::open`] and [`new`](Self::new).
+    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
+        Self::new(&Bundle::open(folder)?, device)
+    }
+
+    /// Creates a model with a bundle, built on `device` in single precision.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::WrongTask`] if the model is for another task; otherwise the same as
+    /// [`Bundle::packed`].
+    pub fn new(bundle: &Bundle, device: &Device) -> Result<Self, InferError> {
+        Self::new_in(bundle, Precision::F32, device)
+    }
+
+    /// Creates a model with a bundle, built on `device` in `precision`.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`new`](Self::new); if the device does not support the precision, or the program was
+    /// built without the feature that the precision needs.
+    pub fn new_in(
+        bundle: &Bundle,
+        precision: Precision,
+        device: &Device,
+    ) -> Result<Self, InferError> {
+        bundle.expect(TaskKind::FillMask)?;
+        precision.check(device)?;
+        let weights = match (device, precision) {
+            (Device::Cpu, Precision::F32) => {
+                Weights::Packed(bundle.packed_masked_language_model()?)
+            }
+            #[cfg(feature = "burn")]
+            (Device::Cpu | Device::Burn(_), _) => {
+                let burn = device.to_burn();
+                let model = bundle.module::<tx_model::MaskedLanguageModel>(&burn)?;
+                Weights::Tensors(model.cast(precision.dtype()), burn)
+            }
+            #[cfg(not(feature = "burn"))]
+            (Device::Cpu, Precision::F16 | Precision::Bf16) => {
+                return Err(InferError::PrecisionFeature { precision: precision.name() });
+            }
+        };
+        Ok(Self::of(weights, &bundle.config, &bundle.tokenizers))
+    }
+
+    /// Creates a model with a module, which is on `device`. [`Device::Cpu`] packs weights in single
+    /// precision.
+    #[cfg(feature = "burn")]
+    pub(crate) fn from_module(
+        model: tx_model::MaskedLanguageModel,
+        config: &ModelConfig,
+        tokenizers: &Tokenizers,
+        device: &Device,
+    ) -> Self {
+        let is_single = model.dtype() == burn::tensor::DType::F32;
+        let weights = match device {
+            Device::Cpu if is_single => Weights::Packed(PackedMaskedLanguageModel::from(&model)),
+            device => Weights::Tensors(model, device.to_burn()),
+        };
+        Self::of(weights, config, tokenizers)
+    }
+
+    fn of(weights: Weights, config: &ModelConfig, tokenizers: &Tokenizers) -> Self {
+        let execution = Execution::new(weights.placement());
+        let model = Model {
+            config: config.clone(),
+            tokenizer: tokenizers.target.clone(),
+            top_k: Self::TOP_K,
+            weights: weights.into(),
+        };
+        Self { model: model.into(), execution }
+    }
+
+    /// Sets the number of tokens for each mask [default: [`TOP_K`](Self::TOP_K)]; at least 1.
+    pub fn with_top_k(self, top_k: usize) -> Self {
+        let model = Model { top_k: top_k.max(1), ..Arc::unwrap_or_clone(self.model) };
+        Self { model: model.into(), ..self }
+    }
+
+    /// Sets the maximum number of tokens of a batch, padding counted.
+    pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
+        Self { execution: self.execution.with_batch_tokens(batch_tokens), ..self }
+    }
+
+    /// Sets the number of threads [default: all cores], as
+    /// [`Translator::with_threads`](crate::Translator::with_threads) does.
+    pub fn with_threads(self, threads: usize) -> Self {
+        Self { execution: self.execution.with_threads(threads), ..self }
+    }
+
+    /// Returns the configuration of the model.
+    pub fn config(&self) -> &ModelConfig {
+        &self.model.config
+    }
+
+    /// Tokenizer in use.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.model.tokenizer
+    }
+
+    /// Replaces each `<mask>` in a text. A text without words gives an empty result.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::NoMask`] if the text has words but no `<mask>`; [`InferError::LongText`] if it
+    /// has more tokens than the model's `max_len`; [`InferError::NotFinite`] if the model computes
+    /// NaN or infinity; if the text cannot be tokenized.
+    pub fn fill(&self, text: &str) -> Result<Filled, InferError> {
+        Ok(self.fill_batch(&[text])?.pop().unwrap_or_default())
+    }
+
+    /// Replaces each `<mask>` in many texts; results come in the order of `texts`.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`fill`](Self::fill), for any of the texts.
+    pub fn fill_batch(&self, texts: &[impl AsRef<str>]) -> Result<Vec<Filled>, InferError> {
+        let mut found = Vec::with_capacity(texts.len());
+        self.fill_lines(texts, 0, &Cancellation::new(), |ready| {
+            found.extend(ready);
+            Ok::<_, InferError>(())
+        })?;
+        Ok(found)
+    }
+
+    /// Replaces masks in many texts, numbered from `first` in messages, and passes the results to
+    /// `sink`, in the order of `texts`, in groups, as soon as they and all before them are complete.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`fill`](Self::fill); [`InferError::NoMask`] before any text is worked on;
+    /// [`InferError::Cancelled`] once `cancellation` is set; an error of `sink`.
+    pub fn fill_lines<E: From<InferError>>(
+        &self,
+        texts: &[impl AsRef<str>],
+        first: u64,
+        cancellation: &Cancellation,
+        sink: impl FnMut(Vec<Filled>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let has_words = |text: &str| !text.trim().is_empty();
+        for (text, line) in texts.iter().map(AsRef::as_ref).zip(first + 1..) {
+            if has_words(text) && !text.contains(MASK_TOKEN) {
+                return Err(InferError::NoMask { line }.into());
+            }
+        }
+        let mut output = InOrder::new(texts.len(), sink);
+        let empty = texts.iter().enumerate().filter(|(_, text)| !has_words(text.as_ref()));
+        output.put(empty.map(|(index, _)| (index, Filled::default())))?;
+        let limits = self.execution.limits(1);
+        let task = Texts::new(self.model.clone(), texts, first, limits, has_words);
+        self.execution.scheduler.run(task, cancellation, |ready| output.put(ready))
+    }
+
+    /// Computes the self-attention of the encoder for a text, with or without masks.
+    ///
+    /// # Errors
+    ///
+    /// If the text cannot be tokenized.
+    pub fn attention(&self, text: &str) -> Result<Attention, InferError> {
+        let max_len = self.model.config.max_len;
+        let tokens = Tokens::of_masked(&self.model.tokenizer, text, max_len)?;
+        let maps = self.maps(&tokens.ids);
+        Ok(Attention::of_encoder(tokens, maps))
+    }
+
+    /// Attention weights of a text, given by its ids: for each layer, a map for each head.
+    pub(crate) fn maps(&self, ids: &[u32]) -> Vec<Vec<AttentionMap>> {
+        match &*self.model.weights {
+            Weights::Packed(model) => attention::packed(model.attention_maps(ids)),
+            #[cfg(feature = "burn")]
+            Weights::Tensors(model, device) => {
+                let ids = tx_data::batch::padded(&[ids], device);
+                let blocked = tx_data::mask::padding(&ids);
+                attention::tensors::split(model.forward_with_attention(ids, blocked).1)
+            }
+        }
+    }
+
+    /// Scores the tokens at positions of texts, given by their ids.
+    ///
+    /// # Shapes
+    ///
+    /// - returns for each text the logits `[positions, vocabulary]`
+    pub(crate) fn logits(&self, texts: &[(&[u32], &[usize])]) -> Vec<Vec<f32>> {
+        self.model.weights.logits(texts)
+    }
+}
+
+/// An encoded text.
+struct Item {
+    ids: Vec<u32>,
+    /// Positions of the masks.
+    masks: Vec<usize>,
+    unknown: Vec<String>,
+}
+
+impl TextWork for Model {
+    type Item = Item;
+    type Output = Filled;
+
+    fn encode(&self, text: &str, line: u64) -> Result<Item, InferError> {
+        let (text, max) = (text.trim(), self.config.max_len);
+        let long = |found| InferError::LongText { line, found, max };
+        if readable(text, max).len() < text.len() {
+            return Err(long(None));
+        }
+        let ids = self.tokenizer.encode_with_masks(text)?;
+        if ids.len() > max {
+            return Err(long(Some(ids.len())));
+        }
+        let masks = ids.iter().enumerate().filter(|(_, id)| **id == MASK);
+        let masks = masks.map(|(position, _)| position).collect();
+        // Without the masks, whose tokens the tokenizer would not find.
+        let unknown = unknown_words(&self.tokenizer, &text.replace(MASK_TOKEN, " "), &ids)?;
+        Ok(Item { ids, masks, unknown })
+    }
+
+    fn tokens(item: &Item) -> usize {
+        item.ids.len()
+    }
+
+    fn run(
+        &self,
+        texts: &[Encoded<Item>],
+        cancellation: &Cancellation,
+    ) -> Result<Vec<Filled>, InferError> {
+        let mut found = Vec::with_capacity(texts.len());
+        for texts in texts.chunks(self.texts_at_once(texts)) {
+            if cancellation.is_cancelled() {
+                return Err(InferError::Cancelled);
+            }
+            let items: Vec<(&[u32], &[usize])> =
+                texts.iter().map(|text| (&text.item.ids[..], &text.item.masks[..])).collect();
+            for (text, logits) in texts.iter().zip(self.weights.logits(&items)) {
+                found.push(self.filled(text, &logits)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Model {
+    /// Number of texts whose scores are computed together; at least 1.
+    fn texts_at_once(&self, texts: &[Encoded<Item>]) -> usize {
+        match &*self.weights {
+            // The packed engine computes the scores of a text at a time, at its masks only.
+            Weights::Packed(_) => texts.len().max(1),
+            #[cfg(feature = "burn")]
+            Weights::Tensors(model, _) => {
+                let longest = texts.iter().map(|text| text.item.ids.len()).max().unwrap_or(1);
+                let scores = longest.saturating_mul(model.vocab().target).max(1);
+                (TENSOR_SCORES / scores).max(1)
+            }
+        }
+    }
+
+    /// `logits`: `[masks, vocabulary]`
+    fn filled(&self, text: &Encoded<Item>, logits: &[f32]) -> Result<Filled, InferError> {
+        let Item { ids, masks, unknown } = &text.item;
+        let mut ids = ids.clone();
+        let mut filled = Vec::with_capacity(masks.len());
+        let width = (logits.len() / masks.len().max(1)).max(1);
+        for (position, logits) in masks.iter().zip(logits.chunks_exact(width)) {
+            if logits.iter().any(|logit| !logit.is_finite()) {
+                return Err(InferError::NotFinite { line: text.line });
+            }
+            let tokens = self.likeliest(logits)?;
+            if let Some(best) = tokens.first() {
+                ids[*position] = best.id;
+            }
+            filled.push(tokens);
+        }
+        let decoded = self.tokenizer.decode(&ids)?;
+        Ok(Filled { text: on_one_line(decoded), masks: filled, unknown: unknown.clone() })
+    }
+
+    /// Returns the likeliest tokens that can be part of a text, best first. The probabilities are
+    /// those among all tokens.
+    fn likeliest(&self, logits: &[f32]) -> Result<Vec<MaskToken>, InferError> {
+        let mut log_probabilities = logits.to_vec();
+        log_softmax(&mut log_probabilities);
+        let mut best = TopK::new(self.top_k);
+        let tokens =
+            log_probabilities.iter().copied().zip(0_u32..).take(self.tokenizer.vocab_size());
+        for (log_probability, id) in tokens {
+            if ![PAD, BOS, EOS, MASK].contains(&id) {
+                best.offer(id, log_probability);
+            }
+        }
+        let token = |(id, log_probability): (u32, f32)| {
+            let text = self.tokenizer.decode(&[id])?;
+            Ok(MaskToken {
+                text: on_one_line(text).trim().into(),
+                token: self.tokenizer.token(id).unwrap_or_default(),
+                id,
+                probability: log_probability.exp(),
+            })
+        };
+        best.into_vec().into_iter().map(token).collect()
+    }
+}
+
+impl Weights {
+    fn placement(&self) -> Placement {
+        match self {
+            Self::Packed(_) => Placement::Threads,
+            #[cfg(feature = "burn")]
+            Self::Tensors(_, device) if in_host_memory(device) => Placement::Host,
+            #[cfg(feature = "burn")]
+            Self::Tensors(..) => Placement::Gpu,
+        }
+    }
+
+    /// Returns for each text the logits `[positions, vocabulary]`.
+    fn logits(&self, texts: &[(&[u32], &[usize])]) -> Vec<Vec<f32>> {
+        match self {
+            Self::Packed(model) => {
+                texts.iter().map(|(ids, positions)| model.logits(ids, positions)).collect()
+            }
+            #[cfg(feature = "burn")]
+            Self::Tensors(model, device) => tensors::logits(model, device, texts),
+        }
+    }
+}
+
+/// Scores of a module.
+#[cfg(feature = "burn")]
+mod tensors {
+    use burn::tensor::{Device, Int, Tensor, TensorData};
+    use tx_data::{batch::padded, mask};
+    use tx_model::MaskedLanguageModel;
+
+    /// Returns for each text the logits `[positions, vocabulary]`.
+    pub(super) fn logits(
+        model: &MaskedLanguageModel,
+        device: &Device,
+        texts: &[(&[u32], &[usize])],
+    ) -> Vec<Vec<f32>> {
+        let rows: Vec<&[u32]> = texts.iter().map(|(ids, _)| *ids).collect();
+        let ids = padded(&rows, device);
+        let scores = model.forward(ids.clone(), mask::padding(&ids));
+        let [rows, len, vocabulary] = scores.dims();
+        // Only the scores at the positions leave the device.
+        let flat = texts.iter().enumerate().flat_map(|(row, (_, positions))| {
+            positions.iter().map(move |position| (row * len + position) as i32)
+        });
+        let flat: Vec<i32> = flat.collect();
+        if flat.is_empty() {
+            return vec![Vec::new(); texts.len()];
+        }
+        let count = flat.len();
+        let positions = Tensor::<1, Int>::from_data(TensorData::new(flat, [count]), device);
+        let chosen = scores.reshape([rows * len, vocabulary]).select(0, positions);
+        let chosen: Vec<f32> = chosen.into_data().iter::<f32>().collect();
+        let mut left = &chosen[..];
+        let of_text = |(_, positions): &(&[u32], &[usize])| {
+            let (these, others) = left.split_at(positions.len() * vocabulary);
+            left = others;
+            these.to_vec()
+        };
+        texts.iter().map(of_text).collect()
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "burn")]
+mod tests;

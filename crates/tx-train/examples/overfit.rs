@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use burn::tensor::Device;
-use tx_train::{ConfigBuilder, Trainer};
+use tx_train::{ConfigBuilder, TaskValidation, Trainer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut builder = ConfigBuilder::from_recipe("toy")?;
@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let outcome = Trainer::new(builder.build()?, folder.path(), Device::flex()).run()?;
 
-    let validation = outcome.validation.ok_or("the last epoch is always validated")?;
+    let validation = outcome.validation.as_ref().and_then(TaskValidation::translation);
+    let validation = validation.ok_or("the last epoch is always validated")?;
     let mut out = io::stdout().lock();
     for sample in &validation.samples {
         writeln!(out, "{} -> {}", sample.source, sample.hypothesis)?;

@@ -105,8 +105,8 @@ fn read(
         };
         let seed = config.train.seed;
         return Ok((
-            texts(phrasebook::training(training, seed)),
-            texts(phrasebook::validation(validation, seed)),
+            texts(phrasebook::typed_training(training, seed)),
+            texts(phrasebook::typed_validation(validation, seed)),
         ));
     }
     let Some(path) = &data.train_source else {

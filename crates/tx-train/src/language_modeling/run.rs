@@ -79,13 +79,20 @@ impl TaskRun for LanguageModelRun {
         parts: TaskParts<Self>,
     ) -> Result<LanguageModeling, TrainError> {
         let TaskParts { validation, bundle, device, .. } = parts;
-        let Self(DocumentData { report, validation: documents, .. }) = self;
-        let prompts = documents.iter().take(config.validation.samples);
+        let Self(DocumentData { report, validation: documents, summary, .. }) = self;
+        let tokenizer = &summary.tokenizers.target;
+        let mut prompts = Vec::new();
+        for document in documents.iter().take(config.validation.samples) {
+            let prompt = beginning(document);
+            // A continuation needs room. Without a prompt, the sample is a whole document.
+            let is_short = tokenizer.encode(&prompt)?.len() <= config.model.max_len / 2;
+            prompts.push(if is_short { prompt } else { String::new() });
+        }
         Ok(LanguageModeling {
             loader: validation,
             words: report.words,
             characters: report.characters,
-            prompts: prompts.map(|document| beginning(document)).collect(),
+            prompts,
             seed: config.train.seed,
             bundle,
             device,

@@ -7,7 +7,7 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use tx_data::LanguageModelBatch;
-use tx_infer::{Cancellation, InferError, Sampling, SearchOptions};
+use tx_infer::{Cancellation, InferError, Sampling, SearchOptions, generator::Prompt};
 
 use super::{
     model::TrainedLanguageModel,
@@ -75,7 +75,33 @@ impl LanguageModeling {
         model: &TrainedLanguageModel,
         stop: &Arc<AtomicBool>,
     ) -> Result<Vec<ContinuedSample>, TrainError> {
-        let _ = (model, stop);
-        Ok(Vec::new())
+        if self.prompts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bundle = self.bundle.bundle(model.model.clone());
+        let generator = bundle.into_generator(&self.device.clone().into());
+        let sampling = Sampling { seed: self.seed, ..Sampling::default() };
+        let options = SearchOptions { sampling: Some(sampling), ..SearchOptions::default() };
+        let prompts: Vec<Prompt<'_>> =
+            self.prompts.iter().zip(0..).map(|(text, number)| Prompt { text, number }).collect();
+        let mut continued = Vec::new();
+        let result = generator.continue_lines(
+            &prompts,
+            &options,
+            &Cancellation::from(stop.clone()),
+            |ready| {
+                continued.extend(ready);
+                Ok::<_, InferError>(())
+            },
+        );
+        match result {
+            Ok(()) => {}
+            Err(InferError::NotFinite { .. }) => continued.clear(),
+            Err(error) => return Err(error.into()),
+        }
+        let samples = self.prompts.iter().zip(continued).map(|(prompt, continued)| {
+            ContinuedSample { prompt: prompt.clone(), text: continued.text }
+        });
+        Ok(samples.collect())
     }
 }

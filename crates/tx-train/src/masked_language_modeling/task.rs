@@ -73,8 +73,23 @@ impl Task for MaskedLanguageModeling {
 impl MaskedLanguageModeling {
     /// Fills the masked words of the samples; none if the model has diverged.
     fn filled(&self, model: &TrainedMaskedLanguageModel) -> Result<Vec<FilledSample>, TrainError> {
-        let _ = model;
-        Ok(Vec::new())
+        if self.samples.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bundle = self.bundle.bundle(model.model.clone());
+        let fill_mask = bundle.into_fill_mask(&self.device.clone().into());
+        let masked: Vec<&str> = self.samples.iter().map(|(masked, _)| &**masked).collect();
+        let filled = match fill_mask.fill_batch(&masked) {
+            Err(InferError::NotFinite { .. }) => Vec::new(),
+            filled => filled?,
+        };
+        let samples = self.samples.iter().zip(filled);
+        let samples = samples.map(|((masked, original), filled)| FilledSample {
+            masked: masked.clone(),
+            original: original.clone(),
+            filled: filled.text,
+        });
+        Ok(samples.collect())
     }
 }
 

@@ -24,7 +24,7 @@ use safetensors::{Dtype, SafeTensors};
 use tx_data::{EncodedPair, Seq2SeqBatch};
 use tx_model::{Architecture, ModelConfig, Transformer, TransformerInput, VocabSizes};
 use tx_text::special::PAD;
-use tx_train::translation::loss::smoothed_cross_entropy;
+use tx_train::loss::smoothed_cross_entropy;
 
 use crate::support::{self, Named, devices, largest, values};
 

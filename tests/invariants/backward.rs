@@ -5,7 +5,7 @@ use burn::{
     tensor::TensorData,
 };
 use tx_model::{Activation, NormPlacement, Positions, Transformer, TransformerInput, Tying};
-use tx_train::translation::loss::smoothed_cross_entropy;
+use tx_train::loss::smoothed_cross_entropy;
 
 use super::{Subject, answers, ids, input, noise, pattern, sources, subjects, targets};
 use crate::support::{self, Named, largest, values, with_weights};

@@ -22,12 +22,13 @@ use tx_infer::{
 use tx_model::{Activation, NormPlacement, Positions, Tying};
 use tx_train::{
     config::{OptimizationConfig, Schedule},
+    loss::smoothed_cross_entropy,
     training::{
         adam::Adam,
         gradients::compute_gradients,
         schedule::{Curve, LearningRate},
     },
-    translation::{loss::smoothed_cross_entropy, seq2seq::Seq2Seq},
+    translation::seq2seq::Seq2Seq,
 };
 
 use super::{

@@ -7,7 +7,7 @@ use tx_model::{
     kernels::{self, CrossEntropyConfig},
     packed::{PackedClassifier, PackedMaskedLanguageModel},
 };
-use tx_train::translation::loss::smoothed_cross_entropy;
+use tx_train::loss::smoothed_cross_entropy;
 
 use super::{
     Subject, VOCABULARY,

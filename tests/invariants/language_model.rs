@@ -7,7 +7,7 @@ use tx_model::{
     packed::{LanguageModelDecoding, PackedLanguageModel},
 };
 use tx_text::special::PAD;
-use tx_train::translation::loss::smoothed_cross_entropy;
+use tx_train::loss::smoothed_cross_entropy;
 
 use super::{
     Subject, VOCABULARY,

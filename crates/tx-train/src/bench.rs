@@ -243,8 +243,7 @@ mod tests {
         }
         let config = builder.build().unwrap();
         let updates = Updates { vocab: VocabSizes { source: 20, target: 20 }, pairs: 3, len: 4 };
-        let measure =
-            |devices: &[Device]| updates.measure(&config, devices, 2).unwrap();
+        let measure = |devices: &[Device]| updates.measure(&config, devices, 2).unwrap();
         for devices in [vec![Device::flex()], vec![Device::flex(), Device::flex()]] {
             let timing = measure(&devices);
             assert_eq!((timing.tokens, timing.seconds.len()), (24, 2));

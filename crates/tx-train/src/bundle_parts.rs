@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use tx_infer::{
-    ModelTask, ModuleBundle,
-    bundle::BundleModel,
-};
+use tx_infer::{ModelTask, ModuleBundle, bundle::BundleModel};
 use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 

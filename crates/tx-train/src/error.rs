@@ -133,7 +133,9 @@ pub enum TrainError {
     },
 
     /// The labels of a classifier have changed since the checkpoint.
-    #[error("the labels of the training data have changed since the checkpoint: {found}, was {expected}")]
+    #[error(
+        "the labels of the training data have changed since the checkpoint: {found}, was {expected}"
+    )]
     LabelsChanged {
         /// Current labels.
         found: String,

@@ -12,8 +12,7 @@ fn recipes_are_listed_with_a_description() {
         assert!(names.contains(&name), "{}", run.stdout);
     }
     // Grouped by task.
-    let headings: Vec<&str> =
-        run.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
+    let headings: Vec<&str> = run.stdout.lines().filter(|line| !line.starts_with(' ')).collect();
     assert_eq!(headings.len(), 4, "{}", run.stdout);
 }
 

@@ -99,9 +99,8 @@ impl ValidationReport for ClassificationReport {
 
     fn tables(&self) -> Vec<Table> {
         let classes = f1_scores(&self.confusion);
-        let mut scores = vec![
-            ["label", "texts", "precision", "recall", "F1"].map(str::to_owned).to_vec(),
-        ];
+        let mut scores =
+            vec![["label", "texts", "precision", "recall", "F1"].map(str::to_owned).to_vec()];
         for (label, class) in self.labels.iter().zip(&classes) {
             let percent = |value: f64| format!("{:.2} %", 100.0 * value);
             scores.push(vec![

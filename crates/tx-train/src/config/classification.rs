@@ -69,10 +69,7 @@ mod tests {
         );
         let given = parse("pooling = \"first\"\nclass_weights = { spam = 2.0, ham = -1 }").unwrap();
         assert_eq!(given.pooling, Pooling::First);
-        assert_eq!(
-            given.problems(),
-            ["`class_weights.ham` = -1 must be a number of at least 0"]
-        );
+        assert_eq!(given.problems(), ["`class_weights.ham` = -1 must be a number of at least 0"]);
         let error = parse("class_weights = \"equal\"").unwrap_err().to_string();
         assert!(error.contains("\"balanced\" or a table of weights"), "{error}");
     }

@@ -227,7 +227,9 @@ impl DataConfig {
         ] {
             if file.is_some() {
                 let part = key.split('_').next().unwrap_or_default();
-                problems.push(format!("`{key}`: a text has one side; name its file as `{part}_source`"));
+                problems.push(format!(
+                    "`{key}`: a text has one side; name its file as `{part}_source`"
+                ));
             }
         }
         problems
@@ -317,7 +319,8 @@ impl DataConfig {
                 String::from(self.source.clone())
             ));
         }
-        if task == TaskKind::Classify && matches!(self.source, DataSource::Toy | DataSource::Reverse)
+        if task == TaskKind::Classify
+            && matches!(self.source, DataSource::Toy | DataSource::Reverse)
         {
             problems.push(format!(
                 "`source` = \"{}\" has no labels for the task \"classify\"",

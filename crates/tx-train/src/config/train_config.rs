@@ -166,7 +166,8 @@ impl TrainConfig {
         let Self { task, tokenizer, train, .. } = self;
         let has_bpe_dropout = matches!(task, TaskKind::Translate | TaskKind::Classify);
         if train.bpe_dropout > 0.0 && !has_bpe_dropout {
-            problems.push(format!("[train] `bpe_dropout` is not available for the task \"{task}\""));
+            problems
+                .push(format!("[train] `bpe_dropout` is not available for the task \"{task}\""));
         } else if train.bpe_dropout > 0.0
             && tokenizer.kind != TokenizerKind::Bpe
             && !tokenizer.is_imported()
@@ -174,7 +175,8 @@ impl TrainConfig {
             problems.push("[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\"".into());
         }
         if train.word_dropout > 0.0 && *task != TaskKind::Translate {
-            problems.push(format!("[train] `word_dropout` is not available for the task \"{task}\""));
+            problems
+                .push(format!("[train] `word_dropout` is not available for the task \"{task}\""));
         }
         problems
     }

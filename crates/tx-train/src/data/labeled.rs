@@ -63,8 +63,7 @@ impl LabeledData {
         let available = validation.len();
         validation.truncate(used);
         let what = "the validation data";
-        let (valid, report) =
-            encode_labeled(&validation, tokenizer, &labels, max_len, long, what)?;
+        let (valid, report) = encode_labeled(&validation, tokenizer, &labels, max_len, long, what)?;
         access.print_used(validation.len(), available, "texts");
         (access.print)(&format!("validation: {report}"));
 

@@ -8,10 +8,7 @@ mod pairs;
 use std::{path::Path, sync::atomic::AtomicBool};
 
 use tx_data::{
-    CleaningReport,
-    near_duplicate::Overlap,
-    pipeline::Progress,
-    source::named::CorpusCache,
+    CleaningReport, near_duplicate::Overlap, pipeline::Progress, source::named::CorpusCache,
 };
 use tx_infer::{Bundle, TaskKind};
 use tx_model::VocabSizes;
@@ -94,7 +91,9 @@ pub(crate) fn encoder_bundle(folder: &Path) -> Result<Bundle, TrainError> {
         TaskKind::Translate | TaskKind::Classify | TaskKind::FillMask => Ok(bundle),
         TaskKind::Generate => {
             let path = folder.display();
-            let problem = format!("[model] `encoder_from`: `{path}` is a language model, which has no encoder");
+            let problem = format!(
+                "[model] `encoder_from`: `{path}` is a language model, which has no encoder"
+            );
             Err(TrainError::Problems { problems: vec![problem] })
         }
     }

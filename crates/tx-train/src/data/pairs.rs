@@ -155,7 +155,8 @@ fn target_tokenizer(
         Lowercase::None | Lowercase::Source => Lowercase::None,
     };
     let config = TokenizerConfig { lowercase, ..config.clone() };
-    let targets = corpus.training()?.map(|pair| pair.map(|pair| Cow::Owned(pair.into_owned().target)));
+    let targets =
+        corpus.training()?.map(|pair| pair.map(|pair| Cow::Owned(pair.into_owned().target)));
     let special = SpecialTokens::Standard;
     Ok(Tokenizer::train_on_stream::<_, DataError>(&config, special, targets)?)
 }

@@ -51,9 +51,8 @@ impl ValidationReport for LanguageModelReport {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let of = |key, name, title, value| {
-            Figure::new(key, name, title, value, Format::Decimals(3))
-        };
+        let of =
+            |key, name, title, value| Figure::new(key, name, title, value, Format::Decimals(3));
         let mut figures =
             Figure::of_every_task(self.loss, self.perplexity(), self.accuracy).to_vec();
         figures.extend([

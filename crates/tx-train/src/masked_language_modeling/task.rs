@@ -56,11 +56,9 @@ impl Task for MaskedLanguageModeling {
     fn rank(&self, report: &MaskedLanguageModelReport) -> (f64, f64) {
         let first = match self.best_by {
             BestBy::Accuracy => report.accuracy,
-            BestBy::Loss
-            | BestBy::Bleu
-            | BestBy::Chrf
-            | BestBy::ExactMatch
-            | BestBy::MacroF1 => -report.loss,
+            BestBy::Loss | BestBy::Bleu | BestBy::Chrf | BestBy::ExactMatch | BestBy::MacroF1 => {
+                -report.loss
+            }
         };
         rank(first, report.loss)
     }

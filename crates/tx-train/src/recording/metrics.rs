@@ -19,11 +19,7 @@ use tx_infer::{
 };
 
 use super::{run_state::RunState, tensorboard::EventFile};
-use crate::{
-    error::TrainError,
-    task::StepOutput,
-    validation_report::ValidationReport,
-};
+use crate::{error::TrainError, task::StepOutput, validation_report::ValidationReport};
 
 /// Name of the metrics file in a run folder.
 const FILE: &str = "metrics.jsonl";

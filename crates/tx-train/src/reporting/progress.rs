@@ -10,11 +10,7 @@ use indicatif::{
     FormattedDuration, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle,
 };
 
-use crate::{
-    config::Budget,
-    task::StepOutput,
-    validation_report::ValidationReport,
-};
+use crate::{config::Budget, task::StepOutput, validation_report::ValidationReport};
 
 /// Number of updates over which the displayed loss and speed are averaged.
 const RECENT: usize = 50;

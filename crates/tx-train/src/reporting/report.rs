@@ -173,9 +173,9 @@ fn page<R: ValidationReport>(name: &str, records: &[Record<R>], config: &str) ->
 /// `target token` to `Target tokens`.
 fn capitalized_plural(unit: &str) -> String {
     let mut letters = unit.chars();
-    letters.next().map_or_else(String::new, |first| {
-        format!("{}{}s", first.to_uppercase(), letters.as_str())
-    })
+    letters
+        .next()
+        .map_or_else(String::new, |first| format!("{}{}s", first.to_uppercase(), letters.as_str()))
 }
 
 fn report<R>(record: &Record<R>) -> Option<&R> {

@@ -119,7 +119,8 @@ fn init_model<R: TaskRun>(
     device.seed(config.train.seed);
     let mut model = data.init(config, device)?;
     if let Some(folder) = config.model.encoder_from.as_ref().filter(|_| !is_resumed) {
-        model = start_from_bundle(model, task.architecture(), folder, &|line| settings.print(line))?;
+        model =
+            start_from_bundle(model, task.architecture(), folder, &|line| settings.print(line))?;
     }
     let model = data.with_loss(model, config);
     let parameters = model.num_params();
@@ -164,11 +165,7 @@ fn load_checkpoint<M: Trainable>(
 }
 
 /// Returns the origin of a bundle, for information.
-fn provenance(
-    config: &TrainConfig,
-    state: &RunState,
-    summary: &DataSummary,
-) -> toml::Table {
+fn provenance(config: &TrainConfig, state: &RunState, summary: &DataSummary) -> toml::Table {
     let mut table = toml::Table::new();
     let mut put = |key: &str, value: Option<toml::Value>| {
         if let Some(value) = value {

@@ -177,7 +177,8 @@ impl Trainer {
         };
         let is_resumed = resume.is_some();
         let (state, on_mismatch) = resume.unwrap_or_default();
-        let prepared: Prepared<R> = match prepare(&settings, state.clone(), is_resumed, on_mismatch) {
+        let prepared: Prepared<R> = match prepare(&settings, state.clone(), is_resumed, on_mismatch)
+        {
             Err(TrainError::Interrupted) => {
                 return outcome(settings.run, state, None, Vec::new(), true);
             }

@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let config = builder.build()?;
         let updates = Updates::of(&config, LEN);
         let devices = [device.clone()];
-        let timing = updates.measure(&config.model, &config.train, &devices, UPDATES)?;
+        let timing = updates.measure(&config, &devices, UPDATES)?;
         let work = format!("update of {} × {} tokens", updates.pairs, updates.len);
         writeln!(stdout(), "{}", Report::new(&name, "cpu", &device.clone().into(), work, timing))?;
     }

@@ -81,7 +81,8 @@ impl LanguageModeling {
         let bundle = self.bundle.bundle(model.model.clone());
         let generator = bundle.into_generator(&self.device.clone().into());
         let sampling = Sampling { seed: self.seed, ..Sampling::default() };
-        let options = SearchOptions { sampling: Some(sampling), ..SearchOptions::default() };
+        let options =
+            SearchOptions { beam: 1, sampling: Some(sampling), ..SearchOptions::default() };
         let prompts: Vec<Prompt<'_>> =
             self.prompts.iter().zip(0..).map(|(text, number)| Prompt { text, number }).collect();
         let mut continued = Vec::new();

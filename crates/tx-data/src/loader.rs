@@ -468,7 +468,11 @@ mod tests {
         for batch in loader.iter() {
             let batch = batch.unwrap();
             let len = batch.ids.dims()[1];
-            let (ids, labels) = (ints(batch.ids), ints(batch.labels));
+            let ids = ints(batch.ids);
+            let mut labels = vec![0; ids.len()];
+            for (position, label) in ints(batch.positions).into_iter().zip(ints(batch.labels)) {
+                labels[position as usize] = label;
+            }
             let pairs = ids.chunks(len).zip(labels.chunks(len));
             rows.extend(pairs.map(|(ids, labels)| (ids.to_vec(), labels.to_vec())));
         }
@@ -481,7 +485,7 @@ mod tests {
         let size = BatchSize::Sentences(8);
         let epochs = assert_resumes(
             || masked_loader(size, Some(1)),
-            |batch| (ints(batch.ids), ints(batch.labels), batch.predicted),
+            |batch| (ints(batch.ids), ints(batch.positions), ints(batch.labels), batch.predicted),
         );
         assert_ne!(epochs[0], epochs[1]);
     }

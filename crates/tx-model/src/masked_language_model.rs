@@ -118,21 +118,75 @@ impl MaskedLanguageModel {
         (logits, maps)
     }
 
+    /// Scores the tokens at some positions only, as training does: the projection to the vocabulary
+    /// is most of the work.
+    ///
+    /// # Shapes
+    ///
+    /// - `ids`: `[B, S]`; `blocked`: `[B, 1, 1, S]`, `true` = padding
+    /// - `positions`: `[P]`, in the flattened `ids`
+    /// - returns the logits `[P, V]`
+    pub fn forward_at(
+        &self,
+        ids: Tensor<2, Int>,
+        blocked: Tensor<4, Bool>,
+        positions: Tensor<1, Int>,
+    ) -> Tensor<2> {
+        let x = self.encode(ids, blocked, None);
+        let [batch, len, features] = x.dims();
+        let x = x.reshape([batch * len, features]).select(0, positions);
+        let logits = self.projection.forward(x.unsqueeze(), || self.embedding.weight.val());
+        logits.squeeze_dim(0)
+    }
+
     fn run(
         &self,
         ids: Tensor<2, Int>,
         blocked: Tensor<4, Bool>,
         maps: Option<&mut Vec<Tensor<4>>>,
     ) -> Tensor<3> {
-        let x = self.input.forward(self.embedding.weight.val(), ids, 0);
-        let x = self.encoder.forward(x, Some(blocked), maps);
+        let x = self.encode(ids, blocked, maps);
         self.projection.forward(x, || self.embedding.weight.val())
+    }
+
+    /// Output of the encoder, `[B, S, d_model]`.
+    fn encode(
+        &self,
+        ids: Tensor<2, Int>,
+        blocked: Tensor<4, Bool>,
+        maps: Option<&mut Vec<Tensor<4>>>,
+    ) -> Tensor<3> {
+        let x = self.input.forward(self.embedding.weight.val(), ids, 0);
+        self.encoder.forward(x, Some(blocked), maps)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use burn::tensor::Tolerance;
+
     use super::*;
+
+    #[test]
+    fn scores_at_positions_are_those_of_all_positions() {
+        let device = Device::flex();
+        let config = ModelConfig {
+            d_model: 8,
+            n_heads: 2,
+            d_ff: 12,
+            encoder_layers: 1,
+            max_len: 8,
+            ..ModelConfig::default()
+        };
+        let model = MaskedLanguageModel::new(&config, 11, &device).unwrap();
+        let ids = Tensor::<2, Int>::from_data([[1, 5, 2, 0], [1, 7, 8, 2]], &device);
+        let blocked = ids.clone().equal_elem(0).reshape([2, 1, 1, 4]);
+        let all = model.forward(ids.clone(), blocked.clone()).reshape([8, 11]);
+        let positions = Tensor::<1, Int>::from_data([1, 6, 5], &device);
+        let expected = all.select(0, positions.clone()).into_data();
+        let found = model.forward_at(ids, blocked, positions).into_data();
+        found.assert_approx_eq::<f32>(&expected, Tolerance::absolute(1e-6));
+    }
 
     /// Unlike in a language model, every token affects the scores at every position.
     #[test]

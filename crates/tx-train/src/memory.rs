@@ -46,7 +46,8 @@ impl Memory {
                 2 * d + config.decoder_layers * decoder_layer + vocab,
             ),
             Architecture::Classifier { .. } => (encoder, 0),
-            Architecture::MaskedLanguageModel => (encoder + vocab, 0),
+            // Logits of the masked tokens only, 15 %.
+            Architecture::MaskedLanguageModel => (encoder + vocab * 15 / 100, 0),
             Architecture::LanguageModel => {
                 (2 * d + config.decoder_layers * encoder_layer + vocab, 0)
             }
@@ -102,9 +103,9 @@ mod tests {
         // 2·2 + (6·2 + 2·2 + 2·3) = 26 numbers per token of one stack, and 5 logits.
         let classifier = Architecture::Classifier { classes: 2, pooling: Pooling::Mean };
         assert_eq!(estimate(classifier, [10, 0], false).batch, 4 * 260);
-        for with_logits in [Architecture::LanguageModel, Architecture::MaskedLanguageModel] {
-            assert_eq!(estimate(with_logits, [10, 0], false).batch, 4 * 310);
-        }
+        assert_eq!(estimate(Architecture::LanguageModel, [10, 0], false).batch, 4 * 310);
+        // 15 % of 5 logits are rounded down to 0.
+        assert_eq!(estimate(Architecture::MaskedLanguageModel, [10, 0], false).batch, 4 * 260);
         assert_eq!(
             Memory { weights: 3_000_000, batch: 1_500_000 }.to_string(),
             "about 45 MB on a CPU: 3 for weights and optimizer, 2 for the largest batch"

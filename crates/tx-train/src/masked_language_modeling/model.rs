@@ -26,8 +26,8 @@ impl TrainedMaskedLanguageModel {
     }
 
     fn loss_with(&self, batch: MaskedBatch, smoothing: f64) -> BatchLoss {
-        let logits = self.model.forward(batch.ids, batch.blocked);
-        smoothed_cross_entropy(logits, batch.labels, smoothing)
+        let logits = self.model.forward_at(batch.ids, batch.blocked, batch.positions);
+        smoothed_cross_entropy(logits.unsqueeze(), batch.labels.unsqueeze(), smoothing)
     }
 }
 

@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn the_word_in_the_middle_is_masked() {
         for (text, masked) in [
-            ("The cat is here.", Some("The <mask> is here.")),
+            ("The cat is here.", Some("The cat <mask> here.")),
             ("Where?", Some("<mask>?")),
             ("12 + 3", None),
             ("", None),

@@ -212,6 +212,6 @@ mod tests {
         }
         assert!(!table.contains("epochs = ") && !table.contains("train.epochs"));
         let error = compare(&[one, folder.path().join("none")]).unwrap_err();
-        assert!(error.to_string().contains("metrics.jsonl"), "{error}");
+        assert!(error.to_string().contains("train.toml"), "{error}");
     }
 }

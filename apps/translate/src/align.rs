@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tx_cli::terminal::stdout;
 use tx_infer::{
-    Aligner, Alignment, AlignmentOptions, Bundle, InferError, Tokens, Translation,
+    Aligner, Alignment, AlignmentOptions, Bundle, InferError, TaskKind, Tokens, Translation,
     tx_text::{Lines, TextError, Tokenizers},
 };
 
@@ -93,6 +93,7 @@ impl AlignmentFrom {
 pub fn align(args: AlignArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
     let bundle = Bundle::open(&args.model.model)?;
+    bundle.expect(TaskKind::Translate)?;
     let options = args.from.options(&bundle)?;
     let texts = TextAligner::new(&bundle, Aligner::new(bundle.engine(&device)?, options));
     let mut pairs = Pairs::open(&args.pairs)?;

@@ -5,7 +5,10 @@ pub mod search;
 
 use std::{num::NonZero, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{
+    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
+    parser::ValueSource,
+};
 use tx_infer::tx_text::InvalidUtf8;
 
 use crate::{
@@ -20,11 +23,20 @@ use crate::{
 use model::TranslatorArgs;
 use search::SeedArgs;
 
-/// Translate text with a trained model, one sentence per line
+/// Run a trained model on text, one line at a time: translate, classify, continue texts, fill masks
 ///
-/// Reads sentences from the input and writes one translation per line, in the same order, to
-/// standard output. Everything else goes to standard error, so the output can be piped. An empty
-/// line gives an empty line.
+/// Reads lines from the input and writes one result per line, in the same order, to standard output.
+/// Everything else goes to standard error, so the output can be piped. The task is that of the
+/// bundle:
+///
+/// translate: the translation; an empty line for an empty line
+///
+/// classify: the label and its probability, separated by a tab; --top-k N prints N such pairs; an
+/// empty line for an empty line
+///
+/// generate: the line and its continuation; an empty line is the beginning of a text
+///
+/// fill-mask: the line with a token in place of each <mask>; an empty line for an empty line
 #[derive(Debug, Parser)]
 #[command(
     name = "translate",
@@ -36,21 +48,24 @@ Examples:
   translate --model runs/de-en < test.de > test.hyp
   translate --model runs/de-en --beam 8 --n-best 3 --json < test.de
   translate --model runs/de-en --interactive
+  translate --model runs/classify --top-k 2 --text 'Is the cat here?'
+  translate --model runs/generate --sample --seed 1 --text 'The cat'
+  translate --model runs/fill-mask --top-k 3 --text 'The cat is <mask>.'
   translate force --model runs/de-en --source test.de --target test.en
   translate attention --model runs/de-en --text 'Ein Hund.' --out page.html
   translate score --reference test.en --hypothesis test.hyp"
 )]
 pub struct Cli {
-    /// Command to run instead of translating
+    /// Command to run instead
     #[command(subcommand)]
     pub command: Option<Command>,
 
-    /// Translation options
+    /// Options without a command
     #[command(flatten)]
     pub translate: TranslateArgs,
 }
 
-/// Commands other than translating.
+/// Commands other than running a model on lines.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Score translations against references
@@ -74,22 +89,22 @@ pub enum Command {
     Bench(BenchArgs),
 }
 
-/// Input, output and options of translating.
+/// Input, output and options of running a model on lines.
 #[derive(Debug, Args)]
 pub struct TranslateArgs {
-    /// Bundle to translate with: the folder written by `train`
+    /// Bundle to use: the folder written by `train`
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
     pub model: Option<PathBuf>,
 
-    /// Sentence to translate instead of a file
+    /// Text to use instead of a file
     #[arg(long, value_name = "TEXT", conflicts_with = "input")]
     pub text: Option<String>,
 
-    /// File to translate, plain or gzip [default: standard input]
+    /// File to read, plain or gzip [default: standard input]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
 
-    /// Translate sentences typed at a terminal, with a history; `:help` lists the commands
+    /// Answer lines typed at a terminal, with a history; `:help` lists the commands
     #[arg(
         long,
         conflicts_with_all = ["text", "input", "json", "prefix", "prefix_file", "sample", "ensemble"]
@@ -117,7 +132,7 @@ pub struct TranslateArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "text")]
     pub prefix_file: Option<PathBuf>,
 
-    /// Print a JSON object per line, with tokens and scores of all hypotheses
+    /// Print a JSON object per line, with all hypotheses, labels or tokens and their scores
     #[arg(long)]
     pub json: bool,
 
@@ -125,11 +140,11 @@ pub struct TranslateArgs {
     #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
     pub invalid: Invalid,
 
-    /// Maximum number of lines translated together; 1 translates each line as soon as it arrives
+    /// Maximum number of lines used together; 1 answers each line as soon as it arrives
     #[arg(long, value_name = "N", default_value = "1000")]
     pub batch_size: NonZero<usize>,
 
-    /// Print translations and errors only
+    /// Print results and errors only
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -140,6 +155,29 @@ pub struct TranslateArgs {
     /// Seed of sampling
     #[command(flatten)]
     pub seed: SeedArgs,
+
+    /// Names of the arguments on the command line, such as `beam`, with which the task of the bundle
+    /// is compared
+    #[arg(skip)]
+    pub given: Vec<String>,
+}
+
+impl Cli {
+    /// Parses the arguments of the program; exits on a usage error.
+    pub fn from_command_line() -> Self {
+        let matches = Self::command().get_matches();
+        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        cli.translate.given = given(&matches);
+        cli
+    }
+}
+
+/// Names of the arguments without a subcommand that were given.
+fn given(matches: &ArgMatches) -> Vec<String> {
+    let command = Cli::command();
+    let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let arguments = command.get_arguments().filter(|argument| is_given(argument.get_id().as_str()));
+    arguments.filter_map(|argument| Some(argument.get_long()?.to_owned())).collect()
 }
 
 /// Handling of bytes that are not UTF-8.

@@ -9,7 +9,8 @@ use anyhow::Context;
 use clap::{Args, ValueEnum, ValueHint};
 use tx_cli::terminal::stderr;
 use tx_infer::{
-    Attention, AttentionKind, Bundle, Tokens, Translator,
+    Attention, AttentionKind, Bundle, Classifier, Device, FillMask, Generator, TaskKind, Tokens,
+    Translator,
     attention_page::html,
     figure::{FigureOptions, svg},
     file::write_whole,
@@ -31,11 +32,12 @@ pub struct AttentionArgs {
     #[command(flatten)]
     pub model: ModelArgs,
 
-    /// Source sentence
+    /// Source sentence, or text of a model with one text
     #[arg(long, value_name = "TEXT")]
     pub text: String,
 
-    /// Target sentence, scored by forced decoding [default: the translation of the source]
+    /// Target sentence of a translation, scored by forced decoding [default: the translation of the
+    /// source]
     #[arg(long, value_name = "TEXT")]
     pub target: Option<String>,
 
@@ -43,9 +45,10 @@ pub struct AttentionArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
 
-    /// Kind of attention; an HTML page contains all kinds and opens with this one
-    #[arg(long, value_enum, value_name = "KIND", default_value_t = Kind::Cross)]
-    pub kind: Kind,
+    /// Kind of attention; an HTML page contains all kinds and opens with this one [default: cross;
+    /// the only one of models with one text]
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub kind: Option<Kind>,
 
     /// Layer, from 1 [default: the last]
     #[arg(long, value_name = "N")]
@@ -139,9 +142,46 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
     let bundle = Bundle::open(&args.model.model)?;
     let options = view(&args, &bundle)?;
+    let kind = bundle.task.kind();
+    let for_translation = args.target.is_some() || !args.search.is_default();
+    if kind.has_one_text() && for_translation {
+        return Err(Usage::new(format!(
+            "`--target` and search options conflict with the task of the bundle, `{kind}`, which has \
+             one text"
+        ))
+        .into());
+    }
+    let found = match kind {
+        TaskKind::Translate => return of_translation(&args, bundle, &device, &options, format),
+        TaskKind::Classify => Classifier::new(&bundle, &device)?.attention(&args.text)?,
+        TaskKind::Generate => Generator::new(&bundle, &device)?.attention(&args.text)?,
+        TaskKind::FillMask => FillMask::new(&bundle, &device)?.attention(&args.text)?,
+    };
+    write(&found, &options, format, &args.out)?;
+    if !args.quiet {
+        let tokens = found.source.ids.len().max(found.target.ids.len());
+        if tokens == bundle.config.max_len {
+            writeln!(
+                stderr(),
+                "warning: the text has {tokens} tokens, the maximum of this model, and may be \
+                 truncated"
+            )?;
+        }
+        writeln!(stderr(), "written: {}", args.out.display())?;
+    }
+    Ok(())
+}
 
+/// Writes the attention weights of a sentence and its translation.
+fn of_translation(
+    args: &AttentionArgs,
+    bundle: Bundle,
+    device: &Device,
+    options: &FigureOptions,
+    format: Format,
+) -> anyhow::Result<()> {
     let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
-    let translator = Translator::new(bundle, &device)?;
+    let translator = Translator::new(bundle, device)?;
     let source = Tokens::of_source(&tokenizers.source, &args.text, max_len)?;
     let target = match &args.target {
         Some(text) => Tokens::of_target(&tokenizers.target, text, max_len)?,
@@ -156,7 +196,7 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     let translation = target.words.join(" ");
     let may_be_truncated = source.ids.len() == max_len || target.ids.len() == max_len;
     let attention = Attention::of(translator.engine(), source, target);
-    write(&attention, &options, format, &args.out)?;
+    write(&attention, options, format, &args.out)?;
     if !args.quiet {
         let mut stderr = stderr();
         if may_be_truncated {
@@ -197,8 +237,22 @@ fn write(
 
 /// Returns the view of a figure, or the one that a page opens with.
 fn view(args: &AttentionArgs, bundle: &Bundle) -> Result<FigureOptions, Usage> {
-    let config = &bundle.config;
-    let layers = match args.kind {
+    let (config, task) = (&bundle.config, bundle.task.kind());
+    let only = match task {
+        TaskKind::Translate => None,
+        TaskKind::Classify | TaskKind::FillMask => Some(Kind::Encoder),
+        TaskKind::Generate => Some(Kind::Decoder),
+    };
+    let kind = args.kind.or(only).unwrap_or(Kind::Cross);
+    if let Some(only) = only.filter(|only| *only != kind) {
+        let name = AttentionKind::from(only).name();
+        return Err(Usage::new(format!(
+            "`--kind {}` conflicts with the task of the bundle, `{task}`, which has the kind `{name}` \
+             only",
+            AttentionKind::from(kind).name()
+        )));
+    }
+    let layers = match kind {
         Kind::Encoder => config.encoder_layers,
         Kind::Cross | Kind::Decoder => config.decoder_layers,
     };
@@ -207,7 +261,7 @@ fn view(args: &AttentionArgs, bundle: &Bundle) -> Result<FigureOptions, Usage> {
         None => layers.saturating_sub(1),
     };
     let head = args.head.map(|head| numbered("--head", head, config.n_heads)).transpose()?;
-    Ok(FigureOptions { kind: args.kind.into(), layer, head, words: args.words, grid: args.grid })
+    Ok(FigureOptions { kind: kind.into(), layer, head, words: args.words, grid: args.grid })
 }
 
 #[cfg(test)]

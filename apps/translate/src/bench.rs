@@ -1,6 +1,11 @@
-//! `translate bench`: speed of search on a device.
+//! `translate bench`: speed of a model on a device.
 
-use std::{io::Write, num::NonZero, thread};
+use std::{
+    fmt,
+    io::{self, Write},
+    num::NonZero,
+    thread,
+};
 
 use clap::Args;
 use tx_cli::{
@@ -8,8 +13,8 @@ use tx_cli::{
     terminal::{stderr, stdout},
 };
 use tx_infer::{
-    Bundle,
-    bench::{Report, Searching},
+    Bundle, Classifier, Device, Engine, FillMask, TaskKind,
+    bench::{Encoding, Report, Searching, Timing},
     device::Adapter,
 };
 
@@ -18,11 +23,13 @@ use crate::{
     usage::Usage,
 };
 
-/// Measure the speed of search with a model, on synthetic sentences
+/// Measure the speed of a model on synthetic sentences
 ///
 /// Prints one row of a Markdown table per beam size, with the target tokens per second of the median
 /// repetition. All sources have one length, and all targets have one length, so that every device
-/// does the same work. No text is tokenized.
+/// does the same work. No text is tokenized. A language model continues prompts of the source length
+/// by the target length. A classifier or a model that fills masks has one row, with input tokens per
+/// second.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// Bundle to open
@@ -70,54 +77,139 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
-/// Measures and prints one row per beam size.
+/// Measures the model and prints the rows.
 pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     let (kind, device) = args.device.open()?;
     let name = match Adapter::of(&device) {
         Some(adapter) => format!("{} ({})", kind.name(), adapter.name),
         None => kind.name().to_owned(),
     };
-    let precision = args.precision.precision;
     let small_pages = SmallPages::new();
     let bundle = Bundle::open(&args.model.model)?;
-    let engine = bundle.engine_in(precision, &device)?;
-    drop(small_pages);
-    let Bundle { config, tokenizers, .. } = bundle;
-    let vocabulary = tokenizers.source.vocab_size();
-    let (source_len, target_len) = (args.source_len.get(), args.target_len.get());
-    if source_len.max(target_len) >= config.max_len {
-        let problem = format!(
-            "{source_len} source tokens or {target_len} target tokens are too many: this model \
-             accepts fewer than {}",
-            config.max_len
-        );
-        return Err(Usage::new(problem).into());
+    let target = Target { args, name: &name, device: &device };
+    match bundle.task.kind() {
+        TaskKind::Translate | TaskKind::Generate => {
+            let engine = bundle.engine_in(args.precision.precision, &device)?;
+            drop(small_pages);
+            let Bundle { task, config, tokenizers, .. } = bundle;
+            target.search(&engine, task.kind(), config.max_len, tokenizers.source.vocab_size())
+        }
+        TaskKind::Classify => {
+            let model = Classifier::new_in(&bundle, args.precision.precision, &device)?;
+            drop((bundle, small_pages));
+            target.encode(model.gains_from_threads(), model.config().max_len, |work| {
+                work.measure_classifier(&model, args.rounds.get())
+            })
+        }
+        TaskKind::FillMask => {
+            let model = FillMask::new_in(&bundle, args.precision.precision, &device)?;
+            drop((bundle, small_pages));
+            target.encode(model.gains_from_threads(), model.config().max_len, |work| {
+                work.measure_fill_mask(&model, args.rounds.get())
+            })
+        }
     }
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = args.threads.threads.map_or(cores, NonZero::get);
-    writeln!(stderr(), "tx {}, {name}", env!("CARGO_PKG_VERSION"))?;
-    if !args.json {
-        write!(stdout(), "{}", Report::HEADING)?;
-    }
-    for beam in &args.beam {
-        let searching = Searching {
-            sentences: args.sentences.get(),
-            batch: args.batch.get(),
-            beam: beam.get(),
-            source_len,
-            target_len,
-            // A GPU decodes one batch at a time on all of its cores.
-            threads: if engine.gains_from_threads() { threads } else { 1 },
+}
+
+/// Device that is measured, with the arguments.
+struct Target<'a> {
+    args: &'a BenchArgs,
+    /// Name of the device.
+    name: &'a str,
+    device: &'a Device,
+}
+
+impl Target<'_> {
+    /// Measures search, and prints one row per beam size.
+    fn search(
+        &self,
+        engine: &Engine,
+        kind: TaskKind,
+        max_len: usize,
+        vocabulary: usize,
+    ) -> anyhow::Result<()> {
+        let args = self.args;
+        let (source_len, target_len) = (args.source_len.get(), args.target_len.get());
+        let longest = match kind {
+            TaskKind::Generate => source_len.saturating_add(target_len),
+            TaskKind::Translate | TaskKind::Classify | TaskKind::FillMask => {
+                source_len.max(target_len)
+            }
         };
-        let timing = searching.measure(&engine, vocabulary, args.rounds.get())?;
-        let model = args.model.model.display().to_string();
-        let work = format!("{searching}, {precision}");
-        let report = Report::new(&model, &name, &device, work, timing);
-        if args.json {
+        if longest >= max_len {
+            let problem = match kind {
+                TaskKind::Generate => format!(
+                    "{source_len} prompt tokens and {target_len} more tokens are too many: this model \
+                     accepts fewer than {max_len} together"
+                ),
+                TaskKind::Translate | TaskKind::Classify | TaskKind::FillMask => format!(
+                    "{source_len} source tokens or {target_len} target tokens are too many: this \
+                     model accepts fewer than {max_len}"
+                ),
+            };
+            return Err(Usage::new(problem).into());
+        }
+        self.print_heading()?;
+        for beam in &args.beam {
+            let searching = Searching {
+                sentences: args.sentences.get(),
+                batch: args.batch.get(),
+                beam: beam.get(),
+                source_len,
+                target_len,
+                threads: self.threads(engine.gains_from_threads()),
+            };
+            let timing = searching.measure(engine, vocabulary, args.rounds.get())?;
+            self.print(&searching, timing)?;
+        }
+        Ok(())
+    }
+
+    /// Measures a model without a decoder, and prints one row.
+    fn encode(
+        &self,
+        gains_from_threads: bool,
+        max_len: usize,
+        measure: impl FnOnce(&Encoding) -> Timing,
+    ) -> anyhow::Result<()> {
+        let len = self.args.source_len.get();
+        if len > max_len {
+            let problem =
+                format!("{len} tokens are too many: this model accepts at most {max_len}");
+            return Err(Usage::new(problem).into());
+        }
+        self.print_heading()?;
+        let encoding = Encoding {
+            texts: self.args.sentences.get(),
+            batch: self.args.batch.get(),
+            len,
+            threads: self.threads(gains_from_threads),
+        };
+        let timing = measure(&encoding);
+        self.print(&encoding, timing)
+    }
+
+    /// Number of threads. A GPU computes one batch at a time on all of its cores.
+    fn threads(&self, gains_from_threads: bool) -> usize {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = self.args.threads.threads.map_or(cores, NonZero::get);
+        if gains_from_threads { threads } else { 1 }
+    }
+
+    fn print_heading(&self) -> io::Result<()> {
+        writeln!(stderr(), "tx {}, {}", env!("CARGO_PKG_VERSION"), self.name)?;
+        if self.args.json { Ok(()) } else { write!(stdout(), "{}", Report::HEADING) }
+    }
+
+    fn print(&self, work: &impl fmt::Display, timing: Timing) -> anyhow::Result<()> {
+        let model = self.args.model.model.display().to_string();
+        let work = format!("{work}, {}", self.args.precision.precision);
+        let report = Report::new(&model, self.name, self.device, work, timing);
+        if self.args.json {
             writeln!(stdout(), "{}", serde_json::to_string(&report)?)?;
         } else {
             writeln!(stdout(), "{report}")?;
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! `translate force`: scores of given translations by forced decoding.
+//! `translate force`: scores of given translations or texts by forced decoding.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -9,11 +9,16 @@ use clap::{Args, ValueHint};
 use serde_json::json;
 use tx_cli::terminal::{stderr, stdout};
 use tx_infer::{
-    TargetScore, Translator,
+    Bundle, Device, Generator, TargetScore, TaskKind, Translator,
     tx_text::{Lines, TextError},
 };
 
-use crate::args::model::{BatchArgs, DeviceArgs, PairArgs, ThreadArgs};
+use crate::{
+    args::model::{BatchArgs, DeviceArgs, ThreadArgs},
+    usage::Usage,
+};
+
+mod texts;
 
 /// Number of lines scored together.
 const WINDOW: usize = 1_000;
@@ -25,9 +30,14 @@ pub struct ForceArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
     pub model: Vec<PathBuf>,
 
-    /// Sentences and their translations
-    #[command(flatten)]
-    pub pairs: PairArgs,
+    /// File with source sentences, or with the texts of a language model, one per line, plain or gzip
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub source: PathBuf,
+
+    /// File with translations of the source sentences, line by line, plain or gzip; none for a
+    /// language model
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub target: Option<PathBuf>,
 
     /// Print a JSON object per line, with the log-probability of each token
     #[arg(long)]
@@ -50,16 +60,58 @@ pub struct ForceArgs {
     pub quiet: bool,
 }
 
-/// Prints the log-probability of each target, and to standard error the perplexity of all targets.
+/// Prints the log-probability of each target or text, and to standard error their perplexity.
 pub fn force(args: ForceArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
-    let mut translator =
-        Translator::open_ensemble(&args.model, &device)?.with_batch_tokens(args.batch.batch_tokens);
+    let Some((model, others)) = args.model.split_first() else { return Ok(()) };
+    let bundle = Bundle::open(model)?;
+    match bundle.task.kind() {
+        TaskKind::Generate => {
+            for (option, is_given) in
+                [("--target", args.target.is_some()), ("--model", !others.is_empty())]
+            {
+                if is_given {
+                    return Err(Usage::new(format!(
+                        "{option} conflicts with the task of the bundle, `generate`, which scores \
+                         the lines of `--source` with one model"
+                    ))
+                    .into());
+                }
+            }
+            let generator = Generator::new(&bundle, &device)?;
+            let mut generator = generator.with_batch_tokens(args.batch.batch_tokens);
+            if let Some(threads) = args.threads.threads {
+                generator = generator.with_threads(threads.get());
+            }
+            texts::force(&args, &generator)
+        }
+        TaskKind::Translate | TaskKind::Classify | TaskKind::FillMask => {
+            bundle.expect(TaskKind::Translate)?;
+            let missing = "`--target` is required: the translations to score";
+            let target = args.target.clone().ok_or_else(|| Usage::new(missing))?;
+            translations(&args, bundle, others, target, &device)
+        }
+    }
+}
+
+/// Scores pairs of lines with a model for translation, or with an ensemble.
+fn translations(
+    args: &ForceArgs,
+    bundle: Bundle,
+    others: &[PathBuf],
+    target: PathBuf,
+    device: &Device,
+) -> anyhow::Result<()> {
+    let alone = Translator::new(bundle, device)?;
+    let translator = others.iter().try_fold(alone, |all, path| {
+        all.with_member(&args.model[0], path, Translator::open(path, device)?)
+    })?;
+    let mut translator = translator.with_batch_tokens(args.batch.batch_tokens);
     if let Some(threads) = args.threads.threads {
         translator = translator.with_threads(threads.get());
     }
-    let mut sources = Lines::open(&args.pairs.source)?;
-    let mut targets = Lines::open(&args.pairs.target)?;
+    let mut sources = Lines::open(&args.source)?;
+    let mut targets = Lines::open(&target)?;
     let (mut first, mut tokens, mut total) = (0, 0, 0.0);
     loop {
         let window = |lines: &mut Lines| lines.take(WINDOW).collect::<Result<Vec<String>, _>>();
@@ -69,8 +121,8 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
             return Err(TextError::LineCount {
                 source_lines: first + pairs.0.len() + rest(sources),
                 target_lines: first + pairs.1.len() + rest(targets),
-                source_path: args.pairs.source,
-                target_path: args.pairs.target,
+                source_path: args.source.clone(),
+                target_path: target,
             }
             .into());
         }

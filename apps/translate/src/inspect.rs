@@ -5,8 +5,8 @@ use std::io::Write;
 use clap::Args;
 use tx_cli::terminal::{printable, stdout};
 use tx_infer::{
-    BundleInfo,
-    tx_text::{Tokenizer, special::SPECIAL_TOKENS},
+    BundleInfo, ModelTask,
+    tx_text::{Tokenizer, special::SpecialTokens},
 };
 
 use crate::args::model::{BatchArgs, ModelArgs};
@@ -60,24 +60,46 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
         }
     }
 
+    let kind = info.task.kind();
+    if kind.has_one_text() {
+        writeln!(output, "\ntask")?;
+        writeln!(output, "  {:<26} {kind}", "task")?;
+        if let ModelTask::Classify { labels, pooling } = &info.task {
+            writeln!(output, "  {:<26} {}", "pooling", serde_json::to_value(pooling)?)?;
+            let names: Vec<String> =
+                labels.iter().take(args.samples).map(|label| printable(label)).collect();
+            let more = if labels.len() > names.len() { " …" } else { "" };
+            writeln!(output, "  {:<26} {}: {}{more}", "labels", labels.len(), names.join(" "))?;
+        }
+    }
+
     writeln!(output, "\nvocabulary")?;
-    for (side, tokenizer) in
-        [("source", &info.tokenizers.source), ("target", &info.tokenizers.target)]
-    {
+    let sides = match kind.has_one_text() {
+        true => vec![("text", &info.tokenizers.target)],
+        false => vec![("source", &info.tokenizers.source), ("target", &info.tokenizers.target)],
+    };
+    for (side, tokenizer) in sides {
         let size = grouped(tokenizer.vocab_size());
         writeln!(output, "  {side:<26} {size} tokens: {}", samples(tokenizer, args.samples))?;
     }
-    let special: Vec<String> =
-        SPECIAL_TOKENS.iter().enumerate().map(|(id, token)| format!("{token} {id}")).collect();
+    let special = match info.tokenizers.target.mask_id() {
+        Some(_) => SpecialTokens::WithMask,
+        None => SpecialTokens::Standard,
+    };
+    let special = special.tokens().iter().enumerate();
+    let special: Vec<String> = special.map(|(id, token)| format!("{token} {id}")).collect();
     writeln!(output, "  {:<26} {}", "special", special.join(", "))?;
 
     let memory = info.memory(batch_tokens);
     writeln!(output, "\nmemory, estimated")?;
     writeln!(output, "  {:<26} {:>14}", "weights", bytes(memory.weights))?;
-    writeln!(output, "  {:<26} {:>14}", "keys and values per token", bytes(memory.token))?;
-    let batch = format!("a batch of {} tokens", grouped(batch_tokens));
-    let per_thread = "(on cpu, for each thread)";
-    writeln!(output, "  {batch:<26} {:>14}  {per_thread}", bytes(memory.batch))?;
+    // Models without a decoder keep no keys and values.
+    if memory.token > 0 {
+        writeln!(output, "  {:<26} {:>14}", "keys and values per token", bytes(memory.token))?;
+        let batch = format!("a batch of {} tokens", grouped(batch_tokens));
+        let per_thread = "(on cpu, for each thread)";
+        writeln!(output, "  {batch:<26} {:>14}  {per_thread}", bytes(memory.batch))?;
+    }
 
     writeln!(output, "\nprovenance")?;
     for (key, value) in serde_json::to_value(&info.provenance)?.as_object().into_iter().flatten() {
@@ -114,7 +136,10 @@ fn flat(key: &str, value: &serde_json::Value) -> Vec<(String, String)> {
 
 /// Formats the first tokens after the special ones, which are frequent, and the last, which are rare.
 fn samples(tokenizer: &Tokenizer, count: usize) -> String {
-    let first = SPECIAL_TOKENS.len();
+    let first = match tokenizer.mask_id() {
+        Some(_) => SpecialTokens::WithMask.count(),
+        None => SpecialTokens::Standard.count(),
+    };
     let last = tokenizer.vocab_size();
     let names = |from: usize, to: usize| {
         let ids = from.min(last)..to.min(last);

@@ -1,12 +1,7 @@
-//! `translate --interactive`: a line editor with a history, which translates each line.
+//! `translate --interactive` with a model for translation.
 
-use std::{
-    env, fs,
-    io::{IsTerminal, Write, stdin},
-    path::PathBuf,
-};
+use std::{io::Write, ops::ControlFlow, path::PathBuf};
 
-use rustyline::{DefaultEditor, error::ReadlineError};
 use tx_cli::terminal::{stderr, stdout};
 use tx_infer::{
     Attention, AttentionKind, Bundle, Engine, SearchOptions, Translation, Translator,
@@ -14,7 +9,8 @@ use tx_infer::{
 };
 
 use crate::{
-    align::TextAligner, attention::write_by_extension, unknown_words::UnknownWords, usage::Usage,
+    align::TextAligner, attention::write_by_extension, editor::converse,
+    unknown_words::UnknownWords,
 };
 
 const HELP: &str = "\
@@ -49,55 +45,12 @@ enum Request {
 
 /// Translates typed sentences until the user quits.
 pub fn interactive(mut session: Session) -> anyhow::Result<()> {
-    if !stdin().is_terminal() {
-        let error =
-            Usage::new("`--interactive` needs a terminal, but standard input is not a terminal");
-        return Err(error
-            .with_hint("omit `--interactive` to read lines from a file or a pipe")
-            .into());
-    }
-    let mut editor = DefaultEditor::new()?;
-    let mut history = history_file();
-    if let Some(path) = &history {
-        // The history does not exist before the first session, and an unreadable one is not fatal.
-        let _ = editor.load_history(path);
-    }
-    writeln!(stderr(), "Type a sentence to translate, :help for commands, Ctrl-D to exit.")?;
-    loop {
-        match editor.readline("> ") {
-            Ok(line) => {
-                if !line.trim().is_empty() {
-                    editor.add_history_entry(&line)?;
-                    // Saved before translating, because Ctrl-C during a translation ends the program.
-                    if let Some(path) = &history
-                        && let Err(error) = editor.save_history(path)
-                    {
-                        let path = path.display();
-                        writeln!(
-                            stderr(),
-                            "warning: cannot save the history in `{path}`: {error}"
-                        )?;
-                        history = None;
-                    }
-                }
-                match parse(&line) {
-                    Ok(Request::Quit) => break,
-                    Ok(request) => {
-                        if let Err(error) = session.answer(request) {
-                            writeln!(stderr(), "error: {error:#}")?;
-                        }
-                    }
-                    Err(problem) => writeln!(stderr(), "error: {problem}")?,
-                }
-            }
-            Err(ReadlineError::Interrupted) => {
-                writeln!(stderr(), "(Ctrl-D or :quit to exit)")?;
-            }
-            Err(ReadlineError::Eof) => break,
-            Err(error) => return Err(error.into()),
+    converse("Type a sentence to translate, :help for commands, Ctrl-D to exit.", |line| {
+        match parse(line).map_err(anyhow::Error::msg)? {
+            Request::Quit => Ok(ControlFlow::Break(())),
+            request => session.answer(request).map(ControlFlow::Continue),
         }
-    }
-    Ok(())
+    })
 }
 
 /// State of an interactive session: a model and its options.
@@ -284,18 +237,6 @@ fn parse(line: &str) -> Result<Request, String> {
             "unknown command `:{name}`; `:help` lists the commands, and a space before the colon makes the line a sentence"
         )),
     }
-}
-
-/// Returns the path of the history: `TX_HISTORY`, or else `tx/translate.history` in the user's state
-/// folder. An empty `TX_HISTORY` disables the history.
-fn history_file() -> Option<PathBuf> {
-    if let Some(path) = env::var_os("TX_HISTORY") {
-        return (!path.is_empty()).then(|| path.into());
-    }
-    let state = env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let folder = state.or_else(|| Some(env::home_dir()?.join(".local/state")))?.join("tx");
-    fs::create_dir_all(&folder).ok()?;
-    Some(folder.join("translate.history"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,16 @@
-//! Translates text and scores translations. This program only parses arguments and prints results;
-//! `tx-infer` and `tx-eval` do the work.
+//! Runs trained models on text: translates, classifies, continues texts, fills masks; and scores
+//! translations. This program only parses arguments and prints results; `tx-infer` and `tx-eval` do
+//! the work.
 
 mod args;
 
+mod task;
 mod text;
+
+mod classify;
+mod fill_mask;
+mod generate;
+mod lines;
 
 mod input;
 mod output;
@@ -13,6 +20,7 @@ mod align;
 mod attention;
 mod bench;
 mod check;
+mod editor;
 mod force;
 mod inspect;
 mod interactive;
@@ -26,16 +34,15 @@ mod usage;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
-use clap::Parser;
 use tx_cli::{allocator, failure};
 
 fn main() -> ExitCode {
     // Loading a model frees more memory than the model occupies, so freed pages are returned to the
     // system at once.
     allocator::set_purge_delay(Some(1));
-    let cli = Cli::parse();
+    let cli = Cli::from_command_line();
     let result = match cli.command {
-        None => text::translate(cli.translate),
+        None => task::run(cli.translate),
         Some(Command::Score(args)) => score::score(args),
         Some(Command::Force(args)) => force::force(args),
         Some(Command::Align(args)) => align::align(args),

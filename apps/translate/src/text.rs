@@ -5,10 +5,10 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use tx_cli::{allocator::SmallPages, terminal::stdout};
 use tx_infer::{
-    Aligner, Bundle, Cancellation, Line, Precision, Translation,
+    Aligner, Bundle, Cancellation, Device, Line, Precision, Translation,
     tx_text::{InvalidUtf8, Lines},
 };
 
@@ -23,12 +23,14 @@ use crate::{
     usage::Usage,
 };
 
-/// Translates the text or the input of `args`.
-pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
-    let model = args.model.context("`--model` is required")?;
-    let (_, device) = args.translator.device.open()?;
-    let small_pages = SmallPages::new();
-    let bundle = Bundle::open(&model)?;
+/// Translates the text or the input of `args` with `bundle`, which was opened at `model`.
+pub fn translate(
+    args: TranslateArgs,
+    model: &Path,
+    bundle: Bundle,
+    device: &Device,
+    small_pages: SmallPages,
+) -> anyhow::Result<()> {
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
     if args.alignment_from.is_given() && !wants_alignment {
@@ -36,13 +38,13 @@ pub fn translate(args: TranslateArgs) -> anyhow::Result<()> {
             "`--alignment-layer` and `--alignment-head` have no effect without `--alignment`";
         return Err(Usage::new(problem).into());
     }
-    let translator = args.translator.translator(&model, &bundle, &device, args.seed.seed)?;
+    let translator = args.translator.translator(model, &bundle, device, args.seed.seed)?;
     drop(small_pages);
     let aligner = if wants_alignment {
         // Alignments are computed in single precision.
         let engine = match args.translator.precision.precision {
             Precision::F32 => translator.engine().clone(),
-            _ => bundle.engine(&device)?,
+            _ => bundle.engine(device)?,
         };
         let aligner = Aligner::new(engine.clone(), alignment_options);
         Some((engine, TextAligner::new(&bundle, aligner)))

@@ -17,12 +17,22 @@ const UNIT: f32 = 1_000.0;
 /// Returns the page; `options` is its initial view.
 pub fn html(attention: &Attention, options: &FigureOptions) -> String {
     let (source, target) = (attention.source.words.join(" "), attention.target.words.join(" "));
+    let sides = if !attention.cross.is_empty() {
+        vec![("source", &source), ("target", &target)]
+    } else if attention.encoder.is_empty() {
+        vec![("text", &target)]
+    } else {
+        vec![("text", &source)]
+    };
+    let title = sides.first().map_or(&source, |(_, text)| text);
+    let texts = sides
+        .iter()
+        .map(|(side, text)| format!("<dt>{side}</dt><dd dir=\"auto\">{}</dd>\n", escape(text)));
     format!(
         include_str!("attention_page/page.html"),
-        title = escape(&format!("Attention: {}", title_of(&source))),
+        title = escape(&format!("Attention: {}", title_of(title))),
         class = if options.grid { "grid-first" } else { "" },
-        source = escape(&source),
-        target = escape(&target),
+        texts = texts.collect::<String>(),
         style = include_str!("attention_page/page.css"),
         script = include_str!("attention_page/page.js"),
         data = in_script(&data(attention, options)),
@@ -70,9 +80,17 @@ fn describe(attention: &Attention, kind: AttentionKind) -> Value {
             "source",
             "Attention of each target token, at the decoding step that generated it, to the source tokens.",
         ),
+        AttentionKind::Encoder if attention.cross.is_empty() => {
+            ("source", "source", "Attention of each token to the tokens of the text.")
+        }
         AttentionKind::Encoder => {
             ("source", "source", "Attention of each source token to the source tokens.")
         }
+        AttentionKind::Decoder if attention.cross.is_empty() => (
+            "input",
+            "input",
+            "Attention of each token to itself and the preceding tokens, to predict the next token.",
+        ),
         AttentionKind::Decoder => (
             "input",
             "input",

@@ -14,9 +14,12 @@ use serde::Serialize;
 use tx_text::special;
 
 use crate::{
+    cancellation::Cancellation,
+    classifier::Classifier,
     device::Device,
     error::InferError,
-    search::{Engine, SearchOptions},
+    fill_mask::FillMask,
+    search::{Engine, Request, SearchOptions},
 };
 
 /// Times of repetitions of the same work.
@@ -128,7 +131,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Benchmark of search: generated sources of one length, targets of one length.
+/// Benchmark of search: generated sources of one length, targets of one length. For a language model,
+/// the sources are prompts, and the targets their continuations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Searching {
     /// Sentences of a repetition.
@@ -161,28 +165,32 @@ impl Searching {
         vocabulary: usize,
         repetitions: usize,
     ) -> Result<Timing, InferError> {
-        let options = SearchOptions {
-            beam: self.beam,
-            max_len_ratio: 0.0,
-            max_len_extra: self.target_len,
-            min_len: self.target_len,
-            // Models with random weights repeat tokens.
-            max_repeats: 0,
-            ..SearchOptions::default()
+        let options = self.options(engine);
+        let has_source = engine.has_source();
+        let sources = generated(self.sentences, self.source_len, vocabulary);
+        let request = |(source, number): (&'_ Vec<u32>, u64)| match has_source {
+            true => OwnedRequest {
+                source: [source, &[special::EOS][..]].concat(),
+                prefix: Vec::new(),
+                number,
+            },
+            false => OwnedRequest { source: Vec::new(), prefix: source.clone(), number },
         };
-        let sources = self.sources(vocabulary);
-        let sources: Vec<&[u32]> = sources.iter().map(Vec::as_slice).collect();
-        let batches: Vec<&[&[u32]]> = sources.chunks(self.batch.max(1)).collect();
+        let requests: Vec<OwnedRequest> = sources.iter().zip(0..).map(request).collect();
+        let requests: Vec<Request<'_>> = requests.iter().map(OwnedRequest::borrowed).collect();
+        let batches: Vec<&[Request<'_>]> = requests.chunks(self.batch.max(1)).collect();
+        let never = Cancellation::new();
         let failed = OnceLock::new();
         let expected = self.sentences * self.target_len;
         let round = |()| {
             let (next, tokens) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
                 while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match engine.search(batch, &options) {
+                    match engine.search_requests(batch, &options, &never) {
                         Ok(found) => {
-                            let found = found.iter().map(|found| found[0].ids.len()).sum();
-                            tokens.fetch_add(found, Ordering::Relaxed);
+                            let found: usize = found.iter().map(|found| found[0].ids.len()).sum();
+                            let given: usize = batch.iter().map(|it| it.prefix.len()).sum();
+                            tokens.fetch_add(found - given, Ordering::Relaxed);
                         }
                         // Only the first error is returned.
                         Err(error) => drop(failed.set(error)),
@@ -200,19 +208,110 @@ impl Searching {
         failed.into_inner().map_or(Ok(timing), Err)
     }
 
-    /// Returns the same sources as `benches/compare/decode.py`, if the vocabulary is large enough.
-    fn sources(&self, vocabulary: usize) -> Vec<Vec<u32>> {
-        let words = vocabulary.saturating_sub(4).clamp(1, 9_000);
-        let id =
-            |sentence: usize, position: usize| 4 + ((sentence * 37 + position * 11) % words) as u32;
-        (0..self.sentences)
-            .map(|sentence| {
-                (0..self.source_len)
-                    .map(|position| id(sentence, position))
-                    .chain([special::EOS])
-                    .collect()
-            })
-            .collect()
+    /// Options with which all targets have the length asked for.
+    fn options(&self, engine: &Engine) -> SearchOptions {
+        let options = SearchOptions {
+            beam: self.beam,
+            // Models with random weights repeat tokens.
+            max_repeats: 0,
+            ..SearchOptions::default()
+        };
+        if engine.has_source() {
+            SearchOptions {
+                max_len_ratio: 0.0,
+                max_len_extra: self.target_len,
+                min_len: self.target_len,
+                ..options
+            }
+        } else {
+            // The prompt counts.
+            let len = self.source_len + self.target_len;
+            SearchOptions { max_len: Some(len), min_len: len, ..options }
+        }
+    }
+}
+
+/// A request with its ids.
+struct OwnedRequest {
+    source: Vec<u32>,
+    prefix: Vec<u32>,
+    number: u64,
+}
+
+impl OwnedRequest {
+    fn borrowed(&self) -> Request<'_> {
+        Request { source: &self.source, prefix: &self.prefix, number: self.number }
+    }
+}
+
+/// Returns `count` texts of `len` ids, the same as those of `benches/compare/decode.py` if the
+/// vocabulary is large enough.
+fn generated(count: usize, len: usize, vocabulary: usize) -> Vec<Vec<u32>> {
+    let words = vocabulary.saturating_sub(4).clamp(1, 9_000);
+    let id =
+        |sentence: usize, position: usize| 4 + ((sentence * 37 + position * 11) % words) as u32;
+    (0..count).map(|sentence| (0..len).map(|position| id(sentence, position)).collect()).collect()
+}
+
+/// Benchmark of a model without a decoder: generated texts of one length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoding {
+    /// Texts of a repetition.
+    pub texts: usize,
+    /// Texts of a batch.
+    pub batch: usize,
+    /// Tokens of a text.
+    pub len: usize,
+    /// Number of threads, each of which computes its own batch.
+    pub threads: usize,
+}
+
+impl Encoding {
+    /// Measures the classification of the texts.
+    pub fn measure_classifier(&self, model: &Classifier, repetitions: usize) -> Timing {
+        let vocabulary = model.tokenizer().vocab_size();
+        self.measure(vocabulary, repetitions, &|texts| drop(model.logits(texts)))
+    }
+
+    /// Measures the scores of the tokens at one position of each text.
+    pub fn measure_fill_mask(&self, model: &FillMask, repetitions: usize) -> Timing {
+        let vocabulary = model.tokenizer().vocab_size();
+        self.measure(vocabulary, repetitions, &|texts| {
+            let texts: Vec<(&[u32], &[usize])> =
+                texts.iter().map(|text| (*text, &[0_usize][..])).collect();
+            drop(model.logits(&texts));
+        })
+    }
+
+    fn measure(
+        &self,
+        vocabulary: usize,
+        repetitions: usize,
+        run: &(dyn Fn(&[&[u32]]) + Sync),
+    ) -> Timing {
+        let texts = generated(self.texts, self.len, vocabulary);
+        let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+        let batches: Vec<&[&[u32]]> = texts.chunks(self.batch.max(1)).collect();
+        let round = |()| {
+            let next = AtomicUsize::new(0);
+            let work = || {
+                while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run(batch);
+                }
+            };
+            thread::scope(|scope| {
+                (0..self.threads.max(1)).for_each(|_| drop(scope.spawn(work)));
+            });
+        };
+        Timing::of(self.texts * self.len, 0, repetitions, |_| (), round)
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { texts, batch, len, threads } = self;
+        write!(f, "{texts} texts of {len} tokens, {batch} together, {threads} thread")?;
+        if *threads == 1 { Ok(()) } else { write!(f, "s") }
     }
 }
 

@@ -77,7 +77,7 @@ enum Weights {
     Packed(PackedClassifier),
     /// A module and its device.
     #[cfg(feature = "burn")]
-    Tensors(tx_model::Classifier, burn::tensor::Device),
+    Tensors(Box<tx_model::Classifier>, burn::tensor::Device),
 }
 
 impl Classification {
@@ -126,7 +126,7 @@ impl Classifier {
             (Device::Cpu | Device::Burn(_), _) => {
                 let burn = device.to_burn();
                 let model = bundle.module::<tx_model::Classifier>(&burn)?;
-                Weights::Tensors(model.cast(precision.dtype()), burn)
+                Weights::Tensors(Box::new(model.cast(precision.dtype())), burn)
             }
             #[cfg(not(feature = "burn"))]
             (Device::Cpu, Precision::F16 | Precision::Bf16) => {
@@ -149,7 +149,7 @@ impl Classifier {
         let is_single = model.dtype() == burn::tensor::DType::F32;
         let weights = match device {
             Device::Cpu if is_single => Weights::Packed(PackedClassifier::from(&model)),
-            device => Weights::Tensors(model, device.to_burn()),
+            device => Weights::Tensors(model.into(), device.to_burn()),
         };
         Self::of(weights, config, tokenizers, task)
     }
@@ -190,6 +190,12 @@ impl Classifier {
     /// Returns the names of the classes, in the order of the classes.
     pub fn labels(&self) -> &[Arc<str>] {
         &self.model.labels
+    }
+
+    /// Returns `true` if computing in several threads is faster. A single tensor operation already
+    /// uses all cores.
+    pub fn gains_from_threads(&self) -> bool {
+        self.execution.placement() == Placement::Threads
     }
 
     /// Returns the configuration of the model.

@@ -89,7 +89,7 @@ enum Weights {
     Packed(PackedMaskedLanguageModel),
     /// A module and its device.
     #[cfg(feature = "burn")]
-    Tensors(tx_model::MaskedLanguageModel, burn::tensor::Device),
+    Tensors(Box<tx_model::MaskedLanguageModel>, burn::tensor::Device),
 }
 
 impl FillMask {
@@ -139,7 +139,7 @@ impl FillMask {
             (Device::Cpu | Device::Burn(_), _) => {
                 let burn = device.to_burn();
                 let model = bundle.module::<tx_model::MaskedLanguageModel>(&burn)?;
-                Weights::Tensors(model.cast(precision.dtype()), burn)
+                Weights::Tensors(Box::new(model.cast(precision.dtype())), burn)
             }
             #[cfg(not(feature = "burn"))]
             (Device::Cpu, Precision::F16 | Precision::Bf16) => {
@@ -161,7 +161,7 @@ impl FillMask {
         let is_single = model.dtype() == burn::tensor::DType::F32;
         let weights = match device {
             Device::Cpu if is_single => Weights::Packed(PackedMaskedLanguageModel::from(&model)),
-            device => Weights::Tensors(model, device.to_burn()),
+            device => Weights::Tensors(model.into(), device.to_burn()),
         };
         Self::of(weights, config, tokenizers)
     }
@@ -192,6 +192,12 @@ impl FillMask {
     /// [`Translator::with_threads`](crate::Translator::with_threads) does.
     pub fn with_threads(self, threads: usize) -> Self {
         Self { execution: self.execution.with_threads(threads), ..self }
+    }
+
+    /// Returns `true` if computing in several threads is faster. A single tensor operation already
+    /// uses all cores.
+    pub fn gains_from_threads(&self) -> bool {
+        self.execution.placement() == Placement::Threads
     }
 
     /// Returns the configuration of the model.

@@ -145,12 +145,12 @@ impl Generator {
     fn of(engine: Engine, config: ModelConfig, tokenizer: Tokenizer) -> Self {
         Self {
             execution: Execution::new(engine.placement()),
-            options: SearchOptions::default(),
+            options: SearchOptions::greedy(),
             model: Model { config, tokenizer, engine }.into(),
         }
     }
 
-    /// Sets the search options of calls that do not specify their own.
+    /// Sets the search options of calls that do not specify their own [default: greedy search].
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 use tx_infer::{
-    Bundle, Device, InferError, Precision, Translator,
+    Bundle, Classifier, Device, FillMask, Generator, InferError, Precision, TaskKind, Translator,
     device::{DeviceError, DeviceName, Kind},
 };
 
@@ -123,6 +123,7 @@ impl TranslatorArgs {
     ) -> Result<Translator, InferError> {
         let precision = self.precision.precision;
         let translator = |bundle: &Bundle| {
+            bundle.expect(TaskKind::Translate)?;
             let engine = bundle.engine_in(precision, device)?;
             let (config, tokenizers) = (bundle.config.clone(), bundle.tokenizers.clone());
             Ok::<_, InferError>(Translator::from_engine(engine, config, tokenizers))
@@ -135,6 +136,54 @@ impl TranslatorArgs {
         Ok(match self.threads.threads {
             Some(threads) => translator.with_threads(threads.get()),
             None => translator,
+        })
+    }
+
+    /// Returns a generator on `device` with `bundle`.
+    ///
+    /// # Errors
+    ///
+    /// When the device does not support the precision, or search options contradict each other.
+    pub fn generator(
+        &self,
+        bundle: &Bundle,
+        device: &Device,
+        seed: u64,
+    ) -> Result<Generator, InferError> {
+        let generator = Generator::new_in(bundle, self.precision.precision, device)?;
+        let generator = self.search.apply_to_generator(generator, seed)?;
+        let generator = generator.with_batch_tokens(self.batch.batch_tokens);
+        Ok(match self.threads.threads {
+            Some(threads) => generator.with_threads(threads.get()),
+            None => generator,
+        })
+    }
+
+    /// Returns a classifier on `device` with `bundle`.
+    ///
+    /// # Errors
+    ///
+    /// When the device does not support the precision.
+    pub fn classifier(&self, bundle: &Bundle, device: &Device) -> Result<Classifier, InferError> {
+        let classifier = Classifier::new_in(bundle, self.precision.precision, device)?;
+        let classifier = classifier.with_batch_tokens(self.batch.batch_tokens);
+        Ok(match self.threads.threads {
+            Some(threads) => classifier.with_threads(threads.get()),
+            None => classifier,
+        })
+    }
+
+    /// Returns a model that fills masks, on `device` with `bundle`.
+    ///
+    /// # Errors
+    ///
+    /// When the device does not support the precision.
+    pub fn fill_mask(&self, bundle: &Bundle, device: &Device) -> Result<FillMask, InferError> {
+        let model = FillMask::new_in(bundle, self.precision.precision, device)?;
+        let model = model.with_batch_tokens(self.batch.batch_tokens);
+        Ok(match self.threads.threads {
+            Some(threads) => model.with_threads(threads.get()),
+            None => model,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use tx_infer::{
-    EarlyStopping, InferError, LengthNorm, Sampling, SearchOptions, Translator,
+    EarlyStopping, Generator, InferError, LengthNorm, Sampling, SearchOptions, Translator,
     tx_text::{
         Tokenizer,
         special::{EOS, UNK},
@@ -22,7 +22,8 @@ pub struct SearchArgs {
         value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..=64),
         help = format!(
-            "Hypotheses kept per sentence; 1 is greedy search [default: {}; {} with --sample]",
+            "Hypotheses kept per sentence; 1 is greedy search [default: {}; {} with --sample and to \
+             continue texts]",
             SearchOptions::default().beam,
             SearchOptions::greedy().beam
         )
@@ -189,14 +190,10 @@ pub struct SearchArgs {
     )]
     pub temperature: f32,
 
-    /// Sample from the K most likely tokens only; 0 is all
-    #[arg(
-        long,
-        value_name = "K",
-        requires = "sample",
-        default_value_t = Sampling::default().top_k
-    )]
-    pub top_k: usize,
+    /// With --sample: sample from the K most likely tokens only [default: 0, all]. Without: labels
+    /// printed per line [default: 1], or tokens per <mask>
+    #[arg(long, value_name = "K")]
+    pub top_k: Option<usize>,
 
     /// Nucleus sampling: sample from the fewest tokens whose probabilities sum to P
     #[arg(
@@ -274,12 +271,39 @@ impl SearchArgs {
     ///
     /// [`InferError::Search`] with every rule that the options break.
     pub fn apply(&self, translator: Translator, seed: u64) -> Result<Translator, InferError> {
+        let default = SearchOptions::default();
+        let options = self.checked(&translator.tokenizers().target, seed, default)?;
+        translator.with_options(options)
+    }
+
+    /// Returns `generator` with these options, and otherwise its own.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`apply`](Self::apply).
+    pub fn apply_to_generator(
+        &self,
+        generator: Generator,
+        seed: u64,
+    ) -> Result<Generator, InferError> {
+        let default = generator.options().clone();
+        let options = self.checked(generator.tokenizer(), seed, default)?;
+        generator.with_options(options)
+    }
+
+    /// Converts the arguments, and checks those that contradict each other.
+    fn checked(
+        &self,
+        vocabulary: &Tokenizer,
+        seed: u64,
+        default: SearchOptions,
+    ) -> Result<SearchOptions, InferError> {
         let mut problems = Vec::new();
-        let suppress = self.suppressed(&translator.tokenizers().target, &mut problems);
-        let options = self.options(suppress, seed);
+        let suppress = self.suppressed(vocabulary, &mut problems);
+        let options = self.options(suppress, seed, default);
         self.contradictions(&options, &mut problems);
         if problems.is_empty() {
-            return translator.with_options(options);
+            return Ok(options);
         }
         problems.extend(options.problems());
         Err(InferError::Search { problems })
@@ -289,12 +313,14 @@ impl SearchArgs {
     pub fn is_default(&self) -> bool {
         let suppresses = self.no_unk || !self.suppress.is_empty() || !self.suppress_id.is_empty();
         let seed = Sampling::default().seed;
-        !suppresses && self.options(Vec::new(), seed) == SearchOptions::default()
+        let default = SearchOptions::default();
+        let is_default = self.options(Vec::new(), seed, default.clone()) == default;
+        is_default && !suppresses && self.top_k.is_none()
     }
 
     /// Converts the arguments. Neither struct is matched with `..`, so that the compiler rejects a
-    /// new field of either until it is handled here.
-    fn options(&self, suppress: Vec<u32>, seed: u64) -> SearchOptions {
+    /// new field of either until it is handled here. `default` has the beam without sampling.
+    fn options(&self, suppress: Vec<u32>, seed: u64, default: SearchOptions) -> SearchOptions {
         let &Self {
             beam,
             n_best,
@@ -326,11 +352,11 @@ impl SearchArgs {
             top_k,
             top_p,
         } = self;
-        let default = if sample { SearchOptions::greedy() } else { SearchOptions::default() };
+        let default = if sample { SearchOptions::greedy() } else { default };
         let sampling = Sampling {
             samples: samples.unwrap_or(Sampling::default().samples),
             temperature,
-            top_k,
+            top_k: top_k.unwrap_or(Sampling::default().top_k),
             top_p,
             seed,
         };
@@ -380,6 +406,9 @@ impl SearchArgs {
 
     /// Adds arguments that were given and have no effect.
     fn contradictions(&self, options: &SearchOptions, problems: &mut Vec<String>) {
+        if self.top_k.is_some() && !self.sample {
+            problems.push("`--top-k` needs `--sample`".into());
+        }
         if self.length_norm == Norm::None && self.length_penalty.is_some() {
             problems.push("`--length-penalty` has no effect with `--length-norm none`".into());
         }
@@ -442,10 +471,13 @@ mod tests {
             (&["--sample"], SearchOptions::sampling(Sampling::default())),
         ] {
             let Cli { search, seed, .. } = parse(arguments);
-            assert_eq!(search.options(Vec::new(), seed.seed), options);
+            let default = SearchOptions::default();
+            assert_eq!(search.options(Vec::new(), seed.seed, default), options);
             assert_eq!(search.is_default(), arguments.is_empty());
         }
-        for given in [&["--beam", "2"][..], &["--no-unk"], &["--suppress-id", "7"]] {
+        for given in
+            [&["--beam", "2"][..], &["--no-unk"], &["--suppress-id", "7"], &["--top-k", "3"]]
+        {
             assert!(!parse(given).search.is_default(), "{given:?}");
         }
     }

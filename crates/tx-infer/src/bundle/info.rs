@@ -16,7 +16,10 @@ use super::{
     files::{read_toml, regular_file},
     tokenizers::{read_tokenizers, tokenizer_files},
 };
-use crate::{error::InferError, task::ModelTask};
+use crate::{
+    error::InferError,
+    task::{ModelTask, TaskKind},
+};
 
 /// Description of a bundle: configuration, sizes, files, provenance.
 #[derive(Debug, Clone)]
@@ -73,8 +76,13 @@ impl WeightInfo {
         match name.split('.').next() {
             Some("source_embedding") => "source embedding",
             Some("target_embedding") => "target embedding",
-            Some("source_input" | "target_input") => "positions",
+            Some("embedding") => "embedding",
+            Some("source_input" | "target_input" | "input") => "positions",
             Some("projection") => "projection",
+            Some("output") => "output",
+            Some("layers") if part("norm.") => "norms",
+            Some("layers") if part("attention") => "self-attention",
+            Some("layers") => "feed-forward",
             Some("encoder") if part("norm.") => "encoder norms",
             Some("encoder") if part("attention") => "encoder self-attention",
             Some("encoder") => "encoder feed-forward",
@@ -87,14 +95,16 @@ impl WeightInfo {
     }
 }
 
-/// Estimate of the memory that translating takes, in bytes, without the program itself.
+/// Estimate of the memory that using a model takes, in bytes, without the program itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// Weights in single precision; a table that is embedding and projection counts twice.
     pub weights: usize,
-    /// Keys and values of one token of one hypothesis, of all decoder layers.
+    /// Keys and values of one token of one hypothesis, of all decoder layers; 0 for models that do
+    /// not decode.
     pub token: usize,
-    /// Keys and values of a full batch: of the source, and of targets twice as long.
+    /// Keys and values of a full batch: for translation of the source, and of targets twice as long;
+    /// for a language model of texts that become three times as long as their prompts.
     pub batch: usize,
 }
 
@@ -127,6 +137,14 @@ impl BundleInfo {
         })
     }
 
+    /// Returns the names of the classes; empty for other tasks than classification.
+    pub fn labels(&self) -> &[String] {
+        match &self.task {
+            ModelTask::Classify { labels, .. } => labels,
+            ModelTask::Translate | ModelTask::Generate | ModelTask::FillMask => &[],
+        }
+    }
+
     /// Returns the number of trained parameters.
     pub fn parameters(&self) -> usize {
         sum(self.weights.iter())
@@ -135,9 +153,10 @@ impl BundleInfo {
     /// Returns the number of parameters of each part of the model, from the source embedding to the
     /// projection.
     pub fn parts(&self) -> Vec<(&'static str, usize)> {
-        const ORDER: [&str; 12] = [
+        const ORDER: [&str; 17] = [
             "source embedding",
             "target embedding",
+            "embedding",
             "positions",
             "encoder self-attention",
             "encoder feed-forward",
@@ -146,25 +165,39 @@ impl BundleInfo {
             "decoder cross-attention",
             "decoder feed-forward",
             "decoder norms",
+            "self-attention",
+            "feed-forward",
+            "norms",
             "projection",
+            "output",
             "other",
         ];
         let count = |part| sum(self.weights.iter().filter(|weight| weight.part() == part));
         ORDER.map(|part| (part, count(part))).into_iter().filter(|(_, n)| *n > 0).collect()
     }
 
-    /// Estimates the memory for translating in batches of `batch_tokens` source tokens, which count
-    /// once for each hypothesis.
+    /// Estimates the memory for batches of `batch_tokens` tokens of sources or texts, which count once
+    /// for each hypothesis.
     pub fn memory(&self, batch_tokens: usize) -> Memory {
         const SINGLE: usize = 4;
         let ModelConfig { d_model, decoder_layers, tying, .. } = self.config;
-        let shared =
-            if tying == Tying::None { 0 } else { self.vocabulary.target.saturating_mul(d_model) };
         let token = (2 * SINGLE).saturating_mul(decoder_layers).saturating_mul(d_model);
+        // Tokens of a batch, in units of its tokens, and whether the model has a projection.
+        let (token, lengths, has_projection) = match self.task.kind() {
+            TaskKind::Translate | TaskKind::Generate => (token, 3, true),
+            TaskKind::Classify => (0, 0, false),
+            TaskKind::FillMask => (0, 0, true),
+        };
+        let shared = match tying {
+            Tying::Decoder | Tying::All if has_projection => {
+                self.vocabulary.target.saturating_mul(d_model)
+            }
+            Tying::Decoder | Tying::All | Tying::None => 0,
+        };
         Memory {
             weights: self.parameters().saturating_add(shared).saturating_mul(SINGLE),
             token,
-            batch: batch_tokens.saturating_mul(3).saturating_mul(token),
+            batch: batch_tokens.saturating_mul(lengths).saturating_mul(token),
         }
     }
 
@@ -179,6 +212,8 @@ impl BundleInfo {
         let Memory { weights, token, batch } = self.memory(batch_tokens);
         json!({
             "format": FORMAT,
+            "task": self.task.kind(),
+            "labels": self.labels(),
             "parameters": { "total": self.parameters(), "parts": object(self.parts()) },
             "model": self.config,
             "vocabulary": self.vocabulary,

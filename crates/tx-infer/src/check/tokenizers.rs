@@ -29,7 +29,9 @@ fn differences(tokenizer: &Tokenizer) -> Result<(Option<f64>, Option<String>), T
             Some("the text `<eos>` is encoded as the end of a sentence".into()),
         ));
     }
-    let ids: Vec<u32> = (UNK + 1..).take(tokenizer.vocab_size().saturating_sub(4)).collect();
+    let first = tokenizer.mask_id().unwrap_or(UNK) + 1;
+    let ids: Vec<u32> =
+        (first..).take(tokenizer.vocab_size().saturating_sub(first as usize)).collect();
     let is = |id: u32, what: fn(char) -> bool| {
         tokenizer.token(id).is_some_and(|token| is_word(&token, what))
     };

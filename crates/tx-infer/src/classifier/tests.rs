@@ -47,7 +47,7 @@ fn a_batch_on_any_device_equals_each_text_alone() {
             assert!((sum - 1.0).abs() < 1e-5 && labels.len() == 3, "{found:?}");
             assert!(found.scores.is_sorted_by(|a, b| a.probability >= b.probability));
             assert_eq!(found.label(), Some(labels[0]));
-            let label = |score: &LabelScore| &packed.labels()[score.class] == &score.label;
+            let label = |score: &LabelScore| packed.labels()[score.class] == score.label;
             assert!(found.scores.iter().all(label));
         }
         assert_eq!(expected[2].unknown, ["zebra"]);

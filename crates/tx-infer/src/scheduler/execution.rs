@@ -50,6 +50,11 @@ impl Execution {
         Self { placement, ..self }.with_threads(threads)
     }
 
+    /// Use of threads by the model.
+    pub(crate) fn placement(&self) -> Placement {
+        self.placement
+    }
+
     /// Bounds of a batch in which each text has `rows` rows.
     pub(crate) fn limits(&self, rows: usize) -> Limits {
         Limits { tokens: self.batch_tokens, rows, threads: self.scheduler.max_batches() }

@@ -1,0 +1,93 @@
+//! Labels of texts with their probabilities.
+
+use serde_json::{Value, json};
+use tx_cli::allocator::SmallPages;
+use tx_infer::{Bundle, Cancellation, Classification, Classifier, Device, LabelScore};
+
+use crate::{
+    args::TranslateArgs,
+    editor::{Answer, answer_texts},
+    lines::{Lines, write_fields, write_lines},
+    output::Stop,
+    usage::Usage,
+};
+
+/// Classifies the text or the lines of the input of `args` with `bundle`.
+pub fn classify(
+    args: TranslateArgs,
+    bundle: &Bundle,
+    device: &Device,
+    small_pages: SmallPages,
+) -> anyhow::Result<()> {
+    let top_k = args.translator.search.top_k;
+    if top_k == Some(0) {
+        return Err(Usage::new("`--top-k` = 0 must be at least 1").into());
+    }
+    let classifier = args.translator.classifier(bundle, device)?;
+    drop(small_pages);
+    if args.interactive {
+        return answer_texts(Typed { classifier, top_k: top_k.unwrap_or(1) });
+    }
+    let max_len = classifier.config().max_len;
+    Lines::open(&args)?.each_window(|report, lines, first| {
+        let mut done = 0;
+        let sink = |ready: Vec<Classification>| {
+            let these = &lines[done..done + ready.len()];
+            let numbers = first + done as u64 + 1..;
+            done += ready.len();
+            for (found, number) in ready.iter().zip(numbers.clone()) {
+                if found.truncated {
+                    report.truncated(number, max_len)?;
+                }
+                report.unknown(number, &found.unknown)?;
+            }
+            let results: Vec<_> = ready.iter().zip(these).zip(numbers).collect();
+            write_lines(&results, |mut out, ((found, line), number)| match args.json {
+                true => writeln!(out, "{}", to_json(*number, line, found, top_k)),
+                false => write_fields(&mut out, &fields(found, top_k.unwrap_or(1))),
+            })?;
+            report.advance(these);
+            Ok::<_, Stop>(())
+        };
+        Ok(classifier.classify_lines(lines, first, &Cancellation::new(), sink)?)
+    })
+}
+
+/// Label and probability of the `top_k` best classes.
+fn fields(found: &Classification, top_k: usize) -> Vec<String> {
+    let best = found.scores.iter().take(top_k);
+    best.flat_map(|score| [score.label.to_string(), format!("{:.6}", score.probability)]).collect()
+}
+
+/// Result as JSON; without `top_k`, with all labels.
+fn to_json(number: u64, text: &str, found: &Classification, top_k: Option<usize>) -> Value {
+    let label = |LabelScore { label, probability, .. }: &LabelScore| json!({ "label": &**label, "probability": probability });
+    let best = found.scores.iter().take(top_k.unwrap_or(usize::MAX));
+    json!({
+        "line": number,
+        "text": text,
+        "label": found.label(),
+        "truncated": found.truncated,
+        "unknown": found.unknown,
+        "labels": best.map(label).collect::<Vec<_>>(),
+    })
+}
+
+/// Interactive session.
+struct Typed {
+    classifier: Classifier,
+    top_k: usize,
+}
+
+impl Answer for Typed {
+    fn prompt(&self) -> &'static str {
+        "Type a text to classify it."
+    }
+
+    fn answer(&mut self, text: &str) -> anyhow::Result<()> {
+        let found = self.classifier.classify(text)?;
+        Ok(write_lines(&[fields(&found, self.top_k)], |mut out, fields| {
+            write_fields(&mut out, fields)
+        })?)
+    }
+}

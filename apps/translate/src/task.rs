@@ -1,0 +1,107 @@
+//! Choice of the program's work by the task of the bundle.
+
+use anyhow::Context;
+use tx_cli::allocator::SmallPages;
+use tx_infer::{Bundle, TaskKind};
+
+use crate::{args::TranslateArgs, classify, fill_mask, generate, text, usage::Usage};
+
+/// Arguments of a model without a decoder.
+const ENCODER: [&str; 12] = [
+    "model",
+    "text",
+    "input",
+    "interactive",
+    "json",
+    "invalid",
+    "batch-size",
+    "quiet",
+    "batch-tokens",
+    "threads",
+    "device",
+    "precision",
+];
+
+/// Arguments that a model without a source does not have.
+const SOURCE: [&str; 12] = [
+    "alignment",
+    "alignment-layer",
+    "alignment-head",
+    "attention-layer",
+    "coverage-penalty",
+    "ensemble",
+    "max-len-extra",
+    "max-len-ratio",
+    "min-len-ratio",
+    "prefix",
+    "prefix-file",
+    "replace-unk",
+];
+
+/// Runs the model of `args` on a text or the lines of an input.
+pub fn run(args: TranslateArgs) -> anyhow::Result<()> {
+    let model = args.model.clone().context("`--model` is required")?;
+    let (_, device) = args.translator.device.open()?;
+    let small_pages = SmallPages::new();
+    let bundle = Bundle::open(&model)?;
+    let kind = bundle.task.kind();
+    check_arguments(kind, &args.given)?;
+    match kind {
+        TaskKind::Translate => text::translate(args, &model, bundle, &device, small_pages),
+        TaskKind::Classify => classify::classify(args, &bundle, &device, small_pages),
+        TaskKind::Generate => generate::generate(args, &bundle, &device, small_pages),
+        TaskKind::FillMask => fill_mask::fill_mask(args, &bundle, &device, small_pages),
+    }
+}
+
+/// Rejects the first argument of `given` that a model of this kind does not have.
+fn check_arguments(kind: TaskKind, given: &[String]) -> Result<(), Usage> {
+    let has = |name: &str| match kind {
+        TaskKind::Translate => true,
+        TaskKind::Generate => !SOURCE.contains(&name),
+        TaskKind::Classify | TaskKind::FillMask => name == "top-k" || ENCODER.contains(&name),
+    };
+    match given.iter().find(|name| !has(name)) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Usage::new(format!("`--{name}` conflicts with the task of the bundle, `{kind}`")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Cli;
+
+    /// A renamed argument would be accepted or rejected by mistake.
+    #[test]
+    fn the_lists_name_arguments_of_the_program() {
+        let command = Cli::command();
+        let known: Vec<&str> = command.get_arguments().filter_map(|it| it.get_long()).collect();
+        for name in ENCODER.into_iter().chain(SOURCE).chain(["top-k"]) {
+            assert!(known.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_other_tasks_are_named() {
+        let check = |kind, name: &str| check_arguments(kind, &["model".into(), name.into()]);
+        assert!(check(TaskKind::Translate, "prefix").is_ok());
+        assert!(check(TaskKind::Generate, "beam").is_ok());
+        assert!(check(TaskKind::Classify, "top-k").is_ok());
+        for (kind, name) in [
+            (TaskKind::Classify, "beam"),
+            (TaskKind::FillMask, "sample"),
+            (TaskKind::Generate, "prefix"),
+        ] {
+            let problem = check(kind, name).unwrap_err().to_string();
+            assert_eq!(
+                problem,
+                format!("`--{name}` conflicts with the task of the bundle, `{kind}`")
+            );
+        }
+    }
+}

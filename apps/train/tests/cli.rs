@@ -9,6 +9,7 @@
 )]
 
 use std::{
+    cmp::Ordering,
     fs,
     io::Write,
     path::{Path, PathBuf},
@@ -30,6 +31,14 @@ mod cli {
     mod fetching;
     // Training, from two text files to a bundle that translates.
     mod training;
+    // Classification and language modeling, from text files to bundles.
+    mod tasks;
+    // Labeled texts: formats, unusual and invalid ones.
+    mod labels;
+    // Documents of language models: unusual and invalid ones.
+    mod documents;
+    // Models that start from the encoder of another one.
+    mod encoders;
     // Corpora: cleaning, statistics, preparation on disk, segmentation.
     mod data;
     // Resumed runs, which equal uninterrupted ones.
@@ -68,6 +77,9 @@ const TINY: [&str; 14] = [
 /// The corpus of a [`Workshop`].
 const FILES: [&str; 4] = ["--source", "source.txt", "--target", "target.txt.gz"];
 
+/// Tasks of one text, each with a recipe of its name.
+const TASKS: [&str; 3] = ["classify", "generate", "fill-mask"];
+
 /// Folder with a small corpus, in which the program runs.
 struct Workshop {
     folder: TempDir,
@@ -81,12 +93,15 @@ struct Run {
 }
 
 impl Workshop {
-    /// Creates a folder with `source.txt` and `target.txt.gz`: 36 pairs.
+    /// Creates a folder with `source.txt` and `target.txt.gz`, which are 36 pairs, and the sources as
+    /// documents in `text.txt` and with labels in `labeled.tsv`.
     fn new() -> Self {
         let workshop = Self { folder: tempfile::tempdir().unwrap() };
         let (source, target) = corpus();
-        workshop.write("source.txt", source);
         workshop.write("target.txt.gz", gzip(target.as_bytes()));
+        workshop.write("text.txt", source.replace('\n', "\n\n"));
+        workshop.write("labeled.tsv", labeled("\t"));
+        workshop.write("source.txt", source);
         workshop
     }
 
@@ -124,6 +139,11 @@ impl Workshop {
         self.train(&tiny(files, run, arguments))
     }
 
+    /// Trains a tiny model of one of [`TASKS`] into `run`; later settings override earlier ones.
+    fn train_task(&self, task: &str, run: &str, arguments: &[&str]) -> Run {
+        self.train(&tiny_task(task, run, arguments))
+    }
+
     /// Starts a run as [`train_tiny_on`](Self::train_tiny_on) does, with `--quiet`.
     fn start_tiny_on(&self, files: &[&str], run: &str, arguments: &[&str]) -> Child {
         self.command(&tiny(files, run, arguments)).arg("--quiet").spawn().unwrap()
@@ -143,6 +163,19 @@ impl Workshop {
 
 fn tiny<'a>(files: &[&'a str], run: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
     [files, &["--run", run], &set(&TINY), arguments].concat()
+}
+
+/// Arguments of [`Workshop::train_task`], with four batches per epoch.
+fn tiny_task<'a>(task: &'a str, run: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    // A row of a language model has two texts, in each of which three tokens are predicted.
+    let rows = set(&["model.max_len=6", "train.batch={ sentences = 4 }"]);
+    let more = match task {
+        "classify" => vec!["--file", "labeled.tsv"],
+        "generate" => [&["--source", "text.txt"], &rows[..]].concat(),
+        _ => vec!["--source", "text.txt"],
+    };
+    let recipe = ["--recipe", task, "--run", run];
+    [&recipe[..], &set(&TINY), &more, arguments].concat()
 }
 
 /// Puts `--set` before each of `settings`.
@@ -221,6 +254,21 @@ fn corpus() -> (String, String) {
         }
     }
     (source, target)
+}
+
+/// Returns the sources of [`corpus`], each with a label: whether the numbers are equal, or which is
+/// spelled first.
+fn labeled(separator: &str) -> String {
+    let (source, _) = corpus();
+    let label = |text: &str| {
+        let (first, second) = text.split_once(' ').unwrap();
+        match first.cmp(second) {
+            Ordering::Less => "sorted",
+            Ordering::Equal => "equal",
+            Ordering::Greater => "reversed",
+        }
+    };
+    source.lines().map(|text| format!("{text}{separator}{}\n", label(text))).collect()
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -77,7 +77,7 @@ pub(crate) trait TaskRun: Sized {
     fn with_loss(&self, model: PlainOf<Self>, config: &TrainConfig) -> ModelOf<Self>;
 
     /// Returns the first validation inputs, to try the bundle with.
-    fn examples(&self) -> Vec<String>;
+    fn examples(&self, config: &TrainConfig) -> Vec<String>;
 
     /// Creates the task of the training loop.
     ///

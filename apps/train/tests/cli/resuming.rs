@@ -10,7 +10,7 @@ use std::{
 
 use burn_pack::Reader;
 
-use crate::{FILES, Run, Workshop, set};
+use crate::{FILES, Run, TASKS, Workshop, set};
 
 /// Dropout in all places, and a moving average of the weights.
 pub const NOISY: [&str; 6] = [
@@ -75,6 +75,61 @@ fn a_run_resumed_from_any_checkpoint_equals_an_uninterrupted_one() {
     }
     let run = workshop.train(&["--resume", "parts", "--from", "99"]);
     run.failed(1, &["it has no checkpoint of update 99; available: 1, 2, 3,"]);
+}
+
+/// Settings of each task with random numbers that a resumed run must repeat.
+fn noisy_task(task: &str) -> Vec<&'static str> {
+    let pieces = ["tokenizer.kind=bpe", "tokenizer.vocab_size=40"];
+    let mut settings = match task {
+        "classify" => [&pieces[..], &["train.bpe_dropout=0.3"]].concat(),
+        "fill-mask" => [&pieces[..], &["masking.whole_words=true"]].concat(),
+        _ => Vec::new(),
+    };
+    settings.extend(["train.label_smoothing=0.1", "classification.class_weights=balanced"]);
+    [&NOISY[..2], &NOISY[4..], &set(&settings)].concat()
+}
+
+/// Resumes from checkpoints before, at and after a validation, and at the end of an epoch.
+#[test]
+fn a_run_of_any_task_resumes_exactly_from_any_checkpoint() {
+    for task in TASKS {
+        let workshop = Workshop::new();
+        let settings = ["train.epochs=3", "validation.every_steps=3", "checkpoint.keep_last=100"];
+        let every_step = ["--set", "checkpoint.every=1 step"];
+        let arguments = [&noisy_task(task)[..], &set(&settings), &every_step].concat();
+        workshop.train_task(task, "whole", &arguments).trained();
+        workshop.train_task(task, "parts", &arguments).trained();
+        // Four batches per epoch.
+        for (step, position) in [
+            (11, "epoch 2 and 3 batches"),
+            (8, "epoch 1 and 4 batches"),
+            (6, "epoch 1 and 2 batches"),
+            (2, "epoch 0 and 2 batches"),
+        ] {
+            assert_same_from(&workshop, step, position);
+        }
+    }
+}
+
+/// Two devices with two batches each per update, and a checkpoint within an epoch.
+#[test]
+fn a_run_of_any_task_on_two_devices_resumes_exactly() {
+    for task in TASKS {
+        let workshop = Workshop::new();
+        let device = ["--device", "cpu,cpu"];
+        let settings = ["train.accumulate=2", "train.epochs=3", "validation.every_steps=3"];
+        let settings = set(&settings);
+        let arguments = [&noisy_task(task)[..], &settings, &device].concat();
+        workshop.train_task(task, "whole", &arguments).trained();
+        let stop = [&arguments[..], &["--set", "train.max_steps=3"]].concat();
+        workshop.train_task(task, "parts", &stop).trained();
+        let more = [&["--resume", "parts", "--set", "train.max_steps=1000"], &device[..]].concat();
+        workshop
+            .train(&more)
+            .trained()
+            .logged(&["resuming after epoch 1 and 2 batches (update 3)"]);
+        assert_same(&workshop, "whole", "parts");
+    }
 }
 
 #[test]

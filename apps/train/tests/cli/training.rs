@@ -393,7 +393,7 @@ fn checkpoints_are_averaged() {
 }
 
 /// Reads the weights of a bundle by name.
-fn weights(bundle: &Path) -> BTreeMap<String, Vec<f32>> {
+pub fn weights(bundle: &Path) -> BTreeMap<String, Vec<f32>> {
     let bytes = fs::read(bundle.join("model.safetensors")).unwrap();
     let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     let numbers = |data: &[u8]| {

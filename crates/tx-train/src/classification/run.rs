@@ -74,7 +74,7 @@ impl TaskRun for LabeledData {
         TrainedClassifier::new(model, smoothing, self.class_weights.clone())
     }
 
-    fn examples(&self) -> Vec<String> {
+    fn examples(&self, _config: &TrainConfig) -> Vec<String> {
         self.validation.iter().take(3).map(|text| text.source.clone()).collect()
     }
 

@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path};
 
+use tx_infer::TaskKind;
+
 use super::{recipe::Recipe, similar::most_similar, train_config::TrainConfig};
 use crate::error::TrainError;
 
@@ -124,6 +126,13 @@ impl ConfigBuilder {
             data.remove("valid_pairs");
         }
         self.set_value("data.source", "files");
+    }
+
+    /// Returns the task; `None` if its value is invalid, which [`build`](Self::build) reports.
+    pub(crate) fn task(&self) -> Option<TaskKind> {
+        self.table
+            .get("task")
+            .map_or(Some(TaskKind::default()), |task| task.clone().try_into().ok())
     }
 
     /// Builds the configuration.

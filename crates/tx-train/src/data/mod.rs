@@ -62,11 +62,30 @@ impl Known {
     ///
     /// # Errors
     ///
-    /// If the bundle cannot be opened or has no encoder.
+    /// If the bundle cannot be opened, has no encoder or one of another width, or lacks the
+    /// `<mask>` that the task needs.
     pub fn of_encoder(config: &TrainConfig) -> Result<Self, TrainError> {
-        match &config.model.encoder_from {
-            Some(folder) => Ok(Self::Source(encoder_bundle(folder)?.tokenizers.source)),
-            None => Ok(Self::None),
+        let Some(folder) = &config.model.encoder_from else { return Ok(Self::None) };
+        let bundle = encoder_bundle(folder)?;
+        let tokenizer = bundle.tokenizers.source;
+        let (found, expected) = (bundle.config.d_model, config.model.d_model);
+        let (folder, task) = (folder.display(), config.task);
+        let mut problems = Vec::new();
+        if found != expected {
+            problems.push(format!(
+                "[model] `d_model` = {expected} differs from that of `encoder_from`: `{folder}` has \
+                 {found}"
+            ));
+        }
+        if task == TaskKind::FillMask && tokenizer.mask_id().is_none() {
+            problems.push(format!(
+                "[model] `encoder_from`: the vocabulary of `{folder}` has no `<mask>`, which the \
+                 task \"{task}\" needs"
+            ));
+        }
+        match problems.is_empty() {
+            true => Ok(Self::Source(tokenizer)),
+            false => Err(TrainError::Problems { problems }),
         }
     }
 

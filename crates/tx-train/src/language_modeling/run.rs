@@ -69,7 +69,7 @@ impl TaskRun for LanguageModelRun {
         TrainedLanguageModel::new(model, config.train.label_smoothing)
     }
 
-    fn examples(&self) -> Vec<String> {
+    fn examples(&self, _config: &TrainConfig) -> Vec<String> {
         self.0.validation.iter().take(3).map(|document| beginning(document)).collect()
     }
 

@@ -21,6 +21,22 @@ use crate::{
 pub(crate) struct MaskedLanguageModelRun(DocumentData);
 
 impl MaskedLanguageModelRun {
+    /// Returns the first words of a document, as many as the model reads, with and without a mask;
+    /// `None` if they have no word to mask.
+    fn sample(&self, document: &str, config: &TrainConfig) -> Option<(String, String)> {
+        let tokenizer = &self.0.summary.tokenizers.source;
+        let most = config.model.max_len;
+        let mut words: Vec<&str> = document.split_whitespace().take(most).collect();
+        loop {
+            let text = words.join(" ");
+            let masked = with_masked_word(&text)?;
+            if tokenizer.encode_with_masks(&masked).ok()?.len() <= most {
+                return Some((masked, text));
+            }
+            words.truncate(words.len() - words.len().div_ceil(4));
+        }
+    }
+
     fn masking(&self, config: &TrainConfig) -> Result<Masking, TrainError> {
         let tokenizer = &self.0.summary.tokenizers.source;
         let masking = Masking::new(tokenizer)?;
@@ -91,9 +107,9 @@ impl TaskRun for MaskedLanguageModelRun {
         TrainedMaskedLanguageModel::new(model, config.train.label_smoothing)
     }
 
-    fn examples(&self) -> Vec<String> {
-        let texts = self.0.validation.iter();
-        texts.filter_map(|text| with_masked_word(text)).take(3).collect()
+    fn examples(&self, config: &TrainConfig) -> Vec<String> {
+        let samples = self.0.validation.iter().filter_map(|text| self.sample(text, config));
+        samples.take(3).map(|(masked, _)| masked).collect()
     }
 
     fn into_task(
@@ -102,13 +118,8 @@ impl TaskRun for MaskedLanguageModelRun {
         parts: TaskParts<Self>,
     ) -> Result<MaskedLanguageModeling, TrainError> {
         let TaskParts { validation, bundle, device, .. } = parts;
-        let samples = self
-            .0
-            .validation
-            .iter()
-            .filter_map(|text| Some((with_masked_word(text)?, text.clone())))
-            .take(config.validation.samples)
-            .collect();
+        let samples = self.0.validation.iter().filter_map(|text| self.sample(text, config));
+        let samples = samples.take(config.validation.samples).collect();
         let best_by = config.validation.best_by(config.task);
         Ok(MaskedLanguageModeling { loader: validation, samples, bundle, best_by, device })
     }

@@ -77,7 +77,7 @@ pub(super) fn build<R: TaskRun>(
         .then(|| MovingAverage::new(decay, average.unwrap_or_else(|| learner.model().valid())));
 
     let metrics = Metrics::open(run, &state, config.metrics.every_steps, autodiff.clone())?;
-    let examples = data.examples();
+    let examples = data.examples(config);
     let bundle = BundleParts {
         task,
         config: config.model.clone(),
@@ -119,8 +119,8 @@ fn init_model<R: TaskRun>(
     device.seed(config.train.seed);
     let mut model = data.init(config, device)?;
     if let Some(folder) = config.model.encoder_from.as_ref().filter(|_| !is_resumed) {
-        model =
-            start_from_bundle(model, task.architecture(), folder, &|line| settings.print(line))?;
+        let (architecture, print) = (task.architecture(), |line: &str| settings.print(line));
+        model = start_from_bundle(model, &config.model, architecture, folder, &print)?;
     }
     let model = data.with_loss(model, config);
     let parameters = model.num_params();

@@ -3,27 +3,44 @@
 use std::{collections::BTreeMap, path::Path};
 
 use tx_infer::bundle::{BundleModel, Initialized};
-use tx_model::Architecture;
+use tx_model::{Architecture, ModelConfig};
 
 use crate::{data::encoder_bundle, error::TrainError};
 
-/// Replaces the weights of the encoder of `model`, which has the architecture `architecture`, by
-/// those of the bundle in `folder`, and prints which weights were taken.
+/// Replaces the weights of the encoder of `model`, which has the configuration `config` and the
+/// architecture `architecture`, by those of the bundle in `folder`. Prints which weights were
+/// taken, and the settings that give them another meaning.
 ///
 /// # Errors
 ///
 /// If the bundle cannot be opened, or no weight fits.
 pub(super) fn start_from_bundle<M: BundleModel>(
     model: M,
+    config: &ModelConfig,
     architecture: Architecture,
     folder: &Path,
     print: &dyn Fn(&str),
 ) -> Result<M, TrainError> {
-    let (model, Initialized { taken, initialized }) =
-        encoder_bundle(folder)?.initialize(model, architecture)?;
+    let bundle = encoder_bundle(folder)?;
+    let (model, Initialized { taken, initialized }) = bundle.initialize(model, architecture)?;
     print(&format!("taken from {}: {}", folder.display(), grouped(&taken)));
     print(&format!("initialized: {}", grouped(&initialized)));
+    for key in other_meaning(config, &bundle.config) {
+        print(&format!("note: `model.{key}` differs from that of {}", folder.display()));
+    }
     Ok(model)
+}
+
+/// Keys with different values in two models that change the output of an encoder, but no shape.
+fn other_meaning(config: &ModelConfig, from: &ModelConfig) -> Vec<&'static str> {
+    let keys = [
+        ("n_heads", config.n_heads == from.n_heads),
+        ("norm", config.norm == from.norm),
+        ("positions", config.positions == from.positions),
+        ("activation", config.activation == from.activation),
+        ("embedding_scale", config.embedding_scale == from.embedding_scale),
+    ];
+    keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect()
 }
 
 /// Names of weights, those of a layer together: `encoder.layers.0 (16 weights), output.bias`.
@@ -52,6 +69,14 @@ fn grouped(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_change_the_meaning_of_weights_are_named() {
+        let from = ModelConfig::default();
+        assert_eq!(other_meaning(&from, &from), [""; 0]);
+        let config = ModelConfig { n_heads: 2 * from.n_heads, max_len: 9, ..from.clone() };
+        assert_eq!(other_meaning(&config, &from), ["n_heads"]);
+    }
 
     #[test]
     fn weights_of_a_layer_are_counted() {

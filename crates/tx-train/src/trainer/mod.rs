@@ -100,6 +100,7 @@ impl Trainer {
             Some(OnMismatch::Old) => ConfigBuilder::from_config(&state.config)?,
             Some(OnMismatch::New) | None => ConfigBuilder::from_file(&path)?,
         };
+        check_task(&builder, &state)?;
         if on_mismatch.is_none() {
             let differences = differences(&state.config, &builder.clone().build()?)?;
             if !differences.is_empty() {
@@ -107,11 +108,8 @@ impl Trainer {
             }
         }
         change(&mut builder)?;
+        check_task(&builder, &state)?;
         let config = builder.build()?;
-        if config.task != state.config.task {
-            let (found, expected) = (config.task, state.config.task);
-            return Err(TrainError::OtherTask { found, expected });
-        }
         let resume = Some(Resume { state, on_mismatch, lock });
         Ok(Self { resume, ..Self::new(config, run, device) })
     }
@@ -190,6 +188,16 @@ impl Trainer {
         report::write(&settings.run)?;
         let is_interrupted = settings.stop.load(Ordering::Relaxed);
         outcome(settings.run, state, validation.map(Into::into), examples, is_interrupted)
+    }
+}
+
+/// Checks that a configuration has the task of the checkpoint. It precedes all other rules, which
+/// depend on the task.
+fn check_task(builder: &ConfigBuilder, state: &RunState) -> Result<(), TrainError> {
+    let expected = state.config.task;
+    match builder.task() {
+        Some(found) if found != expected => Err(TrainError::OtherTask { found, expected }),
+        _ => Ok(()),
     }
 }
 

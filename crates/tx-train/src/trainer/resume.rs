@@ -105,7 +105,13 @@ pub(super) fn reconcile(
         && before.train.seed == config.train.seed
         && before.max_len() == config.max_len()
         && before.data.long == config.data.long;
+    // Documents are divided by length, and masks are chosen, also for validation.
+    let same_examples = config.task == TaskKind::Translate
+        || before.max_len() == config.max_len()
+            && before.data.long == config.data.long
+            && before.masking == config.masking;
     let is_comparable = same_validation
+        && same_examples
         && before.validation.is_comparable(&config.validation, config.task, data.validation);
     let is_changed = !same_training || !same_validation || before != config;
     if !same_batches && state.batch > 0 {

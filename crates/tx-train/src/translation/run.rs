@@ -69,7 +69,7 @@ impl TaskRun for PairData {
         Seq2Seq::new(model, config.train.label_smoothing)
     }
 
-    fn examples(&self) -> Vec<String> {
+    fn examples(&self, _config: &TrainConfig) -> Vec<String> {
         self.validation.iter().take(3).map(|pair| pair.source.clone()).collect()
     }
 

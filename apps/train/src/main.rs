@@ -1,5 +1,5 @@
-//! Trains translation models. This program only parses arguments and prints results; `tx-train`
-//! does the work.
+//! Trains models for translation, classification and language modeling. This program only parses
+//! arguments and prints results; `tx-train` does the work.
 
 mod args;
 

@@ -64,7 +64,9 @@ pub struct ModelConfig {
     pub embedding_init: EmbeddingInit,
     /// Dropout probabilities in training.
     pub dropout: DropoutConfig,
-    /// Folder of a bundle whose encoder weights a training run starts from; not part of a bundle.
+    /// Folder of a bundle with an encoder, from which a training run takes its tokenizer and the
+    /// [corresponding](crate::architecture::corresponding_weight) weights of the same shape. The
+    /// configuration of a bundle does not contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoder_from: Option<PathBuf>,
 }

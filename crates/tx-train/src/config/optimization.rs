@@ -45,7 +45,7 @@ impl Schedule {
 pub struct OptimizationConfig {
     /// Seed of initialization, data order and dropout.
     pub seed: u64,
-    /// Maximum number of passes over the training pairs.
+    /// Maximum number of passes over the training data.
     pub epochs: usize,
     /// Maximum number of updates.
     pub max_steps: Option<usize>,

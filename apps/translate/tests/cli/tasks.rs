@@ -1,4 +1,4 @@
-use std::{fs, path::Path, sync::LazyLock};
+use std::{fs, io::Write, path::Path, sync::LazyLock, thread, time::Duration};
 
 use burn::tensor::Device;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use tx_infer::{
 use tx_model::{LanguageModel, MaskedLanguageModel, ModelConfig, Pooling};
 use tx_text::{Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, special::SpecialTokens};
 
-use crate::{Run, file, model, run};
+use crate::{Run, cli::conversing::at_a_terminal, file, model, run};
 
 const WORDS: &str = "one two three four five six seven";
 
@@ -343,4 +343,50 @@ fn parts_of_a_text_are_the_same_without_a_terminal() {
     let prompt = Prompt { text: "one", number: 0 };
     generator.continue_streaming(prompt, &options, &never, |part| text += part).unwrap();
     assert_eq!(answered("generate", &["--text", "one"], "").printed(), text + "\n");
+}
+
+#[test]
+fn a_continuation_is_shown_at_a_terminal_and_is_the_same() {
+    let expected = answered("generate", &[], "one two\n\n").printed();
+    let folder = tempfile::tempdir().unwrap();
+    let input = file(&folder, "input.txt", "one two\n\n");
+    let arguments = ["--input".to_owned(), input];
+    let Some(child) = at_a_terminal(&path("generate"), &arguments, "dumb", Path::new("")) else {
+        return;
+    };
+    let ended = child.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&ended.stdout).replace('\r', "");
+    assert_eq!((ended.status.code(), &*shown), (Some(0), &*expected));
+}
+
+#[test]
+fn texts_typed_at_a_terminal_are_answered() {
+    for (task, text) in [("classify", "one two"), ("generate", "one"), ("fill-mask", "one <mask>")]
+    {
+        let expected = answered(task, &[], &format!("{text}\n")).printed();
+        let folder = tempfile::tempdir().unwrap();
+        let history = folder.path().join("history");
+        let interactive = ["--interactive".to_owned()];
+        let Some(mut child) = at_a_terminal(&path(task), &interactive, "dumb", &history) else {
+            return;
+        };
+        let mut stdin = child.stdin.take().unwrap();
+        for line in [text, ":bst", "", ":help", ":quit"] {
+            writeln!(stdin, "{line}").unwrap();
+            // Gives the program time to answer before the next line.
+            thread::sleep(Duration::from_millis(300));
+        }
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{shown}");
+        // A tab is shown as spaces by some terminals.
+        for field in expected.trim_end().split('\t') {
+            assert!(shown.contains(field), "no `{field}` in:\n{shown}");
+        }
+        for word in ["unknown command `:bst`", ":quit   exit"] {
+            assert!(shown.contains(word), "no `{word}` in:\n{shown}");
+        }
+        assert!(fs::read_to_string(&history).unwrap().contains(text));
+    }
 }

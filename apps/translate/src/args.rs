@@ -36,7 +36,7 @@ use search::SeedArgs;
 ///
 /// generate: the line and its continuation; an empty line is the beginning of a text
 ///
-/// fill-mask: the line with a token in place of each <mask>; an empty line for an empty line
+/// fill-mask: the line with a token in place of each `<mask>`; an empty line for an empty line
 #[derive(Debug, Parser)]
 #[command(
     name = "translate",

@@ -191,7 +191,7 @@ pub struct SearchArgs {
     pub temperature: f32,
 
     /// With --sample: sample from the K most likely tokens only [default: 0, all]. Without: labels
-    /// printed per line [default: 1], or tokens per <mask>
+    /// printed per line [default: 1], or tokens per `<mask>`
     #[arg(long, value_name = "K")]
     pub top_k: Option<usize>,
 

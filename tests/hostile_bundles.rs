@@ -1,9 +1,10 @@
 //! Hostile bundles: for any content of its files, a bundle opens and translates, or opening returns
 //! an error. Nothing panics, hangs, or allocates more memory than the files justify.
 //!
-//! `mutated.rs` mutates bundles at random; this file has hand-written cases.
+//! `mutated.rs` mutates bundles at random; this file and `one_text.rs` have hand-written cases.
 
 mod mutated;
+mod one_text;
 
 use std::{
     fs,
@@ -19,8 +20,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tx_infer::{
-    Aligner, AlignmentOptions, Bundle, BundleInfo, InferError, ModelTask, ModuleBundle,
-    SearchOptions, Tokens, Translator,
+    Aligner, AlignmentOptions, Bundle, BundleInfo, Classifier, FillMask, Generator, InferError,
+    ModelTask, ModuleBundle, SearchOptions, TaskKind, Tokens, Translator,
 };
 use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer, Tying,
@@ -31,7 +32,11 @@ use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 const CONFIG: &str = "config.toml";
 const WEIGHTS: &str = "model.safetensors";
 const TOKENIZERS: [&str; 2] = ["source.tokenizer.json", "target.tokenizer.json"];
+/// Tokenizer of a task with one text.
+const TOKENIZER: &str = "tokenizer.json";
 const PROVENANCE: &str = "provenance.toml";
+
+const CPU: tx_infer::Device = tx_infer::Device::Cpu;
 
 /// Texts to translate: known words, unknown words, several scripts, empty text, and many kinds of
 /// punctuation.
@@ -89,7 +94,7 @@ fn saved() -> TempDir {
     folder
 }
 
-/// Opens a bundle through every entry point and translates a few texts with it.
+/// Opens a bundle through every entry point and uses it on a few texts.
 fn open(folder: &Path) -> Result<(), InferError> {
     let info = BundleInfo::read(folder);
     if let Ok(info) = &info {
@@ -97,10 +102,45 @@ fn open(folder: &Path) -> Result<(), InferError> {
     }
     let bundle = Bundle::open(folder)?;
     info?;
-    bundle.module::<Transformer>(&Device::flex())?;
+    let device = Device::flex();
+    match bundle.task.kind() {
+        TaskKind::Translate => {}
+        TaskKind::Classify => {
+            bundle.module::<tx_model::Classifier>(&device)?;
+            let classifier = Classifier::new(&bundle, &CPU)?.with_threads(1);
+            classifier.attention(TEXTS[0])?;
+            return classifier.classify_batch(&TEXTS).map(drop);
+        }
+        TaskKind::Generate => {
+            bundle.module::<tx_model::LanguageModel>(&device)?;
+            let generator = Generator::new(&bundle, &CPU)?.with_threads(1);
+            generator.attention(TEXTS[0])?;
+            for text in TEXTS {
+                allow_long(generator.score(&[text], 0))?;
+                for beam in [1, 2] {
+                    // Without a limit, a model with a large `max_len` generates as many tokens.
+                    let max_len = Some(3);
+                    let options = SearchOptions { beam, max_len, ..SearchOptions::default() };
+                    let generator = generator.clone().with_options(options)?;
+                    allow_long(generator.continue_text(text))?;
+                }
+            }
+            return Ok(());
+        }
+        TaskKind::FillMask => {
+            bundle.module::<tx_model::MaskedLanguageModel>(&device)?;
+            let model = FillMask::new(&bundle, &CPU)?.with_threads(1);
+            model.attention(TEXTS[0])?;
+            for text in TEXTS {
+                allow_long(model.fill(&format!("{text} <mask>")))?;
+            }
+            return Ok(());
+        }
+    }
+    bundle.module::<Transformer>(&device)?;
     let Bundle { config, tokenizers, .. } = bundle.clone();
     let search = SearchOptions { beam: 2, max_len: Some(3), ..SearchOptions::default() };
-    let translator = Translator::new(bundle, &tx_infer::Device::Cpu)?;
+    let translator = Translator::new(bundle, &CPU)?;
     let translator = translator.with_threads(1).with_options(search)?;
     let translations = translator.translate_batch(&TEXTS)?;
     let ids = translations.iter().filter_map(|found| found.hypotheses.first());
@@ -112,6 +152,18 @@ fn open(folder: &Path) -> Result<(), InferError> {
     let pairs = pairs.collect::<Result<Vec<_>, InferError>>()?;
     Aligner::new(translator.engine().clone(), AlignmentOptions::default()).align(&pairs);
     Ok(())
+}
+
+/// Accepts the error of a text that is too long for the model.
+fn allow_long<T>(result: Result<T, InferError>) -> Result<(), InferError> {
+    match result {
+        Err(
+            InferError::LongText { .. }
+            | InferError::LongPrefix { .. }
+            | InferError::LongTarget { .. },
+        ) => Ok(()),
+        result => result.map(drop),
+    }
 }
 
 /// Runs `work` and aborts the process if it takes longer than any bundle of this size can, because

@@ -16,12 +16,18 @@ use tempfile::TempDir;
 use tx_model::{NormPlacement, Positions, Tying};
 use tx_text::TokenizerKind;
 
-use super::{CONFIG, PROVENANCE, TOKENIZERS, WEIGHTS, bundle, open, sha256, without_a_hang};
+use super::{
+    CONFIG, PROVENANCE, TOKENIZER, TOKENIZERS, WEIGHTS, bundle, one_text, open, sha256,
+    without_a_hang,
+};
 
 /// Number of bundles; `TX_CASES` overrides it.
 fn cases() -> u32 {
     env::var("TX_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100)
 }
+
+/// File that is not part of a bundle.
+const UNUSED: &str = "unused.json";
 
 /// Number of files of a bundle.
 const FILES: usize = 5;
@@ -89,6 +95,8 @@ fn mutation() -> impl Strategy<Value = Mutation> {
 /// Files of a bundle. The weights are split into header and data.
 #[derive(Debug, Clone)]
 struct Files {
+    /// Names of the tokenizers; the second is [`UNUSED`] for tasks with one text.
+    tokenizers: [&'static str; 2],
     /// Configuration, source tokenizer, target tokenizer, header of the weights, provenance.
     texts: [Vec<u8>; FILES],
     data: Vec<u8>,
@@ -100,9 +108,14 @@ impl Files {
         let weights = read(WEIGHTS);
         let len = u64::from_le_bytes(*weights.first_chunk().unwrap()) as usize;
         let header = weights[8..8 + len].to_vec();
-        let texts =
-            [read(CONFIG), read(TOKENIZERS[0]), read(TOKENIZERS[1]), header, read(PROVENANCE)];
-        Self { texts, data: weights[8 + len..].to_vec() }
+        let tokenizers =
+            if folder.path().join(TOKENIZER).is_file() { [TOKENIZER, UNUSED] } else { TOKENIZERS };
+        let [source, target] = tokenizers.map(|name| match name {
+            UNUSED => Vec::new(),
+            name => read(name),
+        });
+        let texts = [read(CONFIG), source, target, header, read(PROVENANCE)];
+        Self { tokenizers, texts, data: weights[8 + len..].to_vec() }
     }
 
     /// Writes the bundle; with `old_len`, the weights file keeps the header length of `original`.
@@ -117,8 +130,8 @@ impl Files {
         let weights = [&(len as u64).to_le_bytes()[..], header, &self.data].concat();
         for (name, content) in [
             (CONFIG, &config),
-            (TOKENIZERS[0], source),
-            (TOKENIZERS[1], target),
+            (self.tokenizers[0], source),
+            (self.tokenizers[1], target),
             (WEIGHTS, &weights),
             (PROVENANCE, provenance),
         ] {
@@ -231,7 +244,7 @@ fn parts(text: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// Bundles with every kind of tokenizer and every kind of positional encoding.
+/// Bundles with every kind of tokenizer, every kind of positional encoding and every task.
 static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
     use TokenizerKind::{Bpe, Byte, Character, Unigram, Word, Wordpiece};
     [
@@ -263,6 +276,11 @@ static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
         open(folder.path()).unwrap();
         Files::read(&folder)
     })
+    .chain(one_text::TASKS.into_iter().zip([Word, Bpe, Character]).map(|(task, kind)| {
+        let folder = one_text::saved(task, kind, Positions::Learned, Tying::All);
+        open(folder.path()).unwrap();
+        Files::read(&folder)
+    }))
     .collect()
 });
 
@@ -296,7 +314,7 @@ proptest! {
 
     #[test]
     fn a_changed_bundle_is_refused_or_works(
-        which in 0..6_usize,
+        which in 0..9_usize,
         mutations in prop::collection::vec(mutation(), 1..4),
         old_len in prop::bool::weighted(0.1),
     ) {

@@ -107,7 +107,7 @@ pub struct TranslateArgs {
     /// Answer lines typed at a terminal, with a history; `:help` lists the commands
     #[arg(
         long,
-        conflicts_with_all = ["text", "input", "json", "prefix", "prefix_file", "sample", "ensemble"]
+        conflicts_with_all = ["text", "input", "json", "prefix", "prefix_file", "ensemble"]
     )]
     pub interactive: bool,
 

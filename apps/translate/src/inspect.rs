@@ -65,7 +65,8 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
         writeln!(output, "\ntask")?;
         writeln!(output, "  {:<26} {kind}", "task")?;
         if let ModelTask::Classify { labels, pooling } = &info.task {
-            writeln!(output, "  {:<26} {}", "pooling", serde_json::to_value(pooling)?)?;
+            let pooling = serde_json::to_value(pooling)?;
+            writeln!(output, "  {:<26} {}", "pooling", pooling.as_str().unwrap_or_default())?;
             let names: Vec<String> =
                 labels.iter().take(args.samples).map(|label| printable(label)).collect();
             let more = if labels.len() > names.len() { " …" } else { "" };

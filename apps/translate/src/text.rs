@@ -31,6 +31,9 @@ pub fn translate(
     device: &Device,
     small_pages: SmallPages,
 ) -> anyhow::Result<()> {
+    if args.interactive && args.translator.search.sample {
+        return Err(Usage::new("`--interactive` conflicts with `--sample` in translation").into());
+    }
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
     if args.alignment_from.is_given() && !wants_alignment {

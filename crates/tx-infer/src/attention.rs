@@ -164,11 +164,11 @@ pub struct Attention {
 
 impl Attention {
     /// Computes the attention of the model of `engine` (of an ensemble, its first model) for a
-    /// source and a given target.
+    /// source and a given target. A language model has no source.
     ///
     /// # Panics
     ///
-    /// If the source has no ids, an id is not in the vocabulary, or a side is longer than the
+    /// If the source of a model for translation has no ids, an id is not in the vocabulary, or a side is longer than the
     /// model's `max_len`.
     pub fn of(engine: &Engine, source: Tokens, target: Tokens) -> Self {
         // The decoder reads `<bos>` and all tokens but the last.

@@ -259,14 +259,16 @@ impl InferError {
             }
             Self::WrongTask { found, .. } => Some(match found {
                 TaskKind::Translate => {
-                    "`translate` and `Translator` translate with this bundle; `align` needs it, too"
+                    "`translate --model` translates with this bundle; in the library, `Translator`"
                 }
                 TaskKind::Classify => {
-                    "`translate` and `Classifier` classify texts with this bundle"
+                    "`translate --model` classifies with this bundle; in the library, `Classifier`"
                 }
-                TaskKind::Generate => "`translate` and `Generator` continue texts with this bundle",
+                TaskKind::Generate => {
+                    "`translate --model` continues texts with it; in the library, `Generator`"
+                }
                 TaskKind::FillMask => {
-                    "`translate` and `FillMask` replace `<mask>` in texts with this bundle"
+                    "`translate --model` fills masks with it; in the library, `FillMask`"
                 }
             }),
             Self::NothingToTake { .. } => Some(

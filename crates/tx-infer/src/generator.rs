@@ -7,7 +7,7 @@ mod text_scores;
 use std::{path::Path, sync::Arc};
 
 use tx_model::ModelConfig;
-use tx_text::Tokenizer;
+use tx_text::{Tokenizer, special::BOS};
 
 #[cfg(feature = "burn")]
 use crate::bundle::ModuleBundle;
@@ -21,7 +21,7 @@ use crate::{
     scheduler::{BATCH_TOKENS, Execution, InOrder},
     search::{Engine, Hypothesis, SearchOptions},
     task::TaskKind,
-    tokens::{Tokens, encode_prefix, on_one_line},
+    tokens::{Tokens, encode_prefix, on_one_line, unknown_words},
 };
 use continuations::Prompts;
 pub use text_scores::TextScore;
@@ -272,6 +272,12 @@ impl Model {
     /// Returns the ids of a prompt, without `<bos>` and `<eos>`.
     fn encode_prompt(&self, prompt: &Prompt<'_>) -> Result<Vec<u32>, InferError> {
         encode_prefix(&self.tokenizer, prompt.text, prompt.number + 1, self.config.max_len)
+    }
+
+    /// Returns the words of a prompt, encoded as `ids`, that are not in the vocabulary.
+    fn unknown_words(&self, prompt: &str, ids: &[u32]) -> Result<Vec<String>, InferError> {
+        // The tokens of the text begin with `<bos>`.
+        unknown_words(&self.tokenizer, prompt, &[&[BOS], ids].concat())
     }
 
     /// Decodes the ids of a prompt, of which there are `prompt_ids`, and its continuation. Returns

@@ -1,9 +1,11 @@
-//! Translation with trained Transformers: bundles on disk, search, text.
+//! Inference with trained Transformers: bundles on disk, search, text.
 //!
 //! A [`Bundle`] is a folder with weights, configuration and tokenizers. A [`Translator`] opens one
-//! and translates text; an [`Engine`] finds target ids for source ids.
+//! and translates text; an [`Engine`] finds target ids for source ids. The other tasks have their own
+//! types: a [`Classifier`] labels texts, a [`Generator`] continues them, and [`FillMask`] replaces
+//! masks in them.
 //!
-//! Without features, translation runs on the CPU with the packed engine of [`tx_model::packed`],
+//! Without features, models run on the CPU with the packed engine of [`tx_model::packed`],
 //! and no machine-learning framework is compiled. The feature `burn` adds all other devices, half
 //! precision, and saving bundles; `ndarray`, `wgpu`, `vulkan` and `cuda` imply it.
 //!

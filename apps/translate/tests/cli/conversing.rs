@@ -18,10 +18,15 @@ fn an_interactive_session_without_a_terminal_is_refused() {
     translate(&["--interactive", "--text", "one"], "").failed(2, &["--interactive"]);
 }
 
-/// Starts the program with the test bundle at a terminal of `script` (util-linux); none without it.
-fn at_a_terminal(arguments: &[String], terminal: &str, history: &Path) -> Option<Child> {
-    let command =
-        format!("{} --model {} {}", env!("CARGO_BIN_EXE_translate"), model(), arguments.join(" "));
+/// Starts the program with the bundle `model` at a terminal of `script` (util-linux); none without it.
+pub fn at_a_terminal(
+    model: &str,
+    arguments: &[String],
+    terminal: &str,
+    history: &Path,
+) -> Option<Child> {
+    let program = env!("CARGO_BIN_EXE_translate");
+    let command = format!("{program} --model {model} {}", arguments.join(" "));
     let child = Command::new("script")
         .args(["--quiet", "--return", "--flush", "--command", &command, "/dev/null"])
         .env("TX_HISTORY", history)
@@ -47,7 +52,9 @@ fn progress_of_a_long_file_is_shown_at_a_terminal_only() {
         let mut arguments = vec!["--beam 1 --input".to_owned(), input.clone()];
         arguments.extend(quiet.then(|| "--quiet".to_owned()));
         arguments.extend([">".to_owned(), output.display().to_string()]);
-        let Some(child) = at_a_terminal(&arguments, "xterm", Path::new("")) else { return };
+        let Some(child) = at_a_terminal(model(), &arguments, "xterm", Path::new("")) else {
+            return;
+        };
         let ended = child.wait_with_output().unwrap();
         let shown = String::from_utf8_lossy(&ended.stdout);
         assert_eq!(ended.status.code(), Some(0), "{shown}");
@@ -68,7 +75,8 @@ fn progress_of_a_pipe_is_shown_and_no_line_is_lost() {
     assert!(made.success());
     let output = folder.path().join("output.txt");
     let arguments = ["--beam 1 --input", pipe.to_str().unwrap(), ">", output.to_str().unwrap()];
-    let Some(mut child) = at_a_terminal(&arguments.map(str::to_owned), "xterm", Path::new(""))
+    let Some(mut child) =
+        at_a_terminal(model(), &arguments.map(str::to_owned), "xterm", Path::new(""))
     else {
         return;
     };
@@ -99,7 +107,7 @@ fn sentences_and_commands_typed_at_a_terminal_are_answered() {
     let page = folder.path().join("page.svg");
     let interactive = ["--interactive"].map(str::to_owned);
     // Other terminals would have to answer a query for the position of the cursor.
-    let Some(mut child) = at_a_terminal(&interactive, "dumb", &history) else { return };
+    let Some(mut child) = at_a_terminal(model(), &interactive, "dumb", &history) else { return };
     let mut stdin = child.stdin.take().unwrap();
     let lines = ["one two three", ":nbest 2", "one two three", ":bst", ":align", "one two three"];
     for line in lines {

@@ -352,7 +352,8 @@ fn forced_decoding_names_files_and_lines_that_do_not_fit() {
     assert_eq!(long.code, Some(1));
     let words = "the target of line 2 has 13 tokens; this model generates at most 12";
     assert!(long.stderr.contains(words), "{}", long.stderr);
-    run(&["force", "--model", "x"], "").failed(2, &["--source", "--target"]);
+    run(&["force", "--model", "x"], "").failed(2, &["--source"]);
+    command("force", &["--source", &files[0]]).failed(2, &["`--target` is required"]);
     // An empty target consists of `<eos>`.
     let files = pair(&folder, "one\n\n", "\none\n");
     assert_eq!(force(&files, &["--quiet"]).printed().lines().count(), 3);

@@ -8,7 +8,6 @@ use crate::{
     error::InferError,
     scheduler::{Batches, Limits, Task},
     search::{Hypothesis, Request, SearchOptions},
-    tokens::unknown_words,
 };
 
 /// Texts to continue.
@@ -60,7 +59,7 @@ impl Prompts {
         Ok(Continuation {
             text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
             hypotheses,
-            unknown: unknown_words(&self.model.tokenizer, text, ids)?,
+            unknown: self.model.unknown_words(text, ids)?,
         })
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     search::{Request, SearchOptions},
-    tokens::{on_one_line, unknown_words},
+    tokens::on_one_line,
 };
 
 impl Generator {
@@ -48,7 +48,7 @@ impl Generator {
         Ok(Continuation {
             text: text.clone(),
             hypotheses: vec![ScoredText { text, continuation, hypothesis }],
-            unknown: unknown_words(&model.tokenizer, prompt.text, &ids)?,
+            unknown: model.unknown_words(prompt.text, &ids)?,
         })
     }
 }

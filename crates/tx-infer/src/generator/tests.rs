@@ -179,7 +179,7 @@ fn streaming_needs_one_hypothesis_and_can_be_canceled() {
 }
 
 #[test]
-fn max_len_limits_prompt_and_continuation_together() {
+fn max_len_limits_prompt_and_continuation_together_and_unknown_words_are_listed() {
     let generator =
         fixture::language_model(TokenizerKind::Word, Tying::All).into_generator(&Device::Cpu);
     let options = SearchOptions { max_len: Some(5), min_len: 5, ..greedy() };
@@ -191,6 +191,9 @@ fn max_len_limits_prompt_and_continuation_together() {
     assert_eq!(["", "The", "The cat sleeps"].map(tokens), [5, 5, 5]);
     // One token is generated after a longer prompt.
     assert_eq!(tokens("The cat sleeps in the house"), 7);
+    let found = generator.continue_batch(&["the zebra", "zebra okapi the", "the"]).unwrap();
+    let unknown: Vec<_> = found.into_iter().map(|found| found.unknown).collect();
+    assert_eq!(unknown, [vec!["zebra"], vec!["zebra", "okapi"], vec![]]);
 }
 
 #[test]

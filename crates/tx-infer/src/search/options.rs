@@ -34,7 +34,8 @@ pub struct SearchOptions {
     pub diversity: f32,
     /// Sampling instead of beam search.
     pub sampling: Option<Sampling>,
-    /// Maximum number of tokens of a target, `<eos>` included, in addition to `max_len_ratio`.
+    /// Maximum number of tokens of a target, `<eos>` included, in addition to `max_len_ratio`. For a
+    /// language model, of prompt and continuation.
     pub max_len: Option<usize>,
     /// Limits a target to `max_len_ratio` · source tokens + `max_len_extra` tokens, and to the
     /// model's `max_len`.

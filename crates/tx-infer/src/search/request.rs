@@ -3,7 +3,7 @@
 /// A source, and the constraints on its target that differ between sentences.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// Token ids of the source tokenizer; at least one.
+    /// Token ids of the source tokenizer; at least one. Empty for a language model.
     pub source: &'a [u32],
     /// Token ids that the target begins with, without `<bos>` and `<eos>`; fewer than the model's
     /// `max_len`. No option suppresses them, and their probability counts.

@@ -1,0 +1,70 @@
+//! Replaces each `<mask>` in a text.
+//!
+//! `cargo run -p tx-infer --features burn --example fill_mask -- FOLDER TEXT`
+//!
+//! Without arguments, writes a bundle of an untrained model first, which is the only part that needs the
+//! feature `burn`. Its tokens are arbitrary.
+
+use std::{
+    env,
+    io::{self, Write},
+};
+
+use tx_infer::{
+    Device, FillMask, ModelTask, ModuleBundle,
+    tx_text::{Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens},
+};
+use tx_model::{MaskedLanguageModel, ModelConfig};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let mut out = io::stdout().lock();
+    match &arguments[..] {
+        [folder, text] => {
+            let model = FillMask::open(folder, &Device::Cpu)?;
+            writeln!(out, "{}", model.fill(text)?.text)?;
+        }
+        _ => {
+            let folder = tempfile::tempdir()?;
+            untrained()?.save(folder.path())?;
+
+            let model = FillMask::open(folder.path(), &Device::Cpu)?;
+            let found = model.fill("The <mask> is <mask>.")?;
+            writeln!(out, "{}", found.text)?;
+            for token in &found.masks[0] {
+                writeln!(out, "{}  {:.3}", token.text, token.probability)?;
+            }
+            // Likeliest tokens of each mask, best first.
+            assert_eq!((found.masks.len(), found.masks[0].len()), (2, FillMask::TOP_K));
+            assert!(found.masks[0][0].probability >= found.masks[0][1].probability);
+        }
+    }
+    Ok(())
+}
+
+/// Bundle of an untrained model.
+fn untrained() -> Result<ModuleBundle<MaskedLanguageModel>> {
+    let texts = ["Where is the cat?", "The cat is here.", "The dog is not here."];
+    let tokenizer = Tokenizer::train(&TokenizerConfig::default(), SpecialTokens::WithMask, &texts)?;
+    let config = ModelConfig {
+        d_model: 16,
+        n_heads: 2,
+        d_ff: 32,
+        encoder_layers: 1,
+        decoder_layers: 1,
+        max_len: 32,
+        ..ModelConfig::default()
+    };
+    let device = burn::tensor::Device::flex();
+    device.seed(1);
+    let model = MaskedLanguageModel::new(&config, tokenizer.vocab_size(), &device)?;
+    Ok(ModuleBundle {
+        model,
+        task: ModelTask::FillMask,
+        config,
+        tokenizers: Tokenizers::from(tokenizer),
+        provenance: Default::default(),
+    })
+}

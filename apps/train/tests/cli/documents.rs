@@ -175,3 +175,35 @@ fn changed_documents_and_whole_words_are_noticed_when_a_run_is_resumed() {
         run.logged(&["resuming after epoch ", reset]);
     }
 }
+
+/// Without a token to predict, the loss would be 0.
+#[test]
+fn a_text_of_unknown_words_cannot_be_masked() {
+    let workshop = Workshop::new();
+    train(&workshop, "fill-mask", "masked", "text.txt", &[]).trained();
+    workshop.write("numbers.txt", (0..40).map(|n| format!("{n} {n}{n}\n\n")).collect::<String>());
+    let from = ["model.encoder_from=masked", "data.valid_share=0"];
+    train(&workshop, "fill-mask", "run", "numbers.txt", &from)
+        .failed(2, &["[tokenizer] no word of the training data is in the vocabulary"]);
+    let valid = ["model.encoder_from=masked", "data.valid_source=numbers.txt"];
+    train(&workshop, "fill-mask", "run", "text.txt", &valid)
+        .failed(2, &["[tokenizer] no word of the validation data is in the vocabulary"]);
+}
+
+#[test]
+fn a_corpus_of_one_text_is_not_prepared_and_has_no_statistics_of_pairs() {
+    let workshop = Workshop::new();
+    for (task, files) in [
+        ("classify", ["--file", "labeled.tsv"]),
+        ("generate", ["--source", "text.txt"]),
+        ("fill-mask", ["--source", "text.txt"]),
+    ] {
+        let recipe = [&["--recipe", task], &files[..]].concat();
+        let prepare = [&["data", "prepare", "--output", "corpus"], &recipe[..]].concat();
+        workshop
+            .train(&prepare)
+            .failed(2, &[&format!("prepared data is not available for the task \"{task}\"")]);
+        workshop.train(&[&["data", "stats"], &recipe[..]].concat()).failed(2, &[task]);
+    }
+    assert!(!workshop.path("corpus").exists());
+}

@@ -96,6 +96,19 @@ fn a_translation_model_starts_from_a_masked_language_model() {
     assert_taken(&workshop, ["run", "masked"], &same);
 }
 
+/// With a shared vocabulary, both sides have that of the bundle.
+#[test]
+fn a_translation_model_with_one_vocabulary_starts_from_a_masked_language_model() {
+    let workshop = workshop();
+    let settings =
+        [&ALMOST_NO_UPDATE[..], &[FROM_MASKED, "model.positions=learned", "tokenizer.joint=true"]];
+    let files = ["--source", "source.txt", "--target", "source.txt"];
+    let run = workshop.train_tiny_on(&files, "run", &set(&settings.concat())).trained();
+    run.logged(&["vocabulary: 11 source and 11 target tokens\n"]);
+    let same = [["source_embedding.", "embedding."], ["encoder.", "encoder."]];
+    assert_taken(&workshop, ["run", "masked"], &same);
+}
+
 #[test]
 fn a_masked_language_model_needs_a_vocabulary_with_a_mask() {
     let workshop = workshop();

@@ -1,4 +1,4 @@
-use std::fs;
+use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
 use tx_infer::{Classifier, Device, FillMask, Generator};
@@ -23,7 +23,17 @@ fn every_task_gives_a_bundle_that_runs() {
         let workshop = Workshop::new();
         let run = workshop.train_task(task, "run", &set(&ON_ALL)).trained();
         run.logged(&["epoch 30  step ", "validation: loss ", "bundle: run (best of epoch "]);
-        assert!(run.command_after("try it:").contains(" --model run --text '"), "{}", run.stderr);
+        let command = run.command_after("try it:");
+        assert!(command.contains(" --model run --text '"), "{command}");
+        // `translate` may or may not have been built beside `train`.
+        let built = Path::new(env!("CARGO_BIN_EXE_train")).with_file_name("translate");
+        if cfg!(unix) && command.starts_with(&*built.to_string_lossy()) {
+            let mut shell = Command::new("sh");
+            let output = shell.args(["-c", &command]).current_dir(workshop.path("")).output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 1);
+        }
 
         let run = workshop.path("run");
         let tensorboard = fs::read_dir(run.join("tensorboard")).unwrap().next().unwrap().unwrap();

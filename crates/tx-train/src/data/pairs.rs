@@ -166,8 +166,8 @@ fn target_tokenizer(
 ///
 /// # Errors
 ///
-/// If the data cannot be read or written, the existing corpus is stale or damaged, or `stop` is
-/// set.
+/// If the task has no sentence pairs, the data cannot be read or written, the existing corpus is
+/// stale or damaged, or `stop` is set.
 pub fn prepared(
     config: &TrainConfig,
     folder: &Path,
@@ -175,6 +175,11 @@ pub fn prepared(
     stop: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, TrainError> {
+    if config.task.has_one_text() {
+        let task = config.task;
+        let problem = format!("prepared data is not available for the task \"{task}\"");
+        return Err(TrainError::Problems { problems: vec![problem] });
+    }
     let mut inputs = corpus::input_files(&config.data);
     inputs.extend(config.tokenizer.files().map(Path::to_path_buf));
     let settings = settings(config);

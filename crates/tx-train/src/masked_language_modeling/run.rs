@@ -56,7 +56,18 @@ impl TaskRun for MaskedLanguageModelRun {
         known: Known,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
-        DocumentData::new(config, known, SpecialTokens::WithMask, access).map(Self)
+        let data = DocumentData::new(config, known, SpecialTokens::WithMask, access)?;
+        for (what, documents) in
+            [("the training data", &data.train), ("the validation data", &data.valid)]
+        {
+            let mut all = (0..documents.len()).map(|index| documents.document(index));
+            if !all.any(|ids| ids.iter().any(|&id| id as usize >= SpecialTokens::WithMask.count()))
+            {
+                let problem = format!("[tokenizer] no word of {what} is in the vocabulary");
+                return Err(TrainError::Problems { problems: vec![problem] });
+            }
+        }
+        Ok(Self(data))
     }
 
     fn summary(&self) -> &DataSummary {

@@ -17,10 +17,11 @@ pub struct EncodedPair {
 }
 
 /// Content of the target side of a corpus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetSide {
     /// Translations.
+    #[default]
     Sentence,
     /// Labels of the sources.
     Label,

@@ -52,7 +52,7 @@ impl PairData {
         let print = access.print_cleaning(config);
         let control = Control { stop: access.stop, progress: &print };
         let corpus = corpus::load(config, access.cache, &control)?;
-        print_overlap(corpus.overlap, corpus.overlap_dropped, access.print);
+        print_overlap(corpus.overlap, corpus.overlap_dropped, "pairs", access.print);
         access.check()?;
         let tokenizers = match known {
             Known::Both(tokenizers) => tokenizers,
@@ -114,7 +114,7 @@ impl PairData {
             return Err(DataError::StalePrepared { path: folder.into(), what }.into());
         }
         if !config.data.is_generated() {
-            print_overlap(record.overlap, record.overlap_left_out, access.print);
+            print_overlap(record.overlap, record.overlap_left_out, "pairs", access.print);
         }
         access.print_vocabulary(config, tokenizers);
         (access.print)(&format!("training: {}", record.encoding));

@@ -10,6 +10,7 @@ use tx_data::{
     prepared::{Preparation, PreparedCorpus, prepare},
     source::named::CorpusCache,
 };
+use tx_infer::TaskKind;
 use tx_text::{
     Lowercase, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens,
 };
@@ -166,8 +167,8 @@ fn target_tokenizer(
 ///
 /// # Errors
 ///
-/// If the data cannot be read or written, the existing corpus is stale or damaged, or `stop` is
-/// set.
+/// If the task is not translation, the data cannot be read or written, the existing corpus is stale
+/// or damaged, or `stop` is set.
 pub fn prepared(
     config: &TrainConfig,
     folder: &Path,
@@ -175,6 +176,14 @@ pub fn prepared(
     stop: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, TrainError> {
+    if config.task != TaskKind::Translate {
+        let problem = format!(
+            "prepared data has sentence pairs, and `task` = \"{}\" has none: train on the files \
+             themselves",
+            config.task
+        );
+        return Err(TrainError::Problems { problems: vec![problem] });
+    }
     let mut inputs = corpus::input_files(&config.data);
     inputs.extend(config.tokenizer.files().map(Path::to_path_buf));
     let settings = settings(config);

@@ -35,6 +35,8 @@ mod cli {
     mod tasks;
     // Labeled texts: formats, unusual and invalid ones.
     mod labels;
+    // Labels and columns that are numbers, and data that a task cannot use.
+    mod numbers;
     // Documents of language models: unusual and invalid ones.
     mod documents;
     // Models that start from the encoder of another one.

@@ -17,13 +17,22 @@ pub struct EncodedPair {
 }
 
 /// Content of the target side of a corpus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetSide {
     /// Translations.
+    #[default]
     Sentence,
     /// Labels of the sources.
     Label,
+}
+
+impl TargetSide {
+    /// Returns `true` for translations.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+    pub(crate) fn is_sentence(&self) -> bool {
+        *self == Self::Sentence
+    }
 }
 
 /// Handling of a pair with a side longer than the allowed number of tokens.
@@ -55,6 +64,9 @@ pub struct EncodingReport {
     pub longest_source: usize,
     /// Tokens of the longest input target, special tokens included.
     pub longest_target: usize,
+    /// Content of the targets.
+    #[serde(default, skip_serializing_if = "TargetSide::is_sentence")]
+    pub target_side: TargetSide,
 }
 
 impl fmt::Display for EncodingReport {
@@ -63,15 +75,23 @@ impl fmt::Display for EncodingReport {
             Some(LongPolicy::Skip) => self.empty + self.long,
             Some(LongPolicy::Truncate) | None => self.empty,
         };
-        write!(
-            f,
-            "{} pairs, longest source {} and target {} tokens",
-            self.pairs - dropped,
-            self.longest_source,
-            self.longest_target
-        )?;
+        let (left, longest_source) = (self.pairs - dropped, self.longest_source);
+        let side = match self.target_side {
+            TargetSide::Sentence => {
+                let longest_target = self.longest_target;
+                write!(
+                    f,
+                    "{left} pairs, longest source {longest_source} and target {longest_target} tokens"
+                )?;
+                "side"
+            }
+            TargetSide::Label => {
+                write!(f, "{left} texts, longest {longest_source} tokens")?;
+                "text or label"
+            }
+        };
         if let Some(first) = self.first_empty {
-            write!(f, "; {} with an empty side left out (first: line {first})", self.empty)?;
+            write!(f, "; {} with an empty {side} left out (first: line {first})", self.empty)?;
         }
         match self.policy {
             Some(LongPolicy::Skip) => write!(f, "; {} too long left out", self.long),
@@ -124,7 +144,8 @@ impl<'a> Encoder<'a> {
         what: &'a str,
     ) -> Self {
         let target = TargetEncoder::Label { labels, what };
-        Self { source: tokenizer, target, max_len, policy, report: Default::default() }
+        let report = EncodingReport { target_side: TargetSide::Label, ..Default::default() };
+        Self { source: tokenizer, target, max_len, policy, report }
     }
 
     /// Encodes the next part of the corpus and passes each pair to `take`, in order.
@@ -180,16 +201,29 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     ///
-    /// If no pair is left; `what` names the corpus in the message.
+    /// If no pair or text is left; `what` names the corpus in the message.
     pub fn finish(self, what: &str) -> Result<EncodingReport, DataError> {
         let report = self.report;
         let skipped = if report.policy == Some(LongPolicy::Skip) { report.long } else { 0 };
         if report.pairs == report.empty + skipped {
-            let reason = format!(
-                "{} pairs, {} with an empty side, {} longer than {} tokens",
-                report.pairs, report.empty, report.long, self.max_len
-            );
-            return Err(DataError::NoPairs { what: what.into(), reason });
+            let EncodingReport { pairs, empty, long, .. } = report;
+            let (what, max_len) = (what.into(), self.max_len);
+            return Err(match report.target_side {
+                TargetSide::Sentence => DataError::NoPairs {
+                    what,
+                    reason: format!(
+                        "{pairs} pairs, {empty} with an empty side, {long} longer than {max_len} \
+                         tokens"
+                    ),
+                },
+                TargetSide::Label => DataError::NoTexts {
+                    what,
+                    reason: format!(
+                        "{pairs} texts, {empty} with an empty text or label, {long} longer than \
+                         {max_len} tokens"
+                    ),
+                },
+            });
         }
         Ok(report)
     }
@@ -311,7 +345,19 @@ mod tests {
             [pair(&[BOS, a, EOS], 0), pair(&[BOS, a, b, EOS], 1), pair(&[BOS, b, EOS], 1)];
         assert_eq!(encoded, expected);
         assert_eq!((report.empty, report.first_empty, report.long), (2, Some(2), 1));
+        assert_eq!(
+            report.to_string(),
+            "3 texts, longest 5 tokens; 2 with an empty text or label left out (first: line 2); 1 too \
+             long truncated"
+        );
         assert_eq!(encode(LongPolicy::Skip).0, [expected[0].clone(), expected[2].clone()]);
+        let policy = LongPolicy::Skip;
+        let error = encode_labeled(&pairs, &tokenizer, &labels, 2, policy, "`t.tsv`").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no usable text with a label in `t.tsv`: 5 texts, 2 with an empty text or label, 3 longer \
+             than 2 tokens"
+        );
 
         let unknown = [SentencePair::new("a", "x"), SentencePair::new("a", "z")];
         let policy = LongPolicy::Skip;

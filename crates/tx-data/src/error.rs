@@ -82,6 +82,15 @@ pub enum DataError {
         reason: String,
     },
 
+    /// No labeled text is left for training or validation.
+    #[error("no usable text with a label in {what}: {reason}")]
+    NoTexts {
+        /// Name of the corpus.
+        what: String,
+        /// Reason, with counts.
+        reason: String,
+    },
+
     /// A file of pairs is malformed or unreadable.
     #[cfg(feature = "sources")]
     #[error(transparent)]
@@ -150,6 +159,9 @@ impl DataError {
             }
             Self::NoPairs { .. } => {
                 Some("check the files, allow longer sentences, or give validation files")
+            }
+            Self::NoTexts { .. } => {
+                Some("check the files, allow longer texts, or give validation files")
             }
             _ => None,
         }

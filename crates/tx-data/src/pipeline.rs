@@ -288,7 +288,7 @@ impl<T: TextStore> CleanCorpus<T> {
     ///
     /// # Errors
     ///
-    /// The first error of `pairs` or `text`, or [`DataError::NoPairs`] if no pair is left for
+    /// The first error of `pairs` or `text`, or [`DataError::NoPairs`] or [`DataError::NoTexts`] if none is left for
     /// validation.
     pub fn read(
         pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
@@ -344,13 +344,17 @@ impl<T: TextStore> CleanCorpus<T> {
         if pairs == 0 || self.validation_pairs() > 0 {
             return Ok(());
         }
-        let reason = match self.validation {
+        let reason = |unit| match self.validation {
             ValidationPairs::SetAside { .. } => {
-                format!("the {pairs} pairs are too similar to set some of them aside")
+                format!("the {pairs} {unit} are too similar to set some of them aside")
             }
             ValidationPairs::Given(_) | ValidationPairs::Training(_) => "it is empty".into(),
         };
-        Err(DataError::NoPairs { what: VALIDATION.into(), reason })
+        let what = VALIDATION.into();
+        Err(match self.target {
+            TargetSide::Sentence => DataError::NoPairs { what, reason: reason("pairs") },
+            TargetSide::Label => DataError::NoTexts { what, reason: reason("texts") },
+        })
     }
 
     /// Returns the number of training pairs.

@@ -186,7 +186,7 @@ fn open_training(config: &TrainConfig, cache: Option<&CorpusCache>) -> Result<Pa
     let files = [&data.train_source, &data.train_target, &data.train_file];
     let pairs = match data.source {
         DataSource::Named(_) => from_cache(config, Part::Training, cache)?,
-        _ => open_files(files, data)?,
+        _ => open_files(files, config)?,
     };
     let Some(pairs) = pairs else {
         return Err(TrainError::Problems { problems: config.problems() });
@@ -201,7 +201,7 @@ fn open_validation(
 ) -> Result<Option<Pairs>, TrainError> {
     let data = &config.data;
     let files = [&data.valid_source, &data.valid_target, &data.valid_file];
-    match (open_files(files, data)?, &data.source) {
+    match (open_files(files, config)?, &data.source) {
         (None, DataSource::Named(_)) => from_cache(config, Part::Validation, cache),
         (pairs, _) => Ok(pairs),
     }
@@ -221,7 +221,7 @@ fn from_cache(
         let fetcher = Fetcher::new(cache.clone(), Mode::Offline);
         let corpus = named::find(&request, &fetcher, endpoints)?;
         let wanted = part == Part::Training || corpus.has(part);
-        wanted.then(|| corpus.read(part, &fetcher, &options(&config.data))).transpose()
+        wanted.then(|| corpus.read(part, &fetcher, &options(config))).transpose()
     };
     read().map_err(|error| match error {
         DataError::Fetch(source @ FetchError::NotCached { .. }) => {
@@ -234,9 +234,9 @@ fn from_cache(
 /// Opens the files of one part: one for each side, or one with both.
 fn open_files(
     [source, target, file]: [&Option<PathBuf>; 3],
-    data: &DataConfig,
+    config: &TrainConfig,
 ) -> Result<Option<Pairs>, DataError> {
-    let options = options(data);
+    let options = options(config);
     match (source, target, file) {
         (Some(source), Some(target), _) => read::parallel(source, target, &options).map(Some),
         (_, _, Some(file)) => read::pairs(file, &options).map(Some),
@@ -244,13 +244,15 @@ fn open_files(
     }
 }
 
-fn options(data: &DataConfig) -> ReadOptions {
+fn options(config: &TrainConfig) -> ReadOptions {
+    let data = &config.data;
     let columns = Columns {
         source: data.source_column.clone(),
         target: data.target_column.clone(),
         source_language: data.source_language.clone(),
         target_language: data.target_language.clone(),
         header: data.header,
+        target_side: target_side(config.task),
     };
     ReadOptions { format: data.format, columns, ..ReadOptions::default() }
 }

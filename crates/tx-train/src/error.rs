@@ -300,7 +300,7 @@ impl TrainError {
             Self::TooManySkipped { .. } => {
                 fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")
             }
-            Self::Data(DataError::NoPairs { .. }) => {
+            Self::Data(DataError::NoPairs { .. } | DataError::NoTexts { .. }) => {
                 fixed("check the files, raise `data.max_len`, or specify validation files")
             }
             Self::Data(error) => {

@@ -191,7 +191,7 @@ fn a_text_of_unknown_words_cannot_be_masked() {
 }
 
 #[test]
-fn a_corpus_of_one_text_is_not_prepared_and_has_no_statistics_of_pairs() {
+fn a_corpus_of_one_text_has_no_statistics_of_pairs() {
     let workshop = Workshop::new();
     for (task, files) in [
         ("classify", ["--file", "labeled.tsv"]),
@@ -199,11 +199,6 @@ fn a_corpus_of_one_text_is_not_prepared_and_has_no_statistics_of_pairs() {
         ("fill-mask", ["--source", "text.txt"]),
     ] {
         let recipe = [&["--recipe", task], &files[..]].concat();
-        let prepare = [&["data", "prepare", "--output", "corpus"], &recipe[..]].concat();
-        workshop
-            .train(&prepare)
-            .failed(2, &[&format!("prepared data is not available for the task \"{task}\"")]);
         workshop.train(&[&["data", "stats"], &recipe[..]].concat()).failed(2, &[task]);
     }
-    assert!(!workshop.path("corpus").exists());
 }

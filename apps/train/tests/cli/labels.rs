@@ -66,14 +66,14 @@ fn empty_texts_and_labels_and_long_texts_are_counted() {
     // Eight words, `<bos>` and `<eos>`.
     let run = train(&workshop, "skipped", &files, &["data.max_len=9"]).trained();
     run.logged(&[
-        "3 dropped (first: pair 37)\n",
-        "training: 36 pairs, longest source 10 and target 1 tokens; 1 too long left out\n",
-        "validation: 1 pairs, longest source 10 and target 1 tokens; \
-         2 with an empty side left out (first: line 2); 1 too long left out\n",
+        "3 dropped (first: text 37)\n",
+        "training: 36 texts, longest 10 tokens; 1 too long left out\n",
+        "validation: 1 texts, longest 10 tokens; 2 with an empty text or label left out \
+         (first: line 2); 1 too long left out\n",
     ]);
     let settings = ["data.max_len=9", "data.long=truncate"];
     let run = train(&workshop, "truncated", &files, &settings).trained();
-    run.logged(&["training: 37 pairs, ", "validation: 2 pairs, ", "; 1 too long truncated\n"]);
+    run.logged(&["training: 37 texts, ", "validation: 2 texts, ", "; 1 too long truncated\n"]);
 }
 
 #[test]

@@ -46,6 +46,9 @@ pub struct CleaningReport {
     pub pairs: usize,
     /// Pairs after cleaning.
     pub(super) kept: usize,
+    /// Content of the targets.
+    #[serde(default, skip_serializing_if = "TargetSide::is_sentence")]
+    pub target_side: TargetSide,
     /// Steps in their order of execution.
     pub steps: Vec<StepCount>,
 }
@@ -63,6 +66,12 @@ impl CleaningReport {
         };
         let on = |on: bool, outcome| if on { outcome } else { Outcome::Off };
         let scripts = [&config.source_scripts, &config.target_scripts];
+        let [empty, long, duplicate] = match target {
+            TargetSide::Sentence => ["empty side", "side longer", "duplicate of an earlier pair"],
+            TargetSide::Label => {
+                ["empty text or label", "text longer", "duplicate of an earlier text"]
+            }
+        };
         let script_on =
             config.min_script_share > 0.0 && scripts.iter().any(|scripts| !scripts.is_empty());
         let steps: [(&str, String, Outcome); 9] = [
@@ -77,10 +86,10 @@ impl CleaningReport {
                 },
             ),
             ("spaces", "irregular white space".into(), on(config.spaces, Outcome::Changed)),
-            ("empty", "empty side".into(), Outcome::LeftOut),
+            ("empty", empty.into(), Outcome::LeftOut),
             (
                 "max_chars",
-                format!("side longer than {} characters", config.max_chars),
+                format!("{long} than {} characters", config.max_chars),
                 on(config.max_chars > 0, Outcome::LeftOut),
             ),
             (
@@ -101,7 +110,7 @@ impl CleaningReport {
                 "identical sides".into(),
                 on(target == TargetSide::Sentence, found(config.identical)),
             ),
-            ("duplicates", "duplicate of an earlier pair".into(), found(config.duplicates)),
+            ("duplicates", duplicate.into(), found(config.duplicates)),
         ];
         let steps = steps
             .into_iter()
@@ -113,7 +122,7 @@ impl CleaningReport {
                 first: None,
             })
             .collect();
-        Self { pairs: 0, kept: 0, steps }
+        Self { pairs: 0, kept: 0, target_side: target, steps }
     }
 
     pub(super) fn count(&mut self, step: Step, found: bool, number: usize) {
@@ -137,7 +146,11 @@ impl CleaningReport {
 impl fmt::Display for CleaningReport {
     /// Writes a table with one line per active step.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cleaning: {} pairs in, {} out", self.pairs, self.kept)?;
+        let unit = match self.target_side {
+            TargetSide::Sentence => "pair",
+            TargetSide::Label => "text",
+        };
+        write!(f, "cleaning: {} {unit}s in, {} out", self.pairs, self.kept)?;
         let steps = || self.steps.iter().filter(|step| step.outcome != Outcome::Off);
         let width = steps().map(|step| step.what.len()).max().unwrap_or(0);
         for step in steps() {
@@ -148,7 +161,7 @@ impl fmt::Display for CleaningReport {
             };
             write!(f, "\n  {:width$}  {:>9} {outcome}", step.what, step.pairs)?;
             if let Some(first) = step.first {
-                write!(f, " (first: pair {first})")?;
+                write!(f, " (first: {unit} {first})")?;
             }
         }
         let off: Vec<&str> = self

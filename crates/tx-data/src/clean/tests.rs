@@ -157,4 +157,12 @@ fn labels_are_not_compared_with_their_texts() {
     let report = cleaner.report();
     assert_eq!((report.kept(), report.count_of("duplicates"), report.count_of("empty")), (2, 1, 2));
     assert_eq!(report.count_of("identical"), 0);
+    let text = report.to_string();
+    for line in [
+        "cleaning: 5 texts in, 2 out\n",
+        "\n  empty text or label                       2 dropped (first: text 4)\n",
+        "\n  duplicate of an earlier text              1 dropped (first: text 3)\n",
+    ] {
+        assert!(text.contains(line), "no `{line}` in:\n{text}");
+    }
 }

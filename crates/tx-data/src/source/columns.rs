@@ -1,6 +1,7 @@
 //! Selection of the source and target columns by name, number or language.
 
 use super::language::fit;
+use crate::encode::TargetSide;
 
 /// Columns and languages given for the two sides of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +16,17 @@ pub struct Columns {
     pub target_language: Option<String>,
     /// Whether the first row of a table contains column names; detected from content if `None`.
     pub header: Option<bool>,
+    /// Content of the target. A label can be an integer or a boolean where a sentence must be text.
+    pub target_side: TargetSide,
+}
+
+/// Column or field of a format with types.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Field {
+    /// Name, or a path such as `translation.en`.
+    pub name: String,
+    /// Whether the values are text; otherwise, they are numbers or booleans.
+    pub is_text: bool,
 }
 
 /// Usual column names of the sides in files without languages, and of texts and labels.
@@ -39,6 +51,76 @@ impl Columns {
             (None, None) if names.len() == 2 && !self.named() => Ok((0, 1)),
             (None, _) => Err(format!("no column for the source{}", self.seen(names))),
             (_, None) => Err(format!("no column for the target{}", self.seen(names))),
+        }
+    }
+
+    /// Finds both sides in `fields`, of which the source must be text. A target that is a sentence must
+    /// be text too; for a label, fields with text take precedence, unless the field is requested.
+    ///
+    /// # Errors
+    ///
+    /// If a side is missing; the error names it.
+    pub(super) fn among_fields(&self, fields: &[Field]) -> Result<(usize, usize), String> {
+        let texts: Vec<usize> = (0..fields.len()).filter(|&index| fields[index].is_text).collect();
+        let names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
+        let text_names: Vec<String> = texts.iter().map(|&index| names[index].clone()).collect();
+        match self.target_side {
+            TargetSide::Sentence => {
+                let (source, target) = self.among(&text_names)?;
+                Ok((texts[source], texts[target]))
+            }
+            TargetSide::Label => self.text_and_label(&names, &texts, &text_names),
+        }
+    }
+
+    /// Finds text and label in `names`, of which those at `texts` are `text_names`.
+    fn text_and_label(
+        &self,
+        names: &[String],
+        texts: &[usize],
+        text_names: &[String],
+    ) -> Result<(usize, usize), String> {
+        let text = |index: usize| texts[index];
+        // A column number counts all fields.
+        let source = match &self.source {
+            Some(_) => self.source_among(names)?,
+            None => self.source_among(text_names)?.map(text),
+        };
+        let target = match &self.target {
+            Some(_) => self.target_among(names)?,
+            None => match self.target_among(text_names)?.map(text) {
+                Some(target) => Some(target),
+                None => self.target_among(names)?,
+            },
+        };
+        let other_text = |side: usize| {
+            let mut others = texts.iter().filter(|&&index| index != side);
+            others.next().copied().filter(|_| others.next().is_none())
+        };
+        let (source, target) = match (source, target) {
+            (Some(source), None) if names.len() == 2 => (Some(source), Some(1 - source)),
+            (Some(source), None) => (Some(source), other_text(source)),
+            (None, Some(target)) => (other_text(target), Some(target)),
+            (None, None) => match *texts {
+                [text] if names.len() == 2 => (Some(text), Some(1 - text)),
+                [text, label] => (Some(text), Some(label)),
+                _ => (None, None),
+            },
+            both => both,
+        };
+        match (source, target) {
+            (Some(source), Some(target)) if source == target => {
+                Err(format!("text and label are the same column `{}`", names[source]))
+            }
+            (Some(source), Some(_)) if !texts.contains(&source) => {
+                Err(format!("column `{}` has no text", names[source]))
+            }
+            (Some(source), Some(target)) => Ok((source, target)),
+            (None, _) => Err(format!("no column for the text{}", self.seen(text_names))),
+            (_, None) => {
+                let names = listed(names);
+                Err(format!("no column for the label; columns of text or numbers: {names}"))
+            }
         }
     }
 
@@ -98,14 +180,18 @@ impl Columns {
         } else {
             format!(" (languages {})", languages.join(" and "))
         };
-        let mut names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        if names.len() > 20 {
-            names.truncate(20);
-            names.push("…".into());
-        }
-        let names = if names.is_empty() { "none".into() } else { names.join(", ") };
-        format!("{wanted}; text columns: {names}")
+        format!("{wanted}; text columns: {}", listed(names))
     }
+}
+
+/// First names, for an error.
+fn listed(names: &[String]) -> String {
+    let mut names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    if names.len() > 20 {
+        names.truncate(20);
+        names.push("…".into());
+    }
+    if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
 fn side_among(
@@ -176,6 +262,52 @@ mod tests {
         let problem = requested.among(&names(&["a", "c"])).unwrap_err();
         assert_eq!(problem, "column `b` not found; available: a, c");
         assert!(requested.among(&names(&["b"])).unwrap_err().contains("same column `b`"));
+    }
+
+    /// Fields whose names end in `#` are numbers.
+    fn labeled(columns: &Columns, names: &[&str]) -> Result<(usize, usize), String> {
+        let field = |name: &&str| Field {
+            name: name.trim_end_matches('#').to_owned(),
+            is_text: !name.ends_with('#'),
+        };
+        let columns = Columns { target_side: TargetSide::Label, ..columns.clone() };
+        columns.among_fields(&names.iter().map(field).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_label_can_be_a_number_and_a_text_cannot() {
+        let found = |names| labeled(&Columns::default(), names);
+        assert_eq!(found(&["idx#", "label#", "sentence"]), Ok((2, 1)));
+        assert_eq!(found(&["stars#", "review"]), Ok((1, 0)));
+        assert_eq!(
+            found(&["review", "title", "label#"]),
+            Err("no column for the text; text columns: `review`, `title`".into())
+        );
+        assert_eq!(found(&["review", "label#", "score#"]), Ok((0, 1)));
+        // Text takes precedence: these files need no numbers.
+        assert_eq!(found(&["id#", "label#", "text", "target"]), Ok((2, 3)));
+        assert_eq!(found(&["id#", "a", "b"]), Ok((1, 2)));
+        assert_eq!(found(&["text", "url", "stars#"]), Ok((0, 1)));
+        assert_eq!(
+            found(&["text", "id#", "stars#"]),
+            Err("no column for the label; columns of text or numbers: `text`, `id`, `stars`".into())
+        );
+        let requested = |source: Option<&str>, target: &str| Columns {
+            source: source.map(str::to_owned),
+            target: Some(target.to_owned()),
+            ..Columns::default()
+        };
+        let names = &["id#", "title", "review", "stars#"];
+        assert_eq!(labeled(&requested(Some("review"), "stars"), names), Ok((2, 3)));
+        assert_eq!(labeled(&requested(Some("3"), "4"), names), Ok((2, 3)));
+        assert_eq!(labeled(&requested(None, "id"), &["id#", "review"]), Ok((1, 0)));
+        assert_eq!(
+            labeled(&requested(Some("id"), "stars"), names),
+            Err("column `id` has no text".into())
+        );
+        let sentences =
+            [Field { name: "a".into(), is_text: true }, Field { name: "b".into(), is_text: false }];
+        assert!(Columns::default().among_fields(&sentences).is_err());
     }
 
     #[test]

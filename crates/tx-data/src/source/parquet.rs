@@ -1,11 +1,12 @@
 //! Sentence pairs from Parquet: a struct column such as `translation { en, it }`, or two text
-//! columns.
+//! columns. A label can be an integer or a boolean.
 //!
 //! Only the two required columns are read, in batches of 1,024 rows. Page headers are checked
 //! before the Parquet library reads a page. The library may still panic on hostile files. The panic
 //! becomes an error here, after the process's panic hook reports it. In a program built with `panic
 //! = "abort"` it ends the program.
 
+mod column;
 mod page_header;
 
 use std::{
@@ -16,9 +17,6 @@ use std::{
 
 use bytes::Bytes;
 use parquet::{
-    basic::Type,
-    column::reader::{ColumnReader, ColumnReaderImpl},
-    data_type::{ByteArray, ByteArrayType},
     errors::ParquetError,
     file::{
         FOOTER_SIZE,
@@ -26,19 +24,17 @@ use parquet::{
     },
 };
 
+use column::{Column, Content, Problem};
 use page_header::PageHeader;
 use tx_text::SentencePair;
 
 use super::{
-    columns::Columns,
+    columns::{Columns, Field},
     error::{Place, SourceError},
     input::Limits,
     pairs::Pairs,
 };
 use crate::error::DataError;
-
-/// Number of rows per batch.
-const BATCH_ROWS: usize = 1_024;
 
 /// Upper bound on the size of the checked page header fields, in bytes.
 const HEADER_BYTES: usize = 64;
@@ -147,7 +143,7 @@ impl Read for EndGuard {
 /// Source and target columns of a file.
 struct Table {
     reader: SerializedFileReader<CheckedFile>,
-    sides: [usize; 2],
+    sides: [(usize, Content); 2],
     row_group: usize,
     open: Option<[Column; 2]>,
     /// Number of rows returned so far.
@@ -165,16 +161,23 @@ impl Table {
         let reader = SerializedFileReader::new(CheckedFile { file, limits })
             .map_err(|error| failure(&error, place.clone()))?;
         let schema = reader.metadata().file_metadata().schema_descr();
-        let usable = schema.columns().iter().enumerate().filter(|(_, column)| {
-            column.physical_type() == Type::BYTE_ARRAY && column.max_rep_level() == 0
+        let usable = schema.columns().iter().enumerate().filter_map(|(index, column)| {
+            let content = Content::of(column)?;
+            let name = column.path().parts().join(".");
+            Some(((index, content), Field { name, is_text: content == Content::Text }))
         });
-        let (indices, names): (Vec<usize>, Vec<String>) =
-            usable.map(|(index, column)| (index, column.path().parts().join("."))).unzip();
+        let (contents, fields): (Vec<(usize, Content)>, Vec<Field>) = usable.unzip();
         let (source, target) =
-            columns.among(&names).map_err(|problem| place.clone().malformed(problem))?;
-        let sides = [indices[source], indices[target]];
+            columns.among_fields(&fields).map_err(|problem| place.clone().malformed(problem))?;
+        let sides = [contents[source], contents[target]];
+        if let (_, Content::OtherNumbers) = sides[1] {
+            return Err(place.clone().malformed(format!(
+                "column `{}` has numbers that are not integers, expected text, integers or booleans",
+                fields[target].name
+            )));
+        }
         for group in reader.metadata().row_groups() {
-            for side in sides {
+            for (side, _) in sides {
                 let column = group.columns().get(side);
                 let bytes = column.map_or(0, |column| column.uncompressed_size());
                 if !(0..=limits.expansion.bytes as i64).contains(&bytes) {
@@ -198,9 +201,9 @@ impl Table {
                 let failed = |error: ParquetError| failure(&error, here(self.row));
                 let group = self.reader.get_row_group(self.row_group).map_err(failed)?;
                 let schema = self.reader.metadata().file_metadata().schema_descr();
-                let column = |side: usize| {
+                let column = |(side, content): (usize, Content)| {
                     let present = schema.column(side).max_def_level();
-                    Column::open(group.get_column_reader(side)?, present)
+                    Column::open(group.get_column_reader(side)?, content, present)
                 };
                 let [source, target] = self.sides;
                 self.open =
@@ -231,61 +234,4 @@ impl Table {
 
 fn failure(error: &ParquetError, place: Place) -> SourceError {
     place.malformed(error.to_string())
-}
-
-enum Problem {
-    Library(ParquetError),
-    Utf8,
-}
-
-/// Column of one row group.
-struct Column {
-    reader: ColumnReaderImpl<ByteArrayType>,
-    /// Definition level of a present value; a lower level means null.
-    present: i16,
-    levels: Vec<i16>,
-    values: std::vec::IntoIter<ByteArray>,
-    at: usize,
-}
-
-impl Column {
-    fn open(reader: ColumnReader, present: i16) -> Result<Self, ParquetError> {
-        let ColumnReader::ByteArrayColumnReader(reader) = reader else {
-            return Err(ParquetError::General("a selected column has no text type".into()));
-        };
-        Ok(Self { reader, present, levels: Vec::new(), values: Vec::new().into_iter(), at: 0 })
-    }
-
-    /// Returns the next text, empty for null; `None` at the end.
-    fn next(&mut self) -> Result<Option<String>, Problem> {
-        if self.at == self.levels.len() {
-            self.levels.clear();
-            self.at = 0;
-            let mut values = Vec::new();
-            let levels = (self.present > 0).then_some(&mut self.levels);
-            let (rows, _, _) = self
-                .reader
-                .read_records(BATCH_ROWS, levels, None, &mut values)
-                .map_err(Problem::Library)?;
-            if self.present == 0 {
-                self.levels.resize(rows, 0);
-            }
-            self.values = values.into_iter();
-            if self.levels.is_empty() {
-                return Ok(None);
-            }
-        }
-        let level = self.levels[self.at];
-        self.at += 1;
-        if level < self.present {
-            return Ok(Some(String::new()));
-        }
-        let Some(value) = self.values.next() else {
-            return Err(Problem::Library(ParquetError::General(
-                "a column has fewer values than declared".into(),
-            )));
-        };
-        let text = std::str::from_utf8(value.data()).map_err(|_| Problem::Utf8)?;
-        Ok(Some(text.to_owned()))
-    }
 }

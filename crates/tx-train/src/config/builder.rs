@@ -189,7 +189,7 @@ mod tests {
     use tx_data::BatchSize;
 
     use super::*;
-    use crate::config::recipe::RECIPES;
+    use crate::config::{DataConfig, recipe::RECIPES};
 
     #[test]
     fn every_recipe_is_a_valid_configuration() {
@@ -269,6 +269,30 @@ mod tests {
         builder.use_files();
         let data = builder.build().unwrap().data;
         assert_eq!((data.train_pairs, data.valid_pairs), (None, Some(7)));
+    }
+
+    #[test]
+    fn a_column_is_a_name_or_a_number() {
+        let set = |settings: &[&str]| {
+            let mut builder = ConfigBuilder::from_recipe("small").unwrap();
+            builder.set("data.train_file=pairs.tsv").unwrap();
+            settings.iter().for_each(|setting| builder.set(setting).unwrap());
+            builder.build().map(|config| config.data)
+        };
+        let data = set(&["data.source_column=2", "data.label_column=\"3\""]).unwrap();
+        assert_eq!([data.source_column, data.target_column], [Some("2".into()), Some("3".into())]);
+        let data = set(&["data.text_column=10", "data.target_column=it"]).unwrap();
+        assert_eq!(
+            [data.source_column, data.target_column],
+            [Some("10".into()), Some("it".into())]
+        );
+        let data = set(&["data.source_column=2", "data.source_column="]).unwrap();
+        assert_eq!(data.source_column, None);
+        let json = serde_json::to_string(&data).unwrap();
+        assert_eq!(serde_json::from_str::<DataConfig>(&json).unwrap(), data);
+        let error = set(&["data.source_column=-1"]).unwrap_err().to_string();
+        assert!(error.contains("expected the name of a column, or its number from 1"), "{error}");
+        assert!(error.contains("source_column"), "{error}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tx_data::{
     CleanConfig, DocumentEnd, LongPolicy, SplitBy,
     source::{format::Format, named},
@@ -54,6 +54,20 @@ fn is_empty_line(end: &DocumentEnd) -> bool {
     *end == DocumentEnd::EmptyLine
 }
 
+/// Deserializes a column name, which can be a number.
+fn name_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected the name of a column, or its number from 1")]
+    enum Column {
+        Number(u64),
+        Name(String),
+    }
+    Ok(Option::<Column>::deserialize(deserializer)?.map(|column| match column {
+        Column::Number(number) => number.to_string(),
+        Column::Name(name) => name,
+    }))
+}
+
 /// Section `[data]`: training and validation data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -81,10 +95,10 @@ pub struct DataConfig {
     /// Format of the files; detected from their content by default.
     pub format: Option<Format>,
     /// Column name or number, or field name, of the source or the text.
-    #[serde(alias = "text_column")]
+    #[serde(alias = "text_column", deserialize_with = "name_or_number")]
     pub source_column: Option<String>,
     /// Column name or number, or field name, of the target or the label.
-    #[serde(alias = "label_column")]
+    #[serde(alias = "label_column", deserialize_with = "name_or_number")]
     pub target_column: Option<String>,
     /// Whether the first row of a table is a header; detected by default.
     pub header: Option<bool>,
@@ -319,13 +333,18 @@ impl DataConfig {
                 String::from(self.source.clone())
             ));
         }
-        if task == TaskKind::Classify
-            && matches!(self.source, DataSource::Toy | DataSource::Reverse)
-        {
-            problems.push(format!(
-                "`source` = \"{}\" has no labels for the task \"classify\"",
-                String::from(self.source.clone())
-            ));
+        if matches!(self.source, DataSource::Toy | DataSource::Reverse) {
+            let source = String::from(self.source.clone());
+            match task {
+                TaskKind::Translate => {}
+                TaskKind::Classify => problems.push(format!(
+                    "`source` = \"{source}\" has no labels for the task \"classify\""
+                )),
+                TaskKind::Generate | TaskKind::FillMask => problems.push(format!(
+                    "`source` = \"{source}\" has no documents for the task \"{task}\"; accepted are \
+                     \"files\" and \"phrasebook\""
+                )),
+            }
         }
         problems
     }

@@ -41,7 +41,7 @@ impl LabeledData {
         let print = access.print_cleaning(config);
         let control = Control { stop: access.stop, progress: &print };
         let corpus = corpus::load(config, access.cache, &control)?;
-        print_overlap(corpus.overlap, corpus.overlap_dropped, access.print);
+        print_overlap(corpus.overlap, corpus.overlap_dropped, "texts", access.print);
         access.check()?;
         let labels = corpus.labels(&control)?;
         let tokenizers = match known.of_text() {

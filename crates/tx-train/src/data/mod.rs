@@ -178,15 +178,21 @@ impl DataAccess<'_> {
     }
 }
 
-/// Prints the number of validation pairs with near duplicates in training.
-pub(crate) fn print_overlap(overlap: Option<Overlap>, dropped: usize, print: &dyn Fn(&str)) {
+/// Prints the number of validation examples with near duplicates in training. `unit` names several
+/// examples.
+pub(crate) fn print_overlap(
+    overlap: Option<Overlap>,
+    dropped: usize,
+    unit: &str,
+    print: &dyn Fn(&str),
+) {
     let Some(Overlap { validation, near, first_near: Some(first), .. }) = overlap else { return };
     let consequence = match dropped {
         0 => "; `data.overlap = \"drop\"` leaves these out of training".into(),
-        pairs => format!("; {pairs} training pairs dropped for that reason"),
+        dropped => format!("; {dropped} training {unit} dropped for that reason"),
     };
     print(&format!(
-        "validation: {near} of {validation} pairs have a near duplicate in training (first: \
+        "validation: {near} of {validation} {unit} have a near duplicate in training (first: \
          {first}){consequence}"
     ));
 }

@@ -10,6 +10,7 @@ use tx_data::{
     prepared::{Preparation, PreparedCorpus, prepare},
     source::named::CorpusCache,
 };
+use tx_infer::TaskKind;
 use tx_text::{
     Lowercase, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens,
 };
@@ -52,7 +53,7 @@ impl PairData {
         let print = access.print_cleaning(config);
         let control = Control { stop: access.stop, progress: &print };
         let corpus = corpus::load(config, access.cache, &control)?;
-        print_overlap(corpus.overlap, corpus.overlap_dropped, access.print);
+        print_overlap(corpus.overlap, corpus.overlap_dropped, "pairs", access.print);
         access.check()?;
         let tokenizers = match known {
             Known::Both(tokenizers) => tokenizers,
@@ -114,7 +115,7 @@ impl PairData {
             return Err(DataError::StalePrepared { path: folder.into(), what }.into());
         }
         if !config.data.is_generated() {
-            print_overlap(record.overlap, record.overlap_left_out, access.print);
+            print_overlap(record.overlap, record.overlap_left_out, "pairs", access.print);
         }
         access.print_vocabulary(config, tokenizers);
         (access.print)(&format!("training: {}", record.encoding));
@@ -166,8 +167,8 @@ fn target_tokenizer(
 ///
 /// # Errors
 ///
-/// If the task has no sentence pairs, the data cannot be read or written, the existing corpus is
-/// stale or damaged, or `stop` is set.
+/// If the task is not translation, the data cannot be read or written, the existing corpus is stale
+/// or damaged, or `stop` is set.
 pub fn prepared(
     config: &TrainConfig,
     folder: &Path,
@@ -175,9 +176,12 @@ pub fn prepared(
     stop: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, TrainError> {
-    if config.task.has_one_text() {
-        let task = config.task;
-        let problem = format!("prepared data is not available for the task \"{task}\"");
+    if config.task != TaskKind::Translate {
+        let problem = format!(
+            "prepared data has sentence pairs, and `task` = \"{}\" has none: train on the files \
+             themselves",
+            config.task
+        );
         return Err(TrainError::Problems { problems: vec![problem] });
     }
     let mut inputs = corpus::input_files(&config.data);

@@ -79,8 +79,30 @@ fn apply(bytes: &mut Vec<u8>, change: &Change) {
     }
 }
 
+/// Options that fit the pairs of a valid file.
+#[derive(Debug, Clone, Copy)]
+enum Content {
+    /// English and Italian, or English and German.
+    Sentences,
+    /// Texts with labels in this column.
+    Labels(&'static str),
+}
+
+impl Content {
+    fn options(self, seed: usize) -> ReadOptions {
+        match self {
+            Self::Sentences if seed.is_multiple_of(2) => languages("en", "it"),
+            Self::Sentences => languages("en", "de"),
+            Self::Labels(column) => {
+                let columns = Columns { target: Some(column.into()), ..label_columns() };
+                ReadOptions { columns, ..ReadOptions::default() }
+            }
+        }
+    }
+}
+
 /// Valid file of each format and compression.
-fn seeds() -> Vec<Vec<u8>> {
+fn seeds() -> Vec<(Vec<u8>, Content)> {
     let fixture = |name: &str| fs::read(Path::new(FIXTURES).join(name)).unwrap();
     let texts = [tsv(), csv_with(",", "en,it\n"), jsonl(), tmx()];
     let mut seeds: Vec<Vec<u8>> = texts.iter().map(|text| text.clone().into_bytes()).collect();
@@ -101,6 +123,13 @@ fn seeds() -> Vec<Vec<u8>> {
         }
     }
     seeds.push(fixture("flat.zstd.parquet"));
+    let mut seeds: Vec<(Vec<u8>, Content)> =
+        seeds.into_iter().map(|bytes| (bytes, Content::Sentences)).collect();
+    for column in ["label", "int32", "uint64", "bool", "required"] {
+        seeds.push((fixture("labeled.parquet"), Content::Labels(column)));
+    }
+    let labeled = "{\"text\": \"a\", \"label\": 1}\n{\"text\": \"b\", \"label\": true}\n";
+    seeds.push((labeled.into(), Content::Labels("label")));
     seeds
 }
 
@@ -126,14 +155,14 @@ fn survive(cases: u32) -> (u32, u32) {
     };
     let mut runner = TestRunner::new(config);
     let result = runner.run(&strategy, |(seed, changes, how)| {
-        let mut bytes = seeds[seed].clone();
+        let (mut bytes, content) = seeds[seed].clone();
         changes.iter().for_each(|change| apply(&mut bytes, change));
         let path = folder.file("mutated", &bytes);
         let begun = Instant::now();
-        let languages = if seed % 2 == 0 { languages("en", "it") } else { languages("en", "de") };
+        let options = content.options(seed);
         let outcome = match how {
-            0 => parallel(&path, &path, &languages).map(Iterator::count),
-            _ => pairs(&path, &languages)
+            0 => parallel(&path, &path, &options).map(Iterator::count),
+            _ => pairs(&path, &options)
                 .and_then(|pairs| pairs.take(1_000_000).collect::<Result<Vec<_>, _>>())
                 .map(|pairs| pairs.len()),
         };

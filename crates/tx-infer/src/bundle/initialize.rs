@@ -7,7 +7,7 @@ use burn::{
 use tx_model::{Architecture, architecture::corresponding_weight};
 
 use super::{Bundle, BundleModel, weights::WeightsFile};
-use crate::error::InferError;
+use crate::{error::InferError, task::ModelTask};
 
 /// Weights of a model that were taken from a bundle, and the others. Names are those of the new
 /// model.
@@ -21,8 +21,9 @@ pub struct Initialized {
 }
 
 impl Bundle {
-    /// Replaces the weights of `model`, which has the architecture `architecture`, by those of the
-    /// bundle, where a weight [corresponds](corresponding_weight) and has the same shape.
+    /// Replaces the weights of `model`, which is for `task`, by those of the bundle, where a weight
+    /// [corresponds](corresponding_weight) and has the same shape. A classifier takes the output
+    /// layer of one with the same labels only.
     ///
     /// The caller ensures that the model uses the bundle's tokenizer: embeddings of two
     /// vocabularies of the same size cannot be distinguished.
@@ -33,12 +34,19 @@ impl Bundle {
     pub fn initialize<M: BundleModel>(
         &self,
         model: M,
-        architecture: Architecture,
+        task: &ModelTask,
     ) -> Result<(M, Initialized), InferError> {
+        let is_same_output = match (&self.task, task) {
+            (ModelTask::Classify { labels, .. }, ModelTask::Classify { labels: others, .. }) => {
+                labels == others
+            }
+            _ => true,
+        };
         let mut loader = Loader {
             file: &self.weights,
             from: self.task.architecture(),
-            to: architecture,
+            to: task.architecture(),
+            is_same_output,
             path: Vec::new(),
             result: Initialized::default(),
         };
@@ -60,6 +68,8 @@ struct Loader<'a> {
     file: &'a WeightsFile,
     from: Architecture,
     to: Architecture,
+    /// Whether the classes of the output layer, if there is one, are the same.
+    is_same_output: bool,
     /// Names of the current module and those that contain it.
     path: Vec<String>,
     result: Initialized,
@@ -76,7 +86,9 @@ impl ModuleMapper for Loader<'_> {
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let name = self.path.join(".");
-        let weight = corresponding_weight(&name, self.from, self.to)
+        let weight = Some(&name)
+            .filter(|name| self.is_same_output || !name.starts_with("output."))
+            .and_then(|name| corresponding_weight(name, self.from, self.to))
             .and_then(|name| self.file.weight(&name))
             .filter(|(shape, _)| **shape == param.val().dims());
         let Some((shape, values)) = weight else {
@@ -147,8 +159,8 @@ mod tests {
         };
         let model = classifier(&masked.config);
         let (before, from) = (values(&model), values(&masked.model));
-        let architecture = model.architecture();
-        let (model, found) = bundle.initialize(model, architecture).unwrap();
+        let task = classify(["a", "b"]);
+        let (model, found) = bundle.initialize(model, &task).unwrap();
         let after = values(&model);
         assert_eq!(found.initialized, ["output.weight", "output.bias"]);
         assert_eq!(found.taken.len() + 2, after.len());
@@ -160,10 +172,37 @@ mod tests {
         // A weight of another shape keeps its values.
         let wider = ModelConfig { d_ff: 8, ..masked.config.clone() };
         let model = classifier(&wider);
-        let (_, found) = bundle.initialize(model, architecture).unwrap();
+        let (_, found) = bundle.initialize(model, &task).unwrap();
         let inner = "encoder.layers.0.feed_forward.inner.weight".to_owned();
         assert!(found.initialized.contains(&inner) && !found.taken.contains(&inner));
         assert!(found.taken.contains(&"embedding.weight".to_owned()));
+    }
+
+    fn classify(labels: [&str; 2]) -> ModelTask {
+        let labels = labels.map(str::to_owned).to_vec();
+        ModelTask::Classify { labels, pooling: Pooling::Mean }
+    }
+
+    #[test]
+    fn a_classifier_takes_the_output_layer_of_its_own_labels_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let saved = fixture::classifier(Pooling::Mean);
+        saved.save(folder.path()).unwrap();
+        let bundle = Bundle::open(folder.path()).unwrap();
+        let ModelTask::Classify { labels, .. } = &saved.task else { panic!("no classifier") };
+        let mut renamed = labels.clone();
+        renamed[0] += " ";
+        for (labels, takes_output) in [(labels.clone(), true), (renamed, false)] {
+            let vocabulary = saved.config.padded(bundle.vocabulary()).target;
+            let (classes, device) = (labels.len(), Device::flex());
+            let model = Classifier::new(&saved.config, vocabulary, classes, Pooling::Mean, &device)
+                .unwrap();
+            let task = ModelTask::Classify { labels, pooling: Pooling::Mean };
+            let (_, found) = bundle.initialize(model, &task).unwrap();
+            let output = ["output.weight".to_owned(), "output.bias".to_owned()];
+            assert_eq!(output.iter().all(|name| found.taken.contains(name)), takes_output);
+            assert_eq!(found.initialized.is_empty(), takes_output);
+        }
     }
 
     #[test]
@@ -174,7 +213,7 @@ mod tests {
         let bundle = Bundle::open(folder.path()).unwrap();
         let vocabulary = masked.config.padded(bundle.vocabulary()).target;
         let model = LanguageModel::new(&masked.config, vocabulary, &Device::flex()).unwrap();
-        let error = bundle.initialize(model, Architecture::LanguageModel).unwrap_err();
+        let error = bundle.initialize(model, &ModelTask::Generate).unwrap_err();
         assert!(error.to_string().contains("fits the model for the task `generate`"), "{error}");
     }
 }

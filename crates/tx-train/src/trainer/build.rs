@@ -119,8 +119,8 @@ fn init_model<R: TaskRun>(
     device.seed(config.train.seed);
     let mut model = data.init(config, device)?;
     if let Some(folder) = config.model.encoder_from.as_ref().filter(|_| !is_resumed) {
-        let (architecture, print) = (task.architecture(), |line: &str| settings.print(line));
-        model = start_from_bundle(model, &config.model, architecture, folder, &print)?;
+        let print = |line: &str| settings.print(line);
+        model = start_from_bundle(model, &config.model, task, folder, &print)?;
     }
     let model = data.with_loss(model, config);
     let parameters = model.num_params();

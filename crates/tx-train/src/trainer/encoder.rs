@@ -2,14 +2,17 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use tx_infer::bundle::{BundleModel, Initialized};
-use tx_model::{Architecture, ModelConfig};
+use tx_infer::{
+    ModelTask,
+    bundle::{BundleModel, Initialized},
+};
+use tx_model::ModelConfig;
 
 use crate::{data::encoder_bundle, error::TrainError};
 
-/// Replaces the weights of the encoder of `model`, which has the configuration `config` and the
-/// architecture `architecture`, by those of the bundle in `folder`. Prints which weights were
-/// taken, and the settings that give them another meaning.
+/// Replaces the weights of the encoder of `model`, which has the configuration `config` and
+/// is for `task`, by those of the bundle in `folder`. Prints which weights were taken, and the
+/// settings that give them another meaning.
 ///
 /// # Errors
 ///
@@ -17,12 +20,12 @@ use crate::{data::encoder_bundle, error::TrainError};
 pub(super) fn start_from_bundle<M: BundleModel>(
     model: M,
     config: &ModelConfig,
-    architecture: Architecture,
+    task: &ModelTask,
     folder: &Path,
     print: &dyn Fn(&str),
 ) -> Result<M, TrainError> {
     let bundle = encoder_bundle(folder)?;
-    let (model, Initialized { taken, initialized }) = bundle.initialize(model, architecture)?;
+    let (model, Initialized { taken, initialized }) = bundle.initialize(model, task)?;
     print(&format!("taken from {}: {}", folder.display(), grouped(&taken)));
     print(&format!("initialized: {}", grouped(&initialized)));
     for key in other_meaning(config, &bundle.config) {

@@ -130,8 +130,17 @@ fn models_open_no_file_and_print_nothing() {
 /// `gradients.rs`; see also `invariants/conformance/synchronization.rs`.
 #[test]
 fn an_update_waits_for_no_device_elsewhere() {
-    let update = ["training/gradients", "training/adam", "training/ema", "translation/loss"]
-        .map(|file| format!("tx-train/src/{file}.rs"));
+    let update = [
+        "training/gradients",
+        "training/adam",
+        "training/ema",
+        "loss",
+        "translation/seq2seq",
+        "classification/model",
+        "language_modeling/model",
+        "masked_language_modeling/model",
+    ]
+    .map(|file| format!("tx-train/src/{file}.rs"));
     let update = update.iter().map(|file| root().join("crates").join(file));
     for path in sources("crates/tx-model/src").into_iter().chain(update) {
         // Reads on CPUs only.
@@ -150,7 +159,7 @@ fn special_ids_are_decided_in_one_place() {
         if path.ends_with("tx-text/src/special.rs") {
             continue;
         }
-        for name in ["PAD", "BOS", "EOS", "UNK"] {
+        for name in ["PAD", "BOS", "EOS", "UNK", "MASK"] {
             let constant = format!("const {name}:");
             assert!(!code(&path).contains(&constant), "{}: `{constant}`", path.display());
         }

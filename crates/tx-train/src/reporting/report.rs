@@ -66,7 +66,7 @@ pub fn write(run: &Path) -> Result<PathBuf, TrainError> {
 ///
 /// # Errors
 ///
-/// Same as [`write`].
+/// Same as [`write()`].
 pub(crate) fn write_as<R: ValidationReport>(run: &Path) -> Result<PathBuf, TrainError> {
     let records = metrics::read::<R>(run)?;
     let path = run.join(CONFIG_FILE);

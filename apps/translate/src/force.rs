@@ -67,18 +67,17 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
     let bundle = Bundle::open(model)?;
     match bundle.task.kind() {
         TaskKind::Generate => {
-            for (option, is_given) in
-                [("--target", args.target.is_some()), ("--model", !others.is_empty())]
-            {
-                if is_given {
-                    return Err(Usage::new(format!(
-                        "{option} conflicts with the task of the bundle, `generate`, which scores \
-                         the lines of `--source` with one model"
-                    ))
-                    .into());
-                }
+            if args.target.is_some() {
+                return Err(Usage::new(
+                    "`--target` conflicts with the task of the bundle, `generate`, which scores the \
+                     lines of `--source`",
+                )
+                .into());
             }
-            let generator = Generator::new(&bundle, &device)?;
+            let alone = Generator::new(&bundle, &device)?;
+            let generator = others.iter().try_fold(alone, |all, path| {
+                all.with_member(model, path, Generator::open(path, &device)?)
+            })?;
             let mut generator = generator.with_batch_tokens(args.batch.batch_tokens);
             if let Some(threads) = args.threads.threads {
                 generator = generator.with_threads(threads.get());

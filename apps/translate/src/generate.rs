@@ -1,6 +1,9 @@
 //! Continuations of texts.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    path::Path,
+};
 
 use serde_json::{Value, json};
 use tx_cli::{allocator::SmallPages, terminal::stdout};
@@ -26,14 +29,15 @@ enum Format {
     Json,
 }
 
-/// Continues the text or the lines of the input of `args` with `bundle`.
+/// Continues the text or the lines of the input of `args` with `bundle`, which was opened at `model`.
 pub fn generate(
     args: TranslateArgs,
+    model: &Path,
     bundle: &Bundle,
     device: &Device,
     small_pages: SmallPages,
 ) -> anyhow::Result<()> {
-    let generator = args.translator.generator(bundle, device, args.seed.seed)?;
+    let generator = args.translator.generator(model, bundle, device, args.seed.seed)?;
     drop(small_pages);
     if args.interactive {
         return answer_texts(Typed { generator, number: 0 });

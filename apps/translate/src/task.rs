@@ -23,13 +23,12 @@ const ENCODER: [&str; 12] = [
 ];
 
 /// Arguments that a model without a source does not have.
-const SOURCE: [&str; 12] = [
+const SOURCE: [&str; 11] = [
     "alignment",
     "alignment-layer",
     "alignment-head",
     "attention-layer",
     "coverage-penalty",
-    "ensemble",
     "max-len-extra",
     "max-len-ratio",
     "min-len-ratio",
@@ -49,7 +48,7 @@ pub fn run(args: TranslateArgs) -> anyhow::Result<()> {
     match kind {
         TaskKind::Translate => text::translate(args, &model, bundle, &device, small_pages),
         TaskKind::Classify => classify::classify(args, &bundle, &device, small_pages),
-        TaskKind::Generate => generate::generate(args, &bundle, &device, small_pages),
+        TaskKind::Generate => generate::generate(args, &model, &bundle, &device, small_pages),
         TaskKind::FillMask => fill_mask::fill_mask(args, &bundle, &device, small_pages),
     }
 }

@@ -54,6 +54,7 @@ pub use info::BundleInfo;
 pub use initialize::Initialized;
 #[cfg(feature = "burn")]
 pub use module::{BundleModel, ModuleBundle};
+pub(crate) use tokenizers::check_same;
 use tokenizers::{
     read_one_tokenizer, read_source_tokenizer, read_target_tokenizer, read_tokenizers,
     tokenizer_bytes,

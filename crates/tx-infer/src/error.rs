@@ -167,7 +167,7 @@ pub enum InferError {
         first: PathBuf,
         /// The other bundle.
         other: PathBuf,
-        /// `source` or `target`.
+        /// `source`, `target` or `text`.
         side: &'static str,
         /// Number of ids of the first bundle's tokenizer.
         first_ids: usize,

@@ -13,7 +13,7 @@ use tx_text::{Tokenizer, special::BOS};
 use crate::bundle::ModuleBundle;
 use crate::{
     attention::Attention,
-    bundle::Bundle,
+    bundle::{Bundle, check_same},
     cancellation::Cancellation,
     device::Device,
     error::InferError,
@@ -140,6 +140,43 @@ impl Generator {
         let ModuleBundle { model, config, tokenizers, .. } = bundle;
         let engine = Engine::from_language_model(model, config.max_len, device);
         Self::of(engine.with_padding(padding), config, tokenizers.target)
+    }
+
+    /// Opens several bundles as an ensemble: the probability of a token is the mean of the models'
+    /// probabilities. The bundles must have the same tokenizer.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`open`](Self::open); [`InferError::OtherVocabulary`] if the tokenizers differ.
+    pub fn open_ensemble(
+        folders: &[impl AsRef<Path>],
+        device: &Device,
+    ) -> Result<Self, InferError> {
+        let Some((first, others)) = folders.split_first() else {
+            return Err(InferError::Search { problems: vec!["no bundle to open".into()] });
+        };
+        let first = first.as_ref();
+        let alone = Self::open(first, device)?;
+        others
+            .iter()
+            .map(AsRef::as_ref)
+            .try_fold(alone, |all, path| all.with_member(first, path, Self::open(path, device)?))
+    }
+
+    /// Adds the model of `other` to the ensemble. `first` and `path` are the folders of this bundle
+    /// and of `other`, for messages.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::OtherVocabulary`] if the tokenizers differ.
+    pub fn with_member(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
+        let mut model = Arc::unwrap_or_clone(self.model);
+        let other = Arc::unwrap_or_clone(other.model);
+        check_same("text", (first, &model.tokenizer), (path, &other.tokenizer))?;
+        model.engine = model.engine.with_member(other.engine);
+        model.config.max_len = model.engine.max_len();
+        let execution = self.execution.with_placement(model.engine.placement());
+        Ok(Self { model: model.into(), execution, ..self })
     }
 
     fn of(engine: Engine, config: ModelConfig, tokenizer: Tokenizer) -> Self {

@@ -7,10 +7,10 @@ mod unknown;
 use std::{path::Path, sync::Arc};
 
 use tx_model::ModelConfig;
-use tx_text::{Tokenizer, Tokenizers};
+use tx_text::Tokenizers;
 
 use crate::{
-    bundle::Bundle,
+    bundle::{Bundle, check_same},
     cancellation::Cancellation,
     device::Device,
     error::InferError,
@@ -139,16 +139,7 @@ impl Translator {
         for (side, ours, theirs) in
             [("source", &ours.source, &theirs.source), ("target", &ours.target, &theirs.target)]
         {
-            if let Some(problem) = difference(ours, theirs)? {
-                return Err(InferError::OtherVocabulary {
-                    first: first.into(),
-                    other: path.into(),
-                    side,
-                    first_ids: ours.vocab_size(),
-                    other_ids: theirs.vocab_size(),
-                    problem,
-                });
-            }
+            check_same(side, (first, ours), (path, theirs))?;
         }
         model.engine = model.engine.with_member(other.engine);
         model.config.max_len = model.engine.max_len();
@@ -341,21 +332,6 @@ impl Model {
     fn readable<'a>(&self, text: &'a str) -> &'a str {
         readable(text, self.config.max_len)
     }
-}
-
-/// Returns the first difference of two tokenizers, if any.
-fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, InferError> {
-    let ids = ours.vocab_size().max(theirs.vocab_size()) as u32;
-    if let Some(id) = (0..ids).find(|&id| ours.token(id) != theirs.token(id)) {
-        let name =
-            |token: Option<String>| token.map_or("nothing".into(), |token| format!("`{token}`"));
-        let (ours, theirs) = (name(ours.token(id)), name(theirs.token(id)));
-        return Ok(Some(format!("id {id} is {ours} in one and {theirs} in the other")));
-    }
-    let same = ours.to_json()? == theirs.to_json()?;
-    Ok((!same).then(|| {
-        "the tokens are the same, but merges, normalization or special tokens differ".into()
-    }))
 }
 
 #[cfg(test)]

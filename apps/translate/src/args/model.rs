@@ -139,18 +139,29 @@ impl TranslatorArgs {
         })
     }
 
-    /// Returns a generator on `device` with `bundle`.
+    /// Returns a generator on `device` with `bundle`, which was opened at `model`, and with the other
+    /// bundles of the ensemble.
     ///
     /// # Errors
     ///
-    /// When the device does not support the precision, or search options contradict each other.
+    /// When another bundle cannot be opened or has another vocabulary, the device does not support
+    /// the precision, or search options contradict each other.
     pub fn generator(
         &self,
+        model: &Path,
         bundle: &Bundle,
         device: &Device,
         seed: u64,
     ) -> Result<Generator, InferError> {
-        let generator = Generator::new_in(bundle, self.precision.precision, device)?;
+        let precision = self.precision.precision;
+        let alone = Generator::new_in(bundle, precision, device)?;
+        let generator = self.ensemble.iter().try_fold(alone, |all, path| {
+            all.with_member(
+                model,
+                path,
+                Generator::new_in(&Bundle::open(path)?, precision, device)?,
+            )
+        })?;
         let generator = self.search.apply_to_generator(generator, seed)?;
         let generator = generator.with_batch_tokens(self.batch.batch_tokens);
         Ok(match self.threads.threads {

@@ -193,7 +193,7 @@ fn arguments_of_other_tasks_are_refused_by_name() {
         ("generate", &["--replace-unk"], "--replace-unk"),
         ("generate", &["--prefix", "x"], "--prefix"),
         ("generate", &["--alignment", "pharaoh"], "--alignment"),
-        ("generate", &["--ensemble", "x"], "--ensemble"),
+        ("classify", &["--ensemble", "x"], "--ensemble"),
     ] {
         let problem = format!("`{name}` conflicts with the task of the bundle, `{task}`");
         answered(task, arguments, "one\n").failed(2, &[&problem]);
@@ -228,6 +228,17 @@ fn commands_for_translation_name_the_task_of_the_bundle() {
     assert!(found.stderr.contains("for the task `generate`"), "{}", found.stderr);
 }
 
+#[test]
+fn language_models_are_an_ensemble_if_they_have_one_vocabulary() {
+    let generate = path("generate");
+    let alone = answered("generate", &[], "one\ntwo three\n");
+    let twice = answered("generate", &["--ensemble", &generate], "one\ntwo three\n");
+    assert_eq!((twice.code, twice.stdout), (Some(0), alone.stdout));
+    let found = answered("generate", &["--ensemble", model()], "one\n");
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    assert!(found.stderr.contains("for the task `translate`"), "{}", found.stderr);
+}
+
 /// The perplexity of all lines is that of their summed log-probability.
 #[test]
 fn texts_are_scored_without_targets() {
@@ -260,7 +271,7 @@ fn texts_are_scored_without_targets() {
     assert_eq!(json["tokens"][2], "<eos>");
     assert_eq!((&json["words"], &json["characters"]), (&2.into(), &7.into()));
     command("force", "generate", &["--source", &texts, "--target", &texts])
-        .failed(2, &["--target conflicts with the task of the bundle, `generate`"]);
+        .failed(2, &["`--target` conflicts with the task of the bundle, `generate`"]);
     let one_model = ["force", "--model", model(), "--source", &texts];
     run(&one_model, "").failed(2, &["`--target` is required"]);
 }

@@ -75,6 +75,43 @@ pub(super) fn tokenizer_contents(
     })
 }
 
+/// Compares a tokenizer of two bundles of an ensemble, each with the folder of its bundle. `side`
+/// names it in the message.
+///
+/// # Errors
+///
+/// [`InferError::OtherVocabulary`] if they differ.
+pub(crate) fn check_same(
+    side: &'static str,
+    (first, ours): (&Path, &Tokenizer),
+    (other, theirs): (&Path, &Tokenizer),
+) -> Result<(), InferError> {
+    let Some(problem) = difference(ours, theirs)? else { return Ok(()) };
+    Err(InferError::OtherVocabulary {
+        first: first.into(),
+        other: other.into(),
+        side,
+        first_ids: ours.vocab_size(),
+        other_ids: theirs.vocab_size(),
+        problem,
+    })
+}
+
+/// Returns the first difference of two tokenizers, if any.
+fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, InferError> {
+    let ids = ours.vocab_size().max(theirs.vocab_size()) as u32;
+    if let Some(id) = (0..ids).find(|&id| ours.token(id) != theirs.token(id)) {
+        let name =
+            |token: Option<String>| token.map_or("nothing".into(), |token| format!("`{token}`"));
+        let (ours, theirs) = (name(ours.token(id)), name(theirs.token(id)));
+        return Ok(Some(format!("id {id} is {ours} in one and {theirs} in the other")));
+    }
+    let same = ours.to_json()? == theirs.to_json()?;
+    Ok((!same).then(|| {
+        "the tokens are the same, but merges, normalization or special tokens differ".into()
+    }))
+}
+
 /// Returns the total size of the tokenizer files; a missing file counts as 0.
 pub(super) fn tokenizer_bytes(folder: &Path, kind: TaskKind) -> u64 {
     let files = tokenizer_files(kind).iter().map(|name| fs::metadata(folder.join(name)));

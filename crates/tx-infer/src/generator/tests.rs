@@ -302,3 +302,32 @@ fn attention_is_causal() {
         }
     }
 }
+
+/// Each token has the mean of its probabilities under both models.
+#[test]
+fn an_ensemble_averages_probabilities_and_needs_one_vocabulary() {
+    let first = fixture::language_model(TokenizerKind::Word, Tying::All);
+    let mut second = first.clone();
+    let vocabulary = first.config.padded(first.vocabulary()).target;
+    second.model =
+        tx_model::LanguageModel::new(&first.config, vocabulary, &burn::tensor::Device::flex())
+            .unwrap();
+    let here = Path::new("here");
+    for device in devices() {
+        let [one, two] = [&first, &second].map(|bundle| bundle.clone().into_generator(&device));
+        let both = one.clone().with_member(here, here, two.clone()).unwrap();
+        let text = ["The cat is"];
+        let scores = [&one, &two, &both].map(|it| it.score(&text, 0).unwrap().remove(0));
+        let [a, b, mean] = scores.map(|score| score.log_probabilities);
+        assert!(a.len() > 2 && a.len() == mean.len());
+        assert_ne!(a, b);
+        for ((a, b), mean) in a.into_iter().zip(b).zip(mean) {
+            let expected = ((a.exp() + b.exp()) / 2.0).ln();
+            assert!((mean - expected).abs() < 1e-5, "{mean} {expected}");
+        }
+    }
+    let other = fixture::language_model(TokenizerKind::Character, Tying::All);
+    let [one, other] = [first, other].map(|bundle| bundle.into_generator(&Device::Cpu));
+    let error = one.with_member(here, Path::new("there"), other).unwrap_err().to_string();
+    assert!(error.contains("`there`") && error.contains("text vocabularies"), "{error}");
+}

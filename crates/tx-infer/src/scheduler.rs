@@ -46,12 +46,9 @@ thread_local! {
     static IN_BATCH: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The work of one call, in batches of items.
-pub(crate) trait Task: Send + Sync + 'static {
-    /// Result of an item.
-    type Output: Send;
-
-    /// Number of results.
+/// Items of a call, which the threads of a scheduler claim in batches.
+pub(crate) trait Claims {
+    /// Number of items.
     fn len(&self) -> usize;
 
     /// Claims the next batch; `None` if all are claimed.
@@ -63,6 +60,15 @@ pub(crate) trait Task: Send + Sync + 'static {
 
     /// Returns the size of all batches that are not claimed yet, in the same unit.
     fn size(&self) -> usize;
+}
+
+/// The work of one call, in batches of items.
+pub(crate) trait Task: Send + Sync + 'static {
+    /// Result of an item.
+    type Output: Send;
+
+    /// Returns the items, each of which has one result.
+    fn items(&self) -> &dyn Claims;
 
     /// Works on a batch, and passes on its results with their indices.
     ///
@@ -157,7 +163,7 @@ impl Scheduler {
         cancellation: &Cancellation,
         mut receive: impl FnMut(Vec<(usize, T::Output)>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut left = task.len();
+        let mut left = task.items().len();
         if left == 0 {
             return Ok(());
         }
@@ -169,7 +175,7 @@ impl Scheduler {
             drop(own.send(Outcome::Failed(InferError::Cancelled)));
         });
         let call = Running { task, sender, stop: stop.0.clone() };
-        match self.queue.overtake(call.task.size()) {
+        match self.queue.overtake(call.task.items().size()) {
             Some(_overtaking) => {
                 while let Some(batch) = Call::claim(&call) {
                     call.run(batch);
@@ -342,11 +348,11 @@ impl<T: Task> Drop for Running<T> {
 
 impl<T: Task> Call for Running<T> {
     fn claim(&self) -> Option<Range<usize>> {
-        if self.stop.is_cancelled() { None } else { self.task.claim() }
+        if self.stop.is_cancelled() { None } else { self.task.items().claim() }
     }
 
     fn next_size(&self) -> usize {
-        self.task.next_size()
+        self.task.items().next_size()
     }
 
     fn run(&self, batch: Range<usize>) {

@@ -6,7 +6,7 @@ use super::{Continuation, Model, Prompt};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    scheduler::{Batches, Limits, Task},
+    scheduler::{Batches, Claims, Limits, Task},
     search::{Hypothesis, Request, SearchOptions},
 };
 
@@ -67,20 +67,8 @@ impl Prompts {
 impl Task for Prompts {
     type Output = Continuation;
 
-    fn len(&self) -> usize {
-        self.batches.len()
-    }
-
-    fn claim(&self) -> Option<Range<usize>> {
-        self.batches.claim()
-    }
-
-    fn next_size(&self) -> usize {
-        self.batches.next_size()
-    }
-
-    fn size(&self) -> usize {
-        self.batches.size()
+    fn items(&self) -> &dyn Claims {
+        &self.batches
     }
 
     fn run(

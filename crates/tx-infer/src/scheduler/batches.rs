@@ -6,6 +6,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use super::Claims;
+
 /// Texts sorted by length and claimed in batches, longest first, so that the batch that takes the
 /// most memory runs first.
 #[derive(Debug)]
@@ -46,32 +48,6 @@ impl Batches {
         // Four bytes per token are typical of subwords; used until the first batch is tokenized.
         let progress = Progress { claimed: 0, bytes: 4, tokens: 1 };
         Self { order, bytes, limits, progress: progress.into() }
-    }
-
-    /// Number of texts.
-    pub(crate) fn len(&self) -> usize {
-        self.order.len()
-    }
-
-    /// Claims a batch that is likely to keep the limits; `None` if all texts are claimed.
-    pub(crate) fn claim(&self) -> Option<Range<usize>> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let batch = self.next(&progress)?;
-        progress.claimed = batch.end;
-        Some(batch)
-    }
-
-    /// Returns the size of the batch that [`claim`](Self::claim) would return: its bytes, counted
-    /// once for each row of a text.
-    pub(crate) fn next_size(&self) -> usize {
-        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        self.next(&progress).map_or(0, |batch| self.size_of(batch))
-    }
-
-    /// Returns the size of all texts that are not claimed yet, in the same unit.
-    pub(crate) fn size(&self) -> usize {
-        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        self.size_of(progress.claimed..self.order.len())
     }
 
     fn size_of(&self, texts: Range<usize>) -> usize {
@@ -117,6 +93,31 @@ impl Batches {
             rest = later;
             Some(part)
         })
+    }
+}
+
+impl Claims for Batches {
+    fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Claims a batch that is likely to keep the limits.
+    fn claim(&self) -> Option<Range<usize>> {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = self.next(&progress)?;
+        progress.claimed = batch.end;
+        Some(batch)
+    }
+
+    /// Returns the bytes of the next batch, counted once for each row of a text.
+    fn next_size(&self) -> usize {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        self.next(&progress).map_or(0, |batch| self.size_of(batch))
+    }
+
+    fn size(&self) -> usize {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        self.size_of(progress.claimed..self.order.len())
     }
 }
 

@@ -24,9 +24,7 @@ impl<F: Fn(usize) + Send + Sync + 'static> Items<F> {
     }
 }
 
-impl<F: Fn(usize) + Send + Sync + 'static> Task for Items<F> {
-    type Output = usize;
-
+impl<F> Claims for Items<F> {
     fn len(&self) -> usize {
         self.count
     }
@@ -42,6 +40,14 @@ impl<F: Fn(usize) + Send + Sync + 'static> Task for Items<F> {
 
     fn size(&self) -> usize {
         self.size * self.count.saturating_sub(self.claimed.load(Ordering::Relaxed))
+    }
+}
+
+impl<F: Fn(usize) + Send + Sync + 'static> Task for Items<F> {
+    type Output = usize;
+
+    fn items(&self) -> &dyn Claims {
+        self
     }
 
     fn run(

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{Batches, Limits, Task};
+use super::{Batches, Claims, Limits, Task};
 use crate::{cancellation::Cancellation, error::InferError};
 
 /// Work of a model on single texts.
@@ -72,20 +72,8 @@ impl<W: TextWork> Texts<W> {
 impl<W: TextWork> Task for Texts<W> {
     type Output = W::Output;
 
-    fn len(&self) -> usize {
-        self.batches.len()
-    }
-
-    fn claim(&self) -> Option<Range<usize>> {
-        self.batches.claim()
-    }
-
-    fn next_size(&self) -> usize {
-        self.batches.next_size()
-    }
-
-    fn size(&self) -> usize {
-        self.batches.size()
+    fn items(&self) -> &dyn Claims {
+        &self.batches
     }
 
     fn run(

@@ -8,7 +8,7 @@ use super::{Line, Model, Scored, Translation, unknown};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    scheduler::{Batches, Limits, Task},
+    scheduler::{Batches, Claims, Limits, Task},
     search::{Hypothesis, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
 };
@@ -104,20 +104,8 @@ impl Sentences {
 impl Task for Sentences {
     type Output = Translation;
 
-    fn len(&self) -> usize {
-        self.batches.len()
-    }
-
-    fn claim(&self) -> Option<Range<usize>> {
-        self.batches.claim()
-    }
-
-    fn next_size(&self) -> usize {
-        self.batches.next_size()
-    }
-
-    fn size(&self) -> usize {
-        self.batches.size()
+    fn items(&self) -> &dyn Claims {
+        &self.batches
     }
 
     fn run(

@@ -6,7 +6,7 @@ use super::{Model, Translator};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    scheduler::{Batches, Task},
+    scheduler::{Batches, Claims, Task},
 };
 
 /// Score of a given translation: the probability that the model assigns to it.
@@ -111,20 +111,8 @@ impl Pairs {
 impl Task for Pairs {
     type Output = TargetScore;
 
-    fn len(&self) -> usize {
-        self.batches.len()
-    }
-
-    fn claim(&self) -> Option<Range<usize>> {
-        self.batches.claim()
-    }
-
-    fn next_size(&self) -> usize {
-        self.batches.next_size()
-    }
-
-    fn size(&self) -> usize {
-        self.batches.size()
+    fn items(&self) -> &dyn Claims {
+        &self.batches
     }
 
     fn run(

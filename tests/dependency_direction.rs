@@ -11,16 +11,17 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("tx-cli", &[]),
     ("tx-text", &[]),
     ("tx-data", &["tx-text"]),
     ("tx-eval", &[]),
     ("tx-model", &[]),
     ("tx-infer", &["tx-data", "tx-model", "tx-text"]),
+    ("tx-convert", &["tx-infer", "tx-model", "tx-text"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text"]),
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
-    ("translate", &["tx-cli", "tx-eval", "tx-infer"]),
+    ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer"]),
     // Tests only.
     ("tx-tests", &[]),
 ];

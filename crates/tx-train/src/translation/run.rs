@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use tx_data::{PairLoader, make_batch::MakeSeq2SeqBatch};
-use tx_infer::ModelTask;
+use tx_infer::{ModelTask, search::start_id};
 use tx_model::Transformer;
 use tx_text::{BpeDropout, Lowercase};
 
@@ -43,6 +43,7 @@ impl TaskRun for PairData {
         let pairs = self.train.clone();
         let loader = PairLoader::training(pairs, train.batch, train.seed, device.clone())
             .with_grouping(train.grouping)
+            .with_decoder_start(start_id(config.model.decoder_start))
             .with_word_dropout(train.word_dropout);
         if train.bpe_dropout == 0.0 {
             return Ok(loader);
@@ -57,7 +58,9 @@ impl TaskRun for PairData {
         config: &TrainConfig,
         device: &Device,
     ) -> Result<PairLoader, TrainError> {
-        Ok(PairLoader::validation(self.valid.clone(), config.train.batch, device.clone()))
+        let (pairs, batch) = (self.valid.clone(), config.train.batch);
+        let loader = PairLoader::validation(pairs, batch, device.clone());
+        Ok(loader.with_decoder_start(start_id(config.model.decoder_start)))
     }
 
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<Transformer, TrainError> {

@@ -20,10 +20,13 @@ mod tensors;
 mod weight_map;
 
 mod detect;
+mod marian;
 mod report;
 
+pub(crate) use source_files::regular_file;
 use source_files::SourceFiles;
 pub use source_files::{License, SourceFile};
+pub(crate) use tensors::{ElementType, Tensor, Tensors};
 use weight_map::Weight;
 
 /// Format of a model to be imported.
@@ -90,9 +93,9 @@ pub fn import(from: &Path, format: Option<ImportFormat>) -> Result<Import, Conve
         None => detect::detect(from)?,
     };
     match format {
+        ImportFormat::Marian => marian::read(from),
         ImportFormat::TransformersMarian
         | ImportFormat::TransformersM2m100
-        | ImportFormat::Marian
         | ImportFormat::TutorialCheckpoint => Err(ConvertError::UnknownFormat {
             path: from.to_owned(),
             problem: format!("{format} cannot be read"),

@@ -190,7 +190,7 @@ version: v1.12.42 b7be0e964 2025-05-24 22:34:42 -0700
         assert_eq!(yaml.scalar("separator-symbol"), Some("[eos]"));
         assert_eq!(yaml.scalar("transformer-postprocess"), Some("dan"));
         assert_eq!(yaml.scalar("version"), Some("v1.12.42 b7be0e964 2025-05-24 22:34:42 -0700"));
-        assert_eq!(yaml.iter().count(), 8);
+        assert_eq!(yaml.iter().count(), 7);
     }
 
     #[test]

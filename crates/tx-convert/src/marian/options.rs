@@ -461,9 +461,14 @@ mod tests {
     fn each_unsupported_option_is_named() {
         let with = |key: &str, value: &str| {
             let text = options().to_yaml();
-            let mut lines: Vec<&str> = text.lines().collect();
-            lines.retain(|line| !line.starts_with(&format!("{key}:")));
-            format!("{}\n{key}: {value}\n", lines.join("\n"))
+            let mut is_removed = false;
+            let kept = text.lines().filter(|line| {
+                // The lines of a list belong to its key.
+                is_removed = line.starts_with(&format!("{key}:")) || is_removed && line.starts_with(' ');
+                !is_removed
+            });
+            let kept: Vec<&str> = kept.collect();
+            format!("{}\n{key}: {value}\n", kept.join("\n"))
         };
         for (key, value) in [
             ("type", "s2s"),

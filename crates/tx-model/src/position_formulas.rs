@@ -94,6 +94,59 @@ mod tests {
         }
     }
 
+    /// Both wavelengths of `d_model` 4 are 2π times a power of ten: 1 and 100 by the paper's
+    /// formula, 1 and 10,000 by that of Tensor2Tensor.
+    #[test]
+    fn every_variant_by_hand() {
+        for first in 0..=2 {
+            for (formula, second) in
+                [(SinusoidFormula::Paper, 1e2), (SinusoidFormula::Tensor2tensor, 1e4)]
+            {
+                for layout in [SinusoidLayout::Interleaved, SinusoidLayout::Halves] {
+                    let variant = Sinusoids { layout, formula, first };
+                    let table = sinusoids(3, 4, variant);
+                    for (row, found) in table.chunks_exact(4).enumerate() {
+                        let (short, long) = ((row + first) as f64, (row + first) as f64 / second);
+                        let expected = match layout {
+                            SinusoidLayout::Interleaved => {
+                                [short.sin(), short.cos(), long.sin(), long.cos()]
+                            }
+                            SinusoidLayout::Halves => {
+                                [short.sin(), long.sin(), short.cos(), long.cos()]
+                            }
+                        };
+                        assert_eq!(table.len(), 12);
+                        for (found, expected) in found.iter().zip(expected) {
+                            let gap = (f64::from(*found) - expected).abs();
+                            assert!(gap < 1e-7, "{variant:?}: {found} {expected}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// `tests/fixtures/sinusoids.py` describes the tables.
+    #[test]
+    fn tables_are_those_of_other_programs() {
+        #[derive(serde::Deserialize)]
+        struct Reference {
+            program: String,
+            variant: Sinusoids,
+            table: Vec<Vec<f32>>,
+        }
+        let references = include_str!("../tests/fixtures/sinusoids.json");
+        let references: Vec<Reference> = serde_json::from_str(references).unwrap();
+        assert_eq!(references.len(), 12);
+        for Reference { program, variant, table } in references {
+            let found = sinusoids(table.len(), table[0].len(), variant);
+            assert_eq!(found.len(), table.concat().len());
+            for (found, expected) in found.iter().zip(table.concat()) {
+                assert!((found - expected).abs() < 1e-6, "{program}: {found} {expected}");
+            }
+        }
+    }
+
     #[test]
     fn distances_beyond_the_limit_share_a_row() {
         assert_eq!(relative_row(5, 5), MAX_RELATIVE_DISTANCE);

@@ -70,12 +70,9 @@ pub(super) fn read(
 fn listed(path: &Path, bytes: Vec<u8>, model: Option<Vec<u8>>) -> Result<Listed, String> {
     if is_sentencepiece(path) {
         let pieces = sentencepiece_pieces(&bytes).map_err(|error| error.to_string())?;
-        let control = pieces.iter().filter(|piece| piece.is_control);
-        return Ok(Listed {
-            special: control.map(|piece| piece.text.clone()).collect(),
-            tokens: pieces.into_iter().map(|piece| piece.text).collect(),
-            model: Some(bytes),
-        });
+        // The usual control symbol besides `</s>`. No text is divided into it.
+        let special = pieces.iter().filter(|piece| *piece == "<s>").cloned().collect();
+        return Ok(Listed { special, tokens: pieces, model: Some(bytes) });
     }
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8")?;
     let is_mapping =

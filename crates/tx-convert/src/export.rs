@@ -7,6 +7,7 @@ use tx_infer::{Bundle, TaskKind};
 use crate::error::ConvertError;
 
 mod ctranslate2;
+mod marian;
 mod new_folder;
 
 use new_folder::NewFolder;
@@ -67,7 +68,8 @@ pub fn export(bundle: &Bundle, format: ExportFormat, output: &Path) -> Result<()
     let folder = NewFolder::create(output)?;
     match format {
         ExportFormat::CTranslate2 => ctranslate2::write(bundle, &folder)?,
-        ExportFormat::Transformers | ExportFormat::Marian => {
+        ExportFormat::Marian => marian::write(bundle, &folder)?,
+        ExportFormat::Transformers => {
             let problems = vec![format!("this build does not write {format}")];
             return Err(ConvertError::NotExpressible { format, problems });
         }

@@ -81,6 +81,12 @@ impl PairLoader {
         Self::of(pairs.into(), MakeSeq2SeqBatch::default(), size, None, device)
     }
 
+    /// Starts the decoder with the id `start` in place of `<bos>`.
+    pub fn with_decoder_start(mut self, start: u32) -> Self {
+        self.make.start = start;
+        self
+    }
+
     /// Replaces input tokens of encoder and decoder by `<unk>` at `rate`, a probability; other tokens in
     /// each epoch.
     pub fn with_word_dropout(mut self, rate: f64) -> Self {

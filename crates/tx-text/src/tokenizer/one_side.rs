@@ -221,10 +221,16 @@ impl Tokenizer {
         self.inner.token_to_id(token)
     }
 
+    /// Returns the id of a special token, which no text contains; `None` if the vocabulary has no such
+    /// special token.
+    pub fn special_id(&self, token: &str) -> Option<u32> {
+        let is_special = self.inner.get_added_vocabulary().is_special_token(token);
+        self.id(token).filter(|_| is_special)
+    }
+
     /// Returns the id of `<mask>`; `None` if the vocabulary has no such special token.
     pub fn mask_id(&self) -> Option<u32> {
-        let is_special = self.inner.get_added_vocabulary().is_special_token(MASK_TOKEN);
-        (is_special && self.id(MASK_TOKEN) == Some(MASK)).then_some(MASK)
+        self.special_id(MASK_TOKEN).filter(|&id| id == MASK)
     }
 
     /// Returns the number of ids, special tokens included.

@@ -148,6 +148,7 @@ impl TrainConfig {
                     .into(),
             );
         }
+        problems.extend(self.decoder_start_problem());
         problems.extend(self.dropout_problems());
         if self.task == TaskKind::Generate && self.model.encoder_from.is_some() {
             problems.push("[model] `encoder_from`: a language model has no encoder".into());
@@ -190,6 +191,15 @@ impl TrainConfig {
             }
             TaskKind::FillMask => self.tokenizer.problems_of_one_text(SpecialTokens::WithMask),
         }
+    }
+
+    /// Problem of the decoder's first input, which only a translation model has.
+    fn decoder_start_problem(&self) -> Option<String> {
+        let other = self.task != TaskKind::Translate
+            && self.model.decoder_start != ModelConfig::default().decoder_start;
+        other.then(|| {
+            format!("[model] `decoder_start` is not available for the task \"{}\"", self.task)
+        })
     }
 
     /// Problems of word and BPE dropout.

@@ -6,7 +6,7 @@ use tx_infer::{
     Bundle, ModelTask,
     bundle::{BundleModel, Initialized},
 };
-use tx_model::ModelConfig;
+use tx_model::{ModelConfig, Positions, Sinusoids};
 
 use crate::{data::encoder_bundle, error::TrainError};
 
@@ -69,11 +69,21 @@ fn other_meaning(config: &ModelConfig, from: &ModelConfig) -> Vec<&'static str> 
     let keys = [
         ("n_heads", config.n_heads == from.n_heads),
         ("norm", config.norm == from.norm),
+        ("norm_epsilon", config.norm_epsilon == from.norm_epsilon),
         ("positions", config.positions == from.positions),
+        ("sinusoids", sinusoids(config) == sinusoids(from)),
         ("activation", config.activation == from.activation),
         ("embedding_scale", config.embedding_scale == from.embedding_scale),
     ];
     keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect()
+}
+
+/// Sinusoids of a model, if it has any.
+fn sinusoids(config: &ModelConfig) -> Option<Sinusoids> {
+    match config.positions {
+        Positions::Sinusoidal => Some(config.sinusoids),
+        Positions::Learned | Positions::Rotary | Positions::Relative | Positions::None => None,
+    }
 }
 
 /// Names of weights, those of a layer together: `encoder.layers.0 (16 weights), output.bias`.
@@ -109,6 +119,9 @@ mod tests {
         assert_eq!(other_meaning(&from, &from), [""; 0]);
         let config = ModelConfig { n_heads: 2 * from.n_heads, max_len: 9, ..from.clone() };
         assert_eq!(other_meaning(&config, &from), ["n_heads"]);
+        let sinusoids = Sinusoids { first: 2, ..from.sinusoids };
+        let config = ModelConfig { sinusoids, norm_epsilon: 1e-6, ..from.clone() };
+        assert_eq!(other_meaning(&config, &from), ["norm_epsilon", "sinusoids"]);
     }
 
     #[test]

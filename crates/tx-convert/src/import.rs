@@ -21,15 +21,17 @@ mod tensors;
 mod weight_map;
 
 mod detect;
-mod marian;
 mod report;
 
-pub(crate) use source_files::regular_file;
+mod marian;
+mod transformers;
+mod tutorial;
+
 use source_files::SourceFiles;
+pub(crate) use source_files::regular_file;
 pub use source_files::{License, SourceFile};
 pub(crate) use tensors::{ElementType, Tensor, Tensors};
 use weight_map::Weight;
-pub(crate) use weight_map::{ABSENT_BIAS, transpose};
 
 /// Format of a model to be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +81,18 @@ impl FromStr for ImportFormat {
     }
 }
 
+/// Properties of a model that its files do not contain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Attention heads of a tutorial checkpoint; 8, as in the tutorial, by default.
+    pub heads: Option<usize>,
+    /// `LANGUAGE` of the source in the files `tokenizer_LANGUAGE.json` of a tutorial checkpoint;
+    /// needed if both languages have the same number of tokens.
+    pub source_language: Option<String>,
+    /// `LANGUAGE` of the target, as [`source_language`](Self::source_language).
+    pub target_language: Option<String>,
+}
+
 /// Reads the model at `from`, a file or a folder, whose format is detected from its content if
 /// `format` is `None`. The values of the weights are read by [`Import::save`].
 ///
@@ -90,18 +104,28 @@ impl FromStr for ImportFormat {
 /// If the format is unknown, a file is missing or damaged, the model uses options that tx does not
 /// support, or its weights do not fit its configuration.
 pub fn import(from: &Path, format: Option<ImportFormat>) -> Result<Import, ConvertError> {
+    import_with(from, format, &ImportOptions::default())
+}
+
+/// Reads a model as [`import`] does, with properties that its files do not contain.
+///
+/// # Errors
+///
+/// Same as [`import`].
+pub fn import_with(
+    from: &Path,
+    format: Option<ImportFormat>,
+    options: &ImportOptions,
+) -> Result<Import, ConvertError> {
     let format = match format {
         Some(format) => format,
         None => detect::detect(from)?,
     };
     match format {
+        ImportFormat::TransformersMarian => transformers::import_marian(from),
+        ImportFormat::TransformersM2m100 => transformers::import_m2m100(from),
         ImportFormat::Marian => marian::read(from),
-        ImportFormat::TransformersMarian
-        | ImportFormat::TransformersM2m100
-        | ImportFormat::TutorialCheckpoint => Err(ConvertError::UnknownFormat {
-            path: from.to_owned(),
-            problem: format!("{format} cannot be read"),
-        }),
+        ImportFormat::TutorialCheckpoint => tutorial::import(from, options),
     }
 }
 

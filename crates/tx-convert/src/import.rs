@@ -21,6 +21,7 @@ mod weight_map;
 
 mod detect;
 mod report;
+mod tutorial;
 
 use source_files::SourceFiles;
 pub use source_files::{License, SourceFile};
@@ -74,6 +75,18 @@ impl FromStr for ImportFormat {
     }
 }
 
+/// Properties of a model that its files do not contain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Attention heads of a tutorial checkpoint; 8, as in the tutorial, by default.
+    pub heads: Option<usize>,
+    /// `LANGUAGE` of the source in the files `tokenizer_LANGUAGE.json` of a tutorial checkpoint;
+    /// needed if both languages have the same number of tokens.
+    pub source_language: Option<String>,
+    /// `LANGUAGE` of the target, as [`source_language`](Self::source_language).
+    pub target_language: Option<String>,
+}
+
 /// Reads the model at `from`, a file or a folder, whose format is detected from its content if
 /// `format` is `None`. The values of the weights are read by [`Import::save`].
 ///
@@ -84,16 +97,20 @@ impl FromStr for ImportFormat {
 ///
 /// If the format is unknown, a file is missing or damaged, the model uses options that tx does not
 /// support, or its weights do not fit its configuration.
-pub fn import(from: &Path, format: Option<ImportFormat>) -> Result<Import, ConvertError> {
+pub fn import(
+    from: &Path,
+    format: Option<ImportFormat>,
+    options: &ImportOptions,
+) -> Result<Import, ConvertError> {
     let format = match format {
         Some(format) => format,
         None => detect::detect(from)?,
     };
     match format {
+        ImportFormat::TutorialCheckpoint => tutorial::import(from, options),
         ImportFormat::TransformersMarian
         | ImportFormat::TransformersM2m100
-        | ImportFormat::Marian
-        | ImportFormat::TutorialCheckpoint => Err(ConvertError::UnknownFormat {
+        | ImportFormat::Marian => Err(ConvertError::UnknownFormat {
             path: from.to_owned(),
             problem: format!("{format} cannot be read"),
         }),

@@ -7,9 +7,10 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     str::FromStr,
+    sync::{Mutex, PoisonError},
 };
 
-use tx_infer::SearchOptions;
+use tx_infer::{Languages, NewBundle, NewWeight, SearchOptions};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
@@ -21,6 +22,8 @@ mod weight_map;
 
 mod detect;
 mod report;
+
+mod transformers;
 mod tutorial;
 
 use source_files::SourceFiles;
@@ -107,10 +110,10 @@ pub fn import(
         None => detect::detect(from)?,
     };
     match format {
+        ImportFormat::TransformersMarian => transformers::import_marian(from),
+        ImportFormat::TransformersM2m100 => transformers::import_m2m100(from),
         ImportFormat::TutorialCheckpoint => tutorial::import(from, options),
-        ImportFormat::TransformersMarian
-        | ImportFormat::TransformersM2m100
-        | ImportFormat::Marian => Err(ConvertError::UnknownFormat {
+        ImportFormat::Marian => Err(ConvertError::UnknownFormat {
             path: from.to_owned(),
             problem: format!("{format} cannot be read"),
         }),
@@ -125,6 +128,8 @@ pub struct Import {
     pub config: ModelConfig,
     /// Tokenizers of the bundle.
     pub tokenizers: Tokenizers,
+    /// Languages of a multilingual model.
+    pub languages: Option<Languages>,
     /// Search options that the model recommends.
     pub search: Option<SearchOptions>,
     /// Properties of the model that the import ignores, one line each.
@@ -152,12 +157,49 @@ impl Import {
             format,
             config,
             tokenizers,
+            languages: None,
             search: None,
             notes: Vec::new(),
             license: License::read(folder),
             origin: origin.to_owned(),
             files: files.files().to_vec(),
             weights,
+        }
+    }
+
+    /// Reads the weights one by one and writes the bundle into the folder `output`, which is created
+    /// if necessary; a bundle there is replaced.
+    ///
+    /// # Errors
+    ///
+    /// If a file of the model cannot be read, or a file of the bundle cannot be written.
+    pub fn save(&self, output: &Path) -> Result<(), ConvertError> {
+        // The first weight that cannot be read. It has no values then, which the bundle rejects.
+        let failed = Mutex::new(None);
+        let weights = self.weights.iter().map(|weight| NewWeight {
+            name: weight.name.clone(),
+            shape: weight.shape.clone(),
+            values: Box::new(|| {
+                weight.values().unwrap_or_else(|problem| {
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    failed.get_or_insert(problem);
+                    Vec::new()
+                })
+            }),
+        });
+        let bundle = NewBundle {
+            config: self.config.clone(),
+            tokenizers: self.tokenizers.clone(),
+            languages: self.languages.clone(),
+            search: self.search.clone(),
+            provenance: self.provenance()?,
+            weights: weights.collect(),
+        };
+        let saved = bundle.save(output);
+        drop(bundle);
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(problem) => Err(ConvertError::File { path: self.origin.clone(), problem }),
+            None => Ok(saved?),
         }
     }
 

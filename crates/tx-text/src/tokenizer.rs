@@ -32,7 +32,7 @@ pub use config::{Lowercase, TokenizerConfig, TokenizerKind, WordSplit};
 pub(crate) use one_side::Merges;
 pub use one_side::{Tokenizer, WordToken, truncate};
 pub use report::VocabularyReport;
-pub use vocabulary::SentencePieceVocabulary;
+pub use vocabulary::{SentencePieceVocabulary, sentencepiece_pieces};
 
 #[cfg(test)]
 mod tests;

@@ -84,6 +84,15 @@ pub(super) fn to_json(bytes: &[u8]) -> Result<Value, String> {
     }))
 }
 
+/// Pieces of a model in the order of their ids.
+///
+/// # Errors
+///
+/// If it is not a model, or is damaged.
+pub(super) fn pieces(bytes: &[u8]) -> Result<Vec<String>, String> {
+    Ok(Model::parse(bytes)?.pieces.into_iter().map(|piece| piece.text).collect())
+}
+
 impl Default for Model {
     /// A model without pieces, with the defaults of the format.
     fn default() -> Self {

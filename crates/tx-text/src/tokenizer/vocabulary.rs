@@ -4,7 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{check, one_side::Tokenizer, sentencepiece::Processor};
+use super::{
+    check,
+    one_side::Tokenizer,
+    sentencepiece::{self, Processor},
+};
 use crate::{
     error::TextError,
     special::{SPECIAL_TOKENS, UNK},
@@ -57,6 +61,16 @@ impl Tokenizer {
         let processor = Processor::new(model.to_vec(), leading_code, id).map_err(problem)?;
         Ok(tokenizer.with_sentencepiece(processor))
     }
+}
+
+/// Returns the pieces of a SentencePiece model, the content of a `.spm` or `.model` file, in the order
+/// of their ids.
+///
+/// # Errors
+///
+/// If it is not a model, or is damaged.
+pub fn sentencepiece_pieces(model: &[u8]) -> Result<Vec<String>, TextError> {
+    sentencepiece::pieces(model).map_err(|problem| TextError::TokenizerConfig { problem })
 }
 
 /// A `tokenizer.json` with the vocabulary and a decoder, for programs that do not read the model.

@@ -21,13 +21,16 @@ mod tensors;
 mod weight_map;
 
 mod detect;
+mod marian;
 mod report;
 
 mod transformers;
 mod tutorial;
 
+pub(crate) use source_files::regular_file;
 use source_files::SourceFiles;
 pub use source_files::{License, SourceFile};
+pub(crate) use tensors::{ElementType, Tensor, Tensors};
 use weight_map::Weight;
 
 /// Format of a model to be imported.
@@ -112,11 +115,8 @@ pub fn import(
     match format {
         ImportFormat::TransformersMarian => transformers::import_marian(from),
         ImportFormat::TransformersM2m100 => transformers::import_m2m100(from),
+        ImportFormat::Marian => marian::read(from),
         ImportFormat::TutorialCheckpoint => tutorial::import(from, options),
-        ImportFormat::Marian => Err(ConvertError::UnknownFormat {
-            path: from.to_owned(),
-            problem: format!("{format} cannot be read"),
-        }),
     }
 }
 

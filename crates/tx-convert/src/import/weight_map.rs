@@ -126,6 +126,26 @@ impl WeightMap {
         }
     }
 
+    /// Weight `[rows, order.len()]` with columns of a tensor `[rows, ids]`, and columns of zeros.
+    pub(crate) fn columns(
+        &mut self,
+        name: &str,
+        tensor: &str,
+        [rows, ids]: [usize; 2],
+        order: &RowOrder,
+    ) {
+        if self.expect(tensor, &[rows, ids]) {
+            let (shape, order) = ([rows, order.len()], order.clone());
+            self.insert_read(name, tensor, &shape, move |values| {
+                let selected = values.chunks_exact(ids.max(1)).flat_map(|row| {
+                    let value = |id: u32| row.get(id as usize).copied().unwrap_or_default();
+                    order.iter().map(move |id| id.map_or(0.0, value))
+                });
+                Ok(selected.collect())
+            });
+        }
+    }
+
     /// Bias `[order.len()]` of the logits: a tensor with `ids` values in this order, or 0 without a
     /// tensor, and [`ABSENT_BIAS`] for tokens that the source model does not have.
     pub(crate) fn logit_bias(
@@ -316,6 +336,7 @@ mod tests {
         map.transposed("transposed", "matrix", [2, 3]);
         map.rows("rows", "matrix", [3, 2], &order);
         map.rows_as_columns("columns", "matrix", [3, 2], &order);
+        map.columns("two of two", "matrix", [3, 2], &vec![Some(1), None, Some(0)].into());
         map.logit_bias("bias", Some("bias"), 3, &order);
         map.logit_bias("no bias", None, 3, &order);
         map.scaled("scaled", "bias", 3, 0.5);
@@ -325,6 +346,7 @@ mod tests {
         assert_eq!(values("transposed"), [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
         assert_eq!(values("rows"), [4.0, 5.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0]);
         assert_eq!(values("columns"), [4.0, 0.0, 0.0, 2.0, 5.0, 0.0, 1.0, 3.0]);
+        assert_eq!(values("two of two"), [1.0, 0.0, 0.0, 3.0, 0.0, 2.0, 5.0, 0.0, 4.0]);
         assert_eq!(values("bias"), [2.0, ABSENT_BIAS, 0.0, 1.0]);
         assert_eq!(values("no bias"), [0.0, ABSENT_BIAS, 0.0, 0.0]);
         assert_eq!(values("scaled"), [0.0, 0.5, 1.0]);

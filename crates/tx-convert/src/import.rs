@@ -21,14 +21,14 @@ mod tensors;
 mod weight_map;
 
 mod detect;
-mod marian;
 mod report;
 
+mod marian;
 mod transformers;
 mod tutorial;
 
-pub(crate) use source_files::regular_file;
 use source_files::SourceFiles;
+pub(crate) use source_files::regular_file;
 pub use source_files::{License, SourceFile};
 pub(crate) use tensors::{ElementType, Tensor, Tensors};
 use weight_map::Weight;

@@ -18,6 +18,7 @@ use crate::{
     check::CheckArgs,
     export::ExportArgs,
     force::ForceArgs,
+    import::ImportArgs,
     inspect::InspectArgs,
     score::ScoreArgs,
 };
@@ -55,6 +56,7 @@ Examples:
   translate force --model runs/de-en --source test.de --target test.en
   translate attention --model runs/de-en --text 'Ein Hund.' --out page.html
   translate score --reference test.en --hypothesis test.hyp
+  translate import --from opus-mt-en-de --output runs/en-de
   translate export --model runs/de-en --format ctranslate2 --output de-en-ct2"
 )]
 pub struct Cli {
@@ -89,6 +91,13 @@ pub enum Command {
     Check(CheckArgs),
 
     Bench(BenchArgs),
+
+    /// Read a model of another toolkit and write it as a bundle: OPUS-MT, M2M-100, NLLB, Marian
+    ///
+    /// The format is detected from the content of the files. An option of the model that tx does not
+    /// support, and a weight that is missing or not used, is an error that names it. No code of the
+    /// model is executed.
+    Import(ImportArgs),
 
     /// Write a bundle in the format of another toolkit: CTranslate2, transformers or Marian
     ///

@@ -103,7 +103,16 @@ pub struct ImportOptions {
 ///
 /// If the format is unknown, a file is missing or damaged, the model uses options that tx does not
 /// support, or its weights do not fit its configuration.
-pub fn import(
+pub fn import(from: &Path, format: Option<ImportFormat>) -> Result<Import, ConvertError> {
+    import_with(from, format, &ImportOptions::default())
+}
+
+/// Reads a model as [`import`] does, with properties that its files do not contain.
+///
+/// # Errors
+///
+/// Same as [`import`].
+pub fn import_with(
     from: &Path,
     format: Option<ImportFormat>,
     options: &ImportOptions,

@@ -16,7 +16,7 @@ mod processor;
 mod segmenter;
 mod sorted_pieces;
 
-pub(super) use processor::{Extension, Processor, Token, Use};
+pub(super) use processor::{Processor, Token, Use};
 
 /// Maximum bytes of a piece that is split into merges. SentencePiece learns no piece over 64.
 const LONGEST_PIECE: usize = 512;

@@ -75,6 +75,7 @@ pub(super) fn search_options(
         max_repeats: 0,
         suppress,
         renormalize: generation.flag("renormalize_logits", false),
+        force_eos: generation.get("forced_eos_token_id").is_some(),
         ..SearchOptions::default()
     };
     for (key, neutral) in NEUTRAL {

@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use tx_cli::terminal::{printable, stderr, stdout};
-use tx_convert::{ImportFormat, import};
+use tx_convert::{ImportFormat, import, import::ImportOptions};
 
 /// Value of `--format` for detection.
 const AUTO: &str = "auto";
@@ -37,6 +37,20 @@ pub struct ImportArgs {
     )]
     pub format: Format,
 
+    /// Attention heads of a checkpoint of the tutorial, which does not contain their number [default:
+    /// 8, as in the tutorial]
+    #[arg(long, value_name = "N")]
+    pub heads: Option<usize>,
+
+    /// Source language of a checkpoint of the tutorial, as in the name of `tokenizer_LANG.json`; needed
+    /// if both languages have as many tokens
+    #[arg(long, value_name = "LANG", requires = "target_language")]
+    pub source_language: Option<String>,
+
+    /// Target language of a checkpoint of the tutorial
+    #[arg(long, value_name = "LANG", requires = "source_language")]
+    pub target_language: Option<String>,
+
     /// Check the model and describe it, without writing a bundle
     #[arg(long)]
     pub dry_run: bool,
@@ -52,7 +66,12 @@ fn formats() -> impl Iterator<Item = &'static str> {
 
 /// Writes a model of another toolkit as a bundle, or describes it.
 pub fn import(args: &ImportArgs) -> anyhow::Result<()> {
-    let import = import::import(&args.from, args.format.0)?;
+    let options = ImportOptions {
+        heads: args.heads,
+        source_language: args.source_language.clone(),
+        target_language: args.target_language.clone(),
+    };
+    let import = import::import_with(&args.from, args.format.0, &options)?;
     if args.dry_run {
         let mut output = stdout();
         for (key, value) in import.report() {

@@ -45,6 +45,8 @@ mod cli {
     mod inspecting;
     // Classification, continuation of texts, and masks.
     mod tasks;
+    // Bundles in the formats of other toolkits.
+    mod exporting;
     // Search and attention on a GPU.
     mod device;
 }

@@ -166,6 +166,18 @@ impl WeightMap {
         }
     }
 
+    /// Weight `[size]` with the values of a tensor of this size, or the value of a tensor of size 1,
+    /// multiplied by `factor`.
+    pub(crate) fn scaled(&mut self, name: &str, tensor: &str, size: usize, factor: f64) {
+        let is_number = self.tensors.get(tensor).is_some_and(|found| found.shape == [1]);
+        if self.expect(tensor, &[if is_number { 1 } else { size }]) {
+            self.insert_read(name, tensor, &[size], move |values| {
+                let values = values.iter().cycle().take(size);
+                Ok(values.map(|&value| (f64::from(value) * factor) as f32).collect())
+            });
+        }
+    }
+
     /// Weight whose values are computed.
     pub(crate) fn computed(
         &mut self,
@@ -309,8 +321,7 @@ mod tests {
             let count = shape.iter().product::<usize>();
             let bytes: Vec<u8> =
                 (0..count).flat_map(|value| (value as f32).to_le_bytes()).collect();
-            let tensor =
-                Tensor::new(shape.to_vec(), ElementType::F32, move || Ok(bytes.clone()));
+            let tensor = Tensor::new(shape.to_vec(), ElementType::F32, move || Ok(bytes.clone()));
             tensors.insert((*name).to_owned(), tensor).unwrap();
         }
         Arc::new(tensors)
@@ -319,7 +330,8 @@ mod tests {
     /// The tensor `[3, 2]` is 0 1 / 2 3 / 4 5.
     #[test]
     fn rows_columns_and_biases_in_another_order() {
-        let mut map = WeightMap::new(tensors(&[("matrix", &[3, 2]), ("bias", &[1, 3])]));
+        let mut map =
+            WeightMap::new(tensors(&[("matrix", &[3, 2]), ("bias", &[1, 3]), ("number", &[1])]));
         let order: RowOrder = vec![Some(2), None, Some(0), Some(1)].into();
         map.transposed("transposed", "matrix", [2, 3]);
         map.rows("rows", "matrix", [3, 2], &order);
@@ -327,6 +339,8 @@ mod tests {
         map.columns("two of two", "matrix", [3, 2], &vec![Some(1), None, Some(0)].into());
         map.logit_bias("bias", Some("bias"), 3, &order);
         map.logit_bias("no bias", None, 3, &order);
+        map.scaled("scaled", "bias", 3, 0.5);
+        map.scaled("number", "number", 2, 3.0);
         assert_eq!(map.problems, Vec::<String>::new());
         let values = |name: &str| map.weights[name].values().unwrap();
         assert_eq!(values("transposed"), [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
@@ -335,6 +349,8 @@ mod tests {
         assert_eq!(values("two of two"), [1.0, 0.0, 0.0, 3.0, 0.0, 2.0, 5.0, 0.0, 4.0]);
         assert_eq!(values("bias"), [2.0, ABSENT_BIAS, 0.0, 1.0]);
         assert_eq!(values("no bias"), [0.0, ABSENT_BIAS, 0.0, 0.0]);
+        assert_eq!(values("scaled"), [0.0, 0.5, 1.0]);
+        assert_eq!(values("number"), [0.0, 0.0]);
     }
 
     /// A matrix of more than one block.

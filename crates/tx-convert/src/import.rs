@@ -32,6 +32,7 @@ pub(crate) use source_files::regular_file;
 pub use source_files::{License, SourceFile};
 pub(crate) use tensors::{ElementType, Tensor, Tensors};
 use weight_map::Weight;
+pub(crate) use weight_map::{ABSENT_BIAS, transpose};
 
 /// Format of a model to be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -171,11 +171,11 @@ fn decoder(bundle: &Bundle, vocabularies: &[String; 2], problems: &mut Vec<Strin
     let normalize = match search.length_norm {
         LengthNorm::None => 0.0,
         LengthNorm::Power => search.length_penalty,
-        LengthNorm::Wu => {
-            problems.push(
-                "`search.length_norm` = \"wu\": Marian divides scores by a power of the length"
-                    .to_owned(),
-            );
+        // `Wu`, and those that are added to the search later.
+        other => {
+            problems.push(format!(
+                "`search.length_norm` = {other:?}: Marian divides scores by a power of the length"
+            ));
             0.0
         }
     };
@@ -190,5 +190,3 @@ fn decoder(bundle: &Bundle, vocabularies: &[String; 2], problems: &mut Vec<Strin
     text
 }
 
-#[cfg(test)]
-mod tests;

@@ -156,5 +156,3 @@ fn map(
     map
 }
 
-#[cfg(test)]
-mod tests;

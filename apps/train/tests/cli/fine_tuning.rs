@@ -173,7 +173,8 @@ fn a_configuration_starts_from_the_same_weights_only() {
     let config = ["--config", "tuned/train.toml", "--run"];
     workshop.train(&[&config[..], &["again"]].concat()).trained();
     assert!(workshop.weights("tuned") == workshop.weights("again"));
-    fs::copy(workshop.path("again/model.safetensors"), workshop.path("base/model.safetensors"))
+    tune(&workshop, "other", &set(&["train.max_steps=2"])).trained();
+    fs::copy(workshop.path("other/model.safetensors"), workshop.path("base/model.safetensors"))
         .unwrap();
     let run = workshop.train(&[&config[..], &["third"]].concat());
     run.failed(2, &["the weights of `base` have changed since this configuration was written"]);
@@ -382,7 +383,6 @@ fn a_continued_run_starts_at_the_loss_of_the_bundle() {
         record.unwrap()["loss"].as_f64().unwrap()
     };
     assert!((loss("base", true) - loss("tuned", false)).abs() < 1e-9);
-    assert_same(&workshop, "tuned", "tuned");
 }
 
 /// Writes the bundle `many`: that of `base`, with the languages `deu` and `ita`, whose tokens use ids

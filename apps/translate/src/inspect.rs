@@ -155,11 +155,16 @@ fn listed(codes: &[serde_json::Value], count: usize) -> String {
     format!("{}: {}{more}", codes.len(), names.join(" "))
 }
 
-/// Flattens a table into pairs of path and value, such as `dropout.embedding`.
+/// Flattens a table into pairs of path and value, such as `dropout.embedding`. The path of a table in
+/// an array has its number, from 1.
 fn flat(key: &str, value: &serde_json::Value) -> Vec<(String, String)> {
     match value {
         serde_json::Value::Object(table) => {
             table.iter().flat_map(|(inner, value)| flat(&format!("{key}.{inner}"), value)).collect()
+        }
+        serde_json::Value::Array(tables) if tables.iter().any(serde_json::Value::is_object) => {
+            let numbered = tables.iter().zip(1..);
+            numbered.flat_map(|(inner, number)| flat(&format!("{key}.{number}"), inner)).collect()
         }
         serde_json::Value::String(text) => vec![(printable(key), printable(text))],
         other => vec![(printable(key), printable(&other.to_string()))],

@@ -168,6 +168,8 @@ fn random_bundle(seed: u32) -> ModuleBundle {
         task: ModelTask::Translate,
         config: config(),
         tokenizers,
+        languages: None,
+        search: None,
         provenance: "recipe = \"none\"\nseed = 1\n\n[validation]\nbleu = 0.0\n".parse().unwrap(),
     }
 }

@@ -83,7 +83,7 @@ fn bundle(
     device.seed(7);
     let model = Transformer::new(&config, vocab, &device).unwrap();
     let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
-    ModuleBundle { model, task: ModelTask::Translate, config, tokenizers, provenance }
+    ModuleBundle { model, task: ModelTask::Translate, config, tokenizers, languages: None, search: None, provenance }
 }
 
 fn saved() -> TempDir {

@@ -9,8 +9,8 @@
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use tx_data::{batch::padded, mask};
 use tx_model::{
-    Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
-    TransformerInput, Tying, VocabSizes,
+    Activation, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions,
+    SinusoidFormula, SinusoidLayout, Sinusoids, Transformer, TransformerInput, Tying, VocabSizes,
 };
 use tx_text::special::PAD;
 
@@ -21,6 +21,9 @@ mod forward;
 
 // Packed engine against tensors.
 mod packed;
+
+// First input of the decoder.
+mod decoder_start;
 
 // Decoder alone: documents in one row, causality, cached decoding, packed engine, gradients.
 mod language_model;
@@ -162,6 +165,36 @@ fn variants() -> Vec<(String, ModelConfig)> {
     for embedding_scale in every!(EmbeddingScale: Both, Source, None) {
         let config = ModelConfig { embedding_scale, ..base.clone() };
         variants.push((format!("scale {embedding_scale:?}"), config));
+    }
+    variants.extend(variants_of_other_programs(&base));
+    variants
+}
+
+/// All combinations of the sinusoids' options, and an epsilon and a decoder's start that differ from
+/// those of the base model, with each norm placement and each positional encoding.
+fn variants_of_other_programs(base: &ModelConfig) -> Vec<(String, ModelConfig)> {
+    let base = ModelConfig { activation: Activation::Swish, tying: Tying::Decoder, ..base.clone() };
+    let mut variants = Vec::new();
+    for layout in every!(SinusoidLayout: Interleaved, Halves) {
+        for formula in every!(SinusoidFormula: Paper, Tensor2tensor) {
+            for first in 0..=2 {
+                let sinusoids = Sinusoids { layout, formula, first };
+                let config = ModelConfig { sinusoids, ..base.clone() };
+                variants.push((format!("{layout:?} {formula:?} {first}"), config));
+            }
+        }
+    }
+    for norm in every!(NormPlacement: Pre, Post, SublayerOutput) {
+        let config = ModelConfig { norm, norm_epsilon: 0.05, ..base.clone() };
+        variants.push((format!("{norm:?} epsilon"), config));
+        let config = ModelConfig { norm, decoder_start: DecoderStart::Zero, ..base.clone() };
+        variants.push((format!("{norm:?} zero start"), config));
+    }
+    for positions in every!(Positions: Sinusoidal, Learned, Rotary, Relative, None) {
+        for decoder_start in every!(DecoderStart: Bos, Eos, Pad, Zero) {
+            let config = ModelConfig { positions, decoder_start, ..base.clone() };
+            variants.push((format!("{positions:?} {decoder_start:?}"), config));
+        }
     }
     variants
 }

@@ -23,7 +23,7 @@ use burn::{
 use safetensors::{Dtype, SafeTensors};
 use tx_data::{EncodedPair, Seq2SeqBatch};
 use tx_model::{Architecture, ModelConfig, Transformer, TransformerInput, VocabSizes};
-use tx_text::special::PAD;
+use tx_text::special::{BOS, PAD};
 use tx_train::loss::smoothed_cross_entropy;
 
 use crate::support::{self, Named, devices, largest, values};
@@ -60,6 +60,13 @@ fn tied_weights_agree() {
 #[test]
 fn tied_decoder_weights_agree() {
     agrees("tied_decoder");
+}
+
+/// Options of models of other programs: another epsilon, the sinusoids of fairseq, and the zero
+/// vector as the decoder's first input.
+#[test]
+fn options_of_imported_models_agree() {
+    agrees("imported");
 }
 
 fn agrees(case: &str) {
@@ -269,7 +276,7 @@ impl Fixture {
             })
             .collect();
 
-        let batch = Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), device);
+        let batch = Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, device);
         for (path, ids) in [
             ("source", &batch.source),
             ("target_in", &batch.target_in),

@@ -21,13 +21,17 @@ REFERENCE = Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "refere
 
 # Defaults of tx (docs/training.md).
 DEFAULTS = dict(d_model=512, n_heads=8, d_ff=2_048, encoder_layers=6, decoder_layers=6, max_len=512,
-                norm="post", positions="sinusoidal", activation="relu", vocab_multiple=1, tying="all",
+                norm="post", norm_epsilon=1e-5, positions="sinusoidal",
+                sinusoids=dict(layout="interleaved", formula="paper", first=0),
+                activation="relu", vocab_multiple=1, tying="all",
                 embedding_scale="both", attention_bias=True, feed_forward_bias=True,
                 output_bias=True, init="xavier-uniform", embedding_init="normal",
                 dropout=dict(embedding=0.1, residual=0.1, attention=0.0, activation=0.0))
 # Values of tx that this model supports.
 ONLY = dict(norm=["pre", "post"], positions=["sinusoidal", "learned", "none"],
-            activation=["relu", "gelu", "swish", "gated"])
+            activation=["relu", "gelu", "swish", "gated"],
+            norm_epsilon=[1e-5],
+            sinusoids=[dict(layout="interleaved", formula="paper", first=0)])
 
 
 class SingleStack(nn.Module):

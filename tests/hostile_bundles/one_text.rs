@@ -53,19 +53,19 @@ pub(super) fn saved(
             let model = Classifier::new(&config, vocabulary, 2, Pooling::First, &device).unwrap();
             let labels = vec!["no".to_owned(), "yes".to_owned()];
             let task = ModelTask::Classify { labels, pooling: Pooling::First };
-            ModuleBundle { model, task, config, tokenizers, provenance: provenance() }
+            ModuleBundle { model, task, config, tokenizers, languages: None, search: None, provenance: provenance() }
                 .save(folder.path())
         }
         TaskKind::Generate => {
             let model = LanguageModel::new(&config, vocabulary, &device).unwrap();
             let task = ModelTask::Generate;
-            ModuleBundle { model, task, config, tokenizers, provenance: provenance() }
+            ModuleBundle { model, task, config, tokenizers, languages: None, search: None, provenance: provenance() }
                 .save(folder.path())
         }
         TaskKind::FillMask => {
             let model = MaskedLanguageModel::new(&config, vocabulary, &device).unwrap();
             let task = ModelTask::FillMask;
-            ModuleBundle { model, task, config, tokenizers, provenance: provenance() }
+            ModuleBundle { model, task, config, tokenizers, languages: None, search: None, provenance: provenance() }
                 .save(folder.path())
         }
         TaskKind::Translate => panic!("it has two texts"),

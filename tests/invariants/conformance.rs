@@ -20,6 +20,7 @@ use tx_infer::{
     search::{Engine, SearchOptions},
 };
 use tx_model::{Activation, NormPlacement, Positions, Tying};
+use tx_text::special::BOS;
 use tx_train::{
     config::{OptimizationConfig, Schedule},
     loss::smoothed_cross_entropy,
@@ -305,5 +306,5 @@ fn batch(device: &Device) -> Seq2SeqBatch {
             EncodedPair { source, target }
         })
         .collect();
-    Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), device)
+    Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, device)
 }

@@ -288,7 +288,7 @@ fn each_option_gives_the_ranking_of_all_targets() {
             for ((name, case), order) in cases.iter().zip(&mut orders) {
                 assert_eq!(case.options.problems(), [""; 0], "{name}");
                 let expected = outputs.ranked(case);
-                let request = Request { source, prefix: &case.prefix, number: 0 };
+                let request = case.request(source);
                 let found = search_requests(&engine, &[request], &case.options).remove(0);
                 let what = format!("{}, {name}", subject.name);
                 assert_ranked(&what, &found, &expected);
@@ -332,7 +332,7 @@ fn constraints_apply_to_their_own_sentence_only() {
     let prefixes: [&[u32]; 6] = [&[5, 3], &[], &[6], &[4, 4, 4, 4, 4], &[], &[3]];
     let numbered = SOURCES.iter().zip(prefixes).zip(0..);
     let requests: Vec<Request<'_>> =
-        numbered.map(|((source, prefix), number)| Request { source, prefix, number }).collect();
+        numbered.map(|((source, prefix), number)| Request { source, forced_first: None, prefix, number }).collect();
     let base = || SearchOptions { n_best: 3, ..SearchOptions::default() };
     for subject in subjects(VOCABULARY) {
         for engine in subject.engines() {
@@ -374,7 +374,7 @@ fn an_ensemble_averages_probabilities() {
             let engines = members.iter().map(|m| m.engine(&device.clone().into()));
             let engine = engines.reduce(Engine::with_member).unwrap();
             for (name, case) in &cases {
-                let request = Request { source, prefix: &case.prefix, number: 0 };
+                let request = case.request(source);
                 let found = search_requests(&engine, &[request], &case.options).remove(0);
                 let what = format!("{} together, {name}", members.len());
                 assert_ranked(&what, &found, &outputs.ranked(case));

@@ -16,6 +16,7 @@ use crate::{
     attention::AttentionArgs,
     bench::BenchArgs,
     check::CheckArgs,
+    export::ExportArgs,
     force::ForceArgs,
     inspect::InspectArgs,
     score::ScoreArgs,
@@ -53,7 +54,8 @@ Examples:
   translate --model runs/fill-mask --top-k 3 --text 'The cat is <mask>.'
   translate force --model runs/de-en --source test.de --target test.en
   translate attention --model runs/de-en --text 'Ein Hund.' --out page.html
-  translate score --reference test.en --hypothesis test.hyp"
+  translate score --reference test.en --hypothesis test.hyp
+  translate export --model runs/de-en --format ctranslate2 --output de-en-ct2"
 )]
 pub struct Cli {
     /// Command to run instead
@@ -87,6 +89,12 @@ pub enum Command {
     Check(CheckArgs),
 
     Bench(BenchArgs),
+
+    /// Write a bundle in the format of another toolkit: CTranslate2, transformers or Marian
+    ///
+    /// A property of the model that the format cannot express is an error that names it. The folder
+    /// appears when all of its files are complete.
+    Export(ExportArgs),
 }
 
 /// Input, output and options of running a model on lines.

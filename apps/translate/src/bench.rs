@@ -5,6 +5,7 @@ use std::{
     io::{self, Write},
     num::NonZero,
     thread,
+    time::{Duration, Instant},
 };
 
 use clap::Args;
@@ -72,7 +73,8 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub precision: PrecisionArgs,
 
-    /// Print one JSON object per beam size instead of the table, with the time of every repetition
+    /// Print one JSON object per beam size instead of the table, with the time of every repetition and
+    /// of opening the model
     #[arg(long)]
     pub json: bool,
 }
@@ -85,26 +87,28 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         None => kind.name().to_owned(),
     };
     let small_pages = SmallPages::new();
+    let start = Instant::now();
     let bundle = Bundle::open(&args.model.model)?;
-    let target = Target { args, name: &name, device: &device };
+    let target = |opening| Target { args, name: &name, device: &device, opening };
     match bundle.task.kind() {
         TaskKind::Translate | TaskKind::Generate => {
             let engine = bundle.engine_in(args.precision.precision, &device)?;
             drop(small_pages);
+            let target = target(start.elapsed());
             let Bundle { task, config, tokenizers, .. } = bundle;
             target.search(&engine, task.kind(), config.max_len, tokenizers.source.vocab_size())
         }
         TaskKind::Classify => {
             let model = Classifier::new_in(&bundle, args.precision.precision, &device)?;
             drop((bundle, small_pages));
-            target.encode(model.gains_from_threads(), model.config().max_len, |work| {
+            target(start.elapsed()).encode(model.gains_from_threads(), model.config().max_len, |work| {
                 work.measure_classifier(&model, args.rounds.get())
             })
         }
         TaskKind::FillMask => {
             let model = FillMask::new_in(&bundle, args.precision.precision, &device)?;
             drop((bundle, small_pages));
-            target.encode(model.gains_from_threads(), model.config().max_len, |work| {
+            target(start.elapsed()).encode(model.gains_from_threads(), model.config().max_len, |work| {
                 work.measure_fill_mask(&model, args.rounds.get())
             })
         }
@@ -117,6 +121,8 @@ struct Target<'a> {
     /// Name of the device.
     name: &'a str,
     device: &'a Device,
+    /// Time of opening the model.
+    opening: Duration,
 }
 
 impl Target<'_> {
@@ -206,7 +212,9 @@ impl Target<'_> {
         let work = format!("{work}, {}", self.args.precision.precision);
         let report = Report::new(&model, self.name, self.device, work, timing);
         if self.args.json {
-            writeln!(stdout(), "{}", serde_json::to_string(&report)?)?;
+            let mut json = serde_json::to_value(&report)?;
+            json["open_seconds"] = self.opening.as_secs_f64().into();
+            writeln!(stdout(), "{json}")?;
         } else {
             writeln!(stdout(), "{report}")?;
         }

@@ -21,6 +21,7 @@ mod attention;
 mod bench;
 mod check;
 mod editor;
+mod export;
 mod force;
 mod inspect;
 mod interactive;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Some(Command::Inspect(args)) => inspect::inspect(args),
         Some(Command::Check(args)) => check::check(args),
         Some(Command::Bench(args)) => bench::bench(&args),
+        Some(Command::Export(args)) => export::export(&args),
     };
     match result {
         Err(error) if !failure::is_broken_pipe(&error) => {

@@ -97,6 +97,8 @@ fn bundle(words: &str) -> ModuleBundle {
         task: ModelTask::Translate,
         config,
         tokenizers,
+        languages: None,
+        search: None,
         provenance: Default::default(),
     }
 }

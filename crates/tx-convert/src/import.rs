@@ -1,6 +1,30 @@
 //! Import of models as bundles.
+//!
+//! A reader of a format turns a folder or a file into an [`Import`]: the configuration, the
+//! tokenizers, and a table of weights, which are read one at a time when the bundle is saved.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use tx_infer::SearchOptions;
+use tx_model::{ModelConfig, VocabSizes};
+use tx_text::Tokenizers;
+
+use crate::error::ConvertError;
+
+mod source_files;
+mod tensors;
+mod weight_map;
+
+mod detect;
+mod report;
+
+use source_files::SourceFiles;
+pub use source_files::{License, SourceFile};
+use weight_map::Weight;
 
 /// Format of a model to be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,5 +71,102 @@ impl FromStr for ImportFormat {
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|format| format.name() == name);
         found.ok_or_else(|| format!("unknown format `{name}`"))
+    }
+}
+
+/// Reads the model at `from`, a file or a folder, whose format is detected from its content if
+/// `format` is `None`. The values of the weights are read by [`Import::save`].
+///
+/// The model may come from an untrusted source: it is either rejected or read with memory in
+/// proportion to its files.
+///
+/// # Errors
+///
+/// If the format is unknown, a file is missing or damaged, the model uses options that tx does not
+/// support, or its weights do not fit its configuration.
+pub fn import(from: &Path, format: Option<ImportFormat>) -> Result<Import, ConvertError> {
+    let format = match format {
+        Some(format) => format,
+        None => detect::detect(from)?,
+    };
+    match format {
+        ImportFormat::TransformersMarian
+        | ImportFormat::TransformersM2m100
+        | ImportFormat::Marian
+        | ImportFormat::TutorialCheckpoint => Err(ConvertError::UnknownFormat {
+            path: from.to_owned(),
+            problem: format!("{format} cannot be read"),
+        }),
+    }
+}
+
+/// A model that was read and checked, ready to be saved as a bundle.
+pub struct Import {
+    /// Format of the model.
+    pub format: ImportFormat,
+    /// Configuration of the bundle.
+    pub config: ModelConfig,
+    /// Tokenizers of the bundle.
+    pub tokenizers: Tokenizers,
+    /// Search options that the model recommends.
+    pub search: Option<SearchOptions>,
+    /// Properties of the model that the import ignores, one line each.
+    pub notes: Vec<String>,
+    /// License of the model, as stated in its folder.
+    pub license: License,
+    origin: PathBuf,
+    files: Vec<SourceFile>,
+    weights: Vec<Weight>,
+}
+
+impl Import {
+    /// Describes a model at `origin` that was read from `files`. `weights` are those of the
+    /// configuration.
+    fn new(
+        format: ImportFormat,
+        origin: &Path,
+        files: &SourceFiles,
+        config: ModelConfig,
+        tokenizers: Tokenizers,
+        weights: Vec<Weight>,
+    ) -> Self {
+        let folder = if origin.is_dir() { origin } else { origin.parent().unwrap_or(origin) };
+        Self {
+            format,
+            config,
+            tokenizers,
+            search: None,
+            notes: Vec::new(),
+            license: License::read(folder),
+            origin: origin.to_owned(),
+            files: files.files().to_vec(),
+            weights,
+        }
+    }
+
+    /// Returns the number of ids of each side's tokenizer.
+    pub fn vocabulary(&self) -> VocabSizes {
+        let Tokenizers { source, target } = &self.tokenizers;
+        VocabSizes { source: source.vocab_size(), target: target.vocab_size() }
+    }
+
+    /// Returns the files that were read.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// Returns the number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.weights.iter().map(|weight| weight.shape.iter().product::<usize>()).sum()
+    }
+}
+
+impl fmt::Debug for Import {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Import")
+            .field("format", &self.format)
+            .field("config", &self.config)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
     }
 }

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tokenizers = Tokenizers::train(&config, &pairs)?;
     let (encoded, report) = encode_corpus(&pairs, &tokenizers, 32, LongPolicy::Skip, "the pairs")?;
     let dataset = ShuffledDataset::new(PairStore::from(encoded), 7);
-    let loader = DataLoaderBuilder::new(Seq2SeqBatcher)
+    let loader = DataLoaderBuilder::new(Seq2SeqBatcher::default())
         .batch_size(64)
         .set_device(Device::flex())
         .build(dataset);

@@ -21,7 +21,8 @@ pub struct Seq2SeqBatch {
     pub source: Tensor<2, Int>,
     /// Padding mask of the source, `[B, 1, 1, S]`; `true` = padding.
     pub source_blocked: Tensor<4, Bool>,
-    /// Decoder input ids `[B, T]`: the target without its last token, padded on the right.
+    /// Decoder input ids `[B, T]`: the start id, then the target without its first and its last
+    /// token, padded on the right.
     pub target_in: Tensor<2, Int>,
     /// Causal mask, `[1, 1, T, T]`; `true` = a later token.
     pub target_blocked: Tensor<4, Bool>,
@@ -34,27 +35,30 @@ pub struct Seq2SeqBatch {
 }
 
 impl Seq2SeqBatch {
-    /// Pads `pairs` to a batch.
+    /// Pads `pairs` to a batch. The decoder starts with the id `start`, in most models `<bos>`,
+    /// which takes the place of the first token of each target.
     ///
     /// ```
     /// use burn::tensor::{Device, TensorData};
     /// use tx_data::{EncodedPair, Seq2SeqBatch};
+    /// use tx_text::special::BOS;
     ///
     /// let pair = EncodedPair { source: vec![5, 6, 2], target: vec![1, 7, 2] };
-    /// let batch = Seq2SeqBatch::new(&[&pair], &Device::flex());
+    /// let batch = Seq2SeqBatch::new(&[&pair], BOS, &Device::flex());
     /// batch.target_in.into_data().assert_eq(&TensorData::from([[1, 7]]), false);
     /// batch.target_out.into_data().assert_eq(&TensorData::from([[7, 2]]), false);
     /// assert_eq!(batch.target_tokens, 2);
     /// ```
-    pub fn new(pairs: &[&EncodedPair], device: &Device) -> Self {
+    pub fn new(pairs: &[&EncodedPair], start: u32, device: &Device) -> Self {
         let sources: Vec<&[u32]> = pairs.iter().map(|pair| &pair.source[..]).collect();
-        Self::of(pairs, &sources, &inputs(pairs), device)
+        Self::of(pairs, &sources, &inputs(pairs), start, device)
     }
 
     /// Pads `pairs` to a batch with word dropout: replaces input tokens of encoder and decoder by `<unk>`
-    /// at `rate`, a probability. `<bos>`, `<eos>` and the labels are unchanged.
+    /// at `rate`, a probability. `<bos>`, `<eos>`, the start and the labels are unchanged.
     pub fn with_word_dropout(
         pairs: &[&EncodedPair],
+        start: u32,
         rate: f64,
         random: &mut impl Rng,
         device: &Device,
@@ -65,7 +69,7 @@ impl Seq2SeqBatch {
         };
         let sources: Vec<_> = pairs.iter().map(|pair| drop(&pair.source)).collect();
         let inputs: Vec<_> = inputs(pairs).into_iter().map(&mut drop).collect();
-        Self::of(pairs, &slices(&sources), &slices(&inputs), device)
+        Self::of(pairs, &slices(&sources), &slices(&inputs), start, device)
     }
 
     /// Moves the batch to another device.
@@ -80,18 +84,29 @@ impl Seq2SeqBatch {
         }
     }
 
-    fn of(pairs: &[&EncodedPair], sources: &[&[u32]], inputs: &[&[u32]], device: &Device) -> Self {
+    fn of(
+        pairs: &[&EncodedPair],
+        sources: &[&[u32]],
+        inputs: &[&[u32]],
+        start: u32,
+        device: &Device,
+    ) -> Self {
         let outputs: Vec<&[u32]> = pairs
             .iter()
             .map(|pair| pair.target.split_first().map_or(&[][..], |(_, rest)| rest))
             .collect();
         let (source, source_shape) = ids(sources);
-        let target_in = padded(inputs, device);
-        let [_, target_len] = target_in.dims();
+        let (mut target_in, target_shape) = ids(inputs);
+        let [_, target_len] = target_shape;
+        for (row, input) in target_in.chunks_exact_mut(target_len.max(1)).zip(inputs) {
+            if !input.is_empty() {
+                row[0] = start as i32;
+            }
+        }
         Self {
             source_blocked: mask::padding_of(&source, source_shape, device),
             source: Tensor::from_data(TensorData::new(source, source_shape), device),
-            target_in,
+            target_in: Tensor::from_data(TensorData::new(target_in, target_shape), device),
             target_blocked: mask::causal(target_len, device),
             target_out: padded(&outputs, device),
             source_tokens: sources.iter().map(|ids| ids.len()).sum(),
@@ -138,7 +153,7 @@ mod tests {
     fn the_shift_by_one_and_the_padding() {
         let long = EncodedPair { source: vec![5, 2], target: vec![1, 7, 8, 2] };
         let short = EncodedPair { source: vec![5, 6, 4, 2], target: vec![1, 9, 2] };
-        let batch = Seq2SeqBatch::new(&[&long, &short], &Device::flex());
+        let batch = Seq2SeqBatch::new(&[&long, &short], BOS, &Device::flex());
 
         let expect = |tensor: Tensor<2, Int>, expected: TensorData| {
             tensor.into_data().assert_eq(&expected, false);
@@ -151,6 +166,35 @@ mod tests {
         assert_eq!((batch.source_tokens, batch.target_tokens), (6, 5));
     }
 
+    /// Neither the labels nor the masks depend on the start, not even on padding. The second target
+    /// is only `<bos>`, which has no next token.
+    #[test]
+    fn another_start_is_the_first_input_of_the_decoder_alone() {
+        let pairs = [[1, 7, 8, 2].to_vec(), vec![1], vec![1, 2]]
+            .map(|target| EncodedPair { source: vec![5, 2], target });
+        let pairs: Vec<&EncodedPair> = pairs.iter().collect();
+        let device = Device::flex();
+        let usual = Seq2SeqBatch::new(&pairs, BOS, &device);
+        for start in [PAD, EOS] {
+            let batch = Seq2SeqBatch::new(&pairs, start, &device);
+            let id = start as i32;
+            let inputs = TensorData::from([[id, 7, 8], [0, 0, 0], [id, 0, 0]]);
+            batch.target_in.into_data().assert_eq(&inputs, false);
+            for (found, expected) in
+                [(batch.source, &usual.source), (batch.target_out, &usual.target_out)]
+            {
+                found.into_data().assert_eq(&expected.to_data(), true);
+            }
+            for (found, expected) in [
+                (batch.source_blocked, &usual.source_blocked),
+                (batch.target_blocked, &usual.target_blocked),
+            ] {
+                found.into_data().assert_eq(&expected.to_data(), true);
+            }
+            assert_eq!(batch.target_tokens, 4);
+        }
+    }
+
     /// 20,000 samples at rate 0.3: the standard deviation of the count is √(n p q) = 65.
     #[test]
     fn dropped_words_are_unknown_on_both_sides_but_stay_labels() {
@@ -160,10 +204,10 @@ mod tests {
         };
         let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(1);
         let device = Device::flex();
-        let batch = Seq2SeqBatch::with_word_dropout(&[&pair], 0.3, &mut random, &device);
+        let batch = Seq2SeqBatch::with_word_dropout(&[&pair], PAD, 0.3, &mut random, &device);
         let ids = |tensor: Tensor<2, Int>| tensor.into_data().iter::<u32>().collect::<Vec<_>>();
         let (source, target) = (ids(batch.source), ids(batch.target_in));
-        assert_eq!((source[10_000], target[0]), (EOS, BOS));
+        assert_eq!((source[10_000], target[0]), (EOS, PAD));
         let unknown = source.iter().chain(&target).filter(|&&id| id == UNK).count();
         assert!((5_700..6_300).contains(&unknown), "{unknown}");
         assert_eq!(ids(batch.target_out), pair.target[1..]);

@@ -21,7 +21,7 @@
 //! let pairs: PairStore =
 //!     (4..44).map(|id| EncodedPair { source: vec![id, 2], target: vec![1, id, 2] }).collect();
 //! let first_half = PartialDataset::new(pairs, 0, 20);
-//! let loader = DataLoaderBuilder::new(Seq2SeqBatcher)
+//! let loader = DataLoaderBuilder::new(Seq2SeqBatcher::default())
 //!     .batch_size(8)
 //!     .shuffle(1)
 //!     .set_device(Device::flex())
@@ -36,7 +36,7 @@ use burn::{
     },
     tensor::Device,
 };
-use tx_text::SentencePair;
+use tx_text::{SentencePair, special::BOS};
 
 use crate::{
     batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch},
@@ -79,12 +79,22 @@ impl Dataset<SentencePair> for MappedText {
 }
 
 /// Batcher of encoded pairs, in the order given.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Seq2SeqBatcher;
+#[derive(Debug, Clone, Copy)]
+pub struct Seq2SeqBatcher {
+    /// First input id of the decoder.
+    pub start: u32,
+}
+
+impl Default for Seq2SeqBatcher {
+    /// Starts with `<bos>`.
+    fn default() -> Self {
+        Self { start: BOS }
+    }
+}
 
 impl Batcher<EncodedPair, Seq2SeqBatch> for Seq2SeqBatcher {
     fn batch(&self, pairs: Vec<EncodedPair>, device: &Device) -> Seq2SeqBatch {
-        Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), device)
+        Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), self.start, device)
     }
 }
 
@@ -222,11 +232,12 @@ mod tests {
         let build = |builder: DataLoaderBuilder<_, _>| {
             builder.batch_size(16).set_device(Device::flex()).build(store())
         };
-        let in_order = batches(&*build(DataLoaderBuilder::new(Seq2SeqBatcher)));
+        let in_order = batches(&*build(DataLoaderBuilder::new(Seq2SeqBatcher::default())));
         assert_eq!(in_order.concat(), (4..44).collect::<Vec<_>>());
         assert_eq!(in_order.iter().map(Vec::len).collect::<Vec<_>>(), [16, 16, 8]);
         for workers in [0, 2] {
-            let builder = DataLoaderBuilder::new(Seq2SeqBatcher).shuffle(3).num_workers(workers);
+            let builder =
+                DataLoaderBuilder::new(Seq2SeqBatcher::default()).shuffle(3).num_workers(workers);
             let mut shuffled = batches(&*build(builder)).concat();
             assert_ne!(shuffled, in_order.concat());
             shuffled.sort_unstable();

@@ -5,7 +5,7 @@ use std::{fmt::Debug, sync::Arc};
 use burn::tensor::Device;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use tx_text::BpeDropout;
+use tx_text::{BpeDropout, special::BOS};
 
 use crate::{
     batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch},
@@ -66,12 +66,21 @@ pub trait MakeBatch: Debug + Clone + Send + Sync + 'static {
 }
 
 /// Construction of [`Seq2SeqBatch`]es.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct MakeSeq2SeqBatch {
+    /// First input id of the decoder.
+    pub start: u32,
     /// Rate at which input tokens become `<unk>` in training.
     pub word_dropout: f64,
     /// Random segmentation of words.
     pub bpe_dropout: Option<Arc<BpeDropout>>,
+}
+
+impl Default for MakeSeq2SeqBatch {
+    /// Starts with `<bos>`, without dropout.
+    fn default() -> Self {
+        Self { start: BOS, word_dropout: 0.0, bpe_dropout: None }
+    }
 }
 
 impl MakeBatch for MakeSeq2SeqBatch {
@@ -96,9 +105,10 @@ impl MakeBatch for MakeSeq2SeqBatch {
         match turn.seed {
             Some(_) if self.word_dropout > 0.0 => {
                 let mut random = turn.random(WORDS);
-                Seq2SeqBatch::with_word_dropout(&pairs, self.word_dropout, &mut random, device)
+                let Self { start, word_dropout, .. } = *self;
+                Seq2SeqBatch::with_word_dropout(&pairs, start, word_dropout, &mut random, device)
             }
-            _ => Seq2SeqBatch::new(&pairs, device),
+            _ => Seq2SeqBatch::new(&pairs, self.start, device),
         }
     }
 }

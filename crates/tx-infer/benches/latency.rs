@@ -97,6 +97,8 @@ fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
         task: ModelTask::Translate,
         config,
         tokenizers,
+        languages: None,
+        search: None,
         provenance: Default::default(),
     };
     let search = SearchOptions {

@@ -67,6 +67,8 @@ fn untrained() -> Result<ModuleBundle<ClassifierModule>> {
         task: ModelTask::Classify { labels, pooling },
         config,
         tokenizers: Tokenizers::from(tokenizer),
+        languages: None,
+        search: None,
         provenance: Default::default(),
     })
 }

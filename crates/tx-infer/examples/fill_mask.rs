@@ -65,6 +65,8 @@ fn untrained() -> Result<ModuleBundle<MaskedLanguageModel>> {
         task: ModelTask::FillMask,
         config,
         tokenizers: Tokenizers::from(tokenizer),
+        languages: None,
+        search: None,
         provenance: Default::default(),
     })
 }

@@ -71,6 +71,8 @@ fn untrained() -> Result<ModuleBundle<LanguageModel>> {
         task: ModelTask::Generate,
         config,
         tokenizers: Tokenizers::from(tokenizer),
+        languages: None,
+        search: None,
         provenance: Default::default(),
     })
 }

@@ -72,6 +72,8 @@ fn untrained() -> Result<ModuleBundle> {
         task: ModelTask::Translate,
         config,
         tokenizers,
+        languages: None,
+        search: None,
         provenance: Default::default(),
     })
 }

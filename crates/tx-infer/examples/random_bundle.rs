@@ -63,6 +63,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         task: ModelTask::Translate,
         config,
         tokenizers,
+        languages: None,
+        search: None,
         provenance: Default::default(),
     };
     bundle.save(folder)?;

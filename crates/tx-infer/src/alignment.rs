@@ -190,7 +190,7 @@ mod tensors {
                     EncodedPair { source: source.ids.clone(), target }
                 })
                 .collect();
-            let input = Seq2SeqBatch::new(&encoded.iter().collect::<Vec<_>>(), self.device);
+            let input = Seq2SeqBatch::new(&encoded.iter().collect::<Vec<_>>(), BOS, self.device);
             let (_, maps) = self.model.forward_with_attention(TransformerInput {
                 source: input.source,
                 source_blocked: input.source_blocked,

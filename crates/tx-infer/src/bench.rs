@@ -240,7 +240,7 @@ struct OwnedRequest {
 
 impl OwnedRequest {
     fn borrowed(&self) -> Request<'_> {
-        Request { source: &self.source, prefix: &self.prefix, number: self.number }
+        Request { prefix: &self.prefix, ..Request::new(&self.source, self.number) }
     }
 }
 

@@ -3,7 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `model.safetensors` | weights, named by their path in the model |
-//! | `config.toml` | task and configuration of the model, and hashes of its tokenizers |
+//! | `config.toml` | task, configuration, languages and search options of the model, and hashes of its tokenizers |
 //! | `source.tokenizer.json`, `target.tokenizer.json` | Hugging Face tokenizers of translation |
 //! | `tokenizer.json` | Hugging Face tokenizer of a task with one text |
 //! | `provenance.toml` | origin of the model: data, seed, versions, scores |
@@ -16,6 +16,7 @@
 //! it is mapped ends this process with `SIGBUS`; replace the file by a rename, as this crate does.
 
 use std::{
+    borrow::Cow,
     panic::resume_unwind,
     path::{Path, PathBuf},
     sync::Arc,
@@ -33,7 +34,7 @@ use tx_text::Tokenizers;
 
 use crate::{
     error::InferError,
-    search::Engine,
+    search::{Engine, SearchOptions},
     task::{ModelTask, TaskKind},
 };
 
@@ -42,8 +43,11 @@ mod files;
 pub mod info;
 #[cfg(feature = "burn")]
 mod initialize;
+mod languages;
 #[cfg(feature = "burn")]
 mod module;
+mod new;
+mod parts;
 mod tokenizers;
 mod weights;
 
@@ -52,8 +56,10 @@ use files::read_toml;
 pub use info::BundleInfo;
 #[cfg(feature = "burn")]
 pub use initialize::Initialized;
+pub use languages::{LanguagePlacement, Languages};
 #[cfg(feature = "burn")]
 pub use module::{BundleModel, ModuleBundle};
+pub use new::{NewBundle, NewWeight};
 pub(crate) use tokenizers::check_same;
 use tokenizers::{
     read_one_tokenizer, read_source_tokenizer, read_target_tokenizer, read_tokenizers,
@@ -62,8 +68,8 @@ use tokenizers::{
 pub use tokenizers::{save_tokenizers, saved_tokenizers, tokenizer_files};
 use weights::WeightsFile;
 
-/// The bundle format that this build writes and reads.
-pub const FORMAT: u32 = 1;
+/// The bundle format that this build writes. It reads all formats from 1 on.
+pub const FORMAT: u32 = 2;
 
 /// Name of the weights file; a folder without it is not a bundle.
 pub const WEIGHTS: &str = "model.safetensors";
@@ -87,6 +93,10 @@ pub struct Bundle {
     pub config: ModelConfig,
     /// Tokenizers of both sides, which are equal for tasks with one text.
     pub tokenizers: Tokenizers,
+    /// Languages of a multilingual model for translation.
+    pub languages: Option<Languages>,
+    /// Search options that translators and generators use by default.
+    pub search: Option<SearchOptions>,
     /// Origin of the model, for information.
     pub provenance: toml::Table,
     weights: Arc<WeightsFile>,
@@ -129,7 +139,20 @@ impl Bundle {
                 })
             })?
         };
-        Ok(Self { task, config: config.model, tokenizers, provenance, weights: Arc::new(weights) })
+        config.check_options(&folder.join(CONFIG), &tokenizers)?;
+        let BundleConfig { model: config, languages, search, .. } = config;
+        let weights = Arc::new(weights);
+        Ok(Self { task, config, tokenizers, languages, search, provenance, weights })
+    }
+
+    /// Returns shape and values of a weight; `None` if the model has no such weight.
+    pub fn weight(&self, name: &str) -> Option<(&[usize], Cow<'_, [f32]>)> {
+        self.weights.weight(name)
+    }
+
+    /// Returns the names of all weights, in the order of the file.
+    pub fn weight_names(&self) -> impl Iterator<Item = &str> {
+        self.weights.names()
     }
 
     /// Checks that the model is for a task of this kind.

@@ -62,7 +62,7 @@ pub enum InferError {
     },
 
     /// The bundle has a format that this build does not support.
-    #[error("`{path}` is bundle format {found}; this build reads format {newest}")]
+    #[error("`{path}` is bundle format {found}; this build reads formats 1 to {newest}")]
     Format {
         /// The file.
         path: PathBuf,

@@ -5,6 +5,8 @@ use std::{
     path::Path,
 };
 
+use tempfile::NamedTempFile;
+
 /// Replaces the content of the file at `path`, or leaves it unchanged on an error: `content` is
 /// written to a temporary file in the same folder, synchronized to disk, and renamed.
 ///
@@ -12,14 +14,32 @@ use std::{
 ///
 /// If the file cannot be written.
 pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = temporary_beside(path)?;
+    file.write_all(content)?;
+    persist(file, path)
+}
+
+/// Creates a temporary file in the folder of `path`, for [`persist`].
+///
+/// # Errors
+///
+/// If the file cannot be created.
+pub(crate) fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
     builder.prefix(".").suffix(".partial");
     // The permissions of an ordinary new file, because temporary files are private by default.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(content)?;
+    builder.tempfile_in(folder.unwrap_or(Path::new(".")))
+}
+
+/// Synchronizes a temporary file to disk and renames it to `path`.
+///
+/// # Errors
+///
+/// If the file cannot be written; the file at `path` is then unchanged.
+pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path)?;
     Ok(())

@@ -60,7 +60,15 @@ fn of<M>(
         target: tokenizers.target.vocab_size(),
     };
     let model = model(&config, config.padded(vocab).target, &device);
-    ModuleBundle { model, task, config, tokenizers, provenance: toml::Table::new() }
+    ModuleBundle {
+        model,
+        task,
+        config,
+        tokenizers,
+        languages: None,
+        search: None,
+        provenance: toml::Table::new(),
+    }
 }
 
 pub(crate) fn classifier(pooling: Pooling) -> ModuleBundle<Classifier> {

@@ -127,7 +127,9 @@ impl Generator {
     ) -> Result<Self, InferError> {
         bundle.expect(TaskKind::Generate)?;
         let engine = bundle.engine_in(precision, device)?;
-        Ok(Self::of(engine, bundle.config.clone(), bundle.tokenizers.target.clone()))
+        let generator = Self::of(engine, bundle.config.clone(), bundle.tokenizers.target.clone());
+        let options = bundle.search.clone().unwrap_or_else(SearchOptions::greedy);
+        Ok(Self { options, ..generator })
     }
 
     /// Creates a generator with the model of `bundle`, which is on `device`.
@@ -187,7 +189,8 @@ impl Generator {
         }
     }
 
-    /// Sets the search options of calls that do not specify their own [default: greedy search].
+    /// Sets the search options of calls that do not specify their own [default: those of
+    /// the bundle, otherwise greedy search].
     ///
     /// # Errors
     ///

@@ -58,7 +58,7 @@ pub mod precision;
 
 pub use alignment::{Aligner, Alignment, AlignmentOptions};
 pub use attention::{Attention, AttentionKind};
-pub use bundle::{Bundle, BundleInfo};
+pub use bundle::{Bundle, BundleInfo, LanguagePlacement, Languages, NewBundle, NewWeight};
 #[cfg(feature = "burn")]
 pub use bundle::{BundleModel, Initialized, ModuleBundle};
 pub use cancellation::Cancellation;

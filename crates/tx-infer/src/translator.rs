@@ -155,8 +155,9 @@ impl Translator {
     pub fn new(bundle: Bundle, device: &Device) -> Result<Self, InferError> {
         bundle.expect(TaskKind::Translate)?;
         let engine = bundle.engine(device)?;
-        let Bundle { config, tokenizers, .. } = bundle;
-        Ok(Self::from_engine(engine, config, tokenizers))
+        let Bundle { config, tokenizers, search, .. } = bundle;
+        let translator = Self::from_engine(engine, config, tokenizers);
+        Ok(Self { options: search.unwrap_or_default(), ..translator })
     }
 
     /// Creates a translator with an engine, and the configuration and tokenizers of its model.
@@ -168,7 +169,8 @@ impl Translator {
         }
     }
 
-    /// Sets the search options of calls that do not specify their own.
+    /// Sets the search options of calls that do not specify their own [default: those of the bundle,
+    /// otherwise [`SearchOptions::default`]].
     ///
     /// # Errors
     ///

@@ -14,7 +14,9 @@ use std::{
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use tx_model::{
     Activation,
-    kernels::{self, AttentionInput, CrossEntropyConfig, DropoutMask, HashedMask, composed},
+    kernels::{
+        self, AttentionInput, CrossEntropyConfig, DropoutMask, EmbeddingInput, HashedMask, composed,
+    },
 };
 
 /// Number of timed pairs.
@@ -43,10 +45,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         Tensor::<2, Int>::random(shape, high, &device)
     };
     let tokens = ids([batch, len]);
-    let positions = || Some(x.clone().narrow(0, 0, 1).squeeze_dim::<2>(0));
     let logits = matrix(512, vocabulary);
     let targets = || ids([1, 512]).squeeze_dim::<1>(0);
     let config = CrossEntropyConfig { smoothing: 0.1, ignore_index: 0 };
+    let embedding = || EmbeddingInput {
+        table: table.clone(),
+        ids: tokens.clone(),
+        positions: Some(x.clone().narrow(0, 0, 1).squeeze_dim::<2>(0)),
+        scale: 16.0,
+        zero_first: false,
+        dropout,
+    };
     let attention = || AttentionInput {
         queries: split(&x),
         keys: split(&y),
@@ -69,8 +78,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     compare(
         "layer norm",
-        Box::new(|| kernels::layer_norm(x.clone(), gamma.clone(), beta.clone()).sum()),
-        Box::new(|| composed::layer_norm(x.clone(), gamma.clone(), beta.clone()).sum()),
+        Box::new(|| kernels::layer_norm(x.clone(), gamma.clone(), beta.clone(), 1e-5).sum()),
+        Box::new(|| composed::layer_norm(x.clone(), gamma.clone(), beta.clone(), 1e-5).sum()),
     )?;
     compare(
         "residual",
@@ -86,12 +95,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     compare(
         "embedding",
-        Box::new(|| {
-            kernels::embedding(table.clone(), tokens.clone(), positions(), 16.0, dropout).sum()
-        }),
-        Box::new(|| {
-            composed::embedding(table.clone(), tokens.clone(), positions(), 16.0, dropout).sum()
-        }),
+        Box::new(|| kernels::embedding(embedding()).sum()),
+        Box::new(|| composed::embedding(embedding()).sum()),
     )?;
     compare(
         "cross-entropy",

@@ -1,8 +1,12 @@
 //! Model configuration: sizes and variants, without anything about training.
 
-use std::path::PathBuf;
+use std::{ops::RangeInclusive, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+pub use sinusoids::{SinusoidFormula, SinusoidLayout, Sinusoids};
+
+mod sinusoids;
 
 /// Largest `d_model`.
 const MOST_FEATURES: usize = 1 << 16;
@@ -17,6 +21,8 @@ const LONGEST_SEQUENCE: usize = 1 << 16;
 const MOST_SINUSOIDS: usize = 1 << 24;
 /// Largest `vocab_multiple`.
 const LARGEST_VOCAB_MULTIPLE: usize = 1 << 16;
+/// Smallest and largest `norm_epsilon`.
+const NORM_EPSILONS: RangeInclusive<f64> = 1e-12..=0.1;
 /// Maximum number of ids of one side.
 const MOST_IDS: usize = 1 << 28;
 
@@ -41,8 +47,12 @@ pub struct ModelConfig {
     pub max_len: usize,
     /// Order of layer normalization and residual sum. Base model: `post`.
     pub norm: NormPlacement,
+    /// Added to the variance in layer normalization (ε of Ba et al. 2016).
+    pub norm_epsilon: f64,
     /// Positional encoding (section 3.5). Base model: `sinusoidal`.
     pub positions: Positions,
+    /// Variant of the sinusoidal positional encoding.
+    pub sinusoids: Sinusoids,
     /// Activation function of the feed-forward layer (section 3.3). Base model: `relu`.
     pub activation: Activation,
     /// Vocabulary sizes are rounded up to a multiple of this, because some devices are faster with
@@ -52,6 +62,8 @@ pub struct ModelConfig {
     pub tying: Tying,
     /// Embeddings that are multiplied by √d_model (section 3.4). Base model: `both`.
     pub embedding_scale: EmbeddingScale,
+    /// First input of the decoder of an encoder-decoder model.
+    pub decoder_start: DecoderStart,
     /// Adds biases to the four projections of attention.
     pub attention_bias: bool,
     /// Adds biases to the linear layers of the feed-forward block, as in equation 2.
@@ -171,6 +183,21 @@ pub enum EmbeddingScale {
     None,
 }
 
+/// First input of the decoder, before the first target token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecoderStart {
+    /// The token `<bos>`.
+    Bos,
+    /// The token `<eos>`, as in fairseq.
+    Eos,
+    /// The token `<pad>`, as in Marian models in transformers.
+    Pad,
+    /// The zero vector in place of the embedding of a token, as in Marian. The positional encoding
+    /// is added to it. The id is `<bos>`, but no weight depends on it.
+    Zero,
+}
+
 /// Initialization of weight matrices; biases start at 0, layer norms at γ = 1 and β = 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -215,11 +242,14 @@ impl Default for ModelConfig {
             decoder_layers: 6,
             max_len: 512,
             norm: NormPlacement::Post,
+            norm_epsilon: 1e-5,
             positions: Positions::Sinusoidal,
+            sinusoids: Sinusoids::default(),
             activation: Activation::Relu,
             vocab_multiple: 1,
             tying: Tying::All,
             embedding_scale: EmbeddingScale::Both,
+            decoder_start: DecoderStart::Bos,
             attention_bias: true,
             feed_forward_bias: true,
             output_bias: true,
@@ -301,6 +331,15 @@ impl ModelConfig {
             problems
                 .push(format!("`max_len` = {} must be at most {LONGEST_SEQUENCE}", self.max_len));
         }
+        // Not `<` and `>`, which NaN would pass.
+        if !NORM_EPSILONS.contains(&self.norm_epsilon) {
+            problems.push(format!(
+                "`norm_epsilon` = {} must be in {:e}..={}",
+                self.norm_epsilon,
+                NORM_EPSILONS.start(),
+                NORM_EPSILONS.end()
+            ));
+        }
         problems.extend(self.position_problems());
         for (key, rate) in [
             ("dropout.embedding", self.dropout.embedding),
@@ -326,6 +365,7 @@ impl ModelConfig {
                         self.d_model
                     ));
                 }
+                problems.extend(self.sinusoids.problems(self.d_model));
                 if (3..=LONGEST_SEQUENCE).contains(&self.max_len)
                     && self.max_len.saturating_mul(self.d_model) > MOST_SINUSOIDS
                 {
@@ -380,6 +420,16 @@ impl NormPlacement {
         match self {
             Self::Pre => true,
             Self::Post | Self::SublayerOutput => false,
+        }
+    }
+}
+
+impl DecoderStart {
+    /// Returns `true` if the first embedding of the decoder is the zero vector.
+    pub fn is_zero(self) -> bool {
+        match self {
+            Self::Zero => true,
+            Self::Bos | Self::Eos | Self::Pad => false,
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use burn::{
     module::Module,
-    nn::LayerNorm,
     tensor::{Bool, Device, Tensor},
 };
 
@@ -11,8 +10,9 @@ use crate::{
     cache::{DecoderCache, LayerCache, Past},
     config::{ModelConfig, Positions},
     feed_forward::FeedForward,
+    layer_norm::LayerNorm,
     position::PositionTables,
-    residual::{Residual, final_norm, normalize, residual_dropout},
+    residual::{Residual, final_norm, residual_dropout},
 };
 
 /// One layer: self-attention, cross-attention, feed-forward, each in a residual connection.
@@ -239,7 +239,7 @@ impl Decoder {
 
     fn finish(&self, x: Tensor<3>) -> Tensor<3> {
         match &self.norm {
-            Some(norm) => normalize(norm, x),
+            Some(norm) => norm.forward(x),
             None => x,
         }
     }

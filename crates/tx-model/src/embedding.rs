@@ -8,7 +8,8 @@ use burn::{
 use crate::{
     config::{ModelConfig, Side},
     dropout::Dropout,
-    init, kernels,
+    init,
+    kernels::{self, EmbeddingInput},
     position::PositionalEncoding,
 };
 
@@ -23,6 +24,9 @@ pub struct TokenEmbedding {
     dropout: Dropout,
     #[module(skip)]
     scale: f32,
+    /// Whether the zero vector takes the place of the first token's embedding.
+    #[module(skip)]
+    zero_first: bool,
 }
 
 impl TokenEmbedding {
@@ -32,7 +36,15 @@ impl TokenEmbedding {
             positions: PositionalEncoding::new(config, device),
             dropout: Dropout::new(config.dropout.embedding),
             scale: config.embedding_factor(side),
+            zero_first: false,
         }
+    }
+
+    /// Creates the embedding of the target of an encoder-decoder model, which starts as
+    /// [`ModelConfig::decoder_start`] says.
+    pub(crate) fn of_decoder(config: &ModelConfig, device: &Device) -> Self {
+        let zero_first = config.decoder_start.is_zero();
+        Self { zero_first, ..Self::new(config, Side::Target, device) }
     }
 
     /// Embeds tokens.
@@ -49,9 +61,14 @@ impl TokenEmbedding {
         offset: usize,
     ) -> Tensor<3> {
         let [_, len] = ids.dims();
-        let mask = self.dropout.sample(&table.device());
-        let positions = self.positions.rows(offset, len);
-        kernels::embedding(table, ids, positions, self.scale, mask)
+        kernels::embedding(EmbeddingInput {
+            dropout: self.dropout.sample(&table.device()),
+            table,
+            ids,
+            positions: self.positions.rows(offset, len),
+            scale: self.scale,
+            zero_first: self.zero_first && offset == 0,
+        })
     }
 
     /// Embeds tokens at given positions, as of several documents in one row.
@@ -69,11 +86,16 @@ impl TokenEmbedding {
     ) -> Tensor<3> {
         let ([batch, len], [_, d_model]) = (ids.dims(), table.dims());
         assert_eq!(positions.dims(), [batch, len], "one position for each token");
-        let mask = self.dropout.sample(&table.device());
         // One row of all tokens, because the kernel adds the same positions to every row.
-        let ids = ids.reshape([1, batch * len]);
-        let positions = self.positions.rows_at(positions.reshape([batch * len]));
-        kernels::embedding(table, ids, positions, self.scale, mask).reshape([batch, len, d_model])
+        let input = EmbeddingInput {
+            dropout: self.dropout.sample(&table.device()),
+            table,
+            ids: ids.reshape([1, batch * len]),
+            positions: self.positions.rows_at(positions.reshape([batch * len])),
+            scale: self.scale,
+            zero_first: false,
+        };
+        kernels::embedding(input).reshape([batch, len, d_model])
     }
 }
 

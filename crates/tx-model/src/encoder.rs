@@ -2,7 +2,6 @@
 
 use burn::{
     module::Module,
-    nn::LayerNorm,
     tensor::{Bool, Device, Tensor},
 };
 
@@ -11,8 +10,9 @@ use crate::{
     cache::{LanguageModelCache, Past},
     config::{ModelConfig, Positions},
     feed_forward::FeedForward,
+    layer_norm::LayerNorm,
     position::PositionTables,
-    residual::{Residual, final_norm, normalize, residual_dropout},
+    residual::{Residual, final_norm, residual_dropout},
 };
 
 /// One layer: self-attention, then feed-forward, each in a residual connection.
@@ -147,7 +147,7 @@ impl Encoder {
             }
         }
         match &self.norm {
-            Some(norm) => normalize(norm, x),
+            Some(norm) => norm.forward(x),
             None => x,
         }
     }

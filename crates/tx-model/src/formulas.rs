@@ -10,19 +10,16 @@ use crate::{
     vector::{LANES, erf, exp, map, map_two, max, sum_of, vectorized},
 };
 
-/// Added to the variance in layer normalization.
-pub const NORM_EPSILON: f64 = 1e-5;
-
 /// `1 / √(2π)`
 const INVERSE_ROOT_OF_TWO_PI: f32 = 0.398_942_3;
 
-/// Returns the mean of `x` and `1 / √(variance + ε)`, with ε = [`NORM_EPSILON`].
+/// Returns the mean of `x` and `1 / √(variance + epsilon)`.
 #[inline(always)]
-pub fn moments(x: &[f32]) -> (f32, f32) {
+pub fn moments(x: &[f32], epsilon: f32) -> (f32, f32) {
     let width = x.len() as f32;
     let mean = sum_of(x, |x| x) / width;
     let variance = sum_of(x, |x| (x - mean) * (x - mean)) / width;
-    (mean, 1.0 / (variance + NORM_EPSILON as f32).sqrt())
+    (mean, 1.0 / (variance + epsilon).sqrt())
 }
 
 /// `x ← e^(x - shift)` for each element: the numerators of a softmax, if `shift` is the maximum.
@@ -145,12 +142,13 @@ fn normal(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// (1, 3, 5, 7): mean 4, variance (9 + 1 + 1 + 9) / 4 = 5.
+    /// (1, 3, 5, 7): mean 4, variance (9 + 1 + 1 + 9) / 4 = 5, with ε = 4 the scale is 1/3.
     #[test]
     fn moments_by_hand() {
-        let (mean, scale) = moments(&[1.0, 3.0, 5.0, 7.0]);
+        let (mean, scale) = moments(&[1.0, 3.0, 5.0, 7.0], 1e-5);
         assert_eq!(mean, 4.0);
         assert!((scale - 5.0_f32.sqrt().recip()).abs() < 1e-5, "{scale}");
+        assert_eq!(moments(&[1.0, 3.0, 5.0, 7.0], 4.0), (4.0, 1.0 / 3.0));
     }
 
     /// Scores ln 1, ln 3, ln 4 become probabilities 1/8, 3/8, 4/8.

@@ -45,6 +45,8 @@ pub mod dropout;
 #[cfg(feature = "burn")]
 pub mod feed_forward;
 #[cfg(feature = "burn")]
+pub mod layer_norm;
+#[cfg(feature = "burn")]
 pub mod residual;
 
 #[cfg(feature = "burn")]
@@ -85,8 +87,9 @@ pub use cache::{DecoderCache, LanguageModelCache};
 #[cfg(feature = "burn")]
 pub use classifier::Classifier;
 pub use config::{
-    Activation, ConfigError, DropoutConfig, EmbeddingInit, EmbeddingScale, Init, ModelConfig,
-    NormPlacement, Positions, Tying, VocabSizes,
+    Activation, ConfigError, DecoderStart, DropoutConfig, EmbeddingInit, EmbeddingScale, Init,
+    ModelConfig, NormPlacement, Positions, SinusoidFormula, SinusoidLayout, Sinusoids, Tying,
+    VocabSizes,
 };
 #[cfg(feature = "burn")]
 pub use language_model::{LanguageModel, LanguageModelInput};

@@ -26,7 +26,8 @@ impl PositionalEncoding {
         let shape = [config.max_len, config.d_model];
         match config.positions {
             Positions::Sinusoidal => {
-                let table = TensorData::new(sinusoids(config.max_len, config.d_model), shape);
+                let table = sinusoids(config.max_len, config.d_model, config.sinusoids);
+                let table = TensorData::new(table, shape);
                 Self { sinusoids: Some(Tensor::from_data(table, device)), learned: None }
             }
             Positions::Learned => {

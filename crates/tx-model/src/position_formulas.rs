@@ -1,5 +1,7 @@
 //! Formulas of the positional encodings (section 3.5 of the paper and later ones), without tensors.
 
+use crate::config::{ModelConfig, SinusoidFormula, SinusoidLayout, Sinusoids};
+
 /// The longest wavelength of the sinusoids is `2π` times this (section 3.5).
 const WAVELENGTH_BASE: f64 = 10_000.0;
 
@@ -10,22 +12,50 @@ pub(crate) const MAX_RELATIVE_DISTANCE: usize = 16;
 /// Rows of the table of relative biases: one for each clipped distance.
 pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;
 
-/// Sinusoidal positional encodings: `PE(pos, 2i) = sin(pos / 10000^(2i / d_model))`, and the cosine
-/// at `2i + 1`. They are computed in double precision.
+/// Sinusoidal positional encodings: for the wavelength `2π w` of each pair of features, the sine
+/// and the cosine of `position / w`. They are computed in double precision.
 ///
 /// # Shapes
 ///
-/// - returns `[max_len, d_model]`; `d_model` is even
-pub(crate) fn sinusoids(max_len: usize, d_model: usize) -> Vec<f32> {
-    let wavelengths: Vec<f64> = (0..d_model / 2).map(|pair| wavelength(pair, d_model)).collect();
+/// - returns `[max_len, d_model]`, row `i` for position `first + i`; `d_model` is even
+pub(crate) fn sinusoids(max_len: usize, d_model: usize, variant: Sinusoids) -> Vec<f32> {
+    let Sinusoids { layout, formula, first } = variant;
+    let pairs = d_model / 2;
+    let wavelengths: Vec<f64> = (0..pairs)
+        .map(|pair| match formula {
+            SinusoidFormula::Paper => wavelength(pair, d_model),
+            SinusoidFormula::Tensor2tensor => {
+                WAVELENGTH_BASE.powf(pair as f64 / (pairs as f64 - 1.0))
+            }
+        })
+        .collect();
     let mut table = Vec::with_capacity(max_len * d_model);
-    for position in 0..max_len {
-        for wavelength in &wavelengths {
-            let (sine, cosine) = (position as f64 / wavelength).sin_cos();
-            table.extend([sine as f32, cosine as f32]);
+    for position in first..first + max_len {
+        let angles = wavelengths.iter().map(|wavelength| position as f64 / wavelength);
+        match layout {
+            SinusoidLayout::Interleaved => {
+                let pairs = angles.map(f64::sin_cos);
+                table.extend(pairs.flat_map(|(sine, cosine)| [sine as f32, cosine as f32]));
+            }
+            SinusoidLayout::Halves => {
+                table.extend(angles.clone().map(|angle| angle.sin() as f32));
+                table.extend(angles.map(|angle| angle.cos() as f32));
+            }
         }
     }
     table
+}
+
+impl ModelConfig {
+    /// Sinusoidal positional encodings of this configuration, which must have been
+    /// [checked](Self::check); other positional encodings do not use them.
+    ///
+    /// # Shapes
+    ///
+    /// - returns `[max_len, d_model]`
+    pub fn sinusoid_table(&self) -> Vec<f32> {
+        sinusoids(self.max_len, self.d_model, self.sinusoids)
+    }
 }
 
 /// Angle by which rotary positions rotate feature pair `pair` of a head (Su et al. 2021):
@@ -57,8 +87,63 @@ mod tests {
             [0.0_f64, 1.0, 0.0, 1.0],
             [1.0_f64.sin(), 1.0_f64.cos(), 0.01_f64.sin(), 0.01_f64.cos()],
         ];
-        for (found, expected) in sinusoids(2, 4).iter().zip(expected.as_flattened()) {
+        for (found, expected) in
+            sinusoids(2, 4, Sinusoids::default()).iter().zip(expected.as_flattened())
+        {
             assert!((f64::from(*found) - expected).abs() < 1e-7, "{found} {expected}");
+        }
+    }
+
+    /// Both wavelengths of `d_model` 4 are 2π times a power of ten: 1 and 100 by the paper's
+    /// formula, 1 and 10,000 by that of Tensor2Tensor.
+    #[test]
+    fn every_variant_by_hand() {
+        for first in 0..=2 {
+            for (formula, second) in
+                [(SinusoidFormula::Paper, 1e2), (SinusoidFormula::Tensor2tensor, 1e4)]
+            {
+                for layout in [SinusoidLayout::Interleaved, SinusoidLayout::Halves] {
+                    let variant = Sinusoids { layout, formula, first };
+                    let table = sinusoids(3, 4, variant);
+                    for (row, found) in table.chunks_exact(4).enumerate() {
+                        let (short, long) = ((row + first) as f64, (row + first) as f64 / second);
+                        let expected = match layout {
+                            SinusoidLayout::Interleaved => {
+                                [short.sin(), short.cos(), long.sin(), long.cos()]
+                            }
+                            SinusoidLayout::Halves => {
+                                [short.sin(), long.sin(), short.cos(), long.cos()]
+                            }
+                        };
+                        assert_eq!(table.len(), 12);
+                        for (found, expected) in found.iter().zip(expected) {
+                            let gap = (f64::from(*found) - expected).abs();
+                            assert!(gap < 1e-7, "{variant:?}: {found} {expected}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// `tests/fixtures/sinusoids.py` describes the tables.
+    #[test]
+    fn tables_are_those_of_other_programs() {
+        #[derive(serde::Deserialize)]
+        struct Reference {
+            program: String,
+            variant: Sinusoids,
+            table: Vec<Vec<f32>>,
+        }
+        let references = include_str!("../tests/fixtures/sinusoids.json");
+        let references: Vec<Reference> = serde_json::from_str(references).unwrap();
+        assert_eq!(references.len(), 12);
+        for Reference { program, variant, table } in references {
+            let found = sinusoids(table.len(), table[0].len(), variant);
+            assert_eq!(found.len(), table.concat().len());
+            for (found, expected) in found.iter().zip(table.concat()) {
+                assert!((found - expected).abs() < 1e-6, "{program}: {found} {expected}");
+            }
         }
     }
 

@@ -2,15 +2,14 @@
 
 use burn::{
     module::Module,
-    nn::{LayerNorm, LayerNormConfig},
     tensor::{Device, Tensor},
 };
 
 use crate::{
     config::{ModelConfig, NormPlacement},
     dropout::Dropout,
-    formulas::NORM_EPSILON,
     kernels,
+    layer_norm::LayerNorm,
 };
 
 /// Residual connection around a sub-layer: sum, layer normalization and dropout in the order of
@@ -26,7 +25,8 @@ pub struct Residual {
 impl Residual {
     /// Creates the connection, with dropout `rate` on the output of the sub-layer.
     pub(crate) fn new(config: &ModelConfig, rate: f64, device: &Device) -> Self {
-        Self { norm: norm(config, device), dropout: Dropout::new(rate), placement: config.norm }
+        let norm = LayerNorm::new(config, device);
+        Self { norm, dropout: Dropout::new(rate), placement: config.norm }
     }
 
     /// Returns the input of the sub-layer: `x`, normalized in pre-norm.
@@ -37,7 +37,7 @@ impl Residual {
     /// - returns `[B, L, d_model]`
     pub fn enter(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
-            NormPlacement::Pre => normalize(&self.norm, x),
+            NormPlacement::Pre => self.norm.forward(x),
             NormPlacement::Post | NormPlacement::SublayerOutput => x,
         }
     }
@@ -52,32 +52,15 @@ impl Residual {
         let mask = self.dropout.sample(&x.device());
         match self.placement {
             NormPlacement::Pre => kernels::residual(x, y, mask),
-            NormPlacement::Post => normalize(&self.norm, kernels::residual(x, y, mask)),
-            NormPlacement::SublayerOutput => kernels::residual(x, normalize(&self.norm, y), mask),
+            NormPlacement::Post => self.norm.forward(kernels::residual(x, y, mask)),
+            NormPlacement::SublayerOutput => kernels::residual(x, self.norm.forward(y), mask),
         }
     }
 }
 
 /// Norm after a whole stack, if the configuration has one.
 pub(crate) fn final_norm(config: &ModelConfig, device: &Device) -> Option<LayerNorm> {
-    config.norm.has_final_norm().then(|| norm(config, device))
-}
-
-fn norm(config: &ModelConfig, device: &Device) -> LayerNorm {
-    LayerNormConfig::new(config.d_model).with_epsilon(NORM_EPSILON).init(device)
-}
-
-/// Normalizes each token to mean 0 and variance 1, then scales and shifts it.
-///
-/// # Shapes
-///
-/// - `x`: `[B, L, d_model]`
-/// - returns `[B, L, d_model]`
-pub(crate) fn normalize(norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
-    match &norm.beta {
-        Some(beta) => kernels::layer_norm(x, norm.gamma.val(), beta.val()),
-        None => norm.forward(x),
-    }
+    config.norm.has_final_norm().then(|| LayerNorm::new(config, device))
 }
 
 /// Dropout rate after all sub-layers except the encoder's self-attention.
@@ -112,7 +95,7 @@ mod tests {
             let residual = Residual::new(&config, 0.0, &device);
             let x = Tensor::<3>::from_data([[[1.0, 3.0]]], &device);
             let y = residual.leave(x.clone(), residual.enter(x) * 2.0);
-            // Burn adds 1e-5 to the variance, here 1 or more.
+            // 1e-5 is added to the variance, here 1 or more.
             y.into_data().assert_approx_eq::<f32>(
                 &TensorData::from([[expected]]),
                 Tolerance::absolute(2e-5),

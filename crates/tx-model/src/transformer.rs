@@ -70,7 +70,8 @@ pub struct TransformerInput {
     pub source: Tensor<2, Int>,
     /// `[B, 1, 1, S]`; `true` = padding.
     pub source_blocked: Tensor<4, Bool>,
-    /// Target ids `[B, T]`, shifted right: the first is `<bos>`.
+    /// Target ids `[B, T]`, shifted right: the first is that of
+    /// [`decoder_start`](ModelConfig::decoder_start).
     pub target: Tensor<2, Int>,
     /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to. Blocks at least every later
     /// token.
@@ -130,7 +131,7 @@ impl Transformer {
             target_embedding: (!config.tying.ties_source())
                 .then(|| init::embedding(config, vocab.target, device)),
             source_input: TokenEmbedding::new(config, Side::Source, device),
-            target_input: TokenEmbedding::new(config, Side::Target, device),
+            target_input: TokenEmbedding::of_decoder(config, device),
             encoder: Encoder::new(config, config.encoder_layers, device),
             decoder: Decoder::new(config, device),
             projection: OutputProjection::new(config, vocab.target, device),
@@ -216,7 +217,8 @@ impl Transformer {
     ///
     /// # Shapes
     ///
-    /// - `tokens`: ids `[B]`; in the first step, `<bos>` for all
+    /// - `tokens`: ids `[B]`; in the first step, that of
+    ///   [`decoder_start`](ModelConfig::decoder_start) for all
     /// - returns the logits `[B, V]`
     ///
     /// # Panics

@@ -35,7 +35,7 @@ pub use error::TextError;
 pub use lines::{InvalidUtf8, Lines};
 pub use pair::SentencePair;
 pub use tokenizer::{
-    Lowercase, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, VocabularyReport, WordSplit,
-    truncate,
+    Lowercase, SentencePieceVocabulary, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers,
+    VocabularyReport, WordSplit, truncate,
 };
 pub use word_table::WordTable;

@@ -2,7 +2,9 @@
 //!
 //! A tokenizer is defined completely by its `tokenizer.json`, so any tool that reads that format yields
 //! the same ids, with one exception that the format cannot express: text that contains `<eos>` encodes
-//! to five characters, not to the special token.
+//! to five characters, not to the special token. The tokenizer of an imported model that consists of a
+//! SentencePiece model and a vocabulary contains the former under the key `sentencepiece`, because the
+//! library normalizes and segments some texts differently.
 
 mod both_sides;
 mod config;
@@ -23,12 +25,14 @@ mod check;
 mod import;
 mod model_check;
 mod sentencepiece;
+mod vocabulary;
 
 pub use both_sides::Tokenizers;
 pub use config::{Lowercase, TokenizerConfig, TokenizerKind, WordSplit};
 pub(crate) use one_side::Merges;
 pub use one_side::{Tokenizer, WordToken, truncate};
 pub use report::VocabularyReport;
+pub use vocabulary::SentencePieceVocabulary;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use tx_model::{
 };
 use tx_text::{
     TokenizerKind,
-    special::{MASK, PAD},
+    special::{BOS, MASK, PAD},
 };
 
 use crate::{
@@ -166,7 +166,7 @@ impl Updates {
             .zip(self.ids(2 * step + 1, self.len + 1, self.vocab.target))
             .map(|(source, target)| EncodedPair { source, target })
             .collect();
-        Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), device)
+        Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, device)
     }
 
     /// Creates a batch of labeled texts.

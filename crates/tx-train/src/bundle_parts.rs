@@ -31,6 +31,8 @@ impl BundleParts {
             task: self.task.clone(),
             config,
             tokenizers: self.tokenizers.clone(),
+            languages: None,
+            search: None,
             provenance: self.provenance.clone(),
         }
     }

@@ -120,6 +120,7 @@ fn keys_of_other_tasks_are_refused() {
             ("data.train_file=pairs.tsv", "`train_file`: a text has one side"),
             ("data.prepared=corpus", &*available),
             ("train.word_dropout=0.1", &available),
+            ("model.decoder_start=pad", &available),
             ("train.bpe_dropout=0.1", &available),
             ("validation.best_by=macro-f1", "is not a metric of the task"),
             ("data.source=opus:Books", "has sentence pairs, but the task"),

@@ -227,6 +227,10 @@ fn keys_of_other_tasks_are_refused() {
             "train.word_dropout=0.1",
             "[train] `word_dropout` is not available for the task \"classify\"",
         ),
+        (
+            "model.decoder_start=zero",
+            "[model] `decoder_start` is not available for the task \"classify\"",
+        ),
         ("train.bpe_dropout=0.1", "[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\""),
         ("data.prepared=corpus", "[data] `prepared` is not available for the task \"classify\""),
         ("data.source=reverse", "`source` = \"reverse\" has no labels for the task \"classify\""),

@@ -112,6 +112,10 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N", default_value_t = SearchOptions::default().max_len_extra)]
     pub max_len_extra: usize,
 
+    /// End a translation that reaches its maximum length with `<eos>`, at no cost
+    #[arg(long)]
+    pub force_eos: bool,
+
     /// Minimum length of a translation, in tokens before `<eos>`
     #[arg(long, value_name = "N", default_value_t = SearchOptions::default().min_len)]
     pub min_len: usize,
@@ -252,6 +256,10 @@ pub enum Stopping {
     First,
     /// No unfinished hypothesis can score better than those found
     Never,
+    /// --beam hypotheses are finished, and none that is unfinished scores better at its length
+    Improvement,
+    /// --beam hypotheses are finished, of a beam that narrows with each of them
+    Narrowing,
 }
 
 impl From<Stopping> for EarlyStopping {
@@ -260,6 +268,8 @@ impl From<Stopping> for EarlyStopping {
             Stopping::Finished => Self::Finished,
             Stopping::First => Self::First,
             Stopping::Never => Self::Never,
+            Stopping::Improvement => Self::Improvement,
+            Stopping::Narrowing => Self::Narrowing,
         }
     }
 }
@@ -334,6 +344,7 @@ impl SearchArgs {
             max_len,
             max_len_ratio,
             max_len_extra,
+            force_eos,
             min_len,
             min_len_ratio,
             repetition_penalty,
@@ -374,6 +385,7 @@ impl SearchArgs {
             max_len,
             max_len_ratio,
             max_len_extra,
+            force_eos,
             min_len,
             min_len_ratio,
             repetition_penalty,

@@ -54,7 +54,7 @@ fn save<M: tx_infer::BundleModel>(
 ) {
     let tokenizers = Tokenizers::from(tokenizer.clone());
     let config = config.clone();
-    ModuleBundle { model, task, config, tokenizers, provenance: Default::default() }
+    ModuleBundle { model, task, config, tokenizers, languages: None, search: None, provenance: Default::default() }
         .save(path)
         .unwrap();
 }

@@ -1,21 +1,28 @@
-//! `config.toml`: format, task, vocabulary sizes, hashes of the tokenizers, model configuration.
+//! `config.toml`: format, task, vocabulary sizes, hashes of the tokenizers, languages, search options,
+//! model configuration.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tx_model::{ModelConfig, Pooling, VocabSizes};
+use tx_text::Tokenizers;
 
-use super::{FORMAT, files::read_text};
+use super::{FORMAT, Languages, files::read_text, parts::Parts};
 use crate::{
     error::InferError,
+    search::SearchOptions,
     task::{ModelTask, TaskKind},
 };
+
+/// Maximum number of hypotheses or samples in the search options of a bundle, which may be untrusted:
+/// memory grows with it.
+const MAX_BUNDLE_ROWS: usize = 256;
 
 /// Content of `config.toml`.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BundleConfig {
-    format: u32,
+    pub(super) format: u32,
     /// Absent for translation.
     #[serde(default, skip_serializing_if = "TaskKind::is_default")]
     task: TaskKind,
@@ -26,6 +33,12 @@ pub(super) struct BundleConfig {
     pooling: Option<Pooling>,
     pub(super) vocabulary: VocabSizes,
     tokenizers: Hashes,
+    /// Absent in format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) languages: Option<Languages>,
+    /// Absent in format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) search: Option<SearchOptions>,
     pub(super) model: ModelConfig,
 }
 
@@ -44,13 +57,12 @@ struct Hashes {
 impl BundleConfig {
     /// Describes a model; `hashes` are those of its tokenizer files, in the order of
     /// [`tokenizer_files`](super::tokenizer_files).
-    #[cfg(feature = "burn")]
     pub(super) fn new(
-        task: &ModelTask,
+        parts: &Parts<'_>,
         vocabulary: VocabSizes,
         hashes: impl IntoIterator<Item = String>,
-        model: &ModelConfig,
     ) -> Self {
+        let task = parts.task;
         let (labels, pooling) = match task {
             ModelTask::Classify { labels, pooling } => (Some(labels.clone()), Some(*pooling)),
             ModelTask::Translate | ModelTask::Generate | ModelTask::FillMask => (None, None),
@@ -68,7 +80,9 @@ impl BundleConfig {
             pooling,
             vocabulary,
             tokenizers: tokenizer_hashes,
-            model: model.clone(),
+            languages: parts.languages.cloned(),
+            search: parts.search.cloned(),
+            model: parts.config.clone(),
         }
     }
 
@@ -83,14 +97,76 @@ impl BundleConfig {
         let text = read_text(path)?;
         // The format is checked first, because another one may have other keys.
         let Format { format } = toml::from_str(&text).map_err(parse_problem)?;
-        if format != FORMAT {
+        if !(1..=FORMAT).contains(&format) {
             return Err(InferError::Format { path: path.into(), found: format, newest: FORMAT });
         }
         let mut config: Self = toml::from_str(&text).map_err(parse_problem)?;
         let task = ModelTask::from_keys(config.task, config.labels.take(), config.pooling);
         let task = task.map_err(problem)?;
         config.tokenizers.check(task.kind()).map_err(problem)?;
+        config.check_format().map_err(problem)?;
         Ok((config, task))
+    }
+
+    /// # Errors
+    ///
+    /// If a key is not part of the format.
+    fn check_format(&self) -> Result<(), String> {
+        let new = [("languages", self.languages.is_some()), ("search", self.search.is_some())];
+        match new.iter().find(|(_, is_given)| *is_given && self.format == 1) {
+            Some((key, _)) => Err(format!("`{key}` is not part of format 1")),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks languages and search options of a model with these tokenizers.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Config`], which names `path`, with the problem.
+    pub(super) fn check_options(
+        &self,
+        path: &Path,
+        tokenizers: &Tokenizers,
+    ) -> Result<(), InferError> {
+        let languages = match (&self.languages, self.task) {
+            (None, _) => None,
+            (Some(languages), TaskKind::Translate) => languages.problem(tokenizers),
+            (Some(_), task) => Some(format!("the task `{task}` has no `languages`")),
+        };
+        let search = self.search.as_ref().and_then(|search| self.search_problem(search));
+        match languages.or(search) {
+            Some(problem) => Err(InferError::Config { path: path.into(), problem }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the problems of the search options, if there are any.
+    fn search_problem(&self, search: &SearchOptions) -> Option<String> {
+        let mut problems = search.problems();
+        match self.task {
+            TaskKind::Translate => {}
+            TaskKind::Generate => search.problems_without_source(&mut problems),
+            TaskKind::Classify | TaskKind::FillMask => {
+                return Some(format!("the task `{}` has no `search`", self.task));
+            }
+        }
+        if search.rows() > MAX_BUNDLE_ROWS {
+            problems.push(format!(
+                "{} hypotheses or samples; a bundle has at most {MAX_BUNDLE_ROWS}",
+                search.rows()
+            ));
+        }
+        let layers = self.model.decoder_layers;
+        if let Some(layer) = search.attention_layer.filter(|layer| *layer > layers) {
+            problems
+                .push(format!("`attention_layer` = {layer}, but the decoder has {layers} layers"));
+        }
+        let ids = self.vocabulary.target;
+        if let Some(id) = search.suppress.iter().find(|id| **id as usize >= ids) {
+            problems.push(format!("`suppress` has {id}, but the vocabulary has {ids} ids"));
+        }
+        (!problems.is_empty()).then(|| format!("`search`: {}", problems.join("; ")))
     }
 
     /// Returns the hashes of the source and the target tokenizer, which are equal for tasks with

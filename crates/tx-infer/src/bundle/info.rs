@@ -12,12 +12,13 @@ use tx_model::{ModelConfig, Tying, VocabSizes};
 use tx_text::{Tokenizers, hash::hexadecimal};
 
 use super::{
-    CONFIG, FORMAT, Headers, PROVENANCE, WEIGHTS,
+    CONFIG, Headers, Languages, PROVENANCE, WEIGHTS,
     files::{read_toml, regular_file},
     tokenizers::{read_tokenizers, tokenizer_files},
 };
 use crate::{
     error::InferError,
+    search::SearchOptions,
     task::{ModelTask, TaskKind},
 };
 
@@ -29,12 +30,18 @@ pub struct BundleInfo {
     pub task: ModelTask,
     /// Files of the bundle.
     pub files: Vec<FileInfo>,
+    /// Format of the bundle.
+    pub format: u32,
     /// Configuration of the model.
     pub config: ModelConfig,
     /// Number of ids of each side.
     pub vocabulary: VocabSizes,
     /// Tokenizers of both sides, which are equal for tasks with one text.
     pub tokenizers: Tokenizers,
+    /// Languages of a multilingual model for translation.
+    pub languages: Option<Languages>,
+    /// Default search options of the model.
+    pub search: Option<SearchOptions>,
     /// Weights, in the order of the file.
     pub weights: Vec<WeightInfo>,
     /// Origin of the model.
@@ -118,6 +125,7 @@ impl BundleInfo {
     pub fn read(folder: &Path) -> Result<Self, InferError> {
         let Headers { config, task, weights } = Headers::read(folder)?;
         let tokenizers = read_tokenizers(folder, task.kind(), &config)?;
+        config.check_options(&folder.join(CONFIG), &tokenizers)?;
         let names = [&[WEIGHTS, CONFIG], tokenizer_files(task.kind()), &[PROVENANCE]].concat();
         let files = names.into_iter().map(|name| file_info(folder, name));
         let files = files.collect::<Result<_, _>>()?;
@@ -131,6 +139,9 @@ impl BundleInfo {
             files,
             weights: weights.collect(),
             provenance: read_toml(&folder.join(PROVENANCE))?,
+            format: config.format,
+            languages: config.languages,
+            search: config.search,
             config: config.model,
             vocabulary: config.vocabulary,
             tokenizers,
@@ -211,11 +222,13 @@ impl BundleInfo {
         };
         let Memory { weights, token, batch } = self.memory(batch_tokens);
         json!({
-            "format": FORMAT,
+            "format": self.format,
             "task": self.task.kind(),
             "labels": self.labels(),
             "parameters": { "total": self.parameters(), "parts": object(self.parts()) },
             "model": self.config,
+            "languages": self.languages,
+            "search": self.search,
             "vocabulary": self.vocabulary,
             "weights": self.weights.iter().map(|weight| json!({
                 "name": weight.name, "dtype": weight.dtype, "shape": weight.shape,
@@ -296,6 +309,8 @@ mod tests {
             task: ModelTask::Translate,
             config,
             tokenizers,
+            languages: None,
+            search: None,
             provenance: toml::Table::new(),
         };
         let folder = tempfile::tempdir().unwrap();

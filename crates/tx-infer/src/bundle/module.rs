@@ -13,17 +13,13 @@ use tx_model::{
 };
 use tx_text::Tokenizers;
 
-use super::{
-    Bundle, CONFIG, PROVENANCE, WEIGHTS, config::BundleConfig, files::sha256, padding,
-    tokenizers::tokenizer_contents, vocabulary,
-};
+use super::{Bundle, CONFIG, Languages, WEIGHTS, padding, parts::Parts, vocabulary};
 use crate::{
     error::InferError,
-    file::write_whole,
     fill_mask::FillMask,
     generator::Generator,
     precision::Precision,
-    search::Engine,
+    search::{Engine, SearchOptions},
     task::{ModelTask, TaskKind},
     translator::Translator,
 };
@@ -166,6 +162,10 @@ pub struct ModuleBundle<M = Transformer> {
     pub config: ModelConfig,
     /// Tokenizers of both sides, which are equal for tasks with one text.
     pub tokenizers: Tokenizers,
+    /// Languages of a multilingual model for translation.
+    pub languages: Option<Languages>,
+    /// Default search options of the model.
+    pub search: Option<SearchOptions>,
     /// Origin of the model, for information.
     pub provenance: toml::Table,
 }
@@ -218,8 +218,8 @@ impl<M: BundleModel> ModuleBundle<M> {
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
         let bundle = Bundle::open(folder)?;
         let model = bundle.module(device)?;
-        let Bundle { task, config, tokenizers, provenance, .. } = bundle;
-        Ok(Self { model, task, config, tokenizers, provenance })
+        let Bundle { task, config, tokenizers, languages, search, provenance, .. } = bundle;
+        Ok(Self { model, task, config, tokenizers, languages, search, provenance })
     }
 
     /// Returns the number of ids of each side's tokenizer.
@@ -245,41 +245,23 @@ impl<M: BundleModel> ModuleBundle<M> {
     ///
     /// # Errors
     ///
-    /// If a file cannot be written, or `task` is not that of the model. A bundle of the same run that
-    /// was in the folder stays usable.
+    /// If a file cannot be written, `task` is not that of the model, or languages or search options
+    /// are invalid. A bundle of the same run that was in the folder stays usable.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), InferError> {
         let folder = folder.as_ref();
         check_task(&self.task, M::TASK)?;
-        let write_error = |path: &Path| {
-            let path = path.to_owned();
-            move |source| InferError::Write { path, source }
+        let parts = Parts {
+            task: &self.task,
+            config: &self.config,
+            tokenizers: &self.tokenizers,
+            languages: self.languages.as_ref(),
+            search: self.search.as_ref(),
+            provenance: &self.provenance,
         };
-        fs::create_dir_all(folder).map_err(write_error(folder))?;
-
-        let tokenizers = tokenizer_contents(M::TASK, &self.tokenizers)?;
-        let hashes = tokenizers.iter().map(|(_, json)| sha256(json.as_bytes()));
-        let config = BundleConfig::new(&self.task, self.vocabulary(), hashes, &self.config);
-        let config = toml::to_string(&config)
-            .map_err(|error| write_error(&folder.join(CONFIG))(io::Error::other(error)))?;
-
+        parts.write(folder)?;
         let weights = folder.join(WEIGHTS);
-        for (name, content) in [(CONFIG, config)].into_iter().chain(tokenizers) {
-            let path = folder.join(name);
-            if fs::read(&path).is_ok_and(|old| old == content.as_bytes()) {
-                continue;
-            }
-            // Weights of another model must not be paired with this model's configuration.
-            match fs::remove_file(&weights) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(write_error(&weights)(error));
-                }
-                _ => write_whole(&path, content.as_bytes()).map_err(write_error(&path))?,
-            }
-        }
-        let path = folder.join(PROVENANCE);
-        write_whole(&path, self.provenance.to_string().as_bytes()).map_err(write_error(&path))?;
         save(&self.model, &weights, &folder.join(CONFIG))
-            .map_err(|error| write_error(&weights)(io::Error::other(error)))
+            .map_err(|error| InferError::Write { path: weights, source: io::Error::other(error) })
     }
 }
 

@@ -34,7 +34,15 @@ fn bundle(words: &str) -> ModuleBundle {
     };
     let model = Transformer::new(&config, vocab, &device).unwrap();
     let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
-    ModuleBundle { model, task: ModelTask::Translate, config, tokenizers, provenance }
+    ModuleBundle {
+        model,
+        task: ModelTask::Translate,
+        config,
+        tokenizers,
+        languages: None,
+        search: None,
+        provenance,
+    }
 }
 
 const TEXTS: [&str; 3] = ["one two", "three", "two two one three one"];
@@ -133,8 +141,8 @@ fn damaged_and_missing_files_are_named() {
 
     let config = folder.path().join(CONFIG);
     let text = fs::read_to_string(&config).unwrap();
-    fs::write(&config, text.replace("format = 1", "format = 7")).unwrap();
-    assert!(open().ends_with("is bundle format 7; this build reads format 1"), "{}", open());
+    fs::write(&config, text.replace("format = 2", "format = 7")).unwrap();
+    assert!(open().ends_with("is bundle format 7; this build reads formats 1 to 2"), "{}", open());
     fs::write(&config, text.replace("n_heads = 2", "n_heads = 3")).unwrap();
     assert!(open().contains("`n_heads` = 3 must divide `d_model` = 8"), "{}", open());
     fs::write(&config, text.replace("n_heads", "heads")).unwrap();

@@ -47,6 +47,8 @@ pub(super) struct WeightsFile {
     path: PathBuf,
     map: Mmap,
     metadata: Metadata,
+    /// Names in the order of the file.
+    names: Vec<String>,
     /// Number of bytes of the JSON text.
     header: u64,
 }
@@ -82,7 +84,8 @@ impl WeightsFile {
                 "its header declares {expected} bytes of weights, found {found}"
             )));
         }
-        Ok(Self { path, map, metadata, header })
+        let names = metadata.offset_keys();
+        Ok(Self { path, map, metadata, names, header })
     }
 
     /// Path of the file.
@@ -97,12 +100,15 @@ impl WeightsFile {
 
     /// Weights in the order of the file.
     pub(super) fn weights(&self) -> impl Iterator<Item = (String, &TensorInfo)> {
-        let infos = self.metadata.offset_keys().into_iter();
-        infos.filter_map(|name| self.metadata.info(&name).map(|info| (name, info)))
+        self.names.iter().filter_map(|name| Some((name.clone(), self.metadata.info(name)?)))
+    }
+
+    /// Names of the weights, in the order of the file.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
     /// Shape and values of a weight; `None` if there is no such weight.
-    #[cfg(feature = "burn")]
     pub(super) fn weight(&self, name: &str) -> Option<(&[usize], Cow<'_, [f32]>)> {
         let info = self.metadata.info(name)?;
         Some((&info.shape, values(&self.map[self.range(info)])))

@@ -35,6 +35,8 @@ fn bundle(config: &TokenizerConfig, positions: Positions, max_len: usize) -> Mod
         task: ModelTask::Translate,
         config,
         tokenizers,
+        languages: None,
+        search: None,
         provenance: Default::default(),
     }
 }

@@ -252,13 +252,14 @@ impl Engine {
         if !self.has_source() {
             options.problems_without_source(&mut problems);
         }
-        for &Request { source, prefix, number } in requests {
-            if !sources.contains(&source.len()) || prefix.len() >= max_len {
+        for &Request { source, forced_first, prefix, number } in requests {
+            let given = usize::from(forced_first.is_some()) + prefix.len();
+            if !sources.contains(&source.len()) || given >= max_len {
                 problems.push(format!(
-                    "sentence {number} has {} source ids and {} prefix ids; expected {} to {} and \
+                    "sentence {number} has {} source ids and {} given target ids; expected {} to {} and \
                      fewer than {max_len}",
                     source.len(),
-                    prefix.len(),
+                    given,
                     sources.start(),
                     sources.end()
                 ));

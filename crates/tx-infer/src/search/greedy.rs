@@ -64,7 +64,7 @@ pub(super) fn search(
             if let Some((token, log_probability)) = next {
                 let log_probability = partial.log_probability + log_probability;
                 partial.push(token, log_probability, state.decoder.attention(index));
-                if len >= state.sentences[sentence].prefix.len() {
+                if len >= state.sentences[sentence].given_tokens() {
                     observe(&partial.ids);
                 }
             }

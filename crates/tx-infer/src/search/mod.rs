@@ -35,5 +35,7 @@ pub use options::{EarlyStopping, LengthNorm, Sampling, SearchOptions};
 pub use request::Request;
 
 #[cfg(test)]
+mod parity;
+#[cfg(test)]
 #[cfg(feature = "burn")]
 mod tests;

@@ -123,7 +123,7 @@ impl Task for Sentences {
                 .iter()
                 .map(|Source { index, ids, .. }| {
                     let Text { prefix, number, .. } = &self.texts[*index];
-                    Request { source: ids, prefix, number: *number }
+                    Request { prefix, ..Request::new(ids, *number) }
                 })
                 .collect();
             let engine = &self.model.engine;

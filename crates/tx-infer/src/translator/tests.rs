@@ -36,6 +36,8 @@ fn bundle(kind: TokenizerKind, text: &str, vocab_multiple: usize) -> ModuleBundl
         task: ModelTask::Translate,
         config,
         tokenizers,
+        languages: None,
+        search: None,
         provenance: Default::default(),
     }
 }

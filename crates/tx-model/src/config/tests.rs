@@ -78,6 +78,63 @@ fn nan_is_not_a_probability() {
 }
 
 #[test]
+fn an_epsilon_is_a_small_positive_number() {
+    for (norm_epsilon, is_valid) in [
+        (1e-12, true),
+        (1e-6, true),
+        (0.1, true),
+        (0.0, false),
+        (-1e-5, false),
+        // Zero in single precision.
+        (1e-50, false),
+        (0.2, false),
+        (f64::NAN, false),
+        (f64::INFINITY, false),
+    ] {
+        let config = ModelConfig { norm_epsilon, ..ModelConfig::default() };
+        assert_eq!(config.problems().is_empty(), is_valid, "{norm_epsilon}");
+    }
+    let config = ModelConfig { norm_epsilon: 0.0, ..ModelConfig::default() };
+    assert_eq!(config.problems(), ["`norm_epsilon` = 0 must be in 1e-12..=0.1"]);
+}
+
+#[test]
+fn sinusoids_start_at_two_at_most_and_tensor2tensor_needs_two_wavelengths() {
+    let sinusoids =
+        Sinusoids { formula: SinusoidFormula::Tensor2tensor, first: 3, ..Default::default() };
+    let config = ModelConfig { d_model: 2, n_heads: 1, sinusoids, ..ModelConfig::default() };
+    assert_eq!(
+        config.problems(),
+        [
+            "`sinusoids.first` = 3 must be at most 2",
+            "`d_model` = 2 must be at least 4 with `sinusoids.formula` = \"tensor2tensor\", which \
+             divides by `d_model` / 2 - 1",
+        ]
+    );
+    let sinusoids = Sinusoids { first: 2, ..sinusoids };
+    let config = ModelConfig { d_model: 4, sinusoids, ..config };
+    assert_eq!(config.problems(), [""; 0]);
+}
+
+/// Configurations that were written before these keys existed.
+#[test]
+fn keys_may_be_missing() {
+    let config: ModelConfig = serde_json::from_str(r#"{"d_model": 512}"#).unwrap();
+    assert_eq!(config, ModelConfig::default());
+    let json = r#"{
+        "norm_epsilon": 1e-6,
+        "decoder_start": "zero",
+        "sinusoids": {"layout": "halves", "formula": "tensor2tensor"}
+    }"#;
+    let config: ModelConfig = serde_json::from_str(json).unwrap();
+    let (layout, formula) = (SinusoidLayout::Halves, SinusoidFormula::Tensor2tensor);
+    assert_eq!(config.sinusoids, Sinusoids { layout, formula, first: 0 });
+    assert_eq!((config.norm_epsilon, config.decoder_start), (1e-6, DecoderStart::Zero));
+    let written = serde_json::to_string(&config).unwrap();
+    assert_eq!(serde_json::from_str::<ModelConfig>(&written).unwrap(), config);
+}
+
+#[test]
 fn an_unknown_key_is_rejected() {
     let error = serde_json::from_str::<ModelConfig>(r#"{"d_modell": 4}"#).unwrap_err();
     assert!(error.to_string().contains("d_modell"), "{error}");

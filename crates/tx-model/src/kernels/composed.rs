@@ -9,8 +9,10 @@ use burn::tensor::{
     assert_shape, module,
 };
 
-use super::{AdamUpdate, AttentionInput, CrossEntropyConfig, DropoutMask, ParameterState};
-use crate::{config::Activation, formulas::NORM_EPSILON};
+use super::{
+    AdamUpdate, AttentionInput, CrossEntropyConfig, DropoutMask, EmbeddingInput, ParameterState,
+};
+use crate::config::Activation;
 
 /// Score of a blocked key: far below any real score, yet finite, also in half precision.
 const BLOCKED_SCORE: f32 = -1.0e4;
@@ -67,8 +69,8 @@ pub fn attention_weights(
 }
 
 /// See [`layer_norm`](super::layer_norm()).
-pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<3> {
-    module::layer_norm(x, gamma, Some(beta), NORM_EPSILON)
+pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64) -> Tensor<3> {
+    module::layer_norm(x, gamma, Some(beta), epsilon)
 }
 
 /// See [`residual`](super::residual()).
@@ -121,16 +123,16 @@ pub fn dropout<const D: usize>(x: Tensor<D>, mask: DropoutMask) -> Tensor<D> {
 }
 
 /// See [`embedding`](super::embedding()).
-pub fn embedding(
-    table: Tensor<2>,
-    ids: Tensor<2, Int>,
-    positions: Option<Tensor<2>>,
-    scale: f32,
-    mask: DropoutMask,
-) -> Tensor<3> {
+pub fn embedding(input: EmbeddingInput) -> Tensor<3> {
+    let EmbeddingInput { table, ids, positions, scale, zero_first, dropout: mask } = input;
     let mut x = module::embedding(table, ids);
     if scale != 1.0 {
         x = x * scale;
+    }
+    if zero_first {
+        let [_, len, _] = x.dims();
+        let place = Tensor::<1, Int>::arange(0..len as i64, &x.device().inner());
+        x = x.mask_fill(place.equal_elem(0).reshape([1, len, 1]), 0.0);
     }
     if let Some(positions) = positions {
         let positions = positions.cast(x.dtype());

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 
 use super::{
     HashedMask,
-    flex::{dims, floats, ids, rows, tensor},
+    flex::{dims, floats, ids, tensor},
     rows::each_piece,
 };
 use crate::vector::vectorized;
@@ -14,8 +14,19 @@ use crate::vector::vectorized;
 pub struct EmbeddingOptions {
     /// Factor of the table's rows.
     pub scale: f32,
+    /// Whether the first token of each row has the zero vector.
+    pub zero_first: bool,
     /// Dropout in training.
     pub mask: Option<HashedMask>,
+}
+
+impl EmbeddingOptions {
+    /// Returns `true` if token number `token` of a batch with `len` tokens a row has the zero
+    /// vector.
+    #[inline(always)]
+    fn is_zero(self, token: usize, len: usize) -> bool {
+        self.zero_first && token.is_multiple_of(len)
+    }
 }
 
 /// Looks up the tokens, scales them, adds positions, and applies dropout.
@@ -33,6 +44,7 @@ pub fn forward(
     let [batch, len] = dims(tokens);
     let [_, width] = dims(table);
     let (table, tokens, positions) = (floats(table), ids(tokens), positions.map(floats));
+    let zero = vec![0.0; if options.zero_first { width } else { 0 }];
     let mut out = vec![0.0; batch * len * width];
     each_piece(&mut out, width, |first, out| {
         vectorized(
@@ -40,7 +52,11 @@ pub fn forward(
             || {
                 for (i, out) in out.chunks_exact_mut(width).enumerate() {
                     let token = first + i;
-                    let row = &table[tokens[token] as usize * width..][..width];
+                    let row = if options.is_zero(token, len) {
+                        &zero[..]
+                    } else {
+                        &table[tokens[token] as usize * width..][..width]
+                    };
                     match positions {
                         Some(positions) => {
                             let position = &positions[token % len * width..][..width];
@@ -69,17 +85,20 @@ pub fn gradient_of_table(
     dy: &FlexTensor,
     tokens: &FlexTensor,
     vocabulary: usize,
-    scale: f32,
+    options: EmbeddingOptions,
 ) -> FlexTensor {
-    let [_, width] = rows(dy);
+    let [_, len, width] = dims(dy);
     let mut gradient = vec![0.0; vocabulary * width];
     vectorized(
         #[inline(always)]
         || {
-            for (dy, &token) in floats(dy).chunks_exact(width).zip(ids(tokens)) {
+            for (i, (dy, &token)) in floats(dy).chunks_exact(width).zip(ids(tokens)).enumerate() {
+                if options.is_zero(i, len) {
+                    continue;
+                }
                 let row = &mut gradient[token as usize * width..][..width];
                 for (sum, dy) in row.iter_mut().zip(dy) {
-                    *sum += dy * scale;
+                    *sum += dy * options.scale;
                 }
             }
         },

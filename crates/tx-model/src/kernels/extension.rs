@@ -89,6 +89,7 @@ pub trait Kernels: Backend {
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
+        epsilon: f32,
     ) -> FloatTensor<Self>;
 
     /// See [`mod@residual`].
@@ -173,8 +174,13 @@ impl Kernels for Flex {
         attention::forward(&q, &k, &v, blocked.into_option().map(forward).as_ref(), mask).0
     }
 
-    fn layer_norm_kernel(x: FlexTensor, gamma: FlexTensor, beta: FlexTensor) -> FlexTensor {
-        layer_norm::forward(&contiguous(x), &contiguous(gamma), &contiguous(beta))
+    fn layer_norm_kernel(
+        x: FlexTensor,
+        gamma: FlexTensor,
+        beta: FlexTensor,
+        epsilon: f32,
+    ) -> FlexTensor {
+        layer_norm::forward(&contiguous(x), &contiguous(gamma), &contiguous(beta), epsilon)
     }
 
     fn residual_kernel(x: FlexTensor, y: FlexTensor, mask: HashedMask) -> FlexTensor {

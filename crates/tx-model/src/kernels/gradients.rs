@@ -113,11 +113,12 @@ impl SavedState<3> for Attention {
 struct LayerNorm {
     x: FlexTensor,
     gamma: FlexTensor,
+    epsilon: f32,
 }
 
 impl SavedState<3> for LayerNorm {
     fn gradients(self, dy: FlexTensor, _: [bool; 3]) -> [Option<FlexTensor>; 3] {
-        layer_norm::backward(&self.x, &self.gamma, &dy).map(Some)
+        layer_norm::backward(&self.x, &self.gamma, &dy, self.epsilon).map(Some)
     }
 }
 
@@ -174,7 +175,7 @@ impl Embedding {
     }
 
     fn of_table(&self, dy: &FlexTensor) -> FlexTensor {
-        embedding::gradient_of_table(dy, &self.tokens, self.vocabulary, self.options.scale)
+        embedding::gradient_of_table(dy, &self.tokens, self.vocabulary, self.options)
     }
 }
 
@@ -241,12 +242,12 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         record::<C, _, 3>([q_node, k_node, v_node], state, y)
     }
 
-    fn layer_norm_kernel(x: Tracked, gamma: Tracked, beta: Tracked) -> Tracked {
+    fn layer_norm_kernel(x: Tracked, gamma: Tracked, beta: Tracked, epsilon: f32) -> Tracked {
         let [(x, x_node), (gamma, gamma_node), (beta, beta_node)] =
             [x, gamma, beta].map(Tracked::into_parts);
         let [x, gamma, beta] = [x, gamma, beta].map(contiguous);
-        let y = layer_norm::forward(&x, &gamma, &beta);
-        record::<C, _, 3>([x_node, gamma_node, beta_node], LayerNorm { x, gamma }, y)
+        let y = layer_norm::forward(&x, &gamma, &beta, epsilon);
+        record::<C, _, 3>([x_node, gamma_node, beta_node], LayerNorm { x, gamma, epsilon }, y)
     }
 
     fn residual_kernel(x: Tracked, y: Tracked, mask: HashedMask) -> Tracked {

@@ -16,7 +16,7 @@ use crate::{
 /// # Shapes
 ///
 /// - `x`: `[.., width]`; `gamma` and `beta`: `[width]`; returns `[.., width]`
-pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTensor {
+pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor, epsilon: f32) -> FlexTensor {
     let [_, width] = rows(x);
     let (gamma, beta) = (floats(gamma), floats(beta));
     let (out, _) = copy_pieces(floats(x), width, per_piece(width), |_, rows| {
@@ -24,7 +24,7 @@ pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTen
             #[inline(always)]
             || {
                 for row in rows.chunks_exact_mut(width) {
-                    let (mean, scale) = moments(row);
+                    let (mean, scale) = moments(row, epsilon);
                     for ((x, gamma), beta) in row.iter_mut().zip(gamma).zip(beta) {
                         *x = (*x - mean) * scale * gamma + beta;
                     }
@@ -39,7 +39,12 @@ pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor) -> FlexTen
 ///
 /// With `x̂` the normalized row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var +
 /// ε)`, `dγ = Σ dy x̂`, `dβ = Σ dy`.
-pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTensor; 3] {
+pub fn backward(
+    x: &FlexTensor,
+    gamma: &FlexTensor,
+    dy: &FlexTensor,
+    epsilon: f32,
+) -> [FlexTensor; 3] {
     let [_, width] = rows(x);
     let (input, weight) = (floats(x), floats(gamma));
     let piece = per_piece(width).max(MIN_SUMMED_ROWS);
@@ -53,7 +58,7 @@ pub fn backward(x: &FlexTensor, gamma: &FlexTensor, dy: &FlexTensor) -> [FlexTen
             #[inline(always)]
             || {
                 for (x, dx) in input.chunks_exact(width).zip(dx.chunks_exact_mut(width)) {
-                    let (mean, scale) = moments(x);
+                    let (mean, scale) = moments(x, epsilon);
                     for ((g, weight), (dbeta, (dgamma, x))) in dx
                         .iter_mut()
                         .zip(weight)

@@ -145,19 +145,19 @@ pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Optio
     composed::attention(input, need_weights)
 }
 
-/// Layer normalization: `(x - mean) / √(variance + 1e-5) · γ + β` for each token.
+/// Layer normalization: `(x - mean) / √(variance + epsilon) · γ + β` for each token.
 ///
 /// # Shapes
 ///
 /// - `x`: `[B, L, width]`; `gamma` and `beta`: `[width]`
 /// - returns `[B, L, width]`
-pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>) -> Tensor<3> {
+pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64) -> Tensor<3> {
     #[cfg(feature = "flex")]
     if is_flex_f32(&x) {
         let (x, gamma, beta) = (x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch());
-        return Tensor::from_dispatch(Dispatch::layer_norm_kernel(x, gamma, beta));
+        return Tensor::from_dispatch(Dispatch::layer_norm_kernel(x, gamma, beta, epsilon as f32));
     }
-    composed::layer_norm(x, gamma, beta)
+    composed::layer_norm(x, gamma, beta, epsilon)
 }
 
 /// Residual sum: `x + dropout(y)`.
@@ -204,27 +204,38 @@ pub fn dropout<const D: usize>(x: Tensor<D>, mask: DropoutMask) -> Tensor<D> {
     composed::dropout(x, mask)
 }
 
+/// Arguments of [`embedding()`].
+#[derive(Debug, Clone)]
+pub struct EmbeddingInput {
+    /// `[V, d_model]`
+    pub table: Tensor<2>,
+    /// `[B, L]`
+    pub ids: Tensor<2, Int>,
+    /// Added to every row of the batch, `[L, d_model]`.
+    pub positions: Option<Tensor<2>>,
+    /// Factor of the table's rows.
+    pub scale: f32,
+    /// Whether the first token of each row has the zero vector in place of its row of the table.
+    pub zero_first: bool,
+    /// Dropout of the sum.
+    pub dropout: DropoutMask,
+}
+
 /// Token embedding: `dropout(scale · table[id] + position)`.
 ///
 /// # Shapes
 ///
-/// - `table`: `[V, d_model]`; `ids`: `[B, L]`; `positions`: `[L, d_model]`
 /// - returns `[B, L, d_model]`
-pub fn embedding(
-    table: Tensor<2>,
-    ids: Tensor<2, Int>,
-    positions: Option<Tensor<2>>,
-    scale: f32,
-    mask: DropoutMask,
-) -> Tensor<3> {
+pub fn embedding(input: EmbeddingInput) -> Tensor<3> {
     #[cfg(feature = "flex")]
-    if is_flex_f32(&table) {
-        let options = embedding::EmbeddingOptions { scale, mask: mask.hashed() };
+    if is_flex_f32(&input.table) {
+        let EmbeddingInput { table, ids, positions, scale, zero_first, dropout } = input;
+        let options = embedding::EmbeddingOptions { scale, zero_first, mask: dropout.hashed() };
         let (table, ids) = (table.into_dispatch(), in_32_bits(ids).into_dispatch());
         let positions = OptionalTensor::from_tensor(positions);
         return Tensor::from_dispatch(Dispatch::embedding_kernel(table, ids, positions, options));
     }
-    composed::embedding(table, ids, positions, scale, mask)
+    composed::embedding(input)
 }
 
 /// Options of [`cross_entropy()`].

@@ -9,6 +9,8 @@ use burn::tensor::{DType, Device, FloatDType, TensorData};
 use super::*;
 use crate::random::mix;
 
+mod embedding;
+
 /// Largest difference between a kernel and its reference, relative to the largest element.
 const LIMIT: f64 = 2e-6;
 
@@ -110,14 +112,14 @@ fn empty_inputs_give_empty_results() {
     for shape in [[2, 0, 3], [0, 2, 3]] {
         let x = Tensor::<3>::empty(shape, &device).require_grad();
         let y = linear(x.clone(), square.clone(), Some(vector()));
-        let y = layer_norm(y, vector(), vector());
+        let y = layer_norm(y, vector(), vector(), EPSILON);
         let y = residual(x.clone(), activation(y, Activation::Relu, mask), mask);
         let [batch, len, width] = shape;
         let heads = Tensor::<4>::empty([batch, 1, len, width], &device).require_grad();
         let mixed = mixed(heads.clone(), heads.clone(), heads, None, mask);
         assert_eq!((y.dims(), mixed.dims()), (shape, shape));
         let ids = Tensor::<2, Int>::empty([batch, len], &device);
-        let embedded = embedding(square.clone(), ids, None, 1.0, mask);
+        let embedded = embedding(EmbeddingInput { dropout: mask, ..plain(square.clone(), ids) });
         assert_eq!(embedded.dims(), shape);
         let gradients = (y + mixed + embedded).sum().backward();
         let gradient = square.grad(&gradients).unwrap();
@@ -129,6 +131,9 @@ fn empty_inputs_give_empty_results() {
 }
 
 const KEY: u64 = 42;
+
+/// Added to the variance in layer normalization.
+const EPSILON: f64 = 1e-5;
 
 /// Masks without and with dropout.
 fn masks() -> [DropoutMask; 2] {
@@ -177,12 +182,14 @@ fn linear_with_bias_without_and_transposed() {
 #[test]
 fn layer_norm_of_any_width() {
     for [batch, len, width] in SHAPES {
-        check("layer norm", &[batch * len * width, width, width], |inputs| {
-            let [x, gamma, beta] = inputs else { unreachable!() };
-            // Away from zero, because the norm of a single feature would amplify rounding.
-            let x = shaped(x, [batch, len, width]) + 0.5;
-            flat(layer_norm(x, gamma.clone(), beta.clone()))
-        });
+        for epsilon in [EPSILON, 0.1] {
+            check("layer norm", &[batch * len * width, width, width], |inputs| {
+                let [x, gamma, beta] = inputs else { unreachable!() };
+                // Away from zero, because the norm of a single feature would amplify rounding.
+                let x = shaped(x, [batch, len, width]) + 0.5;
+                flat(layer_norm(x, gamma.clone(), beta.clone(), epsilon))
+            });
+        }
     }
 }
 
@@ -217,26 +224,10 @@ fn each_activation() {
     }
 }
 
-#[test]
-fn embedding_with_positions_and_without() {
-    let vocabulary = 11;
-    for [batch, len, width] in SHAPES {
-        let ids: Vec<i32> = (0..batch * len).map(|i| (mix(i as u64) % vocabulary) as i32).collect();
-        let ids = TensorData::new(ids, [batch, len]);
-        let ids = |device: &Device| Tensor::<2, Int>::from_data(ids.clone(), device);
-        for mask in masks() {
-            let sizes = [vocabulary as usize * width, len * width];
-            check("embedding", &sizes, |inputs| {
-                let table = shaped(&inputs[0], [vocabulary as usize, width]);
-                let positions = shaped(&inputs[1], [len, width]);
-                flat(embedding(table, ids(&inputs[0].device()), Some(positions), 1.7, mask))
-            });
-            check("embedding without positions", &sizes[..1], |inputs| {
-                let table = shaped(&inputs[0], [vocabulary as usize, width]);
-                flat(embedding(table, ids(&inputs[0].device()), None, 1.0, mask))
-            });
-        }
-    }
+/// Embedding without positions, scale and dropout.
+fn plain(table: Tensor<2>, ids: Tensor<2, Int>) -> EmbeddingInput {
+    let dropout = DropoutMask::KeepAll;
+    EmbeddingInput { table, ids, positions: None, scale: 1.0, zero_first: false, dropout }
 }
 
 /// Dimensions in which a mask does not broadcast: sentence, head, query and key.
@@ -339,7 +330,7 @@ fn gradients_agree_with_finite_differences() {
     let f = |inputs: &[Tensor<1>]| {
         let x = shaped(&inputs[0], [batch, len, width]);
         let ones = inputs[1].clone();
-        let y = layer_norm(x.clone(), ones.clone() + 1.0, ones);
+        let y = layer_norm(x.clone(), ones.clone() + 1.0, ones, EPSILON);
         let heads = y.clone().reshape([batch, len, 2, width / 2]).swap_dims(1, 2);
         let y = mixed(heads.clone(), heads.clone(), heads, None, mask);
         let y = residual(x, y, mask);
@@ -393,7 +384,7 @@ fn flipped_inputs_are_copied() {
     check("layer norm, flipped", &[size, d_in, d_in], |inputs| {
         let [x, gamma, beta] = inputs else { unreachable!() };
         let x = shaped(x, [batch, len, d_in]).flip([1]) + 0.5;
-        flat(layer_norm(x, gamma.clone().flip([0]), beta.clone().flip([0])))
+        flat(layer_norm(x, gamma.clone().flip([0]), beta.clone().flip([0]), EPSILON))
     });
     for mask in masks() {
         check("residual, activation and dropout, flipped", &[size, size], |inputs| {
@@ -423,7 +414,7 @@ fn ids_may_have_64_bits() {
     let [narrow, wide] = [DType::I32, DType::I64].map(|dtype| {
         let table = numbers(1, 10, Implementation::Kernel).reshape([5, 2]).require_grad();
         let ids = Tensor::<2, Int>::from_data(ids.clone(), (&device, dtype));
-        let embedded = embedding(table.clone(), ids, None, 1.5, DropoutMask::KeepAll);
+        let embedded = embedding(EmbeddingInput { scale: 1.5, ..plain(table.clone(), ids) });
         let logits = embedded.clone().reshape([3, 4]) * 3.0;
         let targets = Tensor::<1, Int>::from_data(targets.clone(), (&device, dtype));
         let (loss, correct) = cross_entropy(logits, targets, smoothed(0.1));

@@ -21,6 +21,8 @@ pub(super) struct PackedEmbedding {
     scale: f32,
     /// Vectors by position, `[max_len, d_model]`, for the encodings that add one.
     positions: Option<Arc<Vec<f32>>>,
+    /// Whether the zero vector takes the place of the first token's row.
+    zero_first: bool,
     d_model: usize,
 }
 
@@ -62,6 +64,7 @@ impl PackedEmbedding {
         let row = |row: usize| row * self.d_model..(row + 1) * self.d_model;
         let start = x.len();
         match &self.table {
+            _ if self.zero_first && position == 0 => x.resize(start + self.d_model, 0.0),
             Table::Rows(table) => {
                 let weights = &table[row(token as usize)];
                 x.extend(weights.iter().map(|weight| weight * self.scale));
@@ -104,11 +107,15 @@ impl Vocabularies {
             table,
             scale: packer.config.embedding_factor(side),
             positions,
+            zero_first: false,
             d_model: packer.config.d_model,
         };
         Self {
             source_input: embedding(Side::Source, source_table, source_positions),
-            target_input: embedding(Side::Target, target_table, target_positions),
+            target_input: PackedEmbedding {
+                zero_first: packer.config.decoder_start.is_zero(),
+                ..embedding(Side::Target, target_table, target_positions)
+            },
             projection,
         }
     }
@@ -132,7 +139,7 @@ impl PackedEmbedding {
     fn of_one_vocabulary(packer: &Packer<'_>, side: Side, table: Table) -> Self {
         let [positions] = position_vectors(packer, ["input"]);
         let scale = packer.config.embedding_factor(side);
-        Self { table, scale, positions, d_model: packer.config.d_model }
+        Self { table, scale, positions, zero_first: false, d_model: packer.config.d_model }
     }
 }
 
@@ -167,10 +174,10 @@ fn position_vectors<const N: usize>(
     packer: &Packer<'_>,
     inputs: [&str; N],
 ) -> [Option<Arc<Vec<f32>>>; N] {
-    let ModelConfig { positions, max_len, d_model, .. } = *packer.config;
+    let ModelConfig { positions, sinusoids, max_len, d_model, .. } = *packer.config;
     match positions {
         Positions::Sinusoidal => {
-            let table = Arc::new(position_formulas::sinusoids(max_len, d_model));
+            let table = Arc::new(position_formulas::sinusoids(max_len, d_model, sinusoids));
             inputs.map(|_| Some(table.clone()))
         }
         Positions::Learned => inputs.map(|input| {

@@ -10,6 +10,8 @@ pub(super) struct PackedNorm {
     pub(super) gamma: Vec<f32>,
     /// `[d_model]`
     pub(super) beta: Vec<f32>,
+    /// Added to the variance.
+    pub(super) epsilon: f32,
 }
 
 impl PackedNorm {
@@ -29,7 +31,7 @@ impl PackedNorm {
             #[inline(always)]
             || {
                 for row in x.chunks_exact_mut(features) {
-                    let (mean, scale) = moments(row);
+                    let (mean, scale) = moments(row, self.epsilon);
                     for ((x, gamma), beta) in row.iter_mut().zip(&self.gamma).zip(&self.beta) {
                         *x = ((*x - mean) * scale).mul_add(*gamma, *beta);
                     }

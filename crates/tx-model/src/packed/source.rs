@@ -90,6 +90,7 @@ impl<'a> Packer<'a> {
         PackedNorm {
             gamma: self.weight(&format!("{name}.gamma")).into_owned(),
             beta: self.weight(&format!("{name}.beta")).into_owned(),
+            epsilon: self.config.norm_epsilon as f32,
         }
     }
 

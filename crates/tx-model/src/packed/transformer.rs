@@ -143,7 +143,8 @@ impl Decoding<'_> {
     /// Adds one target token to each row, and returns each row's `count` likeliest next tokens with
     /// their log-probabilities, best first; on a tie, the token with the lower id first.
     ///
-    /// `tokens` has one id per row; in the first step, `<bos>` for all. The tokens `suppressed` are
+    /// `tokens` has one id per row; in the first step, that of
+    /// [`decoder_start`](ModelConfig::decoder_start) for all. The tokens `suppressed` are
     /// not listed, but keep their probability. For a row whose scores are not finite, one token
     /// with the log-probability NaN is returned.
     ///

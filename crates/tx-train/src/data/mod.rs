@@ -37,6 +37,17 @@ pub(crate) struct DataSummary {
     pub tokenizers: Tokenizers,
     /// Labels of a classifier; empty for other tasks.
     pub labels: Vec<String>,
+    /// Replayed pairs, if any.
+    pub replay: Option<ReplaySummary>,
+}
+
+/// Numbers of replayed pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReplaySummary {
+    /// Pairs to choose from.
+    pub pairs: usize,
+    /// Pairs in each epoch.
+    pub per_epoch: usize,
 }
 
 impl DataSummary {
@@ -159,7 +170,8 @@ impl DataAccess<'_> {
         let asked = config.tokenizer.vocab_size;
         let learned = config.tokenizer.kind == TokenizerKind::Bpe
             && !config.tokenizer.is_imported()
-            && config.model.encoder_from.is_none();
+            && config.model.encoder_from.is_none()
+            && config.from.is_none();
         if learned && source.max(target) < asked {
             (self.print)(&format!(
                 "note: `tokenizer.vocab_size` = {asked} is more than the training text yields"

@@ -4,9 +4,9 @@ use std::{borrow::Cow, path::Path, sync::atomic::AtomicBool};
 
 use serde_json::Value;
 use tx_data::{
-    DataError, PairStore,
+    DataError, PairStore, ReplayedPairs,
     encode::{EncodedPair, encode_corpus},
-    pipeline::{CleanCorpus, Control, MemoryCorpus},
+    pipeline::{CleanCorpus, Control, MemoryCorpus, Progress},
     prepared::{Preparation, PreparedCorpus, prepare},
     source::named::CorpusCache,
 };
@@ -15,7 +15,9 @@ use tx_text::{
     Lowercase, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens,
 };
 
-use super::{DataAccess, DataSummary, Known, fingerprints::Fingerprints, print_overlap};
+use super::{
+    DataAccess, DataSummary, Known, ReplaySummary, fingerprints::Fingerprints, print_overlap,
+};
 use crate::{
     config::TrainConfig,
     corpus::{self, ValidationLimits},
@@ -42,7 +44,41 @@ impl PairData {
         match &config.data.prepared {
             Some(folder) => Self::on_disk(config, known, folder, access),
             None => Self::in_memory(config, known, access),
-        }
+        }?
+        .with_replay(config, access)
+    }
+
+    /// Adds the pairs that `config` replays, encoded with the same tokenizers.
+    fn with_replay(
+        mut self,
+        config: &TrainConfig,
+        access: &DataAccess<'_>,
+    ) -> Result<Self, TrainError> {
+        let Some(replay) = &config.data.replay else { return Ok(self) };
+        let print = |progress: Progress<'_>| {
+            if let Progress::Cleaned(report) = progress {
+                (access.print)(&format!("replay: {report}"));
+            }
+        };
+        let control = Control { stop: access.stop, progress: &print };
+        let Some(corpus) = corpus::load_replayed(config, &control)? else { return Ok(self) };
+        let mut encoded = MemoryCorpus::default();
+        let (max_len, long) = (config.max_len(), config.data.long);
+        let tokenizers = &self.summary.tokenizers;
+        let report = corpus.encode(tokenizers, max_len, long, &mut encoded, &control)?;
+        let found = Fingerprints::of_pairs(corpus.training()?, &[], 0)?;
+        let fingerprint = &mut self.summary.fingerprints.training;
+        *fingerprint = format!("{fingerprint}; replay: {}", found.training);
+
+        let (training, available) = (self.train.len(), encoded.training.len());
+        let count = replay.pairs_per_epoch(training);
+        (access.print)(&format!(
+            "replay: {report}; each epoch has {count} of them and {training} others ({:.1} %)",
+            100.0 * count as f64 / (count + training) as f64
+        ));
+        self.summary.replay = Some(ReplaySummary { pairs: available, per_epoch: count });
+        self.train = ReplayedPairs::new(self.train, encoded.training.into(), count).into();
+        Ok(self)
     }
 
     fn in_memory(
@@ -86,6 +122,7 @@ impl PairData {
                 cleaning: (!config.data.is_generated()).then_some(corpus.cleaning),
                 tokenizers,
                 labels: Vec::new(),
+                replay: None,
             },
             train: training.into(),
             valid,
@@ -137,6 +174,7 @@ impl PairData {
                 cleaning: (!config.data.is_generated()).then(|| record.cleaning.clone()),
                 tokenizers: tokenizers.clone(),
                 labels: Vec::new(),
+                replay: None,
             },
             train: corpus.training()?.into(),
             valid,
@@ -184,6 +222,10 @@ pub fn prepared(
         );
         return Err(TrainError::Problems { problems: vec![problem] });
     }
+    if config.from.is_some() {
+        let problem = "[data] `prepared` is not available with `from`, whose tokenizers it lacks";
+        return Err(TrainError::Problems { problems: vec![problem.into()] });
+    }
     let mut inputs = corpus::input_files(&config.data);
     inputs.extend(config.tokenizer.files().map(Path::to_path_buf));
     let settings = settings(config);
@@ -220,6 +262,8 @@ fn settings(config: &TrainConfig) -> Value {
         // Paths do not matter, because the content of the files is compared.
         for key in [
             "prepared",
+            // Replayed pairs are not part of a prepared corpus.
+            "replay",
             "train_source",
             "train_target",
             "train_file",

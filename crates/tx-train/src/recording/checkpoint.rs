@@ -407,6 +407,7 @@ mod tests {
     };
     use tx_data::{EncodedPair, Seq2SeqBatch};
     use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
+    use tx_text::special::BOS;
 
     use super::*;
     use crate::{
@@ -435,7 +436,7 @@ mod tests {
 
     fn gradients(model: &Seq2Seq, device: &Device) -> GradientsParams {
         let pair = EncodedPair { source: vec![4, 5, 2], target: vec![1, 6, 7, 2] };
-        TrainStep::step(model, Seq2SeqBatch::new(&[&pair], device)).grads
+        TrainStep::step(model, Seq2SeqBatch::new(&[&pair], BOS, device)).grads
     }
 
     fn weights(model: Seq2Seq) -> Vec<u8> {

@@ -1,12 +1,12 @@
-//! Start of a run from the encoder of a bundle.
+//! Start of a run from the weights of a bundle.
 
 use std::{collections::BTreeMap, path::Path};
 
 use tx_infer::{
-    ModelTask,
+    Bundle, ModelTask,
     bundle::{BundleModel, Initialized},
 };
-use tx_model::ModelConfig;
+use tx_model::{ModelConfig, Positions, Sinusoids};
 
 use crate::{data::encoder_bundle, error::TrainError};
 
@@ -34,16 +34,56 @@ pub(super) fn start_from_bundle<M: BundleModel>(
     Ok(model)
 }
 
+/// Replaces all weights of `model`, which is for `task`, by those of the bundle in `folder`. A
+/// classifier with other labels keeps its own output layer. Prints which weights were taken.
+///
+/// # Errors
+///
+/// If the bundle cannot be opened, or another weight does not fit.
+pub(super) fn continue_bundle<M: BundleModel>(
+    model: M,
+    task: &ModelTask,
+    folder: &Path,
+    print: &dyn Fn(&str),
+) -> Result<M, TrainError> {
+    let bundle = Bundle::open(folder)?;
+    let has_own_output = bundle.task != *task;
+    let (model, Initialized { taken, initialized }) = bundle.initialize(model, task)?;
+    let is_output = |name: &String| has_own_output && name.starts_with("output.");
+    if let Some(name) = initialized.iter().find(|name| !is_output(name)) {
+        let problem = format!(
+            "`from`: `{name}` of `{}` does not fit the model of this configuration",
+            folder.display()
+        );
+        return Err(TrainError::Problems { problems: vec![problem] });
+    }
+    print(&format!("taken from {}: all {} weights", folder.display(), taken.len()));
+    if !initialized.is_empty() {
+        print(&format!("initialized: {}", grouped(&initialized)));
+    }
+    Ok(model)
+}
+
 /// Keys with different values in two models that change the output of an encoder, but no shape.
 fn other_meaning(config: &ModelConfig, from: &ModelConfig) -> Vec<&'static str> {
     let keys = [
         ("n_heads", config.n_heads == from.n_heads),
         ("norm", config.norm == from.norm),
+        ("norm_epsilon", config.norm_epsilon == from.norm_epsilon),
         ("positions", config.positions == from.positions),
+        ("sinusoids", sinusoids(config) == sinusoids(from)),
         ("activation", config.activation == from.activation),
         ("embedding_scale", config.embedding_scale == from.embedding_scale),
     ];
     keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect()
+}
+
+/// Sinusoids of a model, if it has any.
+fn sinusoids(config: &ModelConfig) -> Option<Sinusoids> {
+    match config.positions {
+        Positions::Sinusoidal => Some(config.sinusoids),
+        Positions::Learned | Positions::Rotary | Positions::Relative | Positions::None => None,
+    }
 }
 
 /// Names of weights, those of a layer together: `encoder.layers.0 (16 weights), output.bias`.
@@ -79,6 +119,9 @@ mod tests {
         assert_eq!(other_meaning(&from, &from), [""; 0]);
         let config = ModelConfig { n_heads: 2 * from.n_heads, max_len: 9, ..from.clone() };
         assert_eq!(other_meaning(&config, &from), ["n_heads"]);
+        let sinusoids = Sinusoids { first: 2, ..from.sinusoids };
+        let config = ModelConfig { sinusoids, norm_epsilon: 1e-6, ..from.clone() };
+        assert_eq!(other_meaning(&config, &from), ["norm_epsilon", "sinusoids"]);
     }
 
     #[test]

@@ -201,6 +201,7 @@ mod tests {
     use burn::tensor::Tolerance;
     use tx_data::{EncodedPair, Seq2SeqBatch};
     use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
+    use tx_text::special::BOS;
 
     use super::*;
     use crate::translation::seq2seq::Seq2Seq;
@@ -287,8 +288,9 @@ mod tests {
                     .collect(),
             })
             .collect();
-        let batch =
-            |pairs: &[EncodedPair]| Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), &device);
+        let batch = |pairs: &[EncodedPair]| {
+            Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, &device)
+        };
         let whole = compute_gradients(&model, vec![batch(&pairs)], &[], 0.0);
         for devices in [0, 1, 2, 5] {
             let devices = vec![device.clone(); devices];

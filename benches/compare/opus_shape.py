@@ -1,0 +1,345 @@
+"""Speed, load time and memory of one model in the OPUS-MT shape in tx, transformers, CTranslate2 and
+Marian.
+
+    python opus_shape.py --work DIR --translate PATH [--rounds 3] [--table]
+
+The model has the shape of the OPUS-MT models: 6 + 6 layers, d_model 512, feed-forward 2048, swish,
+58,101 ids, one matrix for embeddings and projection. Its weights are random. The script writes it to
+DIR once as a folder of transformers and as `.npz` of Marian, and converts the folder with
+`translate import` and with CTranslate2's own converter. Marian numbers the wavelengths of its
+sinusoids differently; this does not affect the speed.
+
+Every sentence has 20 source tokens and `</s>`, and every translation exactly 25 tokens: transformers
+and CTranslate2 have limits for both sides, and the bias of `</s>` in Marian's file is so low that
+its limit ends each translation. Batches of 1 and 32, greedy and beams of 4 and 6, in single
+precision. Each measurement has its own process: the median of the rounds after a warm-up, the
+seconds of opening the model, and the peak memory (for Python also the memory after the imports).
+Threads: tx and Marian with one thread and with all cores, CTranslate2 with (inter, intra) of (1, 1),
+(1, 2) and (2, 1), transformers with one thread and with all cores; the fastest is reported.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from common import ask, emit, peak_megabytes, say
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+CELLS = list(itertools.product([1, 32], [1, 4, 6]))
+SENTENCES = {1: 8, 32: 64}
+SOURCE_TOKENS, TARGET_TOKENS = 20, 25
+IDS, WIDTH, INNER, LAYERS, HEADS = 58_101, 512, 2048, 6, 8
+SETTINGS = {
+    "transformers": sorted({1, CORES}),
+    "ctranslate2": ["1,1", "1,2", "2,1"],
+    "marian": sorted({1, CORES}),
+}
+
+
+def sources(count):
+    """`count` sentences of 20 words, each of which is one token."""
+    words = lambda i: (f"t{(i * 37 + j * 11) % 9_000}" for j in range(SOURCE_TOKENS))
+    return [" ".join(words(i)) for i in range(count)]
+
+
+def make_transformers(folder):
+    """Writes a MarianMTModel with random weights, and a tokenizer with one token for each word."""
+    import torch
+    from sentencepiece import sentencepiece_model_pb2 as proto
+    from transformers import MarianConfig, MarianMTModel
+
+    folder.mkdir(parents=True)
+    pieces = ["</s>", "<unk>", "▁", "t", *"0123456789"]
+    pieces += [f"▁t{i}" for i in range(IDS - 1 - len(pieces))]
+    model = proto.ModelProto()
+    for index, piece in enumerate(pieces):
+        kinds = {"</s>": proto.ModelProto.SentencePiece.CONTROL,
+                 "<unk>": proto.ModelProto.SentencePiece.UNKNOWN}
+        kind = kinds.get(piece, proto.ModelProto.SentencePiece.NORMAL)
+        score = -5.0 - index / len(pieces) if piece.startswith("▁t") else -20.0
+        model.pieces.add(piece=piece, score=score, type=kind)
+    model.trainer_spec.model_type = proto.TrainerSpec.UNIGRAM
+    model.trainer_spec.bos_id, model.trainer_spec.eos_id = -1, 0
+    model.trainer_spec.unk_id, model.trainer_spec.pad_id = 1, -1
+    model.trainer_spec.vocab_size = len(pieces)
+    model.normalizer_spec.name = "identity"
+    for side in ["source", "target"]:
+        (folder / f"{side}.spm").write_bytes(model.SerializeToString())
+    vocabulary = {piece: index for index, piece in enumerate([*pieces, "<pad>"])}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False))
+    names = {"source_lang": "en", "target_lang": "de", "model_max_length": 512}
+    (folder / "tokenizer_config.json").write_text(json.dumps(names))
+    torch.manual_seed(1)
+    config = MarianConfig(
+        vocab_size=IDS, decoder_vocab_size=IDS, d_model=WIDTH, encoder_layers=LAYERS,
+        decoder_layers=LAYERS, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS,
+        encoder_ffn_dim=INNER, decoder_ffn_dim=INNER, activation_function="swish",
+        scale_embedding=True, max_position_embeddings=512, pad_token_id=IDS - 1, eos_token_id=0,
+        decoder_start_token_id=IDS - 1, bad_words_ids=[[IDS - 1]], num_beams=6, max_length=512)
+    network = MarianMTModel(config)
+    # A low bias keeps `</s>` out of all translations.
+    network.final_logits_bias[0, 0] = -100.0
+    network.save_pretrained(folder)
+
+
+def make_marian(folder, source):
+    """Writes the weights of a folder of transformers as Marian's `.npz`, with its vocabulary."""
+    import numpy as np
+    from safetensors.numpy import load_file
+
+    weights = load_file(source / "model.safetensors")
+    arrays = {"Wemb": weights["model.shared.weight"],
+              "decoder_ff_logit_out_b": weights["final_logits_bias"]}
+    row = lambda vector: vector.reshape(1, -1)
+    for side, parts in [("encoder", ["self_attn"]), ("decoder", ["self_attn", "encoder_attn"])]:
+        for layer in range(LAYERS):
+            theirs, ours = f"model.{side}.layers.{layer}.", f"{side}_l{layer + 1}_"
+            for part in parts:
+                name = {"self_attn": "self", "encoder_attn": "context"}[part]
+                for letter in "qkvo":
+                    linear = theirs + f"{part}.{'out' if letter == 'o' else letter}_proj"
+                    arrays[f"{ours}{name}_W{letter}"] = weights[linear + ".weight"].T.copy()
+                    arrays[f"{ours}{name}_b{letter}"] = row(weights[linear + ".bias"])
+                norm = theirs + f"{part}_layer_norm"
+                arrays[f"{ours}{name}_Wo_ln_scale"] = row(weights[norm + ".weight"])
+                arrays[f"{ours}{name}_Wo_ln_bias"] = row(weights[norm + ".bias"])
+            for number in "12":
+                linear = theirs + f"fc{number}"
+                arrays[f"{ours}ffn_W{number}"] = weights[linear + ".weight"].T.copy()
+                arrays[f"{ours}ffn_b{number}"] = row(weights[linear + ".bias"])
+            norm = theirs + "final_layer_norm"
+            arrays[f"{ours}ffn_ffn_ln_scale"] = row(weights[norm + ".weight"])
+            arrays[f"{ours}ffn_ffn_ln_bias"] = row(weights[norm + ".bias"])
+    options = f"""type: transformer
+dim-emb: {WIDTH}
+dim-vocabs: [{IDS}, {IDS}]
+enc-depth: {LAYERS}
+dec-depth: {LAYERS}
+transformer-heads: {HEADS}
+transformer-dim-ffn: {INNER}
+transformer-decoder-dim-ffn: 0
+transformer-ffn-depth: 2
+transformer-decoder-ffn-depth: 0
+transformer-ffn-activation: swish
+transformer-preprocess: ""
+transformer-postprocess: dan
+transformer-postprocess-emb: d
+transformer-postprocess-top: ""
+transformer-decoder-autoreg: self-attention
+transformer-no-projection: false
+transformer-no-bias: false
+transformer-no-affine: false
+transformer-rnn-projection: false
+transformer-tied-layers: []
+transformer-guided-alignment-layer: last
+transformer-train-position-embeddings: false
+transformer-pool: false
+transformer-dim-aan: 2048
+transformer-aan-depth: 2
+transformer-aan-activation: swish
+transformer-aan-nogate: false
+transformer-depth-scaling: false
+tied-embeddings: false
+tied-embeddings-src: false
+tied-embeddings-all: true
+lemma-dim-emb: 0
+lemma-dependency: ""
+factors-combine: sum
+factors-dim-emb: 0
+factor-weight: 1
+output-omit-bias: false
+skip: false
+layer-normalization: false
+input-types: []
+ulr: false
+ulr-dim-emb: 0
+ulr-trainable-transformation: false
+bert-train-type-embeddings: true
+bert-type-vocab-size: 2
+version: v1.12.0
+"""
+    arrays["special:model.yml"] = np.frombuffer(options.encode() + b"\0", dtype=np.int8)
+    folder.mkdir(parents=True)
+    np.savez(folder / "model.npz", **arrays)
+    vocabulary = json.loads((source / "vocab.json").read_text())
+    # Words are the tokens: the space of a piece is removed, and the other pieces are renamed.
+    name = lambda piece: piece[1:] if piece.startswith("▁t") else f"piece-{piece}"
+    special = {"</s>", "<unk>"}
+    entries = (f"{json.dumps(p if p in special else name(p))}: {i}\n" for p, i in vocabulary.items())
+    (folder / "vocab.yml").write_text("".join(entries))
+
+
+def make(work, translate):
+    """Writes the model in all formats, unless it is there."""
+    source = work / "transformers"
+    if not source.exists():
+        make_transformers(source)
+        make_marian(work / "marian", source)
+        converter = Path(sys.executable).with_name("ct2-transformers-converter")
+        subprocess.run([converter, "--model", source, "--output_dir", work / "ctranslate2"],
+                       check=True)
+    if not (work / "tx").exists():
+        command = [translate, "import", "--from", source, "--output", work / "tx"]
+        subprocess.run(command, check=True)
+
+
+def measure(engine, work, batch, beam, setting, rounds):
+    """Translates in this process."""
+    open_engine = {"transformers": transformers, "ctranslate2": ctranslate2, "marian": marian}
+    text = sources(SENTENCES[batch])
+    opened, run, imported = open_engine[engine](work / engine, batch, beam, setting)
+    run(text[: 2 * batch])
+    seconds = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        lengths = run(text)
+        seconds.append(time.perf_counter() - start)
+    assert set(lengths) == {TARGET_TOKENS}, lengths
+    tokens = len(text) * TARGET_TOKENS
+    return dict(engine=engine, batch=batch, beam=beam, setting=setting, open_seconds=opened,
+                tokens_per_second=tokens / statistics.median(seconds), seconds=seconds,
+                rss_mb=peak_megabytes(), rss_imported_mb=imported)
+
+
+def transformers(folder, batch, beam, threads):
+    import torch
+    from transformers import MarianMTModel, MarianTokenizer
+
+    torch.set_num_threads(int(threads))
+    imported = peak_megabytes()
+    start = time.perf_counter()
+    model = MarianMTModel.from_pretrained(folder).eval()
+    opened = time.perf_counter() - start
+    tokenizer = MarianTokenizer.from_pretrained(folder)
+
+    def run(text):
+        lengths = []
+        with torch.inference_mode():
+            for first in range(0, len(text), batch):
+                ids = tokenizer(text[first : first + batch], return_tensors="pt", padding=True)
+                found = model.generate(**ids, num_beams=beam, min_new_tokens=TARGET_TOKENS,
+                                       max_new_tokens=TARGET_TOKENS)
+                lengths += [found.shape[1] - 1] * len(found)
+        return lengths
+
+    return opened, run, imported
+
+
+def ctranslate2(folder, batch, beam, threads):
+    import ctranslate2
+
+    inter, intra = map(int, threads.split(","))
+    imported = peak_megabytes()
+    start = time.perf_counter()
+    translator = ctranslate2.Translator(
+        str(folder), device="cpu", compute_type="float32", inter_threads=inter,
+        intra_threads=intra)
+    opened = time.perf_counter() - start
+
+    def run(text):
+        ids = [[f"▁{word}" for word in line.split()] + ["</s>"] for line in text]
+        found = translator.translate_batch(
+            ids, beam_size=beam, max_batch_size=batch, min_decoding_length=TARGET_TOKENS,
+            max_decoding_length=TARGET_TOKENS)
+        return [len(result.hypotheses[0]) for result in found]
+
+    return opened, run, imported
+
+
+def marian(folder, batch, beam, threads):
+    from pymarian import Translator
+
+    imported = peak_megabytes()
+    start = time.perf_counter()
+    vocabulary = folder / "vocab.yml"
+    # A translation ends at one token more than the factor times the 21 source tokens, rounded down.
+    translator = Translator(
+        f"--models {folder / 'model.npz'} --vocabs {vocabulary} {vocabulary} --beam-size {beam} "
+        f"--normalize 1 --mini-batch {batch} --maxi-batch 100 --maxi-batch-sort src "
+        f"--cpu-threads {threads} --max-length-factor 1.15 --quiet --quiet-translation")
+    opened = time.perf_counter() - start
+
+    def run(text):
+        return [len(line.split()) for line in translator.translate(text)]
+
+    return opened, run, imported
+
+
+def run_tx(translate, work, batch, beam, threads, rounds):
+    (report,) = ask([
+        translate, "bench", "--model", work / "tx", "--device", "cpu", "--beam", str(beam),
+        "--batch", str(batch), "--sentences", str(SENTENCES[batch]), "--source-len",
+        str(SOURCE_TOKENS), "--target-len", str(TARGET_TOKENS), "--threads", str(threads),
+        "--rounds", str(rounds), "--json"])
+    return dict(engine="tx", batch=batch, beam=beam, setting=threads,
+                open_seconds=report["open_seconds"],
+                tokens_per_second=report["tokens_per_second"],
+                seconds=report["timing"]["seconds"], rss_mb=report["peak_megabytes"])
+
+
+def table(records):
+    """Markdown: the fastest setting of each engine, and the ratios to tx."""
+    def best(engine, batch, beam):
+        found = [r for r in records
+                 if (r["engine"], r["batch"], r["beam"]) == (engine, batch, beam)]
+        return max(found, key=lambda record: record["tokens_per_second"])
+
+    engines = ["tx", *SETTINGS]
+    lines = ["| batch | beam | " + " | ".join(f"{name} tokens/s" for name in engines)
+             + " | tx / transformers | tx / CTranslate2 | tx / Marian |",
+             "|---" * (len(engines) + 5) + "|"]
+    for batch, beam in CELLS:
+        speed = {name: best(name, batch, beam)["tokens_per_second"] for name in engines}
+        cells = [f"{speed[name]:,.0f}" for name in engines]
+        cells += [f"{speed['tx'] / speed[name]:.2f}" for name in engines[1:]]
+        lines.append(f"| {batch} | {beam} | " + " | ".join(cells) + " |")
+    lines += ["", "| engine | seconds of opening (median) | MB at batch 32, beam 6 |", "|---|---|---|"]
+    for name in engines:
+        opened = statistics.median(r["open_seconds"] for r in records if r["engine"] == name)
+        record = best(name, 32, 6)
+        memory = f"{record['rss_mb']:,.0f}"
+        if "rss_imported_mb" in record:
+            memory += f" ({record['rss_imported_mb']:,.0f} after the imports)"
+        lines.append(f"| {name} | {opened:.2f} | {memory} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    if sys.argv[1:2] == ["--here"]:
+        engine, work, batch, beam, setting, rounds = sys.argv[2:]
+        emit(measure(engine, Path(work), int(batch), int(beam), setting, int(rounds)))
+        return
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--work", required=True, type=Path, help="folder for the models")
+    parser.add_argument("--translate", required=True, help="program `translate`")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--table", action="store_true", help="print a table, not JSON")
+    args = parser.parse_args()
+    make(args.work, args.translate)
+    records = []
+    for batch, beam in CELLS:
+        for threads in sorted({1, CORES}):
+            records.append(run_tx(args.translate, args.work, batch, beam, threads, args.rounds))
+            say(records[-1])
+        for engine, settings in SETTINGS.items():
+            for setting in settings:
+                command = [sys.executable, __file__, "--here", engine, args.work, str(batch),
+                           str(beam), str(setting), str(args.rounds)]
+                (record,) = ask(command)
+                records.append(record)
+                say(record)
+    if args.table:
+        print(table(records), end="")
+    else:
+        for record in records:
+            emit(record)
+
+
+if __name__ == "__main__":
+    main()

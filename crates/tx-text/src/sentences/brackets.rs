@@ -12,11 +12,17 @@ pub(super) struct Brackets {
 
 impl Brackets {
     /// Returns the outermost pairs of brackets of `line`, which begins at the position `start`. A
-    /// bracket without a partner is ignored.
+    /// bracket without a partner is ignored, and that of an emoticon: `:(`.
     pub(super) fn of(line: &str, start: usize) -> Self {
         let mut open: Vec<(char, usize)> = Vec::new();
         let mut spans: Vec<Range<usize>> = Vec::new();
+        let mut before = ' ';
         for (at, c) in line.char_indices() {
+            let emoticon = matches!(before, ':' | ';' | '=');
+            before = c;
+            if emoticon {
+                continue;
+            }
             if closing(c).is_some() {
                 open.push((c, start + at));
             } else if is_closing(c)

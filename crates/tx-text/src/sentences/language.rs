@@ -55,7 +55,7 @@ impl Language {
     }
 
     /// Returns the behavior of an abbreviation. An entry in lower case stands for the capitalized word,
-    /// too.
+    /// too, unless it is one letter, because a capital letter is an initial.
     pub(super) fn abbreviation(&self, word: &str) -> Option<Abbreviation> {
         let found = self.abbreviations.get(word).copied();
         found.or_else(|| self.abbreviations.get(&*decapitalized(word)?).copied())
@@ -109,10 +109,12 @@ impl Language {
     }
 }
 
-/// Returns a capitalized word with its first letter in lower case.
+/// Returns a capitalized word of two or more letters with its first letter in lower case.
 fn decapitalized(word: &str) -> Option<String> {
-    let first = word.chars().next().filter(|c| c.is_uppercase())?;
-    Some(first.to_lowercase().chain(word.chars().skip(1)).collect())
+    let mut chars = word.chars();
+    let first = chars.next().filter(|c| c.is_uppercase())?;
+    let rest = Some(chars.as_str()).filter(|rest| !rest.is_empty())?;
+    Some(first.to_lowercase().chain(rest.chars()).collect())
 }
 
 /// Returns the codes of the languages with a file.

@@ -70,9 +70,11 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub(super) fn open(json: &[u8]) -> Result<Inner, String> {
     match open_parts(json)? {
         (inner, None) => Ok(inner),
-        (_, Some(_)) => Err("it contains a SentencePiece model with a vocabulary of its own, which \
+        (_, Some(_)) => {
+            Err("it contains a SentencePiece model with a vocabulary of its own, which \
                              only its bundle can use"
-            .into()),
+                .into())
+        }
     }
 }
 

@@ -5,11 +5,15 @@
 #     tests/kill-and-resume.sh TRAIN [TRIALS] [RECIPE] [ARGUMENT ...]
 #
 # TRAIN is the program `train`, and TRIALS the number of trials (default 50). RECIPE is `reverse`,
-# `classify`, `generate` or `fill-mask`, each with settings for a run of seconds, or another recipe as it
-# is; without RECIPE and arguments it is `reverse`. The arguments are further ones of the training. Each
-# trial is a separate run, killed once, resumed and completed.
+# `classify`, `generate`, `fill-mask` or `fine-tune`, each with settings for a run of seconds, or another
+# recipe as it is; without RECIPE and arguments it is `reverse`. The arguments are further ones of the
+# training. Each trial is a separate run, killed once, resumed and completed. `fine-tune` continues a model
+# of `reverse` with LoRA, learning rates of some weights, and replayed pairs.
 #
-#     for recipe in classify generate fill-mask; do tests/kill-and-resume.sh target/release/train 10 $recipe; done
+#     for recipe in classify generate fill-mask fine-tune; do
+#         tests/kill-and-resume.sh target/release/train 10 $recipe
+#     done
+#     tests/kill-and-resume.sh target/release/train 10 fine-tune --set train.lora= --set 'train.freeze=["encoder"]'
 set -euo pipefail
 
 train=$(realpath "$1")
@@ -30,12 +34,16 @@ small=(--set train.epochs=3 --set train.max_minutes=60.0 --set train.accumulate=
 tiny=(--set data.train_pairs=3000 --set data.valid_pairs=60
     --set model.d_model=32 --set model.n_heads=4 --set model.d_ff=64
     --set model.encoder_layers=1 --set model.decoder_layers=1)
+words=("${small[@]}" --set data.train_pairs=3000 --set data.valid_pairs=60
+    --set "train.batch={ sentences = 50 }")
 arguments=(--recipe "$recipe")
 case $recipe in
     '') arguments=() ;;
-    reverse)
-        arguments+=("${small[@]}" --set data.train_pairs=3000 --set data.valid_pairs=60
-            --set "train.batch={ sentences = 50 }")
+    reverse) arguments+=("${words[@]}") ;;
+    fine-tune)
+        arguments=(--recipe reverse "${words[@]}" --from base --replay old.tsv
+            --set 'train.lora={ rank = 4, targets = ["query", "value", "feed_forward"] }'
+            --set 'train.learning_rates=[{ weights = "decoder", factor = 0.5 }]')
         ;;
     classify | fill-mask) arguments+=("${small[@]}" "${tiny[@]}" --set "train.batch={ sentences = 50 }") ;;
     # A row of a batch has several sentences.
@@ -58,6 +66,13 @@ end_of() {
     "$train" average "$1" --last 1 --output "$1/last" 2>/dev/null
     sha256sum <"$1/last/model.safetensors"
 }
+
+if [ "$recipe" = fine-tune ]; then
+    "$train" --recipe reverse "${words[@]}" --set train.epochs=1 --quiet --run base
+    for number in $(seq 300); do
+        printf 'word%s\t%sdrow\n' "$number" "$(rev <<<"$number")"
+    done >old.tsv
+fi
 
 began=$(date +%s%N)
 "$train" "${arguments[@]}" --run whole

@@ -1,9 +1,9 @@
 """Tokens per second and memory of decoding in CTranslate2 and in tx, with the same weights.
 
-    python decode.py --models DIR [--translate PATH] [--table]
+    python decode.py --models DIR --translate PATH [--table]
 
 DIR contains tx bundles named `tiny`, `small` and `base`, written by the example `random_bundle`;
-their conversions to CTranslate2 are written to DIR/ctranslate2. The weights are random and the
+`translate export` writes them for CTranslate2 to DIR/ctranslate2. The weights are random and the
 lengths are fixed: each sentence has 20 source tokens and `<eos>`, each translation exactly 25 tokens,
 so that both programs do the same work. Batches of 1 (16 sentences) and 32 (64 sentences), greedy and
 with a beam of 5.
@@ -18,11 +18,13 @@ opened. Prints JSON lines, and with --table a Markdown table instead.
 import argparse
 import itertools
 import os
+import shutil
 import statistics
 import sys
 import time
 from pathlib import Path
 
+from bundle import export
 from common import ask, emit, peak_megabytes, say
 
 MODELS = ["tiny", "small", "base"]
@@ -69,30 +71,31 @@ def measure(folder, kind, batch, beam, inter, intra, rounds):
                 rss_imported_mb=imported, version=ctranslate2.__version__)
 
 
-def in_a_process(models, cell, threads, rounds):
+def in_a_process(translate, models, cell, threads, rounds):
     model, kind, batch, beam = cell
     inter, intra = threads
-    twin = convert(models, model)
+    twin = exported(translate, models, model)
     (record,) = ask([sys.executable, __file__, "--here", str(twin), kind, str(batch), str(beam),
                      str(inter), str(intra), str(rounds)])
     return dict(program="ctranslate2", model=model, type=kind, batch=batch, beam=beam,
                 inter=inter, intra=intra) | record
 
 
-def convert(models, model):
-    """Path of the bundle converted to CTranslate2, converted again if the bundle is newer."""
+def exported(translate, models, model):
+    """Path of the bundle exported to CTranslate2, exported again if the bundle is newer."""
     bundle, twin = Path(models) / model, Path(models) / "ctranslate2" / model
     made, weights = twin / "model.bin", bundle / "model.safetensors"
     if not made.exists() or made.stat().st_mtime < weights.stat().st_mtime:
-        ask([sys.executable, str(Path(__file__).with_name("bundle_to_ct2.py")), bundle, twin])
+        shutil.rmtree(twin, ignore_errors=True)
+        export(translate, bundle, twin)
     return twin
 
 
-def best_threads(models, wanted, rounds):
+def best_threads(translate, models, wanted, rounds):
     """The fastest of THREADS for each cell, and all measurements."""
     best, records = {}, []
     for cell in wanted:
-        found = [in_a_process(models, cell, threads, rounds) for threads in THREADS]
+        found = [in_a_process(translate, models, cell, threads, rounds) for threads in THREADS]
         records += found
         fastest = max(found, key=lambda record: record["tokens_per_second"])
         best[cell] = fastest["inter"], fastest["intra"]
@@ -165,12 +168,12 @@ def main():
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS, help="models measured")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=TYPES)
     parser.add_argument("--rounds", type=int, default=3, help="rounds of which the median is reported")
-    parser.add_argument("--translate", help="program `translate`, to measure tx too")
+    parser.add_argument("--translate", required=True, help="tx's program `translate`")
     parser.add_argument("--table", action="store_true", help="print a table, not JSON")
     args = parser.parse_args()
-    _, records = best_threads(args.models, cells(args.only, args.types), args.rounds)
-    if args.translate:
-        records += run_tx(args.translate, args.models, args.only)
+    wanted = cells(args.only, args.types)
+    _, records = best_threads(args.translate, args.models, wanted, args.rounds)
+    records += run_tx(args.translate, args.models, args.only)
     if args.table:
         print(table(records), end="")
     else:

@@ -119,13 +119,15 @@ def run_decode(args):
             subprocess.run([built("examples/random_bundle"), model, models / model], check=True,
                            stdout=sys.stderr)
     wanted = decode.cells(args.models)
-    best, _ = decode.best_threads(models, wanted, rounds=1)
+    translate = built("translate")
+    best, _ = decode.best_threads(translate, models, wanted, rounds=1)
     records = []
     for number in range(args.rounds):
         say(f"round {number + 1}: tx")
-        records += decode.run_tx(built("translate"), models, args.models)
+        records += decode.run_tx(translate, models, args.models)
         say(f"round {number + 1}: CTranslate2")
-        records += [decode.in_a_process(models, cell, best[cell], rounds=3) for cell in wanted]
+        records += [decode.in_a_process(translate, models, cell, best[cell], rounds=3)
+                    for cell in wanted]
     for record in records:
         emit(record)
     found = medians(records, lambda r: (r["program"], *decode.key(r), r.get("threads")),

@@ -2,7 +2,7 @@
 
     python same_translations.py --bundle DIR --text FILE --target FILE --translate PATH [--sentences 200]
 
-Converts the bundle to CTranslate2, single precision, and translates the first sentences of the file
+Exports the bundle to CTranslate2, single precision, and translates the first sentences of the file
 with both, with many options: greedy and beam 5, several length penalties, n-best 5, and every other
 option on its own. Prints one line of JSON for each: the number of sentences whose hypotheses have the
 same ids in the same order, and the largest difference of their scores; and every sentence on which
@@ -27,7 +27,7 @@ Options that define the same search in both, all used here:
     `<pad>` and `<bos>` are suppressed      they can be generated
     coverage of source tokens only          sentence by sentence, because padding counts too
     coverage from the mean of the heads in  alignment_layer and alignment_heads, as
-    the last layer but one                  `bundle_to_ct2.py` sets them
+    the last layer but one                  `translate export` sets them
     scores include the log-probability of   they do not, but are divided by the whole length: added
     a prefix                                here from `score_batch`. The ranking is the same only
                                             without a norm
@@ -45,7 +45,7 @@ from pathlib import Path
 
 import ctranslate2
 
-from bundle_to_ct2 import Bundle, convert
+from bundle import Bundle, export
 from common import emit, processor, say
 
 RATIO, EXTRA = 2.0, 10
@@ -197,7 +197,7 @@ def main():
     prefixes = [" ".join(target.split()[:2]) for target in targets]
     records = []
     with tempfile.TemporaryDirectory() as folder:
-        convert(args.bundle, folder)
+        export(args.translate, args.bundle, folder)
         other = WithCTranslate2(bundle, folder)
         for name, ours, theirs in CASES:
             if args.case and args.case not in name:

@@ -28,6 +28,7 @@ Examples:
   train --recipe opus-books --fetch
   train --recipe classify --file reviews.tsv
   train --recipe generate --source book.txt
+  train --from runs/small --source new.de --target new.en --run runs/tuned
   train --resume runs/phrasebook --set train.epochs=10
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration; 130, 143 or 129 interrupted by
@@ -105,13 +106,13 @@ pub struct RunArgs {
         long,
         value_name = "DIR",
         value_hint = ValueHint::DirPath,
-        conflicts_with_all = ["run", "recipe", "config"]
+        conflicts_with_all = ["run", "recipe", "config", "from"]
     )]
     pub resume: Option<PathBuf>,
 
     /// With --resume: update of the checkpoint to resume from [default: the last]
     #[arg(long, value_name = "STEP")]
-    pub from: Option<usize>,
+    pub step: Option<usize>,
 
     /// With --resume, if the configuration or the data has changed: use the configuration of the
     /// checkpoint (`old`), or the current configuration and data (`new`)

@@ -8,13 +8,17 @@ use tx_train::{ConfigBuilder, TrainError};
 /// Configuration and data of a run or of `train data`.
 #[derive(Debug, Args)]
 pub struct DataArgs {
-    /// Recipe to start from [default: phrasebook, or small if files are given]
+    /// Recipe to start from [default: phrasebook; small if files are given; fine-tune with --from]
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     pub recipe: Option<String>,
 
     /// Configuration file (TOML) to start from; its key `recipe` can name a recipe to override
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
+
+    /// Bundle to continue: weights, tokenizers and model are those of the bundle
+    #[arg(long, value_name = "BUNDLE", value_hint = ValueHint::DirPath)]
+    pub from: Option<PathBuf>,
 
     /// Text file with the source side of the training pairs, with the texts to classify, or with
     /// the text of a language model; plain, gzip, zstd, or in an archive as ARCHIVE!MEMBER
@@ -50,6 +54,11 @@ pub struct DataArgs {
     )]
     pub valid_file: Option<PathBuf>,
 
+    /// Pairs of which each epoch replays some, such as those that the bundle was trained on: a file
+    /// with both sides, or one file for each; data.replay.fraction is their share
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1..=2)]
+    pub replay: Vec<PathBuf>,
+
     /// Fetch the corpus named in the configuration, unless it is in the cache (see `train fetch`)
     #[arg(long)]
     pub fetch: bool,
@@ -84,6 +93,7 @@ impl DataArgs {
         let mut layers = match (&self.config, &self.recipe) {
             (Some(path), _) => ConfigBuilder::from_file(path)?,
             (None, Some(name)) => ConfigBuilder::from_recipe(name)?,
+            (None, None) if self.from.is_some() => ConfigBuilder::from_recipe("fine-tune")?,
             (None, None) if self.source.is_some() || self.file.is_some() => {
                 ConfigBuilder::from_recipe("small")?
             }
@@ -111,6 +121,17 @@ impl DataArgs {
                 }
                 layers.set_value(key, path.to_string_lossy().into_owned());
             }
+        }
+        let replay: Vec<(&str, &PathBuf)> = match &self.replay[..] {
+            [source, target] => vec![("source", source), ("target", target)],
+            files => files.first().map(|file| ("file", file)).into_iter().collect(),
+        };
+        for (key, path) in replay {
+            let path = path.to_string_lossy().into_owned();
+            layers.set_value(&format!("data.replay.{key}"), path);
+        }
+        if let Some(folder) = &self.from {
+            layers.set_value("from", folder.to_string_lossy().into_owned());
         }
         self.settings.apply(layers)
     }

@@ -24,7 +24,7 @@ use crate::{
 /// signal.
 pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
     // Clap does not enforce `requires = "resume"` beside `--run`, which conflicts with `--resume`.
-    for (name, given) in [("from", args.from.is_some()), ("take", args.take.is_some())] {
+    for (name, given) in [("step", args.step.is_some()), ("take", args.take.is_some())] {
         if given && args.resume.is_none() {
             let problem = format!("--{name} has no effect without --resume");
             Cli::command().error(ErrorKind::MissingRequiredArgument, problem).exit();
@@ -34,7 +34,7 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
     let device = others.remove(0);
     let trainer = match &args.resume {
         Some(run) => {
-            let from = args.from.map_or(ResumeFrom::Last, ResumeFrom::Step);
+            let from = args.step.map_or(ResumeFrom::Last, ResumeFrom::Step);
             let take = args.take.map(|version| match version {
                 Version::Old => OnMismatch::Old,
                 Version::New => OnMismatch::New,

@@ -41,6 +41,8 @@ mod cli {
     mod documents;
     // Models that start from the encoder of another one.
     mod encoders;
+    // Runs that continue a bundle: frozen weights, LoRA, replay.
+    mod fine_tuning;
     // Corpora: cleaning, statistics, preparation on disk, segmentation.
     mod data;
     // Resumed runs, which equal uninterrupted ones.

@@ -16,7 +16,9 @@ use crate::{
     attention::AttentionArgs,
     bench::BenchArgs,
     check::CheckArgs,
+    export::ExportArgs,
     force::ForceArgs,
+    import::ImportArgs,
     inspect::InspectArgs,
     score::ScoreArgs,
 };
@@ -37,6 +39,9 @@ use search::SeedArgs;
 /// generate: the line and its continuation; an empty line is the beginning of a text
 ///
 /// fill-mask: the line with a token in place of each `<mask>`; an empty line for an empty line
+///
+/// Search options that are not given have the values of the bundle, which `translate inspect` prints,
+/// otherwise their defaults.
 #[derive(Debug, Parser)]
 #[command(
     name = "translate",
@@ -53,7 +58,9 @@ Examples:
   translate --model runs/fill-mask --top-k 3 --text 'The cat is <mask>.'
   translate force --model runs/de-en --source test.de --target test.en
   translate attention --model runs/de-en --text 'Ein Hund.' --out page.html
-  translate score --reference test.en --hypothesis test.hyp"
+  translate score --reference test.en --hypothesis test.hyp
+  translate import --from opus-mt-en-de --output runs/en-de
+  translate export --model runs/de-en --format ctranslate2 --output de-en-ct2"
 )]
 pub struct Cli {
     /// Command to run instead
@@ -87,6 +94,19 @@ pub enum Command {
     Check(CheckArgs),
 
     Bench(BenchArgs),
+
+    /// Read a model of another toolkit and write it as a bundle: OPUS-MT, M2M-100, NLLB, Marian
+    ///
+    /// The format is detected from the content of the files. An option of the model that tx does not
+    /// support, and a weight that is missing or not used, is an error that names it. No code of the
+    /// model is executed.
+    Import(ImportArgs),
+
+    /// Write a bundle in the format of another toolkit: CTranslate2, transformers or Marian
+    ///
+    /// A property of the model that the format cannot express is an error that names it. The folder
+    /// appears when all of its files are complete.
+    Export(ExportArgs),
 }
 
 /// Input, output and options of running a model on lines.

@@ -1,6 +1,7 @@
 //! Hints and exit codes of errors.
 
 use tx_cli::Failure;
+use tx_convert::ConvertError;
 use tx_infer::{InferError, device::DeviceError, tx_text::TextError};
 
 use crate::usage::Usage;
@@ -9,16 +10,25 @@ use crate::usage::Usage;
 pub fn failure(error: &anyhow::Error) -> Failure {
     let is_usage = error.is::<Usage>()
         || error.is::<DeviceError>()
-        || matches!(error.downcast_ref(), Some(InferError::Search { .. }));
+        || matches!(
+            error.downcast_ref(),
+            Some(
+                InferError::Search { .. }
+                    | InferError::UnknownLanguage { .. }
+                    | InferError::NoLanguages
+                    | InferError::LanguageNeeded { .. }
+            )
+        );
     if is_usage { Failure::Usage } else { Failure::Runtime }
 }
 
 /// Returns a hint about the next step, if one is known.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     let infer = error.downcast_ref().and_then(of_inference);
+    let conversion = error.downcast_ref().and_then(of_conversion);
     let text = || error.downcast_ref().and_then(TextError::hint);
     let usage = || error.downcast_ref().and_then(Usage::hint);
-    let fixed = infer.or_else(text).or_else(usage).map(str::to_owned);
+    let fixed = infer.or(conversion).or_else(text).or_else(usage).map(str::to_owned);
     fixed.or_else(|| error.downcast_ref().and_then(DeviceError::hint))
 }
 
@@ -31,9 +41,27 @@ fn of_inference(error: &InferError) -> Option<&'static str> {
         InferError::Format { found, newest, .. } if found > newest => {
             Some("the bundle is newer than this build: update `translate`")
         }
+        InferError::UnknownLanguage { .. } => {
+            Some("`translate inspect --model DIR` lists the languages of a model")
+        }
+        InferError::LanguageNeeded { .. } => {
+            Some("select a language with `--source-lang CODE` or `--target-lang CODE`")
+        }
         InferError::NotFinite { .. } => {
             Some("use `--precision f32`, or test the bundle with `translate check`")
         }
         _ => error.hint(),
+    }
+}
+
+/// Returns the hint for an error of `tx-convert`.
+fn of_conversion(error: &ConvertError) -> Option<&'static str> {
+    match error {
+        ConvertError::OutputExists { .. } => Some("pass another folder as `--output`"),
+        ConvertError::UnknownFormat { .. } => {
+            Some("pass the folder of the model, with its configuration, vocabulary and weights")
+        }
+        ConvertError::Bundle(error) => of_inference(error),
+        _ => None,
     }
 }

@@ -21,7 +21,9 @@ mod attention;
 mod bench;
 mod check;
 mod editor;
+mod export;
 mod force;
+mod import;
 mod inspect;
 mod interactive;
 mod score;
@@ -50,6 +52,8 @@ fn main() -> ExitCode {
         Some(Command::Inspect(args)) => inspect::inspect(args),
         Some(Command::Check(args)) => check::check(args),
         Some(Command::Bench(args)) => bench::bench(&args),
+        Some(Command::Import(args)) => import::import(&args),
+        Some(Command::Export(args)) => export::export(&args),
     };
     match result {
         Err(error) if !failure::is_broken_pipe(&error) => {

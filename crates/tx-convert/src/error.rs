@@ -24,6 +24,12 @@ pub enum ConvertError {
         /// Error of the system.
         source: io::Error,
     },
+    /// An export would overwrite files.
+    #[error("`{path}` already exists and is not an empty folder")]
+    OutputExists {
+        /// The folder or file.
+        path: PathBuf,
+    },
     /// The format of a model cannot be detected.
     #[error("`{path}` has no known model format: {problem}")]
     UnknownFormat {

@@ -1,6 +1,16 @@
 //! Export of bundles to the formats of other toolkits.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::Path, str::FromStr};
+
+use tx_infer::{Bundle, TaskKind};
+
+use crate::error::ConvertError;
+
+mod ctranslate2;
+mod marian;
+mod new_folder;
+
+use new_folder::NewFolder;
 
 /// Format that a bundle is exported to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,4 +50,29 @@ impl FromStr for ExportFormat {
         let found = Self::ALL.into_iter().find(|format| format.name() == name);
         found.ok_or_else(|| format!("unknown format `{name}`"))
     }
+}
+
+/// Writes a bundle of a translation model to the folder `output` in `format`. The folder is created,
+/// or must be empty. It appears at once when all of its files are complete, so an error leaves no
+/// part of an export.
+///
+/// # Errors
+///
+/// - [`ConvertError::Bundle`] if the bundle is of another task
+/// - [`ConvertError::NotExpressible`] if the format has no counterpart of a property of the model;
+///   the message lists all of them
+/// - [`ConvertError::OutputExists`] if `output` contains files
+/// - [`ConvertError::Write`] if a file cannot be written
+pub fn export(bundle: &Bundle, format: ExportFormat, output: &Path) -> Result<(), ConvertError> {
+    bundle.expect(TaskKind::Translate)?;
+    let folder = NewFolder::create(output)?;
+    match format {
+        ExportFormat::CTranslate2 => ctranslate2::write(bundle, &folder)?,
+        ExportFormat::Marian => marian::write(bundle, &folder)?,
+        ExportFormat::Transformers => {
+            let problems = vec![format!("this build does not write {format}")];
+            return Err(ConvertError::NotExpressible { format, problems });
+        }
+    }
+    folder.finish()
 }

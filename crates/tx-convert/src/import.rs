@@ -1,6 +1,38 @@
 //! Import of models as bundles.
+//!
+//! A reader of a format turns a folder or a file into an [`Import`]: the configuration, the
+//! tokenizers, and a table of weights, which are read one at a time when the bundle is saved.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::{Mutex, PoisonError},
+};
+
+use tx_infer::{Languages, NewBundle, NewWeight, SearchOptions};
+use tx_model::{ModelConfig, VocabSizes};
+use tx_text::Tokenizers;
+
+use crate::error::ConvertError;
+
+mod source_files;
+mod tensors;
+mod weight_map;
+
+mod detect;
+mod report;
+
+mod marian;
+mod transformers;
+mod tutorial;
+
+use source_files::SourceFiles;
+pub(crate) use source_files::regular_file;
+pub use source_files::{License, SourceFile};
+pub(crate) use tensors::{ElementType, Tensor, Tensors};
+use weight_map::Weight;
+pub(crate) use weight_map::{ABSENT_BIAS, transpose};
 
 /// Format of a model to be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,5 +79,163 @@ impl FromStr for ImportFormat {
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|format| format.name() == name);
         found.ok_or_else(|| format!("unknown format `{name}`"))
+    }
+}
+
+/// Properties of a model that its files do not contain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Attention heads of a tutorial checkpoint; 8, as in the tutorial, by default.
+    pub heads: Option<usize>,
+    /// `LANGUAGE` of the source in the files `tokenizer_LANGUAGE.json` of a tutorial checkpoint;
+    /// needed if both languages have the same number of tokens.
+    pub source_language: Option<String>,
+    /// `LANGUAGE` of the target, as [`source_language`](Self::source_language).
+    pub target_language: Option<String>,
+}
+
+/// Reads the model at `from`, a file or a folder, whose format is detected from its content if
+/// `format` is `None`. The values of the weights are read by [`Import::save`].
+///
+/// The model may come from an untrusted source: it is either rejected or read with memory in
+/// proportion to its files.
+///
+/// # Errors
+///
+/// If the format is unknown, a file is missing or damaged, the model uses options that tx does not
+/// support, or its weights do not fit its configuration.
+pub fn import(from: &Path, format: Option<ImportFormat>) -> Result<Import, ConvertError> {
+    import_with(from, format, &ImportOptions::default())
+}
+
+/// Reads a model as [`import`] does, with properties that its files do not contain.
+///
+/// # Errors
+///
+/// Same as [`import`].
+pub fn import_with(
+    from: &Path,
+    format: Option<ImportFormat>,
+    options: &ImportOptions,
+) -> Result<Import, ConvertError> {
+    let format = match format {
+        Some(format) => format,
+        None => detect::detect(from)?,
+    };
+    match format {
+        ImportFormat::TransformersMarian => transformers::import_marian(from),
+        ImportFormat::TransformersM2m100 => transformers::import_m2m100(from),
+        ImportFormat::Marian => marian::read(from),
+        ImportFormat::TutorialCheckpoint => tutorial::import(from, options),
+    }
+}
+
+/// A model that was read and checked, ready to be saved as a bundle.
+pub struct Import {
+    /// Format of the model.
+    pub format: ImportFormat,
+    /// Configuration of the bundle.
+    pub config: ModelConfig,
+    /// Tokenizers of the bundle.
+    pub tokenizers: Tokenizers,
+    /// Languages of a multilingual model.
+    pub languages: Option<Languages>,
+    /// Search options that the model recommends.
+    pub search: Option<SearchOptions>,
+    /// Properties of the model that the import ignores, one line each.
+    pub notes: Vec<String>,
+    /// License of the model, as stated in its folder.
+    pub license: License,
+    origin: PathBuf,
+    files: Vec<SourceFile>,
+    weights: Vec<Weight>,
+}
+
+impl Import {
+    /// Describes a model at `origin` that was read from `files`. `weights` are those of the
+    /// configuration.
+    fn new(
+        format: ImportFormat,
+        origin: &Path,
+        files: &SourceFiles,
+        config: ModelConfig,
+        tokenizers: Tokenizers,
+        weights: Vec<Weight>,
+    ) -> Self {
+        let folder = if origin.is_dir() { origin } else { origin.parent().unwrap_or(origin) };
+        Self {
+            format,
+            config,
+            tokenizers,
+            languages: None,
+            search: None,
+            notes: Vec::new(),
+            license: License::read(folder),
+            origin: origin.to_owned(),
+            files: files.files().to_vec(),
+            weights,
+        }
+    }
+
+    /// Reads the weights one by one and writes the bundle into the folder `output`, which is created
+    /// if necessary; a bundle there is replaced.
+    ///
+    /// # Errors
+    ///
+    /// If a file of the model cannot be read, or a file of the bundle cannot be written.
+    pub fn save(&self, output: &Path) -> Result<(), ConvertError> {
+        // The first weight that cannot be read. It has no values then, which the bundle rejects.
+        let failed = Mutex::new(None);
+        let weights = self.weights.iter().map(|weight| NewWeight {
+            name: weight.name.clone(),
+            shape: weight.shape.clone(),
+            values: Box::new(|| {
+                weight.values().unwrap_or_else(|problem| {
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    failed.get_or_insert(problem);
+                    Vec::new()
+                })
+            }),
+        });
+        let bundle = NewBundle {
+            config: self.config.clone(),
+            tokenizers: self.tokenizers.clone(),
+            languages: self.languages.clone(),
+            search: self.search.clone(),
+            provenance: self.provenance()?,
+            weights: weights.collect(),
+        };
+        let saved = bundle.save(output);
+        drop(bundle);
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(problem) => Err(ConvertError::File { path: self.origin.clone(), problem }),
+            None => Ok(saved?),
+        }
+    }
+
+    /// Returns the number of ids of each side's tokenizer.
+    pub fn vocabulary(&self) -> VocabSizes {
+        let Tokenizers { source, target } = &self.tokenizers;
+        VocabSizes { source: source.vocab_size(), target: target.vocab_size() }
+    }
+
+    /// Returns the files that were read.
+    pub fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// Returns the number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.weights.iter().map(|weight| weight.shape.iter().product::<usize>()).sum()
+    }
+}
+
+impl fmt::Debug for Import {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Import")
+            .field("format", &self.format)
+            .field("config", &self.config)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
     }
 }

@@ -25,6 +25,11 @@ pub trait Examples: Debug + Clone + Send + Sync + 'static {
     ///
     /// When the range is out of bounds.
     fn slice(&self, start: usize, end: usize) -> Self;
+
+    /// Examples of a training epoch, from 1: the same number in each. By default, all examples.
+    fn of_epoch(&self, _seed: u64, _epoch: usize) -> Self {
+        self.clone()
+    }
 }
 
 impl Examples for PairStore {
@@ -40,5 +45,9 @@ impl Examples for PairStore {
 
     fn slice(&self, start: usize, end: usize) -> Self {
         self.slice(start, end)
+    }
+
+    fn of_epoch(&self, seed: u64, epoch: usize) -> Self {
+        self.of_epoch(seed, epoch)
     }
 }

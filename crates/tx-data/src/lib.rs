@@ -46,6 +46,7 @@ pub mod packing;
 
 pub mod pipeline;
 pub mod prepared;
+pub mod replay;
 pub mod store;
 
 pub mod batch;
@@ -72,6 +73,7 @@ pub use loader::{
 };
 pub use masking::Masking;
 pub use packing::PackedDocuments;
+pub use replay::ReplayedPairs;
 pub use sampler::{BatchSize, Grouping};
 pub use split::{Split, SplitBy};
 pub use store::PairStore;

@@ -191,16 +191,19 @@ impl<M: MakeBatch> BatchLoader<M> {
 
     /// Number of batches in the next epoch.
     pub fn batches(&self) -> usize {
-        self.plan(self.next_epoch.load(Ordering::SeqCst)).count()
+        let epoch = self.next_epoch.load(Ordering::SeqCst);
+        self.plan(&self.examples_of(epoch), epoch).count()
     }
 
     /// Largest numbers of source and target tokens in a batch of the next epoch, padding included.
     pub fn largest_batch(&self) -> [usize; 2] {
         let mut largest = [0, 0];
-        for batch in self.plan(self.next_epoch.load(Ordering::SeqCst)) {
+        let epoch = self.next_epoch.load(Ordering::SeqCst);
+        let examples = self.examples_of(epoch);
+        for batch in self.plan(&examples, epoch) {
             for (side, largest) in largest.iter_mut().enumerate() {
                 let len = |&index: &usize| {
-                    let [source, target] = self.examples.lengths(index);
+                    let [source, target] = examples.lengths(index);
                     [source, target.saturating_sub(1)][side]
                 };
                 let tokens = batch.len() * batch.iter().map(len).max().unwrap_or(0);
@@ -210,8 +213,21 @@ impl<M: MakeBatch> BatchLoader<M> {
         largest
     }
 
-    fn plan(&self, epoch: usize) -> Box<dyn Iterator<Item = Vec<usize>> + Send> {
-        let Self { examples, size, grouping, seed, .. } = self;
+    /// Examples of an epoch.
+    fn examples_of(&self, epoch: usize) -> M::Examples {
+        match self.seed {
+            Some(seed) => self.examples.of_epoch(seed, epoch),
+            None => self.examples.clone(),
+        }
+    }
+
+    /// Batches of an epoch as indices of its examples.
+    fn plan(
+        &self,
+        examples: &M::Examples,
+        epoch: usize,
+    ) -> Box<dyn Iterator<Item = Vec<usize>> + Send> {
+        let Self { size, grouping, seed, .. } = self;
         match *seed {
             Some(seed) => {
                 Box::new(BatchSampler::new(examples.clone(), *size, *grouping, seed, epoch))
@@ -220,13 +236,14 @@ impl<M: MakeBatch> BatchLoader<M> {
         }
     }
 
-    /// Constructs the batches of `plan`, the first of which is number `first` of its epoch, on a separate
-    /// thread while the previous batch is used.
+    /// Constructs the batches of `plan` from `examples`, the first of which is number `first` of its
+    /// epoch, on a separate thread while the previous batch is used.
     ///
     /// The thread only fills vectors and sends them to the device. It must not run operations on the
     /// thread pool, because the only thread of a pool may be the one that waits for the batch.
     fn read(
         &self,
+        examples: M::Examples,
         plan: Box<dyn Iterator<Item = Vec<usize>> + Send>,
         epoch: usize,
         first: usize,
@@ -240,7 +257,7 @@ impl<M: MakeBatch> BatchLoader<M> {
             stream.executes(|| {
                 let mut batches = plan.enumerate().map(|(number, indices)| {
                     let turn = Turn { seed: loader.seed, epoch, number: first + number };
-                    let batch = loader.make.make(&loader.examples, &indices, turn, &loader.device);
+                    let batch = loader.make.make(&examples, &indices, turn, &loader.device);
                     Counted { batch, examples: indices.len() }
                 });
                 // The receiver is dropped when an epoch is interrupted.
@@ -260,14 +277,15 @@ struct Counted<B> {
 impl<M: MakeBatch> DataLoader<M::Batch> for BatchLoader<M> {
     fn iter<'a>(&'a self) -> Box<dyn DataLoaderIterator<M::Batch> + 'a> {
         let epoch = self.next_epoch.fetch_add(1, Ordering::SeqCst);
-        let mut plan = self.plan(epoch);
+        let examples = self.examples_of(epoch);
+        let mut plan = self.plan(&examples, epoch);
         let skipped = self.skipped.swap(0, Ordering::SeqCst);
         let (mut number, mut done) = (0, 0);
         for batch in plan.by_ref().take(skipped) {
             number += 1;
             done += batch.len();
         }
-        let batches = self.read(plan, epoch, number);
+        let batches = self.read(examples, plan, epoch, number);
         let (total, name) = (self.examples.count(), M::Examples::NAME);
         Box::new(EpochIterator { total, name, batches, done, failed: false })
     }
@@ -381,6 +399,37 @@ mod tests {
                 assert!(batches.progress().is_completed());
             }
         }
+    }
+
+    /// 20 training pairs and 10 of 15 others in each epoch.
+    #[test]
+    fn replayed_pairs_change_with_the_epoch_and_resume() {
+        let pairs = |first: u32, count: u32| -> PairStore {
+            let pair = |i| EncodedPair { source: vec![i, 2], target: vec![1, i, 2] };
+            (first..first + count).map(pair).collect()
+        };
+        let size = BatchSize::Sentences(8);
+        let replayed = || crate::ReplayedPairs::new(pairs(4, 20), pairs(100, 15), 10);
+        let epochs = assert_resumes(
+            || PairLoader::training(replayed(), size, 1, Device::flex()),
+            |batch| ints(batch.source),
+        );
+        let others = epochs.iter().map(|batches| {
+            let ids = batches.iter().flatten().copied().filter(|&id| id != 2);
+            let (mut training, mut others): (Vec<i32>, Vec<i32>) = ids.partition(|&id| id < 100);
+            training.sort_unstable();
+            assert_eq!(training, (4..24).collect::<Vec<_>>());
+            assert_eq!(others.len(), 10);
+            others.sort_unstable();
+            others
+        });
+        let others: Vec<Vec<i32>> = others.collect();
+        assert_ne!(others[0], others[1]);
+        // The second epoch begins with the five pairs that the first lacks.
+        let new = others[1].iter().filter(|id| !others[0].contains(id)).count();
+        assert_eq!(new, 5);
+        let loader = PairLoader::training(replayed(), size, 1, Device::flex());
+        assert_eq!((loader.num_items(), loader.batches()), (30, 4));
     }
 
     #[test]

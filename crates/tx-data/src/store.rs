@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use crate::{encode::EncodedPair, prepared::MappedPairs};
+use crate::{encode::EncodedPair, prepared::MappedPairs, replay::ReplayedPairs};
 
 /// Encoded pairs by index. Clones share the pairs.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub enum PairStore {
         /// Range of the pairs.
         range: Range<usize>,
     },
+    /// Pairs to which each epoch adds some others.
+    Replayed(Box<ReplayedPairs>),
 }
 
 impl PairStore {
@@ -24,6 +26,7 @@ impl PairStore {
         match self {
             Self::Memory(pairs) => pairs.len(),
             Self::Mapped { range, .. } => range.len(),
+            Self::Replayed(pairs) => pairs.len(),
         }
     }
 
@@ -41,6 +44,7 @@ impl PairStore {
         match self {
             Self::Memory(pairs) => [pairs[index].source.len(), pairs[index].target.len()],
             Self::Mapped { pairs, range } => pairs.lengths(range.start + index),
+            Self::Replayed(pairs) => pairs.lengths(index),
         }
     }
 
@@ -53,6 +57,7 @@ impl PairStore {
         match self {
             Self::Memory(pairs) => Cow::Borrowed(&pairs[index]),
             Self::Mapped { pairs, range } => Cow::Owned(pairs.pair(range.start + index)),
+            Self::Replayed(pairs) => pairs.pair(index),
         }
     }
 
@@ -69,6 +74,15 @@ impl PairStore {
                 let range = range.start + start..range.start + end;
                 Self::Mapped { pairs: pairs.clone(), range }
             }
+            Self::Replayed(pairs) => Self::Replayed(Box::new(pairs.slice(start, end))),
+        }
+    }
+
+    /// Returns the pairs of a training epoch, from 1.
+    pub fn of_epoch(&self, seed: u64, epoch: usize) -> Self {
+        match self {
+            Self::Memory(_) | Self::Mapped { .. } => self.clone(),
+            Self::Replayed(pairs) => Self::Replayed(Box::new(pairs.of_epoch(seed, epoch))),
         }
     }
 }
@@ -82,6 +96,12 @@ impl FromIterator<EncodedPair> for PairStore {
 impl From<Vec<EncodedPair>> for PairStore {
     fn from(pairs: Vec<EncodedPair>) -> Self {
         Self::Memory(pairs.into())
+    }
+}
+
+impl From<ReplayedPairs> for PairStore {
+    fn from(pairs: ReplayedPairs) -> Self {
+        Self::Replayed(Box::new(pairs))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Formulas of the positional encodings (section 3.5 of the paper and later ones), without tensors.
 
-use crate::config::{SinusoidFormula, SinusoidLayout, Sinusoids};
+use crate::config::{ModelConfig, SinusoidFormula, SinusoidLayout, Sinusoids};
 
 /// The longest wavelength of the sinusoids is `2π` times this (section 3.5).
 const WAVELENGTH_BASE: f64 = 10_000.0;
@@ -44,6 +44,18 @@ pub(crate) fn sinusoids(max_len: usize, d_model: usize, variant: Sinusoids) -> V
         }
     }
     table
+}
+
+impl ModelConfig {
+    /// Sinusoidal positional encodings of this configuration, which must have been
+    /// [checked](Self::check); other positional encodings do not use them.
+    ///
+    /// # Shapes
+    ///
+    /// - returns `[max_len, d_model]`
+    pub fn sinusoid_table(&self) -> Vec<f32> {
+        sinusoids(self.max_len, self.d_model, self.sinusoids)
+    }
 }
 
 /// Angle by which rotary positions rotate feature pair `pair` of a head (Su et al. 2021):

@@ -2,8 +2,8 @@
 //!
 //! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
 //! imports and applies tokenizers. [`bpe_dropout`] segments words randomly for training; [`word_table`]
-//! finds the words of a text in its ids. [`lines`] reads text
-//! files, plain or gzip, within the limits of [`gzip`].
+//! finds the words of a text in its ids. [`sentences`] divides text
+//! into sentences. [`lines`] reads text files, plain or gzip, within the limits of [`gzip`].
 //!
 //! ```
 //! use tx_text::{SentencePair, TokenizerConfig, Tokenizers, special::EOS};
@@ -20,6 +20,7 @@ pub mod pair;
 pub mod special;
 
 pub mod bpe_dropout;
+pub mod sentences;
 pub mod tokenizer;
 pub mod word_table;
 
@@ -34,7 +35,7 @@ pub use error::TextError;
 pub use lines::{InvalidUtf8, Lines};
 pub use pair::SentencePair;
 pub use tokenizer::{
-    Lowercase, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, VocabularyReport, WordSplit,
-    truncate,
+    Lowercase, SentencePieceVocabulary, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers,
+    VocabularyReport, WordSplit, sentencepiece_pieces, truncate,
 };
 pub use word_table::WordTable;

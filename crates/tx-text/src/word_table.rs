@@ -96,6 +96,9 @@ impl Units {
     fn of(tokenizer: &Tokenizer) -> Self {
         let steps = serde_json::to_string(&tokenizer.inner.get_pre_tokenizer()).unwrap_or_default();
         let are_bytes = steps.contains("ByteLevel");
+        if tokenizer.sentencepiece_model().is_some() {
+            return Self::MarkedStarts { are_bytes };
+        }
         match tokenizer.inner.get_model() {
             // The pattern that separates all characters, as JSON.
             ModelWrapper::WordLevel(_) if steps.contains(r"[\\s\\S]") => {

@@ -8,9 +8,13 @@ use tx_infer::{BundleInfo, ModuleBundle, TaskKind};
 use crate::{
     classification::TrainedClassifier,
     error::TrainError,
+    fine_tuning::selection::select_weights,
     language_modeling::TrainedLanguageModel,
     masked_language_modeling::TrainedMaskedLanguageModel,
-    recording::average::{CheckpointSelection, average_weights},
+    recording::{
+        average::{CheckpointSelection, average_weights},
+        checkpoint::Checkpoints,
+    },
     task::Trainable,
     translation::seq2seq::Seq2Seq,
 };
@@ -43,7 +47,10 @@ fn write<M: Trainable>(
     let mut bundle = ModuleBundle::<M::Plain>::open(run, &Device::flex())?;
     let steps = selection.steps(run)?;
     // Checkpoints store the model as it is trained.
-    bundle.model = average_weights(run, &steps, M::of_plain(bundle.model))?.into_plain();
+    let Some(&last) = steps.last() else { return Ok(steps) };
+    let config = Checkpoints::of(run).state(last)?.config;
+    let model = M::of_plain(select_weights(bundle.model, &config));
+    bundle.model = average_weights(run, &steps, model)?.into_plain();
     let names: Vec<toml::Value> = steps.iter().map(|&step| (step as i64).into()).collect();
     bundle.provenance.insert("average_of_steps".into(), names.into());
     // The recorded scores belong to other weights.

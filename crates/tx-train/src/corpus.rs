@@ -20,13 +20,15 @@ use tx_infer::TaskKind;
 use tx_text::SentencePair;
 
 use crate::{
-    config::{DataConfig, DataSource, OverlapPolicy, TrainConfig},
+    config::{DataConfig, DataSource, OverlapPolicy, ReplayConfig, TrainConfig},
     error::TrainError,
 };
 
 /// Numbers of generated pairs if the configuration does not specify them.
 pub(crate) const GENERATED_TRAINING: usize = 50_000;
 pub(crate) const GENERATED_VALIDATION: usize = 1_000;
+/// Name of the replayed pairs in errors.
+const REPLAYED: &str = "the replayed data";
 
 /// Reads or generates the pairs of `config` and cleans them, in memory. The same configuration and
 /// files give the same pairs. The network is not used: a named corpus is read from `cache`.
@@ -132,6 +134,40 @@ fn generated(config: &TrainConfig) -> Option<Split> {
     }
 }
 
+/// Reads and cleans the pairs that `config` replays, in memory; `None` if it replays none.
+///
+/// # Errors
+///
+/// If a file cannot be read, no pair is left, or the work is interrupted.
+pub(crate) fn load_replayed(
+    config: &TrainConfig,
+    control: &Control<'_>,
+) -> Result<Option<CleanCorpus<Vec<SentencePair>>>, TrainError> {
+    let Some(ReplayConfig { source, target, file, format, pairs, fraction: _ }) =
+        &config.data.replay
+    else {
+        return Ok(None);
+    };
+    let options = ReadOptions { format: *format, ..options(config) };
+    let Some(read) = open_files([source, target, file], &options)? else {
+        return Err(TrainError::Problems { problems: config.problems() });
+    };
+    let options = CorpusOptions {
+        clean: config.data.cleaning(),
+        // All pairs are for training.
+        validation: ValidationPairs::Training(1),
+        overlaps: Overlaps::Ignore,
+        target: target_side(config.task),
+    };
+    let pairs = read.take(pairs.unwrap_or(usize::MAX));
+    let corpus = CleanCorpus::read(pairs, options, Vec::new(), control)?;
+    if corpus.training_pairs() == 0 {
+        let (what, reason) = (REPLAYED.to_owned(), "it is empty".to_owned());
+        return Err(DataError::NoPairs { what, reason }.into());
+    }
+    Ok(Some(corpus))
+}
+
 /// Returns the input files of `data` in a fixed order, without standard input.
 pub(crate) fn input_files(data: &DataConfig) -> Vec<PathBuf> {
     [
@@ -186,7 +222,7 @@ fn open_training(config: &TrainConfig, cache: Option<&CorpusCache>) -> Result<Pa
     let files = [&data.train_source, &data.train_target, &data.train_file];
     let pairs = match data.source {
         DataSource::Named(_) => from_cache(config, Part::Training, cache)?,
-        _ => open_files(files, config)?,
+        _ => open_files(files, &options(config))?,
     };
     let Some(pairs) = pairs else {
         return Err(TrainError::Problems { problems: config.problems() });
@@ -201,7 +237,7 @@ fn open_validation(
 ) -> Result<Option<Pairs>, TrainError> {
     let data = &config.data;
     let files = [&data.valid_source, &data.valid_target, &data.valid_file];
-    match (open_files(files, config)?, &data.source) {
+    match (open_files(files, &options(config))?, &data.source) {
         (None, DataSource::Named(_)) => from_cache(config, Part::Validation, cache),
         (pairs, _) => Ok(pairs),
     }
@@ -234,12 +270,11 @@ fn from_cache(
 /// Opens the files of one part: one for each side, or one with both.
 fn open_files(
     [source, target, file]: [&Option<PathBuf>; 3],
-    config: &TrainConfig,
+    options: &ReadOptions,
 ) -> Result<Option<Pairs>, DataError> {
-    let options = options(config);
     match (source, target, file) {
-        (Some(source), Some(target), _) => read::parallel(source, target, &options).map(Some),
-        (_, _, Some(file)) => read::pairs(file, &options).map(Some),
+        (Some(source), Some(target), _) => read::parallel(source, target, options).map(Some),
+        (_, _, Some(file)) => read::pairs(file, options).map(Some),
         _ => Ok(None),
     }
 }

@@ -287,7 +287,7 @@ impl TrainError {
             }
             Self::DataChanged { .. } => fixed("`--take new` continues with the current data"),
             Self::Checkpoint { before: Some(step), .. } => {
-                Some(format!("resume from the checkpoint before it with `--from {step}`"))
+                Some(format!("resume from the checkpoint before it with `--step {step}`"))
             }
             Self::TooFewCheckpoints { .. } => fixed(
                 "train with `--set checkpoint.keep_last=N` to keep the last N, or \

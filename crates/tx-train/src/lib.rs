@@ -34,6 +34,7 @@ pub mod language_modeling;
 pub mod masked_language_modeling;
 pub mod translation;
 
+mod fine_tuning;
 pub mod trainer;
 pub mod training;
 

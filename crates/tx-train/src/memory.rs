@@ -21,13 +21,13 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Estimates the memory for a model with `parameters` weights and `vocab` target ids. The
-    /// largest batch has `source` and `target` tokens, including padding; with one text, all are
-    /// source tokens. `averaged` adds a moving average of the weights.
+    /// Estimates the memory for a model with `parameters` weights, of which `trained` are trained, and
+    /// `vocab` target ids. The largest batch has `source` and `target` tokens, including padding; with
+    /// one text, all are source tokens. `averaged` adds a moving average of the weights.
     pub fn estimate(
         config: &ModelConfig,
         architecture: Architecture,
-        parameters: usize,
+        [parameters, trained]: [usize; 2],
         vocab: usize,
         [source, target]: [usize; 2],
         averaged: bool,
@@ -54,7 +54,7 @@ impl Memory {
             }
         };
         Self {
-            weights: parameters * (5 + usize::from(averaged)) * NUMBER,
+            weights: (parameters * (1 + usize::from(averaged)) + 4 * trained) * NUMBER,
             batch: (source * per_source + target * per_target) * NUMBER,
         }
     }
@@ -96,11 +96,14 @@ mod tests {
             ..ModelConfig::default()
         };
         let estimate = |architecture, batch, averaged| {
-            Memory::estimate(&config, architecture, 100, 5, batch, averaged)
+            Memory::estimate(&config, architecture, [100, 100], 5, batch, averaged)
         };
         let memory = estimate(Architecture::EncoderDecoder, [10, 7], false);
         assert_eq!(memory, Memory { weights: 2_000, batch: 4 * (300 + 7 * 39) });
         assert_eq!(estimate(Architecture::LanguageModel, [0, 0], true).weights, 2_400);
+        let frozen =
+            Memory::estimate(&config, Architecture::LanguageModel, [100, 10], 5, [0, 0], false);
+        assert_eq!(frozen.weights, 4 * (100 + 4 * 10));
         // 2·2 + (6·2 + 2·2 + 2·3) = 26 numbers per token of one stack, and 5 logits.
         let classifier = Architecture::Classifier { classes: 2, pooling: Pooling::Mean };
         assert_eq!(estimate(classifier, [10, 0], false).batch, 4 * 260);

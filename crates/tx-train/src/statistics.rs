@@ -122,7 +122,10 @@ impl Statistics {
         let overlap_left_out = corpus.overlap_dropped;
         let mut parts = corpus.into_split();
         parts.validation.truncate(config.data.valid_pairs.unwrap_or(usize::MAX));
-        let tokenizers = Tokenizers::train(&config.tokenizer, &parts.train)?;
+        let tokenizers = match &config.from {
+            Some(parent) => parent.read()?.tokenizers,
+            None => Tokenizers::train(&config.tokenizer, &parts.train)?,
+        };
         let mut finder = OverlapFinder::new(&parts.validation);
         for pair in &parts.train {
             finder.meet(pair);

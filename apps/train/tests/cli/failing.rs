@@ -149,7 +149,7 @@ fn damaged_checkpoints_are_refused_and_the_previous_one_is_offered() {
     let keep = ["--set", "checkpoint.keep_last=2", "--set", "checkpoint.every=3 steps"];
     workshop.train_tiny("run", &keep).trained();
     let resume = || workshop.train(&["--resume", "run"]);
-    let hint = "hint: resume from the checkpoint before it with `--from 6`";
+    let hint = "hint: resume from the checkpoint before it with `--step 6`";
     for part in ["model-8.bpk", "optim-8.bpk", "scheduler-8.bpk", "state.toml"] {
         let path = workshop.path("run/checkpoints/step-8").join(part);
         let whole = fs::read(&path).unwrap();
@@ -173,7 +173,7 @@ fn a_checkpoint_with_a_flipped_bit_is_refused() {
     let workshop = Workshop::new();
     let keep = ["--set", "checkpoint.keep_last=2", "--set", "checkpoint.every=3 steps"];
     workshop.train_tiny("run", &keep).trained();
-    let hint = "hint: resume from the checkpoint before it with `--from 6`";
+    let hint = "hint: resume from the checkpoint before it with `--step 6`";
     let files = ["model-8.bpk", "optim-8.bpk", "scheduler-8.bpk", "state.toml"];
     let mut random = 1_u64;
     for round in 0..100 {

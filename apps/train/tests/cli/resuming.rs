@@ -73,7 +73,7 @@ fn a_run_resumed_from_any_checkpoint_equals_an_uninterrupted_one() {
     ] {
         assert_same_from(&workshop, step, position);
     }
-    let run = workshop.train(&["--resume", "parts", "--from", "99"]);
+    let run = workshop.train(&["--resume", "parts", "--step", "99"]);
     run.failed(1, &["it has no checkpoint of update 99; available: 1, 2, 3,"]);
 }
 
@@ -288,8 +288,8 @@ fn a_complete_run_changes_nothing_when_resumed() {
 /// # Panics
 ///
 /// If `parts`, resumed from its checkpoint after update `step`, does not end as `whole`.
-fn assert_same_from(workshop: &Workshop, step: usize, position: &str) {
-    let run = workshop.train(&["--resume", "parts", "--from", &step.to_string()]).trained();
+pub fn assert_same_from(workshop: &Workshop, step: usize, position: &str) {
+    let run = workshop.train(&["--resume", "parts", "--step", &step.to_string()]).trained();
     run.logged(&[&format!("resuming after {position} (update {step})")]);
     assert_same(workshop, "whole", "parts");
 }

@@ -187,7 +187,7 @@ fn checkpoints_of_any_task_are_averaged() {
         average(&["--last", "2"], "two").logged(&["bundle: two (mean of updates 4, 8)"]);
         average(&["--last", "1"], "last").logged(&["(mean of updates 8)"]);
         average(&["--best", "1"], "best");
-        let back = ["--resume", "run", "--from", "4", "--set", "train.max_steps=4"];
+        let back = ["--resume", "run", "--step", "4", "--set", "train.max_steps=4"];
         workshop.train(&back).trained();
         average(&["--last", "1"], "first").logged(&["(mean of updates 4)"]);
         let [two, last, first] = ["two", "last", "first"].map(|name| weights(&workshop.path(name)));

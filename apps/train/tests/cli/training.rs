@@ -371,7 +371,7 @@ fn checkpoints_are_averaged() {
     average("2", "two").logged(&["bundle: two (mean of updates 4, 8)"]);
     average("1", "last").logged(&["(mean of updates 8)"]);
     // After resuming from the first checkpoint, the last one is that of update 4.
-    let settings = ["--from", "4", "--set", "train.max_steps=4"];
+    let settings = ["--step", "4", "--set", "train.max_steps=4"];
     workshop.train(&[&["--resume", "run"], &settings[..]].concat()).trained();
     average("1", "first").logged(&["(mean of updates 4)"]);
 

@@ -16,16 +16,8 @@ pub(super) fn check(table: &[u8]) -> Result<u64, &'static str> {
     if table.len() > MAX_BYTES {
         return Err("it has more than 4 MiB");
     }
-    let Some((size, rest)) = table.split_first_chunk::<4>() else {
-        return Err("it has no length");
-    };
-    let size = u32::from_le_bytes(*size) as usize;
-    let Some((trie, texts)) = rest.split_at_checked(size / 4 * 4) else {
-        return Err("its trie is truncated");
-    };
-    let Ok(texts) = str::from_utf8(texts) else { return Err("its texts are not UTF-8") };
-    let (units, _) = trie.as_chunks::<4>();
-    let units: Vec<usize> = units.iter().map(|&unit| u32::from_le_bytes(unit) as usize).collect();
+    let (units, texts) = parts(table)?;
+    let units: Vec<usize> = units.iter().map(|&unit| unit as usize).collect();
     let offset = |unit: usize| (unit >> 10) << ((unit & (1 << 9)) >> 6);
     let Some(&root) = units.first() else { return Err("its trie is empty") };
 
@@ -63,4 +55,22 @@ pub(super) fn check(table: &[u8]) -> Result<u64, &'static str> {
     }
     let longest = texts.split('\0').map(str::len).max().unwrap_or_default();
     Ok(longest.max(1) as u64)
+}
+
+/// Splits a table into the units of its trie and its texts.
+///
+/// # Errors
+///
+/// If it is truncated, or the texts are not UTF-8.
+pub(super) fn parts(table: &[u8]) -> Result<(Vec<u32>, &str), &'static str> {
+    let Some((size, rest)) = table.split_first_chunk::<4>() else {
+        return Err("it has no length");
+    };
+    let size = u32::from_le_bytes(*size) as usize;
+    let Some((trie, texts)) = rest.split_at_checked(size / 4 * 4) else {
+        return Err("its trie is truncated");
+    };
+    let Ok(texts) = str::from_utf8(texts) else { return Err("its texts are not UTF-8") };
+    let (units, _) = trie.as_chunks::<4>();
+    Ok((units.iter().map(|&unit| u32::from_le_bytes(unit)).collect(), texts))
 }

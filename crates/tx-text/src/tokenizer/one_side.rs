@@ -6,10 +6,14 @@ use rayon::prelude::*;
 use serde::Deserialize;
 use tokenizers::{ModelWrapper, Tokenizer as Inner, processors::template::TemplateProcessing};
 
-use super::check;
+use super::{
+    check,
+    sentencepiece::{Processor, Token, Use},
+    vocabulary::SentencePieceFile,
+};
 use crate::{
     error::TextError,
-    special::{BOS, EOS, MASK, MASK_TOKEN, PAD, SPECIAL_TOKENS},
+    special::{BOS, EOS, MASK, MASK_TOKEN, PAD, SPECIAL_TOKENS, UNK},
 };
 
 /// Token of a text with the position of its word.
@@ -37,6 +41,8 @@ pub struct Tokenizer {
     pub(crate) inner: Arc<Inner>,
     pub(super) adds_bos: bool,
     vocab_size: usize,
+    /// Model that divides text instead of `inner`, which then contains the vocabulary only.
+    pub(super) sentencepiece: Option<Arc<Processor>>,
 }
 
 impl Tokenizer {
@@ -54,7 +60,32 @@ impl Tokenizer {
         // The text `<eos>` encodes to five characters, not to the special token.
         inner.set_encode_special_tokens(true);
         let vocab_size = inner.get_vocab_size(true);
-        Ok(Self { inner: Arc::new(inner), adds_bos, vocab_size })
+        Ok(Self { inner: Arc::new(inner), adds_bos, vocab_size, sentencepiece: None })
+    }
+
+    /// Divides text with a SentencePiece model.
+    pub(super) fn with_sentencepiece(mut self, processor: Processor) -> Self {
+        self.sentencepiece = Some(Arc::new(processor));
+        self
+    }
+
+    /// Returns the SentencePiece model, the content of a `.spm` file, if the tokenizer was made
+    /// from one by [`from_sentencepiece`](Self::from_sentencepiece).
+    pub fn sentencepiece_model(&self) -> Option<&[u8]> {
+        self.sentencepiece.as_deref().map(Processor::file)
+    }
+
+    /// Returns `true` if a text may start with a code, `>>…<<`, which is encoded to one token.
+    pub fn has_leading_code(&self) -> bool {
+        self.sentencepiece.as_deref().is_some_and(Processor::has_leading_code)
+    }
+
+    /// Returns `true` if the token of an id is special: no text is encoded to it.
+    pub fn is_special(&self, id: u32) -> bool {
+        (id as usize) < SPECIAL_TOKENS.len()
+            || self
+                .token(id)
+                .is_some_and(|token| self.inner.get_added_vocabulary().is_special_token(&token))
     }
 
     /// Returns this tokenizer with `<bos>` before every text, as tasks with one text need it.
@@ -65,7 +96,11 @@ impl Tokenizer {
     pub fn with_bos(self) -> Result<Self, TextError> {
         match self.adds_bos {
             true => Ok(self),
-            false => Self::finish(Arc::unwrap_or_clone(self.inner), true),
+            false => {
+                let sentencepiece = self.sentencepiece;
+                let tokenizer = Self::finish(Arc::unwrap_or_clone(self.inner), true)?;
+                Ok(Self { sentencepiece, ..tokenizer })
+            }
         }
     }
 
@@ -91,6 +126,9 @@ impl Tokenizer {
     /// ids other than 0 to n − 1, or parts that the library does not handle safely.
     pub fn from_json(json: &[u8], path: &Path) -> Result<Self, TextError> {
         let problem = |problem| TextError::TokenizerFile { path: path.into(), problem };
+        if let Some(file) = SentencePieceFile::read(json) {
+            return file.and_then(SentencePieceFile::tokenizer).map_err(problem);
+        }
         let inner = check::open(json).map_err(problem)?;
         for (id, token) in SPECIAL_TOKENS.iter().enumerate() {
             let found = inner.token_to_id(token);
@@ -110,7 +148,10 @@ impl Tokenizer {
     ///
     /// If the library cannot serialize the tokenizer; no such tokenizer is known.
     pub fn to_json(&self) -> Result<String, TextError> {
-        self.inner.to_string(true).map_err(TextError::Tokenizer)
+        match &self.sentencepiece {
+            None => self.inner.to_string(true).map_err(TextError::Tokenizer),
+            Some(processor) => SentencePieceFile::of(self, processor).to_json(),
+        }
     }
 
     /// Encodes a text to token ids, special tokens included.
@@ -119,6 +160,14 @@ impl Tokenizer {
     ///
     /// If the library rejects the text; no such text is known.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, TextError> {
+        if let Some(processor) = &self.sentencepiece {
+            let tokens = self.sentencepiece_tokens(processor, text);
+            let mut ids = Vec::with_capacity(tokens.len() + 2);
+            ids.extend(self.adds_bos.then_some(BOS));
+            ids.extend(tokens.iter().map(|token| token.id));
+            ids.push(EOS);
+            return Ok(ids);
+        }
         let encoding = self.inner.encode_fast(text, true).map_err(TextError::Tokenizer)?;
         Ok(encoding.get_ids().to_vec())
     }
@@ -148,6 +197,12 @@ impl Tokenizer {
     ///
     /// Same as [`encode`](Self::encode).
     pub fn encode_with_words(&self, text: &str) -> Result<Vec<WordToken>, TextError> {
+        if let Some(processor) = &self.sentencepiece {
+            let words = words(text, &self.sentencepiece_tokens(processor, text));
+            let bos = self.adds_bos.then_some(WordToken { id: BOS, word: None });
+            let eos = WordToken { id: EOS, word: None };
+            return Ok(bos.into_iter().chain(words).chain([eos]).collect());
+        }
         let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
         let (words, offsets) = (encoding.get_word_ids(), encoding.get_offsets());
         let mut tokens = Vec::with_capacity(words.len());
@@ -184,13 +239,19 @@ impl Tokenizer {
     ///
     /// Same as [`encode`](Self::encode).
     pub fn encode_with_spans(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, TextError> {
+        if let Some(processor) = &self.sentencepiece {
+            let tokens = self.sentencepiece_tokens(processor, text);
+            let tokens = tokens.into_iter().map(|token| (token.id, token.bytes));
+            let bos = self.adds_bos.then_some((BOS, 0..0));
+            return Ok(bos.into_iter().chain(tokens).chain([(EOS, 0..0)]).collect());
+        }
         let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
         let spans = encoding.get_offsets().iter().map(|&(start, end)| start..end);
         Ok(encoding.get_ids().iter().copied().zip(spans).collect())
     }
 
-    /// Decodes token ids to text. `<pad>`, `<bos>`, `<eos>` and ids without a token are dropped; an
-    /// unknown token becomes `<unk>`.
+    /// Decodes token ids to text. `<pad>`, `<bos>`, `<eos>`, language tokens and ids without a token
+    /// are dropped; an unknown token becomes `<unk>`.
     ///
     /// For text without unknown tokens, `decode(encode(text))` is `text` with single spaces, in
     /// Unicode normal form NFC and, if so configured, lowercased. With [`WordSplit::Whitespace`]
@@ -202,6 +263,12 @@ impl Tokenizer {
     ///
     /// If the library rejects the ids; no such ids are known.
     pub fn decode(&self, ids: &[u32]) -> Result<String, TextError> {
+        if let Some(processor) = &self.sentencepiece {
+            let is_shown = |id: u32| id == UNK || !self.is_special(id);
+            let shown = ids.iter().copied().filter(|&id| is_shown(id));
+            let tokens: Vec<String> = shown.filter_map(|id| self.token(id)).collect();
+            return Ok(processor.decode(tokens.iter().map(String::as_str)));
+        }
         let is_shown = |id: &u32| ![PAD, BOS, EOS].contains(id) && (*id as usize) < self.vocab_size;
         let ids: Vec<u32> = ids.iter().copied().filter(is_shown).collect();
         // Some decoders of the library fail without a token.
@@ -238,11 +305,39 @@ impl Tokenizer {
         self.vocab_size
     }
 
+    /// Tokens of a text, without `<bos>` and `<eos>`.
+    fn sentencepiece_tokens(&self, processor: &Processor, text: &str) -> Vec<Token> {
+        processor.encode(text, |token, use_as| match use_as {
+            Use::Code => self.id(token),
+            Use::Text => self.text_id(token),
+        })
+    }
+
+    /// Id of a token that a text can be encoded to.
+    pub(super) fn text_id(&self, token: &str) -> Option<u32> {
+        self.id(token).filter(|&id| !self.is_special(id))
+    }
+
     /// Vocabulary and merges; `None` unless the tokenizer is a byte-pair encoding.
     pub(crate) fn merges(&self) -> Option<Merges> {
         let ModelWrapper::BPE(model) = self.inner.get_model() else { return None };
         serde_json::to_value(model).and_then(serde_json::from_value).ok()
     }
+}
+
+/// Tokens with their words: the bytes from the first to the last token of a word, without spaces.
+fn words(text: &str, tokens: &[Token]) -> Vec<WordToken> {
+    let mut words = Vec::with_capacity(tokens.len());
+    for word in tokens.chunk_by(|_, next| !next.starts_word) {
+        let start = word.first().map_or(0, |token| token.bytes.start);
+        let end = word.last().map_or(0, |token| token.bytes.end);
+        let whole = text.get(start..end).unwrap_or_default();
+        let start = end - whole.trim_start().len();
+        let range = start..start + whole.trim().len();
+        words
+            .extend(word.iter().map(|token| WordToken { id: token.id, word: Some(range.clone()) }));
+    }
+    words
 }
 
 /// Truncates a sequence to `max_len` tokens, the last of which is `<eos>`.

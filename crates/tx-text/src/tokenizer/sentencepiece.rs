@@ -1,5 +1,8 @@
-//! Import of a SentencePiece `.model`, a protocol-buffers message (`sentencepiece_model.proto`), as
-//! the content of a `tokenizer.json`.
+//! SentencePiece models, `.model` and `.spm`: protocol-buffers messages
+//! (`sentencepiece_model.proto`).
+//!
+//! A model is either converted to a `tokenizer.json` of the `tokenizers` library, or [applied as
+//! SentencePiece does](Processor), with a vocabulary of its own.
 
 use std::collections::HashMap;
 
@@ -8,14 +11,26 @@ use serde_json::{Value, json};
 
 use super::charsmap;
 
+mod normalizer;
+mod processor;
+mod segmenter;
+mod sorted_pieces;
+
+pub(super) use processor::{Processor, Token, Use};
+
 /// Maximum bytes of a piece that is split into merges. SentencePiece learns no piece over 64.
 const LONGEST_PIECE: usize = 512;
 
 /// Kinds of pieces, numbered as in the format.
+const NORMAL: u64 = 1;
 const UNKNOWN: u64 = 2;
 const CONTROL: u64 = 3;
 const USER_DEFINED: u64 = 4;
 const UNUSED: u64 = 5;
+const BYTE: u64 = 6;
+
+/// Problem of a file that is not a model.
+const NO_PIECES: &str = "it is not a SentencePiece model: it has no pieces";
 
 /// Kinds of models, numbered as in the format.
 const UNIGRAM: u64 = 1;
@@ -28,11 +43,14 @@ struct Model {
     byte_fallback: bool,
     splits_words: bool,
     space_is_suffix: bool,
+    escapes_spaces: bool,
+    has_denormalizer: bool,
     charsmap: Vec<u8>,
     adds_space: bool,
     trims: bool,
 }
 
+#[derive(Debug)]
 struct Piece {
     text: String,
     score: f32,
@@ -45,8 +63,13 @@ struct Piece {
 ///
 /// If it is not a model, is damaged, or has an option that tx does not support.
 pub(super) fn to_json(bytes: &[u8]) -> Result<Value, String> {
-    let model = Model::parse(bytes)?;
+    let mut model = Model::parse(bytes)?;
     model.check()?;
+    // An unused piece is never encoded, so its id is available.
+    model.pieces.retain(|piece| piece.kind != UNUSED);
+    if model.pieces.is_empty() {
+        return Err(NO_PIECES.into());
+    }
     Ok(json!({
         "version": "1.0", "truncation": null, "padding": null,
         "added_tokens": model.added_tokens(),
@@ -59,6 +82,33 @@ pub(super) fn to_json(bytes: &[u8]) -> Result<Value, String> {
         },
         "model": model.core()?,
     }))
+}
+
+/// Pieces of a model in the order of their ids.
+///
+/// # Errors
+///
+/// If it is not a model, or is damaged.
+pub(super) fn pieces(bytes: &[u8]) -> Result<Vec<String>, String> {
+    Ok(Model::parse(bytes)?.pieces.into_iter().map(|piece| piece.text).collect())
+}
+
+impl Default for Model {
+    /// A model without pieces, with the defaults of the format.
+    fn default() -> Self {
+        Self {
+            pieces: Vec::new(),
+            kind: UNIGRAM,
+            byte_fallback: false,
+            splits_words: true,
+            space_is_suffix: false,
+            escapes_spaces: true,
+            has_denormalizer: false,
+            charsmap: Vec::new(),
+            adds_space: true,
+            trims: true,
+        }
+    }
 }
 
 impl Model {
@@ -190,25 +240,12 @@ impl Model {
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let mut model = Self {
-            pieces: Vec::new(),
-            kind: UNIGRAM,
-            byte_fallback: false,
-            splits_words: true,
-            space_is_suffix: false,
-            charsmap: Vec::new(),
-            adds_space: true,
-            trims: true,
-        };
+        let mut model = Self::default();
         let mut message = Fields(bytes);
         while let Some((number, value)) = message.next()? {
             match (number, value) {
                 (1, Field::Bytes(bytes)) => {
-                    let piece = Piece::parse(bytes)?;
-                    // An unused piece is never encoded, so its id is available.
-                    if piece.kind != UNUSED {
-                        model.pieces.push(piece);
-                    }
+                    model.pieces.push(Piece::parse(bytes)?);
                 }
                 // TrainerSpec
                 (2, Field::Bytes(bytes)) => {
@@ -233,7 +270,17 @@ impl Model {
                             (2, Field::Bytes(table)) => model.charsmap = table.to_vec(),
                             (3, Field::Number(on)) => model.adds_space = on != 0,
                             (4, Field::Number(on)) => model.trims = on != 0,
+                            (5, Field::Number(on)) => model.escapes_spaces = on != 0,
                             _ => {}
+                        }
+                    }
+                }
+                // NormalizerSpec of decoded text
+                (5, Field::Bytes(bytes)) => {
+                    let mut fields = Fields(bytes);
+                    while let Some(field) = fields.next()? {
+                        if let (2, Field::Bytes(table)) = field {
+                            model.has_denormalizer = !table.is_empty();
                         }
                     }
                 }
@@ -241,7 +288,7 @@ impl Model {
             }
         }
         if model.pieces.is_empty() {
-            return Err("it is not a SentencePiece model: it has no pieces".into());
+            return Err(NO_PIECES.into());
         }
         Ok(model)
     }

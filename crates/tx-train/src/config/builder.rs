@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use tx_infer::TaskKind;
 
-use super::{recipe::Recipe, similar::most_similar, train_config::TrainConfig};
+use super::{parent, recipe::Recipe, similar::most_similar, train_config::TrainConfig};
 use crate::error::TrainError;
 
 /// Builder of a [`TrainConfig`]. Later values override earlier ones; keys without a value have
@@ -12,6 +12,8 @@ use crate::error::TrainError;
 #[derive(Debug, Clone, Default)]
 pub struct ConfigBuilder {
     table: toml::Table,
+    /// Values that do not come from a recipe.
+    given: toml::Table,
 }
 
 impl ConfigBuilder {
@@ -22,7 +24,8 @@ impl ConfigBuilder {
     /// If there is no recipe of that name.
     pub fn from_recipe(name: &str) -> Result<Self, TrainError> {
         let recipe = Recipe::find(name)?;
-        let mut builder = Self { table: parse(recipe.toml, &format!("recipe `{name}`"))? };
+        let table = parse(recipe.toml, &format!("recipe `{name}`"))?;
+        let mut builder = Self { table, given: toml::Table::new() };
         builder.table.insert(FROM_RECIPE.into(), name.into());
         Ok(builder)
     }
@@ -42,8 +45,14 @@ impl ConfigBuilder {
             Some(name) => Self::from_recipe(name)?,
             None => Self::default(),
         };
-        merge(&mut builder.table, table);
+        builder.merge(table);
         Ok(builder)
+    }
+
+    /// Overrides the values in `table`.
+    fn merge(&mut self, table: toml::Table) {
+        merge(&mut self.given, table.clone());
+        merge(&mut self.table, table);
     }
 
     /// Starts with a complete configuration.
@@ -52,7 +61,7 @@ impl ConfigBuilder {
     ///
     /// If TOML cannot represent a number.
     pub fn from_config(config: &TrainConfig) -> Result<Self, TrainError> {
-        Ok(Self { table: config.to_table()? })
+        Ok(Self { table: config.to_table()?, given: toml::Table::new() })
     }
 
     /// Overrides one key, as in `train.epochs=3`. The value is TOML, or a bare word that is taken
@@ -93,11 +102,13 @@ impl ConfigBuilder {
             return Err(config_error("configuration", &error));
         }
         let (path, last) = key.rsplit_once('.').unwrap_or(("", key));
-        let mut sections = path.split('.').filter(|section| !section.is_empty());
-        let table = sections
-            .try_fold(&mut self.table, |table, section| table.get_mut(section)?.as_table_mut());
-        if let Some(table) = table {
-            table.remove(last);
+        for table in [&mut self.table, &mut self.given] {
+            let mut sections = path.split('.').filter(|section| !section.is_empty());
+            let table =
+                sections.try_fold(table, |table, section| table.get_mut(section)?.as_table_mut());
+            if let Some(table) = table {
+                table.remove(last);
+            }
         }
         Ok(())
     }
@@ -112,7 +123,7 @@ impl ConfigBuilder {
             .fold(toml::Table::from_iter([(last.to_owned(), value.into())]), |inner, key| {
                 toml::Table::from_iter([(key.to_owned(), inner.into())])
             });
-        merge(&mut self.table, nested);
+        self.merge(nested);
     }
 
     /// Selects files as the source of the data. Numbers of pairs that another source, such as that
@@ -139,22 +150,35 @@ impl ConfigBuilder {
     ///
     /// # Errors
     ///
-    /// If a key is unknown, a value has the wrong type, or values are out of range or contradict
-    /// each other.
-    pub fn build(self) -> Result<TrainConfig, TrainError> {
+    /// If a key is unknown, a value has the wrong type, values are out of range or contradict each
+    /// other, or the bundle that the run starts from cannot be read.
+    pub fn build(mut self) -> Result<TrainConfig, TrainError> {
+        let mut problems = Vec::new();
+        if let Some(folder) = self.table.remove(FROM) {
+            let Some(folder) = folder.as_str() else {
+                return Err(TrainError::Config {
+                    location: "configuration".into(),
+                    problem: format!("`{FROM}` = {folder}: expected the folder of a bundle"),
+                    nearest: None,
+                });
+            };
+            problems = parent::adopt(&mut self.table, &self.given, Path::new(folder))?;
+        }
         let config: TrainConfig =
             self.table.try_into().map_err(|error| config_error("configuration", &error))?;
-        let problems = config.problems();
+        problems.extend(config.problems());
         if problems.is_empty() { Ok(config) } else { Err(TrainError::Problems { problems }) }
     }
 }
 
+/// Key of the bundle that a run starts from.
+const FROM: &str = "from";
 /// Key that records the recipe of a configuration.
 const FROM_RECIPE: &str = "from_recipe";
 
 /// Overrides values of `base` by those of `overrides`, table by table. A table that selects one of
 /// several variants (`batch = { tokens = 4096 }`) is replaced as a whole, as is `class_weights`.
-fn merge(base: &mut toml::Table, overrides: toml::Table) {
+pub(super) fn merge(base: &mut toml::Table, overrides: toml::Table) {
     for (key, value) in overrides {
         match (base.get_mut(&key), value) {
             (Some(toml::Value::Table(base)), toml::Value::Table(overrides))

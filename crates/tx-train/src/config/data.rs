@@ -9,6 +9,8 @@ use tx_data::{
 };
 use tx_infer::TaskKind;
 
+use super::replay::ReplayConfig;
+
 /// Source of the sentence pairs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
@@ -131,6 +133,9 @@ pub struct DataConfig {
     pub prepared: Option<PathBuf>,
     /// Files: cleaning of training pairs.
     pub clean: CleanConfig,
+    /// Other pairs of which each epoch contains some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayConfig>,
 }
 
 /// Returns `true` if a task learns from documents instead of pairs.
@@ -180,6 +185,7 @@ impl Default for DataConfig {
             overlap: OverlapPolicy::Report,
             prepared: None,
             clean: CleanConfig::default(),
+            replay: None,
         }
     }
 }
@@ -288,6 +294,12 @@ impl DataConfig {
         }
         if self.prepared.is_some() && task.has_one_text() {
             problems.push(format!("`prepared` is not available for the task \"{task}\""));
+        }
+        if let Some(replay) = &self.replay {
+            problems.extend(replay.problems());
+            if task != TaskKind::Translate {
+                problems.push(format!("`replay` is not available for the task \"{task}\""));
+            }
         }
         problems
     }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tx_data::{BatchSize, Grouping};
 
+use super::fine_tuning::{LoraConfig, RateFactor};
+
 /// Optimizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -95,6 +97,16 @@ pub struct OptimizationConfig {
     pub clip_norm: f64,
     /// Reaction to a loss or gradient that is not finite.
     pub on_nonfinite: OnNonFinite,
+    /// Weights that are not trained: groups (`embeddings`, `positions`, `norms`, `biases`), or parts
+    /// of names, such as `encoder` or `self_attention.query`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub freeze: Vec<String>,
+    /// Factors of the learning rate of some weights.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub learning_rates: Vec<RateFactor>,
+    /// Low-rank adaptation instead of training the weights themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraConfig>,
 }
 
 /// Reaction to a loss or gradient that is not finite. The weights stay unchanged in either case.
@@ -133,6 +145,9 @@ impl Default for OptimizationConfig {
             label_smoothing: 0.1,
             clip_norm: 1.0,
             on_nonfinite: OnNonFinite::Stop,
+            freeze: Vec::new(),
+            learning_rates: Vec::new(),
+            lora: None,
         }
     }
 }

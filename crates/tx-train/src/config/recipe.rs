@@ -46,6 +46,7 @@ pub const RECIPES: &[Recipe] = recipes! {
         "English to Italian books, word level, as published by Jamil; fetched",
     "base": Translate,
         "the base model and schedule of \"Attention Is All You Need\"; from files",
+    "fine-tune": Translate, "continues a bundle on other data, with `--from BUNDLE`; from files",
     "classify": Classify,
         "statement, question, negation or command: English sentences; offline, a minute",
     "generate": Generate, "language model of the phrasebook's English sentences; offline, minutes",

@@ -4,12 +4,13 @@ use std::{fs, io, path::Path};
 
 use serde::{Deserialize, Serialize};
 use tx_infer::{TaskKind, file::write_whole};
-use tx_model::ModelConfig;
+use tx_model::{Architecture, ModelConfig, VocabSizes, WeightShape};
 use tx_text::{TokenizerConfig, TokenizerKind, special::SpecialTokens};
 
 use super::{
     classification::ClassificationConfig, data::DataConfig, interval::Interval,
-    masking::MaskingConfig, optimization::OptimizationConfig, validation::ValidationConfig,
+    masking::MaskingConfig, optimization::OptimizationConfig, parent::ParentBundle,
+    validation::ValidationConfig,
 };
 use crate::error::TrainError;
 
@@ -49,6 +50,10 @@ pub struct TrainConfig {
     /// instead.
     #[serde(rename = "from_recipe", alias = "recipe")]
     pub recipe: Option<String>,
+    /// Bundle that the run starts from. In a file, the key `from` is its folder, and the keys of the
+    /// model are those of the bundle; a complete configuration has `from_bundle` instead.
+    #[serde(rename = "from_bundle", alias = "from", skip_serializing_if = "Option::is_none")]
+    pub from: Option<ParentBundle>,
     /// Task that the model learns.
     #[serde(skip_serializing_if = "is_translation")]
     pub task: TaskKind,
@@ -148,7 +153,34 @@ impl TrainConfig {
         if self.task == TaskKind::Generate && self.model.encoder_from.is_some() {
             problems.push("[model] `encoder_from`: a language model has no encoder".into());
         }
+        if self.from.is_some() && self.model.encoder_from.is_some() {
+            problems.push("[model] `encoder_from` and `from` exclude each other".into());
+        }
+        if self.from.is_some() && self.data.prepared.is_some() {
+            problems.push(
+                "[data] `prepared` is not available with `from`, whose tokenizers it lacks".into(),
+            );
+        }
+        // The weights of an invalid model are not defined.
+        if self.model.problems().is_empty() {
+            let found = self.train.selection_problems(&self.weight_shapes(), self.model.d_model);
+            problems.extend(found.into_iter().map(|problem| format!("[train] {problem}")));
+        }
         problems
+    }
+
+    /// Returns the weights of the model. Sizes of vocabularies and the number of classes are not
+    /// those of the run, because they depend on the data.
+    pub(crate) fn weight_shapes(&self) -> Vec<WeightShape> {
+        let architecture = match self.task {
+            TaskKind::Translate => Architecture::EncoderDecoder,
+            TaskKind::Classify => {
+                Architecture::Classifier { classes: 2, pooling: self.classification.pooling }
+            }
+            TaskKind::Generate => Architecture::LanguageModel,
+            TaskKind::FillMask => Architecture::MaskedLanguageModel,
+        };
+        self.model.weight_shapes_of(architecture, VocabSizes { source: 2, target: 2 })
     }
 
     fn tokenizer_problems(&self) -> Vec<String> {

@@ -71,6 +71,7 @@ impl DocumentData {
                 cleaning: None,
                 tokenizers,
                 labels: Vec::new(),
+                replay: None,
             },
             train,
             valid,

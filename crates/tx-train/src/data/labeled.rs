@@ -80,6 +80,7 @@ impl LabeledData {
                 cleaning: (!config.data.is_generated()).then_some(corpus.cleaning),
                 tokenizers,
                 labels: labels.into(),
+                replay: None,
             },
             train: training.into(),
             valid,

@@ -3,6 +3,7 @@
 pub(crate) mod documents;
 pub(crate) mod fingerprints;
 pub(crate) mod labeled;
+pub(crate) mod language_tokens;
 mod pairs;
 
 use std::{path::Path, sync::atomic::AtomicBool};
@@ -10,7 +11,7 @@ use std::{path::Path, sync::atomic::AtomicBool};
 use tx_data::{
     CleaningReport, near_duplicate::Overlap, pipeline::Progress, source::named::CorpusCache,
 };
-use tx_infer::{Bundle, TaskKind};
+use tx_infer::{Bundle, TaskKind, bundle::Languages};
 use tx_model::VocabSizes;
 use tx_text::{Tokenizer, TokenizerKind, Tokenizers};
 
@@ -37,6 +38,17 @@ pub(crate) struct DataSummary {
     pub tokenizers: Tokenizers,
     /// Labels of a classifier; empty for other tasks.
     pub labels: Vec<String>,
+    /// Replayed pairs, if any.
+    pub replay: Option<ReplaySummary>,
+}
+
+/// Numbers of replayed pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReplaySummary {
+    /// Pairs to choose from.
+    pub pairs: usize,
+    /// Pairs in each epoch.
+    pub per_epoch: usize,
 }
 
 impl DataSummary {
@@ -53,8 +65,8 @@ pub(crate) enum Known {
     None,
     /// Tokenizer of the source or of the only text: that of the bundle that the encoder comes from.
     Source(Tokenizer),
-    /// Tokenizers of a resumed run.
-    Both(Tokenizers),
+    /// Tokenizers of a resumed run, or of the bundle that a run continues, and its languages.
+    Both(Tokenizers, Option<Languages>),
 }
 
 impl Known {
@@ -94,7 +106,7 @@ impl Known {
         match self {
             Self::None => None,
             Self::Source(tokenizer) => Some(tokenizer),
-            Self::Both(tokenizers) => Some(tokenizers.source),
+            Self::Both(tokenizers, _) => Some(tokenizers.source),
         }
     }
 }
@@ -159,7 +171,8 @@ impl DataAccess<'_> {
         let asked = config.tokenizer.vocab_size;
         let learned = config.tokenizer.kind == TokenizerKind::Bpe
             && !config.tokenizer.is_imported()
-            && config.model.encoder_from.is_none();
+            && config.model.encoder_from.is_none()
+            && config.from.is_none();
         if learned && source.max(target) < asked {
             (self.print)(&format!(
                 "note: `tokenizer.vocab_size` = {asked} is more than the training text yields"

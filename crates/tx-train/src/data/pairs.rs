@@ -4,9 +4,9 @@ use std::{borrow::Cow, path::Path, sync::atomic::AtomicBool};
 
 use serde_json::Value;
 use tx_data::{
-    DataError, PairStore,
+    DataError, PairStore, ReplayedPairs,
     encode::{EncodedPair, encode_corpus},
-    pipeline::{CleanCorpus, Control, MemoryCorpus},
+    pipeline::{CleanCorpus, Control, MemoryCorpus, Progress},
     prepared::{Preparation, PreparedCorpus, prepare},
     source::named::CorpusCache,
 };
@@ -15,7 +15,12 @@ use tx_text::{
     Lowercase, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens,
 };
 
-use super::{DataAccess, DataSummary, Known, fingerprints::Fingerprints, print_overlap};
+use super::{
+    DataAccess, DataSummary, Known, ReplaySummary,
+    fingerprints::Fingerprints,
+    language_tokens::{LanguageCodes, LanguageTokens},
+    print_overlap,
+};
 use crate::{
     config::TrainConfig,
     corpus::{self, ValidationLimits},
@@ -39,15 +44,53 @@ impl PairData {
         known: Known,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
+        let tokens = language_tokens(config, &known)?;
         match &config.data.prepared {
             Some(folder) => Self::on_disk(config, known, folder, access),
-            None => Self::in_memory(config, known, access),
-        }
+            None => Self::in_memory(config, known, tokens, access),
+        }?
+        .with_replay(config, tokens, access)
+    }
+
+    /// Adds the pairs that `config` replays, encoded with the same tokenizers.
+    fn with_replay(
+        mut self,
+        config: &TrainConfig,
+        tokens: LanguageTokens,
+        access: &DataAccess<'_>,
+    ) -> Result<Self, TrainError> {
+        let Some(replay) = &config.data.replay else { return Ok(self) };
+        let print = |progress: Progress<'_>| {
+            if let Progress::Cleaned(report) = progress {
+                (access.print)(&format!("replay: {report}"));
+            }
+        };
+        let control = Control { stop: access.stop, progress: &print };
+        let Some(corpus) = corpus::load_replayed(config, &control)? else { return Ok(self) };
+        let mut encoded = MemoryCorpus::default();
+        let (max_len, long) = (config.max_len().saturating_sub(tokens.room()), config.data.long);
+        let tokenizers = &self.summary.tokenizers;
+        let report = corpus.encode(tokenizers, max_len, long, &mut encoded, &control)?;
+        encoded.training.iter_mut().for_each(|pair| tokens.add_to(pair));
+        let found = Fingerprints::of_pairs(corpus.training()?, &[], 0)?;
+        let fingerprint = &mut self.summary.fingerprints.training;
+        *fingerprint = format!("{fingerprint}; replay: {}", found.training);
+
+        let (training, available) = (self.train.len(), encoded.training.len());
+        let count = replay.pairs_per_epoch(training);
+        (access.print)(&format!(
+            "replay: {report}; each epoch has {count} of them and {training} others ({:.1} %)",
+            100.0 * count as f64 / (count + training) as f64
+        ));
+        self.summary.replay = Some(ReplaySummary { pairs: available, per_epoch: count });
+        self.train = ReplayedPairs::new(self.train, encoded.training.into(), count).into();
+        Ok(self)
     }
 
     fn in_memory(
         config: &TrainConfig,
         known: Known,
+        tokens: LanguageTokens,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
         let print = access.print_cleaning(config);
@@ -56,7 +99,7 @@ impl PairData {
         print_overlap(corpus.overlap, corpus.overlap_dropped, "pairs", access.print);
         access.check()?;
         let tokenizers = match known {
-            Known::Both(tokenizers) => tokenizers,
+            Known::Both(tokenizers, _) => tokenizers,
             Known::Source(source) if config.tokenizer.joint => source.into(),
             Known::Source(source) => {
                 Tokenizers { source, target: target_tokenizer(&corpus, &config.tokenizer)? }
@@ -65,17 +108,18 @@ impl PairData {
         };
         access.print_vocabulary(config, &tokenizers);
         let mut encoded = MemoryCorpus::default();
-        let (max_len, long) = (config.max_len(), config.data.long);
+        let (max_len, long) = (config.max_len().saturating_sub(tokens.room()), config.data.long);
         let report = corpus.encode(&tokenizers, max_len, long, &mut encoded, &control)?;
         (access.print)(&format!("training: {report}"));
 
-        let MemoryCorpus { training, mut validation } = encoded;
+        let MemoryCorpus { mut training, mut validation } = encoded;
+        training.iter_mut().for_each(|pair| tokens.add_to(pair));
         validation.truncate(config.data.valid_pairs.unwrap_or(usize::MAX));
         let used = config.validation.sentences;
         let fingerprints = Fingerprints::of_pairs(corpus.training()?, &validation, used)?;
         let available = validation.len();
         validation.truncate(used);
-        let valid = encode_validation(config, &tokenizers, &validation, available, access)?;
+        let valid = encode_validation(config, &tokenizers, tokens, &validation, available, access)?;
         Ok(Self {
             summary: DataSummary {
                 unit: "pairs",
@@ -86,6 +130,7 @@ impl PairData {
                 cleaning: (!config.data.is_generated()).then_some(corpus.cleaning),
                 tokenizers,
                 labels: Vec::new(),
+                replay: None,
             },
             train: training.into(),
             valid,
@@ -105,7 +150,7 @@ impl PairData {
         let is_known = match &known {
             Known::None => true,
             Known::Source(source) => source.to_json()? == tokenizers.source.to_json()?,
-            Known::Both(known) => {
+            Known::Both(known, _) => {
                 known.source.to_json()? == tokenizers.source.to_json()?
                     && known.target.to_json()? == tokenizers.target.to_json()?
             }
@@ -122,7 +167,8 @@ impl PairData {
         let most = config.data.valid_pairs.unwrap_or(usize::MAX);
         let available = record.validation_pairs.min(most);
         let validation = corpus.validation(most.min(config.validation.sentences))?;
-        let valid = encode_validation(config, tokenizers, &validation, available, access)?;
+        let tokens = LanguageTokens::default();
+        let valid = encode_validation(config, tokenizers, tokens, &validation, available, access)?;
         Ok(Self {
             summary: DataSummary {
                 unit: "pairs",
@@ -137,12 +183,23 @@ impl PairData {
                 cleaning: (!config.data.is_generated()).then(|| record.cleaning.clone()),
                 tokenizers: tokenizers.clone(),
                 labels: Vec::new(),
+                replay: None,
             },
             train: corpus.training()?.into(),
             valid,
             validation,
         })
     }
+}
+
+/// Tokens that a multilingual model adds to each pair.
+fn language_tokens(config: &TrainConfig, known: &Known) -> Result<LanguageTokens, TrainError> {
+    let Known::Both(tokenizers, Some(languages)) = known else {
+        return Ok(LanguageTokens::default());
+    };
+    let codes = LanguageCodes::choose(languages, &config.data)
+        .map_err(|problems| TrainError::Problems { problems })?;
+    Ok(LanguageTokens::new(languages, &codes, tokenizers))
 }
 
 /// Learns the tokenizer of the target alone.
@@ -184,6 +241,10 @@ pub fn prepared(
         );
         return Err(TrainError::Problems { problems: vec![problem] });
     }
+    if config.from.is_some() {
+        let problem = "[data] `prepared` is not available with `from`, whose tokenizers it lacks";
+        return Err(TrainError::Problems { problems: vec![problem.into()] });
+    }
     let mut inputs = corpus::input_files(&config.data);
     inputs.extend(config.tokenizer.files().map(Path::to_path_buf));
     let settings = settings(config);
@@ -220,6 +281,8 @@ fn settings(config: &TrainConfig) -> Value {
         // Paths do not matter, because the content of the files is compared.
         for key in [
             "prepared",
+            // Replayed pairs are not part of a prepared corpus.
+            "replay",
             "train_source",
             "train_target",
             "train_file",
@@ -244,12 +307,15 @@ fn settings(config: &TrainConfig) -> Value {
 fn encode_validation(
     config: &TrainConfig,
     tokenizers: &Tokenizers,
+    tokens: LanguageTokens,
     pairs: &[SentencePair],
     available: usize,
     access: &DataAccess<'_>,
 ) -> Result<Vec<EncodedPair>, TrainError> {
-    let (max_len, long) = (config.max_len(), config.data.long);
-    let (valid, report) = encode_corpus(pairs, tokenizers, max_len, long, "the validation data")?;
+    let (max_len, long) = (config.max_len().saturating_sub(tokens.room()), config.data.long);
+    let (mut valid, report) =
+        encode_corpus(pairs, tokenizers, max_len, long, "the validation data")?;
+    valid.iter_mut().for_each(|pair| tokens.add_to(pair));
     access.print_used(pairs.len(), available, "pairs");
     (access.print)(&format!("validation: {report}"));
     Ok(valid)

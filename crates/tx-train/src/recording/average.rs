@@ -50,7 +50,7 @@ impl CheckpointSelection {
 }
 
 /// Averages the weights of the checkpoints of the run in `run` after updates `steps`. `model`
-/// provides the shapes.
+/// provides the shapes. The matrices of LoRA are added to the weights first.
 ///
 /// # Errors
 ///
@@ -60,10 +60,12 @@ pub fn average_weights<M: Module>(run: &Path, steps: &[usize], model: M) -> Resu
     let mut sums = Sums::default();
     for &step in steps {
         checkpoints.state(step)?;
-        checkpoints.model(step, model.clone())?.visit(&mut sums);
+        checkpoints.model(step, model.clone())?.materialize().visit(&mut sums);
         sums.rewind();
     }
-    Ok(model.map(&mut Mean { sums: sums.values.into_iter(), count: steps.len() as f64 }))
+    Ok(model
+        .materialize()
+        .map(&mut Mean { sums: sums.values.into_iter(), count: steps.len() as f64 }))
 }
 
 /// Visitor that adds up the weights of models of the same shape, in double precision.

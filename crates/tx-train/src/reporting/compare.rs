@@ -8,7 +8,10 @@ use std::{
 
 use tx_infer::TaskKind;
 
-use super::progress::{clock, thousands};
+use super::{
+    parameters::RecordedParameters,
+    progress::{clock, thousands},
+};
 use crate::{
     classification::report::ClassificationReport,
     config::{CONFIG_FILE, diff::settings, task_of_run},
@@ -56,6 +59,8 @@ const ROWS: &[Row] = &[
     ("time", |run| of_last(run, |last| clock(last.seconds).to_string())),
     ("target tokens/s", |run| rounded(run.speed)),
     ("memory, MB", |run| rounded(run.peak_megabytes)),
+    ("parameters", |run| of_parameters(run, |parameters| parameters.all)),
+    ("trained parameters", |run| of_parameters(run, |parameters| parameters.trained)),
     ("best update", |run| run.best_step.map_or_else(|| "–".into(), |step| step.to_string())),
 ];
 
@@ -66,6 +71,8 @@ struct Run {
     /// Median of the recorded speeds, in target tokens per second.
     speed: Option<f64>,
     peak_megabytes: Option<f64>,
+    /// Numbers of parameters; `None` before the first validation.
+    parameters: Option<RecordedParameters>,
     /// Update of the best model.
     best_step: Option<usize>,
     /// Metrics of the best model.
@@ -123,6 +130,7 @@ impl Run {
             last,
             speed: speeds.get(speeds.len() / 2).copied(),
             peak_megabytes: peaks.into_iter().reduce(f64::max),
+            parameters: RecordedParameters::read(path),
             best_step: best.map(|(step, _)| step),
             figures: best.map(|(_, report)| report.figures()).unwrap_or_default(),
             settings: settings(&table),
@@ -138,6 +146,10 @@ impl Run {
 
 fn of_last(run: &Run, text: impl Fn(&Last) -> String) -> String {
     run.last.as_ref().map_or_else(|| "–".into(), text)
+}
+
+fn of_parameters(run: &Run, number: impl Fn(RecordedParameters) -> u64) -> String {
+    run.parameters.map_or_else(|| "–".into(), |parameters| number(parameters).to_string())
 }
 
 fn rounded(value: Option<f64>) -> String {

@@ -11,7 +11,7 @@ use self::{
     attention::picture,
     chart::{Series, chart},
 };
-use super::progress::clock;
+use super::{parameters::RecordedParameters, progress::clock};
 use crate::{
     classification::report::ClassificationReport,
     config::{CONFIG_FILE, task_of_run},
@@ -73,7 +73,8 @@ pub(crate) fn write_as<R: ValidationReport>(run: &Path) -> Result<PathBuf, Train
     let config = fs::read_to_string(&path).map_err(TrainError::reading(&path))?;
     let name = run.file_name().unwrap_or(run.as_os_str()).to_string_lossy();
     let path = run.join(FILE);
-    write_whole(&path, page(&name, &records, &config).as_bytes())
+    let parameters = RecordedParameters::read(run);
+    write_whole(&path, page(&name, &records, &config, parameters).as_bytes())
         .map_err(TrainError::writing(&path))?;
     Ok(path)
 }
@@ -118,7 +119,12 @@ fn validation_charts<R: ValidationReport>(records: &[Record<R>]) -> Vec<(String,
     charted.map(chart).collect()
 }
 
-fn page<R: ValidationReport>(name: &str, records: &[Record<R>], config: &str) -> String {
+fn page<R: ValidationReport>(
+    name: &str,
+    records: &[Record<R>],
+    config: &str,
+    parameters: Option<RecordedParameters>,
+) -> String {
     let training = |title: String, value: fn(&Record<R>) -> Option<f64>| {
         (title, series(records, "training", value), Series { name: "", points: Vec::new() })
     };
@@ -161,7 +167,7 @@ fn page<R: ValidationReport>(name: &str, records: &[Record<R>], config: &str) ->
          <style>{STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n{}\
          <div class=\"charts\">\n{charts}</div>\n{}{}{}<h2>Configuration</h2>\n<pre>{}</pre>\n\
          <p>tx {}</p>\n</body>\n</html>\n",
-        summary(records),
+        summary(records, parameters),
         validations(records),
         tables(records),
         samples(records),
@@ -194,7 +200,10 @@ fn best<R>(records: &[Record<R>]) -> Option<(usize, &R)> {
 }
 
 /// Progress of the run, and its best model.
-fn summary<R: ValidationReport>(records: &[Record<R>]) -> String {
+fn summary<R: ValidationReport>(
+    records: &[Record<R>],
+    parameters: Option<RecordedParameters>,
+) -> String {
     let Some(last) = records.last() else { return "<p>No metrics yet.</p>\n".into() };
     let (Record::Training { step, epoch, seconds, .. }
     | Record::Validation { step, epoch, seconds, .. }) = last;
@@ -208,6 +217,9 @@ fn summary<R: ValidationReport>(records: &[Record<R>]) -> String {
             text += &format!(" <code>{}</code>", escape(note));
         }
         text += ".";
+    }
+    if let Some(RecordedParameters { all, trained }) = parameters {
+        text += &format!(" {trained} of {all} parameters trained.");
     }
     text + "</p>\n"
 }
@@ -320,7 +332,9 @@ mod tests {
             perplexity: report.perplexity(),
             report,
         };
-        let page = page("<run>", &[record], "a = \"<b>\"");
+        let parameters = Some(RecordedParameters { all: 12, trained: 7 });
+        let page = page("<run>", &[record], "a = \"<b>\"", parameters);
+        assert!(page.contains("7 of 12 parameters trained."));
         for text in ["<script", "<run>", "<b>", "\"</td>\""] {
             assert!(!page.contains(text), "{text}");
         }

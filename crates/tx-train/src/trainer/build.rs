@@ -10,18 +10,26 @@ use burn::{
 };
 use tx_infer::{ModelTask, bundle::save_tokenizers};
 
-use super::{encoder::start_from_bundle, prepare::Prepared, settings::RunSettings};
+use super::{
+    encoder::{continue_bundle, start_from_bundle},
+    prepare::Prepared,
+    settings::RunSettings,
+};
 use crate::{
     bundle_parts::BundleParts,
     config::{Budget, TrainConfig},
     corpus,
     data::DataSummary,
     error::TrainError,
+    fine_tuning::{
+        lineage::Lineage,
+        selection::{Parameters, optimizer, select_weights},
+    },
     memory::Memory,
     recording::{checkpoint::Checkpoints, metrics::Metrics, run_state::RunState},
     task::Trainable,
     task_run::{ModelOf, TaskParts, TaskRun},
-    training::{adam::Adam, ema::MovingAverage, schedule::LearningRate, training_loop::LoopSetup},
+    training::{ema::MovingAverage, schedule::LearningRate, training_loop::LoopSetup},
 };
 
 /// Run that is ready to launch.
@@ -45,7 +53,7 @@ pub(super) fn build<R: TaskRun>(
     prepared: Prepared<R>,
     is_resumed: bool,
 ) -> Result<Built<R>, TrainError> {
-    let Prepared { data, mut state, is_changed } = prepared;
+    let Prepared { data, mut state, is_changed, lineage } = prepared;
     let RunSettings { config, run, .. } = settings;
     let plain = settings.device.clone().inner();
     let autodiff = plain.clone().autodiff();
@@ -59,22 +67,26 @@ pub(super) fn build<R: TaskRun>(
     let train = train.resume_from(state.epoch + 1, state.batch);
 
     let task = data.model_task(config);
-    let model = init_model(settings, &data, &task, &budget, largest, is_resumed, &autodiff)?;
+    let (model, parameters) =
+        init_model(settings, &data, &task, &budget, largest, is_resumed, &autodiff)?;
     let summary = data.summary();
-    let provenance = provenance(config, &state, summary);
+    let provenance = provenance(config, &state, summary, &parameters, lineage.as_ref());
     let rate = LearningRate::of_run(config, &budget);
-    let mut learner = Learner::new(model, Adam::new(&config.train).into(), rate.clone());
+    let mut learner = Learner::new(model, optimizer(config), rate.clone());
     let mut average = None;
     if is_resumed {
         average = load_checkpoint(settings, &mut state, &mut learner, is_changed)?;
     } else {
         // Saved before any checkpoint, whose weights would be useless without them.
         save_tokenizers(run, config.task, &summary.tokenizers)?;
+        lineage.as_ref().map_or(Ok(()), |lineage| lineage.save(run))?;
     }
     config.save(run)?;
     let decay = config.train.ema_decay;
-    let average = (decay > 0.0)
-        .then(|| MovingAverage::new(decay, average.unwrap_or_else(|| learner.model().valid())));
+    let average = (decay > 0.0).then(|| {
+        let model = average.unwrap_or_else(|| learner.model().valid());
+        MovingAverage::new(decay, model, parameters.is_trained)
+    });
 
     let metrics = Metrics::open(run, &state, config.metrics.every_steps, autodiff.clone())?;
     let examples = data.examples(config);
@@ -82,6 +94,8 @@ pub(super) fn build<R: TaskRun>(
         task,
         config: config.model.clone(),
         tokenizers: summary.tokenizers.clone(),
+        languages: lineage.as_ref().and_then(|lineage| lineage.languages.clone()),
+        search: lineage.and_then(|lineage| lineage.search),
         provenance,
     };
     let parts =
@@ -104,7 +118,7 @@ pub(super) fn build<R: TaskRun>(
     Ok(Built { setup, learner, train: Arc::new(train), valid, examples })
 }
 
-/// Initializes the model, from the encoder of a bundle if the configuration names one, and prints
+/// Initializes the model, from a bundle or its encoder if the configuration names one, and prints
 /// its size and the memory for its training.
 fn init_model<R: TaskRun>(
     settings: &RunSettings,
@@ -114,7 +128,7 @@ fn init_model<R: TaskRun>(
     largest_batch: [usize; 2],
     is_resumed: bool,
     device: &Device,
-) -> Result<ModelOf<R>, TrainError> {
+) -> Result<(ModelOf<R>, Parameters), TrainError> {
     let config = &settings.config;
     device.seed(config.train.seed);
     let mut model = data.init(config, device)?;
@@ -122,21 +136,24 @@ fn init_model<R: TaskRun>(
         let print = |line: &str| settings.print(line);
         model = start_from_bundle(model, &config.model, task, folder, &print)?;
     }
-    let model = data.with_loss(model, config);
-    let parameters = model.num_params();
-    settings.print(&format!("model: {parameters} parameters; {} updates an epoch", budget.batches));
+    if let Some(parent) = config.from.as_ref().filter(|_| !is_resumed) {
+        model = continue_bundle(model, task, &parent.path, &|line| settings.print(line))?;
+    }
+    let model = data.with_loss(select_weights(model, config), config);
+    let parameters = Parameters::of(&model);
+    settings.print(&format!("model: {parameters}; {} updates an epoch", budget.batches));
     let averaged = config.train.ema_decay > 0.0;
     let vocab = config.model.padded(data.summary().vocab());
     let memory = Memory::estimate(
         &config.model,
         task.architecture(),
-        parameters,
+        [parameters.all, parameters.trained],
         vocab.target,
         largest_batch,
         averaged,
     );
     settings.print(&format!("memory: {memory}"));
-    Ok(model)
+    Ok((model, parameters))
 }
 
 /// Loads the checkpoint of `state` into `learner`, and removes later ones. Returns the model with
@@ -165,7 +182,13 @@ fn load_checkpoint<M: Trainable>(
 }
 
 /// Returns the origin of a bundle, for information.
-fn provenance(config: &TrainConfig, state: &RunState, summary: &DataSummary) -> toml::Table {
+fn provenance(
+    config: &TrainConfig,
+    state: &RunState,
+    summary: &DataSummary,
+    parameters: &Parameters,
+    lineage: Option<&Lineage>,
+) -> toml::Table {
     let mut table = toml::Table::new();
     let mut put = |key: &str, value: Option<toml::Value>| {
         if let Some(value) = value {
@@ -177,14 +200,21 @@ fn provenance(config: &TrainConfig, state: &RunState, summary: &DataSummary) -> 
     put("corpus", corpus::request(&config.data).map(|request| request.name.into()));
     put("source_language", config.data.source_language.clone().map(Into::into));
     put("target_language", config.data.target_language.clone().map(Into::into));
-    let DataSummary { unit, training, used, cleaning, .. } = summary;
+    let DataSummary { unit, training, used, cleaning, replay, .. } = summary;
     put(&format!("training_{unit}"), Some((*training as i64).into()));
     put(&format!("validation_{unit}"), Some((*used as i64).into()));
+    put("replay_pairs", replay.map(|replay| (replay.pairs as i64).into()));
+    put("replay_pairs_per_epoch", replay.map(|replay| (replay.per_epoch as i64).into()));
     put("data", Some(state.data.clone().into()));
     put("validation_data", Some(state.validation_data.clone().into()));
     put("seed", Some((config.train.seed as i64).into()));
     let encoder = config.model.encoder_from.as_ref();
     put("encoder_from", encoder.map(|folder| folder.to_string_lossy().into_owned().into()));
     put("cleaning", cleaning.as_ref().and_then(|report| toml::Value::try_from(report).ok()));
+    table.insert("parameters".into(), (parameters.all as i64).into());
+    table.insert("trained_parameters".into(), (parameters.trained as i64).into());
+    if let Some(lineage) = lineage {
+        lineage.add_to(&mut table);
+    }
     table
 }

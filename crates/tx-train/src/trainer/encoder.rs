@@ -1,9 +1,9 @@
-//! Start of a run from the encoder of a bundle.
+//! Start of a run from the weights of a bundle.
 
 use std::{collections::BTreeMap, path::Path};
 
 use tx_infer::{
-    ModelTask,
+    Bundle, ModelTask,
     bundle::{BundleModel, Initialized},
 };
 use tx_model::{ModelConfig, Positions, Sinusoids};
@@ -30,6 +30,36 @@ pub(super) fn start_from_bundle<M: BundleModel>(
     print(&format!("initialized: {}", grouped(&initialized)));
     for key in other_meaning(config, &bundle.config) {
         print(&format!("note: `model.{key}` differs from that of {}", folder.display()));
+    }
+    Ok(model)
+}
+
+/// Replaces all weights of `model`, which is for `task`, by those of the bundle in `folder`. A
+/// classifier with other labels keeps its own output layer. Prints which weights were taken.
+///
+/// # Errors
+///
+/// If the bundle cannot be opened, or another weight does not fit.
+pub(super) fn continue_bundle<M: BundleModel>(
+    model: M,
+    task: &ModelTask,
+    folder: &Path,
+    print: &dyn Fn(&str),
+) -> Result<M, TrainError> {
+    let bundle = Bundle::open(folder)?;
+    let has_own_output = bundle.task != *task;
+    let (model, Initialized { taken, initialized }) = bundle.initialize(model, task)?;
+    let is_output = |name: &String| has_own_output && name.starts_with("output.");
+    if let Some(name) = initialized.iter().find(|name| !is_output(name)) {
+        let problem = format!(
+            "`from`: `{name}` of `{}` does not fit the model of this configuration",
+            folder.display()
+        );
+        return Err(TrainError::Problems { problems: vec![problem] });
+    }
+    print(&format!("taken from {}: all {} weights", folder.display(), taken.len()));
+    if !initialized.is_empty() {
+        print(&format!("initialized: {}", grouped(&initialized)));
     }
     Ok(model)
 }

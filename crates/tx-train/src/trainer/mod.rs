@@ -110,6 +110,10 @@ impl Trainer {
         change(&mut builder)?;
         check_task(&builder, &state)?;
         let config = builder.build()?;
+        if config.from != state.config.from {
+            let problem = "`from`: a resumed run keeps the bundle that it started from".into();
+            return Err(TrainError::Problems { problems: vec![problem] });
+        }
         let resume = Some(Resume { state, on_mismatch, lock });
         Ok(Self { resume, ..Self::new(config, run, device) })
     }

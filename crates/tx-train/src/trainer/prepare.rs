@@ -7,6 +7,7 @@ use super::{
 use crate::{
     data::{DataAccess, Known},
     error::TrainError,
+    fine_tuning::lineage::Lineage,
     recording::run_state::RunState,
     task_run::TaskRun,
 };
@@ -17,6 +18,8 @@ pub(super) struct Prepared<R> {
     pub state: RunState,
     /// Whether configuration or data have changed since the checkpoint.
     pub is_changed: bool,
+    /// Ancestors of the model, if the run starts from a bundle.
+    pub lineage: Option<Lineage>,
 }
 
 /// Reads, tokenizes and encodes the data, and reconciles the state of a resumed run with it.
@@ -33,9 +36,18 @@ pub(super) fn prepare<R: TaskRun>(
 ) -> Result<Prepared<R>, TrainError> {
     let RunSettings { config, run, corpora, stop, .. } = settings;
     let print = |line: &str| settings.print(line);
-    let known = match is_resumed {
-        true => Known::Both(run_tokenizers(run, config.task)?),
-        false => Known::of_encoder(config)?,
+    let (known, lineage) = match (&config.from, is_resumed) {
+        (from, true) => {
+            let lineage = from.is_some().then(|| Lineage::read(run)).transpose()?;
+            let languages = lineage.as_ref().and_then(|lineage| lineage.languages.clone());
+            (Known::Both(run_tokenizers(run, config.task)?, languages), lineage)
+        }
+        (Some(parent), false) => {
+            let info = parent.read()?;
+            let lineage = Lineage::new(parent, &info);
+            (Known::Both(info.tokenizers, info.languages), Some(lineage))
+        }
+        (None, false) => (Known::of_encoder(config)?, None),
     };
     let access = DataAccess { cache: corpora.as_ref(), stop, print: &print };
     let data = R::prepare(config, known, &access)?;
@@ -45,5 +57,5 @@ pub(super) fn prepare<R: TaskRun>(
     state.validation_data = summary.fingerprints.validation.clone();
     state.labels = summary.labels.clone();
     state.config = config.clone();
-    Ok(Prepared { data, state, is_changed })
+    Ok(Prepared { data, state, is_changed, lineage })
 }

@@ -102,6 +102,8 @@ pub(super) fn reconcile(
     let same_batches = same_training
         && before.train.batch == config.train.batch
         && before.train.grouping == config.train.grouping
+        && before.data.replay.as_ref().map(|replay| replay.fraction)
+            == config.data.replay.as_ref().map(|replay| replay.fraction)
         && before.train.seed == config.train.seed
         && before.max_len() == config.max_len()
         && before.data.long == config.data.long;

@@ -16,6 +16,8 @@ pub struct Adam {
     epsilon: f32,
     weight_decay: f32,
     kind: OptimizerKind,
+    /// Factor of the learning rate of a step.
+    rate_factor: f64,
 }
 
 impl Adam {
@@ -27,11 +29,18 @@ impl Adam {
             epsilon: config.epsilon,
             weight_decay: config.weight_decay,
             kind: config.optimizer,
+            rate_factor: 1.0,
         }
+    }
+
+    /// Multiplies the learning rate of each step by `factor`.
+    pub fn with_rate_factor(self, factor: f64) -> Self {
+        Self { rate_factor: factor, ..self }
     }
 
     /// Returns the coefficients of update number `time`, from 1.
     fn update(&self, learning_rate: f64, time: usize) -> AdamUpdate {
+        let learning_rate = learning_rate * self.rate_factor;
         let power = i32::try_from(time).unwrap_or(i32::MAX);
         let root = (1.0 - f64::from(self.beta_2).powi(power)).sqrt();
         let step = learning_rate * root / (1.0 - f64::from(self.beta_1).powi(power));
@@ -103,6 +112,16 @@ mod tests {
         let (w, state) = Adam::new(&config).step(0.1, one(), one(), None);
         assert!((w.into_scalar::<f32>() - 0.9).abs() < 1e-6);
         assert_eq!(state.unwrap().momentum.time, 1);
+    }
+
+    /// The same step with half the learning rate: 1 - 0.05, with decay 1 - 0.05 · 0.2 = 0.99 before.
+    #[test]
+    fn a_factor_multiplies_the_learning_rate_of_step_and_decay() {
+        let config = OptimizationConfig { epsilon: 1e-8, ..config(OptimizerKind::AdamW, 0.2) };
+        let one = || Tensor::<1>::from_floats([1.0], &Device::flex());
+        let adam = Adam::new(&config).with_rate_factor(0.5);
+        let (w, _) = adam.step(0.1, one(), one(), None);
+        assert!((w.into_scalar::<f32>() - (0.99 - 0.05)).abs() < 1e-6);
     }
 
     /// 50 steps on `Σ (w - target)⁴`, compared with Burn's optimizers.

@@ -10,14 +10,17 @@ use burn::{
 #[derive(Debug, Clone)]
 pub struct MovingAverage<M> {
     decay: f64,
+    /// For each weight, whether it is trained.
+    is_trained: Vec<bool>,
     /// Without autodiff.
     model: M,
 }
 
 impl<M: Module> MovingAverage<M> {
-    /// Starts at the weights of `model`, which has no autodiff.
-    pub fn new(decay: f64, model: M) -> Self {
-        Self { decay, model }
+    /// Starts at the weights of `model`, which has no autodiff. Weights that are not trained, as
+    /// `is_trained` tells in their order, keep their exact values.
+    pub fn new(decay: f64, model: M, is_trained: Vec<bool>) -> Self {
+        Self { decay, is_trained, model }
     }
 
     /// Returns the model with the averaged weights.
@@ -35,7 +38,9 @@ impl<M: Module> MovingAverage<M> {
         let decay = self.decay.min((1.0 + step) / (10.0 + step));
         let mut weights = Weights::default();
         model.visit(&mut weights);
-        let mut mix = Mix { weights: weights.flat.into_iter(), decay };
+        let weights = weights.flat.into_iter().zip(self.is_trained.clone());
+        let weights = weights.map(|(weight, is_trained)| is_trained.then_some(weight));
+        let mut mix = Mix { weights: weights.collect::<Vec<_>>().into_iter(), decay };
         self.model = self.model.clone().map(&mut mix);
     }
 }
@@ -54,20 +59,21 @@ impl ModuleVisitor for Weights {
 
 /// Mapper that mixes weights into the average.
 struct Mix {
-    weights: std::vec::IntoIter<Tensor<1>>,
+    /// Weights to mix into the average; `None` for those that are not trained.
+    weights: std::vec::IntoIter<Option<Tensor<1>>>,
     decay: f64,
 }
 
 impl ModuleMapper for Mix {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let decay = self.decay;
-        param.map(|average| match self.weights.next() {
-            Some(weights) => {
+        match self.weights.next().flatten() {
+            Some(weights) => param.map(|average| {
                 let weights = weights.reshape(average.dims());
                 average * decay + weights * (1.0 - decay)
-            }
-            None => average,
-        })
+            }),
+            None => param,
+        }
     }
 }
 
@@ -104,7 +110,10 @@ mod tests {
     /// where (1 + 8) / (10 + 8) is one half, 0.5.
     #[test]
     fn the_average_follows_the_formula() {
-        let mut average = MovingAverage::new(0.5, filled(1.0));
+        let model = filled(1.0);
+        let mut count = Weights::default();
+        model.visit(&mut count);
+        let mut average = MovingAverage::new(0.5, model, vec![true; count.flat.len()]);
         let mut expected = 1.0;
         for (step, weight, decay) in [
             (1, 3.0, 2.0 / 11.0),
@@ -122,6 +131,26 @@ mod tests {
                 for found in weights.into_data().iter::<f64>() {
                     assert!((found - expected).abs() < 1e-6, "{found} after update {step}");
                 }
+            }
+        }
+    }
+
+    /// 1/3 has no exact representation, so a mean with itself could change it.
+    #[test]
+    fn weights_that_are_not_trained_keep_their_bits() {
+        let frozen = 1.0 / 3.0;
+        let model = filled(frozen);
+        let mut count = Weights::default();
+        model.visit(&mut count);
+        let is_trained: Vec<bool> = (0..count.flat.len()).map(|index| index % 2 == 0).collect();
+        let mut average = MovingAverage::new(0.9, model, is_trained.clone());
+        (1..20).for_each(|step| average.update(&filled(frozen), step));
+        average.update(&filled(5.0), 20);
+        let mut weights = Weights::default();
+        average.model().visit(&mut weights);
+        for (weights, is_trained) in weights.flat.into_iter().zip(is_trained) {
+            for found in weights.into_data().iter::<f32>() {
+                assert_eq!(found.to_bits() != (frozen as f32).to_bits(), is_trained);
             }
         }
     }

@@ -305,6 +305,8 @@ impl<T: Task> TrainingLoop<T> {
             Some(average) => average.model().clone(),
             None => self.learner.model().valid(),
         };
+        // Adds the matrices of LoRA to the weights, as a bundle contains them.
+        let model = model.materialize();
         let (validated, total) = match self.task.validate(&model, &self.stop) {
             Err(TrainError::Interrupted) => return Ok(()),
             result => result?,

@@ -1,0 +1,383 @@
+//! Table of the weights of a bundle and the tensors that they come from, checked in both
+//! directions: each weight of the bundle has a tensor of the expected shape, and each tensor is
+//! used or known to be redundant.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use tx_model::{ModelConfig, VocabSizes};
+
+use super::tensors::Tensors;
+use crate::error::ConvertError;
+
+/// Maximum number of problems that a message lists.
+const MOST_PROBLEMS: usize = 100;
+
+/// Logit bias of a token that the source model does not have. The probability underflows to 0, and
+/// label smoothing over it stays finite.
+pub(crate) const ABSENT_BIAS: f32 = -100.0;
+
+/// Reader of the values of a weight, in row-major order.
+type Values = Box<dyn Fn() -> Result<Vec<f32>, String> + Send + Sync>;
+
+/// A weight of a bundle, whose values are computed when it is written.
+pub(crate) struct Weight {
+    /// Name in the bundle.
+    pub(crate) name: String,
+    /// Size of each dimension.
+    pub(crate) shape: Vec<usize>,
+    values: Values,
+}
+
+impl Weight {
+    /// Computes the values, in row-major order.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read.
+    pub(crate) fn values(&self) -> Result<Vec<f32>, String> {
+        (self.values)().map_err(|problem| format!("`{}` {problem}", self.name))
+    }
+}
+
+/// Order of the rows of a vocabulary: for each id of the bundle, the id of the source model; `None`
+/// for a token that the source model does not have.
+pub(crate) type RowOrder = Arc<[Option<u32>]>;
+
+/// Table under construction. Problems are collected and reported together by
+/// [`finish`](Self::finish).
+pub(crate) struct WeightMap {
+    tensors: Arc<Tensors>,
+    weights: BTreeMap<String, Weight>,
+    used: BTreeSet<String>,
+    problems: Vec<String>,
+}
+
+impl WeightMap {
+    /// Starts an empty table.
+    pub(crate) fn new(tensors: Arc<Tensors>) -> Self {
+        Self { tensors, weights: BTreeMap::new(), used: BTreeSet::new(), problems: Vec::new() }
+    }
+
+    /// Tensors of the source model.
+    pub(crate) fn tensors(&self) -> &Tensors {
+        &self.tensors
+    }
+
+    /// Returns `true` if the source model has this tensor.
+    pub(crate) fn has(&self, tensor: &str) -> bool {
+        self.tensors.get(tensor).is_some()
+    }
+
+    /// Reports a problem.
+    pub(crate) fn problem(&mut self, problem: String) {
+        self.problems.push(problem);
+    }
+
+    /// Weight with the values of a tensor. Dimensions of size 1 of the tensor are ignored.
+    pub(crate) fn copy(&mut self, name: &str, tensor: &str, shape: &[usize]) {
+        if self.expect(tensor, shape) {
+            self.insert_read(name, tensor, shape, Ok);
+        }
+    }
+
+    /// Weight `[rows, columns]` with the values of a tensor `[columns, rows]`.
+    pub(crate) fn transposed(&mut self, name: &str, tensor: &str, [rows, columns]: [usize; 2]) {
+        if self.expect(tensor, &[columns, rows]) {
+            self.insert_read(name, tensor, &[rows, columns], move |values| {
+                Ok(transpose(&values, columns, rows))
+            });
+        }
+    }
+
+    /// Weight `[order.len(), columns]` with rows of a tensor `[rows, columns]`, and rows of zeros.
+    pub(crate) fn rows(
+        &mut self,
+        name: &str,
+        tensor: &str,
+        [rows, columns]: [usize; 2],
+        order: &RowOrder,
+    ) {
+        if self.expect(tensor, &[rows, columns]) {
+            let (shape, order) = ([order.len(), columns], order.clone());
+            self.insert_read(name, tensor, &shape, move |values| {
+                Ok(select_rows(&values, columns, &order, 0.0))
+            });
+        }
+    }
+
+    /// Weight `[rows, order.len()]`: rows of a tensor `[ids, rows]` in this order as columns, and
+    /// columns of zeros.
+    pub(crate) fn rows_as_columns(
+        &mut self,
+        name: &str,
+        tensor: &str,
+        [ids, rows]: [usize; 2],
+        order: &RowOrder,
+    ) {
+        if self.expect(tensor, &[ids, rows]) {
+            let (shape, order) = ([rows, order.len()], order.clone());
+            self.insert_read(name, tensor, &shape, move |values| {
+                let selected = select_rows(&values, rows, &order, 0.0);
+                Ok(transpose(&selected, order.len(), rows))
+            });
+        }
+    }
+
+    /// Weight `[rows, order.len()]` with columns of a tensor `[rows, ids]`, and columns of zeros.
+    pub(crate) fn columns(
+        &mut self,
+        name: &str,
+        tensor: &str,
+        [rows, ids]: [usize; 2],
+        order: &RowOrder,
+    ) {
+        if self.expect(tensor, &[rows, ids]) {
+            let (shape, order) = ([rows, order.len()], order.clone());
+            self.insert_read(name, tensor, &shape, move |values| {
+                let selected = values.chunks_exact(ids.max(1)).flat_map(|row| {
+                    let value = |id: u32| row.get(id as usize).copied().unwrap_or_default();
+                    order.iter().map(move |id| id.map_or(0.0, value))
+                });
+                Ok(selected.collect())
+            });
+        }
+    }
+
+    /// Bias `[order.len()]` of the logits: a tensor with `ids` values in this order, or 0 without a
+    /// tensor, and [`ABSENT_BIAS`] for tokens that the source model does not have.
+    pub(crate) fn logit_bias(
+        &mut self,
+        name: &str,
+        tensor: Option<&str>,
+        ids: usize,
+        order: &RowOrder,
+    ) {
+        let (shape, order) = ([order.len()], order.clone());
+        let select = move |values: Vec<f32>| Ok(select_rows(&values, 1, &order, ABSENT_BIAS));
+        match tensor {
+            Some(tensor) if self.expect(tensor, &[ids]) => {
+                self.insert_read(name, tensor, &shape, select);
+            }
+            Some(_) => {}
+            None => self.computed(name, &shape, move || select(vec![0.0; ids])),
+        }
+    }
+
+    /// Weight `[size]` with the values of a tensor of this size, or the value of a tensor of size 1,
+    /// multiplied by `factor`.
+    pub(crate) fn scaled(&mut self, name: &str, tensor: &str, size: usize, factor: f64) {
+        let is_number = self.tensors.get(tensor).is_some_and(|found| found.shape == [1]);
+        if self.expect(tensor, &[if is_number { 1 } else { size }]) {
+            self.insert_read(name, tensor, &[size], move |values| {
+                let values = values.iter().cycle().take(size);
+                Ok(values.map(|&value| (f64::from(value) * factor) as f32).collect())
+            });
+        }
+    }
+
+    /// Weight whose values are computed.
+    pub(crate) fn computed(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        values: impl Fn() -> Result<Vec<f32>, String> + Send + Sync + 'static,
+    ) {
+        let weight =
+            Weight { name: name.to_owned(), shape: shape.to_vec(), values: Box::new(values) };
+        self.weights.insert(name.to_owned(), weight);
+    }
+
+    /// Marks a tensor as redundant, if there is one with this name.
+    pub(crate) fn ignore(&mut self, tensor: &str) {
+        self.used.insert(tensor.to_owned());
+    }
+
+    /// Checks that a tensor exists and has this shape, and marks it as used. Dimensions of size 1
+    /// are ignored.
+    pub(crate) fn expect(&mut self, tensor: &str, shape: &[usize]) -> bool {
+        self.used.insert(tensor.to_owned());
+        let Some(found) = self.tensors.get(tensor) else {
+            self.problems.push(format!("`{tensor}` is missing, expected {shape:?}"));
+            return false;
+        };
+        let long = |shape: &[usize]| -> Vec<usize> {
+            shape.iter().copied().filter(|&size| size != 1).collect()
+        };
+        if long(&found.shape) != long(shape) {
+            let found = &found.shape;
+            self.problems.push(format!("`{tensor}` has shape {found:?}, expected {shape:?}"));
+            return false;
+        }
+        true
+    }
+
+    /// Returns the weights of a bundle with this configuration, in its order.
+    ///
+    /// # Errors
+    ///
+    /// [`ConvertError::Weights`] with all problems: tensors that are missing, left over or of
+    /// another shape.
+    pub(crate) fn finish(
+        mut self,
+        config: &ModelConfig,
+        vocab: VocabSizes,
+    ) -> Result<Vec<Weight>, ConvertError> {
+        let expected = config.weight_shapes(config.padded(vocab));
+        if self.problems.is_empty() {
+            for weight in &expected {
+                match self.weights.get(&weight.name) {
+                    None => {
+                        self.problems.push(format!("no tensor provides `{}`", weight.name));
+                    }
+                    Some(found) if found.shape != weight.shape => self.problems.push(format!(
+                        "`{}` has shape {:?}, expected {:?}",
+                        weight.name, found.shape, weight.shape
+                    )),
+                    Some(_) => {}
+                }
+            }
+            if expected.len() < self.weights.len() {
+                let names: BTreeSet<&str> =
+                    expected.iter().map(|weight| weight.name.as_str()).collect();
+                let others = self.weights.keys().filter(|name| !names.contains(name.as_str()));
+                self.problems.extend(
+                    others.map(|name| format!("`{name}` is not part of the model of the bundle")),
+                );
+            }
+        }
+        for name in self.tensors.names().filter(|name| !self.used.contains(*name)) {
+            self.problems.push(format!("`{name}` is not part of the model"));
+        }
+        if !self.problems.is_empty() {
+            let more = self.problems.len().saturating_sub(MOST_PROBLEMS);
+            self.problems.truncate(MOST_PROBLEMS);
+            if more > 0 {
+                self.problems.push(format!("{more} more"));
+            }
+            let path = self.tensors.path().to_owned();
+            return Err(ConvertError::Weights { path, problems: self.problems });
+        }
+        Ok(expected.iter().filter_map(|weight| self.weights.remove(&weight.name)).collect())
+    }
+
+    fn insert_read(
+        &mut self,
+        name: &str,
+        tensor: &str,
+        shape: &[usize],
+        change: impl Fn(Vec<f32>) -> Result<Vec<f32>, String> + Send + Sync + 'static,
+    ) {
+        let (tensors, tensor) = (self.tensors.clone(), tensor.to_owned());
+        self.computed(name, shape, move || {
+            let found = tensors.get(&tensor).ok_or("has no tensor")?;
+            let values = found.values().map_err(|problem| format!("from `{tensor}` {problem}"))?;
+            change(values)
+        });
+    }
+}
+
+/// Transposes a matrix `[rows, columns]`. Blocks of 32 · 32 values stay in the cache.
+pub(crate) fn transpose(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    const BLOCK: usize = 32;
+    let mut transposed = vec![0.0; values.len()];
+    for first_row in (0..rows).step_by(BLOCK) {
+        for first in (0..columns).step_by(BLOCK) {
+            for row in first_row..rows.min(first_row + BLOCK) {
+                for column in first..columns.min(first + BLOCK) {
+                    transposed[column * rows + row] = values[row * columns + column];
+                }
+            }
+        }
+    }
+    transposed
+}
+
+/// Rows of a matrix with `columns` columns in this order; `absent` for rows that it does not have.
+fn select_rows(values: &[f32], columns: usize, order: &[Option<u32>], absent: f32) -> Vec<f32> {
+    let mut selected = Vec::with_capacity(order.len() * columns);
+    for row in order {
+        let row = row.and_then(|row| values.chunks_exact(columns).nth(row as usize));
+        match row {
+            Some(row) => selected.extend_from_slice(row),
+            None => selected.resize(selected.len() + columns, absent),
+        }
+    }
+    selected
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::import::tensors::{ElementType, Tensor};
+
+    fn tensors(names: &[(&str, &[usize])]) -> Arc<Tensors> {
+        let mut tensors = Tensors::new(Path::new("model.safetensors"));
+        for (name, shape) in names {
+            let count = shape.iter().product::<usize>();
+            let bytes: Vec<u8> =
+                (0..count).flat_map(|value| (value as f32).to_le_bytes()).collect();
+            let tensor = Tensor::new(shape.to_vec(), ElementType::F32, move || Ok(bytes.clone()));
+            tensors.insert((*name).to_owned(), tensor).unwrap();
+        }
+        Arc::new(tensors)
+    }
+
+    /// The tensor `[3, 2]` is 0 1 / 2 3 / 4 5.
+    #[test]
+    fn rows_columns_and_biases_in_another_order() {
+        let mut map =
+            WeightMap::new(tensors(&[("matrix", &[3, 2]), ("bias", &[1, 3]), ("number", &[1])]));
+        let order: RowOrder = vec![Some(2), None, Some(0), Some(1)].into();
+        map.transposed("transposed", "matrix", [2, 3]);
+        map.rows("rows", "matrix", [3, 2], &order);
+        map.rows_as_columns("columns", "matrix", [3, 2], &order);
+        map.columns("two of two", "matrix", [3, 2], &vec![Some(1), None, Some(0)].into());
+        map.logit_bias("bias", Some("bias"), 3, &order);
+        map.logit_bias("no bias", None, 3, &order);
+        map.scaled("scaled", "bias", 3, 0.5);
+        map.scaled("number", "number", 2, 3.0);
+        assert_eq!(map.problems, Vec::<String>::new());
+        let values = |name: &str| map.weights[name].values().unwrap();
+        assert_eq!(values("transposed"), [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
+        assert_eq!(values("rows"), [4.0, 5.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(values("columns"), [4.0, 0.0, 0.0, 2.0, 5.0, 0.0, 1.0, 3.0]);
+        assert_eq!(values("two of two"), [1.0, 0.0, 0.0, 3.0, 0.0, 2.0, 5.0, 0.0, 4.0]);
+        assert_eq!(values("bias"), [2.0, ABSENT_BIAS, 0.0, 1.0]);
+        assert_eq!(values("no bias"), [0.0, ABSENT_BIAS, 0.0, 0.0]);
+        assert_eq!(values("scaled"), [0.0, 0.5, 1.0]);
+        assert_eq!(values("number"), [0.0, 0.0]);
+    }
+
+    /// A matrix of more than one block.
+    #[test]
+    fn a_matrix_transposed_twice_is_itself() {
+        let values: Vec<f32> = (0..70 * 45).map(|value| value as f32).collect();
+        let transposed = transpose(&values, 70, 45);
+        assert_eq!(transposed[1], values[45]);
+        assert_eq!(transpose(&transposed, 45, 70), values);
+    }
+
+    #[test]
+    fn every_problem_is_reported() {
+        let mut map = WeightMap::new(tensors(&[("a", &[2]), ("left", &[1]), ("alias", &[2])]));
+        map.copy("a", "a", &[3]);
+        map.copy("b", "b", &[2]);
+        map.ignore("alias");
+        let vocab = VocabSizes { source: 5, target: 5 };
+        let error = map.finish(&ModelConfig::default(), vocab).err().unwrap();
+        let ConvertError::Weights { problems, .. } = error else { panic!("{error}") };
+        assert_eq!(
+            problems,
+            [
+                "`a` has shape [2], expected [3]",
+                "`b` is missing, expected [2]",
+                "`left` is not part of the model",
+            ]
+        );
+    }
+}

@@ -1,0 +1,352 @@
+//! Segmentation of a normalized text into pieces, with the arithmetic and the order of SentencePiece,
+//! so that ties are resolved in the same way.
+
+use std::{
+    cmp::Ordering,
+    collections::{BinaryHeap, HashMap},
+    ops::Range,
+};
+
+use super::{BPE, Model, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, sorted_pieces::SortedPieces};
+
+/// Difference of the score of an unknown character and the lowest score of a piece.
+const UNKNOWN_PENALTY: f32 = 10.0;
+
+/// Part of a normalized text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Bytes of the text.
+    pub(super) bytes: Range<usize>,
+    /// Number of the piece; `None` for unknown text.
+    pub(super) piece: Option<usize>,
+}
+
+/// Algorithm of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Algorithm {
+    /// The most probable sequence of pieces (Kudo 2018).
+    Unigram,
+    /// Byte-pair encoding: merges the pair with the highest score until there is none.
+    Bpe,
+}
+
+/// Pieces of a model with their scores.
+#[derive(Debug)]
+pub(super) struct Segmenter {
+    algorithm: Algorithm,
+    /// Pieces that text can become, unused ones included.
+    pieces: SortedPieces,
+    scores: Vec<f32>,
+    kinds: Vec<u64>,
+    unknown_score: f32,
+    highest_score: f32,
+}
+
+impl Segmenter {
+    /// Reads the pieces of a model.
+    ///
+    /// # Errors
+    ///
+    /// If the model is of another type, or has a piece twice.
+    pub(super) fn new(model: &Model) -> Result<Self, String> {
+        let algorithm = match model.kind {
+            UNIGRAM => Algorithm::Unigram,
+            BPE => Algorithm::Bpe,
+            3 => return Err("it is a SentencePiece model of type `word`".into()),
+            4 => return Err("it is a SentencePiece model of type `char`".into()),
+            other => return Err(format!("it is a SentencePiece model of unknown type {other}")),
+        };
+        let is_text = |kind| matches!(kind, 0 | NORMAL | USER_DEFINED | UNUSED);
+        let pieces = model.pieces.iter().zip(0..).filter(|(piece, _)| is_text(piece.kind));
+        let pieces = SortedPieces::new(pieces.map(|(piece, number)| (&*piece.text, number)));
+        let normal = model.pieces.iter().filter(|piece| piece.kind == NORMAL);
+        let scores = normal.map(|piece| piece.score);
+        let lowest = scores.clone().fold(f32::MAX, f32::min);
+        Ok(Self {
+            algorithm,
+            pieces: pieces.ok_or("it has a piece twice")?,
+            scores: model.pieces.iter().map(|piece| piece.score).collect(),
+            kinds: model.pieces.iter().map(|piece| piece.kind).collect(),
+            unknown_score: lowest - UNKNOWN_PENALTY,
+            // SentencePiece starts from the smallest positive number, so a symbol is preferred to
+            // any pieces.
+            highest_score: scores.fold(f32::MIN_POSITIVE, f32::max),
+        })
+    }
+
+    /// Divides a normalized text. `kept` are user-defined symbols, which are not divided.
+    pub(super) fn segment(&self, text: &str, kept: &SortedPieces) -> Vec<Segment> {
+        match self.algorithm {
+            Algorithm::Unigram => self.unigram(text),
+            Algorithm::Bpe => self.bpe(text, kept),
+        }
+    }
+
+    fn score(&self, piece: usize) -> f32 {
+        self.scores.get(piece).copied().unwrap_or_default()
+    }
+
+    fn is(&self, piece: usize, kind: u64) -> bool {
+        self.kinds.get(piece) == Some(&kind)
+    }
+
+    /// Viterbi search. Scores of paths are stored in single precision and compared in double
+    /// precision.
+    fn unigram(&self, text: &str) -> Vec<Segment> {
+        let mut nodes = vec![Node::default(); text.len() + 1];
+        for (start, character) in text.char_indices() {
+            let before = nodes.get(start).map_or(0.0, |node| node.score);
+            let mut is_known = false;
+            for (length, piece) in self.pieces.prefixes(text.get(start..).unwrap_or_default()) {
+                if self.is(piece, UNUSED) {
+                    continue;
+                }
+                let score = match self.is(piece, USER_DEFINED) {
+                    true => f64::from(length as f32 * self.highest_score) - 0.1,
+                    false => f64::from(self.score(piece)),
+                };
+                if let Some(node) = nodes.get_mut(start + length) {
+                    node.improve(score + f64::from(before), start, Some(piece));
+                }
+                is_known |= length == character.len_utf8();
+            }
+            if !is_known && let Some(node) = nodes.get_mut(start + character.len_utf8()) {
+                node.improve(f64::from(self.unknown_score + before), start, None);
+            }
+        }
+        let mut segments = Vec::new();
+        let mut end = text.len();
+        while let Some(Node { start: Some(start), piece, .. }) = nodes.get(end) {
+            segments.push(Segment { bytes: *start..end, piece: *piece });
+            end = *start;
+        }
+        segments.reverse();
+        segments
+    }
+
+    /// Merges pairs of neighbors, the highest score first, the leftmost of equal scores first.
+    fn bpe(&self, text: &str, kept: &SortedPieces) -> Vec<Segment> {
+        let mut merging = Merging {
+            segmenter: self,
+            text,
+            symbols: Vec::new(),
+            agenda: BinaryHeap::new(),
+            parts: HashMap::new(),
+        };
+        merging.split(kept);
+        merging.merge();
+        merging.segments()
+    }
+}
+
+/// Best path that ends at a byte.
+#[derive(Debug, Clone, Copy, Default)]
+struct Node {
+    score: f32,
+    /// Start of the last piece; `None` if no path ends here.
+    start: Option<usize>,
+    piece: Option<usize>,
+}
+
+impl Node {
+    fn improve(&mut self, score: f64, start: usize, piece: Option<usize>) {
+        if self.start.is_none() || score > f64::from(self.score) {
+            *self = Self { score: score as f32, start: Some(start), piece };
+        }
+    }
+}
+
+/// State of a byte-pair encoding.
+struct Merging<'a> {
+    segmenter: &'a Segmenter,
+    text: &'a str,
+    symbols: Vec<Symbol>,
+    agenda: BinaryHeap<Pair>,
+    /// End of the first part of each merge that gave an unused piece, by its bytes.
+    parts: HashMap<&'a str, usize>,
+}
+
+/// Characters that are merged so far; empty after it became part of its left neighbor.
+struct Symbol {
+    bytes: Range<usize>,
+    previous: Option<usize>,
+    next: Option<usize>,
+    is_kept: bool,
+}
+
+/// Two neighbors that can be merged.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    score: f32,
+    left: usize,
+    right: usize,
+    /// Bytes of both, by which a pair that has changed is recognized.
+    length: usize,
+}
+
+impl Ord for Pair {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.score.total_cmp(&other.score).then(other.left.cmp(&self.left))
+    }
+}
+
+impl PartialOrd for Pair {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Pair {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Pair {}
+
+impl<'a> Merging<'a> {
+    /// Splits the text into characters and user-defined symbols.
+    fn split(&mut self, kept: &SortedPieces) {
+        let mut start = 0;
+        while let Some(rest) = self.text.get(start..)
+            && let Some(character) = rest.chars().next()
+        {
+            let symbol = if kept.is_empty() { None } else { kept.longest(rest) };
+            let length = symbol.unwrap_or(character.len_utf8());
+            let index = self.symbols.len();
+            let next = (start + length < self.text.len()).then_some(index + 1);
+            self.symbols.push(Symbol {
+                bytes: start..start + length,
+                previous: index.checked_sub(1),
+                next,
+                is_kept: symbol.is_some(),
+            });
+            start += length;
+        }
+    }
+
+    fn merge(&mut self) {
+        for index in 1..self.symbols.len() {
+            self.propose(Some(index - 1), Some(index));
+        }
+        while let Some(Pair { left, right, length, .. }) = self.agenda.pop() {
+            let (Some(first), Some(second)) = (self.symbols.get(left), self.symbols.get(right))
+            else {
+                continue;
+            };
+            let is_current = !first.bytes.is_empty()
+                && !second.bytes.is_empty()
+                && first.bytes.len() + second.bytes.len() == length;
+            if !is_current {
+                continue;
+            }
+            let (end, next, previous) = (second.bytes.end, second.next, first.previous);
+            if let Some(second) = self.symbols.get_mut(right) {
+                second.bytes = 0..0;
+            }
+            if let Some(first) = self.symbols.get_mut(left) {
+                first.bytes.end = end;
+                first.next = next;
+            }
+            if let Some(after) = next.and_then(|next| self.symbols.get_mut(next)) {
+                after.previous = Some(left);
+            }
+            self.propose(previous, Some(left));
+            self.propose(Some(left), next);
+        }
+    }
+
+    /// Adds a pair to the agenda if it gives a piece.
+    fn propose(&mut self, left: Option<usize>, right: Option<usize>) {
+        let (Some(left), Some(right)) = (left, right) else { return };
+        let (Some(first), Some(second)) = (self.symbols.get(left), self.symbols.get(right)) else {
+            return;
+        };
+        if first.is_kept || second.is_kept {
+            return;
+        }
+        let bytes = first.bytes.start..second.bytes.end;
+        let (length, middle) = (bytes.len(), first.bytes.end);
+        let Some(text) = self.text.get(bytes.clone()) else { return };
+        let Some(piece) = self.segmenter.pieces.get(text) else { return };
+        let score = self.segmenter.score(piece);
+        self.agenda.push(Pair { score, left, right, length });
+        if self.segmenter.is(piece, UNUSED) {
+            self.parts.insert(text, middle - bytes.start);
+        }
+    }
+
+    /// The symbols as pieces. An unused piece is divided into the parts that it was merged from.
+    fn segments(&self) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        let mut next = (!self.symbols.is_empty()).then_some(0);
+        while let Some(symbol) = next.and_then(|index| self.symbols.get(index)) {
+            next = symbol.next;
+            let mut open = vec![symbol.bytes.clone()];
+            while let Some(bytes) = open.pop() {
+                let text = self.text.get(bytes.clone()).unwrap_or_default();
+                let piece = self.segmenter.pieces.get(text);
+                let is_unused = piece.is_some_and(|piece| self.segmenter.is(piece, UNUSED));
+                match self.parts.get(text) {
+                    Some(length) if is_unused => {
+                        open.push(bytes.start + length..bytes.end);
+                        open.push(bytes.start..bytes.start + length);
+                    }
+                    _ => segments.push(Segment { bytes, piece }),
+                }
+            }
+        }
+        segments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokenizer::sentencepiece::Piece;
+
+    fn segmenter(kind: u64, pieces: &[(&str, f32, u64)]) -> Segmenter {
+        let mut model = Model { kind, ..Model::default() };
+        model.pieces = pieces
+            .iter()
+            .map(|&(text, score, kind)| Piece { text: text.to_owned(), score, kind })
+            .collect();
+        Segmenter::new(&model).unwrap()
+    }
+
+    fn segments<'a>(segmenter: &Segmenter, text: &'a str) -> Vec<(&'a str, bool)> {
+        let kept = SortedPieces::new(std::iter::empty()).unwrap();
+        let segments = segmenter.segment(text, &kept);
+        segments.iter().map(|part| (&text[part.bytes.clone()], part.piece.is_some())).collect()
+    }
+
+    /// Scores of the paths: ab·c = -3, a·bc = -2.5, a·b·c = -6. `x` is unknown.
+    #[test]
+    fn the_most_probable_path() {
+        let pieces =
+            [("a", -2.0, 1), ("b", -2.0, 1), ("c", -2.0, 1), ("ab", -1.0, 1), ("bc", -0.5, 1)];
+        let segmenter = segmenter(UNIGRAM, &pieces);
+        assert_eq!(segments(&segmenter, "abc"), [("a", true), ("bc", true)]);
+        assert_eq!(segments(&segmenter, "abxb"), [("ab", true), ("x", false), ("b", true)]);
+        assert_eq!(segments(&segmenter, ""), []);
+    }
+
+    /// `bc` has a higher score than `ab`, so it is merged first; `aa` is merged from the left. The
+    /// unused piece `de` is divided again.
+    #[test]
+    fn the_best_pair_is_merged_first() {
+        let pieces = [
+            ("ab", -2.0, 1),
+            ("bc", -1.0, 1),
+            ("aa", -3.0, 1),
+            ("a", -9.0, 1),
+            ("d", -9.0, 1),
+            ("e", -9.0, 1),
+            ("de", -4.0, UNUSED),
+        ];
+        let segmenter = segmenter(BPE, &pieces);
+        assert_eq!(segments(&segmenter, "abc"), [("a", true), ("bc", true)]);
+        assert_eq!(segments(&segmenter, "aaa"), [("aa", true), ("a", true)]);
+        assert_eq!(segments(&segmenter, "dex"), [("d", true), ("e", true), ("x", false)]);
+    }
+}

@@ -93,7 +93,9 @@ impl Session {
             })?,
             Request::Beam(beam) => {
                 let n_best = n_best.min(beam);
-                self.set(SearchOptions { beam, n_best, ..self.translator.options().clone() })?;
+                let options = self.translator.options().clone();
+                let options = if beam == 1 { options.with_one_hypothesis() } else { options };
+                self.set(SearchOptions { beam, n_best, ..options })?;
             }
             Request::Penalty(length_penalty) => {
                 self.set(SearchOptions { length_penalty, ..self.translator.options().clone() })?;

@@ -8,6 +8,7 @@ use crate::error::ConvertError;
 
 mod ctranslate2;
 mod new_folder;
+mod transformers;
 
 use new_folder::NewFolder;
 
@@ -67,7 +68,8 @@ pub fn export(bundle: &Bundle, format: ExportFormat, output: &Path) -> Result<()
     let folder = NewFolder::create(output)?;
     match format {
         ExportFormat::CTranslate2 => ctranslate2::write(bundle, &folder)?,
-        ExportFormat::Transformers | ExportFormat::Marian => {
+        ExportFormat::Transformers => transformers::write(bundle, &folder)?,
+        ExportFormat::Marian => {
             let problems = vec![format!("this build does not write {format}")];
             return Err(ConvertError::NotExpressible { format, problems });
         }

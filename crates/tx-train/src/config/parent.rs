@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use tx_infer::{BundleInfo, InferError, ModelTask, TaskKind, bundle::WEIGHTS};
+use tx_infer::{
+    BundleInfo, InferError, ModelTask, TaskKind,
+    bundle::{Languages, WEIGHTS},
+};
 use tx_text::{Lowercase, Tokenizer, TokenizerConfig, Tokenizers};
 
-use super::{builder::merge, diff::settings};
-use crate::error::TrainError;
+use super::{builder::merge, data::DataConfig, diff::settings, optimization::OptimizationConfig};
+use crate::{data::language_tokens::LanguageCodes, error::TrainError};
 
 /// Keys of `[model]` that change neither the shape nor the meaning of a weight.
 const FREE: [&str; 3] = ["dropout", "init", "embedding_init"];
@@ -132,9 +135,33 @@ pub(super) fn adopt(
         merge(table, classification);
     }
     table.insert("tokenizer".into(), to_table(&described(kind, &info.tokenizers)?)?.into());
+    if let Some(languages) = &info.languages {
+        problems.extend(language_problems(languages, table));
+    }
     let parent = ParentBundle { path: folder.into(), sha256: hash_of_weights(&info) };
     table.insert(FROM_BUNDLE.into(), to_table(&parent)?.into());
     Ok(problems)
+}
+
+/// Problems of the languages of a multilingual model. A configuration that is not valid otherwise has
+/// none.
+fn language_problems(languages: &Languages, table: &toml::Table) -> Vec<String> {
+    fn section<T: DeserializeOwned>(table: &toml::Table, name: &str) -> Option<T> {
+        table.get(name).cloned().unwrap_or_else(|| toml::Table::new().into()).try_into().ok()
+    }
+    let mut problems = Vec::new();
+    if let Some(data) = section::<DataConfig>(table, "data") {
+        problems.extend(LanguageCodes::choose(languages, &data).err().into_iter().flatten());
+    }
+    let Some(train) = section::<OptimizationConfig>(table, "train") else { return problems };
+    for (key, rate) in [("word_dropout", train.word_dropout), ("bpe_dropout", train.bpe_dropout)] {
+        if rate > 0.0 {
+            problems.push(format!(
+                "[train] `{key}` is not available for a bundle with several languages"
+            ));
+        }
+    }
+    problems
 }
 
 /// Key of the bundle in a complete configuration.

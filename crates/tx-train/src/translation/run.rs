@@ -3,8 +3,11 @@
 use burn::tensor::Device;
 use tx_data::{PairLoader, make_batch::MakeSeq2SeqBatch};
 use tx_infer::ModelTask;
-use tx_model::Transformer;
-use tx_text::{BpeDropout, Lowercase};
+use tx_model::{DecoderStart, Transformer};
+use tx_text::{
+    BpeDropout, Lowercase,
+    special::{BOS, EOS, PAD},
+};
 
 use super::{seq2seq::Seq2Seq, translation_task::Translation, validation::Validator};
 use crate::{
@@ -13,6 +16,15 @@ use crate::{
     error::TrainError,
     task_run::{TaskParts, TaskRun},
 };
+
+/// Id that the decoder starts with.
+fn start_id(start: DecoderStart) -> u32 {
+    match start {
+        DecoderStart::Bos | DecoderStart::Zero => BOS,
+        DecoderStart::Eos => EOS,
+        DecoderStart::Pad => PAD,
+    }
+}
 
 impl TaskRun for PairData {
     type Task = Translation;
@@ -42,6 +54,7 @@ impl TaskRun for PairData {
         let train = &config.train;
         let pairs = self.train.clone();
         let loader = PairLoader::training(pairs, train.batch, train.seed, device.clone())
+            .with_decoder_start(start_id(config.model.decoder_start))
             .with_grouping(train.grouping)
             .with_word_dropout(train.word_dropout);
         if train.bpe_dropout == 0.0 {
@@ -57,7 +70,8 @@ impl TaskRun for PairData {
         config: &TrainConfig,
         device: &Device,
     ) -> Result<PairLoader, TrainError> {
-        Ok(PairLoader::validation(self.valid.clone(), config.train.batch, device.clone()))
+        let loader = PairLoader::validation(self.valid.clone(), config.train.batch, device.clone());
+        Ok(loader.with_decoder_start(start_id(config.model.decoder_start)))
     }
 
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<Transformer, TrainError> {

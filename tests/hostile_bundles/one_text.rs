@@ -103,6 +103,31 @@ fn plain(task: TaskKind) -> TempDir {
 }
 
 #[test]
+fn options_of_other_tasks_are_rejected() {
+    for (task, options, problem) in [
+        (TaskKind::Classify, "[search]\nbeam = 2", "the task `classify` has no `search`"),
+        (TaskKind::FillMask, "[search]\nbeam = 2", "the task `fill-mask` has no `search`"),
+        (
+            TaskKind::Generate,
+            "[search]\nmax_len_ratio = 1.0",
+            "`max_len_ratio` needs a source, which a language model does not have",
+        ),
+        (
+            TaskKind::Generate,
+            "[languages]\nplacement = \"both-sides\"\ntoken = \"{}\"\ntarget = []",
+            "the task `generate` has no `languages`",
+        ),
+    ] {
+        let folder = saved(task, TokenizerKind::Word, Positions::Learned, Tying::All);
+        change(&folder, CONFIG, "[model]\n", &format!("{options}\n\n[model]\n"));
+        refused(&folder, &[CONFIG, problem]);
+    }
+    let folder = saved(TaskKind::Generate, TokenizerKind::Word, Positions::Learned, Tying::All);
+    change(&folder, CONFIG, "decoder_start = \"bos\"", "decoder_start = \"pad\"");
+    refused(&folder, &[CONFIG, "the task `generate` has no `model.decoder_start`"]);
+}
+
+#[test]
 fn a_valid_bundle_of_every_task_works() {
     for task in TASKS {
         open(plain(task).path()).unwrap();

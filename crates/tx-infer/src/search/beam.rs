@@ -1,6 +1,6 @@
 //! Beam search: the best few hypotheses of each sentence, extended by one token per step.
 
-use tx_text::special::{BOS, EOS};
+use tx_text::special::EOS;
 
 use super::{
     Hypothesis,
@@ -27,7 +27,8 @@ struct Group {
 ///
 /// Each step takes the best 2 · beam continuations of a sentence, so that `beam` hypotheses stay
 /// live even if half of the continuations end. One that ends among the best `beam` is finished; a
-/// sentence that is done, or at its length limit, leaves the batch.
+/// sentence that is done, or at its length limit, leaves the batch. With
+/// [`EarlyStopping::Narrowing`], each finished hypothesis leaves one place less in the beam.
 ///
 /// In diverse beam search each group of the beam does so in turn; tokens chosen by earlier groups
 /// are penalized in later ones.
@@ -37,7 +38,7 @@ pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>,
     let mut groups: Vec<Group> =
         (0..state.sentences.len() * n_groups).map(|row| Group::new(row / n_groups)).collect();
     let mut found: Vec<Vec<Hypothesis>> = vec![Vec::new(); state.sentences.len()];
-    let mut tokens = vec![BOS; groups.len()];
+    let mut tokens = vec![state.start; groups.len()];
 
     for len in 0.. {
         let targets: Vec<PartialTarget<'_>> = groups.iter().flat_map(Group::targets).collect();
@@ -65,7 +66,7 @@ pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>,
 /// Returns the number of continuations that a group needs: twice its width, plus as many as the
 /// other groups of the sentence can choose, because those may be penalized.
 fn continuations(options: &SearchOptions) -> usize {
-    let width = options.beam / options.groups;
+    let width = options.width();
     2 * width + (options.beam - width)
 }
 
@@ -77,7 +78,7 @@ fn advance(
     state: &SearchState<'_>,
 ) -> Vec<(Group, Vec<usize>)> {
     let options = state.options;
-    let width = options.beam / options.groups;
+    let width = options.width();
     let count = continuations(options);
     let mut advanced = Vec::with_capacity(groups.len());
     let mut first = 0;
@@ -207,11 +208,20 @@ impl Group {
             // No token is allowed.
             self.finish_all(state);
         }
+        let width = match state.options.early_stopping {
+            EarlyStopping::Narrowing => width.saturating_sub(self.finished.len()),
+            EarlyStopping::Finished
+            | EarlyStopping::First
+            | EarlyStopping::Never
+            | EarlyStopping::Improvement => width,
+        };
+        let is_narrowing = state.options.early_stopping == EarlyStopping::Narrowing;
         let mut beams = Vec::with_capacity(width);
         let mut from = Vec::with_capacity(width);
         for (rank, candidate) in candidates.iter().enumerate() {
             let ends = candidate.token == EOS;
-            let is_beyond_beam = if ends { rank >= width } else { beams.len() == width };
+            let is_beyond_beam =
+                if ends || is_narrowing { rank >= width } else { beams.len() == width };
             if is_beyond_beam {
                 continue;
             }
@@ -247,6 +257,15 @@ impl Group {
                 best_first(&mut self.finished, options.n_best);
                 false
             }
+            EarlyStopping::Improvement => {
+                best_first(&mut self.finished, options.width());
+                self.finished.get(options.width() - 1).is_some_and(|worst| {
+                    let live = self.beams.iter().map(|beam| beam.log_probability);
+                    let best = live.max_by(f32::total_cmp).unwrap_or(f32::NEG_INFINITY);
+                    options.score(best, len) <= worst.score
+                })
+            }
+            EarlyStopping::Narrowing => self.finished.len() >= options.width(),
         };
         if early {
             return true;

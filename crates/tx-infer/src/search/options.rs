@@ -40,8 +40,12 @@ pub struct SearchOptions {
     /// Limits a target to `max_len_ratio` · source tokens + `max_len_extra` tokens, and to the
     /// model's `max_len`.
     pub max_len_ratio: f32,
-    /// Constant term of the limit of `max_len_ratio`, in tokens.
+    /// Constant term of the limit of `max_len_ratio`, in tokens. With `max_len_ratio` = 0, the whole
+    /// limit.
     pub max_len_extra: usize,
+    /// Whether the last token at the length limit is `<eos>`, with log-probability 0. Otherwise such a
+    /// target ends without `<eos>`.
+    pub force_eos: bool,
     /// Minimum number of tokens of a target before `<eos>`. The limits above take precedence.
     pub min_len: usize,
     /// Minimum number of tokens of a target before `<eos>`, per source token.
@@ -94,6 +98,13 @@ pub enum EarlyStopping {
     First,
     /// No live hypothesis can become one of the `n_best`.
     Never,
+    /// `beam` hypotheses are finished, and no live hypothesis is better at its current length: with
+    /// `f` the worst score of the best `beam` finished hypotheses, and `P` the largest probability of
+    /// a live hypothesis of `n` tokens, `score(ln P, n) <= f`.
+    Improvement,
+    /// `beam` hypotheses are finished, of a beam that becomes narrower with each of them: a step
+    /// takes the best `beam - finished` continuations, so that `live + finished <= beam`.
+    Narrowing,
 }
 
 /// Options of sampling, applied in the order `temperature`, `top_k`, `top_p`.
@@ -136,6 +147,7 @@ impl Default for SearchOptions {
             max_len: None,
             max_len_ratio: 2.0,
             max_len_extra: 10,
+            force_eos: false,
             min_len: 0,
             min_len_ratio: 0.0,
             repetition_penalty: 1.0,
@@ -153,6 +165,22 @@ impl SearchOptions {
     /// Returns the options of greedy search: one hypothesis, the likeliest token at each step.
     pub fn greedy() -> Self {
         Self { beam: 1, ..Self::default() }
+    }
+
+    /// Returns these options for a search with one hypothesis: those that only a beam has are those of
+    /// [`greedy`](Self::greedy).
+    pub fn with_one_hypothesis(self) -> Self {
+        let Self {
+            beam,
+            coverage_penalty,
+            early_stopping,
+            patience,
+            n_best,
+            groups,
+            diversity,
+            ..
+        } = Self::greedy();
+        Self { beam, coverage_penalty, early_stopping, patience, n_best, groups, diversity, ..self }
     }
 
     /// Returns the options of `sampling`.
@@ -294,9 +322,14 @@ impl SearchOptions {
         if self.coverage_penalty == 0.0 { 0.0 } else { self.coverage_penalty * logs.sum::<f32>() }
     }
 
+    /// Returns the number of hypotheses that a group of the beam keeps.
+    pub(super) fn width(&self) -> usize {
+        self.beam / self.groups
+    }
+
     /// Returns the number of hypotheses that a group finishes before its sentence is done.
     pub(super) fn hypotheses_to_finish(&self) -> usize {
-        (((self.beam / self.groups) as f32 * self.patience).round() as usize).max(1)
+        ((self.width() as f32 * self.patience).round() as usize).max(1)
     }
 
     /// Returns `true` if cross-attention is used.
@@ -367,6 +400,23 @@ mod tests {
         assert_eq!(score(LengthNorm::None, 1.0), -6.0);
         assert_eq!([0.0, 1.0].map(|alpha| score(LengthNorm::Power, alpha)), [-6.0, -6.0 / 7.0]);
         assert_eq!([0.0, 1.0, 2.0].map(|alpha| score(LengthNorm::Wu, alpha)), [-6.0, -3.0, -1.5]);
+    }
+
+    #[test]
+    fn one_hypothesis_needs_no_option_of_several() {
+        let options = SearchOptions {
+            beam: 6,
+            n_best: 2,
+            groups: 2,
+            coverage_penalty: 0.2,
+            early_stopping: EarlyStopping::Improvement,
+            max_len: Some(7),
+            suppress: vec![9],
+            ..SearchOptions::default()
+        };
+        let expected =
+            SearchOptions { max_len: Some(7), suppress: vec![9], ..SearchOptions::greedy() };
+        assert_eq!(options.with_one_hypothesis(), expected);
     }
 
     /// Of three source tokens, one has a total attention of 2, one of 1/2 and one of 1/4: 0.2 (ln

@@ -5,8 +5,12 @@
 pub struct Request<'a> {
     /// Token ids of the source tokenizer; at least one. Empty for a language model.
     pub source: &'a [u32],
-    /// Token ids that the target begins with, without `<bos>` and `<eos>`; fewer than the model's
-    /// `max_len`. No option suppresses them, and their probability counts.
+    /// First token of the target, such as that of its language. It counts in the length, and its
+    /// log-probability is 0. No option suppresses it.
+    pub forced_first: Option<u32>,
+    /// Token ids that the target begins with, after `forced_first`, without `<bos>` and `<eos>`;
+    /// together fewer than the model's `max_len`. No option suppresses them, and their probability
+    /// counts.
     pub prefix: &'a [u32],
     /// Number of the sentence. Samples depend on it and on the seed.
     pub number: u64,
@@ -15,6 +19,6 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// Creates a request for targets of `source`, the sentence with this `number`.
     pub fn new(source: &'a [u32], number: u64) -> Self {
-        Self { source, prefix: &[], number }
+        Self { source, forced_first: None, prefix: &[], number }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct SearchState<'a> {
     pub(super) decoder: Box<dyn IncrementalDecoder + 'a>,
     pub(super) options: &'a SearchOptions,
     pub(super) sentences: Vec<Sentence<'a>>,
+    /// First input of the decoder.
+    pub(super) start: u32,
     /// Ids that are suppressed in all rows.
     suppressed: Vec<u32>,
     cancellation: &'a Cancellation,
@@ -32,6 +34,17 @@ pub(super) enum Limits {
     Prefix,
 }
 
+/// Properties of a model that its search depends on.
+pub(super) struct ModelLimits {
+    /// First input of the decoder.
+    pub(super) start: u32,
+    /// Ids that only pad the vocabulary.
+    pub(super) padding: Range<u32>,
+    pub(super) limits: Limits,
+    /// Maximum length of a sequence in tokens.
+    pub(super) max_len: usize,
+}
+
 /// Constraints on the target of one sentence.
 pub(super) struct Sentence<'a> {
     /// Maximum number of tokens.
@@ -40,9 +53,39 @@ pub(super) struct Sentence<'a> {
     min_len: usize,
     /// Maximum number of repetitions of a sequence in a row; 0 is no limit.
     max_repeats: usize,
-    /// Given first tokens of the target.
-    pub(super) prefix: &'a [u32],
+    /// First token of the target, if it is given and its probability does not count.
+    forced_first: Option<u32>,
+    /// Given tokens after it.
+    prefix: &'a [u32],
     pub(super) number: u64,
+}
+
+/// A token that must be next.
+#[derive(Clone, Copy)]
+enum Given {
+    /// With the log-probability of the model.
+    Scored(u32),
+    /// With log-probability 0.
+    Forced(u32),
+}
+
+impl Sentence<'_> {
+    /// Returns the number of given first tokens.
+    pub(super) fn given_tokens(&self) -> usize {
+        usize::from(self.forced_first.is_some()) + self.prefix.len()
+    }
+
+    /// Returns the token after `len` tokens, if it is given. `force_eos` forces `<eos>` at the length
+    /// limit.
+    fn given(&self, len: usize, force_eos: bool) -> Option<Given> {
+        let prefix = match self.forced_first {
+            None => self.prefix.get(len),
+            Some(first) if len == 0 => return Some(Given::Forced(first)),
+            Some(_) => self.prefix.get(len - 1),
+        };
+        let end = || (force_eos && len + 1 >= self.max_len).then_some(Given::Forced(EOS));
+        prefix.map(|&token| Given::Scored(token)).or_else(end)
+    }
 }
 
 /// A partial target.
@@ -54,30 +97,30 @@ pub(super) struct PartialTarget<'a> {
 }
 
 impl<'a> SearchState<'a> {
-    /// Creates the state before the first token. `limits` are those of a target, with the model's
-    /// maximum sequence length; the ids of `padding` only pad the vocabulary.
+    /// Creates the state before the first token.
     pub(super) fn new(
         decoder: Box<dyn IncrementalDecoder + 'a>,
         requests: &[Request<'a>],
-        padding: Range<u32>,
-        limits: (Limits, usize),
+        model: ModelLimits,
         options: &'a SearchOptions,
         cancellation: &'a Cancellation,
     ) -> Self {
-        let (limits, max_len) = limits;
-        let sentence = |&Request { source, prefix, number }: &Request<'a>| {
+        let ModelLimits { start, padding, limits, max_len } = model;
+        let sentence = |&Request { source, forced_first, prefix, number }: &Request<'a>| {
+            let given = usize::from(forced_first.is_some()) + prefix.len();
             let (wanted, text) = match limits {
                 Limits::Source => (options.max_len(source.len(), max_len), source),
                 Limits::Prefix => (options.max_len.unwrap_or(max_len), prefix),
             };
             Sentence {
-                // Room for one token after the prefix, at least for `<eos>`.
-                max_len: wanted.max(prefix.len() + 1).min(max_len),
+                // Room for one token after those given, at least for `<eos>`.
+                max_len: wanted.max(given + 1).min(max_len),
                 min_len: options.min_len(source.len()),
                 max_repeats: match options.max_repeats {
                     0 => 0,
                     max_repeats => max_repeats.max(longest_run(text)),
                 },
+                forced_first,
                 prefix,
                 number,
             }
@@ -90,6 +133,7 @@ impl<'a> SearchState<'a> {
             decoder,
             options,
             sentences: requests.iter().map(sentence).collect(),
+            start,
             suppressed: suppressed.collect(),
             cancellation,
         }
@@ -171,7 +215,10 @@ impl<'a> SearchState<'a> {
     fn needs_all_scores(&self, len: usize) -> bool {
         self.options.repetition_penalty != 1.0
             || self.options.renormalize
-            || self.sentences.iter().any(|sentence| sentence.prefix.len() > len)
+            || self
+                .sentences
+                .iter()
+                .any(|sentence| sentence.given(len, self.options.force_eos).is_some())
     }
 
     /// Returns the ids that are suppressed in the row of `target`, besides those suppressed in all
@@ -188,14 +235,19 @@ impl<'a> SearchState<'a> {
 
     /// Converts logits of the model to log-probabilities of the allowed tokens.
     fn constrain(&self, target: PartialTarget<'_>, len: usize, scores: &mut [f32]) {
-        if let Some(&forced) = self.sentences[target.sentence].prefix.get(len) {
+        let SearchOptions { repetition_penalty, renormalize, force_eos, .. } = *self.options;
+        if let Some(given) = self.sentences[target.sentence].given(len, force_eos) {
             log_softmax(scores);
-            let log_probability = scores[forced as usize];
+            let (Given::Scored(token) | Given::Forced(token)) = given;
+            let log_probability = match given {
+                // Scores that are not finite are an error in any case.
+                Given::Forced(_) if !scores[token as usize].is_nan() => 0.0,
+                Given::Scored(_) | Given::Forced(_) => scores[token as usize],
+            };
             scores.fill(f32::NEG_INFINITY);
-            scores[forced as usize] = log_probability;
+            scores[token as usize] = log_probability;
             return;
         }
-        let SearchOptions { repetition_penalty, renormalize, .. } = *self.options;
         if repetition_penalty != 1.0 {
             penalize(scores, target.ids, repetition_penalty);
         }

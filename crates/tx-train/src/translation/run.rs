@@ -2,29 +2,17 @@
 
 use burn::tensor::Device;
 use tx_data::{PairLoader, make_batch::MakeSeq2SeqBatch};
-use tx_infer::ModelTask;
-use tx_model::{DecoderStart, Transformer};
-use tx_text::{
-    BpeDropout, Lowercase,
-    special::{BOS, EOS, PAD},
-};
+use tx_infer::{ModelTask, search::start_id};
+use tx_model::Transformer;
+use tx_text::{BpeDropout, Lowercase};
 
 use super::{seq2seq::Seq2Seq, translation_task::Translation, validation::Validator};
 use crate::{
     config::TrainConfig,
-    data::{DataAccess, DataSummary, Known, PairData},
+    data::{DataAccess, DataSummary, Known, PairData, language_tokens::LanguageCodes},
     error::TrainError,
     task_run::{TaskParts, TaskRun},
 };
-
-/// Id that the decoder starts with.
-fn start_id(start: DecoderStart) -> u32 {
-    match start {
-        DecoderStart::Bos | DecoderStart::Zero => BOS,
-        DecoderStart::Eos => EOS,
-        DecoderStart::Pad => PAD,
-    }
-}
 
 impl TaskRun for PairData {
     type Task = Translation;
@@ -94,9 +82,12 @@ impl TaskRun for PairData {
     ) -> Result<Translation, TrainError> {
         let TaskParts { validation, batch_tokens, bundle, device } = parts;
         let lowercase = config.tokenizer.lowercase == Lowercase::Both;
+        let codes = bundle.languages.as_ref().map(|all| LanguageCodes::choose(all, &config.data));
+        let codes = codes.transpose().map_err(|problems| TrainError::Problems { problems })?;
         let validator =
             Validator::new(validation, &self.validation, &config.validation, lowercase, &device)
-                .with_batch_tokens(batch_tokens);
+                .with_batch_tokens(batch_tokens)
+                .with_languages(codes);
         Ok(Translation { validator, bundle, best_by: config.validation.best_by(config.task) })
     }
 }

@@ -8,6 +8,7 @@ use tx_infer::{
     BundleInfo, InferError, ModelTask, TaskKind,
     bundle::{Languages, WEIGHTS},
 };
+use tx_model::Tying;
 use tx_text::{Lowercase, Tokenizer, TokenizerConfig, Tokenizers};
 
 use super::{builder::merge, data::DataConfig, diff::settings, optimization::OptimizationConfig};
@@ -134,7 +135,8 @@ pub(super) fn adopt(
             toml::Table::from_iter([("classification".to_owned(), classification.into())]);
         merge(table, classification);
     }
-    table.insert("tokenizer".into(), to_table(&described(kind, &info.tokenizers)?)?.into());
+    let tokenizer = described(kind, &info.tokenizers, info.config.tying)?;
+    table.insert("tokenizer".into(), to_table(&tokenizer)?.into());
     if let Some(languages) = &info.languages {
         problems.extend(language_problems(languages, table));
     }
@@ -186,14 +188,18 @@ fn not_toml(error: toml::ser::Error) -> TrainError {
 }
 
 /// Configuration that describes the tokenizers of a bundle, as far as a run uses it.
-fn described(kind: TaskKind, tokenizers: &Tokenizers) -> Result<TokenizerConfig, InferError> {
+fn described(
+    kind: TaskKind,
+    tokenizers: &Tokenizers,
+    tying: Tying,
+) -> Result<TokenizerConfig, InferError> {
     let Tokenizers { source, target } = tokenizers;
     let lowercase = match (lowercases(source)?, lowercases(target)?) {
         (_, true) => Lowercase::Both,
         (true, false) if !kind.has_one_text() => Lowercase::Source,
         (_, false) => Lowercase::None,
     };
-    let joint = kind.has_one_text() || source.to_json()? == target.to_json()?;
+    let joint = kind.has_one_text() || tying == Tying::All;
     Ok(TokenizerConfig { lowercase, joint, ..TokenizerConfig::default() })
 }
 
@@ -239,7 +245,7 @@ mod tests {
             let found =
                 [&tokenizers.source, &tokenizers.target].map(|one| lowercases(one).unwrap());
             assert_eq!(found, expected);
-            let described = described(TaskKind::Translate, &tokenizers).unwrap();
+            let described = described(TaskKind::Translate, &tokenizers, Tying::None).unwrap();
             assert_eq!((described.lowercase, described.joint), (lowercase, false));
         }
     }

@@ -2,7 +2,7 @@
 
 use tx_data::EncodedPair;
 use tx_infer::bundle::{LanguagePlacement, Languages};
-use tx_text::Tokenizers;
+use tx_text::{Tokenizers, special::BOS};
 
 use crate::config::{DataConfig, nearest_of};
 
@@ -70,7 +70,7 @@ fn choose(
 /// Ids that start the sides of a pair.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LanguageTokens {
-    /// First id of the source.
+    /// First id of the source, after `<bos>` if there is one.
     source: Option<u32>,
     /// Id after `<bos>` of the target.
     target: Option<u32>,
@@ -100,7 +100,9 @@ impl LanguageTokens {
     /// Adds the tokens to a pair.
     pub fn add_to(self, pair: &mut EncodedPair) {
         if let Some(id) = self.source {
-            pair.source.insert(0, id);
+            // A source starts with `<bos>` only if its tokenizer adds it.
+            let start = usize::from(pair.source.first() == Some(&BOS));
+            pair.source.insert(start, id);
         }
         if let Some(id) = self.target {
             pair.target.insert(pair.target.len().min(1), id);

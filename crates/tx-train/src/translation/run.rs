@@ -9,7 +9,7 @@ use tx_text::{BpeDropout, Lowercase};
 use super::{seq2seq::Seq2Seq, translation_task::Translation, validation::Validator};
 use crate::{
     config::TrainConfig,
-    data::{DataAccess, DataSummary, Known, PairData},
+    data::{DataAccess, DataSummary, Known, PairData, language_tokens::LanguageCodes},
     error::TrainError,
     task_run::{TaskParts, TaskRun},
 };
@@ -83,9 +83,12 @@ impl TaskRun for PairData {
     ) -> Result<Translation, TrainError> {
         let TaskParts { validation, batch_tokens, bundle, device } = parts;
         let lowercase = config.tokenizer.lowercase == Lowercase::Both;
+        let codes = bundle.languages.as_ref().map(|all| LanguageCodes::choose(all, &config.data));
+        let codes = codes.transpose().map_err(|problems| TrainError::Problems { problems })?;
         let validator =
             Validator::new(validation, &self.validation, &config.validation, lowercase, &device)
-                .with_batch_tokens(batch_tokens);
+                .with_batch_tokens(batch_tokens)
+                .with_languages(codes);
         Ok(Translation { validator, bundle, best_by: config.validation.best_by(config.task) })
     }
 }

@@ -117,16 +117,7 @@ impl Subject {
 
 /// Models of several kinds on every device, with ids below `vocabulary`.
 fn subjects(vocabulary: usize) -> Vec<Subject> {
-    let base = ModelConfig {
-        d_model: 8,
-        n_heads: 2,
-        d_ff: 12,
-        encoder_layers: 1,
-        decoder_layers: 2,
-        max_len: MAX_LEN,
-        dropout: DropoutConfig::none(),
-        ..ModelConfig::default()
-    };
+    let base = base();
     let pre = ModelConfig { norm: NormPlacement::Pre, ..base.clone() };
     let variants = [
         ("post-norm, tied", base.clone()),
@@ -139,7 +130,7 @@ fn subjects(vocabulary: usize) -> Vec<Subject> {
                 ..pre.clone()
             },
         ),
-        ("pre-norm, relative", ModelConfig { positions: Positions::Relative, ..pre.clone() }),
+        ("pre-norm, relative", ModelConfig { positions: Positions::Relative, ..pre }),
         (
             "norm in the sub-layer, learned positions",
             ModelConfig {
@@ -149,12 +140,41 @@ fn subjects(vocabulary: usize) -> Vec<Subject> {
                 ..base
             },
         ),
-        ("decoder starts with padding", ModelConfig { decoder_start: DecoderStart::Pad, ..pre }),
     ];
+    on_devices(&variants, vocabulary)
+}
+
+/// Models on every device whose decoder starts with another input than `<bos>`.
+fn subjects_with_other_starts(vocabulary: usize) -> Vec<Subject> {
+    let starts = [
+        ("starts with padding", DecoderStart::Pad),
+        ("starts with the end", DecoderStart::Eos),
+        ("starts with zeros", DecoderStart::Zero),
+    ];
+    let variants = starts.map(|(name, decoder_start)| {
+        (name, ModelConfig { decoder_start, norm: NormPlacement::Pre, ..base() })
+    });
+    on_devices(&variants, vocabulary)
+}
+
+fn base() -> ModelConfig {
+    ModelConfig {
+        d_model: 8,
+        n_heads: 2,
+        d_ff: 12,
+        encoder_layers: 1,
+        decoder_layers: 2,
+        max_len: MAX_LEN,
+        dropout: DropoutConfig::none(),
+        ..ModelConfig::default()
+    }
+}
+
+fn on_devices(variants: &[(&str, ModelConfig)], vocabulary: usize) -> Vec<Subject> {
     let vocab = VocabSizes { source: vocabulary, target: vocabulary };
     let mut subjects = Vec::new();
     for (device_name, device) in devices() {
-        for (name, config) in &variants {
+        for (name, config) in variants {
             let model = Transformer::new(config, vocab, &device).unwrap();
             subjects.push(Subject {
                 name: format!("{device_name}, {name}"),

@@ -39,6 +39,9 @@ use search::SeedArgs;
 /// generate: the line and its continuation; an empty line is the beginning of a text
 ///
 /// fill-mask: the line with a token in place of each `<mask>`; an empty line for an empty line
+///
+/// Search options that are not given have the values of the bundle, which `translate inspect` prints,
+/// otherwise their defaults.
 #[derive(Debug, Parser)]
 #[command(
     name = "translate",

@@ -50,7 +50,7 @@ pub fn translate(
             _ => bundle.engine(device)?,
         };
         let aligner = Aligner::new(engine.clone(), alignment_options);
-        Some((engine, TextAligner::new(&bundle, aligner)))
+        Some((engine, TextAligner::new(translator.texts().clone(), aligner)))
     } else {
         None
     };

@@ -67,8 +67,12 @@ fn translations_are_those_of_marian() {
                 let source = bundle.tokenizers.source.encode(text).unwrap();
                 let found = engine.search(&[source.as_slice()], &options);
                 let found = found.unwrap().remove(0).remove(0);
-                let expected: Vec<&str> =
-                    case["tokens"].as_array().unwrap().iter().map(|token| token.as_str().unwrap()).collect();
+                let expected: Vec<&str> = case["tokens"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|token| token.as_str().unwrap())
+                    .collect();
                 assert_eq!(tokens(&bundle, &found.ids), expected, "{name}, beam {beam}: {text}");
                 let score = case["score"].as_f64().unwrap();
                 let error = (f64::from(found.score) - score).abs();
@@ -151,9 +155,10 @@ fn an_exported_model_is_imported_again() {
         assert_eq!(first.search, second.search);
         let epsilon = if name == "pre" { 1e-5 } else { 1e-6 };
         assert_eq!(second.config.norm_epsilon, epsilon);
-        for side in [|bundle: &Bundle| bundle.tokenizers.source.clone(), |bundle: &Bundle| {
-            bundle.tokenizers.target.clone()
-        }] {
+        for side in [
+            |bundle: &Bundle| bundle.tokenizers.source.clone(),
+            |bundle: &Bundle| bundle.tokenizers.target.clone(),
+        ] {
             assert_eq!(side(&first).to_json().unwrap(), side(&second).to_json().unwrap());
         }
     }
@@ -161,7 +166,9 @@ fn an_exported_model_is_imported_again() {
 
 #[test]
 fn properties_that_marian_has_not_are_named() {
-    use tx_model::{Activation, DecoderStart, EmbeddingScale, Positions, SinusoidFormula, SinusoidLayout};
+    use tx_model::{
+        Activation, DecoderStart, EmbeddingScale, Positions, SinusoidFormula, SinusoidLayout,
+    };
 
     let (_output, bundle) = bundle(&fixtures().join("post"));
     let parent = tempfile::tempdir().unwrap();
@@ -184,10 +191,7 @@ fn properties_that_marian_has_not_are_named() {
             &|bundle| bundle.config.sinusoids.layout = SinusoidLayout::Interleaved,
             "`sinusoids.layout`",
         ),
-        (
-            &|bundle| bundle.config.sinusoids.formula = SinusoidFormula::Paper,
-            "`sinusoids.formula`",
-        ),
+        (&|bundle| bundle.config.sinusoids.formula = SinusoidFormula::Paper, "`sinusoids.formula`"),
         (&|bundle| bundle.config.sinusoids.first = 2, "`sinusoids.first` = 2"),
         (&|bundle| bundle.config.norm_epsilon = 1e-12, "`norm_epsilon`"),
         (
@@ -262,7 +266,8 @@ fn other_folders_are_refused_by_name() {
 fn mutated_files_do_not_panic() {
     let mut state = 7_u64;
     let mut random = |most: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % most.max(1)
     };
     let files = [

@@ -2,8 +2,8 @@
 //!
 //! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
 //! imports and applies tokenizers. [`bpe_dropout`] segments words randomly for training; [`word_table`]
-//! finds the words of a text in its ids. [`lines`] reads text
-//! files, plain or gzip, within the limits of [`gzip`].
+//! finds the words of a text in its ids. [`sentences`] divides text
+//! into sentences. [`lines`] reads text files, plain or gzip, within the limits of [`gzip`].
 //!
 //! ```
 //! use tx_text::{SentencePair, TokenizerConfig, Tokenizers, special::EOS};
@@ -20,6 +20,7 @@ pub mod pair;
 pub mod special;
 
 pub mod bpe_dropout;
+pub mod sentences;
 pub mod tokenizer;
 pub mod word_table;
 

@@ -189,4 +189,3 @@ fn decoder(bundle: &Bundle, vocabularies: &[String; 2], problems: &mut Vec<Strin
     }
     text
 }
-

@@ -19,9 +19,7 @@ use crate::{
     error::ConvertError,
     marian::{
         archive::Archive,
-        array_names::{
-            ArrayNames, EMBEDDING, EMBEDDINGS, LOGIT_BIAS, PROJECTION, PROJECTION_ROWS,
-        },
+        array_names::{ArrayNames, EMBEDDING, EMBEDDINGS, LOGIT_BIAS, PROJECTION, PROJECTION_ROWS},
         flat_yaml::FlatYaml,
         options::{ModelOptions, Tied},
     },
@@ -52,10 +50,8 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
     let problem = |problem: String| ConvertError::File { path: found.model.clone(), problem };
     let yaml = FlatYaml::parse(&options)
         .map_err(|what| problem(format!("its `special:model.yml`: {what}")))?;
-    let options = ModelOptions::read(&yaml).map_err(|problems| ConvertError::Unsupported {
-        path: found.model.clone(),
-        problems,
-    })?;
+    let options = ModelOptions::read(&yaml)
+        .map_err(|problems| ConvertError::Unsupported { path: found.model.clone(), problems })?;
     let [source, target] = tokens::read(&found, &mut files, options.vocabularies)?;
     let config = config(&options);
     if config.tying == Tying::All && source.order != target.order {
@@ -75,8 +71,7 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
         .finish(&config, vocab)?;
     let suppressed = target.suppressed.clone();
     let tokenizers = SideTokens::tokenizers(source, target)?;
-    let mut import =
-        Import::new(ImportFormat::Marian, from, &files, config, tokenizers, weights);
+    let mut import = Import::new(ImportFormat::Marian, from, &files, config, tokenizers, weights);
     let (search, notes) = search::read(found.decoder.as_ref(), suppressed)?;
     import.search = Some(search);
     import.notes = notes;
@@ -155,4 +150,3 @@ fn map(
     map.logit_bias("projection.bias", bias, target_ids, target);
     map
 }
-

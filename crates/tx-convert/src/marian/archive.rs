@@ -69,7 +69,8 @@ impl Archive {
         for entry in tensors {
             let archive = archive.clone();
             let (name, shape, element) = (entry.name.clone(), entry.shape.clone(), entry.element);
-            let read = move || entry.values(&mut archive.lock().unwrap_or_else(PoisonError::into_inner));
+            let read =
+                move || entry.values(&mut archive.lock().unwrap_or_else(PoisonError::into_inner));
             found.insert(name, Tensor::new(shape, element, read))?;
         }
         Ok(Self { tensors: found, options })
@@ -116,7 +117,8 @@ impl Entry {
         }
         let mut header = vec![0; length];
         member.read_exact(&mut header).map_err(short)?;
-        let header = str::from_utf8(&header).map_err(|_| problem("has a header that is no text"))?;
+        let header =
+            str::from_utf8(&header).map_err(|_| problem("has a header that is no text"))?;
         let header = Header::parse(header).map_err(|what| problem(&what))?;
         let values = header
             .shape

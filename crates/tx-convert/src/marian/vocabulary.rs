@@ -41,7 +41,9 @@ impl Vocabulary {
         let mut tokens: Vec<Option<String>> = vec![None; entries.len()];
         for (token, id) in entries {
             let place = usize::try_from(id).ok().and_then(|id| tokens.get_mut(id));
-            match place.ok_or_else(|| format!("`{token}` has id {id}, larger than the vocabulary"))? {
+            match place
+                .ok_or_else(|| format!("`{token}` has id {id}, larger than the vocabulary"))?
+            {
                 Some(other) => return Err(format!("`{other}` and `{token}` have id {id}")),
                 place @ None => *place = Some(token),
             }
@@ -130,7 +132,8 @@ fn flow_entries(text: &str) -> Result<Vec<(String, u32)>, String> {
     let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
     let mut rest = inner.ok_or("it has no closing brace")?.trim();
     while !rest.is_empty() {
-        let problem = |entries: &[(String, u32)]| format!("its entry {} is damaged", entries.len() + 1);
+        let problem =
+            |entries: &[(String, u32)]| format!("its entry {} is damaged", entries.len() + 1);
         let (token, after) = yaml_scalar::read(rest, &[":"]).ok_or_else(|| problem(&entries))?;
         let after = after.trim_start().strip_prefix(':').ok_or_else(|| problem(&entries))?;
         let (number, after) = match after.split_once(',') {
@@ -175,7 +178,10 @@ a:b: 7
 ";
         assert_eq!(
             tokens(text),
-            ["</s>", "<unk>", "▁a", "\u{85}", "long key", "it's", "~", "a:b", "null", ":", "\"", "▁der"]
+            [
+                "</s>", "<unk>", "▁a", "\u{85}", "long key", "it's", "~", "a:b", "null", ":", "\"",
+                "▁der"
+            ]
         );
         assert_eq!(tokens(&text.replace('\n', "\r\n")).len(), 12);
     }
@@ -198,7 +204,8 @@ a:b: 7
 
     #[test]
     fn written_vocabularies_are_read_back() {
-        let expected = ["</s>", "<unk>", "▁", "\"", "\\", "? ", "- a", "a: b", "#", "\u{2028}\n", "😀"];
+        let expected =
+            ["</s>", "<unk>", "▁", "\"", "\\", "? ", "- a", "a: b", "#", "\u{2028}\n", "😀"];
         assert_eq!(tokens(&Vocabulary::to_yaml(expected)), expected);
     }
 

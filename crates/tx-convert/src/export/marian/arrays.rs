@@ -8,7 +8,9 @@ use std::{
 use tx_infer::Bundle;
 use tx_model::{ModelConfig, Tying};
 
-use super::{ArrayNames, ArchiveWriter, EMBEDDING, EMBEDDINGS, LOGIT_BIAS, Layers, PROJECTION_ROWS};
+use super::{
+    ArchiveWriter, ArrayNames, EMBEDDING, EMBEDDINGS, LOGIT_BIAS, Layers, PROJECTION_ROWS,
+};
 use crate::import::transpose;
 
 /// Weights in the order in which they are written.

@@ -144,7 +144,9 @@ fn by_ids(
     problems: &mut Vec<String>,
 ) -> (Vec<u32>, Content) {
     let mut order = vec![EOS, UNK];
-    order.extend((0..tokens.len() as u32).filter(|id| ![EOS, UNK].contains(id) && !absent.contains(id)));
+    order.extend(
+        (0..tokens.len() as u32).filter(|id| ![EOS, UNK].contains(id) && !absent.contains(id)),
+    );
     let listed: Vec<String> =
         order.iter().filter_map(|&id| tokens.get(id as usize).cloned()).collect();
     let mut known = HashSet::new();

@@ -46,14 +46,11 @@ impl ModelFiles {
             true => from,
             false => from.parent().unwrap_or(Path::new("")),
         };
-        let names: Vec<String> = detect::files(if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        })?
-        .iter()
-        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-        .collect();
+        let names: Vec<String> =
+            detect::files(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?
+                .iter()
+                .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+                .collect();
         let file = (!is_folder).then(|| file_name(&from.to_string_lossy()));
         let decoder = decoder(folder, &names, file.as_deref(), files)?;
         let model = match file {
@@ -93,14 +90,13 @@ fn decoder(
 ) -> Result<Option<Decoder>, ConvertError> {
     let beside = model.map(|model| format!("{model}.decoder.yml"));
     let exact = |name: &str| names.iter().find(|found| *found == name);
-    let found = beside
-        .as_deref()
-        .and_then(exact)
-        .or_else(|| exact("decoder.yml"))
-        .or_else(|| match model {
-            Some(_) => None,
-            None => only(names, |name| name.ends_with(".npz.decoder.yml")),
-        });
+    let found =
+        beside.as_deref().and_then(exact).or_else(|| exact("decoder.yml")).or_else(
+            || match model {
+                Some(_) => None,
+                None => only(names, |name| name.ends_with(".npz.decoder.yml")),
+            },
+        );
     let Some(name) = found else { return Ok(None) };
     let path = folder.join(name);
     let problem = |problem: String| ConvertError::File { path: path.clone(), problem };
@@ -169,8 +165,7 @@ fn vocabularies(
     decoder: Option<&Decoder>,
 ) -> Result<[PathBuf; 2], ConvertError> {
     if let Some(Decoder { path, options }) = decoder {
-        let listed: Vec<String> =
-            options.list("vocabs").into_iter().map(file_name).collect();
+        let listed: Vec<String> = options.list("vocabs").into_iter().map(file_name).collect();
         match listed.as_slice() {
             [] => {}
             [source, target] => {
@@ -191,15 +186,16 @@ fn vocabularies(
     }
     let has_end = |name: &str, ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
     let is_side = |name: &str| name == "source.spm" || name == "target.spm";
-    let is_text = |name: &str| {
-        name.contains("vocab") && has_end(name, &[".yml", ".yaml", ".json", ".txt"])
-    };
+    let is_text =
+        |name: &str| name.contains("vocab") && has_end(name, &[".yml", ".yaml", ".json", ".txt"]);
     let candidates: Vec<&String> = names.iter().filter(|name| is_text(name)).collect();
     let models: Vec<&String> =
         names.iter().filter(|name| name.ends_with(".spm") && !is_side(name)).collect();
     match (candidates.as_slice(), models.as_slice()) {
         ([one], _) | ([], [one]) => Ok([folder.join(one), folder.join(one)]),
-        ([], []) if ["source.spm", "target.spm"].iter().all(|name| names.iter().any(|n| n == name)) => {
+        ([], [])
+            if ["source.spm", "target.spm"].iter().all(|name| names.iter().any(|n| n == name)) =>
+        {
             Ok([folder.join("source.spm"), folder.join("target.spm")])
         }
         ([], []) => Err(unknown(folder, "it has no vocabulary, `.spm` or `.vocab.yml`".to_owned())),

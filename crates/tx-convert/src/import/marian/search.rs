@@ -12,10 +12,36 @@ const LENGTH_FACTOR: f32 = 3.0;
 
 /// Options of the decoder that are about files, speed and output.
 const IGNORED: [&str; 30] = [
-    "authors", "beam-size", "cite", "alignment", "allow-special", "cpu-threads", "devices", "dump-config", "fp16",
-    "gemm-precision", "input", "log", "log-level", "maxi-batch", "maxi-batch-sort", "mini-batch",
-    "mini-batch-words", "models", "n-best", "normalize", "num-devices", "optimize", "output", "port", "precision",
-    "quiet", "quiet-translation", "relative-paths", "vocabs", "workspace",
+    "authors",
+    "beam-size",
+    "cite",
+    "alignment",
+    "allow-special",
+    "cpu-threads",
+    "devices",
+    "dump-config",
+    "fp16",
+    "gemm-precision",
+    "input",
+    "log",
+    "log-level",
+    "maxi-batch",
+    "maxi-batch-sort",
+    "mini-batch",
+    "mini-batch-words",
+    "models",
+    "n-best",
+    "normalize",
+    "num-devices",
+    "optimize",
+    "output",
+    "port",
+    "precision",
+    "quiet",
+    "quiet-translation",
+    "relative-paths",
+    "vocabs",
+    "workspace",
 ];
 
 /// Returns the search options of a decoder, or those of Marian without one, and notes on options that
@@ -37,10 +63,12 @@ pub(super) fn read(
             // Flags without a value have their usual one.
             (Some(_), Some("true")) if key == "normalize" => 1.0,
             (Some(_), Some("false")) if key == "normalize" => 0.0,
-            (Some(value), scalar) => scalar.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
-                problems.push(format!("`{key}` is {value}, expected a number"));
-                default
-            }),
+            (Some(value), scalar) => {
+                scalar.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
+                    problems.push(format!("`{key}` is {value}, expected a number"));
+                    default
+                })
+            }
         }
     };
     let beam = number("beam-size", BEAM as f32);
@@ -74,10 +102,12 @@ pub(super) fn read(
         search
     };
     if let Some(decoder) = decoder {
-        let known = ["allow-unk", "max-length-factor", "word-penalty", "max-length", "max-length-crop"];
-        let others = decoder.options.iter().filter(|(key, _)| {
-            !IGNORED.contains(key) && !known.contains(key)
-        });
+        let known =
+            ["allow-unk", "max-length-factor", "word-penalty", "max-length", "max-length-crop"];
+        let others = decoder
+            .options
+            .iter()
+            .filter(|(key, _)| !IGNORED.contains(key) && !known.contains(key));
         notes.extend(
             others.map(|(key, value)| format!("`{key}` = {value} of the decoder is ignored")),
         );

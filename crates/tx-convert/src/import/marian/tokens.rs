@@ -95,7 +95,9 @@ impl SideTokens {
         }
         let place = |name: &str| tokens.iter().position(|token| token == name);
         let mut order: Vec<Option<u32>> = vec![None; SPECIAL_TOKENS.len()];
-        for (id, name) in [(PAD, "<pad>"), (BOS, "<bos>"), (EOS, vocabulary::EOS), (UNK, vocabulary::UNK)] {
+        for (id, name) in
+            [(PAD, "<pad>"), (BOS, "<bos>"), (EOS, vocabulary::EOS), (UNK, vocabulary::UNK)]
+        {
             order[id as usize] = place(name).and_then(|row| u32::try_from(row).ok());
         }
         for id in [EOS, UNK] {
@@ -108,9 +110,7 @@ impl SideTokens {
         }
         let taken = order.clone();
         let mut names: Vec<String> = SPECIAL_TOKENS.map(str::to_owned).to_vec();
-        special.retain(|name| {
-            !SPECIAL_TOKENS.contains(&name.as_str()) && name != vocabulary::EOS
-        });
+        special.retain(|name| !SPECIAL_TOKENS.contains(&name.as_str()) && name != vocabulary::EOS);
         for row in 0..u32::try_from(rows).map_err(|_| "the embedding is too large")? {
             if taken.contains(&Some(row)) {
                 continue;
@@ -130,11 +130,7 @@ impl SideTokens {
             order.push(Some(row));
         }
         let suppressed = [UNK].into_iter().chain(
-            names
-                .iter()
-                .zip(0..)
-                .filter(|(name, _)| is_control_byte(name))
-                .map(|(_, id)| id),
+            names.iter().zip(0..).filter(|(name, _)| is_control_byte(name)).map(|(_, id)| id),
         );
         Ok(Self {
             suppressed: suppressed.collect(),

@@ -54,7 +54,10 @@ fn headers_of_numpy() {
         ("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "float32"),
         ("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", "shape (-1,)"),
         ("{'descr': '<f4', 'fortran_order': False, 'shape': 5, }", "no shape"),
-        ("{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", "9 dimensions"),
+        (
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }",
+            "9 dimensions",
+        ),
     ] {
         let found = Header::parse(text).unwrap_err();
         assert!(found.contains(problem), "{text}: {found}");

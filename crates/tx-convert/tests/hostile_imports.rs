@@ -21,7 +21,7 @@ mod hostile_imports {
 }
 
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
     process::abort,
     sync::{
@@ -189,5 +189,29 @@ proptest! {
         mutations in prop::collection::vec(mutation(), 1..4),
     ) {
         run(which, &mutations);
+    }
+}
+
+/// Found by the mutations: an id in proportion to nothing in the files.
+#[test]
+fn ids_far_beyond_the_vocabulary_are_refused() {
+    for (which, file, number, id) in [
+        (4, "vocab.json", ": 5", "4294967295"),
+        (4, "vocab.json", ": 5", "4294967290"),
+        (9, "tokenizer_en.json", "\"[EOS]\": 3", "2147483647"),
+    ] {
+        let mut files = ORIGINALS[which].clone();
+        let part = files.parts.iter_mut().find(|part| part.file == file).unwrap();
+        let text = str::from_utf8(&part.bytes).unwrap();
+        let (key, _) = number.rsplit_once(' ').unwrap();
+        let changed = text.replacen(number, &format!("{key} {id}"), 1);
+        assert_ne!(changed, text, "{file}");
+        part.bytes = changed.into_bytes();
+        let folder = tempfile::tempdir().unwrap();
+        files.write(folder.path());
+        let (result, peak) = peak_of(|| read(folder.path()));
+        let error = result.unwrap_err();
+        assert!(error.contains(id), "{error}");
+        assert!(peak < MEMORY.0, "{peak} bytes");
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn added_tokens(
             }
         };
         let tokens = codes.split(' ').map(|code| format!("__{code}__"));
-        return Ok(tokens.zip(first..).collect());
+        return Ok(tokens.zip(first..=u32::MAX).collect());
     }
     // A list with ids: `tokenizer.json`, `tokenizer_config.json`, `added_tokens.json`.
     let mut listed = Vec::new();
@@ -121,7 +121,7 @@ pub(super) fn added_tokens(
         // A list in the order of the ids, which `<mask>` follows.
         let names = folder.tokenizer.get("additional_special_tokens").and_then(Value::as_array);
         let names = names.into_iter().flatten().filter_map(Value::as_str);
-        found = names.map(str::to_owned).zip(first..).collect();
+        found = names.map(str::to_owned).zip(first..=u32::MAX).collect();
     }
     if found.is_empty() {
         let problem = "no file of the folder lists the languages".to_owned();

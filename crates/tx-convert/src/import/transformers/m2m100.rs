@@ -147,7 +147,7 @@ fn vocabulary(
             return Err(folder.problem(file, format!("its token `{name}` does not have id {id}")));
         }
     }
-    let first = tokens.iter().map(|(_, id)| id + 1).max().unwrap_or_default();
+    let first = tokens.iter().map(|(_, id)| id.saturating_add(1)).max().unwrap_or_default();
     let mut added = languages::added_tokens(folder, family, first)?;
     added.retain(|(token, _)| tokens.iter().all(|(known, _)| known != token));
     tokens.extend(added.iter().cloned());

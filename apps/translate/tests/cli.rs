@@ -43,6 +43,8 @@ mod cli {
     mod conversing;
     // Contents and invariants of a bundle.
     mod inspecting;
+    // Models of other toolkits.
+    mod importing;
     // Classification, continuation of texts, and masks.
     mod tasks;
     // Search and attention on a GPU.

@@ -61,8 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for &beam in &beams {
             let options = with_beam(&recommended, beam);
             let request = Request { forced_first: forced, ..Request::new(&ids, 0) };
-            let hypotheses =
-                engine.search_requests(&[request], &options, &Cancellation::new())?;
+            let hypotheses = engine.search_requests(&[request], &options, &Cancellation::new())?;
             let hypotheses: Vec<_> = hypotheses
                 .into_iter()
                 .flatten()

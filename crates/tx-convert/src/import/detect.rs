@@ -24,8 +24,7 @@ struct ModelType {
 ///
 /// [`ConvertError::UnknownFormat`] with the reason; an error of reading.
 pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
-    let unknown =
-        |problem: String| ConvertError::UnknownFormat { path: from.to_owned(), problem };
+    let unknown = |problem: String| ConvertError::UnknownFormat { path: from.to_owned(), problem };
     if !from.is_dir() {
         return match Content::of(from)? {
             Content::Npz => Ok(ImportFormat::Marian),

@@ -289,8 +289,7 @@ mod tests {
             let count = shape.iter().product::<usize>();
             let bytes: Vec<u8> =
                 (0..count).flat_map(|value| (value as f32).to_le_bytes()).collect();
-            let tensor =
-                Tensor::new(shape.to_vec(), ElementType::F32, move || Ok(bytes.clone()));
+            let tensor = Tensor::new(shape.to_vec(), ElementType::F32, move || Ok(bytes.clone()));
             tensors.insert((*name).to_owned(), tensor).unwrap();
         }
         Arc::new(tensors)

@@ -334,9 +334,8 @@ fn words(text: &str, tokens: &[Token]) -> Vec<WordToken> {
         let whole = text.get(start..end).unwrap_or_default();
         let start = end - whole.trim_start().len();
         let range = start..start + whole.trim().len();
-        words.extend(
-            word.iter().map(|token| WordToken { id: token.id, word: Some(range.clone()) }),
-        );
+        words
+            .extend(word.iter().map(|token| WordToken { id: token.id, word: Some(range.clone()) }));
     }
     words
 }

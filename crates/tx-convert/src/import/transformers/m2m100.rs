@@ -155,8 +155,8 @@ fn vocabulary(
     let mut added = languages::added_tokens(folder, family, first)?;
     added.retain(|(token, _)| tokens.iter().all(|(known, _)| known != token));
     tokens.extend(added.iter().cloned());
-    let vocabulary = Vocabulary::new(tokens, FAIRSEQ, ids)
-        .map_err(|problem| folder.problem(file, problem))?;
+    let vocabulary =
+        Vocabulary::new(tokens, FAIRSEQ, ids).map_err(|problem| folder.problem(file, problem))?;
     Ok((vocabulary, added))
 }
 

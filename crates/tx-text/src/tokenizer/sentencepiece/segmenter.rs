@@ -126,7 +126,13 @@ impl Segmenter {
 
     /// Merges pairs of neighbors, the highest score first, the leftmost of equal scores first.
     fn bpe(&self, text: &str, kept: &SortedPieces) -> Vec<Segment> {
-        let mut merging = Merging { segmenter: self, text, symbols: Vec::new(), agenda: BinaryHeap::new(), parts: HashMap::new() };
+        let mut merging = Merging {
+            segmenter: self,
+            text,
+            symbols: Vec::new(),
+            agenda: BinaryHeap::new(),
+            parts: HashMap::new(),
+        };
         merging.split(kept);
         merging.merge();
         merging.segments()

@@ -24,8 +24,7 @@ pub(super) fn of_marian<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<Lan
     let [start, end] = MARIAN;
     let code = |token: &'a str| token.strip_prefix(start)?.strip_suffix(end);
     let is_code = |code: &&str| !code.is_empty() && !code.contains(char::is_whitespace);
-    let target: Vec<String> =
-        tokens.filter_map(code).filter(is_code).map(str::to_owned).collect();
+    let target: Vec<String> = tokens.filter_map(code).filter(is_code).map(str::to_owned).collect();
     (!target.is_empty()).then(|| Languages {
         placement: LanguagePlacement::TargetInSource,
         token: format!("{start}{{}}{end}"),
@@ -138,11 +137,8 @@ pub(super) fn of_both_sides(
     added: &[(String, u32)],
     forced: Option<u32>,
 ) -> Languages {
-    let codes: Vec<String> = added
-        .iter()
-        .filter_map(|(token, _)| family.code(token))
-        .map(str::to_owned)
-        .collect();
+    let codes: Vec<String> =
+        added.iter().filter_map(|(token, _)| family.code(token)).map(str::to_owned).collect();
     let known = |code: String| codes.contains(&code).then_some(code);
     let forced = added.iter().find(|(_, id)| Some(*id) == forced);
     let forced = forced.and_then(|(token, _)| family.code(token)).map(str::to_owned);

@@ -144,7 +144,8 @@ fn an_exported_model_is_imported_again() {
             let Ok(theirs) = fs::read(fixtures().join(name).join(theirs)) else { continue };
             let ours = fs::read(exported.join(ours)).unwrap();
             if name == "words" {
-                let entries = |text: &[u8]| text.iter().filter(|&&byte| byte == b'\n').count();
+                // Marian writes no line end after the last entry, and other quotes.
+                let entries = |text: &[u8]| str::from_utf8(text).unwrap().lines().count();
                 assert_eq!(entries(&ours), entries(&theirs));
             } else {
                 assert_eq!(ours, theirs);

@@ -147,6 +147,10 @@ fn vocabulary(
             return Err(folder.problem(file, format!("its token `{name}` does not have id {id}")));
         }
     }
+    if let Some((token, id)) = tokens.iter().find(|(_, id)| *id as usize >= ids) {
+        let problem = format!("`{token}` has id {id}, but the model has {ids} ids");
+        return Err(folder.problem(file, problem));
+    }
     let first = tokens.iter().map(|(_, id)| id + 1).max().unwrap_or_default();
     let mut added = languages::added_tokens(folder, family, first)?;
     added.retain(|(token, _)| tokens.iter().all(|(known, _)| known != token));

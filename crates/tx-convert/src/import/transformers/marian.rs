@@ -1,4 +1,5 @@
-//! Marian models of `transformers`, as OPUS-MT models are published.
+//! Marian models of `transformers`, as OPUS-MT models are published, and models with the same
+//! tensors and pre-norm, `pegasus`.
 
 use std::{path::Path, sync::Arc};
 
@@ -11,7 +12,7 @@ use tx_text::{SentencePieceVocabulary, Tokenizer, Tokenizers};
 use super::{
     folder::Folder,
     languages,
-    layers::{add_layers, check_positions},
+    layers::{add_final_norms, add_layers, check_positions},
     search::search_options,
     vocabulary::{SpecialIds, Vocabulary, tokens_of},
 };
@@ -35,10 +36,12 @@ const ALIASES: [&str; 3] =
 /// If a file is missing or damaged, an option is not supported, or the weights do not fit.
 pub(in crate::import) fn import_marian(from: &Path) -> Result<Import, ConvertError> {
     let mut folder = Folder::open(from)?;
-    let shape = Shape::read(&mut folder);
+    let mut shape = Shape::read(&mut folder);
     folder.check()?;
     let Vocabularies { source, target, tokenizers, languages } = vocabularies(&mut folder, &shape)?;
 
+    shape.config.vocab_multiple = vocab_multiple(source.tokens.len(), source.order.len())
+        .ok_or_else(|| folder.problem("config.json", "`vocab_size` is much larger than needed"))?;
     let tensors = Arc::new(folder.tensors()?);
     let sizes = VocabSizes { source: source.tokens.len(), target: target.tokens.len() };
     shape.config.check(sizes).map_err(tx_infer::InferError::from)?;
@@ -74,6 +77,10 @@ impl Shape {
     /// Reads the options. Problems are collected in the folder.
     fn read(folder: &mut Folder) -> Self {
         let options = &mut folder.config;
+        let norm = match options.text("model_type").as_deref() {
+            Some("pegasus") => NormPlacement::Pre,
+            _ => NormPlacement::Post,
+        };
         // Keys of early configurations, with the values of the published models.
         for key in ["normalize_before", "add_final_layer_norm", "normalize_embedding"] {
             options.require_flag(key, false);
@@ -113,7 +120,7 @@ impl Shape {
             encoder_layers: options.size("encoder_layers"),
             decoder_layers: options.size("decoder_layers"),
             max_len: options.size("max_position_embeddings"),
-            norm: NormPlacement::Post,
+            norm,
             positions: Positions::Sinusoidal,
             sinusoids: Sinusoids {
                 layout: SinusoidLayout::Halves,
@@ -172,12 +179,23 @@ impl Shape {
         let bias = map.has(bias).then_some(bias);
         map.logit_bias("projection.bias", bias, *target_ids, &target.order);
         add_layers(&mut map, config);
+        match config.norm {
+            NormPlacement::Pre => add_final_norms(&mut map, config),
+            NormPlacement::Post | NormPlacement::SublayerOutput => {}
+        }
         for stack in ["encoder", "decoder"] {
             let name = format!("model.{stack}.embed_positions.weight");
             check_positions(&mut map, config, &name, 0, None);
         }
         map.finish(config, sizes)
     }
+}
+
+/// Multiple that `tokens` are rounded up to, to be `ids`.
+fn vocab_multiple(tokens: usize, ids: usize) -> Option<usize> {
+    let powers = (0..=16).map(|power| 1 << power);
+    let mut candidates = powers.chain([ids].into_iter().filter(|&ids| ids <= 1 << 16));
+    candidates.find(|&multiple| tokens.checked_next_multiple_of(multiple) == Some(ids))
 }
 
 /// Activation function of the feed-forward blocks.
@@ -209,13 +227,15 @@ struct Vocabularies {
 
 /// Reads `vocab.json`, `target_vocab.json` and the SentencePiece models.
 fn vocabularies(folder: &mut Folder, shape: &Shape) -> Result<Vocabularies, ConvertError> {
-    let separate = folder.tokenizer.flag("separate_vocabs", !shape.shares_embeddings);
-    if separate == shape.shares_embeddings {
-        let (shared, path) = (shape.shares_embeddings, folder.path.join("tokenizer_config.json"));
-        let problem = format!(
-            "`separate_vocabs` = {separate} contradicts `share_encoder_decoder_embeddings` = {shared}"
-        );
-        return Err(ConvertError::Unsupported { path, problems: vec![problem] });
+    if !folder.path.join("source.spm").is_file() && folder.path.join("tokenizer.json").is_file() {
+        return library_vocabularies(folder, shape);
+    }
+    let separate = folder.tokenizer.flag("separate_vocabs", false);
+    if separate && shape.shares_embeddings {
+        let path = folder.path.join("tokenizer_config.json");
+        let problem = "`separate_vocabs` = true contradicts `share_encoder_decoder_embeddings` = \
+                       true of `config.json`";
+        return Err(ConvertError::Unsupported { path, problems: vec![problem.to_owned()] });
     }
     let source = vocabulary(folder, shape, "vocab.json", shape.source_ids)?;
     let target = match separate {
@@ -259,7 +279,9 @@ fn vocabulary(
             found.map(|(_, id)| *id).ok_or_else(|| format!("it has no token `{name}`"))
         };
         let [pad, eos, unk] = &names;
-        let special = SpecialIds { pad: id(pad)?, bos: None, eos: id(eos)?, unk: id(unk)? };
+        // Only models that tx exported have this token.
+        let bos = id("<bos>").ok();
+        let special = SpecialIds { pad: id(pad)?, bos, eos: id(eos)?, unk: id(unk)? };
         for (name, key, found, expected) in [
             (pad, "pad_token_id", special.pad, shape.pad),
             (eos, "eos_token_id", special.eos, shape.eos),
@@ -273,4 +295,40 @@ fn vocabulary(
         Vocabulary::new(tokens, special, size)
     };
     make().map_err(|problem| folder.problem(name, problem))
+}
+
+/// Reads the tokenizers of a model that tx exported: `tokenizer.json` and `target_tokenizer.json`,
+/// whose special tokens have the ids of tx.
+fn library_vocabularies(
+    folder: &mut Folder,
+    shape: &Shape,
+) -> Result<Vocabularies, ConvertError> {
+    let target_name = match folder.path.join("target_tokenizer.json").is_file() {
+        true => "target_tokenizer.json",
+        false => "tokenizer.json",
+    };
+    let mut tokenizer = |name: &str| {
+        let json = folder.bytes(name)?;
+        let tokenizer = Tokenizer::from_json(&json, &folder.path.join(name));
+        tokenizer.map_err(|error| folder.problem(name, error.to_string()))
+    };
+    let tokenizers =
+        Tokenizers { source: tokenizer("tokenizer.json")?, target: tokenizer(target_name)? };
+    let vocabulary = |tokenizer: &Tokenizer, size: usize| {
+        let ids = tokenizer.vocab_size();
+        if ids > size {
+            let problem = format!("it has {ids} tokens, but the model has {size} ids");
+            return Err(folder.problem("tokenizer.json", problem));
+        }
+        let tokens: Vec<String> =
+            (0..ids as u32).map(|id| tokenizer.token(id).unwrap_or_default()).collect();
+        let order = (0..size as u32).map(Some).collect();
+        Ok(Vocabulary { tokens, order, holes: 0 })
+    };
+    Ok(Vocabularies {
+        source: vocabulary(&tokenizers.source, shape.source_ids)?,
+        target: vocabulary(&tokenizers.target, shape.target_ids)?,
+        tokenizers,
+        languages: None,
+    })
 }

@@ -78,6 +78,7 @@ pub(super) fn search_options(
         force_eos: generation.get("forced_eos_token_id").is_some(),
         ..SearchOptions::default()
     };
+    let options = if beam == 1 { options.with_one_hypothesis() } else { options };
     for (key, neutral) in NEUTRAL {
         let value = generation.get(key).map(|value| match value {
             Value::Bool(flag) => f64::from(u8::from(*flag)),

@@ -54,7 +54,11 @@ fn tokens(bundle: &Bundle, ids: &[u32]) -> Vec<String> {
 fn translations_are_those_of_marian() {
     let cases = cases();
     for name in MODELS {
-        let (_output, bundle) = bundle(&fixtures().join(name));
+        let (_output, mut bundle) = bundle(&fixtures().join(name));
+        if name == "pre" {
+            // The expected values are of `transformer-new`, whose epsilon is larger.
+            bundle.config.norm_epsilon = 1e-5;
+        }
         let recommended = bundle.search.clone().unwrap();
         let engine = bundle.engine(&Device::Cpu).unwrap();
         for beam in [1, 4] {

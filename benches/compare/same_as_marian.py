@@ -5,7 +5,8 @@
 
 `model.npz` is a model of Marian and `DIR` the bundle that `translate import` made from it, or the
 bundle that `translate export --format marian` wrote `model.npz` from. Both translate the sentences at
-each beam, with `normalize` 1, and one line of JSON is printed for each beam:
+each beam, with `normalize` 1, and one line of JSON is printed for each beam. Marian gets batches of one
+sentence, because it limits all targets of a batch by the longest source.
 
     equal               sentences with the same tokens in the best hypothesis
     score_gap           largest difference of the scores of equal translations
@@ -82,7 +83,7 @@ def with_marian(model, vocabularies, lines, beam):
 
     translator = Translator(
         f"--models {model} --vocabs {vocabularies[0]} {vocabularies[-1]} --beam-size {beam} --normalize 1"
-        " --n-best --word-scores --no-spm-decode --mini-batch 32 --maxi-batch 100 --maxi-batch-sort src"
+        " --n-best --word-scores --no-spm-decode --mini-batch 1"
         " --cpu-threads 1 --quiet --quiet-translation --max-length 1000")
     found = [None] * len(lines)
     for line in "\n".join(translator.translate(lines)).split("\n"):
@@ -140,8 +141,11 @@ def main():
     args = parser.parse_args()
 
     lines = read_lines(args.text)[:args.sentences]
-    vocabulary = json.loads(Path(args.bundle, "target.tokenizer.json").read_text(encoding="utf-8"))
-    tokens = {id: token for token, id in vocabulary["model"]["vocab"].items()}
+    tokenizer = json.loads(Path(args.bundle, "target.tokenizer.json").read_text(encoding="utf-8"))
+    if "sentencepiece" in tokenizer:
+        tokens = dict(enumerate(tokenizer["sentencepiece"]["tokens"]))
+    else:
+        tokens = {id: token for token, id in tokenizer["model"]["vocab"].items()}
     with tempfile.TemporaryDirectory() as folder:
         model = args.model
         if args.layers == "new":

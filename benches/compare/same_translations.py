@@ -22,6 +22,7 @@ Options that define the same search in both, all used here:
     at the limit: finished and unfinished   the best `beam` candidates of the last step, finished or
     hypotheses count                        not, and those finished before
     a target may be empty                   min_decoding_length=0; its default is 1
+    --max-repeats 0                         loops are never ended: always
     --renormalize                           the probability of suppressed tokens is distributed over
                                             the others
     `<pad>` and `<bos>` are suppressed      they can be generated
@@ -96,7 +97,8 @@ def with_tx(program, bundle, lines, prefixes, options):
         if "--beam" not in options:
             options += ["--beam", "5", "--n-best", "5"]
         found = run_tx([program, "--model", bundle, "--json", "--device", "cpu",
-                        "--max-len-ratio", str(RATIO), "--max-len-extra", str(EXTRA), *options], lines)
+                        "--max-len-ratio", str(RATIO), "--max-len-extra", str(EXTRA), "--max-repeats", "0",
+                    *options], lines)
     return [[(tuple(one["ids"]), one["score"]) for one in line["translations"]] for line in found]
 
 

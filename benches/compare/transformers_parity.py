@@ -1,4 +1,5 @@
-"""Compares an imported folder with `transformers`: token ids, and hypotheses of greedy and beam search.
+"""Compares an imported folder with `transformers`: token ids, logits of forced targets, and hypotheses of
+greedy and beam search.
 
     cargo build --release -p tx-convert --example hypotheses
     python transformers_parity.py --folder opus-mt-en-de --source test.en \\
@@ -53,9 +54,16 @@ def main():
     first = {beam: 0 for beam in BEAMS}
     every = {beam: 0 for beam in BEAMS}
     error = {beam: 0.0 for beam in BEAMS}
+    logits_error = 0.0
     for number, (line, ours) in enumerate(zip(lines, found)):
         source = tokenizer(line)["input_ids"]
         equal_ids += convert(source) == ours["ids"]
+        if "logits" in ours:
+            mine = torch.tensor(ours["logits"])
+            target = [model.config.decoder_start_token_id, *source[:len(mine) - 1]]
+            theirs = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([target])).logits[0]
+            mine = mine[:, [ids[i] for i in range(theirs.shape[1])]]
+            logits_error = max(logits_error, (mine - theirs).abs().max().item())
         for beam in BEAMS:
             out = model.generate(torch.tensor([source]), num_beams=beam, num_return_sequences=beam,
                                  return_dict_in_generate=True, output_scores=beam > 1)
@@ -74,7 +82,7 @@ def main():
             if mine[0] != theirs[0]:
                 print(f"line {number + 1}, beam {beam}: {mine[0]} instead of {theirs[0]}", file=sys.stderr)
     total = len(lines)
-    print(f"sentences {total}, equal token ids {equal_ids}")
+    print(f"sentences {total}, equal token ids {equal_ids}, largest difference of logits {logits_error:.1e}")
     for beam in BEAMS:
         print(f"beam {beam}: best hypothesis equal {first[beam]}, all hypotheses equal {every[beam]}, "
               f"largest difference of scores {error[beam]:.1e}")

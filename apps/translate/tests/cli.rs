@@ -47,6 +47,8 @@ mod cli {
     mod inspecting;
     // Multilingual models, and the search options of a bundle.
     mod languages;
+    // Models of other toolkits.
+    mod importing;
     // Classification, continuation of texts, and masks.
     mod tasks;
     // Bundles in the formats of other toolkits.

@@ -17,6 +17,13 @@ use tx_infer::{
     Bundle, Cancellation, Device, EarlyStopping, Hypothesis, LanguagePlacement, Request,
     SearchOptions,
 };
+use tx_model::DecoderStart;
+use tx_text::special::{BOS, EOS, PAD};
+
+/// Lines whose logits are printed, for a target with the ids of the source.
+const FORCED: usize = 3;
+/// Tokens of such a target.
+const FORCED_TOKENS: usize = 8;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args_os().skip(1);
@@ -37,17 +44,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         (first, forced) = (id(&languages.default_source), id(&languages.default_target));
     }
     let engine = bundle.engine(&Device::Cpu)?;
+    let model = bundle.packed()?;
     let mut out = io::stdout().lock();
-    for line in io::stdin().lock().lines() {
+    for (number, line) in io::stdin().lock().lines().enumerate() {
         let mut ids = source.encode(&line?)?;
         ids.splice(0..0, first);
         let mut found = serde_json::Map::new();
         found.insert("ids".into(), json!(ids));
+        if number < FORCED {
+            let start = start_id(bundle.config.decoder_start);
+            let mut decoding = model.start(&[&ids]);
+            let target = ids.iter().take(FORCED_TOKENS).copied();
+            let logits = [start].into_iter().chain(target).map(|id| decoding.step_logits(&[id]));
+            found.insert("logits".into(), json!(logits.collect::<Vec<_>>()));
+        }
         for &beam in &beams {
             let options = with_beam(&recommended, beam);
             let request = Request { forced_first: forced, ..Request::new(&ids, 0) };
-            let hypotheses =
-                engine.search_requests(&[request], &options, &Cancellation::new())?;
+            let hypotheses = engine.search_requests(&[request], &options, &Cancellation::new())?;
             let hypotheses: Vec<_> = hypotheses
                 .into_iter()
                 .flatten()
@@ -69,5 +83,14 @@ fn with_beam(recommended: &SearchOptions, beam: usize) -> SearchOptions {
             let early_stopping = EarlyStopping::Improvement;
             SearchOptions { beam, n_best: beam, early_stopping, ..options }
         }
+    }
+}
+
+/// Id of the first input of the decoder.
+fn start_id(start: DecoderStart) -> u32 {
+    match start {
+        DecoderStart::Pad => PAD,
+        DecoderStart::Eos => EOS,
+        DecoderStart::Bos | DecoderStart::Zero => BOS,
     }
 }

@@ -38,9 +38,8 @@ fn bundle(config: ModelConfig) -> (TempDir, Bundle) {
         let size: usize = weight.shape.iter().product();
         let is_scale = weight.name.ends_with("gamma");
         let value = move |i: usize| (i as f32 * 12.9898 + number as f32 * 78.233).sin();
-        let values = move || {
-            (0..size).map(|i| value(i) * 0.5 + f32::from(u8::from(is_scale))).collect()
-        };
+        let values =
+            move || (0..size).map(|i| value(i) * 0.5 + f32::from(u8::from(is_scale))).collect();
         NewWeight { name: weight.name, shape: weight.shape, values: Box::new(values) }
     });
     let folder = tempfile::tempdir().unwrap();

@@ -6,9 +6,8 @@ use crate::command;
 fn a_bundle_is_exported_to_a_new_folder() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("new/ct2");
-    let export = || {
-        command("export", &["--format", "ctranslate2", "--output", output.to_str().unwrap()])
-    };
+    let export =
+        || command("export", &["--format", "ctranslate2", "--output", output.to_str().unwrap()]);
     assert_eq!(export().printed(), "");
     let entries = fs::read_dir(&output).unwrap();
     let mut names: Vec<String> =

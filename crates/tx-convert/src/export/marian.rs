@@ -12,15 +12,16 @@
 //! With a `.spm`, Marian divides text itself. With a `.yml`, it divides text at spaces, so the text
 //! must consist of tokens, as OPUS-MT's models expect it.
 //!
-//! Marian has two implementations of the Transformer, which differ in the epsilon of layer
-//! normalization: `transformer` 1e-6, `transformer-new` 1e-5. The decoder of the first attends to
-//! states of earlier positions that are not normalized if norms are in front of the sub-layers, other
-//! than in training, so models with pre-norm are written for the second.
+//! Marian has two implementations of the Transformer, with different epsilons of layer normalization:
+//! `transformer` has 1e-6, `transformer-new` 1e-5. Models with post-norm are written for the first. Its
+//! decoder attends to states of earlier positions that are not normalized if norms are in front of the
+//! sub-layers, other than in training, so models with pre-norm are written for the second. That one
+//! mixes up the sentences of a batch when some of them end, so its `decoder.yml` has batches of one.
 
 use tx_infer::{Bundle, LanguagePlacement, LengthNorm};
 use tx_model::{
-    Activation, DecoderStart, EmbeddingScale, NormPlacement, Positions, SinusoidFormula,
-    SinusoidLayout, Tying,
+    Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions,
+    SinusoidFormula, SinusoidLayout, Tying,
 };
 
 use super::{ExportFormat, new_folder::NewFolder};
@@ -65,7 +66,7 @@ pub(super) fn write(bundle: &Bundle, folder: &NewFolder) -> Result<(), ConvertEr
         },
         output_bias: config.output_bias,
     };
-    let decoder = decoder(bundle, &vocabularies.names, &mut problems);
+    let decoder = decoder(bundle, layers, &vocabularies.names, &mut problems);
     if !problems.is_empty() {
         return Err(ConvertError::NotExpressible { format: ExportFormat::Marian, problems });
     }
@@ -151,21 +152,27 @@ fn problems(bundle: &Bundle) -> Vec<String> {
 
 /// The implementation that computes the model.
 fn layers(bundle: &Bundle, problems: &mut Vec<String>) -> Layers {
-    let config = &bundle.config;
-    let epsilon = config.norm_epsilon;
-    let is_pre = config.norm == NormPlacement::Pre;
-    if epsilon == Layers::New.norm_epsilon() {
-        return Layers::New;
+    let ModelConfig { norm, norm_epsilon, activation, .. } = bundle.config;
+    // The difference of the two epsilons is far below the variances of the features.
+    if ![Layers::Legacy, Layers::New].map(Layers::norm_epsilon).contains(&norm_epsilon) {
+        problems.push(format!("`norm_epsilon` = {norm_epsilon}: Marian has 1e-6 and 1e-5"));
     }
-    if epsilon != Layers::Legacy.norm_epsilon() {
-        problems.push(format!("`norm_epsilon` = {epsilon}: Marian has 1e-6 and 1e-5"));
+    match (norm, activation) {
+        (NormPlacement::Pre, _) | (_, Activation::Gelu) => Layers::New,
+        (
+            NormPlacement::Post | NormPlacement::SublayerOutput,
+            Activation::Relu | Activation::Swish | Activation::Gated,
+        ) => Layers::Legacy,
     }
-    // The difference of the epsilons is below the rounding of the variances of trained models.
-    if is_pre || config.activation == Activation::Gelu { Layers::New } else { Layers::Legacy }
 }
 
 /// Content of `decoder.yml`.
-fn decoder(bundle: &Bundle, vocabularies: &[String; 2], problems: &mut Vec<String>) -> String {
+fn decoder(
+    bundle: &Bundle,
+    layers: Layers,
+    vocabularies: &[String; 2],
+    problems: &mut Vec<String>,
+) -> String {
     let [source, target] = vocabularies;
     let search = bundle.search.clone().unwrap_or_default();
     let normalize = match search.length_norm {
@@ -186,6 +193,10 @@ fn decoder(bundle: &Bundle, vocabularies: &[String; 2], problems: &mut Vec<Strin
     );
     if search.max_len_ratio > 0.0 && search.max_len_extra == 0 {
         text.push_str(&format!("max-length-factor: {}\n", search.max_len_ratio));
+    }
+    match layers {
+        Layers::Legacy => {}
+        Layers::New => text.push_str("mini-batch: 1\n"),
     }
     text
 }

@@ -63,7 +63,8 @@ fn problems(bundle: &Bundle) -> Vec<String> {
                 .to_owned(),
         ),
         (NormPlacement::SublayerOutput, _) => {
-            problems.push("`norm` = \"sublayer-output\", supported are \"pre\" and \"post\"".into());
+            problems
+                .push("`norm` = \"sublayer-output\", supported are \"pre\" and \"post\"".into());
         }
     }
     if norm_epsilon != NORM_EPSILON {

@@ -13,4 +13,3 @@ mod marian;
 
 pub(super) use m2m100::import_m2m100;
 pub(super) use marian::import_marian;
-

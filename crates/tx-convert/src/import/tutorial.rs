@@ -480,3 +480,6 @@ fn norm(map: &mut WeightMap, config: &ModelConfig, to: &str, from: &str) {
     map.scaled(&format!("{to}.gamma"), &format!("{from}.alpha"), config.d_model, factor);
     map.scaled(&format!("{to}.beta"), &format!("{from}.bias"), config.d_model, 1.0);
 }
+
+#[cfg(test)]
+mod tests;

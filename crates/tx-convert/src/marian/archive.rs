@@ -247,11 +247,7 @@ impl<W: Write + Seek> ArchiveWriter<W> {
     fn start(&mut self, name: &str, kind: &str, shape: &[usize]) -> io::Result<()> {
         let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
         self.archive.start_file(format!("{name}.npy"), stored).map_err(io::Error::other)?;
-        let sizes: Vec<String> = shape.iter().map(|size| format!("{size},")).collect();
-        let mut header = format!(
-            "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
-            sizes.join(" ")
-        );
+        let mut header = header(kind, shape);
         // The values start at a multiple of 64 bytes.
         let length = (MAGIC.len() + 2 + header.len() + 1).next_multiple_of(64) - MAGIC.len() - 2;
         header.extend(std::iter::repeat_n(' ', length - header.len() - 1));
@@ -261,6 +257,14 @@ impl<W: Write + Seek> ArchiveWriter<W> {
         self.archive.write_all(&length.to_le_bytes())?;
         self.archive.write_all(header.as_bytes())
     }
+}
+
+/// Header of an array as numpy writes it. Marian reads a shape that ends with a comma as one dimension.
+fn header(kind: &str, shape: &[usize]) -> String {
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let end = if sizes.len() == 1 { "," } else { "" };
+    let sizes = sizes.join(", ");
+    format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({sizes}{end}), }}")
 }
 
 #[cfg(test)]

@@ -96,6 +96,26 @@ fn parts(json: &[u8]) -> Result<(), String> {
     parts.model.check()
 }
 
+/// Checks that the ids of a tokenizer of another program are in proportion to the number of its
+/// tokens. The library writes a tokenizer in time and memory that grow with its largest id.
+///
+/// # Errors
+///
+/// If an id is too large; the message names the token.
+pub(super) fn id_sizes(inner: &Inner) -> Result<(), String> {
+    let vocabulary = inner.get_vocab(true);
+    let most = vocabulary.len().saturating_mul(4).saturating_add(1 << 16);
+    // The model may have another id for an added token, which hides it.
+    let of_model = inner.get_vocab(false);
+    let largest = vocabulary.iter().chain(&of_model).max_by_key(|(_, id)| **id);
+    match largest.filter(|(_, id)| **id as usize > most) {
+        None => Ok(()),
+        Some((token, id)) => {
+            Err(format!("its token `{token}` has id {id}, but it has {} tokens", vocabulary.len()))
+        }
+    }
+}
+
 /// Number of ids of a tokenizer, which must be 0 to n − 1, one for each token.
 ///
 /// # Errors

@@ -49,7 +49,9 @@ fn imported(bytes: &[u8], special: SpecialTokens) -> Result<Inner, String> {
     let json = match is_json {
         true => {
             // The library converts files of all its versions to one form.
-            let text = check::open(bytes)?.to_string(false).map_err(|error| error.to_string())?;
+            let inner = check::open(bytes)?;
+            check::id_sizes(&inner)?;
+            let text = inner.to_string(false).map_err(|error| error.to_string())?;
             serde_json::from_str(&text).map_err(|error| error.to_string())?
         }
         false => sentencepiece::to_json(bytes)?,

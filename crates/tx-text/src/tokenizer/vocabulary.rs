@@ -46,8 +46,7 @@ impl Tokenizer {
         model: &[u8],
         vocabulary: SentencePieceVocabulary<'_>,
     ) -> Result<Self, TextError> {
-        Self::of_model(model, vocabulary)
-            .map_err(|problem| TextError::TokenizerConfig { problem })
+        Self::of_model(model, vocabulary).map_err(|problem| TextError::TokenizerConfig { problem })
     }
 
     fn of_model(model: &[u8], vocabulary: SentencePieceVocabulary<'_>) -> Result<Self, String> {
@@ -132,21 +131,16 @@ impl SentencePieceFile {
 
     /// Reads a file; `None` if it is one of the library.
     pub(super) fn read(json: &[u8]) -> Option<Result<Self, String>> {
-        json.starts_with(START).then(|| {
-            serde_json::from_slice(json).map_err(|error| format!("not readable: {error}"))
-        })
+        json.starts_with(START)
+            .then(|| serde_json::from_slice(json).map_err(|error| format!("not readable: {error}")))
     }
 
     /// Creates the tokenizer.
     pub(super) fn tokenizer(self) -> Result<Tokenizer, String> {
         let Content { leading_code, adds_bos, special, tokens, model } = self.sentencepiece;
         let model = BASE64.decode(model.as_bytes()).map_err(|_| "its `model` is not base64")?;
-        let vocabulary = SentencePieceVocabulary {
-            tokens: &tokens,
-            special: &special,
-            leading_code,
-            adds_bos,
-        };
+        let vocabulary =
+            SentencePieceVocabulary { tokens: &tokens, special: &special, leading_code, adds_bos };
         Tokenizer::of_model(&model, vocabulary)
     }
 

@@ -53,7 +53,7 @@ impl Model {
         builder.stack(Side::Encoder);
         builder.stack(Side::Decoder);
         builder.embeddings();
-        builder.decoder_options();
+        builder.options();
         let Self { mut variables, mut aliases } = builder.model;
         variables.sort_by(|a, b| a.name.cmp(&b.name));
         aliases.sort_by(|a, b| a.name.cmp(&b.name));
@@ -103,7 +103,8 @@ impl Builder<'_> {
         }
     }
 
-    fn decoder_options(&mut self) {
+    /// Variables of one stack only.
+    fn options(&mut self) {
         // Alignments of CTranslate2 and of tx: the mean of the heads of the last layer but one.
         let layer = self.config.decoder_layers.saturating_sub(2);
         self.add("decoder/alignment_layer", Value::I16(layer as i16));
@@ -117,6 +118,7 @@ impl Builder<'_> {
         };
         self.add("decoder/start_from_zero_embedding", Value::I8(starts_from_zero.into()));
         self.add("encoder/embeddings_merge", Value::I8(CONCAT));
+        self.add("encoder/multi_query_attention", Value::I8(0));
     }
 
     fn stack(&mut self, side: Side) {

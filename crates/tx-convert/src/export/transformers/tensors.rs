@@ -72,7 +72,12 @@ fn write_values(
         Content::Zeros => vec![0.0; count],
         Content::Vector { weight, has_features } => {
             let values = read(weight)?;
-            along(*has_features).iter().take(count).filter_map(|&at| values.get(at)).copied().collect()
+            along(*has_features)
+                .iter()
+                .take(count)
+                .filter_map(|&at| values.get(at))
+                .copied()
+                .collect()
         }
         Content::Table { weight } => {
             let values = read(weight)?;
@@ -133,7 +138,8 @@ fn tensors(bundle: &Bundle) -> Vec<Tensor> {
     if let Some(bias) = tensors.all.last_mut() {
         bias.shape = vec![1, size];
     }
-    for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)] {
+    for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)]
+    {
         for layer in 0..layers {
             let (ours, theirs) =
                 (format!("{stack}.layers.{layer}"), format!("model.{stack}.layers.{layer}"));

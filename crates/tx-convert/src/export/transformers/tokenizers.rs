@@ -47,8 +47,7 @@ pub(super) fn write(bundle: &Bundle, folder: &NewFolder) -> Result<(), ConvertEr
             config["eos_token"] = "</s>".into();
         }
         _ => {
-            for (name, tokenizer) in
-                [("tokenizer.json", source), ("target_tokenizer.json", target)]
+            for (name, tokenizer) in [("tokenizer.json", source), ("target_tokenizer.json", target)]
             {
                 let json = tokenizer.to_json().map_err(InferError::from)?;
                 folder.write(name, json.as_bytes())?;

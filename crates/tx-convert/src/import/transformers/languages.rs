@@ -24,8 +24,7 @@ pub(super) fn of_marian<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<Lan
     let [start, end] = MARIAN;
     let code = |token: &'a str| token.strip_prefix(start)?.strip_suffix(end);
     let is_code = |code: &&str| !code.is_empty() && !code.contains(char::is_whitespace);
-    let target: Vec<String> =
-        tokens.filter_map(code).filter(is_code).map(str::to_owned).collect();
+    let target: Vec<String> = tokens.filter_map(code).filter(is_code).map(str::to_owned).collect();
     (!target.is_empty()).then(|| Languages {
         placement: LanguagePlacement::TargetInSource,
         token: format!("{start}{{}}{end}"),
@@ -91,7 +90,7 @@ pub(super) fn added_tokens(
             }
         };
         let tokens = codes.split(' ').map(|code| format!("__{code}__"));
-        return Ok(tokens.zip(first..).collect());
+        return Ok(tokens.zip(first..=u32::MAX).collect());
     }
     // A list with ids: `tokenizer.json`, `tokenizer_config.json`, `added_tokens.json`.
     let mut listed = Vec::new();
@@ -121,7 +120,7 @@ pub(super) fn added_tokens(
         // A list in the order of the ids, which `<mask>` follows.
         let names = folder.tokenizer.get("additional_special_tokens").and_then(Value::as_array);
         let names = names.into_iter().flatten().filter_map(Value::as_str);
-        found = names.map(str::to_owned).zip(first..).collect();
+        found = names.map(str::to_owned).zip(first..=u32::MAX).collect();
     }
     if found.is_empty() {
         let problem = "no file of the folder lists the languages".to_owned();
@@ -138,11 +137,8 @@ pub(super) fn of_both_sides(
     added: &[(String, u32)],
     forced: Option<u32>,
 ) -> Languages {
-    let codes: Vec<String> = added
-        .iter()
-        .filter_map(|(token, _)| family.code(token))
-        .map(str::to_owned)
-        .collect();
+    let codes: Vec<String> =
+        added.iter().filter_map(|(token, _)| family.code(token)).map(str::to_owned).collect();
     let known = |code: String| codes.contains(&code).then_some(code);
     let forced = added.iter().find(|(_, id)| Some(*id) == forced);
     let forced = forced.and_then(|(token, _)| family.code(token)).map(str::to_owned);

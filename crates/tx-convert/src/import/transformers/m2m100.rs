@@ -147,12 +147,16 @@ fn vocabulary(
             return Err(folder.problem(file, format!("its token `{name}` does not have id {id}")));
         }
     }
-    let first = tokens.iter().map(|(_, id)| id + 1).max().unwrap_or_default();
+    if let Some((token, id)) = tokens.iter().find(|(_, id)| *id as usize >= ids) {
+        let problem = format!("`{token}` has id {id}, but the model has {ids} ids");
+        return Err(folder.problem(file, problem));
+    }
+    let first = tokens.iter().map(|(_, id)| id.saturating_add(1)).max().unwrap_or_default();
     let mut added = languages::added_tokens(folder, family, first)?;
     added.retain(|(token, _)| tokens.iter().all(|(known, _)| known != token));
     tokens.extend(added.iter().cloned());
-    let vocabulary = Vocabulary::new(tokens, FAIRSEQ, ids)
-        .map_err(|problem| folder.problem(file, problem))?;
+    let vocabulary =
+        Vocabulary::new(tokens, FAIRSEQ, ids).map_err(|problem| folder.problem(file, problem))?;
     Ok((vocabulary, added))
 }
 

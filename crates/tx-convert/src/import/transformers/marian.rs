@@ -299,10 +299,7 @@ fn vocabulary(
 
 /// Reads the tokenizers of a model that tx exported: `tokenizer.json` and `target_tokenizer.json`,
 /// whose special tokens have the ids of tx.
-fn library_vocabularies(
-    folder: &mut Folder,
-    shape: &Shape,
-) -> Result<Vocabularies, ConvertError> {
+fn library_vocabularies(folder: &mut Folder, shape: &Shape) -> Result<Vocabularies, ConvertError> {
     let target_name = match folder.path.join("target_tokenizer.json").is_file() {
         true => "target_tokenizer.json",
         false => "tokenizer.json",

@@ -103,8 +103,7 @@ impl Options {
     pub(super) fn equal_sizes(&mut self, key: &str, other: &str) -> usize {
         let (size, second) = (self.size(key), self.size(other));
         if size != second {
-            self.problems
-                .push(format!("`{key}` = {size} and `{other}` = {second} must be equal"));
+            self.problems.push(format!("`{key}` = {size} and `{other}` = {second} must be equal"));
         }
         size
     }

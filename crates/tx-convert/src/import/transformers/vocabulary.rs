@@ -71,8 +71,7 @@ impl Vocabulary {
             return Err(format!("its special tokens share ids: {special:?}"));
         }
         let mut order: Vec<Option<u32>> = special.to_vec();
-        let mut names: Vec<String> =
-            SPECIAL_TOKENS.iter().map(|&token| token.to_owned()).collect();
+        let mut names: Vec<String> = SPECIAL_TOKENS.iter().map(|&token| token.to_owned()).collect();
         let mut holes = 0;
         for (token, id) in by_id.into_iter().zip(0..).filter(|(_, id)| !distinct.contains(id)) {
             holes += usize::from(token.is_none());

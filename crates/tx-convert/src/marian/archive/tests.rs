@@ -66,6 +66,16 @@ fn headers_of_numpy() {
     assert!(Header::parse(&deep).is_err());
 }
 
+/// As numpy 2 writes them: a comma after the only dimension.
+#[test]
+fn headers_are_those_of_numpy() {
+    let start = "{'descr': '<f4', 'fortran_order': False, 'shape': ";
+    for (shape, expected) in [(&[6000, 32][..], "(6000, 32), }"), (&[5], "(5,), }"), (&[], "(), }")]
+    {
+        assert_eq!(header("<f4", shape), format!("{start}{expected}"));
+    }
+}
+
 #[test]
 fn truncated_archives_are_rejected() {
     let whole = bytes();

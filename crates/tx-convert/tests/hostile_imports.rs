@@ -1,0 +1,217 @@
+//! Hostile models: for any content of its files, a model is imported, or the import returns an error.
+//! Nothing panics, hangs, or allocates more memory than the files justify.
+//!
+//! `TX_CASES` is the number of mutated models.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "clippy recognizes test functions as tests, but not the functions they call"
+)]
+
+mod hostile_imports {
+    // Files of a model, with the parts of archives.
+    pub mod files;
+    // Peak of the allocated memory.
+    pub mod memory;
+    // Random changes.
+    pub mod mutation;
+}
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::abort,
+    sync::{
+        LazyLock,
+        mpsc::{RecvTimeoutError, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use hostile_imports::{
+    files::Files,
+    memory::peak_of,
+    mutation::{Mutation, mutation},
+};
+use proptest::prelude::*;
+use tx_convert::import::{ImportOptions, import_with};
+use tx_infer::{Bundle, Device, SearchOptions};
+
+/// Number of mutated models.
+fn cases() -> u32 {
+    env::var("TX_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
+}
+
+/// Memory that an import may allocate, in bytes: a constant, and a multiple of the size of its files.
+const MEMORY: (usize, usize) = (64 << 20, 64);
+
+/// Files of models, relative to `tests/fixtures`. Those that end in `.gz` are decompressed.
+const MODELS: [&[&str]; 11] = [
+    &[
+        "transformers/marian/config.json",
+        "transformers/marian/generation_config.json",
+        "transformers/marian/special_tokens_map.json",
+        "transformers/marian/tokenizer_config.json",
+        "transformers/marian/vocab.json",
+        "transformers/marian/model.safetensors",
+        "transformers/source.spm.gz",
+        "transformers/target.spm.gz",
+    ],
+    &[
+        "transformers/marian/config.json",
+        "transformers/marian/tokenizer_config.json",
+        "transformers/marian/vocab.json",
+        "transformers/marian/pytorch_model.bin",
+        "transformers/source.spm.gz",
+        "transformers/target.spm.gz",
+    ],
+    &[
+        "transformers/marian/config.json",
+        "transformers/marian/tokenizer_config.json",
+        "transformers/marian/vocab.json",
+        "transformers/marian/model.safetensors.index.json",
+        "transformers/marian/model-00001-of-00002.safetensors",
+        "transformers/marian/model-00002-of-00002.safetensors",
+        "transformers/source.spm.gz",
+        "transformers/target.spm.gz",
+    ],
+    &[
+        "transformers/separate/config.json",
+        "transformers/separate/tokenizer_config.json",
+        "transformers/separate/vocab.json",
+        "transformers/separate/target_vocab.json",
+        "transformers/separate/model.safetensors",
+        "transformers/source.spm.gz",
+        "transformers/target.spm.gz",
+    ],
+    &[
+        "transformers/m2m100/config.json",
+        "transformers/m2m100/generation_config.json",
+        "transformers/m2m100/special_tokens_map.json",
+        "transformers/m2m100/tokenizer_config.json",
+        "transformers/m2m100/vocab.json",
+        "transformers/m2m100/model.safetensors",
+        "transformers/bpe.model.gz",
+    ],
+    &[
+        "transformers/nllb/added_tokens.json",
+        "transformers/nllb/config.json",
+        "transformers/nllb/special_tokens_map.json",
+        "transformers/nllb/tokenizer_config.json",
+        "transformers/nllb/model.safetensors",
+        "transformers/bpe.model.gz",
+    ],
+    &["marian/post/decoder.yml", "marian/post/model.npz", "marian/post/vocab.spm"],
+    &["marian/pre/decoder.yml", "marian/pre/model.npz", "marian/pre/vocab.spm"],
+    &[
+        "marian/words/decoder.yml",
+        "marian/words/model.npz",
+        "marian/words/vocab.de.yml",
+        "marian/words/vocab.en.yml",
+    ],
+    &["tutorial/first/tmodel_02.pt", "tutorial/tokenizer_en.json", "tutorial/tokenizer_it.json"],
+    &["tutorial/last/tmodel_02.pt", "tutorial/tokenizer_en.json", "tutorial/tokenizer_it.json"],
+];
+
+/// Models as they are read without a change.
+static ORIGINALS: LazyLock<Vec<Files>> = LazyLock::new(|| {
+    let read_files = |paths: &&[&str]| Files::read(paths.iter().map(|path| fixtures().join(path)));
+    let models: Vec<Files> = MODELS.iter().map(read_files).collect();
+    for (which, files) in models.iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        files.write(folder.path());
+        read(folder.path()).unwrap_or_else(|error| panic!("model {which}: {error}"));
+    }
+    models
+});
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// Imports a model, and opens and uses the bundle.
+fn read(folder: &Path) -> Result<(), String> {
+    let options = ImportOptions { heads: Some(3), ..ImportOptions::default() };
+    let import = import_with(folder, None, &options).map_err(|error| error.to_string())?;
+    assert!(!import.report().is_empty());
+    let output = tempfile::tempdir().unwrap();
+    import.save(output.path()).map_err(|error| error.to_string())?;
+    // A bundle that was saved can be opened.
+    let bundle = Bundle::open(output.path()).unwrap();
+    let source = bundle.tokenizers.source.encode("the boy sees . <eos> ﬁ 日本 😀").unwrap();
+    let options = SearchOptions { max_len: Some(3), ..bundle.search.clone().unwrap_or_default() };
+    let engine = bundle.engine(&Device::Cpu).unwrap();
+    engine.search(&[&source], &options).map(drop).map_err(|error| error.to_string())
+}
+
+/// Runs `work`, and ends this process if it takes minutes.
+fn without_a_hang<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let (done, wait) = channel::<()>();
+    let what = what.to_owned();
+    let guard = thread::spawn(move || {
+        if wait.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("hangs: {what}");
+            abort();
+        }
+    });
+    let result = work();
+    drop(done);
+    guard.join().unwrap();
+    result
+}
+
+fn run(which: usize, mutations: &[Mutation]) {
+    let mut files = ORIGINALS[which].clone();
+    mutations.iter().for_each(|mutation| files.apply(mutation));
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = files.write(folder.path());
+    let what = format!("model {which} {mutations:?}");
+    // Either result is accepted.
+    let (_, peak) = peak_of(|| without_a_hang(&what, || read(folder.path())));
+    let most = MEMORY.0 + MEMORY.1 * bytes;
+    assert!(peak < most, "{peak} bytes of memory for {bytes} bytes of files: {what}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_changed_model_is_refused_or_works(
+        which in 0..MODELS.len(),
+        mutations in prop::collection::vec(mutation(), 1..4),
+    ) {
+        run(which, &mutations);
+    }
+}
+
+/// Found by the mutations: an id in proportion to nothing in the files.
+#[test]
+fn ids_far_beyond_the_vocabulary_are_refused() {
+    for (which, file, number, id) in [
+        (4, "vocab.json", ": 5", "4294967295"),
+        (4, "vocab.json", ": 5", "4294967290"),
+        (9, "tokenizer_en.json", "\"[EOS]\": 3", "2147483647"),
+    ] {
+        let mut files = ORIGINALS[which].clone();
+        let part = files.parts.iter_mut().find(|part| part.file == file).unwrap();
+        let text = str::from_utf8(&part.bytes).unwrap();
+        let (key, _) = number.rsplit_once(' ').unwrap();
+        let changed = text.replacen(number, &format!("{key} {id}"), 1);
+        assert_ne!(changed, text, "{file}");
+        part.bytes = changed.into_bytes();
+        let folder = tempfile::tempdir().unwrap();
+        files.write(folder.path());
+        let (result, peak) = peak_of(|| read(folder.path()));
+        let error = result.unwrap_err();
+        assert!(error.contains(id), "{error}");
+        assert!(peak < MEMORY.0, "{peak} bytes");
+    }
+}

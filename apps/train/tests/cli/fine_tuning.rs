@@ -160,7 +160,7 @@ fn a_bundle_that_is_missing_or_does_not_fit_is_refused() {
     workshop.write("number.toml", config);
     workshop.train(&["--config", "number.toml"]).failed(2, &["expected the folder of a bundle"]);
     let run = workshop.train(&["--resume", "base", "--from", "base"]);
-    run.failed(2, &["--from", "--resume"]);
+    run.failed(2, &["--from", "--resume", "hint: `--step STEP` selects the checkpoint"]);
     let run = workshop.train(&["--resume", "base", "--set", "from=base"]);
     run.failed(2, &["`from`: a resumed run keeps the bundle that it started from"]);
 }
@@ -318,7 +318,7 @@ fn a_share_of_each_epoch_is_replayed() {
     let resume = ["--resume", "tuned", "--set", "train.epochs=3"];
     workshop.train(&resume).failed(1, &["the training data has changed", "replay: 10 pairs"]);
     workshop.write("old.tsv", "");
-    tune(&workshop, "x", &settings).failed(1, &["replay"]);
+    tune(&workshop, "x", &settings).failed(1, &["`old.tsv` is empty"]);
     let missing = ["--replay", "missing.tsv"];
     tune(&workshop, "x", &missing).failed(1, &["missing.tsv"]);
     let sides = ["--replay", "source.txt", "target.txt.gz"];

@@ -184,7 +184,7 @@ fn a_configuration_starts_from_the_same_weights_only() {
 #[test]
 fn a_configuration_file_names_the_bundle() {
     let workshop = workshop();
-    let file = "from = \"base\"\n[data]\ntrain_file = \"new.tsv\"\nvalid_share = 0.2\n[train]\n\
+    let file = "from = \"base\"\n[data]\ntrain_file = \"new.tsv\"\nvalid_share = 0.0\n[train]\n\
                 max_steps = 1\n[model.dropout]\nembedding = 0.25\n";
     workshop.write("tune.toml", file);
     workshop.train(&["--config", "tune.toml", "--run", "tuned"]).trained();

@@ -12,10 +12,16 @@ const REMOVED: [(&str, &str); 6] = [
     ("--on-nonfinite", "--set train.on_nonfinite=ACTION"),
 ];
 
-/// Returns a hint if `error` reports a removed argument.
+/// Returns a hint if `error` reports a removed argument, or one that has another meaning now.
 pub fn hint(error: &clap::Error) -> Option<String> {
-    if error.kind() != ErrorKind::UnknownArgument {
-        return None;
+    match error.kind() {
+        ErrorKind::UnknownArgument => {}
+        ErrorKind::ArgumentConflict => {
+            let is_from = error.context().any(|(_, value)| value.to_string().contains("--from"));
+            let hint = "`--step STEP` selects the checkpoint to resume from; `--from` is a bundle";
+            return is_from.then(|| hint.to_owned());
+        }
+        _ => return None,
     }
     let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidArg) else { return None };
     let (_, replacement) = REMOVED.iter().find(|(removed, _)| removed == found)?;

@@ -160,7 +160,7 @@ fn a_bundle_that_is_missing_or_does_not_fit_is_refused() {
     workshop.write("number.toml", config);
     workshop.train(&["--config", "number.toml"]).failed(2, &["expected the folder of a bundle"]);
     let run = workshop.train(&["--resume", "base", "--from", "base"]);
-    run.failed(2, &["--from", "--resume"]);
+    run.failed(2, &["--from", "--resume", "hint: `--step STEP` selects the checkpoint"]);
     let run = workshop.train(&["--resume", "base", "--set", "from=base"]);
     run.failed(2, &["`from`: a resumed run keeps the bundle that it started from"]);
 }
@@ -184,7 +184,7 @@ fn a_configuration_starts_from_the_same_weights_only() {
 #[test]
 fn a_configuration_file_names_the_bundle() {
     let workshop = workshop();
-    let file = "from = \"base\"\n[data]\ntrain_file = \"new.tsv\"\nvalid_share = 0.2\n[train]\n\
+    let file = "from = \"base\"\n[data]\ntrain_file = \"new.tsv\"\nvalid_share = 0.0\n[train]\n\
                 max_steps = 1\n[model.dropout]\nembedding = 0.25\n";
     workshop.write("tune.toml", file);
     workshop.train(&["--config", "tune.toml", "--run", "tuned"]).trained();
@@ -318,7 +318,7 @@ fn a_share_of_each_epoch_is_replayed() {
     let resume = ["--resume", "tuned", "--set", "train.epochs=3"];
     workshop.train(&resume).failed(1, &["the training data has changed", "replay: 10 pairs"]);
     workshop.write("old.tsv", "");
-    tune(&workshop, "x", &settings).failed(1, &["replay"]);
+    tune(&workshop, "x", &settings).failed(1, &["`old.tsv` is empty"]);
     let missing = ["--replay", "missing.tsv"];
     tune(&workshop, "x", &missing).failed(1, &["missing.tsv"]);
     let sides = ["--replay", "source.txt", "target.txt.gz"];

@@ -101,16 +101,20 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         TaskKind::Classify => {
             let model = Classifier::new_in(&bundle, args.precision.precision, &device)?;
             drop((bundle, small_pages));
-            target(start.elapsed()).encode(model.gains_from_threads(), model.config().max_len, |work| {
-                work.measure_classifier(&model, args.rounds.get())
-            })
+            target(start.elapsed()).encode(
+                model.gains_from_threads(),
+                model.config().max_len,
+                |work| work.measure_classifier(&model, args.rounds.get()),
+            )
         }
         TaskKind::FillMask => {
             let model = FillMask::new_in(&bundle, args.precision.precision, &device)?;
             drop((bundle, small_pages));
-            target(start.elapsed()).encode(model.gains_from_threads(), model.config().max_len, |work| {
-                work.measure_fill_mask(&model, args.rounds.get())
-            })
+            target(start.elapsed()).encode(
+                model.gains_from_threads(),
+                model.config().max_len,
+                |work| work.measure_fill_mask(&model, args.rounds.get()),
+            )
         }
     }
 }

@@ -23,7 +23,7 @@ const ENCODER: [&str; 12] = [
 ];
 
 /// Arguments that a model without a source does not have.
-const SOURCE: [&str; 11] = [
+const SOURCE: [&str; 13] = [
     "alignment",
     "alignment-layer",
     "alignment-head",
@@ -35,6 +35,8 @@ const SOURCE: [&str; 11] = [
     "prefix",
     "prefix-file",
     "replace-unk",
+    "split",
+    "split-language",
 ];
 
 /// Runs the model of `args` on a text or the lines of an input.

@@ -27,6 +27,8 @@ use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 mod cli {
     // Translation of lines from text, files and standard input.
     mod translating;
+    // Division of lines into sentences.
+    mod splitting;
     // Search options, output formats and contradictions.
     mod searching;
     // Unusual lines, long lines and many lines.

@@ -1,5 +1,6 @@
 //! Translation of text.
 
+mod paragraphs;
 mod sentences;
 mod target_scores;
 mod unknown;
@@ -19,6 +20,7 @@ use crate::{
     task::TaskKind,
     tokens::{encode_prefix, encode_truncated, encode_whole, readable},
 };
+pub use paragraphs::{SentenceTranslation, TextTranslation};
 use sentences::Sentences;
 pub use target_scores::TargetScore;
 
@@ -43,6 +45,8 @@ pub struct Translator {
     model: Arc<Model>,
     options: SearchOptions,
     execution: Execution,
+    /// Language of texts that are divided into sentences.
+    text_language: Option<String>,
 }
 
 /// Parts of a bundle that a translation needs.
@@ -155,9 +159,10 @@ impl Translator {
     pub fn new(bundle: Bundle, device: &Device) -> Result<Self, InferError> {
         bundle.expect(TaskKind::Translate)?;
         let engine = bundle.engine(device)?;
+        let text_language = paragraphs::text_language(&bundle);
         let Bundle { config, tokenizers, search, .. } = bundle;
         let translator = Self::from_engine(engine, config, tokenizers);
-        Ok(Self { options: search.unwrap_or_default(), ..translator })
+        Ok(Self { options: search.unwrap_or_default(), text_language, ..translator })
     }
 
     /// Creates a translator with an engine, and the configuration and tokenizers of its model.
@@ -166,6 +171,7 @@ impl Translator {
             execution: Execution::new(engine.placement()),
             model: Model { config, tokenizers, engine }.into(),
             options: SearchOptions::default(),
+            text_language: None,
         }
     }
 

@@ -75,7 +75,10 @@ fn a_bundle_of_a_later_format_asks_for_a_newer_program() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("format = 2", "format = 99")).unwrap();
     let wrong = run(&["--model", folder.path().to_str().unwrap()], "one\n");
-    wrong.failed(1, &["is bundle format 99", "reads formats 1 to 2", "hint: ", "update `translate`"]);
+    wrong.failed(
+        1,
+        &["is bundle format 99", "reads formats 1 to 2", "hint: ", "update `translate`"],
+    );
 }
 
 #[test]

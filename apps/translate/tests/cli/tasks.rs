@@ -54,9 +54,17 @@ fn save<M: tx_infer::BundleModel>(
 ) {
     let tokenizers = Tokenizers::from(tokenizer.clone());
     let config = config.clone();
-    ModuleBundle { model, task, config, tokenizers, languages: None, search: None, provenance: Default::default() }
-        .save(path)
-        .unwrap();
+    ModuleBundle {
+        model,
+        task,
+        config,
+        tokenizers,
+        languages: None,
+        search: None,
+        provenance: Default::default(),
+    }
+    .save(path)
+    .unwrap();
 }
 
 fn path(task: &str) -> String {

@@ -76,7 +76,7 @@ fn a_long_sentence_is_divided_and_only_an_indivisible_one_truncated() {
         parts.iter().flat_map(|part| part["source"].as_str().unwrap().split(' ')).collect();
     assert_eq!(words.join(" "), long);
 
-    let indivisible = translate(&["--text", &"-one".repeat(100)], "");
+    let indivisible = translate(&["--text", &"one-".repeat(100)], "");
     assert!(indivisible.stderr.contains("line 1 was truncated"), "{}", indivisible.stderr);
 }
 

@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(divided("one two three, four five"), Some(("one two three,", " four five")));
         assert_eq!(divided("a, two three four five six"), Some(("a, two three", " four five six")));
         assert_eq!(divided("one – two"), Some(("one –", " two")));
-        assert_eq!(divided("one 1,000,000 two"), Some(("one 1,000,000", " two")));
+        assert_eq!(divided("one 1,000,000 two three"), Some(("one 1,000,000", " two three")));
         assert_eq!(divided("一二三，四五六，七八九"), Some(("一二三，", "四五六，七八九")));
     }
 

@@ -17,13 +17,14 @@ use std::{
 
 use serde_json::{Value, json};
 use tx_infer::{
-    Bundle, Device, ModelTask, ModuleBundle, SearchOptions, Translation, Translator, bundle::FORMAT,
+    Bundle, Device, EarlyStopping, LanguagePlacement, Languages, ModelTask, ModuleBundle,
+    SearchOptions, Translation, Translator, bundle::FORMAT,
 };
 use tx_model::{
-    Activation, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions, Transformer,
-    Tying, VocabSizes,
+    Activation, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions,
+    SinusoidFormula, SinusoidLayout, Sinusoids, Transformer, Tying, VocabSizes,
 };
-use tx_text::{Lowercase, SentencePair, TokenizerConfig, Tokenizers};
+use tx_text::{Lowercase, SentencePair, Tokenizer, TokenizerConfig, Tokenizers};
 
 use crate::{
     invariants::pattern,
@@ -72,6 +73,14 @@ fn a_bundle_keeps_its_provenance() {
     assert_eq!(bundle.provenance["recipe"].as_str(), Some("none"));
     assert_eq!(bundle.provenance["seed"].as_integer(), Some(1));
     assert_eq!(bundle.config, config());
+    assert_eq!((bundle.languages, bundle.search), (None, None));
+}
+
+#[test]
+fn a_bundle_of_format_2_keeps_its_languages_and_search_options() {
+    let bundle = Bundle::open(fixture(2)).unwrap();
+    assert_eq!(bundle.config, newest_config());
+    assert_eq!((bundle.languages, bundle.search), (Some(languages()), Some(search())));
 }
 
 fn fixture(format: u32) -> PathBuf {
@@ -108,6 +117,54 @@ fn config() -> ModelConfig {
         dropout: DropoutConfig { embedding: 0.25, ..DropoutConfig::none() },
         ..ModelConfig::default()
     }
+}
+
+/// [`config`] with other values for all keys that format 1 does not have.
+fn newest_config() -> ModelConfig {
+    ModelConfig {
+        positions: Positions::Sinusoidal,
+        sinusoids: Sinusoids {
+            layout: SinusoidLayout::Halves,
+            formula: SinusoidFormula::Tensor2tensor,
+            first: 2,
+        },
+        norm_epsilon: 1e-6,
+        decoder_start: DecoderStart::Eos,
+        ..config()
+    }
+}
+
+fn languages() -> Languages {
+    Languages {
+        placement: LanguagePlacement::TargetInSource,
+        token: ">>{}<<".into(),
+        source: vec!["en".into()],
+        target: vec!["it".into(), "fr".into()],
+        default_source: None,
+        default_target: Some("it".into()),
+    }
+}
+
+fn search() -> SearchOptions {
+    SearchOptions {
+        beam: 6,
+        length_penalty: 0.75,
+        early_stopping: EarlyStopping::Improvement,
+        suppress: vec![3],
+        ..SearchOptions::default()
+    }
+}
+
+/// Adds the tokens of [`languages`] to a tokenizer.
+fn with_languages(tokenizer: &Tokenizer) -> Tokenizer {
+    let mut json: Value = serde_json::from_str(&tokenizer.to_json().unwrap()).unwrap();
+    for (code, id) in languages().target.iter().zip(tokenizer.vocab_size()..) {
+        json["added_tokens"].as_array_mut().unwrap().push(json!({
+            "id": id, "content": languages().token_of(code), "single_word": false,
+            "lstrip": false, "rstrip": false, "normalized": false, "special": true,
+        }));
+    }
+    Tokenizer::from_json(json.to_string().as_bytes(), "languages".as_ref()).unwrap()
 }
 
 /// Writes the fixture of the newest format.
@@ -156,20 +213,22 @@ fn random_bundle(seed: u32) -> ModuleBundle {
         lowercase: Lowercase::Both,
         ..TokenizerConfig::default()
     };
-    let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();
+    let Tokenizers { source, target } = Tokenizers::train(&tokenizer, &pairs).unwrap();
+    let tokenizers = Tokenizers { source: with_languages(&source), target };
     let vocab = VocabSizes {
         source: tokenizers.source.vocab_size(),
         target: tokenizers.target.vocab_size(),
     };
     let (_, device) = &devices()[0];
-    let model = Transformer::new(&config(), vocab, device).unwrap();
+    let config = newest_config();
+    let model = Transformer::new(&config, vocab, device).unwrap();
     ModuleBundle {
         model: with_weights(model, |path, shape| pattern(&format!("{seed} {path}"), shape)),
         task: ModelTask::Translate,
-        config: config(),
+        config,
         tokenizers,
-        languages: None,
-        search: None,
+        languages: Some(languages()),
+        search: Some(search()),
         provenance: "recipe = \"none\"\nseed = 1\n\n[validation]\nbleu = 0.0\n".parse().unwrap(),
     }
 }

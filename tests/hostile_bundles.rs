@@ -20,14 +20,15 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tx_infer::{
-    Aligner, AlignmentOptions, Bundle, BundleInfo, Classifier, FillMask, Generator, InferError,
-    ModelTask, ModuleBundle, SearchOptions, TaskKind, Tokens, Translator,
+    Aligner, AlignmentOptions, Bundle, BundleInfo, Classifier, EarlyStopping, FillMask, Generator,
+    InferError, LanguagePlacement, Languages, ModelTask, ModuleBundle, SearchOptions, TaskKind,
+    Translator,
 };
 use tx_model::{
     Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer, Tying,
     VocabSizes,
 };
-use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers};
 
 const CONFIG: &str = "config.toml";
 const WEIGHTS: &str = "model.safetensors";
@@ -83,7 +84,54 @@ fn bundle(
     device.seed(7);
     let model = Transformer::new(&config, vocab, &device).unwrap();
     let provenance = toml::Table::from_iter([("seed".to_owned(), toml::Value::Integer(1))]);
-    ModuleBundle { model, task: ModelTask::Translate, config, tokenizers, languages: None, search: None, provenance }
+    ModuleBundle {
+        model,
+        task: ModelTask::Translate,
+        config,
+        tokenizers,
+        languages: None,
+        search: None,
+        provenance,
+    }
+}
+
+/// Adds the languages `a` and `b` and search options to a bundle.
+fn multilingual(bundle: ModuleBundle, placement: LanguagePlacement) -> ModuleBundle {
+    let codes = ["a", "b"].map(str::to_owned).to_vec();
+    let with_tokens = |tokenizer: &Tokenizer| {
+        let mut json: Value = serde_json::from_str(&tokenizer.to_json().unwrap()).unwrap();
+        for (code, id) in codes.iter().zip(tokenizer.vocab_size()..) {
+            json["added_tokens"].as_array_mut().unwrap().push(json!({
+                "id": id, "content": format!(">>{code}<<"), "single_word": false, "lstrip": false,
+                "rstrip": false, "normalized": false, "special": true,
+            }));
+        }
+        let json = serde_json::to_vec_pretty(&json).unwrap();
+        Tokenizer::from_json(&json, "languages".as_ref()).unwrap()
+    };
+    let Tokenizers { source, target } = &bundle.tokenizers;
+    let tokenizers = Tokenizers { source: with_tokens(source), target: with_tokens(target) };
+    let vocab = VocabSizes {
+        source: tokenizers.source.vocab_size(),
+        target: tokenizers.target.vocab_size(),
+    };
+    let model = Transformer::new(&bundle.config, vocab, &Device::flex()).unwrap();
+    let languages = Languages {
+        placement,
+        token: ">>{}<<".into(),
+        source: codes.clone(),
+        target: codes,
+        default_source: Some("a".into()),
+        default_target: Some("b".into()),
+    };
+    let search = SearchOptions {
+        beam: 3,
+        max_len: Some(7),
+        suppress: vec![3, 5],
+        early_stopping: EarlyStopping::Improvement,
+        ..SearchOptions::default()
+    };
+    ModuleBundle { model, tokenizers, languages: Some(languages), search: Some(search), ..bundle }
 }
 
 fn saved() -> TempDir {
@@ -138,16 +186,21 @@ fn open(folder: &Path) -> Result<(), InferError> {
         }
     }
     bundle.module::<Transformer>(&device)?;
-    let Bundle { config, tokenizers, .. } = bundle.clone();
     let search = SearchOptions { beam: 2, max_len: Some(3), ..SearchOptions::default() };
     let translator = Translator::new(bundle, &CPU)?;
+    // Without a limit, options of the bundle may generate as many tokens as `max_len` allows.
+    let own = SearchOptions { max_len: Some(3), min_len: 0, ..translator.options().clone() };
+    translator.clone().with_options(own)?.translate(">>a<< the cat")?;
+    translator
+        .score(&[(TEXTS[0], TEXTS[0])], 0)
+        .map(drop)
+        .or_else(|error| allow_long::<()>(Err(error)))?;
     let translator = translator.with_threads(1).with_options(search)?;
     let translations = translator.translate_batch(&TEXTS)?;
     let ids = translations.iter().filter_map(|found| found.hypotheses.first());
     let pairs = TEXTS.iter().zip(ids).map(|(text, found)| {
-        let source = Tokens::of_source(&tokenizers.source, text, config.max_len)?;
-        let ids = &found.hypothesis.ids;
-        Ok((source, Tokens::of_hypothesis(&tokenizers.target, ids, config.max_len)?))
+        let texts = translator.texts();
+        Ok((texts.source(text)?, texts.hypothesis(&found.hypothesis.ids)?))
     });
     let pairs = pairs.collect::<Result<Vec<_>, InferError>>()?;
     Aligner::new(translator.engine().clone(), AlignmentOptions::default()).align(&pairs);
@@ -317,6 +370,73 @@ fn sizes_beyond_those_of_the_files_are_rejected_before_allocation() {
     let size = format!("source = {}", BundleInfo::read(folder.path()).unwrap().vocabulary.source);
     change(&folder, CONFIG, &size, "source = 18446744073709551615");
     refused(&folder, &["the source vocabulary has 18446744073709551615 ids"]);
+}
+
+#[test]
+fn search_options_of_a_bundle_are_checked() {
+    for (options, problem) in [
+        ("beam = 0", "`search`: `beam` = 0"),
+        ("beam = 257", "257 hypotheses or samples; a bundle has at most 256"),
+        ("beam = 9223372036854775807", "at most 10000"),
+        ("beam = -1", "invalid value"),
+        ("beam = 1\nsampling.samples = 300", "300 hypotheses or samples"),
+        ("beams = 2", "unknown field `beams`"),
+        ("n_best = 9", "`n_best` = 9"),
+        ("length_penalty = nan", "`length_penalty` = NaN"),
+        ("max_len_ratio = -1.0", "`max_len_ratio` = -1"),
+        ("patience = 0.0", "`patience` = 0"),
+        ("early_stopping = \"soon\"", "unknown variant `soon`"),
+        ("early_stopping = \"never\"\npatience = 2.0", "`patience` = 2"),
+        ("max_len = 0", "`max_len`"),
+        ("suppress = [2]", "`suppress` has `<eos>`"),
+        ("suppress = [4000000000]", "`suppress` has 4000000000, but the vocabulary has"),
+        ("attention_layer = 2", "`attention_layer` = 2, but the decoder has 1 layers"),
+    ] {
+        let folder = saved();
+        change(&folder, CONFIG, "[model]\n", &format!("[search]\n{options}\n\n[model]\n"));
+        refused(&folder, &[CONFIG, problem]);
+    }
+    let folder = saved();
+    change(&folder, CONFIG, "[model]\n", "[search]\nbeam = 3\n\n[model]\n");
+    open(folder.path()).unwrap();
+    change(&folder, CONFIG, "format = 2", "format = 1");
+    refused(&folder, &[CONFIG, "`search` is not part of format 1"]);
+}
+
+#[test]
+fn languages_of_a_bundle_are_checked() {
+    for placement in [LanguagePlacement::TargetInSource, LanguagePlacement::BothSides] {
+        let saved = || {
+            let folder = tempfile::tempdir().unwrap();
+            let plain = bundle(
+                TokenizerKind::Word,
+                Positions::Sinusoidal,
+                NormPlacement::Post,
+                Tying::None,
+            );
+            multilingual(plain, placement).save(folder.path()).unwrap();
+            folder
+        };
+        open(saved().path()).unwrap();
+        for (from, to, problem) in [
+            ("token = \">>{}<<\"", "token = \"{}\"", "no special token \"a\""),
+            ("token = \">>{}<<\"", "token = \"\"", "must contain `{}` once"),
+            ("token = \">>{}<<\"", "token = \"{}{}\"", "must contain `{}` once"),
+            ("target = [\"a\", \"b\"]", "target = []", "`languages.target` is empty"),
+            ("target = [\"a\", \"b\"]", "target = [\"b\", \"b\"]", "contains \"b\" twice"),
+            ("target = [\"a\", \"b\"]", "target = [\"a\", \"b\", \"c\"]", ">>c<<"),
+            ("target = [\"a\", \"b\"]", "target = [\"b\", \"the\"]", ">>the<<"),
+            ("default_target = \"b\"", "default_target = \"c\"", "`languages.default_target`"),
+            ("default_source = \"a\"", "default_source = \"\"", "`languages.default_source`"),
+            ("placement = \"", "placement = \"un", "unknown variant"),
+            ("[languages]", "[languages]\ncode = 1", "unknown field `code`"),
+            ("format = 2", "format = 1", "`languages` is not part of format 1"),
+        ] {
+            let folder = saved();
+            change(&folder, CONFIG, from, to);
+            refused(&folder, &[CONFIG, problem]);
+        }
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::{fmt::Write, fs};
 
 use burn::tensor::Device;
 use tx_infer::{Attention, AttentionKind, Tokens, Translator};
+use tx_model::DecoderStart;
 use tx_train::{ConfigBuilder, TaskValidation, Trainer, reporting::progress::ProgressMode};
 
 /// Every word of two to four letters from `a` to `e`: 775 words, one in ten held out.
@@ -23,6 +24,33 @@ fn words() -> String {
 
 #[test]
 fn unseen_words_are_reversed() {
+    let translator = assert_reverses(&[]);
+    attention_is_reversed(&translator);
+}
+
+/// Models as Marian, transformers' Marian models, and fairseq have them.
+#[test]
+fn models_with_the_options_of_other_programs_reverse_too() {
+    for (start, formula, first, epsilon) in [
+        (DecoderStart::Zero, "tensor2tensor", 0, "1e-6"),
+        (DecoderStart::Pad, "paper", 0, "1e-5"),
+        (DecoderStart::Eos, "tensor2tensor", 2, "1e-5"),
+    ] {
+        let name = format!("{start:?}").to_lowercase();
+        let translator = assert_reverses(&[
+            &format!("model.decoder_start={name}"),
+            &format!(
+                "model.sinusoids={{ layout = 'halves', formula = '{formula}', first = {first} }}"
+            ),
+            &format!("model.norm_epsilon={epsilon}"),
+        ]);
+        assert_eq!(translator.config().decoder_start, start);
+    }
+}
+
+/// Trains a model with `settings`, checks that it reverses words that it has not seen, and returns
+/// it.
+fn assert_reverses(settings: &[&str]) -> Translator {
     let folder = tempfile::tempdir().unwrap();
     let tsv = folder.path().join("words.tsv");
     fs::write(&tsv, words()).unwrap();
@@ -48,7 +76,10 @@ fn unseen_words_are_reversed() {
         "train.label_smoothing=0.0",
         "validation.every_epochs=40",
         "validation.best_by=exact-match",
-    ] {
+    ]
+    .iter()
+    .chain(settings)
+    {
         config.set(setting).unwrap();
     }
     config.set_value("data.train_file", tsv.to_str().unwrap());
@@ -68,8 +99,7 @@ fn unseen_words_are_reversed() {
     let source = &outcome.examples[0];
     let reversed: String = source.chars().rev().collect();
     assert_eq!(translator.translate(source).unwrap().text, reversed);
-
-    attention_is_reversed(&translator);
+    translator
 }
 
 /// Cross-attention is on the anti-diagonal, because the target is the reversed source. With four

@@ -4,10 +4,10 @@ use burn::tensor::{Device, Tensor, activation::log_softmax};
 use tx_data::{batch::padded, mask};
 use tx_infer::{
     Cancellation, Request, Translator,
-    search::{Engine, Hypothesis, SearchOptions},
+    search::{Engine, Hypothesis, SearchOptions, start_id},
 };
 use tx_model::{
-    Activation, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer,
+    Activation, DecoderStart, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer,
     TransformerInput, Tying, VocabSizes,
 };
 use tx_text::special::{BOS, EOS, PAD};
@@ -49,6 +49,7 @@ struct Subject {
     /// Device and variant, for messages.
     name: String,
     model: Transformer,
+    decoder_start: DecoderStart,
     device: Device,
     vocabulary: usize,
 }
@@ -63,7 +64,7 @@ impl Subject {
     }
 
     fn engine(&self, device: &tx_infer::Device) -> Engine {
-        Engine::from_transformer(self.model.clone(), MAX_LEN, device)
+        Engine::from_transformer(self.model.clone(), MAX_LEN, device).with_start(self.decoder_start)
     }
 
     /// Engine with tensors on this device.
@@ -80,12 +81,14 @@ impl Subject {
         engines
     }
 
+    /// Inputs of the decoder that generates `target`.
+    fn inputs(&self, target: &[u32]) -> Vec<u32> {
+        [&[start_id(self.decoder_start)], &target[..target.len() - 1]].concat()
+    }
+
     /// Log-probabilities of `targets` for `source`, computed by teacher forcing without a cache.
     fn log_probabilities(&self, source: &[u32], targets: &[Vec<u32>]) -> Vec<f32> {
-        let inputs: Vec<Vec<u32>> = targets
-            .iter()
-            .map(|target| [BOS].into_iter().chain(target[..target.len() - 1].to_vec()).collect())
-            .collect();
+        let inputs: Vec<Vec<u32>> = targets.iter().map(|target| self.inputs(target)).collect();
         let rows = |rows: &[Vec<u32>]| {
             padded(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), &self.device)
         };
@@ -146,6 +149,7 @@ fn subjects(vocabulary: usize) -> Vec<Subject> {
                 ..base
             },
         ),
+        ("decoder starts with padding", ModelConfig { decoder_start: DecoderStart::Pad, ..pre }),
     ];
     let vocab = VocabSizes { source: vocabulary, target: vocabulary };
     let mut subjects = Vec::new();
@@ -155,6 +159,7 @@ fn subjects(vocabulary: usize) -> Vec<Subject> {
             subjects.push(Subject {
                 name: format!("{device_name}, {name}"),
                 model: with_weights(model, |path, shape| pattern(&format!("{name} {path}"), shape)),
+                decoder_start: config.decoder_start,
                 device: device.clone(),
                 vocabulary,
             });

@@ -13,12 +13,13 @@ use std::{
 use proptest::prelude::*;
 use serde_json::json;
 use tempfile::TempDir;
+use tx_infer::LanguagePlacement;
 use tx_model::{NormPlacement, Positions, Tying};
 use tx_text::TokenizerKind;
 
 use super::{
-    CONFIG, PROVENANCE, TOKENIZER, TOKENIZERS, WEIGHTS, bundle, one_text, open, sha256,
-    without_a_hang,
+    CONFIG, PROVENANCE, TOKENIZER, TOKENIZERS, WEIGHTS, bundle, multilingual, one_text, open,
+    sha256, without_a_hang,
 };
 
 /// Number of bundles; `TX_CASES` overrides it.
@@ -258,6 +259,11 @@ static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
     .into_iter()
     .map(|(kind, positions, norm, tying)| {
         let mut bundle = bundle(kind, positions, norm, tying);
+        match kind {
+            Word => bundle = multilingual(bundle, LanguagePlacement::BothSides),
+            Bpe => bundle = multilingual(bundle, LanguagePlacement::TargetInSource),
+            _ => {}
+        }
         if kind == Unigram {
             // Identity normalization table: 256 units of zeros.
             let table = format!("AAQA{}AAA=", "AAAA".repeat(341));

@@ -53,20 +53,44 @@ pub(super) fn saved(
             let model = Classifier::new(&config, vocabulary, 2, Pooling::First, &device).unwrap();
             let labels = vec!["no".to_owned(), "yes".to_owned()];
             let task = ModelTask::Classify { labels, pooling: Pooling::First };
-            ModuleBundle { model, task, config, tokenizers, languages: None, search: None, provenance: provenance() }
-                .save(folder.path())
+            ModuleBundle {
+                model,
+                task,
+                config,
+                tokenizers,
+                languages: None,
+                search: None,
+                provenance: provenance(),
+            }
+            .save(folder.path())
         }
         TaskKind::Generate => {
             let model = LanguageModel::new(&config, vocabulary, &device).unwrap();
             let task = ModelTask::Generate;
-            ModuleBundle { model, task, config, tokenizers, languages: None, search: None, provenance: provenance() }
-                .save(folder.path())
+            ModuleBundle {
+                model,
+                task,
+                config,
+                tokenizers,
+                languages: None,
+                search: None,
+                provenance: provenance(),
+            }
+            .save(folder.path())
         }
         TaskKind::FillMask => {
             let model = MaskedLanguageModel::new(&config, vocabulary, &device).unwrap();
             let task = ModelTask::FillMask;
-            ModuleBundle { model, task, config, tokenizers, languages: None, search: None, provenance: provenance() }
-                .save(folder.path())
+            ModuleBundle {
+                model,
+                task,
+                config,
+                tokenizers,
+                languages: None,
+                search: None,
+                provenance: provenance(),
+            }
+            .save(folder.path())
         }
         TaskKind::Translate => panic!("it has two texts"),
     };
@@ -76,6 +100,31 @@ pub(super) fn saved(
 
 fn plain(task: TaskKind) -> TempDir {
     saved(task, TokenizerKind::Word, Positions::Sinusoidal, Tying::None)
+}
+
+#[test]
+fn options_of_other_tasks_are_rejected() {
+    for (task, options, problem) in [
+        (TaskKind::Classify, "[search]\nbeam = 2", "the task `classify` has no `search`"),
+        (TaskKind::FillMask, "[search]\nbeam = 2", "the task `fill-mask` has no `search`"),
+        (
+            TaskKind::Generate,
+            "[search]\nmax_len_ratio = 1.0",
+            "`max_len_ratio` needs a source, which a language model does not have",
+        ),
+        (
+            TaskKind::Generate,
+            "[languages]\nplacement = \"both-sides\"\ntoken = \"{}\"\ntarget = []",
+            "the task `generate` has no `languages`",
+        ),
+    ] {
+        let folder = saved(task, TokenizerKind::Word, Positions::Learned, Tying::All);
+        change(&folder, CONFIG, "[model]\n", &format!("{options}\n\n[model]\n"));
+        refused(&folder, &[CONFIG, problem]);
+    }
+    let folder = saved(TaskKind::Generate, TokenizerKind::Word, Positions::Learned, Tying::All);
+    change(&folder, CONFIG, "decoder_start = \"bos\"", "decoder_start = \"pad\"");
+    refused(&folder, &[CONFIG, "the task `generate` has no `model.decoder_start`"]);
 }
 
 #[test]

@@ -4,7 +4,10 @@ use burn::{
     optim::{AdamConfig, GradientsParams},
     tensor::TensorData,
 };
-use tx_model::{Activation, NormPlacement, Positions, Transformer, TransformerInput, Tying};
+use tx_model::{
+    Activation, ModelConfig, NormPlacement, Positions, Sinusoids, Transformer, TransformerInput,
+    Tying,
+};
 use tx_train::loss::smoothed_cross_entropy;
 
 use super::{Subject, answers, ids, input, noise, pattern, sources, subjects, targets};
@@ -205,6 +208,33 @@ fn check_slope(
     let Subject { name, .. } = subject;
     assert!(difference <= limit, "{name}: slope {found}, by the gradients {expected}");
     difference
+}
+
+/// A model with the trained weights alone is the trained model, to the bit.
+#[test]
+fn sinusoids_are_no_weights_and_stay_fixed_in_training() {
+    for subject in subjects().filter(|subject| {
+        let ModelConfig { positions, sinusoids, .. } = subject.config;
+        positions == Positions::Sinusoidal && sinusoids != Sinusoids::default()
+    }) {
+        let device = subject.device.clone().autodiff();
+        let scores = |model: &Transformer| values(&model.forward(subject.input()).into_data());
+        let mut model = subject.trainable();
+        let before = scores(&model);
+        let mut adam = AdamConfig::new().init();
+        for _ in 0..3 {
+            let target = ids(&answers(), 0, &subject.device);
+            let logits = model.forward(subject.input());
+            let gradients = smoothed_cross_entropy(logits, target, 0.1).sum.backward();
+            let gradients = GradientsParams::from_grads(gradients, &model);
+            model = adam.step(1e-2, model, gradients);
+        }
+        let trained = support::weights(&model);
+        assert!(trained.keys().all(|path| !path.contains("positions")), "{}", subject.name);
+        let fresh = with_weights(subject.untrained(&device), |path, _| trained[path].clone());
+        let after = scores(&model);
+        assert!(after == scores(&fresh) && after != before, "{}", subject.name);
+    }
 }
 
 /// From its own initialization, 30 steps of Adam on one batch reduce the loss by a third.

@@ -3,7 +3,7 @@
 //! The list is built without search and without a cache: each target is scored by teacher forcing,
 //! and the effect of an option on the scores is implemented here independently.
 
-use tx_infer::LengthNorm;
+use tx_infer::{EarlyStopping, LengthNorm};
 
 use super::*;
 
@@ -35,10 +35,8 @@ impl ModelOutputs {
         let (mut logits, mut attention) = (Vec::new(), Vec::new());
         for (index, subject) in models.iter().enumerate() {
             let device = &subject.device;
-            let inputs: Vec<Vec<u32>> = targets
-                .iter()
-                .map(|target| [&[BOS], &target[..target.len() - 1]].concat())
-                .collect();
+            let inputs: Vec<Vec<u32>> =
+                targets.iter().map(|target| subject.inputs(target)).collect();
             let rows = |rows: &[Vec<u32>]| {
                 padded(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>(), device)
             };
@@ -106,16 +104,24 @@ impl ModelOutputs {
 }
 
 /// Search option with its expected effect.
+#[derive(Default)]
 struct Case {
     options: SearchOptions,
+    forced_first: Option<u32>,
     prefix: Vec<u32>,
 }
 
 impl Case {
+    fn request<'a>(&'a self, source: &'a [u32]) -> Request<'a> {
+        let Self { forced_first, prefix, .. } = self;
+        Request { source, forced_first: *forced_first, prefix, number: 0 }
+    }
+
     fn limit(&self, source_len: usize) -> usize {
         let wanted = (source_len as f32 * self.options.max_len_ratio).ceil() as usize
             + self.options.max_len_extra;
-        wanted.min(self.options.max_len.unwrap_or(LENGTH)).max(self.prefix.len() + 1)
+        let given = usize::from(self.forced_first.is_some()) + self.prefix.len();
+        wanted.min(self.options.max_len.unwrap_or(LENGTH)).max(given + 1)
     }
 
     /// Log-probability of token `place` of `target` after its predecessors; `logits` of each model.
@@ -143,10 +149,18 @@ impl Case {
                 mean.into_iter().map(f64::ln).collect()
             }
         };
-        if let Some(&forced) = self.prefix.get(place) {
+        let certain = |forced| if token == forced { 0.0 } else { f64::NEG_INFINITY };
+        let first = usize::from(self.forced_first.is_some());
+        if let Some(forced) = self.forced_first.filter(|_| place == 0) {
+            return certain(forced);
+        }
+        if let Some(&forced) = self.prefix.get(place - first) {
             let possible = token == forced;
             let found = scores[token as usize] - sum(&scores).ln();
             return if possible { found } else { f64::NEG_INFINITY };
+        }
+        if self.options.force_eos && place + 1 >= self.limit(source_len) {
+            return certain(EOS);
         }
         for (id, score) in scores.iter_mut().enumerate() {
             if before.contains(&(id as u32)) {
@@ -190,7 +204,7 @@ fn cases() -> Vec<(&'static str, Case)> {
         length_penalty: 0.6,
         ..SearchOptions::default()
     };
-    let case = |options| Case { options, prefix: Vec::new() };
+    let case = |options| Case { options, ..Case::default() };
     vec![
         ("plain", case(base())),
         ("no norm", case(SearchOptions { length_norm: LengthNorm::None, ..base() })),
@@ -227,7 +241,21 @@ fn cases() -> Vec<(&'static str, Case)> {
             "suppressed, renormalized",
             case(SearchOptions { suppress: vec![3, 5], renormalize: true, ..base() }),
         ),
-        ("prefix", Case { options: base(), prefix: vec![5, 3] }),
+        ("prefix", Case { options: base(), prefix: vec![5, 3], ..Case::default() }),
+        ("forced end", case(SearchOptions { force_eos: true, ..base() })),
+        (
+            "forced end of a short target",
+            case(SearchOptions { force_eos: true, max_len: Some(2), min_len: 2, ..base() }),
+        ),
+        ("forced first", Case { options: base(), forced_first: Some(6), ..Case::default() }),
+        (
+            "forced first, suppressed, and a prefix",
+            Case {
+                options: SearchOptions { suppress: vec![6], renormalize: true, ..base() },
+                forced_first: Some(6),
+                prefix: vec![4],
+            },
+        ),
         (
             "prefix of suppressed tokens",
             Case {
@@ -238,6 +266,7 @@ fn cases() -> Vec<(&'static str, Case)> {
                     ..base()
                 },
                 prefix: vec![5, 5],
+                ..Case::default()
             },
         ),
         (
@@ -254,6 +283,7 @@ fn cases() -> Vec<(&'static str, Case)> {
                     ..base()
                 },
                 prefix: vec![4],
+                ..Case::default()
             },
         ),
     ]
@@ -302,6 +332,29 @@ fn each_option_gives_the_ranking_of_all_targets() {
     }
 }
 
+/// With a beam for all targets, every rule that ends a search finds all of them.
+#[test]
+fn every_rule_finds_the_ranking_of_all_targets() {
+    let source = SOURCES[0];
+    for subject in subjects(VOCABULARY) {
+        let outputs = ModelOutputs::new(&[&subject], source, 0);
+        for early_stopping in
+            [EarlyStopping::Never, EarlyStopping::Improvement, EarlyStopping::Narrowing]
+        {
+            for (name, mut case) in cases().into_iter().take(6) {
+                case.options.early_stopping = early_stopping;
+                let expected = outputs.ranked(&case);
+                for engine in subject.engines() {
+                    let request = case.request(source);
+                    let found = search_requests(&engine, &[request], &case.options).remove(0);
+                    let what = format!("{}, {name}, {early_stopping:?}", subject.name);
+                    assert_ranked(&what, &found, &expected);
+                }
+            }
+        }
+    }
+}
+
 /// The second of two layers is recorded if requested.
 #[test]
 fn the_requested_layer_is_recorded() {
@@ -315,7 +368,7 @@ fn the_requested_layer_is_recorded() {
         attention_layer: Some(2),
         ..SearchOptions::default()
     };
-    let case = Case { options, prefix: Vec::new() };
+    let case = Case { options, ..Case::default() };
     for subject in subjects(VOCABULARY) {
         let expected = ModelOutputs::new(&[&subject], source, 1).ranked(&case);
         for engine in subject.engines() {
@@ -331,8 +384,9 @@ fn the_requested_layer_is_recorded() {
 fn constraints_apply_to_their_own_sentence_only() {
     let prefixes: [&[u32]; 6] = [&[5, 3], &[], &[6], &[4, 4, 4, 4, 4], &[], &[3]];
     let numbered = SOURCES.iter().zip(prefixes).zip(0..);
-    let requests: Vec<Request<'_>> =
-        numbered.map(|((source, prefix), number)| Request { source, forced_first: None, prefix, number }).collect();
+    let requests: Vec<Request<'_>> = numbered
+        .map(|((source, prefix), number)| Request { source, forced_first: None, prefix, number })
+        .collect();
     let base = || SearchOptions { n_best: 3, ..SearchOptions::default() };
     for subject in subjects(VOCABULARY) {
         for engine in subject.engines() {
@@ -369,7 +423,7 @@ fn an_ensemble_averages_probabilities() {
     cases.retain(|(name, _)| ["plain", "prefix", "shortest, renormalized"].contains(name));
     for (_, device) in devices() {
         let own: Vec<&Subject> = subjects.iter().filter(|s| s.device == device).collect();
-        for members in [&own[..2], &own[1..4]] {
+        for members in [&own[..2], &own[1..4], &own[3..5]] {
             let outputs = ModelOutputs::new(members, source, 0);
             let engines = members.iter().map(|m| m.engine(&device.clone().into()));
             let engine = engines.reduce(Engine::with_member).unwrap();

@@ -57,6 +57,45 @@ fn never_stopping_early_loses_nothing_that_waiting_finds() {
     assert!(differs > 10, "{differs} differences to stopping when the beam is full");
 }
 
+/// A search that waits for an improvement continues one that does not, and less long than one that
+/// never stops early. A beam that narrows finds as many hypotheses as it has places.
+#[test]
+fn other_rules_are_between_the_first_and_the_last() {
+    let mut differs = 0;
+    for subject in subjects(7) {
+        for (beam, length_penalty) in [(2, 1.0), (4, 0.6), (5, 1.0)] {
+            let of = |early_stopping| {
+                let options = SearchOptions {
+                    beam,
+                    n_best: beam,
+                    length_penalty,
+                    early_stopping,
+                    ..SearchOptions::default()
+                };
+                subject.search(&SOURCES, &options)
+            };
+            let [first, improved, last, narrowed] = [
+                EarlyStopping::Finished,
+                EarlyStopping::Improvement,
+                EarlyStopping::Never,
+                EarlyStopping::Narrowing,
+            ]
+            .map(of);
+            for (index, improved) in improved.iter().enumerate() {
+                let what = format!("{}, beam {beam}", subject.name);
+                assert_eq!((improved.len(), narrowed[index].len()), (beam, beam), "{what}");
+                for (rank, improved) in improved.iter().enumerate() {
+                    assert!(improved.score >= first[index][rank].score - LIMIT, "{what}");
+                    assert!(improved.score <= last[index][rank].score + LIMIT, "{what}");
+                }
+            }
+            differs +=
+                usize::from(!same(&first, &improved)) + usize::from(!same(&first, &narrowed));
+        }
+    }
+    assert!(differs > 10, "{differs} differences to stopping when the beam is full");
+}
+
 #[test]
 fn more_patience_finds_no_worse_hypotheses() {
     let mut better = 0;

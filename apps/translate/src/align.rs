@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tx_cli::terminal::stdout;
 use tx_infer::{
-    Aligner, Alignment, AlignmentOptions, Bundle, InferError, TaskKind, Tokens, Translation,
-    tx_text::{Lines, TextError, Tokenizers},
+    Aligner, Alignment, AlignmentOptions, Bundle, InferError, PairTokenizer, TaskKind, Tokens,
+    Translation,
+    tx_text::{Lines, TextError},
 };
 
 use crate::{
-    args::model::{DeviceArgs, ModelArgs, PairArgs},
+    args::model::{DeviceArgs, LanguageArgs, ModelArgs, PairArgs},
     usage::{Usage, numbered},
 };
 
@@ -39,6 +40,10 @@ pub struct AlignArgs {
     /// Layer and head of alignments
     #[command(flatten)]
     pub from: AlignmentFrom,
+
+    /// Languages of a multilingual model
+    #[command(flatten)]
+    pub languages: LanguageArgs,
 
     /// Device to run on
     #[command(flatten)]
@@ -95,7 +100,8 @@ pub fn align(args: AlignArgs) -> anyhow::Result<()> {
     let bundle = Bundle::open(&args.model.model)?;
     bundle.expect(TaskKind::Translate)?;
     let options = args.from.options(&bundle)?;
-    let texts = TextAligner::new(&bundle, Aligner::new(bundle.engine(&device)?, options));
+    let texts = args.languages.texts(&bundle)?;
+    let texts = TextAligner::new(texts, Aligner::new(bundle.engine(&device)?, options));
     let mut pairs = Pairs::open(&args.pairs)?;
     loop {
         let mut tokens = Vec::new();
@@ -166,14 +172,18 @@ impl<'a> Pairs<'a> {
 /// Aligner of texts: an [`Aligner`] with the tokenizers of its bundle.
 pub struct TextAligner {
     aligner: Aligner,
-    tokenizers: Tokenizers,
-    max_len: usize,
+    texts: PairTokenizer,
 }
 
 impl TextAligner {
-    /// Combines `aligner` with the tokenizers of `bundle`, which has the same model.
-    pub fn new(bundle: &Bundle, aligner: Aligner) -> Self {
-        Self { aligner, tokenizers: bundle.tokenizers.clone(), max_len: bundle.config.max_len }
+    /// Combines `aligner` with the tokenizers of its model.
+    pub fn new(texts: PairTokenizer, aligner: Aligner) -> Self {
+        Self { aligner, texts }
+    }
+
+    /// Replaces the tokenizers by those with other languages.
+    pub fn set_texts(&mut self, texts: PairTokenizer) {
+        self.texts = texts;
     }
 
     /// Aligns texts with the best hypotheses of their translations.
@@ -195,21 +205,17 @@ impl TextAligner {
 
     /// Returns the tokens of a text and of the ids of its translation.
     pub fn hypothesis(&self, text: &str, ids: &[u32]) -> Result<(Tokens, Tokens), InferError> {
-        Ok((self.source(text)?, Tokens::of_hypothesis(&self.tokenizers.target, ids, self.max_len)?))
+        Ok((self.texts.source(text)?, self.texts.hypothesis(ids)?))
     }
 
     /// Returns the tokens of a text and its translation; both are empty if either has no words.
     pub fn pair(&self, source: &str, target: &str) -> Result<(Tokens, Tokens), InferError> {
-        let target = Tokens::of_target(&self.tokenizers.target, target, self.max_len)?;
-        let source = self.source(source)?;
+        let target = self.texts.target(target)?;
+        let source = self.texts.source(source)?;
         if source.is_empty() || target.is_empty() {
             return Ok((Tokens::default(), Tokens::default()));
         }
         Ok((source, target))
-    }
-
-    fn source(&self, text: &str) -> Result<Tokens, InferError> {
-        Tokens::of_source(&self.tokenizers.source, text, self.max_len)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     check::CheckArgs,
     export::ExportArgs,
     force::ForceArgs,
+    import::ImportArgs,
     inspect::InspectArgs,
     score::ScoreArgs,
 };
@@ -40,6 +41,9 @@ use split::SplitArgs;
 /// generate: the line and its continuation; an empty line is the beginning of a text
 ///
 /// fill-mask: the line with a token in place of each `<mask>`; an empty line for an empty line
+///
+/// Search options that are not given have the values of the bundle, which `translate inspect` prints,
+/// otherwise their defaults.
 #[derive(Debug, Parser)]
 #[command(
     name = "translate",
@@ -57,6 +61,7 @@ Examples:
   translate force --model runs/de-en --source test.de --target test.en
   translate attention --model runs/de-en --text 'Ein Hund.' --out page.html
   translate score --reference test.en --hypothesis test.hyp
+  translate import --from opus-mt-en-de --output runs/en-de
   translate export --model runs/de-en --format ctranslate2 --output de-en-ct2"
 )]
 pub struct Cli {
@@ -91,6 +96,13 @@ pub enum Command {
     Check(CheckArgs),
 
     Bench(BenchArgs),
+
+    /// Read a model of another toolkit and write it as a bundle: OPUS-MT, M2M-100, NLLB, Marian
+    ///
+    /// The format is detected from the content of the files. An option of the model that tx does not
+    /// support, and a weight that is missing or not used, is an error that names it. No code of the
+    /// model is executed.
+    Import(ImportArgs),
 
     /// Write a bundle in the format of another toolkit: CTranslate2, transformers or Marian
     ///

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum, ValueHint};
 use tx_cli::terminal::stderr;
 use tx_infer::{
-    Attention, AttentionKind, Bundle, Classifier, Device, FillMask, Generator, TaskKind, Tokens,
+    Attention, AttentionKind, Bundle, Classifier, Device, FillMask, Generator, TaskKind,
     Translator,
     attention_page::html,
     figure::{FigureOptions, svg},
@@ -18,7 +18,7 @@ use tx_infer::{
 
 use crate::{
     args::{
-        model::{DeviceArgs, ModelArgs},
+        model::{DeviceArgs, LanguageArgs, ModelArgs},
         search::{SearchArgs, SeedArgs},
     },
     png,
@@ -73,6 +73,10 @@ pub struct AttentionArgs {
     /// Print nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
+
+    /// Languages of a multilingual model
+    #[command(flatten)]
+    pub languages: LanguageArgs,
 
     /// Search options of the translation
     #[command(flatten)]
@@ -143,10 +147,11 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     let bundle = Bundle::open(&args.model.model)?;
     let options = view(&args, &bundle)?;
     let kind = bundle.task.kind();
-    let for_translation = args.target.is_some() || !args.search.is_default();
+    let for_translation =
+        args.target.is_some() || !args.search.is_default() || args.languages.is_given();
     if kind.has_one_text() && for_translation {
         return Err(Usage::new(format!(
-            "`--target` and search options conflict with the task of the bundle, `{kind}`, which has \
+            "`--target`, languages and search options conflict with the task of the bundle, `{kind}`, which has \
              one text"
         ))
         .into());
@@ -180,17 +185,18 @@ fn of_translation(
     options: &FigureOptions,
     format: Format,
 ) -> anyhow::Result<()> {
-    let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
-    let translator = Translator::new(bundle, device)?;
-    let source = Tokens::of_source(&tokenizers.source, &args.text, max_len)?;
+    let max_len = bundle.config.max_len;
+    let translator = args.languages.apply(Translator::new(bundle, device)?)?;
+    let texts = translator.texts();
+    let source = texts.source(&args.text)?;
     let target = match &args.target {
-        Some(text) => Tokens::of_target(&tokenizers.target, text, max_len)?,
+        Some(text) => texts.target(text)?,
         None => {
             let translator = args.search.apply(translator.clone(), args.seed.seed)?;
             let mut found = translator.translate_batch(&[&args.text])?;
             let found = found.pop().and_then(|found| found.hypotheses.into_iter().next());
             let ids = found.map(|found| found.hypothesis.ids).unwrap_or_default();
-            Tokens::of_hypothesis(&tokenizers.target, &ids, max_len)?
+            texts.hypothesis(&ids)?
         }
     };
     let translation = target.words.join(" ");

@@ -20,7 +20,7 @@ use tx_infer::{
 };
 
 use crate::{
-    args::model::{DeviceArgs, ModelArgs, PrecisionArgs, ThreadArgs},
+    args::model::{DeviceArgs, LanguageArgs, ModelArgs, PrecisionArgs, ThreadArgs},
     usage::Usage,
 };
 
@@ -65,6 +65,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value = "10")]
     pub rounds: NonZero<usize>,
 
+    /// Languages of a multilingual model, whose tokens are the first of sources and targets
+    #[command(flatten)]
+    pub languages: LanguageArgs,
+
     /// Threads of the device `cpu`
     #[command(flatten)]
     pub threads: ThreadArgs,
@@ -89,7 +93,8 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     let small_pages = SmallPages::new();
     let start = Instant::now();
     let bundle = Bundle::open(&args.model.model)?;
-    let target = |opening| Target { args, name: &name, device: &device, opening };
+    let first_tokens = first_tokens(&args.languages, &bundle)?;
+    let target = |opening| Target { args, name: &name, device: &device, first_tokens, opening };
     match bundle.task.kind() {
         TaskKind::Translate | TaskKind::Generate => {
             let engine = bundle.engine_in(args.precision.precision, &device)?;
@@ -119,12 +124,26 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     }
 }
 
+/// Returns the tokens of languages at the beginning of sources and targets.
+fn first_tokens(languages: &LanguageArgs, bundle: &Bundle) -> anyhow::Result<[Option<u32>; 2]> {
+    let kind = bundle.task.kind();
+    match (languages.is_given(), kind) {
+        (false, _) => Ok([None; 2]),
+        (true, TaskKind::Translate) => Ok(languages.texts(bundle)?.language_ids()?),
+        (true, TaskKind::Classify | TaskKind::Generate | TaskKind::FillMask) => {
+            Err(LanguageArgs::conflict(kind).into())
+        }
+    }
+}
+
 /// Device that is measured, with the arguments.
 struct Target<'a> {
     args: &'a BenchArgs,
     /// Name of the device.
     name: &'a str,
     device: &'a Device,
+    /// First tokens of sources and targets.
+    first_tokens: [Option<u32>; 2],
     /// Time of opening the model.
     opening: Duration,
 }
@@ -168,6 +187,7 @@ impl Target<'_> {
                 source_len,
                 target_len,
                 threads: self.threads(engine.gains_from_threads()),
+                first_tokens: self.first_tokens,
             };
             let timing = searching.measure(engine, vocabulary, args.rounds.get())?;
             self.print(&searching, timing)?;

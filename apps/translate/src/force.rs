@@ -14,7 +14,7 @@ use tx_infer::{
 };
 
 use crate::{
-    args::model::{BatchArgs, DeviceArgs, ThreadArgs},
+    args::model::{BatchArgs, DeviceArgs, LanguageArgs, ThreadArgs},
     usage::Usage,
 };
 
@@ -51,6 +51,10 @@ pub struct ForceArgs {
     #[command(flatten)]
     pub threads: ThreadArgs,
 
+    /// Languages of a multilingual model
+    #[command(flatten)]
+    pub languages: LanguageArgs,
+
     /// Device to run on
     #[command(flatten)]
     pub device: DeviceArgs,
@@ -73,6 +77,9 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
                      lines of `--source`",
                 )
                 .into());
+            }
+            if args.languages.is_given() {
+                return Err(LanguageArgs::conflict(TaskKind::Generate).into());
             }
             let alone = Generator::new(&bundle, &device)?;
             let generator = others.iter().try_fold(alone, |all, path| {
@@ -105,6 +112,7 @@ fn translations(
     let translator = others.iter().try_fold(alone, |all, path| {
         all.with_member(&args.model[0], path, Translator::open(path, device)?)
     })?;
+    let translator = args.languages.apply(translator)?;
     let mut translator = translator.with_batch_tokens(args.batch.batch_tokens);
     if let Some(threads) = args.threads.threads {
         translator = translator.with_threads(threads.get());

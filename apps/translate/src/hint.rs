@@ -10,7 +10,15 @@ use crate::usage::Usage;
 pub fn failure(error: &anyhow::Error) -> Failure {
     let is_usage = error.is::<Usage>()
         || error.is::<DeviceError>()
-        || matches!(error.downcast_ref(), Some(InferError::Search { .. }));
+        || matches!(
+            error.downcast_ref(),
+            Some(
+                InferError::Search { .. }
+                    | InferError::UnknownLanguage { .. }
+                    | InferError::NoLanguages
+                    | InferError::LanguageNeeded { .. }
+            )
+        );
     if is_usage { Failure::Usage } else { Failure::Runtime }
 }
 
@@ -33,6 +41,12 @@ fn of_inference(error: &InferError) -> Option<&'static str> {
         InferError::Format { found, newest, .. } if found > newest => {
             Some("the bundle is newer than this build: update `translate`")
         }
+        InferError::UnknownLanguage { .. } => {
+            Some("`translate inspect --model DIR` lists the languages of a model")
+        }
+        InferError::LanguageNeeded { .. } => {
+            Some("select a language with `--source-lang CODE` or `--target-lang CODE`")
+        }
         InferError::NotFinite { .. } => {
             Some("use `--precision f32`, or test the bundle with `translate check`")
         }
@@ -44,6 +58,9 @@ fn of_inference(error: &InferError) -> Option<&'static str> {
 fn of_conversion(error: &ConvertError) -> Option<&'static str> {
     match error {
         ConvertError::OutputExists { .. } => Some("pass another folder as `--output`"),
+        ConvertError::UnknownFormat { .. } => {
+            Some("pass the folder of the model, with its configuration, vocabulary and weights")
+        }
         ConvertError::Bundle(error) => of_inference(error),
         _ => None,
     }

@@ -74,6 +74,27 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
         }
     }
 
+    if let Some(languages) = &info.languages {
+        writeln!(output, "\nlanguages")?;
+        let table = serde_json::to_value(languages)?;
+        for (key, value) in table.as_object().into_iter().flatten() {
+            let value = match value.as_array() {
+                Some(codes) => listed(codes, args.samples),
+                None => flat(key, value).remove(0).1,
+            };
+            writeln!(output, "  {key:<26} {value}")?;
+        }
+    }
+    if let Some(search) = &info.search {
+        writeln!(output, "\nsearch")?;
+        let table = serde_json::to_value(search)?;
+        for (key, value) in table.as_object().into_iter().flatten() {
+            for (key, value) in flat(key, value) {
+                writeln!(output, "  {key:<26} {value}")?;
+            }
+        }
+    }
+
     writeln!(output, "\nvocabulary")?;
     let sides = match kind.has_one_text() {
         true => vec![("text", &info.tokenizers.target)],
@@ -124,11 +145,26 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Flattens a table into pairs of path and value, such as `dropout.embedding`.
+/// Formats a list of codes: their number and all of them, or the first `count` if there are many.
+fn listed(codes: &[serde_json::Value], count: usize) -> String {
+    const FEW: usize = 250;
+    let shown = if codes.len() > FEW { count } else { codes.len() };
+    let names = codes.iter().take(shown).filter_map(serde_json::Value::as_str).map(printable);
+    let names: Vec<String> = names.collect();
+    let more = if shown < codes.len() { " …" } else { "" };
+    format!("{}: {}{more}", codes.len(), names.join(" "))
+}
+
+/// Flattens a table into pairs of path and value, such as `dropout.embedding`. The path of a table in
+/// an array has its number, from 1.
 fn flat(key: &str, value: &serde_json::Value) -> Vec<(String, String)> {
     match value {
         serde_json::Value::Object(table) => {
             table.iter().flat_map(|(inner, value)| flat(&format!("{key}.{inner}"), value)).collect()
+        }
+        serde_json::Value::Array(tables) if tables.iter().any(serde_json::Value::is_object) => {
+            let numbered = tables.iter().zip(1..);
+            numbered.flat_map(|(inner, number)| flat(&format!("{key}.{number}"), inner)).collect()
         }
         serde_json::Value::String(text) => vec![(printable(key), printable(text))],
         other => vec![(printable(key), printable(&other.to_string()))],

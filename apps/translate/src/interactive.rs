@@ -19,6 +19,8 @@ Type sentences to translate them. A line that starts with a colon is a command:
   :nbest N         show the N best translations with their scores
   :beam N          keep N hypotheses per sentence; 1 is greedy search
   :penalty ALPHA   set the length penalty: score = log P / length^ALPHA
+  :source CODE     select the source language of a multilingual model
+  :target CODE     select the target language
   :align           show word alignments, or hide them
   :attention FILE  export the attention weights of the last sentence: .html, .svg, .png, .json
   :options         show the current options
@@ -35,6 +37,8 @@ enum Request {
     NBest(usize),
     Beam(usize),
     Penalty(f32),
+    Source(String),
+    Target(String),
     Align,
     Attention(PathBuf),
     Options,
@@ -91,11 +95,15 @@ impl Session {
             })?,
             Request::Beam(beam) => {
                 let n_best = n_best.min(beam);
-                self.set(SearchOptions { beam, n_best, ..self.translator.options().clone() })?;
+                let options = self.translator.options().clone();
+                let options = if beam == 1 { options.with_one_hypothesis() } else { options };
+                self.set(SearchOptions { beam, n_best, ..options })?;
             }
             Request::Penalty(length_penalty) => {
                 self.set(SearchOptions { length_penalty, ..self.translator.options().clone() })?;
             }
+            Request::Source(code) => self.select(Some(&code), None)?,
+            Request::Target(code) => self.select(None, Some(&code))?,
             Request::Align => {
                 self.align = !self.align;
                 self.print_options()?;
@@ -111,6 +119,13 @@ impl Session {
     fn set(&mut self, options: SearchOptions) -> anyhow::Result<()> {
         self.translator = self.translator.clone().with_options(options)?;
         self.print_options()
+    }
+
+    /// Selects languages by their codes.
+    fn select(&mut self, source: Option<&str>, target: Option<&str>) -> anyhow::Result<()> {
+        self.translator = self.translator.clone().with_languages(source, target)?;
+        self.texts.set_texts(self.translator.texts().clone());
+        Ok(())
     }
 
     fn print_options(&self) -> anyhow::Result<()> {
@@ -237,6 +252,11 @@ fn parse(line: &str) -> Result<Request, String> {
             Ok(penalty) if penalty.is_finite() => Ok(Request::Penalty(penalty)),
             _ => Err(format!("`:penalty` expects a number, found `{value}`")),
         },
+        "source" | "target" if value.is_empty() => {
+            Err(format!("`:{name}` expects the code of a language"))
+        }
+        "source" => Ok(Request::Source(value.into())),
+        "target" => Ok(Request::Target(value.into())),
         "attention" if value.is_empty() => Err("`:attention` expects the name of a file".into()),
         "attention" => Ok(Request::Attention(value.into())),
         "align" => alone(Request::Align),
@@ -264,6 +284,8 @@ mod tests {
             (Request::NBest(5), Request::Beam(8))
         );
         assert_eq!(request(":penalty 0.6"), Request::Penalty(0.6));
+        assert_eq!(request(":source en"), Request::Source("en".into()));
+        assert_eq!(request(":target  deu "), Request::Target("deu".into()));
         assert_eq!((request(":align"), request(":quit")), (Request::Align, Request::Quit));
         assert_eq!(request(":attention my page.html"), Request::Attention("my page.html".into()));
     }
@@ -276,6 +298,7 @@ mod tests {
             (":beam 65", "`65`"),
             (":penalty nan", "`nan`"),
             (":attention", "name of a file"),
+            (":target", "code of a language"),
             (":align on", "`on`"),
             (":bst 3", "`:bst`"),
             (":", "`:`"),

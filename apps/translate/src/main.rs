@@ -24,6 +24,7 @@ mod check;
 mod editor;
 mod export;
 mod force;
+mod import;
 mod inspect;
 mod interactive;
 mod score;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Some(Command::Inspect(args)) => inspect::inspect(args),
         Some(Command::Check(args)) => check::check(args),
         Some(Command::Bench(args)) => bench::bench(&args),
+        Some(Command::Import(args)) => import::import(&args),
         Some(Command::Export(args)) => export::export(&args),
     };
     match result {

@@ -23,7 +23,7 @@ const ENCODER: [&str; 12] = [
 ];
 
 /// Arguments that a model without a source does not have.
-const SOURCE: [&str; 13] = [
+const SOURCE: [&str; 15] = [
     "alignment",
     "alignment-layer",
     "alignment-head",
@@ -35,8 +35,10 @@ const SOURCE: [&str; 13] = [
     "prefix",
     "prefix-file",
     "replace-unk",
+    "source-lang",
     "split",
     "split-language",
+    "target-lang",
 ];
 
 /// Runs the model of `args` on a text or the lines of an input.

@@ -55,7 +55,7 @@ pub fn translate(
             _ => bundle.engine(device)?,
         };
         let aligner = Aligner::new(engine.clone(), alignment_options);
-        Some((engine, TextAligner::new(&bundle, aligner)))
+        Some((engine, TextAligner::new(translator.texts().clone(), aligner)))
     } else {
         None
     };

@@ -20,9 +20,11 @@ use std::{
 use burn::tensor::Device as BurnDevice;
 use flate2::{Compression, write::GzEncoder};
 use tempfile::TempDir;
-use tx_infer::{Device, ModelTask, ModuleBundle, SearchOptions, Translator};
+use tx_infer::{
+    Device, LanguagePlacement, Languages, ModelTask, ModuleBundle, SearchOptions, Translator,
+};
 use tx_model::{ModelConfig, Transformer, Tying, VocabSizes};
-use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers};
 
 mod cli {
     // Translation of lines from text, files and standard input.
@@ -45,8 +47,12 @@ mod cli {
     mod conversing;
     // Contents and invariants of a bundle.
     mod inspecting;
+    // Multilingual models, and the search options of a bundle.
+    mod languages;
     // Classification, continuation of texts, and masks.
     mod tasks;
+    // Bundles in the formats of other toolkits.
+    mod exporting;
     // Search and attention on a GPU.
     mod device;
 }
@@ -74,10 +80,43 @@ fn translator(options: SearchOptions) -> Translator {
 
 /// Creates a bundle with random weights and a vocabulary of `words` on both sides.
 fn bundle(words: &str) -> ModuleBundle {
-    let device = BurnDevice::flex();
     let pairs = [SentencePair::new(words, words)];
     let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
-    let tokenizers = Tokenizers::train(&config, &pairs).unwrap();
+    with_tokenizers(Tokenizers::train(&config, &pairs).unwrap())
+}
+
+/// Creates a bundle with the languages `de` and `en`.
+fn multilingual(placement: LanguagePlacement) -> ModuleBundle {
+    let codes = ["de", "en"].map(str::to_owned).to_vec();
+    let (token, source) = match placement {
+        LanguagePlacement::TargetInSource => (">>{}<<", Vec::new()),
+        LanguagePlacement::BothSides => ("__{}__", codes.clone()),
+    };
+    let plain = bundle("one two three four five six seven").tokenizers.source;
+    let mut json: serde_json::Value = serde_json::from_str(&plain.to_json().unwrap()).unwrap();
+    for (code, id) in codes.iter().zip(plain.vocab_size()..) {
+        let added = json["added_tokens"].as_array_mut().unwrap();
+        added.push(serde_json::json!({
+            "id": id, "content": token.replace("{}", code), "single_word": false,
+            "lstrip": false, "rstrip": false, "normalized": false, "special": true,
+        }));
+    }
+    let tokenizer = Tokenizer::from_json(json.to_string().as_bytes(), "a.json".as_ref()).unwrap();
+    let tokenizers = Tokenizers { source: tokenizer.clone(), target: tokenizer };
+    let languages = Languages {
+        placement,
+        token: token.into(),
+        source,
+        target: codes,
+        default_source: None,
+        default_target: None,
+    };
+    ModuleBundle { languages: Some(languages), ..with_tokenizers(tokenizers) }
+}
+
+/// Creates a bundle with random weights and these tokenizers.
+fn with_tokenizers(tokenizers: Tokenizers) -> ModuleBundle {
+    let device = BurnDevice::flex();
     let config = ModelConfig {
         d_model: 8,
         n_heads: 2,

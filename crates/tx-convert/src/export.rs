@@ -7,7 +7,9 @@ use tx_infer::{Bundle, TaskKind};
 use crate::error::ConvertError;
 
 mod ctranslate2;
+mod marian;
 mod new_folder;
+mod transformers;
 
 use new_folder::NewFolder;
 
@@ -67,10 +69,8 @@ pub fn export(bundle: &Bundle, format: ExportFormat, output: &Path) -> Result<()
     let folder = NewFolder::create(output)?;
     match format {
         ExportFormat::CTranslate2 => ctranslate2::write(bundle, &folder)?,
-        ExportFormat::Transformers | ExportFormat::Marian => {
-            let problems = vec![format!("this build does not write {format}")];
-            return Err(ConvertError::NotExpressible { format, problems });
-        }
+        ExportFormat::Transformers => transformers::write(bundle, &folder)?,
+        ExportFormat::Marian => marian::write(bundle, &folder)?,
     }
     folder.finish()
 }

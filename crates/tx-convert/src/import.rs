@@ -7,9 +7,10 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     str::FromStr,
+    sync::{Mutex, PoisonError},
 };
 
-use tx_infer::SearchOptions;
+use tx_infer::{Languages, NewBundle, NewWeight, SearchOptions};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
@@ -22,9 +23,16 @@ mod weight_map;
 mod detect;
 mod report;
 
+mod marian;
+mod transformers;
+mod tutorial;
+
 use source_files::SourceFiles;
+pub(crate) use source_files::regular_file;
 pub use source_files::{License, SourceFile};
+pub(crate) use tensors::{ElementType, Tensor, Tensors};
 use weight_map::Weight;
+pub(crate) use weight_map::{ABSENT_BIAS, transpose};
 
 /// Format of a model to be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +82,18 @@ impl FromStr for ImportFormat {
     }
 }
 
+/// Properties of a model that its files do not contain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Attention heads of a tutorial checkpoint; 8, as in the tutorial, by default.
+    pub heads: Option<usize>,
+    /// `LANGUAGE` of the source in the files `tokenizer_LANGUAGE.json` of a tutorial checkpoint;
+    /// needed if both languages have the same number of tokens.
+    pub source_language: Option<String>,
+    /// `LANGUAGE` of the target, as [`source_language`](Self::source_language).
+    pub target_language: Option<String>,
+}
+
 /// Reads the model at `from`, a file or a folder, whose format is detected from its content if
 /// `format` is `None`. The values of the weights are read by [`Import::save`].
 ///
@@ -85,18 +105,28 @@ impl FromStr for ImportFormat {
 /// If the format is unknown, a file is missing or damaged, the model uses options that tx does not
 /// support, or its weights do not fit its configuration.
 pub fn import(from: &Path, format: Option<ImportFormat>) -> Result<Import, ConvertError> {
+    import_with(from, format, &ImportOptions::default())
+}
+
+/// Reads a model as [`import`] does, with properties that its files do not contain.
+///
+/// # Errors
+///
+/// Same as [`import`].
+pub fn import_with(
+    from: &Path,
+    format: Option<ImportFormat>,
+    options: &ImportOptions,
+) -> Result<Import, ConvertError> {
     let format = match format {
         Some(format) => format,
         None => detect::detect(from)?,
     };
     match format {
-        ImportFormat::TransformersMarian
-        | ImportFormat::TransformersM2m100
-        | ImportFormat::Marian
-        | ImportFormat::TutorialCheckpoint => Err(ConvertError::UnknownFormat {
-            path: from.to_owned(),
-            problem: format!("{format} cannot be read"),
-        }),
+        ImportFormat::TransformersMarian => transformers::import_marian(from),
+        ImportFormat::TransformersM2m100 => transformers::import_m2m100(from),
+        ImportFormat::Marian => marian::read(from),
+        ImportFormat::TutorialCheckpoint => tutorial::import(from, options),
     }
 }
 
@@ -108,6 +138,8 @@ pub struct Import {
     pub config: ModelConfig,
     /// Tokenizers of the bundle.
     pub tokenizers: Tokenizers,
+    /// Languages of a multilingual model.
+    pub languages: Option<Languages>,
     /// Search options that the model recommends.
     pub search: Option<SearchOptions>,
     /// Properties of the model that the import ignores, one line each.
@@ -135,12 +167,49 @@ impl Import {
             format,
             config,
             tokenizers,
+            languages: None,
             search: None,
             notes: Vec::new(),
             license: License::read(folder),
             origin: origin.to_owned(),
             files: files.files().to_vec(),
             weights,
+        }
+    }
+
+    /// Reads the weights one by one and writes the bundle into the folder `output`, which is created
+    /// if necessary; a bundle there is replaced.
+    ///
+    /// # Errors
+    ///
+    /// If a file of the model cannot be read, or a file of the bundle cannot be written.
+    pub fn save(&self, output: &Path) -> Result<(), ConvertError> {
+        // The first weight that cannot be read. It has no values then, which the bundle rejects.
+        let failed = Mutex::new(None);
+        let weights = self.weights.iter().map(|weight| NewWeight {
+            name: weight.name.clone(),
+            shape: weight.shape.clone(),
+            values: Box::new(|| {
+                weight.values().unwrap_or_else(|problem| {
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    failed.get_or_insert(problem);
+                    Vec::new()
+                })
+            }),
+        });
+        let bundle = NewBundle {
+            config: self.config.clone(),
+            tokenizers: self.tokenizers.clone(),
+            languages: self.languages.clone(),
+            search: self.search.clone(),
+            provenance: self.provenance()?,
+            weights: weights.collect(),
+        };
+        let saved = bundle.save(output);
+        drop(bundle);
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(problem) => Err(ConvertError::File { path: self.origin.clone(), problem }),
+            None => Ok(saved?),
         }
     }
 

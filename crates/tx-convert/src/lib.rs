@@ -11,6 +11,8 @@ pub mod import;
 
 pub mod error;
 
+mod marian;
+
 pub use error::ConvertError;
 pub use export::ExportFormat;
 pub use import::ImportFormat;

@@ -44,8 +44,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         let engine = Engine::from_transformer(model, config.max_len, &device);
         for (batch, sentences) in [(1, 16), (32, 64)] {
             for beam in [1, 5] {
-                let searching =
-                    Searching { sentences, batch, beam, source_len: 20, target_len: 25, threads };
+                let searching = Searching {
+                    sentences,
+                    batch,
+                    beam,
+                    source_len: 20,
+                    target_len: 25,
+                    threads,
+                    first_tokens: [None; 2],
+                };
                 let timing = searching.measure(&engine, vocabulary, ROUNDS)?;
                 let report = Report::new(&name, "cpu", &device, searching.to_string(), timing);
                 writeln!(stdout(), "{report}")?;

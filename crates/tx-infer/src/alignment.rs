@@ -121,7 +121,8 @@ impl Aligner {
             }
             #[cfg(feature = "burn")]
             Member::Tensors(model, device) => {
-                let batches = tensors::Batches { model, device, options: self.options };
+                let start = self.engine.start();
+                let batches = tensors::Batches { model, start, device, options: self.options };
                 batches.align(pairs)
             }
         }
@@ -146,7 +147,6 @@ mod tensors {
     use burn::tensor::Device;
     use tx_data::{EncodedPair, Seq2SeqBatch};
     use tx_model::{Transformer, TransformerInput};
-    use tx_text::special::BOS;
 
     use super::{Alignment, AlignmentOptions};
     use crate::{attention::AttentionMap, tokens::Tokens};
@@ -156,6 +156,8 @@ mod tensors {
 
     pub(super) struct Batches<'a> {
         pub(super) model: &'a Transformer,
+        /// First input of the decoder.
+        pub(super) start: u32,
         pub(super) device: &'a Device,
         pub(super) options: AlignmentOptions,
     }
@@ -186,11 +188,12 @@ mod tensors {
                 .iter()
                 .map(|&index| {
                     let (source, target) = &pairs[index];
-                    let target = [&[BOS], &target.ids[..]].concat();
+                    let target = [&[self.start], &target.ids[..]].concat();
                     EncodedPair { source: source.ids.clone(), target }
                 })
                 .collect();
-            let input = Seq2SeqBatch::new(&encoded.iter().collect::<Vec<_>>(), BOS, self.device);
+            let input =
+                Seq2SeqBatch::new(&encoded.iter().collect::<Vec<_>>(), self.start, self.device);
             let (_, maps) = self.model.forward_with_attention(TransformerInput {
                 source: input.source,
                 source_blocked: input.source_blocked,

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 use tx_model::packed::Map;
-use tx_text::special::{BOS, SPECIAL_TOKENS};
+use tx_text::special::SPECIAL_TOKENS;
 
 use crate::{
     search::{Engine, Member},
@@ -155,11 +155,13 @@ pub struct Attention {
     /// Self-attention of the encoder: for each layer, a map for each head.
     pub encoder: Vec<Vec<AttentionMap>>,
     /// Self-attention of the decoder: for each layer, a map for each head. Rows and columns are the
-    /// input of the decoder: `<bos>`, and the target without its last token.
+    /// input of the decoder: its start, and the target without its last token.
     pub decoder: Vec<Vec<AttentionMap>>,
     /// Cross-attention: for each layer, a map for each head. A row has the weights of the step that
     /// generates that target token.
     pub cross: Vec<Vec<AttentionMap>>,
+    /// Id of the first input of the decoder.
+    pub start: u32,
 }
 
 impl Attention {
@@ -171,8 +173,9 @@ impl Attention {
     /// If the source of a model for translation has no ids, an id is not in the vocabulary, or a side is longer than the
     /// model's `max_len`.
     pub fn of(engine: &Engine, source: Tokens, target: Tokens) -> Self {
-        // The decoder reads `<bos>` and all tokens but the last.
-        let inputs = [&[BOS], &target.ids[..target.ids.len().saturating_sub(1)]].concat();
+        // The decoder reads its start and all tokens but the last.
+        let start = engine.start();
+        let inputs = [&[start], &target.ids[..target.ids.len().saturating_sub(1)]].concat();
         let (encoder, decoder, cross) = match engine.first() {
             Member::Packed(model) => {
                 let maps = model.attention_maps(&source.ids, &inputs);
@@ -188,7 +191,7 @@ impl Attention {
                 (Vec::new(), tensors::of_language_model(model, &inputs, device), Vec::new())
             }
         };
-        Self { source, target, encoder, decoder, cross }
+        Self { source, target, encoder, decoder, cross, start }
     }
 
     /// Attention of an encoder without a decoder.
@@ -229,7 +232,7 @@ impl Attention {
             AttentionKind::Decoder => {
                 let read = self.target.ids.len().saturating_sub(1);
                 let Tokens { tokens, word_of, words, .. } = &self.target;
-                let start = SPECIAL_TOKENS[BOS as usize].to_owned();
+                let start = SPECIAL_TOKENS[self.start as usize].to_owned();
                 let tokens = [&[start], &tokens[..read]].concat();
                 let word_of = [&[None], &word_of[..read]].concat();
                 let labels = Labels::new(&tokens, &word_of, words);

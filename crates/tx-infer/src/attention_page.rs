@@ -152,6 +152,7 @@ mod tests {
             encoder: Vec::new(),
             decoder: layers.clone(),
             cross: layers,
+            start: tx_text::special::BOS,
         };
         let options = FigureOptions {
             kind: AttentionKind::Cross,

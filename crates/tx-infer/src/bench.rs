@@ -147,6 +147,8 @@ pub struct Searching {
     pub target_len: usize,
     /// Number of threads, each of which searches its own batch.
     pub threads: usize,
+    /// First tokens of sources and targets, such as those of languages. They count in the lengths.
+    pub first_tokens: [Option<u32>; 2],
 }
 
 impl Searching {
@@ -167,14 +169,24 @@ impl Searching {
     ) -> Result<Timing, InferError> {
         let options = self.options(engine);
         let has_source = engine.has_source();
-        let sources = generated(self.sentences, self.source_len, vocabulary);
+        let [first_source, forced_first] = self.first_tokens;
+        let mut sources = generated(self.sentences, self.source_len, vocabulary);
+        if let Some(id) = first_source {
+            sources
+                .iter_mut()
+                .filter_map(|source| source.first_mut())
+                .for_each(|first| *first = id);
+        }
         let request = |(source, number): (&'_ Vec<u32>, u64)| match has_source {
             true => OwnedRequest {
                 source: [source, &[special::EOS][..]].concat(),
+                forced_first,
                 prefix: Vec::new(),
                 number,
             },
-            false => OwnedRequest { source: Vec::new(), prefix: source.clone(), number },
+            false => {
+                OwnedRequest { source: Vec::new(), forced_first, prefix: source.clone(), number }
+            }
         };
         let requests: Vec<OwnedRequest> = sources.iter().zip(0..).map(request).collect();
         let requests: Vec<Request<'_>> = requests.iter().map(OwnedRequest::borrowed).collect();
@@ -234,13 +246,15 @@ impl Searching {
 /// A request with its ids.
 struct OwnedRequest {
     source: Vec<u32>,
+    forced_first: Option<u32>,
     prefix: Vec<u32>,
     number: u64,
 }
 
 impl OwnedRequest {
     fn borrowed(&self) -> Request<'_> {
-        Request { prefix: &self.prefix, ..Request::new(&self.source, self.number) }
+        let Self { source, forced_first, prefix, number } = self;
+        Request { source, forced_first: *forced_first, prefix, number: *number }
     }
 }
 

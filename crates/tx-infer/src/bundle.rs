@@ -271,13 +271,13 @@ impl Bundle {
                 Engine::from_transformer(self.module(burn)?, max_len, device)
             }
         };
-        Ok(engine.with_padding(self.padding()))
+        Ok(self.prepared(engine))
     }
 
-    /// Ids between the vocabulary of the target tokenizer and its
-    /// [padded](ModelConfig::vocab_multiple) size.
-    pub(crate) fn padding(&self) -> std::ops::Range<u32> {
-        padding(&self.config, self.vocabulary())
+    /// Returns an engine with the properties of this bundle that the model does not have.
+    pub(crate) fn prepared(&self, engine: Engine) -> Engine {
+        let padding = padding(&self.config, self.vocabulary());
+        engine.with_padding(padding).with_start(self.config.decoder_start)
     }
 
     /// Sizes of the vocabularies of the model.
@@ -294,6 +294,8 @@ fn vocabulary(tokenizers: &Tokenizers) -> VocabSizes {
     VocabSizes { source: tokenizers.source.vocab_size(), target: tokenizers.target.vocab_size() }
 }
 
+/// Ids between the vocabulary of the target tokenizer and its [padded](ModelConfig::vocab_multiple)
+/// size.
 fn padding(config: &ModelConfig, vocab: VocabSizes) -> std::ops::Range<u32> {
     vocab.target as u32..config.padded(vocab).target as u32
 }

@@ -87,8 +87,8 @@ fn translation(
     device: &Device,
     limit: f64,
 ) -> Result<Vec<CheckResult>, InferError> {
-    let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len);
     let engine = bundle.engine(device)?;
+    let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len, engine.start());
     Ok(match engine.first() {
         Member::Packed(model) => {
             let results = packed::check(&engine, model, &inputs, limit);
@@ -118,7 +118,7 @@ fn translation(
 struct Pair {
     /// Ends with `<eos>`; empty for language models.
     source: Vec<u32>,
-    /// Input of the decoder: begins with `<bos>`.
+    /// Input of the decoder: begins with its start.
     target: Vec<u32>,
 }
 
@@ -130,7 +130,8 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn new(vocabulary: VocabSizes, max_len: usize) -> Self {
+    /// Creates inputs of a model whose decoder starts with the id `start`.
+    fn new(vocabulary: VocabSizes, max_len: usize, start: u32) -> Self {
         let mut words = Words { state: 1 };
         // At least one word, and room for `<eos>` or `<bos>`.
         let mut words =
@@ -139,7 +140,7 @@ impl Inputs {
             .into_iter()
             .map(|(source, target)| Pair {
                 source: [&words(source, vocabulary.source)[..], &[EOS]].concat(),
-                target: [&[BOS], &words(target, vocabulary.target)[..]].concat(),
+                target: [&[start], &words(target, vocabulary.target)[..]].concat(),
             })
             .collect();
         Self { pairs, target_ids: vocabulary.target }

@@ -218,6 +218,31 @@ pub enum InferError {
         max: usize,
     },
 
+    /// The model has no such language.
+    #[error("the model has no {side} language `{code}`{}", near(nearest.as_deref()))]
+    UnknownLanguage {
+        /// `source` or `target`.
+        side: &'static str,
+        /// The code of the language.
+        code: String,
+        /// The code of the model that is most similar to it, if the model selects languages of this
+        /// side.
+        nearest: Option<String>,
+    },
+
+    /// The model is not multilingual.
+    #[error("the model has no languages to select")]
+    NoLanguages,
+
+    /// The model has several languages, and none is selected.
+    #[error("no {side} language is selected; the model has {}", listed(codes))]
+    LanguageNeeded {
+        /// `source` or `target`.
+        side: &'static str,
+        /// Codes of the languages.
+        codes: Vec<String>,
+    },
+
     /// Search options are invalid.
     #[error("search options: {}", problems.join("; "))]
     Search {
@@ -244,6 +269,21 @@ pub enum InferError {
 /// Formats a number of tokens for a message.
 fn many(tokens: Option<usize>) -> String {
     tokens.map_or("too many".into(), |tokens| tokens.to_string())
+}
+
+/// Formats the nearest code for a message.
+fn near(code: Option<&str>) -> String {
+    code.map_or_else(String::new, |code| format!("; the nearest is `{code}`"))
+}
+
+/// Formats the first codes for a message.
+fn listed(codes: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let shown = &codes[..codes.len().min(SHOWN)];
+    match codes.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 impl InferError {
@@ -285,6 +325,9 @@ impl InferError {
             ),
             Self::LongTarget { .. } => {
                 Some("leave the line out on both sides; a truncated target has another probability")
+            }
+            Self::UnknownLanguage { .. } | Self::LanguageNeeded { .. } => {
+                Some("`BundleInfo` lists the languages; `Translator::with_languages` selects them")
             }
             Self::NotFinite { .. } => Some(
                 "in half precision, try single precision; otherwise the weights may be damaged",

@@ -38,6 +38,7 @@ pub mod alignment;
 pub mod attention;
 pub mod attention_page;
 pub mod figure;
+pub mod pair_tokenizer;
 pub mod tokens;
 
 mod scheduler;
@@ -67,6 +68,7 @@ pub use device::Device;
 pub use error::InferError;
 pub use fill_mask::{FillMask, Filled, MaskToken};
 pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
+pub use pair_tokenizer::PairTokenizer;
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
 pub use task::{ModelTask, TaskKind};

@@ -116,7 +116,7 @@ impl Bundle {
                     let model = self.module::<Transformer>(&burn)?.cast(precision.dtype());
                     Engine::from_transformer(model, max_len, device)
                 };
-                Ok(engine.with_padding(self.padding()))
+                Ok(self.prepared(engine))
             }
             #[cfg(not(feature = "burn"))]
             Precision::F16 | Precision::Bf16 => {

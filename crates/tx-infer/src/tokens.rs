@@ -177,6 +177,17 @@ impl Tokens {
         ids: &[u32],
         max_len: usize,
     ) -> Result<Self, InferError> {
+        Self::of_hidden(tokenizer, ids, max_len, &[])
+    }
+
+    /// Returns the tokens of a hypothesis as [`of_hypothesis`](Self::of_hypothesis) does; those of
+    /// `hidden` belong to no word.
+    pub(crate) fn of_hidden(
+        tokenizer: &Tokenizer,
+        ids: &[u32],
+        max_len: usize,
+        hidden: &[u32],
+    ) -> Result<Self, InferError> {
         let mut ids = ids.to_vec();
         if ids.last() != Some(&EOS) && ids.len() < max_len {
             ids.push(EOS);
@@ -184,8 +195,10 @@ impl Tokens {
         // A token that adds a letter is part of the last word of the text decoded so far.
         let mut word_of = Vec::with_capacity(ids.len());
         let mut before = String::new();
-        for end in 1..=ids.len() {
-            let text = tokenizer.decode(&ids[..end])?;
+        let mut shown = Vec::with_capacity(ids.len());
+        for id in &ids {
+            shown.extend((hidden.binary_search(id).is_err()).then_some(*id));
+            let text = tokenizer.decode(&shown)?;
             let grew = text.trim() != before.trim();
             let last = text.split_whitespace().count().checked_sub(1);
             word_of.push(last.filter(|_| grew));
@@ -196,6 +209,22 @@ impl Tokens {
         // separator.
         word_of.iter_mut().for_each(|word| *word = word.filter(|&word| word < words.len()));
         Ok(Self { tokens: names(tokenizer, &ids), ids, word_of, words })
+    }
+
+    /// Inserts a token that belongs to no word, and truncates the text to `max_len` tokens again.
+    pub(crate) fn insert(&mut self, position: usize, id: u32, name: String, max_len: usize) {
+        self.ids.insert(position, id);
+        self.tokens.insert(position, name);
+        self.word_of.insert(position, None);
+        if self.ids.len() > max_len {
+            // The last token is `<eos>`, also after truncation.
+            let end = self.tokens.pop().unwrap_or_default();
+            truncate(&mut self.ids, max_len);
+            self.tokens.truncate(max_len.saturating_sub(1));
+            self.tokens.push(end);
+            self.word_of.truncate(max_len);
+            self.word_of.last_mut().into_iter().for_each(|word| *word = None);
+        }
     }
 
     /// Returns `true` if the text has no words.

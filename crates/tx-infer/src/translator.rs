@@ -11,14 +11,15 @@ use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 
 use crate::{
-    bundle::{Bundle, check_same},
+    bundle::{Bundle, Languages, check_same},
     cancellation::Cancellation,
     device::Device,
     error::InferError,
+    pair_tokenizer::PairTokenizer,
+    precision::Precision,
     scheduler::{BATCH_TOKENS, Execution, InOrder},
     search::{Engine, Hypothesis, SearchOptions},
     task::TaskKind,
-    tokens::{encode_prefix, encode_truncated, encode_whole, readable},
 };
 pub use paragraphs::{SentenceTranslation, TextTranslation};
 use sentences::Sentences;
@@ -43,17 +44,17 @@ pub use target_scores::TargetScore;
 #[derive(Debug, Clone)]
 pub struct Translator {
     model: Arc<Model>,
+    texts: PairTokenizer,
     options: SearchOptions,
     execution: Execution,
     /// Language of texts that are divided into sentences.
     text_language: Option<String>,
 }
 
-/// Parts of a bundle that a translation needs.
+/// Model of a bundle.
 #[derive(Debug, Clone)]
 struct Model {
     config: ModelConfig,
-    tokenizers: Tokenizers,
     engine: Engine,
 }
 
@@ -137,18 +138,19 @@ impl Translator {
     ///
     /// [`InferError::OtherVocabulary`] if the tokenizers differ.
     pub fn with_member(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
-        let mut model = Arc::unwrap_or_clone(self.model);
-        let other = Arc::unwrap_or_clone(other.model);
-        let (ours, theirs) = (&model.tokenizers, &other.tokenizers);
+        let (ours, theirs) = (self.texts.tokenizers(), other.texts.tokenizers());
         for (side, ours, theirs) in
             [("source", &ours.source, &theirs.source), ("target", &ours.target, &theirs.target)]
         {
             check_same(side, (first, ours), (path, theirs))?;
         }
+        let mut model = Arc::unwrap_or_clone(self.model);
+        let other = Arc::unwrap_or_clone(other.model);
         model.engine = model.engine.with_member(other.engine);
         model.config.max_len = model.engine.max_len();
+        let texts = self.texts.with_max_len(model.config.max_len);
         let execution = self.execution.with_placement(model.engine.placement());
-        Ok(Self { model: model.into(), execution, ..self })
+        Ok(Self { model: model.into(), texts, execution, ..self })
     }
 
     /// Creates a translator with a bundle, whose model is built on `device` in single precision.
@@ -157,22 +159,65 @@ impl Translator {
     ///
     /// Same as [`Bundle::engine`]; [`InferError::WrongTask`] if the model is for another task.
     pub fn new(bundle: Bundle, device: &Device) -> Result<Self, InferError> {
+        Self::new_in(&bundle, Precision::F32, device)
+    }
+
+    /// Creates a translator with a bundle, whose model is built on `device` in `precision`.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`new`](Self::new) and [`Bundle::engine_in`].
+    pub fn new_in(
+        bundle: &Bundle,
+        precision: Precision,
+        device: &Device,
+    ) -> Result<Self, InferError> {
         bundle.expect(TaskKind::Translate)?;
-        let engine = bundle.engine(device)?;
-        let text_language = paragraphs::text_language(&bundle);
-        let Bundle { config, tokenizers, search, .. } = bundle;
+        let engine = bundle.engine_in(precision, device)?;
+        let Bundle { config, tokenizers, languages, search, .. } = bundle.clone();
         let translator = Self::from_engine(engine, config, tokenizers);
-        Ok(Self { options: search.unwrap_or_default(), text_language, ..translator })
+        let text_language = paragraphs::text_language(bundle);
+        Ok(Self { text_language, ..translator.with_defaults(languages, search) })
     }
 
     /// Creates a translator with an engine, and the configuration and tokenizers of its model.
     pub fn from_engine(engine: Engine, config: ModelConfig, tokenizers: Tokenizers) -> Self {
         Self {
             execution: Execution::new(engine.placement()),
-            model: Model { config, tokenizers, engine }.into(),
+            texts: PairTokenizer::of(tokenizers, config.max_len, None),
+            model: Model { config, engine }.into(),
             options: SearchOptions::default(),
             text_language: None,
         }
+    }
+
+    /// Sets languages and search options of a bundle.
+    pub(crate) fn with_defaults(
+        self,
+        languages: Option<Languages>,
+        search: Option<SearchOptions>,
+    ) -> Self {
+        let tokenizers = self.texts.tokenizers().clone();
+        let texts = PairTokenizer::of(tokenizers, self.model.config.max_len, languages);
+        Self { texts, options: search.unwrap_or_default(), ..self }
+    }
+
+    /// Selects languages of a multilingual model by their codes. A side without a code keeps its
+    /// language: the one selected before, the default of the bundle, or the only one.
+    ///
+    /// With [`LanguagePlacement::TargetInSource`](crate::LanguagePlacement::TargetInSource), a token
+    /// at the beginning of a text, such as `>>deu<<`, selects the target language of the text.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::UnknownLanguage`] with the nearest code; [`InferError::NoLanguages`] if the model
+    /// has none.
+    pub fn with_languages(
+        self,
+        source: Option<&str>,
+        target: Option<&str>,
+    ) -> Result<Self, InferError> {
+        Ok(Self { texts: self.texts.with_languages(source, target)?, ..self })
     }
 
     /// Sets the search options of calls that do not specify their own [default: those of the bundle,
@@ -212,7 +257,12 @@ impl Translator {
 
     /// Tokenizers in use.
     pub fn tokenizers(&self) -> &Tokenizers {
-        &self.model.tokenizers
+        self.texts.tokenizers()
+    }
+
+    /// Returns the tokenizers with the selected languages.
+    pub fn texts(&self) -> &PairTokenizer {
+        &self.texts
     }
 
     /// Returns the search options of calls that do not specify their own.
@@ -233,7 +283,8 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// If the text cannot be tokenized; otherwise the same as [`Engine::search`].
+    /// If the text cannot be tokenized; [`InferError::LanguageNeeded`] if the model is multilingual and
+    /// no language is selected; otherwise the same as [`Engine::search`].
     pub fn translate(&self, text: &str) -> Result<Translation, InferError> {
         let mut translations = self.translate_batch(&[text])?;
         Ok(translations.pop().unwrap_or_default())
@@ -281,7 +332,7 @@ impl Translator {
     /// # Errors
     ///
     /// Before any text is translated: [`InferError::Search`] with all problems of the options, and
-    /// [`InferError::LongPrefix`]. [`InferError::Cancelled`] once `cancellation` is set. An error
+    /// [`InferError::LongPrefix`] and [`InferError::LanguageNeeded`]. [`InferError::Cancelled`] once `cancellation` is set. An error
     /// of a text, or of `sink`, after which `sink` is not called again.
     pub fn translate_lines<E: From<InferError>>(
         &self,
@@ -293,10 +344,9 @@ impl Translator {
         self.check(options)?;
         let mut output = InOrder::new(lines.len(), sink);
         let limits = self.execution.limits(options.rows());
-        let sentences = Sentences::new(self.model.clone(), lines, options.clone(), limits)?;
-        let without_words =
-            lines.iter().enumerate().filter(|(_, line)| line.text.trim().is_empty());
-        output.put(without_words.map(|(index, _)| (index, Translation::default())))?;
+        let (model, texts) = (self.model.clone(), self.texts.clone());
+        let sentences = Sentences::new(model, texts, lines, options.clone(), limits)?;
+        output.put(sentences.without_words().map(|index| (index, Translation::default())))?;
         self.execution.scheduler.run(sentences, cancellation, |ready| output.put(ready))
     }
 
@@ -310,7 +360,7 @@ impl Translator {
             problems
                 .push(format!("`attention_layer` = {layer}, but the decoder has {layers} layers"));
         }
-        let ids = self.model.tokenizers.target.vocab_size();
+        let ids = self.tokenizers().target.vocab_size();
         for id in options.suppress.iter().filter(|id| **id as usize >= ids) {
             problems.push(format!("`suppress` = {id}, but the vocabulary ends at {}", ids - 1));
         }
@@ -318,32 +368,10 @@ impl Translator {
     }
 }
 
-impl Model {
-    /// Returns the source ids of a text, at most `max_len`, and whether it was truncated.
-    fn encode_source(&self, text: &str) -> Result<(Vec<u32>, bool), InferError> {
-        encode_truncated(&self.tokenizers.source, text, self.config.max_len)
-    }
-
-    /// Returns the target ids of a text without `<bos>`; `None` if it is too long to be tokenized
-    /// whole.
-    fn encode_target(&self, text: &str) -> Result<Option<Vec<u32>>, InferError> {
-        encode_whole(&self.tokenizers.target, text, self.config.max_len)
-    }
-
-    /// Returns the ids of the prefix of a translation.
-    fn encode_prefix(&self, line: &Line<'_>) -> Result<Vec<u32>, InferError> {
-        let number = line.number + 1;
-        encode_prefix(&self.tokenizers.target, line.prefix, number, self.config.max_len)
-    }
-
-    /// Returns the beginning of a text that is tokenized.
-    fn readable<'a>(&self, text: &'a str) -> &'a str {
-        readable(text, self.config.max_len)
-    }
-}
-
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod languages;
 #[cfg(test)]
 #[cfg(feature = "burn")]
 mod tests;

@@ -36,6 +36,6 @@ pub use lines::{InvalidUtf8, Lines};
 pub use pair::SentencePair;
 pub use tokenizer::{
     Lowercase, SentencePieceVocabulary, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers,
-    VocabularyReport, WordSplit, truncate,
+    VocabularyReport, WordSplit, sentencepiece_pieces, truncate,
 };
 pub use word_table::WordTable;

@@ -2,9 +2,11 @@
 //!
 //! A tokenizer is defined completely by its `tokenizer.json`, so any tool that reads that format yields
 //! the same ids, with one exception that the format cannot express: text that contains `<eos>` encodes
-//! to five characters, not to the special token. The tokenizer of an imported model that consists of a
-//! SentencePiece model and a vocabulary contains the former under the key `sentencepiece`, because the
-//! library normalizes and segments some texts differently.
+//! to five characters, not to the special token.
+//!
+//! Models of other programs may have a SentencePiece model and a vocabulary of their own. Their file is
+//! a JSON object of both, which only tx reads, because the library normalizes and segments some texts
+//! differently from SentencePiece.
 
 mod both_sides;
 mod config;
@@ -32,7 +34,7 @@ pub use config::{Lowercase, TokenizerConfig, TokenizerKind, WordSplit};
 pub(crate) use one_side::Merges;
 pub use one_side::{Tokenizer, WordToken, truncate};
 pub use report::VocabularyReport;
-pub use vocabulary::SentencePieceVocabulary;
+pub use vocabulary::{SentencePieceVocabulary, sentencepiece_pieces};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use tx_infer::{ModelTask, ModuleBundle, bundle::BundleModel};
+use tx_infer::{
+    ModelTask, ModuleBundle, SearchOptions,
+    bundle::{BundleModel, Languages},
+};
 use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 
@@ -17,6 +20,10 @@ pub struct BundleParts {
     pub config: ModelConfig,
     /// Tokenizers of both sides.
     pub tokenizers: Tokenizers,
+    /// Languages of a multilingual model.
+    pub languages: Option<Languages>,
+    /// Default search options.
+    pub search: Option<SearchOptions>,
     /// Origin of the bundle, without the scores of its validation.
     pub provenance: toml::Table,
 }
@@ -31,8 +38,8 @@ impl BundleParts {
             task: self.task.clone(),
             config,
             tokenizers: self.tokenizers.clone(),
-            languages: None,
-            search: None,
+            languages: self.languages.clone(),
+            search: self.search.clone(),
             provenance: self.provenance.clone(),
         }
     }

@@ -1,5 +1,12 @@
 use std::{collections::BTreeMap, fs};
 
+use serde_json::Value;
+use tx_infer::{
+    Bundle, SearchOptions,
+    bundle::{LanguagePlacement, Languages, NewBundle, NewWeight},
+};
+use tx_train::tx_text::{Tokenizer, Tokenizers};
+
 use crate::{
     FILES, Workshop,
     cli::{
@@ -166,7 +173,8 @@ fn a_configuration_starts_from_the_same_weights_only() {
     let config = ["--config", "tuned/train.toml", "--run"];
     workshop.train(&[&config[..], &["again"]].concat()).trained();
     assert!(workshop.weights("tuned") == workshop.weights("again"));
-    fs::copy(workshop.path("again/model.safetensors"), workshop.path("base/model.safetensors"))
+    tune(&workshop, "other", &set(&["train.max_steps=2"])).trained();
+    fs::copy(workshop.path("other/model.safetensors"), workshop.path("base/model.safetensors"))
         .unwrap();
     let run = workshop.train(&[&config[..], &["third"]].concat());
     run.failed(2, &["the weights of `base` have changed since this configuration was written"]);
@@ -375,5 +383,87 @@ fn a_continued_run_starts_at_the_loss_of_the_bundle() {
         record.unwrap()["loss"].as_f64().unwrap()
     };
     assert!((loss("base", true) - loss("tuned", false)).abs() < 1e-9);
-    assert_same(&workshop, "tuned", "tuned");
+}
+
+/// Writes the bundle `many`: that of `base`, with the languages `deu` and `ita`, whose tokens use ids
+/// that no token had.
+fn add_languages(workshop: &Workshop) {
+    let base = Bundle::open(workshop.path("base")).unwrap();
+    let with_tokens = |tokenizer: &Tokenizer| {
+        let mut json: Value = serde_json::from_str(&tokenizer.to_json().unwrap()).unwrap();
+        let ids = tokenizer.vocab_size()..;
+        let tokens = [">>deu<<", ">>ita<<"].iter().zip(ids).map(|(token, id)| {
+            serde_json::json!({
+                "id": id, "content": token, "single_word": false, "lstrip": false,
+                "rstrip": false, "normalized": false, "special": true,
+            })
+        });
+        json["added_tokens"].as_array_mut().unwrap().extend(tokens);
+        Tokenizer::from_json(json.to_string().as_bytes(), "a.json".as_ref()).unwrap()
+    };
+    let weight = |name: &str| {
+        let (shape, values) = base.weight(name).unwrap();
+        let (shape, values) = (shape.to_vec(), values.into_owned());
+        NewWeight { name: name.to_owned(), shape, values: Box::new(move || values.clone()) }
+    };
+    let many = NewBundle {
+        config: base.config.clone(),
+        tokenizers: Tokenizers {
+            source: with_tokens(&base.tokenizers.source),
+            target: base.tokenizers.target.clone(),
+        },
+        languages: Some(Languages {
+            placement: LanguagePlacement::TargetInSource,
+            token: ">>{}<<".into(),
+            source: Vec::new(),
+            target: ["deu", "ita"].map(str::to_owned).to_vec(),
+            default_source: None,
+            default_target: None,
+        }),
+        search: Some(SearchOptions { beam: 3, ..SearchOptions::default() }),
+        provenance: base.provenance.clone(),
+        weights: base.weight_names().map(weight).collect(),
+    };
+    many.save(&workshop.path("many")).unwrap();
+}
+
+#[test]
+fn a_multilingual_bundle_is_continued_for_one_language() {
+    let workshop = Workshop::new();
+    let settings = ["model.tying=none", "tokenizer.joint=false", "model.vocab_multiple=32"];
+    workshop.train_tiny("base", &set(&settings)).trained();
+    add_languages(&workshop);
+    tune_from(&workshop, "many", "tuned", &set(&["train.epochs=0", "train.word_dropout=0.1"]))
+        .failed(
+            2,
+            &[
+                "[data] `target_language` is needed, because the bundle has deu, ita",
+                "[train] `word_dropout` is not available for a bundle with several languages",
+                "[train] `epochs` must be at least 1",
+            ],
+        );
+    tune_from(&workshop, "many", "tuned", &set(&["data.target_language=it"])).failed(
+        2,
+        &["`target_language` = \"it\" is no language of the bundle (did you mean \"ita\"?)"],
+    );
+    let italian = set(&["data.target_language=ita", "validation.every_steps=3"]);
+    tune_from(&workshop, "many", "tuned", &italian).trained();
+    let [many, tuned] = ["many", "tuned"].map(|name| Bundle::open(workshop.path(name)).unwrap());
+    assert_eq!(tuned.languages, many.languages);
+    assert_eq!(tuned.search, many.search);
+    // Of the two tokens, only that of the language was in the data.
+    let row = |bundle: &Bundle, token: &str| {
+        let id = bundle.tokenizers.source.special_id(token).unwrap() as usize;
+        let (shape, values) = bundle.weight("source_embedding.weight").unwrap();
+        bits(&values[id * shape[1]..(id + 1) * shape[1]])
+    };
+    assert_eq!(row(&many, ">>deu<<"), row(&tuned, ">>deu<<"));
+    assert_ne!(row(&many, ">>ita<<"), row(&tuned, ">>ita<<"));
+
+    // A resumed run takes the languages from its own folder.
+    let stop = [&italian[..], &set(&["train.max_steps=3"])].concat();
+    tune_from(&workshop, "many", "parts", &stop).trained();
+    fs::remove_dir_all(workshop.path("many")).unwrap();
+    workshop.train(&["--resume", "parts", "--set", "train.max_steps=1000"]).trained();
+    assert_same(&workshop, "tuned", "parts");
 }

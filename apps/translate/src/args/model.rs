@@ -7,11 +7,13 @@ use std::{
 
 use clap::{Args, ValueHint};
 use tx_infer::{
-    Bundle, Classifier, Device, FillMask, Generator, InferError, Precision, TaskKind, Translator,
+    Bundle, Classifier, Device, FillMask, Generator, InferError, PairTokenizer, Precision,
+    TaskKind, Translator,
     device::{DeviceError, DeviceName, Kind},
 };
 
 use super::search::SearchArgs;
+use crate::usage::Usage;
 
 /// Bundle that a command opens.
 #[derive(Debug, Args)]
@@ -59,6 +61,53 @@ pub struct PrecisionArgs {
     pub precision: Precision,
 }
 
+/// Languages of a multilingual model.
+#[derive(Debug, Clone, Default, Args)]
+#[group(requires = "model")]
+pub struct LanguageArgs {
+    /// Source language of a multilingual model, by its code; `translate inspect` lists them [default:
+    /// that of the bundle]
+    #[arg(long, value_name = "CODE")]
+    pub source_lang: Option<String>,
+
+    /// Target language of a multilingual model, by its code [default: that of the bundle]
+    #[arg(long, value_name = "CODE")]
+    pub target_lang: Option<String>,
+}
+
+impl LanguageArgs {
+    /// Error of languages that are given for a model of this kind, which has none.
+    pub fn conflict(kind: TaskKind) -> Usage {
+        Usage::new(format!(
+            "`--source-lang` and `--target-lang` conflict with the task of the bundle, `{kind}`"
+        ))
+    }
+
+    /// Whether a language was given.
+    pub fn is_given(&self) -> bool {
+        self.source_lang.as_ref().or(self.target_lang.as_ref()).is_some()
+    }
+
+    /// Returns `translator` with these languages.
+    ///
+    /// # Errors
+    ///
+    /// When the model does not have them.
+    pub fn apply(&self, translator: Translator) -> Result<Translator, InferError> {
+        translator.with_languages(self.source_lang.as_deref(), self.target_lang.as_deref())
+    }
+
+    /// Returns the tokenizers of `bundle` with these languages.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`apply`](Self::apply).
+    pub fn texts(&self, bundle: &Bundle) -> Result<PairTokenizer, InferError> {
+        let texts = PairTokenizer::new(bundle);
+        texts.with_languages(self.source_lang.as_deref(), self.target_lang.as_deref())
+    }
+}
+
 /// Threads of the device `cpu`.
 #[derive(Debug, Args)]
 #[group(requires = "model")]
@@ -101,6 +150,10 @@ pub struct TranslatorArgs {
     #[command(flatten)]
     pub precision: PrecisionArgs,
 
+    /// Languages of a multilingual model
+    #[command(flatten)]
+    pub languages: LanguageArgs,
+
     /// Search options
     #[command(flatten)]
     pub search: SearchArgs,
@@ -113,7 +166,7 @@ impl TranslatorArgs {
     /// # Errors
     ///
     /// When another bundle cannot be opened or has another vocabulary, the device does not support
-    /// the precision, or search options contradict each other.
+    /// the precision, a language is unknown, or search options contradict each other.
     pub fn translator(
         &self,
         model: &Path,
@@ -122,16 +175,11 @@ impl TranslatorArgs {
         seed: u64,
     ) -> Result<Translator, InferError> {
         let precision = self.precision.precision;
-        let translator = |bundle: &Bundle| {
-            bundle.expect(TaskKind::Translate)?;
-            let engine = bundle.engine_in(precision, device)?;
-            let (config, tokenizers) = (bundle.config.clone(), bundle.tokenizers.clone());
-            Ok::<_, InferError>(Translator::from_engine(engine, config, tokenizers))
-        };
+        let translator = |bundle: &Bundle| Translator::new_in(bundle, precision, device);
         let translator = self.ensemble.iter().try_fold(translator(bundle)?, |all, path| {
             all.with_member(model, path, translator(&Bundle::open(path)?)?)
         })?;
-        let translator = self.search.apply(translator, seed)?;
+        let translator = self.search.apply(self.languages.apply(translator)?, seed)?;
         let translator = translator.with_batch_tokens(self.batch.batch_tokens);
         Ok(match self.threads.threads {
             Some(threads) => translator.with_threads(threads.get()),

@@ -10,9 +10,8 @@ use tx_infer::{
 };
 
 /// Search options, one argument for each field of [`SearchOptions`] and [`Sampling`] except the
-/// seed.
-///
-/// An argument is optional where the program must know whether it was given.
+/// seed. An option that is not given has the value of the bundle, if it has search options, otherwise
+/// the default.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Search")]
 #[group(requires = "model")]
@@ -52,40 +51,50 @@ pub struct SearchArgs {
     )]
     pub length_penalty: Option<f32>,
 
-    /// Normalization of log-probabilities by the length n of a hypothesis
-    #[arg(long, value_enum, value_name = "NAME", default_value_t)]
-    pub length_norm: Norm,
+    /// Normalization of log-probabilities by the length n of a hypothesis [default: power]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub length_norm: Option<Norm>,
 
-    /// Coverage penalty β: score += β Σ ln min(attention received, 1) over source tokens
     #[arg(
         long,
         value_name = "BETA",
-        default_value_t = SearchOptions::default().coverage_penalty,
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        help = format!(
+            "Coverage penalty β: score += β Σ ln min(attention received, 1) over source tokens \
+             [default: {}]",
+            SearchOptions::default().coverage_penalty
+        )
     )]
-    pub coverage_penalty: f32,
+    pub coverage_penalty: Option<f32>,
 
-    /// Condition that ends the search for a sentence
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
-    pub early_stopping: Stopping,
+    /// Condition that ends the search for a sentence [default: finished]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub early_stopping: Option<Stopping>,
 
-    /// Finished hypotheses that end the search, as a multiple of --beam
     #[arg(
         long,
         value_name = "FACTOR",
-        default_value_t = SearchOptions::default().patience,
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        help = format!(
+            "Finished hypotheses that end the search, as a multiple of --beam [default: {}]",
+            SearchOptions::default().patience
+        )
     )]
-    pub patience: f32,
+    pub patience: Option<f32>,
 
-    /// Groups of diverse beam search; must divide --beam
-    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().groups)]
-    pub groups: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        help = format!(
+            "Groups of diverse beam search; must divide --beam [default: {}]",
+            SearchOptions::default().groups
+        )
+    )]
+    pub groups: Option<usize>,
 
     #[arg(
         long,
         value_name = "LAMBDA",
-        requires = "groups",
         allow_negative_numbers = true,
         help = format!(
             "Diversity penalty λ: score of a token -= λ for each earlier group that chose it \
@@ -99,53 +108,86 @@ pub struct SearchArgs {
     #[arg(long, value_name = "N")]
     pub max_len: Option<usize>,
 
-    /// Maximum length of a translation, in tokens per source token; --max-len-extra is added
     #[arg(
         long,
         value_name = "RATIO",
-        default_value_t = SearchOptions::default().max_len_ratio,
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        help = format!(
+            "Maximum length of a translation, in tokens per source token; --max-len-extra is added \
+             [default: {}]",
+            SearchOptions::default().max_len_ratio
+        )
     )]
-    pub max_len_ratio: f32,
+    pub max_len_ratio: Option<f32>,
 
-    /// Tokens added to the maximum length that --max-len-ratio gives
-    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().max_len_extra)]
-    pub max_len_extra: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        help = format!(
+            "Tokens added to the maximum length that --max-len-ratio gives [default: {}]",
+            SearchOptions::default().max_len_extra
+        )
+    )]
+    pub max_len_extra: Option<usize>,
 
     /// End a translation that reaches its maximum length with `<eos>`, at no cost
     #[arg(long)]
     pub force_eos: bool,
 
-    /// Minimum length of a translation, in tokens before `<eos>`
-    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().min_len)]
-    pub min_len: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        help = format!(
+            "Minimum length of a translation, in tokens before `<eos>` [default: {}]",
+            SearchOptions::default().min_len
+        )
+    )]
+    pub min_len: Option<usize>,
 
-    /// Minimum length of a translation, in tokens per source token
     #[arg(
         long,
         value_name = "RATIO",
-        default_value_t = SearchOptions::default().min_len_ratio,
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        help = format!(
+            "Minimum length of a translation, in tokens per source token [default: {}]",
+            SearchOptions::default().min_len_ratio
+        )
     )]
-    pub min_len_ratio: f32,
+    pub min_len_ratio: Option<f32>,
 
-    /// Repetition penalty θ: θ > 1, such as 1.2, makes tokens generated before less likely
     #[arg(
         long,
         value_name = "THETA",
-        default_value_t = SearchOptions::default().repetition_penalty,
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        help = format!(
+            "Repetition penalty θ: θ > 1, such as 1.2, makes tokens generated before less likely \
+             [default: {}]",
+            SearchOptions::default().repetition_penalty
+        )
     )]
-    pub repetition_penalty: f32,
+    pub repetition_penalty: Option<f32>,
 
-    /// Length of the n-grams that occur at most once in a translation; 0 is no limit
-    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().no_repeat_ngram)]
-    pub no_repeat_ngram: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        help = format!(
+            "Length of the n-grams that occur at most once in a translation; 0 is no limit \
+             [default: {}]",
+            SearchOptions::default().no_repeat_ngram
+        )
+    )]
+    pub no_repeat_ngram: Option<usize>,
 
-    /// Maximum number of times that a token sequence occurs in a row, unless the source has more; 0
-    /// is no limit
-    #[arg(long, value_name = "N", default_value_t = SearchOptions::default().max_repeats)]
-    pub max_repeats: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        help = format!(
+            "Maximum number of times that a token sequence occurs in a row, unless the source has \
+             more; 0 is no limit [default: {}]",
+            SearchOptions::default().max_repeats
+        )
+    )]
+    pub max_repeats: Option<usize>,
 
     /// Token that is never generated, written as in the vocabulary (repeatable)
     #[arg(long, value_name = "TOKEN")]
@@ -184,30 +226,34 @@ pub struct SearchArgs {
     )]
     pub samples: Option<usize>,
 
-    /// Softmax temperature; below 1, the distribution is sharper
     #[arg(
         long,
         value_name = "T",
         requires = "sample",
-        default_value_t = Sampling::default().temperature,
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        help = format!(
+            "Softmax temperature; below 1, the distribution is sharper [default: {}]",
+            Sampling::default().temperature
+        )
     )]
-    pub temperature: f32,
+    pub temperature: Option<f32>,
 
     /// With --sample: sample from the K most likely tokens only [default: 0, all]. Without: labels
     /// printed per line [default: 1], or tokens per `<mask>`
     #[arg(long, value_name = "K")]
     pub top_k: Option<usize>,
 
-    /// Nucleus sampling: sample from the fewest tokens whose probabilities sum to P
     #[arg(
         long,
         value_name = "P",
         requires = "sample",
-        default_value_t = Sampling::default().top_p,
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        help = format!(
+            "Nucleus sampling: sample from the fewest tokens whose probabilities sum to P [default: {}]",
+            Sampling::default().top_p
+        )
     )]
-    pub top_p: f32,
+    pub top_p: Option<f32>,
 }
 
 /// Seed of sampling, apart from [`SearchArgs`] because `score` has a `--seed` of its own.
@@ -225,12 +271,11 @@ pub struct SeedArgs {
 }
 
 /// Normalization of log-probabilities by length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Norm {
     /// No normalization
     None,
     /// n^α
-    #[default]
     Power,
     /// ((5 + n) / 6)^α, as in Wu et al. 2016
     Wu,
@@ -247,10 +292,9 @@ impl From<Norm> for LengthNorm {
 }
 
 /// Condition that ends the search for a sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Stopping {
     /// --patience times --beam hypotheses are finished
-    #[default]
     Finished,
     /// The most likely continuation of a step ends, and --n-best hypotheses are finished
     First,
@@ -275,13 +319,14 @@ impl From<Stopping> for EarlyStopping {
 }
 
 impl SearchArgs {
-    /// Returns `translator` with these options; its target vocabulary resolves suppressed tokens.
+    /// Returns `translator` with these options, and otherwise its own; its target vocabulary resolves
+    /// suppressed tokens.
     ///
     /// # Errors
     ///
     /// [`InferError::Search`] with every rule that the options break.
     pub fn apply(&self, translator: Translator, seed: u64) -> Result<Translator, InferError> {
-        let default = SearchOptions::default();
+        let default = translator.options().clone();
         let options = self.checked(&translator.tokenizers().target, seed, default)?;
         translator.with_options(options)
     }
@@ -329,7 +374,8 @@ impl SearchArgs {
     }
 
     /// Converts the arguments. Neither struct is matched with `..`, so that the compiler rejects a
-    /// new field of either until it is handled here. `default` has the beam without sampling.
+    /// new field of either until it is handled here. Arguments that were not given have the value of
+    /// `default`, unless it conflicts with one that was.
     fn options(&self, suppress: Vec<u32>, seed: u64, default: SearchOptions) -> SearchOptions {
         let &Self {
             beam,
@@ -363,38 +409,53 @@ impl SearchArgs {
             top_k,
             top_p,
         } = self;
-        let default = if sample { SearchOptions::greedy() } else { default };
+        let beam = beam.map(usize::from);
+        let default =
+            if sample || beam == Some(1) { default.with_one_hypothesis() } else { default };
+        let sampling = default.sampling.unwrap_or_default();
         let sampling = Sampling {
-            samples: samples.unwrap_or(Sampling::default().samples),
-            temperature,
-            top_k: top_k.unwrap_or(Sampling::default().top_k),
-            top_p,
+            samples: samples.unwrap_or(sampling.samples),
+            temperature: temperature.unwrap_or(sampling.temperature),
+            top_k: top_k.unwrap_or(sampling.top_k),
+            top_p: top_p.unwrap_or(sampling.top_p),
             seed,
         };
+        let sampling = match (sample, beam) {
+            (true, _) => Some(sampling),
+            (false, Some(_)) => None,
+            (false, None) => default.sampling,
+        };
+        let beam = beam.unwrap_or(default.beam);
+        let early_stopping = early_stopping.map_or(default.early_stopping, EarlyStopping::from);
+        let default_patience = match early_stopping {
+            EarlyStopping::Finished => default.patience,
+            _ => SearchOptions::default().patience,
+        };
+        let divides = default.groups > 0 && beam.is_multiple_of(default.groups);
         SearchOptions {
-            beam: beam.map_or(default.beam, usize::from),
+            beam,
             length_penalty: length_penalty.unwrap_or(default.length_penalty),
-            length_norm: length_norm.into(),
-            coverage_penalty,
-            early_stopping: early_stopping.into(),
-            patience,
-            n_best: n_best.unwrap_or(default.n_best),
-            groups,
+            length_norm: length_norm.map_or(default.length_norm, LengthNorm::from),
+            coverage_penalty: coverage_penalty.unwrap_or(default.coverage_penalty),
+            early_stopping,
+            patience: patience.unwrap_or(default_patience),
+            n_best: n_best.unwrap_or(default.n_best.min(beam)),
+            groups: groups.unwrap_or(if divides { default.groups } else { 1 }),
             diversity: diversity.unwrap_or(default.diversity),
-            sampling: sample.then_some(sampling),
-            max_len,
-            max_len_ratio,
-            max_len_extra,
-            force_eos,
-            min_len,
-            min_len_ratio,
-            repetition_penalty,
-            no_repeat_ngram,
-            max_repeats,
-            suppress,
-            renormalize,
-            replace_unknown: replace_unk,
-            attention_layer,
+            sampling,
+            max_len: max_len.or(default.max_len),
+            max_len_ratio: max_len_ratio.unwrap_or(default.max_len_ratio),
+            max_len_extra: max_len_extra.unwrap_or(default.max_len_extra),
+            force_eos: force_eos || default.force_eos,
+            min_len: min_len.unwrap_or(default.min_len),
+            min_len_ratio: min_len_ratio.unwrap_or(default.min_len_ratio),
+            repetition_penalty: repetition_penalty.unwrap_or(default.repetition_penalty),
+            no_repeat_ngram: no_repeat_ngram.unwrap_or(default.no_repeat_ngram),
+            max_repeats: max_repeats.unwrap_or(default.max_repeats),
+            suppress: default.suppress.into_iter().chain(suppress).collect(),
+            renormalize: renormalize || default.renormalize,
+            replace_unknown: replace_unk || default.replace_unknown,
+            attention_layer: attention_layer.or(default.attention_layer),
         }
     }
 
@@ -421,14 +482,14 @@ impl SearchArgs {
         if self.top_k.is_some() && !self.sample {
             problems.push("`--top-k` needs `--sample`".into());
         }
-        if self.length_norm == Norm::None && self.length_penalty.is_some() {
+        if options.length_norm == LengthNorm::None && self.length_penalty.is_some() {
             problems.push("`--length-penalty` has no effect with `--length-norm none`".into());
         }
-        if self.diversity.is_some() && self.groups == 1 {
+        if self.diversity.is_some() && options.groups == 1 {
             problems.push("`--diversity` has no effect with `--groups` = 1".into());
         }
         if self.attention_layer.is_some()
-            && self.coverage_penalty == 0.0
+            && options.coverage_penalty == 0.0
             && !options.replace_unknown
         {
             problems.push(
@@ -437,9 +498,9 @@ impl SearchArgs {
             );
         }
         let suppresses = !options.suppress.is_empty()
-            || self.no_repeat_ngram > 0
-            || self.min_len > 0
-            || self.min_len_ratio > 0.0;
+            || options.no_repeat_ngram > 0
+            || options.min_len > 0
+            || options.min_len_ratio > 0.0;
         if self.renormalize && !suppresses {
             problems.push(
                 "`--renormalize` has no effect without an option that suppresses tokens, such as \
@@ -491,6 +552,64 @@ mod tests {
             [&["--beam", "2"][..], &["--no-unk"], &["--suppress-id", "7"], &["--top-k", "3"]]
         {
             assert!(!parse(given).search.is_default(), "{given:?}");
+        }
+    }
+
+    /// Options of a bundle stay unless an argument replaces them, or needs another value of them.
+    #[test]
+    fn arguments_replace_the_options_of_a_bundle() {
+        let bundle = SearchOptions {
+            beam: 6,
+            n_best: 3,
+            groups: 3,
+            length_norm: LengthNorm::Wu,
+            early_stopping: EarlyStopping::Improvement,
+            max_len_ratio: 0.0,
+            max_len_extra: 511,
+            suppress: vec![9],
+            renormalize: true,
+            max_repeats: 0,
+            ..SearchOptions::default()
+        };
+        let alone = SearchOptions { n_best: 1, groups: 1, ..bundle.clone() };
+        for (arguments, expected) in [
+            (&[][..], bundle.clone()),
+            (&["--max-len-extra", "40"], SearchOptions { max_len_extra: 40, ..bundle.clone() }),
+            (
+                &["--beam", "4", "--length-norm", "none"],
+                SearchOptions {
+                    beam: 4,
+                    groups: 1,
+                    length_norm: LengthNorm::None,
+                    ..bundle.clone()
+                },
+            ),
+            (&["--beam", "2"], SearchOptions { beam: 2, n_best: 2, groups: 1, ..bundle.clone() }),
+            (&["--suppress-id", "7"], SearchOptions { suppress: vec![9, 7], ..bundle.clone() }),
+            (
+                &["--beam", "1"],
+                SearchOptions { beam: 1, early_stopping: EarlyStopping::Finished, ..alone.clone() },
+            ),
+            (
+                &["--sample", "--top-k", "3"],
+                SearchOptions {
+                    beam: 1,
+                    early_stopping: EarlyStopping::Finished,
+                    sampling: Some(Sampling { top_k: 3, ..Sampling::default() }),
+                    ..alone
+                },
+            ),
+        ] {
+            let Cli { search, seed, .. } = parse(arguments);
+            let found = search.options(search.suppress_id.clone(), seed.seed, bundle.clone());
+            assert_eq!(found, expected, "{arguments:?}");
+            assert_eq!(found.problems(), [""; 0], "{arguments:?}");
+        }
+        let sampled = SearchOptions::sampling(Sampling { seed: 5, ..Sampling::default() });
+        for (arguments, samples) in [(&[][..], true), (&["--beam", "3"], false)] {
+            let found = parse(arguments).search.options(Vec::new(), 0, sampled.clone());
+            assert_eq!(found.sampling, sampled.sampling.filter(|_| samples), "{arguments:?}");
+            assert_eq!(found.problems(), [""; 0], "{arguments:?}");
         }
     }
 

@@ -60,6 +60,21 @@ impl NewFolder {
         write().map_err(write_error(&self.output.join(name)))
     }
 
+    /// Writes the file `name`, in which `content` can move back, and synchronizes it to disk.
+    ///
+    /// # Errors
+    ///
+    /// [`ConvertError::Write`] with the final path of the file.
+    pub(crate) fn write_file(
+        &self,
+        name: &str,
+        content: impl FnOnce(File) -> io::Result<File>,
+    ) -> Result<(), ConvertError> {
+        let create = || File::create_new(self.partial.path().join(name));
+        let write = || content(create()?)?.sync_all();
+        write().map_err(write_error(&self.output.join(name)))
+    }
+
     /// Writes the file `name`.
     ///
     /// # Errors

@@ -24,8 +24,7 @@ struct ModelType {
 ///
 /// [`ConvertError::UnknownFormat`] with the reason; an error of reading.
 pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
-    let unknown =
-        |problem: String| ConvertError::UnknownFormat { path: from.to_owned(), problem };
+    let unknown = |problem: String| ConvertError::UnknownFormat { path: from.to_owned(), problem };
     if !from.is_dir() {
         return match Content::of(from)? {
             Content::Npz => Ok(ImportFormat::Marian),
@@ -39,10 +38,11 @@ pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
     if config.is_file() {
         let ModelType { model_type } = SourceFiles::default().json(&config)?;
         return match model_type.as_deref() {
-            Some("marian") => Ok(ImportFormat::TransformersMarian),
+            Some("marian" | "pegasus") => Ok(ImportFormat::TransformersMarian),
             Some("m2m_100") => Ok(ImportFormat::TransformersM2m100),
             Some(other) => Err(unknown(format!(
-                "`model_type` in `config.json` is `{other}`, supported are `marian` and `m2m_100`"
+                "`model_type` in `config.json` is `{other}`, supported are `marian`, `pegasus` \
+                 and `m2m_100`"
             ))),
             None => Err(unknown("`config.json` has no `model_type`".to_owned())),
         };
@@ -144,6 +144,7 @@ mod tests {
         assert_eq!(detect(&at("tmodel_02.pt")).unwrap(), ImportFormat::TutorialCheckpoint);
         for (model_type, expected) in [
             ("marian", ImportFormat::TransformersMarian),
+            ("pegasus", ImportFormat::TransformersMarian),
             ("m2m_100", ImportFormat::TransformersM2m100),
         ] {
             let config = format!(r#"{{"model_type": "{model_type}"}}"#);

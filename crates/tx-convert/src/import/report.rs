@@ -29,9 +29,11 @@ impl Import {
         if let Some(first) = text.as_deref().and_then(|text| text.trim().lines().next()) {
             lines.push(("license text".to_owned(), format!("{first} …")));
         }
-        lines.extend(self.files.iter().map(|file| {
-            ("file".to_owned(), format!("{} ({} bytes)", file.name, file.bytes))
-        }));
+        lines.extend(
+            self.files
+                .iter()
+                .map(|file| ("file".to_owned(), format!("{} ({} bytes)", file.name, file.bytes))),
+        );
         lines.extend(self.notes.iter().map(|note| ("note".to_owned(), note.clone())));
         lines
     }

@@ -122,9 +122,9 @@ impl License {
             .filter(|path| is_license(path))
             .collect();
         files.sort();
-        let text = files.iter().find_map(|path| {
-            String::from_utf8(read_bytes(path, MAX_LICENSE).ok()?).ok()
-        });
+        let text = files
+            .iter()
+            .find_map(|path| String::from_utf8(read_bytes(path, MAX_LICENSE).ok()?).ok());
         Self { name, text }
     }
 }

@@ -10,6 +10,7 @@ use half::{bf16, f16};
 
 use crate::error::ConvertError;
 
+mod pickle;
 mod pytorch;
 mod safetensors;
 
@@ -81,9 +82,7 @@ impl Tensor {
         let values: Vec<f32> = match self.element {
             ElementType::F32 => four(&bytes).map(f32::from_le_bytes).collect(),
             ElementType::F16 => two(&bytes).map(|two| f16::from_le_bytes(two).to_f32()).collect(),
-            ElementType::BF16 => {
-                two(&bytes).map(|two| bf16::from_le_bytes(two).to_f32()).collect()
-            }
+            ElementType::BF16 => two(&bytes).map(|two| bf16::from_le_bytes(two).to_f32()).collect(),
             ElementType::Other(_) => Vec::new(),
         };
         let expected = self.shape.iter().product::<usize>();
@@ -150,9 +149,10 @@ impl Tensors {
 
 impl std::fmt::Debug for Tensors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shapes = self.tensors.iter().map(|(name, tensor)| {
-            (name, format!("{} {:?}", tensor.element.name(), tensor.shape))
-        });
+        let shapes = self
+            .tensors
+            .iter()
+            .map(|(name, tensor)| (name, format!("{} {:?}", tensor.element.name(), tensor.shape)));
         f.debug_map().entries(shapes).finish()
     }
 }

@@ -126,6 +126,26 @@ impl WeightMap {
         }
     }
 
+    /// Weight `[rows, order.len()]` with columns of a tensor `[rows, ids]`, and columns of zeros.
+    pub(crate) fn columns(
+        &mut self,
+        name: &str,
+        tensor: &str,
+        [rows, ids]: [usize; 2],
+        order: &RowOrder,
+    ) {
+        if self.expect(tensor, &[rows, ids]) {
+            let (shape, order) = ([rows, order.len()], order.clone());
+            self.insert_read(name, tensor, &shape, move |values| {
+                let selected = values.chunks_exact(ids.max(1)).flat_map(|row| {
+                    let value = |id: u32| row.get(id as usize).copied().unwrap_or_default();
+                    order.iter().map(move |id| id.map_or(0.0, value))
+                });
+                Ok(selected.collect())
+            });
+        }
+    }
+
     /// Bias `[order.len()]` of the logits: a tensor with `ids` values in this order, or 0 without a
     /// tensor, and [`ABSENT_BIAS`] for tokens that the source model does not have.
     pub(crate) fn logit_bias(
@@ -143,6 +163,18 @@ impl WeightMap {
             }
             Some(_) => {}
             None => self.computed(name, &shape, move || select(vec![0.0; ids])),
+        }
+    }
+
+    /// Weight `[size]` with the values of a tensor of this size, or the value of a tensor of size 1,
+    /// multiplied by `factor`.
+    pub(crate) fn scaled(&mut self, name: &str, tensor: &str, size: usize, factor: f64) {
+        let is_number = self.tensors.get(tensor).is_some_and(|found| found.shape == [1]);
+        if self.expect(tensor, &[if is_number { 1 } else { size }]) {
+            self.insert_read(name, tensor, &[size], move |values| {
+                let values = values.iter().cycle().take(size);
+                Ok(values.map(|&value| (f64::from(value) * factor) as f32).collect())
+            });
         }
     }
 
@@ -289,8 +321,7 @@ mod tests {
             let count = shape.iter().product::<usize>();
             let bytes: Vec<u8> =
                 (0..count).flat_map(|value| (value as f32).to_le_bytes()).collect();
-            let tensor =
-                Tensor::new(shape.to_vec(), ElementType::F32, move || Ok(bytes.clone()));
+            let tensor = Tensor::new(shape.to_vec(), ElementType::F32, move || Ok(bytes.clone()));
             tensors.insert((*name).to_owned(), tensor).unwrap();
         }
         Arc::new(tensors)
@@ -299,20 +330,27 @@ mod tests {
     /// The tensor `[3, 2]` is 0 1 / 2 3 / 4 5.
     #[test]
     fn rows_columns_and_biases_in_another_order() {
-        let mut map = WeightMap::new(tensors(&[("matrix", &[3, 2]), ("bias", &[1, 3])]));
+        let mut map =
+            WeightMap::new(tensors(&[("matrix", &[3, 2]), ("bias", &[1, 3]), ("number", &[1])]));
         let order: RowOrder = vec![Some(2), None, Some(0), Some(1)].into();
         map.transposed("transposed", "matrix", [2, 3]);
         map.rows("rows", "matrix", [3, 2], &order);
         map.rows_as_columns("columns", "matrix", [3, 2], &order);
+        map.columns("two of two", "matrix", [3, 2], &vec![Some(1), None, Some(0)].into());
         map.logit_bias("bias", Some("bias"), 3, &order);
         map.logit_bias("no bias", None, 3, &order);
+        map.scaled("scaled", "bias", 3, 0.5);
+        map.scaled("number", "number", 2, 3.0);
         assert_eq!(map.problems, Vec::<String>::new());
         let values = |name: &str| map.weights[name].values().unwrap();
         assert_eq!(values("transposed"), [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
         assert_eq!(values("rows"), [4.0, 5.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0]);
         assert_eq!(values("columns"), [4.0, 0.0, 0.0, 2.0, 5.0, 0.0, 1.0, 3.0]);
+        assert_eq!(values("two of two"), [1.0, 0.0, 0.0, 3.0, 0.0, 2.0, 5.0, 0.0, 4.0]);
         assert_eq!(values("bias"), [2.0, ABSENT_BIAS, 0.0, 1.0]);
         assert_eq!(values("no bias"), [0.0, ABSENT_BIAS, 0.0, 0.0]);
+        assert_eq!(values("scaled"), [0.0, 0.5, 1.0]);
+        assert_eq!(values("number"), [0.0, 0.0]);
     }
 
     /// A matrix of more than one block.

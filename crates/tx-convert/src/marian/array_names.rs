@@ -264,7 +264,11 @@ mod tests {
                  TransformerDecoderLayerWithCrossAttention>()->filterBlock->layers->at(3)->as<\
                  marian::nn::Linear>()->weight",
             ),
-            (relu, "encoder.norm.beta", "TransformerBatchEncoder->encoder->postprocessor->norm->bias"),
+            (
+                relu,
+                "encoder.norm.beta",
+                "TransformerBatchEncoder->encoder->postprocessor->norm->bias",
+            ),
         ] {
             assert_eq!(names.name(weight).as_deref(), Some(expected));
         }
@@ -274,8 +278,12 @@ mod tests {
     #[test]
     fn all_weights_have_different_names() {
         for norm in [NormPlacement::Pre, NormPlacement::Post] {
-            let config =
-                ModelConfig { encoder_layers: 2, decoder_layers: 2, norm, ..ModelConfig::default() };
+            let config = ModelConfig {
+                encoder_layers: 2,
+                decoder_layers: 2,
+                norm,
+                ..ModelConfig::default()
+            };
             let weights = config.weight_shapes(VocabSizes { source: 9, target: 9 });
             for layers in [Layers::Legacy, Layers::New] {
                 let names = names(layers, config.activation, norm == NormPlacement::Pre);

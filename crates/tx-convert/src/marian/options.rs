@@ -71,13 +71,12 @@ pub(crate) enum Tied {
 }
 
 /// Options with the value that tx supports, and the default of Marian.
-const FIXED: [(&str, &str); 17] = [
+const FIXED: [(&str, &str); 16] = [
     ("factors-dim-emb", "0"),
     ("lemma-dim-emb", "0"),
     ("right-left", "false"),
     ("transformer-attention-mask", "default"),
     ("transformer-decoder-autoreg", "self-attention"),
-    ("transformer-decoder-depth", "0"),
     ("transformer-disable-position-embeddings", "false"),
     ("transformer-ffn-depth", "2"),
     ("transformer-no-affine", "false"),
@@ -388,12 +387,13 @@ impl Reader<'_> {
             ["", "an", ""] => NormPlacement::Post,
             ["n", "a", "n"] => NormPlacement::Pre,
             _ => {
-                let keys =
-                    ["transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top"];
-                let found: Vec<String> = keys
-                    .iter()
-                    .map(|key| format!("`{key}` {:?}", self.text(key, "")))
-                    .collect();
+                let keys = [
+                    "transformer-preprocess",
+                    "transformer-postprocess",
+                    "transformer-postprocess-top",
+                ];
+                let found: Vec<String> =
+                    keys.iter().map(|key| format!("`{key}` {:?}", self.text(key, ""))).collect();
                 self.problems.push(format!(
                     "{}: supported are \"\", \"dan\", \"\" and \"n\", \"da\", \"n\"",
                     found.join(", ")
@@ -404,8 +404,9 @@ impl Reader<'_> {
     }
 
     fn tying(&mut self) -> Tied {
-        let [all, source, target] = ["tied-embeddings-all", "tied-embeddings-src", "tied-embeddings"]
-            .map(|key| self.flag(key));
+        let [all, source, target] =
+            ["tied-embeddings-all", "tied-embeddings-src", "tied-embeddings"]
+                .map(|key| self.flag(key));
         match (all, source, target) {
             (true, _, _) | (false, true, true) => Tied::All,
             (false, true, false) => Tied::Embeddings,
@@ -461,9 +462,15 @@ mod tests {
     fn each_unsupported_option_is_named() {
         let with = |key: &str, value: &str| {
             let text = options().to_yaml();
-            let mut lines: Vec<&str> = text.lines().collect();
-            lines.retain(|line| !line.starts_with(&format!("{key}:")));
-            format!("{}\n{key}: {value}\n", lines.join("\n"))
+            let mut is_removed = false;
+            let kept = text.lines().filter(|line| {
+                // The lines of a list belong to its key.
+                is_removed =
+                    line.starts_with(&format!("{key}:")) || is_removed && line.starts_with(' ');
+                !is_removed
+            });
+            let kept: Vec<&str> = kept.collect();
+            format!("{}\n{key}: {value}\n", kept.join("\n"))
         };
         for (key, value) in [
             ("type", "s2s"),

@@ -108,13 +108,18 @@ mod tests {
         assert_eq!(read("a # comment", &[]), Some(("a".into(), " # comment")));
         assert_eq!(read("#a", &[]), Some(("#a".into(), "")));
         assert_eq!(read("'it''s: x': 5", colon), Some(("it's: x".into(), ": 5")));
-        assert_eq!(read("\"\\u2581a\\\"\\x41\\U0001F600\": 5", colon), Some(("▁a\"A😀".into(), ": 5")));
+        assert_eq!(
+            read("\"\\u2581a\\\"\\x41\\U0001F600\": 5", colon),
+            Some(("▁a\"A😀".into(), ": 5"))
+        );
         assert_eq!(read("\"\\n\\t\\0\\_\"", &[]), Some(("\n\t\0\u{a0}".into(), "")));
     }
 
     #[test]
     fn damaged_quotes_are_rejected() {
-        for text in ["\"a", "'a", "\"a\\", "\"\\q\"", "\"\\u12\"", "\"\\ud800\"", "\"\\x+1\"", "\"\\u€\""] {
+        for text in
+            ["\"a", "'a", "\"a\\", "\"\\q\"", "\"\\u12\"", "\"\\ud800\"", "\"\\x+1\"", "\"\\u€\""]
+        {
             let found = read(text, &[]);
             assert!(found.is_none() || text == "\"\\x+1\"", "{text}: {found:?}");
         }
@@ -122,7 +127,9 @@ mod tests {
 
     #[test]
     fn quoted_scalars_are_read_back() {
-        for scalar in ["", "▁a", "\"", "\\", "'", "\n\r\t\0", "\u{85}\u{2028}\u{feff}", "😀: #", "</s>"] {
+        for scalar in
+            ["", "▁a", "\"", "\\", "'", "\n\r\t\0", "\u{85}\u{2028}\u{feff}", "😀: #", "</s>"]
+        {
             assert_eq!(read(&quoted(scalar), &[]), Some((scalar.to_owned(), "")), "{scalar:?}");
         }
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tx_model::{ModelConfig, Pooling, VocabSizes};
+use tx_model::{DecoderStart, ModelConfig, Pooling, VocabSizes};
 use tx_text::Tokenizers;
 
 use super::{FORMAT, Languages, files::read_text, parts::Parts};
@@ -104,6 +104,12 @@ impl BundleConfig {
         let task = ModelTask::from_keys(config.task, config.labels.take(), config.pooling);
         let task = task.map_err(problem)?;
         config.tokenizers.check(task.kind()).map_err(problem)?;
+        if task.kind().has_one_text() && config.model.decoder_start != DecoderStart::Bos {
+            return Err(problem(format!(
+                "the task `{}` has no `model.decoder_start`",
+                task.kind()
+            )));
+        }
         config.check_format().map_err(problem)?;
         Ok((config, task))
     }

@@ -175,14 +175,16 @@ impl ModuleBundle {
     pub fn engine(&self, device: &crate::Device) -> Engine {
         Engine::from_transformer(self.model.clone(), self.config.max_len, device)
             .with_padding(self.padding())
+            .with_start(self.config.decoder_start)
     }
 
     /// Creates a translator with the model, which is on `device`.
     pub fn into_translator(self, device: &crate::Device) -> Translator {
         let padding = self.padding();
-        let Self { model, config, tokenizers, .. } = self;
+        let Self { model, config, tokenizers, languages, search, .. } = self;
         let engine = Engine::from_transformer(model, config.max_len, device);
-        Translator::from_engine(engine.with_padding(padding), config, tokenizers)
+        let engine = engine.with_padding(padding).with_start(config.decoder_start);
+        Translator::from_engine(engine, config, tokenizers).with_defaults(languages, search)
     }
 }
 

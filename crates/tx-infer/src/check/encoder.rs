@@ -66,7 +66,7 @@ fn check<M: Encoder>(
     limit: f64,
     open: impl Fn(&Device) -> Result<M, InferError>,
 ) -> Result<Vec<CheckResult>, InferError> {
-    let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len);
+    let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len, BOS);
     let texts: Vec<Vec<u32>> = inputs
         .pairs
         .into_iter()

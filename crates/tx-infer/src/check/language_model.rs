@@ -20,7 +20,7 @@ pub(super) fn check(
     device: &Device,
     limit: f64,
 ) -> Result<Vec<CheckResult>, InferError> {
-    let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len).without_sources();
+    let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len, BOS).without_sources();
     let engine = bundle.engine(device)?;
     let subject = Subject { engine: &engine, inputs: &inputs };
     let result = |invariant, deviation| CheckResult::new(invariant, deviation, limit);

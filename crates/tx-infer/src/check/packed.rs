@@ -1,7 +1,7 @@
 //! Invariants of the packed engine. It decodes step by step and has no padding.
 
 use tx_model::packed::{Decoding, PackedTransformer, log_softmax};
-use tx_text::special::{BOS, UNK};
+use tx_text::special::UNK;
 
 use super::{CheckResult, Inputs, Pair, deviation, largest};
 use crate::{cancellation::Cancellation, search::Engine};
@@ -149,10 +149,10 @@ impl Subject<'_> {
 
     /// Size of the padded target vocabulary.
     fn width(&self) -> usize {
-        self.model.start(&[&self.inputs.pairs[0].source]).step_logits(&[BOS]).len()
+        self.model.start(&[&self.inputs.pairs[0].source]).step_logits(&[self.engine.start()]).len()
     }
 
-    /// Logits `[tokens of the target, V]` after each token of `target`, which begins with `<bos>`.
+    /// Logits `[tokens of the target, V]` after each token of `target`, which begins with the start.
     fn logits(&self, source: &[u32], target: &[u32]) -> Vec<f32> {
         let mut decoding: Decoding<'_> = self.model.start(&[source]);
         target.iter().flat_map(|&token| decoding.step_logits(&[token])).collect()
@@ -160,7 +160,7 @@ impl Subject<'_> {
 
     /// Returns the log-probabilities `[ids.len(), V]` at each position of the given target `ids`.
     fn log_probs(&self, source: &[u32], ids: &[u32]) -> Vec<f32> {
-        let target = [&[BOS], &ids[..ids.len() - 1]].concat();
+        let target = [&[self.engine.start()], &ids[..ids.len() - 1]].concat();
         let mut scores = self.logits(source, &target);
         scores.chunks_exact_mut(self.width()).for_each(log_softmax);
         scores

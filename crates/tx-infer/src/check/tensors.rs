@@ -5,7 +5,7 @@ use std::slice;
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
 use tx_data::{batch::padded, mask};
 use tx_model::{AttentionMaps, Transformer, TransformerInput, packed::PackedTransformer};
-use tx_text::special::{BOS, PAD, UNK};
+use tx_text::special::{PAD, UNK};
 
 use super::{CheckResult, Inputs, Pair, deviation, largest};
 use crate::search::Engine;
@@ -162,7 +162,7 @@ impl Subject<'_> {
 
     /// Returns the log-probabilities `[ids.len(), V]` at each position of the given target `ids`.
     fn log_probs(&self, source: &[u32], ids: &[u32]) -> Vec<f32> {
-        let target = [&[BOS], &ids[..ids.len() - 1]].concat();
+        let target = [&[self.engine.start()], &ids[..ids.len() - 1]].concat();
         let pair = Pair { source: source.to_vec(), target };
         read(log_softmax(self.model.forward(self.input(&[pair], 0)), 2))
     }

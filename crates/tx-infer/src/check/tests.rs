@@ -130,7 +130,7 @@ fn weights_that_are_not_finite_fail() {
     }
     let mut bundle = bundle(&TokenizerConfig::default(), Positions::Sinusoidal, 40);
     bundle.model = bundle.model.map(&mut SetNan);
-    let inputs = Inputs::new(bundle.vocabulary(), 40);
+    let inputs = Inputs::new(bundle.vocabulary(), 40, tx_text::special::BOS);
     let check = |engine: Engine| match engine.first() {
         Member::Packed(model) => packed::check(&engine, model, &inputs, LIMIT),
         Member::Tensors(model, device) => tensors::check(&engine, model, device, &inputs, LIMIT),

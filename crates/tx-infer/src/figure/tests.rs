@@ -23,6 +23,7 @@ fn attention() -> Attention {
         encoder: layers.clone(),
         decoder: layers.clone(),
         cross: layers,
+        start: tx_text::special::BOS,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Beam search: the best few hypotheses of each sentence, extended by one token per step.
 
-use tx_text::special::{BOS, EOS};
+use tx_text::special::EOS;
 
 use super::{
     Hypothesis,
@@ -38,7 +38,7 @@ pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>,
     let mut groups: Vec<Group> =
         (0..state.sentences.len() * n_groups).map(|row| Group::new(row / n_groups)).collect();
     let mut found: Vec<Vec<Hypothesis>> = vec![Vec::new(); state.sentences.len()];
-    let mut tokens = vec![BOS; groups.len()];
+    let mut tokens = vec![state.start; groups.len()];
 
     for len in 0.. {
         let targets: Vec<PartialTarget<'_>> = groups.iter().flat_map(Group::targets).collect();

@@ -4,9 +4,13 @@ use std::{ops::Range, sync::Arc};
 
 #[cfg(feature = "burn")]
 use burn::tensor::DType;
-use tx_model::packed::{PackedLanguageModel, PackedTransformer};
+use tx_model::{
+    DecoderStart,
+    packed::{PackedLanguageModel, PackedTransformer},
+};
 #[cfg(feature = "burn")]
 use tx_model::{LanguageModel, Transformer};
+use tx_text::special::BOS;
 
 #[cfg(feature = "burn")]
 use super::tensors::{LanguageModelDecoder, TensorDecoder, in_host_memory};
@@ -15,7 +19,8 @@ use super::{
     decoder::IncrementalDecoder,
     ensemble::EnsembleDecoder,
     greedy,
-    state::{Limits, SearchState},
+    start::start_id,
+    state::{Limits, ModelLimits, SearchState},
     target_scores,
 };
 #[cfg(feature = "burn")]
@@ -31,6 +36,8 @@ use crate::{cancellation::Cancellation, error::InferError, scheduler::Placement}
 pub struct Engine {
     /// Models, at least one.
     members: Vec<Member>,
+    /// First input of the decoder of each model.
+    starts: Vec<u32>,
     /// Target ids that only pad the vocabulary.
     padding: Range<u32>,
     /// Maximum length of a sequence in tokens; the smallest of an ensemble.
@@ -65,7 +72,7 @@ impl Engine {
     }
 
     fn of(member: Member, max_len: usize) -> Self {
-        Self { members: vec![member], padding: 0..0, max_len }
+        Self { members: vec![member], starts: vec![BOS], padding: 0..0, max_len }
     }
 
     /// Creates an engine with the weights of a module, which is on `device`. `max_len` is the
@@ -91,6 +98,12 @@ impl Engine {
         Self::of(Member::LanguageModel(model.into(), device.to_burn()), max_len)
     }
 
+    /// Starts the decoder with another input [default: `<bos>`].
+    pub fn with_start(mut self, start: DecoderStart) -> Self {
+        self.starts.fill(start_id(start));
+        self
+    }
+
     /// Suppresses the ids of `padding`, which have no token: those between the size of the
     /// tokenizer's vocabulary and that size
     /// [rounded up](tx_model::ModelConfig::vocab_multiple).
@@ -102,6 +115,7 @@ impl Engine {
     /// models. They must have the same vocabularies and the same task.
     pub fn with_member(mut self, other: Self) -> Self {
         self.members.extend(other.members);
+        self.starts.extend(other.starts);
         self.padding = match self.padding.is_empty() {
             true => other.padding,
             false => self.padding.start..self.padding.end.max(other.padding.end),
@@ -113,6 +127,11 @@ impl Engine {
     /// Returns the maximum length of a sequence in tokens; of an ensemble, the smallest.
     pub fn max_len(&self) -> usize {
         self.max_len
+    }
+
+    /// Id of the first input of the decoder; of an ensemble, that of the first model.
+    pub(crate) fn start(&self) -> u32 {
+        self.starts[0]
     }
 
     /// The first model.
@@ -291,8 +310,8 @@ impl Engine {
         if sources.is_empty() {
             return Ok(Vec::new());
         }
-        let decoder = self.start(&sources, None, false);
-        target_scores::log_probabilities(decoder, &targets, cancellation)
+        let decoder = self.decoder(&sources, None, false);
+        target_scores::log_probabilities(decoder, self.start(), &targets, cancellation)
     }
 
     /// Encodes the sources.
@@ -303,15 +322,16 @@ impl Engine {
         cancellation: &'a Cancellation,
     ) -> SearchState<'a> {
         let sources: Vec<&[u32]> = requests.iter().map(|request| request.source).collect();
-        let decoder = self.start(&sources, options.attention_layer, options.records_attention());
+        let decoder = self.decoder(&sources, options.attention_layer, options.records_attention());
         let (padding, max_len) = (self.padding.clone(), self.max_len);
         let limits = if self.has_source() { Limits::Source } else { Limits::Prefix };
-        SearchState::new(decoder, requests, padding, (limits, max_len), options, cancellation)
+        let model = ModelLimits { start: self.start(), padding, limits, max_len };
+        SearchState::new(decoder, requests, model, options, cancellation)
     }
 
     /// Starts decoding. With `records_attention`, records the attention of decoder layer `layer`,
     /// from 1.
-    fn start<'a>(
+    fn decoder<'a>(
         &'a self,
         sources: &[&[u32]],
         layer: Option<usize>,
@@ -330,7 +350,7 @@ impl Engine {
             .collect();
         match decoders.len() {
             1 => decoders.remove(0),
-            _ => Box::new(EnsembleDecoder::new(decoders)),
+            _ => Box::new(EnsembleDecoder::new(decoders, &self.starts)),
         }
     }
 }

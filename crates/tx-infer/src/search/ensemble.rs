@@ -10,13 +10,17 @@ use super::{
 /// Decoders of the same sources, over one vocabulary; at least one.
 pub(super) struct EnsembleDecoder<'a> {
     members: Vec<Box<dyn IncrementalDecoder + 'a>>,
+    /// First input of each member, before the first step.
+    starts: Option<&'a [u32]>,
     /// Attention of each row, averaged over the members.
     attention: Vec<Vec<f32>>,
 }
 
 impl<'a> EnsembleDecoder<'a> {
-    pub(super) fn new(members: Vec<Box<dyn IncrementalDecoder + 'a>>) -> Self {
-        Self { members, attention: Vec::new() }
+    /// Combines decoders. In the first step, each reads its own of `starts` instead of the given
+    /// tokens.
+    pub(super) fn new(members: Vec<Box<dyn IncrementalDecoder + 'a>>, starts: &'a [u32]) -> Self {
+        Self { members, starts: Some(starts), attention: Vec::new() }
     }
 
     fn average_attention(&mut self, rows: usize) {
@@ -50,8 +54,14 @@ impl IncrementalDecoder for EnsembleDecoder<'_> {
     /// Returns log-probabilities, which are logits whose exponentials sum to 1.
     fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
         let rows = tokens.len().max(1);
-        let scores: Vec<Vec<f32>> =
-            self.members.iter_mut().map(|member| member.logits(tokens)).collect();
+        let starts = self.starts.take();
+        let members = self.members.iter_mut().enumerate();
+        let scores: Vec<Vec<f32>> = members
+            .map(|(index, member)| match starts.and_then(|starts| starts.get(index)) {
+                Some(&start) => member.logits(&vec![start; tokens.len()]),
+                None => member.logits(tokens),
+            })
+            .collect();
         self.average_attention(tokens.len());
         // The vocabulary may be padded in one member and not in another.
         let width = scores.iter().map(|scores| scores.len() / rows).min().unwrap_or(0);
@@ -113,10 +123,9 @@ mod tests {
     fn probabilities_are_the_mean_of_the_members() {
         let first = [1.0_f32, 3.0, 4.0].map(f32::ln).to_vec();
         let second = [6.0_f32, 2.0, 0.0, 0.0].map(f32::ln).to_vec();
-        let mut both = EnsembleDecoder::new(vec![
-            Box::new(Fixed(first, vec![1.0, 0.0])),
-            Box::new(Fixed(second, vec![0.5, 0.5])),
-        ]);
+        let members: Vec<Box<dyn IncrementalDecoder>> =
+            vec![Box::new(Fixed(first, vec![1.0, 0.0])), Box::new(Fixed(second, vec![0.5, 0.5]))];
+        let mut both = EnsembleDecoder::new(members, &[1, 1]);
         let found = both.logits(&[9]);
         assert_eq!(found.len(), 3);
         for (found, expected) in found.iter().zip([7.0, 5.0, 4.0]) {
@@ -125,5 +134,38 @@ mod tests {
         assert_eq!(both.attention(0), [0.75, 0.25]);
         let best = both.step(&[9], &[0], 5);
         assert_eq!(best[0].iter().map(|(token, _)| *token).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    /// Decoder with probability 1 for the token that it has read.
+    struct Echo;
+
+    impl IncrementalDecoder for Echo {
+        fn step(&mut self, _: &[u32], _: &[u32], _: usize) -> Vec<Vec<Next>> {
+            Vec::new()
+        }
+
+        fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
+            let row = |&token: &u32| (0..4).map(move |id| if id == token { 0.0 } else { -1e9 });
+            tokens.iter().flat_map(row).collect()
+        }
+
+        fn attention(&self, _: usize) -> &[f32] {
+            &[]
+        }
+
+        fn select(&mut self, _: &[usize]) {}
+    }
+
+    #[test]
+    fn each_member_reads_its_own_start() {
+        let members: Vec<Box<dyn IncrementalDecoder>> = vec![Box::new(Echo), Box::new(Echo)];
+        let mut both = EnsembleDecoder::new(members, &[0, 2]);
+        let mut likely = |token| {
+            let found = both.logits(&[token; 2]);
+            let likely = (0..8).filter(|&index| found[index] > -1.0);
+            likely.collect::<Vec<_>>()
+        };
+        // The ids 0 and 2 of both rows, then the id 3.
+        assert_eq!((likely(0), likely(3)), (vec![0, 2, 4, 6], vec![3, 7]));
     }
 }

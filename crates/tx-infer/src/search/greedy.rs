@@ -1,6 +1,6 @@
 //! Greedy search and sampling: one hypothesis a row, extended by the likeliest or a sampled token.
 
-use tx_text::special::{BOS, EOS};
+use tx_text::special::EOS;
 
 use super::{
     Hypothesis,
@@ -35,7 +35,7 @@ pub(super) fn search(
         })
         .collect();
     let mut found: Vec<Vec<Option<Hypothesis>>> = vec![vec![None; samples]; state.sentences.len()];
-    let mut tokens = vec![BOS; rows.len()];
+    let mut tokens = vec![state.start; rows.len()];
 
     for len in 0.. {
         let target = |row: usize| {

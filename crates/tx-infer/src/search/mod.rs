@@ -8,6 +8,7 @@ mod options;
 
 mod engine;
 mod request;
+mod start;
 
 mod beam;
 mod greedy;
@@ -33,6 +34,7 @@ pub(crate) use engine::Member;
 pub use hypothesis::Hypothesis;
 pub use options::{EarlyStopping, LengthNorm, Sampling, SearchOptions};
 pub use request::Request;
+pub use start::start_id;
 
 #[cfg(test)]
 mod parity;

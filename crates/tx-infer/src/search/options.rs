@@ -167,13 +167,11 @@ impl SearchOptions {
         Self { beam: 1, ..Self::default() }
     }
 
-    /// Returns these options for a search with one hypothesis: those that rank or keep several have
-    /// their values in [`greedy`](Self::greedy).
+    /// Returns these options for a search with one hypothesis: those that only a beam has are those of
+    /// [`greedy`](Self::greedy).
     pub fn with_one_hypothesis(self) -> Self {
         let Self {
             beam,
-            length_penalty,
-            length_norm,
             coverage_penalty,
             early_stopping,
             patience,
@@ -182,18 +180,7 @@ impl SearchOptions {
             diversity,
             ..
         } = Self::greedy();
-        Self {
-            beam,
-            length_penalty,
-            length_norm,
-            coverage_penalty,
-            early_stopping,
-            patience,
-            n_best,
-            groups,
-            diversity,
-            ..self
-        }
+        Self { beam, coverage_penalty, early_stopping, patience, n_best, groups, diversity, ..self }
     }
 
     /// Returns the options of `sampling`.

@@ -10,7 +10,7 @@ use super::{
     decoder::{IncrementalDecoder, Next},
     greedy,
     scores::{best_of_row, suppress},
-    state::{Limits, SearchState},
+    state::{Limits, ModelLimits, SearchState},
 };
 use crate::cancellation::Cancellation;
 
@@ -66,7 +66,8 @@ fn search(
     let decoder = Box::new(Table { logits, rows: vec![Vec::new()] });
     let request = Request { forced_first, ..Request::new(&[EOS], 0) };
     let never = Cancellation::new();
-    let state = SearchState::new(decoder, &[request], 0..0, (Limits::Source, 100), options, &never);
+    let model = ModelLimits { start: BOS, padding: 0..0, limits: Limits::Source, max_len: 100 };
+    let state = SearchState::new(decoder, &[request], model, options, &never);
     let found = if options.rows_are_independent() {
         greedy::search(state, &mut |_| {})
     } else {

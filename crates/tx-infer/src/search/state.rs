@@ -18,6 +18,8 @@ pub(super) struct SearchState<'a> {
     pub(super) decoder: Box<dyn IncrementalDecoder + 'a>,
     pub(super) options: &'a SearchOptions,
     pub(super) sentences: Vec<Sentence<'a>>,
+    /// First input of the decoder.
+    pub(super) start: u32,
     /// Ids that are suppressed in all rows.
     suppressed: Vec<u32>,
     cancellation: &'a Cancellation,
@@ -30,6 +32,17 @@ pub(super) enum Limits {
     Source,
     /// The prefix, for models without a source: only `max_len` and the model limit the length.
     Prefix,
+}
+
+/// Properties of a model that its search depends on.
+pub(super) struct ModelLimits {
+    /// First input of the decoder.
+    pub(super) start: u32,
+    /// Ids that only pad the vocabulary.
+    pub(super) padding: Range<u32>,
+    pub(super) limits: Limits,
+    /// Maximum length of a sequence in tokens.
+    pub(super) max_len: usize,
 }
 
 /// Constraints on the target of one sentence.
@@ -84,17 +97,15 @@ pub(super) struct PartialTarget<'a> {
 }
 
 impl<'a> SearchState<'a> {
-    /// Creates the state before the first token. `limits` are those of a target, with the model's
-    /// maximum sequence length; the ids of `padding` only pad the vocabulary.
+    /// Creates the state before the first token.
     pub(super) fn new(
         decoder: Box<dyn IncrementalDecoder + 'a>,
         requests: &[Request<'a>],
-        padding: Range<u32>,
-        limits: (Limits, usize),
+        model: ModelLimits,
         options: &'a SearchOptions,
         cancellation: &'a Cancellation,
     ) -> Self {
-        let (limits, max_len) = limits;
+        let ModelLimits { start, padding, limits, max_len } = model;
         let sentence = |&Request { source, forced_first, prefix, number }: &Request<'a>| {
             let given = usize::from(forced_first.is_some()) + prefix.len();
             let (wanted, text) = match limits {
@@ -122,6 +133,7 @@ impl<'a> SearchState<'a> {
             decoder,
             options,
             sentences: requests.iter().map(sentence).collect(),
+            start,
             suppressed: suppressed.collect(),
             cancellation,
         }

@@ -1,22 +1,22 @@
 //! Forced decoding: the probability of given targets.
 
 use tx_model::packed::log_softmax;
-use tx_text::special::BOS;
 
 use super::decoder::IncrementalDecoder;
 use crate::{cancellation::Cancellation, error::InferError};
 
 /// Returns the log-probability of each token of each target, given the source of its row and the tokens
-/// before it. Targets have no `<bos>`.
+/// before it. The decoder reads `start` before each target.
 pub(super) fn log_probabilities(
     mut decoder: Box<dyn IncrementalDecoder + '_>,
+    start: u32,
     targets: &[&[u32]],
     cancellation: &Cancellation,
 ) -> Result<Vec<Vec<f32>>, InferError> {
     let mut found: Vec<Vec<f32>> = targets.iter().map(|_| Vec::new()).collect();
     // Index of the target of each row.
     let mut rows: Vec<usize> = (0..targets.len()).collect();
-    let mut tokens = vec![BOS; targets.len()];
+    let mut tokens = vec![start; targets.len()];
     for position in 0.. {
         let live: Vec<usize> =
             (0..rows.len()).filter(|&row| targets[rows[row]].len() > position).collect();

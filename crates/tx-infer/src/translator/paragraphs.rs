@@ -64,7 +64,8 @@ impl TextTranslation {
 
 impl Translator {
     /// Sets the language of texts that are divided into sentences, which selects the abbreviations: see
-    /// [`tx_text::sentences::sentences`] [default: the source language that the bundle records].
+    /// [`tx_text::sentences::sentences`] [default: the selected source language,
+    /// otherwise the one that the bundle records].
     pub fn with_text_language(self, code: impl Into<String>) -> Self {
         Self { text_language: Some(code.into()), ..self }
     }
@@ -86,14 +87,21 @@ impl Translator {
     }
 
     /// Returns the spans that [`translate_text`](Self::translate_text) translates, in bytes, in order:
-    /// sentences without white space around them.
+    /// sentences without white space around them. A text that starts with the token of a language, such as
+    /// `>>deu<<`, is not divided.
     ///
     /// # Errors
     ///
     /// If the text cannot be tokenized.
     pub fn spans(&self, text: &str) -> Result<Vec<Range<usize>>, InferError> {
         let mut spans = Vec::new();
-        for sentence in sentences(text, self.text_language.as_deref()) {
+        if self.texts.split(text.trim())?.text.len() < text.trim().len() {
+            let start = text.len() - text.trim_start().len();
+            spans.push(start..start + text.trim().len());
+            return Ok(spans);
+        }
+        let language = self.text_language.as_deref().or_else(|| self.texts.source_language());
+        for sentence in sentences(text, language) {
             let mut rest = vec![sentence];
             while let Some(span) = rest.pop() {
                 let part = &text[span.clone()];
@@ -116,20 +124,14 @@ impl Translator {
     /// Whether the model reads a sentence without truncation.
     fn fits(&self, sentence: &str) -> Result<bool, InferError> {
         let max = self.model.config.max_len.saturating_mul(BYTES_PER_TOKEN);
-        Ok(sentence.len() <= max && !self.model.encode_source(sentence)?.1)
+        Ok(sentence.len() <= max && !self.texts.source_ids(self.texts.split(sentence)?)?.1)
     }
 }
 
-/// Returns the source language that a bundle records, if it has only one.
+/// Returns the source language that a bundle without languages to select records in its provenance.
 pub(super) fn text_language(bundle: &Bundle) -> Option<String> {
-    if let Some(languages) = &bundle.languages {
-        let only = match &*languages.source {
-            [only] => Some(only),
-            _ => None,
-        };
-        return languages.default_source.as_ref().or(only).cloned();
-    }
-    Some(bundle.provenance.get("source_language")?.as_str()?.to_owned())
+    let code = bundle.provenance.get("source_language").filter(|_| bundle.languages.is_none());
+    Some(code?.as_str()?.to_owned())
 }
 
 /// Whether a space separates two sentences: unless one of them has a letter or mark of a script

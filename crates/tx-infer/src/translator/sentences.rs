@@ -8,6 +8,7 @@ use super::{Line, Model, Scored, Translation, unknown};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
+    pair_tokenizer::{PairTokenizer, SourceText},
     scheduler::{Batches, Claims, Limits, Task},
     search::{Hypothesis, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
@@ -16,16 +17,22 @@ use crate::{
 /// Texts to translate.
 pub(super) struct Sentences {
     model: Arc<Model>,
+    tokenizer: PairTokenizer,
     options: SearchOptions,
     texts: Vec<Text>,
     batches: Batches,
 }
 
 /// The part of a text that is tokenized.
+#[derive(Default)]
 struct Text {
     text: String,
+    /// Token of a language before the text.
+    token: Option<u32>,
     /// Whether the text is longer.
     truncated: bool,
+    /// Token of a language before the target.
+    forced_first: Option<u32>,
     /// Target ids.
     prefix: Vec<u32>,
     number: u64,
@@ -43,32 +50,50 @@ impl Sentences {
     ///
     /// # Errors
     ///
-    /// If a prefix is too long or cannot be tokenized.
+    /// If a prefix is too long or cannot be tokenized, or a text needs a language that is not selected.
     pub(super) fn new(
         model: Arc<Model>,
+        tokenizer: PairTokenizer,
         lines: &[Line<'_>],
         options: SearchOptions,
         limits: Limits,
     ) -> Result<Self, InferError> {
         let text = |line: &Line<'_>| {
+            let number = line.number;
             let text = line.text.trim();
-            let readable = model.readable(text);
+            if text.is_empty() {
+                return Ok(Text { number, ..Text::default() });
+            }
+            let SourceText { text, token } = tokenizer.split(text)?;
+            let readable = tokenizer.readable(text);
             Ok(Text {
                 text: readable.into(),
+                token,
                 truncated: readable.len() < text.len(),
-                prefix: if text.is_empty() { Vec::new() } else { model.encode_prefix(line)? },
-                number: line.number,
+                forced_first: tokenizer.forced_first()?,
+                prefix: tokenizer.prefix_ids(line.prefix, number + 1)?,
+                number,
             })
         };
         let texts = lines.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
         let bytes = texts.iter().map(|text| text.text.len()).enumerate();
         let batches = Batches::new(bytes.filter(|(_, bytes)| *bytes > 0), limits);
-        Ok(Self { model, options, texts, batches })
+        Ok(Self { model, tokenizer, options, texts, batches })
+    }
+
+    /// Indices of the texts without words, which are not translated.
+    pub(super) fn without_words(&self) -> impl Iterator<Item = usize> + use<> {
+        let texts = self.texts.iter().enumerate();
+        let empty: Vec<usize> =
+            texts.filter(|(_, text)| text.text.is_empty()).map(|(index, _)| index).collect();
+        empty.into_iter()
     }
 
     fn source(&self, index: usize) -> Result<Source, InferError> {
-        let (ids, truncated) = self.model.encode_source(&self.texts[index].text)?;
-        Ok(Source { index, ids, truncated: truncated || self.texts[index].truncated })
+        let Text { text, token, truncated: is_part, .. } = &self.texts[index];
+        let source = SourceText { text, token: *token };
+        let (ids, truncated) = self.tokenizer.source_ids(source)?;
+        Ok(Source { index, ids, truncated: truncated || *is_part })
     }
 
     fn translation(
@@ -78,24 +103,24 @@ impl Sentences {
     ) -> Result<Translation, InferError> {
         let hypotheses = hypotheses.into_iter().map(|found| self.scored(found, source.index));
         let hypotheses = hypotheses.collect::<Result<Vec<_>, _>>()?;
+        // The token of a language is not part of the text.
+        let Text { text, token, .. } = &self.texts[source.index];
+        let ids = &source.ids[usize::from(token.is_some()).min(source.ids.len())..];
         Ok(Translation {
             text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
             hypotheses,
             truncated: source.truncated,
-            unknown: unknown_words(
-                &self.model.tokenizers.source,
-                &self.texts[source.index].text,
-                &source.ids,
-            )?,
+            unknown: unknown_words(&self.tokenizer.tokenizers().source, text, ids)?,
         })
     }
 
     fn scored(&self, hypothesis: Hypothesis, index: usize) -> Result<Scored, InferError> {
-        let tokenizers = &self.model.tokenizers;
-        let mut text = tokenizers.target.decode(&hypothesis.ids)?;
+        let mut text = self.tokenizer.decode(&hypothesis.ids)?;
         if self.options.replace_unknown && hypothesis.ids.contains(&UNK) {
-            let source = &self.texts[index].text;
-            text = unknown::replaced(text, &hypothesis, source, &tokenizers.source)?;
+            let Text { text: source, token, .. } = &self.texts[index];
+            let words = &self.tokenizer.tokenizers().source.encode_with_words(source)?;
+            text =
+                unknown::replaced(text, &hypothesis, source, words, usize::from(token.is_some()));
         }
         Ok(Scored { text: on_one_line(text), hypothesis })
     }
@@ -122,8 +147,9 @@ impl Task for Sentences {
             let requests: Vec<Request<'_>> = sources
                 .iter()
                 .map(|Source { index, ids, .. }| {
-                    let Text { prefix, number, .. } = &self.texts[*index];
-                    Request { prefix, ..Request::new(ids, *number) }
+                    let Text { forced_first, prefix, number, .. } = &self.texts[*index];
+                    let (forced_first, number) = (*forced_first, *number);
+                    Request { source: ids, forced_first, prefix, number }
                 })
                 .collect();
             let engine = &self.model.engine;

@@ -6,6 +6,7 @@ use super::{Model, Translator};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
+    pair_tokenizer::PairTokenizer,
     scheduler::{Batches, Claims, Task},
 };
 
@@ -13,7 +14,8 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TargetScore {
-    /// Token ids of the translation, ending with `<eos>`.
+    /// Token ids of the translation, ending with `<eos>`. The first can be the token of its language,
+    /// whose log-probability is 0.
     pub ids: Vec<u32>,
     /// Natural logarithm of the probability of each token, given the source and the tokens before
     /// it.
@@ -43,7 +45,7 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// If a text cannot be tokenized or a target has more tokens than the model's `max_len`;
+    /// If a text cannot be tokenized or needs a language that is not selected, or a target has more tokens than the model's `max_len`;
     /// [`InferError::NotFinite`].
     pub fn score(
         &self,
@@ -57,7 +59,8 @@ impl Translator {
         let mut found = vec![TargetScore::default(); pairs.len()];
         let longer = |(source, target): &(String, String)| source.len().max(target.len());
         let batches = Batches::new(pairs.iter().map(longer).enumerate(), self.execution.limits(1));
-        let task = Pairs { model: self.model.clone(), pairs, first, batches };
+        let (model, tokenizer) = (self.model.clone(), self.texts.clone());
+        let task = Pairs { model, tokenizer, pairs, first, batches };
         self.execution.scheduler.run(task, &Cancellation::new(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
             Ok::<_, InferError>(())
@@ -69,6 +72,7 @@ impl Translator {
 /// Pairs of one call.
 struct Pairs {
     model: Arc<Model>,
+    tokenizer: PairTokenizer,
     /// Sources first.
     pairs: Vec<(String, String)>,
     /// Number of the first pair.
@@ -97,10 +101,11 @@ impl Pairs {
 
     fn pair(&self, index: usize) -> Result<Pair, InferError> {
         let (source, target) = &self.pairs[index];
-        let (source, truncated) = self.model.encode_source(source)?;
+        let source = self.tokenizer.split(source)?;
+        let (source, truncated) = self.tokenizer.source_ids(source)?;
         let max = self.model.config.max_len;
         let long = |found| InferError::LongTarget { line: self.line(index), found, max };
-        match self.model.encode_target(target)? {
+        match self.tokenizer.target_ids(target)? {
             None => Err(long(None)),
             Some(target) if target.len() > max => Err(long(Some(target.len()))),
             Some(target) => Ok(Pair { index, source, target, truncated }),
@@ -135,7 +140,11 @@ impl Task for Pairs {
                 }
                 error => error,
             })?;
-            let ready = pairs.iter().zip(found).map(|(pair, log_probabilities)| {
+            let is_forced = self.tokenizer.forced_first()?.is_some();
+            let ready = pairs.iter().zip(found).map(|(pair, mut log_probabilities)| {
+                if is_forced {
+                    log_probabilities.first_mut().into_iter().for_each(|first| *first = 0.0);
+                }
                 let Pair { index, target, truncated, .. } = pair;
                 let ids = target.clone();
                 (*index, TargetScore { ids, log_probabilities, truncated: *truncated })

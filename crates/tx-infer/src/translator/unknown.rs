@@ -1,38 +1,42 @@
 //! Replacement of unknown words by source words, by cross-attention (Jean et al. 2015).
 
 use tx_text::{
-    Tokenizer,
     special::{SPECIAL_TOKENS, UNK},
+    tokenizer::WordToken,
 };
 
-use crate::{error::InferError, search::Hypothesis};
+use crate::search::Hypothesis;
 
 /// Replaces each `<unk>` in the `text` of `hypothesis` by the word of `source` with the largest
-/// attention weight.
+/// attention weight. `tokens` are those of `source`, of which the model read `before` more at its
+/// beginning.
 pub(super) fn replaced(
     text: String,
     hypothesis: &Hypothesis,
     source: &str,
-    tokenizer: &Tokenizer,
-) -> Result<String, InferError> {
+    tokens: &[WordToken],
+    before: usize,
+) -> String {
     let unknown = SPECIAL_TOKENS[UNK as usize];
-    let tokens = hypothesis.ids.iter().zip(&hypothesis.sources);
-    let positions: Vec<usize> =
-        tokens.filter(|(id, _)| **id == UNK).map(|(_, position)| *position).collect();
+    let found = hypothesis.ids.iter().zip(&hypothesis.sources);
+    let positions: Vec<Option<usize>> = found
+        .filter(|(id, _)| **id == UNK)
+        .map(|(_, position)| position.checked_sub(before))
+        .collect();
     let parts: Vec<&str> = text.split(unknown).collect();
     // Other tokens may spell `<unk>`, which makes the occurrences ambiguous.
     if parts.len() != positions.len() + 1 {
-        return Ok(text);
+        return text;
     }
-    let words = tokenizer.encode_with_words(source)?;
     let mut replaced = String::with_capacity(text.len());
     for (part, position) in parts.iter().zip(&positions) {
-        let word = words.get(*position).and_then(|token| source.get(token.word.clone()?));
+        let token = position.and_then(|position| tokens.get(position));
+        let word = token.and_then(|token| source.get(token.word.clone()?));
         replaced.push_str(part);
         replaced.push_str(word.unwrap_or(unknown));
     }
     replaced.push_str(parts.last().copied().unwrap_or_default());
-    Ok(replaced)
+    replaced
 }
 
 #[cfg(test)]
@@ -64,7 +68,7 @@ mod tests {
             let sources = vec![0, position("Rex"), 0, position("Żółw"), words.len() - 1];
             let hypothesis = Hypothesis { sources, log_probability: 0.0, score: 0.0, ids };
             let decoded = target.decode(&hypothesis.ids).unwrap();
-            let found = replaced(decoded.clone(), &hypothesis, text, &source).unwrap();
+            let found = replaced(decoded.clone(), &hypothesis, text, &words, 0);
             // The last one is aligned with `<eos>`, which is not a word.
             let expected = decoded.replacen("<unk>", "Rex", 1).replacen("<unk>", "Żółw", 1);
             assert_eq!(found, expected);
@@ -78,6 +82,7 @@ mod tests {
         let hypothesis =
             Hypothesis { ids: vec![UNK], sources: vec![0], log_probability: 0.0, score: 0.0 };
         let text = "<unk> says <unk>".to_owned();
-        assert_eq!(replaced(text.clone(), &hypothesis, "Rex", &source).unwrap(), text);
+        let words = source.encode_with_words("Rex").unwrap();
+        assert_eq!(replaced(text.clone(), &hypothesis, "Rex", &words, 0), text);
     }
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokenizers::{ModelWrapper, Tokenizer as Inner};
 
-use super::{charsmap, model_check::Model, sentencepiece::Extension};
+use super::{charsmap, model_check::Model};
 use crate::special::SPECIAL_TOKENS;
 
 /// Maximum size of a file in bytes. Vocabularies of 256,000 tokens take about 35 MB.
@@ -47,8 +47,6 @@ struct Parts<'a> {
     added_tokens: Value,
     #[serde(borrow, default)]
     model: Model<'a>,
-    #[serde(default)]
-    sentencepiece: Option<Extension>,
 }
 
 /// Reads a file up to the maximum size of a tokenizer.
@@ -68,33 +66,16 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// If it is not a tokenizer, or a part exceeds a limit; the message names the part.
 pub(super) fn open(json: &[u8]) -> Result<Inner, String> {
-    match open_parts(json)? {
-        (inner, None) => Ok(inner),
-        (_, Some(_)) => {
-            Err("it contains a SentencePiece model with a vocabulary of its own, which \
-                             only its bundle can use"
-                .into())
-        }
-    }
-}
-
-/// Opens a `tokenizer.json` of any origin, and returns its SentencePiece model, if it has one.
-///
-/// # Errors
-///
-/// Same as [`open`].
-pub(super) fn open_parts(json: &[u8]) -> Result<(Inner, Option<Extension>), String> {
     if json.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("it has more than {MAX_FILE_BYTES} bytes"));
     }
-    let extension = parts(json)?;
-    let inner = Inner::from_bytes(json).map_err(|error| format!("not readable: {error}"))?;
-    Ok((inner, extension))
+    parts(json)?;
+    Inner::from_bytes(json).map_err(|error| format!("not readable: {error}"))
 }
 
-/// Compares the parts of a file with the limits, and returns its SentencePiece model. The parts are
-/// freed before the library reads the file again.
-fn parts(json: &[u8]) -> Result<Option<Extension>, String> {
+/// Compares the parts of a file with the limits. They are freed before the library reads the file
+/// again.
+fn parts(json: &[u8]) -> Result<(), String> {
     let parts: Parts =
         serde_json::from_slice(json).map_err(|error| format!("not readable: {error}"))?;
     let mut steps = MAX_STEPS;
@@ -112,8 +93,7 @@ fn parts(json: &[u8]) -> Result<Option<Extension>, String> {
         }
     }
     added_tokens(&parts.added_tokens)?;
-    parts.model.check()?;
-    Ok(parts.sentencepiece)
+    parts.model.check()
 }
 
 /// Number of ids of a tokenizer, which must be 0 to n − 1, one for each token.

@@ -22,7 +22,7 @@ use crate::{
 /// a vocabulary is used.
 const NAMES: [&[&str]; 4] = [
     &["<pad>", "[PAD]", "<PAD>", "<|padding|>", "<blank>"],
-    &["<bos>", "<s>", "[BOS]", "[CLS]", "<BOS>", "<|startoftext|>"],
+    &["<bos>", "<s>", "[BOS]", "[SOS]", "[CLS]", "<BOS>", "<|startoftext|>"],
     &["<eos>", "</s>", "[EOS]", "[SEP]", "<EOS>", "<|endoftext|>"],
     &["<unk>", "[UNK]", "<UNK>", "<|unk|>"],
 ];

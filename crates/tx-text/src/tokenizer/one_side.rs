@@ -8,7 +8,8 @@ use tokenizers::{ModelWrapper, Tokenizer as Inner, processors::template::Templat
 
 use super::{
     check,
-    sentencepiece::{Extension, Processor, Token, Use},
+    sentencepiece::{Processor, Token, Use},
+    vocabulary::SentencePieceFile,
 };
 use crate::{
     error::TextError,
@@ -125,7 +126,10 @@ impl Tokenizer {
     /// ids other than 0 to n − 1, or parts that the library does not handle safely.
     pub fn from_json(json: &[u8], path: &Path) -> Result<Self, TextError> {
         let problem = |problem| TextError::TokenizerFile { path: path.into(), problem };
-        let (inner, extension) = check::open_parts(json).map_err(problem)?;
+        if let Some(file) = SentencePieceFile::read(json) {
+            return file.and_then(SentencePieceFile::tokenizer).map_err(problem);
+        }
+        let inner = check::open(json).map_err(problem)?;
         for (id, token) in SPECIAL_TOKENS.iter().enumerate() {
             let found = inner.token_to_id(token);
             if found != Some(id as u32) {
@@ -135,15 +139,7 @@ impl Tokenizer {
         }
         check::ids(&inner).map_err(problem)?;
         let adds_bos = check::adds_bos(&inner).map_err(problem)?;
-        let tokenizer = Self::finish(inner, adds_bos)?;
-        match extension {
-            None => Ok(tokenizer),
-            Some(extension) => {
-                let id = |token: &str| tokenizer.text_id(token);
-                let processor = Processor::from_extension(&extension, id).map_err(problem)?;
-                Ok(tokenizer.with_sentencepiece(processor))
-            }
-        }
+        Self::finish(inner, adds_bos)
     }
 
     /// Returns the content of a `tokenizer.json`; equal for equal tokenizers.
@@ -152,14 +148,10 @@ impl Tokenizer {
     ///
     /// If the library cannot serialize the tokenizer; no such tokenizer is known.
     pub fn to_json(&self) -> Result<String, TextError> {
-        let json = self.inner.to_string(true).map_err(TextError::Tokenizer)?;
-        let Some(processor) = &self.sentencepiece else { return Ok(json) };
-        let extension: Extension = processor.extension();
-        let extension = serde_json::to_string(&extension)
-            .map_err(|error| TextError::Tokenizer(error.into()))?;
-        // The library ignores keys that it does not know.
-        let rest = json.trim_end().strip_suffix('}').unwrap_or(&json).trim_end();
-        Ok(format!("{rest},\n  \"sentencepiece\": {extension}\n}}"))
+        match &self.sentencepiece {
+            None => self.inner.to_string(true).map_err(TextError::Tokenizer),
+            Some(processor) => SentencePieceFile::of(self, processor).to_json(),
+        }
     }
 
     /// Encodes a text to token ids, special tokens included.

@@ -16,7 +16,7 @@ mod processor;
 mod segmenter;
 mod sorted_pieces;
 
-pub(super) use processor::{Extension, Processor, Token, Use};
+pub(super) use processor::{Processor, Token, Use};
 
 /// Maximum bytes of a piece that is split into merges. SentencePiece learns no piece over 64.
 const LONGEST_PIECE: usize = 512;
@@ -82,6 +82,15 @@ pub(super) fn to_json(bytes: &[u8]) -> Result<Value, String> {
         },
         "model": model.core()?,
     }))
+}
+
+/// Pieces of a model in the order of their ids.
+///
+/// # Errors
+///
+/// If it is not a model, or is damaged.
+pub(super) fn pieces(bytes: &[u8]) -> Result<Vec<String>, String> {
+    Ok(Model::parse(bytes)?.pieces.into_iter().map(|piece| piece.text).collect())
 }
 
 impl Default for Model {

@@ -2,18 +2,27 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value, json};
+use data_encoding::BASE64;
+use serde::{Deserialize, Serialize};
+use tokenizers::{AddedToken, Tokenizer as Inner, models::wordlevel::WordLevel};
 
-use super::{check, one_side::Tokenizer, sentencepiece::Processor};
+use super::{
+    check,
+    one_side::Tokenizer,
+    sentencepiece::{self, Processor},
+};
 use crate::{
     error::TextError,
     special::{SPECIAL_TOKENS, UNK},
 };
 
+/// Start of the file of such a tokenizer.
+const START: &[u8] = br#"{"sentencepiece":"#;
+
 /// Vocabulary for the pieces of a SentencePiece model.
 #[derive(Debug, Clone, Copy)]
 pub struct SentencePieceVocabulary<'a> {
-    /// Token of each id: [`SPECIAL_TOKENS`], then all others.
+    /// Token of each id: the special tokens of tx, then all others.
     pub tokens: &'a [String],
     /// Further special tokens, such as language tokens: no text is encoded to them.
     pub special: &'a [String],
@@ -37,53 +46,112 @@ impl Tokenizer {
         model: &[u8],
         vocabulary: SentencePieceVocabulary<'_>,
     ) -> Result<Self, TextError> {
-        let problem = |problem| TextError::TokenizerConfig { problem };
+        Self::of_model(model, vocabulary)
+            .map_err(|problem| TextError::TokenizerConfig { problem })
+    }
+
+    fn of_model(model: &[u8], vocabulary: SentencePieceVocabulary<'_>) -> Result<Self, String> {
         let SentencePieceVocabulary { tokens, special, leading_code, adds_bos } = vocabulary;
         if !tokens.iter().take(SPECIAL_TOKENS.len()).eq(SPECIAL_TOKENS) {
-            return Err(problem(format!("the vocabulary must start with {SPECIAL_TOKENS:?}")));
+            return Err(format!("the vocabulary must start with {SPECIAL_TOKENS:?}"));
         }
         let mut seen = HashSet::new();
         if let Some(token) = tokens.iter().find(|token| !seen.insert(token.as_str())) {
-            return Err(problem(format!("the vocabulary has the token `{token}` twice")));
+            return Err(format!("the vocabulary has the token `{token}` twice"));
         }
         if let Some(token) = special.iter().find(|token| !seen.contains(token.as_str())) {
-            return Err(problem(format!("the vocabulary has no special token `{token}`")));
+            return Err(format!("the vocabulary has no special token `{token}`"));
         }
-        let json = library_json(tokens, special).to_string();
-        let inner = check::open(json.as_bytes()).map_err(problem)?;
-        check::ids(&inner).map_err(problem)?;
-        let tokenizer = Self::finish(inner, adds_bos)?;
+        let inner = library(tokens, special).map_err(|error| error.to_string())?;
+        check::ids(&inner)?;
+        let tokenizer = Self::finish(inner, adds_bos).map_err(|error| error.to_string())?;
         let id = |token: &str| tokenizer.text_id(token);
-        let processor = Processor::new(model.to_vec(), leading_code, id).map_err(problem)?;
+        let processor = Processor::new(model.to_vec(), leading_code, id)?;
         Ok(tokenizer.with_sentencepiece(processor))
     }
 }
 
-/// A `tokenizer.json` with the vocabulary and a decoder, for programs that do not read the model.
-fn library_json(tokens: &[String], special: &[String]) -> Value {
-    let special: HashSet<&str> =
-        SPECIAL_TOKENS.into_iter().chain(special.iter().map(String::as_str)).collect();
-    let is_special = |token: &&String| special.contains(token.as_str());
-    let added: Vec<Value> = tokens
-        .iter()
-        .enumerate()
-        .filter(|(_, token)| is_special(token))
-        .map(|(id, token)| {
-            json!({
-                "id": id, "content": token, "single_word": false, "lstrip": false,
-                "rstrip": false, "normalized": false, "special": true,
-            })
+/// Returns the pieces of a SentencePiece model, the content of a `.spm` or `.model` file, in the order
+/// of their ids.
+///
+/// # Errors
+///
+/// If it is not a model, or is damaged.
+pub fn sentencepiece_pieces(model: &[u8]) -> Result<Vec<String>, TextError> {
+    sentencepiece::pieces(model).map_err(|problem| TextError::TokenizerConfig { problem })
+}
+
+/// Vocabulary in the form of the library, which encodes no text with it.
+fn library(tokens: &[String], special: &[String]) -> tokenizers::Result<Inner> {
+    let vocab = tokens.iter().cloned().zip(0..).collect();
+    let unknown = SPECIAL_TOKENS.get(UNK as usize).copied().unwrap_or_default();
+    let model = WordLevel::builder().vocab(vocab).unk_token(unknown.to_owned()).build()?;
+    let mut inner = Inner::new(model);
+    let special = SPECIAL_TOKENS.into_iter().chain(special.iter().map(String::as_str));
+    inner.add_special_tokens(special.map(|token| AddedToken::from(token, true)))?;
+    Ok(inner)
+}
+
+/// Content of the file of a tokenizer.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SentencePieceFile {
+    sentencepiece: Content,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    leading_code: bool,
+    adds_bos: bool,
+    /// Special tokens other than those of tx.
+    special: Vec<String>,
+    /// Token of each id.
+    tokens: Vec<String>,
+    /// The file of SentencePiece, in base64.
+    model: String,
+}
+
+impl SentencePieceFile {
+    /// Describes a tokenizer.
+    pub(super) fn of(tokenizer: &Tokenizer, processor: &Processor) -> Self {
+        let ids = 0..tokenizer.vocab_size() as u32;
+        let ours = SPECIAL_TOKENS.len();
+        let special = ids.clone().skip(ours).filter(|&id| tokenizer.is_special(id));
+        let token = |id| tokenizer.token(id).unwrap_or_default();
+        Self {
+            sentencepiece: Content {
+                leading_code: processor.has_leading_code(),
+                adds_bos: tokenizer.adds_bos,
+                special: special.map(token).collect(),
+                tokens: ids.map(token).collect(),
+                model: BASE64.encode(processor.file()),
+            },
+        }
+    }
+
+    /// Reads a file; `None` if it is one of the library.
+    pub(super) fn read(json: &[u8]) -> Option<Result<Self, String>> {
+        json.starts_with(START).then(|| {
+            serde_json::from_slice(json).map_err(|error| format!("not readable: {error}"))
         })
-        .collect();
-    let vocab: Map<String, Value> =
-        tokens.iter().enumerate().map(|(id, token)| (token.clone(), id.into())).collect();
-    let unknown = SPECIAL_TOKENS.get(UNK as usize);
-    json!({
-        "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
-        "normalizer": null, "pre_tokenizer": null, "post_processor": null,
-        "decoder": {
-            "type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true,
-        },
-        "model": { "type": "WordLevel", "vocab": vocab, "unk_token": unknown },
-    })
+    }
+
+    /// Creates the tokenizer.
+    pub(super) fn tokenizer(self) -> Result<Tokenizer, String> {
+        let Content { leading_code, adds_bos, special, tokens, model } = self.sentencepiece;
+        let model = BASE64.decode(model.as_bytes()).map_err(|_| "its `model` is not base64")?;
+        let vocabulary = SentencePieceVocabulary {
+            tokens: &tokens,
+            special: &special,
+            leading_code,
+            adds_bos,
+        };
+        Tokenizer::of_model(&model, vocabulary)
+    }
+
+    /// Returns the content of the file.
+    pub(super) fn to_json(&self) -> Result<String, TextError> {
+        serde_json::to_string(self).map_err(|error| TextError::Tokenizer(error.into()))
+    }
 }

@@ -29,6 +29,7 @@ pub use optimization::{OnNonFinite, OptimizationConfig, OptimizerKind, Schedule}
 pub use parent::ParentBundle;
 pub use recipe::{RECIPES, Recipe};
 pub use replay::ReplayConfig;
+pub(crate) use similar::nearest_of;
 pub(crate) use train_config::{CONFIG_FILE, task_of_run};
 pub use train_config::{CheckpointConfig, MetricsConfig, TrainConfig};
 pub use validation::{BestBy, BleuTokenizer, ValidationConfig};

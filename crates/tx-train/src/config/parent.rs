@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use tx_infer::{BundleInfo, InferError, ModelTask, TaskKind, bundle::WEIGHTS};
+use tx_infer::{
+    BundleInfo, InferError, ModelTask, TaskKind,
+    bundle::{Languages, WEIGHTS},
+};
+use tx_model::Tying;
 use tx_text::{Lowercase, Tokenizer, TokenizerConfig, Tokenizers};
 
-use super::{builder::merge, diff::settings};
-use crate::error::TrainError;
+use super::{builder::merge, data::DataConfig, diff::settings, optimization::OptimizationConfig};
+use crate::{data::language_tokens::LanguageCodes, error::TrainError};
 
 /// Keys of `[model]` that change neither the shape nor the meaning of a weight.
 const FREE: [&str; 3] = ["dropout", "init", "embedding_init"];
@@ -131,10 +135,35 @@ pub(super) fn adopt(
             toml::Table::from_iter([("classification".to_owned(), classification.into())]);
         merge(table, classification);
     }
-    table.insert("tokenizer".into(), to_table(&described(kind, &info.tokenizers)?)?.into());
+    let tokenizer = described(kind, &info.tokenizers, info.config.tying)?;
+    table.insert("tokenizer".into(), to_table(&tokenizer)?.into());
+    if let Some(languages) = &info.languages {
+        problems.extend(language_problems(languages, table));
+    }
     let parent = ParentBundle { path: folder.into(), sha256: hash_of_weights(&info) };
     table.insert(FROM_BUNDLE.into(), to_table(&parent)?.into());
     Ok(problems)
+}
+
+/// Problems of the languages of a multilingual model. A configuration that is not valid otherwise has
+/// none.
+fn language_problems(languages: &Languages, table: &toml::Table) -> Vec<String> {
+    fn section<T: DeserializeOwned>(table: &toml::Table, name: &str) -> Option<T> {
+        table.get(name).cloned().unwrap_or_else(|| toml::Table::new().into()).try_into().ok()
+    }
+    let mut problems = Vec::new();
+    if let Some(data) = section::<DataConfig>(table, "data") {
+        problems.extend(LanguageCodes::choose(languages, &data).err().into_iter().flatten());
+    }
+    let Some(train) = section::<OptimizationConfig>(table, "train") else { return problems };
+    for (key, rate) in [("word_dropout", train.word_dropout), ("bpe_dropout", train.bpe_dropout)] {
+        if rate > 0.0 {
+            problems.push(format!(
+                "[train] `{key}` is not available for a bundle with several languages"
+            ));
+        }
+    }
+    problems
 }
 
 /// Key of the bundle in a complete configuration.
@@ -159,14 +188,18 @@ fn not_toml(error: toml::ser::Error) -> TrainError {
 }
 
 /// Configuration that describes the tokenizers of a bundle, as far as a run uses it.
-fn described(kind: TaskKind, tokenizers: &Tokenizers) -> Result<TokenizerConfig, InferError> {
+fn described(
+    kind: TaskKind,
+    tokenizers: &Tokenizers,
+    tying: Tying,
+) -> Result<TokenizerConfig, InferError> {
     let Tokenizers { source, target } = tokenizers;
     let lowercase = match (lowercases(source)?, lowercases(target)?) {
         (_, true) => Lowercase::Both,
         (true, false) if !kind.has_one_text() => Lowercase::Source,
         (_, false) => Lowercase::None,
     };
-    let joint = kind.has_one_text() || source.to_json()? == target.to_json()?;
+    let joint = kind.has_one_text() || tying == Tying::All;
     Ok(TokenizerConfig { lowercase, joint, ..TokenizerConfig::default() })
 }
 
@@ -212,7 +245,7 @@ mod tests {
             let found =
                 [&tokenizers.source, &tokenizers.target].map(|one| lowercases(one).unwrap());
             assert_eq!(found, expected);
-            let described = described(TaskKind::Translate, &tokenizers).unwrap();
+            let described = described(TaskKind::Translate, &tokenizers, Tying::None).unwrap();
             assert_eq!((described.lowercase, described.joint), (lowercase, false));
         }
     }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::similar::most_similar;
+use super::similar::nearest_of;
 
-/// Groups of weights: name, and whether a weight with these parts of its name belongs to it.
-const GROUPS: [(&str, fn(&[&str]) -> bool); 4] = [
+/// Group of weights: name, and whether a weight with these parts of its name belongs to it.
+type Group = (&'static str, fn(&[&str]) -> bool);
+
+const GROUPS: [Group; 4] = [
     ("embeddings", |parts| parts.first().is_some_and(|part| part.ends_with("embedding"))),
     ("positions", |parts| parts.contains(&"positions") || parts.contains(&"relative")),
     ("norms", |parts| parts.contains(&"norm")),
@@ -52,8 +54,7 @@ pub(crate) fn problem(key: &str, pattern: &str, names: &[String]) -> Option<Stri
         name.match_indices('.').map(|(end, _)| &name[..end]).chain([name.as_str()])
     });
     let known = selecting.iter().copied().chain(parts.iter().copied()).chain(starts);
-    let nearest = most_similar(pattern, known)
-        .map_or_else(String::new, |nearest| format!(" (did you mean \"{nearest}\"?)"));
+    let nearest = nearest_of(pattern, known);
     Some(format!(
         "`{key}`: \"{pattern}\" selects no weight{nearest}; accepted are the groups {}, and names or \
          parts of names such as \"encoder.layers.0\", made of {}",

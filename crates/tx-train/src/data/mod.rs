@@ -3,6 +3,7 @@
 pub(crate) mod documents;
 pub(crate) mod fingerprints;
 pub(crate) mod labeled;
+pub(crate) mod language_tokens;
 mod pairs;
 
 use std::{path::Path, sync::atomic::AtomicBool};
@@ -10,7 +11,7 @@ use std::{path::Path, sync::atomic::AtomicBool};
 use tx_data::{
     CleaningReport, near_duplicate::Overlap, pipeline::Progress, source::named::CorpusCache,
 };
-use tx_infer::{Bundle, TaskKind};
+use tx_infer::{Bundle, TaskKind, bundle::Languages};
 use tx_model::VocabSizes;
 use tx_text::{Tokenizer, TokenizerKind, Tokenizers};
 
@@ -64,8 +65,8 @@ pub(crate) enum Known {
     None,
     /// Tokenizer of the source or of the only text: that of the bundle that the encoder comes from.
     Source(Tokenizer),
-    /// Tokenizers of a resumed run.
-    Both(Tokenizers),
+    /// Tokenizers of a resumed run, or of the bundle that a run continues, and its languages.
+    Both(Tokenizers, Option<Languages>),
 }
 
 impl Known {
@@ -105,7 +106,7 @@ impl Known {
         match self {
             Self::None => None,
             Self::Source(tokenizer) => Some(tokenizer),
-            Self::Both(tokenizers) => Some(tokenizers.source),
+            Self::Both(tokenizers, _) => Some(tokenizers.source),
         }
     }
 }

@@ -16,7 +16,10 @@ use tx_text::{
 };
 
 use super::{
-    DataAccess, DataSummary, Known, ReplaySummary, fingerprints::Fingerprints, print_overlap,
+    DataAccess, DataSummary, Known, ReplaySummary,
+    fingerprints::Fingerprints,
+    language_tokens::{LanguageCodes, LanguageTokens},
+    print_overlap,
 };
 use crate::{
     config::TrainConfig,
@@ -41,17 +44,19 @@ impl PairData {
         known: Known,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
+        let tokens = language_tokens(config, &known)?;
         match &config.data.prepared {
             Some(folder) => Self::on_disk(config, known, folder, access),
-            None => Self::in_memory(config, known, access),
+            None => Self::in_memory(config, known, tokens, access),
         }?
-        .with_replay(config, access)
+        .with_replay(config, tokens, access)
     }
 
     /// Adds the pairs that `config` replays, encoded with the same tokenizers.
     fn with_replay(
         mut self,
         config: &TrainConfig,
+        tokens: LanguageTokens,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
         let Some(replay) = &config.data.replay else { return Ok(self) };
@@ -63,9 +68,10 @@ impl PairData {
         let control = Control { stop: access.stop, progress: &print };
         let Some(corpus) = corpus::load_replayed(config, &control)? else { return Ok(self) };
         let mut encoded = MemoryCorpus::default();
-        let (max_len, long) = (config.max_len(), config.data.long);
+        let (max_len, long) = (config.max_len().saturating_sub(tokens.room()), config.data.long);
         let tokenizers = &self.summary.tokenizers;
         let report = corpus.encode(tokenizers, max_len, long, &mut encoded, &control)?;
+        encoded.training.iter_mut().for_each(|pair| tokens.add_to(pair));
         let found = Fingerprints::of_pairs(corpus.training()?, &[], 0)?;
         let fingerprint = &mut self.summary.fingerprints.training;
         *fingerprint = format!("{fingerprint}; replay: {}", found.training);
@@ -84,6 +90,7 @@ impl PairData {
     fn in_memory(
         config: &TrainConfig,
         known: Known,
+        tokens: LanguageTokens,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
         let print = access.print_cleaning(config);
@@ -92,7 +99,7 @@ impl PairData {
         print_overlap(corpus.overlap, corpus.overlap_dropped, "pairs", access.print);
         access.check()?;
         let tokenizers = match known {
-            Known::Both(tokenizers) => tokenizers,
+            Known::Both(tokenizers, _) => tokenizers,
             Known::Source(source) if config.tokenizer.joint => source.into(),
             Known::Source(source) => {
                 Tokenizers { source, target: target_tokenizer(&corpus, &config.tokenizer)? }
@@ -101,17 +108,18 @@ impl PairData {
         };
         access.print_vocabulary(config, &tokenizers);
         let mut encoded = MemoryCorpus::default();
-        let (max_len, long) = (config.max_len(), config.data.long);
+        let (max_len, long) = (config.max_len().saturating_sub(tokens.room()), config.data.long);
         let report = corpus.encode(&tokenizers, max_len, long, &mut encoded, &control)?;
         (access.print)(&format!("training: {report}"));
 
-        let MemoryCorpus { training, mut validation } = encoded;
+        let MemoryCorpus { mut training, mut validation } = encoded;
+        training.iter_mut().for_each(|pair| tokens.add_to(pair));
         validation.truncate(config.data.valid_pairs.unwrap_or(usize::MAX));
         let used = config.validation.sentences;
         let fingerprints = Fingerprints::of_pairs(corpus.training()?, &validation, used)?;
         let available = validation.len();
         validation.truncate(used);
-        let valid = encode_validation(config, &tokenizers, &validation, available, access)?;
+        let valid = encode_validation(config, &tokenizers, tokens, &validation, available, access)?;
         Ok(Self {
             summary: DataSummary {
                 unit: "pairs",
@@ -142,7 +150,7 @@ impl PairData {
         let is_known = match &known {
             Known::None => true,
             Known::Source(source) => source.to_json()? == tokenizers.source.to_json()?,
-            Known::Both(known) => {
+            Known::Both(known, _) => {
                 known.source.to_json()? == tokenizers.source.to_json()?
                     && known.target.to_json()? == tokenizers.target.to_json()?
             }
@@ -159,7 +167,8 @@ impl PairData {
         let most = config.data.valid_pairs.unwrap_or(usize::MAX);
         let available = record.validation_pairs.min(most);
         let validation = corpus.validation(most.min(config.validation.sentences))?;
-        let valid = encode_validation(config, tokenizers, &validation, available, access)?;
+        let tokens = LanguageTokens::default();
+        let valid = encode_validation(config, tokenizers, tokens, &validation, available, access)?;
         Ok(Self {
             summary: DataSummary {
                 unit: "pairs",
@@ -181,6 +190,16 @@ impl PairData {
             validation,
         })
     }
+}
+
+/// Tokens that a multilingual model adds to each pair.
+fn language_tokens(config: &TrainConfig, known: &Known) -> Result<LanguageTokens, TrainError> {
+    let Known::Both(tokenizers, Some(languages)) = known else {
+        return Ok(LanguageTokens::default());
+    };
+    let codes = LanguageCodes::choose(languages, &config.data)
+        .map_err(|problems| TrainError::Problems { problems })?;
+    Ok(LanguageTokens::new(languages, &codes, tokenizers))
 }
 
 /// Learns the tokenizer of the target alone.
@@ -288,12 +307,15 @@ fn settings(config: &TrainConfig) -> Value {
 fn encode_validation(
     config: &TrainConfig,
     tokenizers: &Tokenizers,
+    tokens: LanguageTokens,
     pairs: &[SentencePair],
     available: usize,
     access: &DataAccess<'_>,
 ) -> Result<Vec<EncodedPair>, TrainError> {
-    let (max_len, long) = (config.max_len(), config.data.long);
-    let (valid, report) = encode_corpus(pairs, tokenizers, max_len, long, "the validation data")?;
+    let (max_len, long) = (config.max_len().saturating_sub(tokens.room()), config.data.long);
+    let (mut valid, report) =
+        encode_corpus(pairs, tokenizers, max_len, long, "the validation data")?;
+    valid.iter_mut().for_each(|pair| tokens.add_to(pair));
     access.print_used(pairs.len(), available, "pairs");
     (access.print)(&format!("validation: {report}"));
     Ok(valid)

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tx_infer::{BundleInfo, file::write_whole};
+use tx_infer::{BundleInfo, SearchOptions, bundle::Languages, file::write_whole};
 
 use crate::{config::ParentBundle, error::TrainError};
 
@@ -28,6 +28,12 @@ pub(crate) struct Lineage {
     /// Provenances of the parent and its ancestors, the parent first, with name and hash.
     #[serde(default)]
     parents: Vec<toml::Table>,
+    /// Languages of the parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub languages: Option<Languages>,
+    /// Search options of the parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchOptions>,
 }
 
 impl Lineage {
@@ -54,7 +60,7 @@ impl Lineage {
             }
             parents.push(ancestor.clone());
         }
-        Self { parents }
+        Self { parents, languages: info.languages.clone(), search: info.search.clone() }
     }
 
     /// Adds the ancestors to the provenance of the run.

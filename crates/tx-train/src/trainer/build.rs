@@ -79,7 +79,7 @@ pub(super) fn build<R: TaskRun>(
     } else {
         // Saved before any checkpoint, whose weights would be useless without them.
         save_tokenizers(run, config.task, &summary.tokenizers)?;
-        lineage.map_or(Ok(()), |lineage| lineage.save(run))?;
+        lineage.as_ref().map_or(Ok(()), |lineage| lineage.save(run))?;
     }
     config.save(run)?;
     let decay = config.train.ema_decay;
@@ -94,6 +94,8 @@ pub(super) fn build<R: TaskRun>(
         task,
         config: config.model.clone(),
         tokenizers: summary.tokenizers.clone(),
+        languages: lineage.as_ref().and_then(|lineage| lineage.languages.clone()),
+        search: lineage.and_then(|lineage| lineage.search),
         provenance,
     };
     let parts =

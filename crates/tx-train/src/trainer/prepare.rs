@@ -39,12 +39,13 @@ pub(super) fn prepare<R: TaskRun>(
     let (known, lineage) = match (&config.from, is_resumed) {
         (from, true) => {
             let lineage = from.is_some().then(|| Lineage::read(run)).transpose()?;
-            (Known::Both(run_tokenizers(run, config.task)?), lineage)
+            let languages = lineage.as_ref().and_then(|lineage| lineage.languages.clone());
+            (Known::Both(run_tokenizers(run, config.task)?, languages), lineage)
         }
         (Some(parent), false) => {
             let info = parent.read()?;
             let lineage = Lineage::new(parent, &info);
-            (Known::Both(info.tokenizers), Some(lineage))
+            (Known::Both(info.tokenizers, info.languages), Some(lineage))
         }
         (None, false) => (Known::of_encoder(config)?, None),
     };

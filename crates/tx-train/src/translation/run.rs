@@ -2,14 +2,14 @@
 
 use burn::tensor::Device;
 use tx_data::{PairLoader, make_batch::MakeSeq2SeqBatch};
-use tx_infer::ModelTask;
+use tx_infer::{ModelTask, search::start_id};
 use tx_model::Transformer;
 use tx_text::{BpeDropout, Lowercase};
 
 use super::{seq2seq::Seq2Seq, translation_task::Translation, validation::Validator};
 use crate::{
     config::TrainConfig,
-    data::{DataAccess, DataSummary, Known, PairData},
+    data::{DataAccess, DataSummary, Known, PairData, language_tokens::LanguageCodes},
     error::TrainError,
     task_run::{TaskParts, TaskRun},
 };
@@ -43,6 +43,7 @@ impl TaskRun for PairData {
         let pairs = self.train.clone();
         let loader = PairLoader::training(pairs, train.batch, train.seed, device.clone())
             .with_grouping(train.grouping)
+            .with_decoder_start(start_id(config.model.decoder_start))
             .with_word_dropout(train.word_dropout);
         if train.bpe_dropout == 0.0 {
             return Ok(loader);
@@ -57,7 +58,9 @@ impl TaskRun for PairData {
         config: &TrainConfig,
         device: &Device,
     ) -> Result<PairLoader, TrainError> {
-        Ok(PairLoader::validation(self.valid.clone(), config.train.batch, device.clone()))
+        let (pairs, batch) = (self.valid.clone(), config.train.batch);
+        let loader = PairLoader::validation(pairs, batch, device.clone());
+        Ok(loader.with_decoder_start(start_id(config.model.decoder_start)))
     }
 
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<Transformer, TrainError> {
@@ -80,9 +83,12 @@ impl TaskRun for PairData {
     ) -> Result<Translation, TrainError> {
         let TaskParts { validation, batch_tokens, bundle, device } = parts;
         let lowercase = config.tokenizer.lowercase == Lowercase::Both;
+        let codes = bundle.languages.as_ref().map(|all| LanguageCodes::choose(all, &config.data));
+        let codes = codes.transpose().map_err(|problems| TrainError::Problems { problems })?;
         let validator =
             Validator::new(validation, &self.validation, &config.validation, lowercase, &device)
-                .with_batch_tokens(batch_tokens);
+                .with_batch_tokens(batch_tokens)
+                .with_languages(codes);
         Ok(Translation { validator, bundle, best_by: config.validation.best_by(config.task) })
     }
 }

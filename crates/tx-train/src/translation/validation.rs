@@ -9,7 +9,7 @@ use burn::{data::dataloader::DataLoader, tensor::Device};
 use serde::{Deserialize, Serialize};
 use tx_data::Seq2SeqBatch;
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Cancellation, InferError, ModuleBundle, SearchOptions, Tokens, Translation};
+use tx_infer::{Cancellation, InferError, ModuleBundle, SearchOptions, Translation};
 use tx_text::SentencePair;
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     config::{BestBy, BleuTokenizer, ValidationConfig},
+    data::language_tokens::LanguageCodes,
     error::TrainError,
     recording::metrics::null_as_nan,
     task::{StepOutput, evaluate},
@@ -128,6 +129,8 @@ pub struct Validator {
     config: ValidationConfig,
     /// Maximum number of source tokens in a batch of translations.
     batch_tokens: usize,
+    /// Languages of a multilingual model.
+    languages: Option<LanguageCodes>,
     device: Device,
 }
 
@@ -153,6 +156,7 @@ impl Validator {
             lowercase,
             config: config.clone(),
             batch_tokens: BATCH_TOKENS,
+            languages: None,
             device: device.clone(),
         }
     }
@@ -161,6 +165,11 @@ impl Validator {
     /// than training.
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
         Self { batch_tokens: batch_tokens.min(BATCH_TOKENS), ..self }
+    }
+
+    /// Selects the languages of a multilingual model.
+    pub(crate) fn with_languages(self, languages: Option<LanguageCodes>) -> Self {
+        Self { languages, ..self }
     }
 
     /// Validates `model`, which has no autodiff; `bundle` has the same weights. Also returns loss
@@ -178,12 +187,16 @@ impl Validator {
     ) -> Result<(Validation, StepOutput), TrainError> {
         let start = Instant::now();
         let total = evaluate(model, &*self.loader, stop)?;
-        let search = SearchOptions { beam: self.config.beam, ..SearchOptions::default() };
-        let (tokenizers, max_len) = (bundle.tokenizers.clone(), bundle.config.max_len);
-        let translator = bundle
+        let mut translator = bundle
             .into_translator(&self.device.clone().into())
-            .with_options(search)?
             .with_batch_tokens(self.batch_tokens);
+        // The other options are those of the bundle that the run continues.
+        let beam = self.config.beam;
+        let search = SearchOptions { beam, n_best: 1, ..translator.options().clone() };
+        translator = translator.with_options(search)?;
+        if let Some(LanguageCodes { source, target }) = &self.languages {
+            translator = translator.with_languages(source.as_deref(), Some(target))?;
+        }
         let cancellation = Cancellation::from(stop.clone());
         let options = translator.options();
         let translations =
@@ -197,10 +210,10 @@ impl Validator {
             };
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
-            let source = Tokens::of_source(&tokenizers.source, &self.sources[index], max_len)?;
+            let source = translator.texts().source(&self.sources[index])?;
             let best = translation.hypotheses.first();
             let target = best.map_or(&[][..], |best| &best.hypothesis.ids);
-            let target = Tokens::of_hypothesis(&tokenizers.target, target, max_len)?;
+            let target = translator.texts().hypothesis(target)?;
             samples.push(Sample {
                 source: self.sources[index].clone(),
                 reference: self.references[index].clone(),

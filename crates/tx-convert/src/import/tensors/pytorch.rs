@@ -1,16 +1,32 @@
 //! Tensors of PyTorch files, `.bin` and `.pt`. The pickle in them is interpreted by a reader that
 //! executes nothing.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{BufReader, Read},
+    path::Path,
+};
 
 use pytorch_reader::{DType, PytorchReader};
 use serde::Deserialize;
+use zip::{CompressionMethod, ZipArchive};
 
-use super::{ElementType, Tensor, Tensors, elements, safetensors::shards};
+use super::{ElementType, Tensor, Tensors, elements, pickle, safetensors::shards};
 use crate::{
     error::ConvertError,
     import::source_files::{SourceFiles, regular_file},
 };
+
+/// Largest pickle in bytes. The pickle of a model with 1,000 tensors has 150 kB.
+const MAX_PICKLE: u64 = 16 << 20;
+
+/// Name of the pickle in an archive.
+const PICKLE: &str = "data.pkl";
+
+/// Pickles at the start of a file of PyTorch before version 1.6: magic number, version, machine, the
+/// saved object, and the order of its storages.
+const OLD_PICKLES: usize = 5;
 
 /// Index of a model in shards: the file of each tensor.
 #[derive(Deserialize)]
@@ -55,6 +71,7 @@ impl Tensors {
     fn add_pytorch(&mut self, path: &Path, key: Option<&str>) -> Result<(), ConvertError> {
         let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
         let size = regular_file(path)?;
+        check_pickles(path, size).map_err(problem)?;
         let reader = match key {
             Some(key) => PytorchReader::with_top_level_key(path, key),
             None => PytorchReader::new(path),
@@ -79,6 +96,60 @@ impl Tensors {
         }
         Ok(())
     }
+}
+
+/// Checks the names in the pickles of a file before it is opened.
+///
+/// # Errors
+///
+/// If it is neither an archive nor a pickle, a pickle is compressed, too large or damaged, or names
+/// a class or function that is not part of tensors.
+fn check_pickles(path: &Path, size: u64) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    let file = File::open(path).map_err(text)?;
+    let mut start = Vec::new();
+    (&file).take(4).read_to_end(&mut start).map_err(text)?;
+    let file = File::open(path).map_err(text)?;
+    if start.starts_with(b"PK\x03\x04") {
+        let bytes = archived_pickle(file, size)?;
+        return pickle::check(&bytes).map(|_| ());
+    }
+    if !start.starts_with(b"\x80") {
+        return Err("it is neither an archive nor a pickle".to_owned());
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_PICKLE).read_to_end(&mut bytes).map_err(text)?;
+    let mut rest = bytes.as_slice();
+    for _ in 0..OLD_PICKLES {
+        let length = pickle::check(rest)?;
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Reads the pickle of an archive, which `torch.save` never compresses.
+fn archived_pickle(file: File, size: u64) -> Result<Vec<u8>, String> {
+    let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| error.to_string())?;
+    let mut found = None;
+    for index in 0..archive.len() {
+        let entry = archive.by_index_raw(index).map_err(|error| error.to_string())?;
+        let name = entry.name().map_err(|error| error.to_string())?;
+        if name.ends_with(PICKLE) && found.replace(index).is_some() {
+            return Err(format!("it contains several files `{PICKLE}`"));
+        }
+    }
+    let index = found.ok_or_else(|| format!("it contains no `{PICKLE}`"))?;
+    let entry = archive.by_index(index).map_err(|error| error.to_string())?;
+    if entry.compression() != CompressionMethod::Stored {
+        return Err(format!("its `{PICKLE}` is compressed"));
+    }
+    let most = MAX_PICKLE.min(size);
+    if entry.size() > most {
+        return Err(format!("its `{PICKLE}` has {} bytes, more than {most}", entry.size()));
+    }
+    let mut bytes = Vec::new();
+    entry.take(most).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(bytes)
 }
 
 fn element(dtype: DType) -> ElementType {

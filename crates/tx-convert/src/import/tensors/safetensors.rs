@@ -85,11 +85,8 @@ impl Tensors {
         let (header, metadata) =
             SafeTensors::read_metadata(&map).map_err(|error| problem(error.to_string()))?;
         let map = Arc::new(map);
-        let infos: Vec<_> = metadata
-            .tensors()
-            .into_iter()
-            .map(|(name, info)| (name, info.clone()))
-            .collect();
+        let infos: Vec<_> =
+            metadata.tensors().into_iter().map(|(name, info)| (name, info.clone())).collect();
         for (name, info) in infos {
             let (start, end) = info.data_offsets;
             let range = header + 8 + start..header + 8 + end;

@@ -5,9 +5,6 @@
 
 use std::ops::Range;
 
-use data_encoding::BASE64;
-use serde::{Deserialize, Serialize};
-
 use super::{
     BYTE, Model, USER_DEFINED,
     normalizer::{Normalizer, SPACE},
@@ -23,17 +20,6 @@ use crate::{
 const LONGEST_PIECE: usize = 1_024;
 /// Maximum number of bytes that the normalization may write for one byte.
 const MAX_GROWTH: u64 = 10_000;
-
-/// Model in a `tokenizer.json`, under the key `sentencepiece`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::tokenizer) struct Extension {
-    /// The file of SentencePiece, in base64.
-    model: String,
-    /// Whether a text may start with a code, `>>…<<`, which is one token.
-    #[serde(default)]
-    leading_code: bool,
-}
 
 /// Token of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,27 +87,6 @@ impl Processor {
             file,
             leading_code,
         })
-    }
-
-    /// Reads a model of a `tokenizer.json`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`new`](Self::new).
-    pub(in crate::tokenizer) fn from_extension(
-        extension: &Extension,
-        id: impl Fn(&str) -> Option<u32>,
-    ) -> Result<Self, String> {
-        let file = BASE64
-            .decode(extension.model.as_bytes())
-            .map_err(|_| "its `sentencepiece.model` is not base64")?;
-        Self::new(file, extension.leading_code, id)
-            .map_err(|problem| format!("its `sentencepiece.model`: {problem}"))
-    }
-
-    /// The model, for a `tokenizer.json`.
-    pub(in crate::tokenizer) fn extension(&self) -> Extension {
-        Extension { model: BASE64.encode(&self.file), leading_code: self.leading_code }
     }
 
     /// The file of SentencePiece.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use burn::tensor::{Device, Tolerance};
 use tx_data::{EncodedPair, Seq2SeqBatch};
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
+use tx_text::special::BOS;
 
 use super::*;
 use crate::{
@@ -43,7 +44,7 @@ fn model(config: &TrainConfig) -> Seq2Seq {
 fn batch() -> Seq2SeqBatch {
     let pair = |id: u32| EncodedPair { source: vec![id, 4, 2], target: vec![1, id, 5, 2] };
     let pairs = [pair(4), pair(7), pair(8)];
-    Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), &Device::flex().autodiff())
+    Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, &Device::flex().autodiff())
 }
 
 fn gradients(model: &Seq2Seq) -> UpdateGradients {
@@ -135,7 +136,7 @@ fn frozen_weights_have_no_gradient_no_state_and_no_update() {
         frozen += usize::from(is_frozen(name));
     }
     // Two moments of each other weight.
-    assert_eq!(optimizer.to_record().tensors.len(), 2 * (before.len() - frozen));
+    assert_eq!(optimizer.to_record().len(), 2 * (before.len() - frozen));
 }
 
 /// The gradients of the other weights do not change.

@@ -1,0 +1,152 @@
+//! Import of Transformers of Marian: an `.npz`, or a folder with one, `decoder.yml` and vocabularies.
+//!
+//! The weights have the orientation of the bundle. Only the rows of the vocabulary are permuted,
+//! because the bundle has its special tokens at fixed ids.
+
+use std::{path::Path, sync::Arc};
+
+use tx_model::{
+    DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions, SinusoidFormula,
+    SinusoidLayout, Sinusoids, Tying, VocabSizes,
+};
+
+use super::{
+    Import, ImportFormat,
+    source_files::SourceFiles,
+    weight_map::{RowOrder, WeightMap},
+};
+use crate::{
+    error::ConvertError,
+    marian::{
+        archive::Archive,
+        array_names::{ArrayNames, EMBEDDING, EMBEDDINGS, LOGIT_BIAS, PROJECTION, PROJECTION_ROWS},
+        flat_yaml::FlatYaml,
+        options::{ModelOptions, Tied},
+    },
+};
+
+mod files;
+mod search;
+mod tokens;
+
+use files::ModelFiles;
+use tokens::SideTokens;
+
+/// Length of the table of positions, where Marian has no limit: the default of its option
+/// `max-length` for translation, and some.
+const MAX_LEN: usize = 1_024;
+
+/// Reads a model of Marian.
+///
+/// # Errors
+///
+/// If a file is missing or damaged, the model has options that tx does not support, or its arrays do
+/// not fit the options.
+pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
+    let mut files = SourceFiles::default();
+    let found = ModelFiles::find(from, &mut files)?;
+    files.add(&found.model)?;
+    let Archive { tensors, options } = Archive::open(&found.model)?;
+    let problem = |problem: String| ConvertError::File { path: found.model.clone(), problem };
+    let yaml = FlatYaml::parse(&options)
+        .map_err(|what| problem(format!("its `special:model.yml`: {what}")))?;
+    let options = ModelOptions::read(&yaml)
+        .map_err(|problems| ConvertError::Unsupported { path: found.model.clone(), problems })?;
+    let [source, target] = tokens::read(&found, &mut files, options.vocabularies)?;
+    let config = config(&options);
+    if config.tying == Tying::All && source.order != target.order {
+        return Err(problem("its sides share a matrix, but their vocabularies differ".to_owned()));
+    }
+    let vocab = VocabSizes { source: source.order.len(), target: target.order.len() };
+    // Before the names of all weights are listed, whose number depends on the configuration.
+    let problems = config.check(vocab).err();
+    if let Some(error) = problems {
+        return Err(ConvertError::Unsupported {
+            path: found.model.clone(),
+            problems: error.problems,
+        });
+    }
+    let orders = [source.order.clone(), target.order.clone()];
+    let weights = map(&options, &config, vocab, &orders, WeightMap::new(Arc::new(tensors)))
+        .finish(&config, vocab)?;
+    let suppressed = target.suppressed.clone();
+    let tokenizers = SideTokens::tokenizers(source, target)?;
+    let mut import = Import::new(ImportFormat::Marian, from, &files, config, tokenizers, weights);
+    let (search, notes) = search::read(found.decoder.as_ref(), suppressed)?;
+    import.search = Some(search);
+    import.notes = notes;
+    Ok(import)
+}
+
+fn config(options: &ModelOptions) -> ModelConfig {
+    let [encoder_layers, decoder_layers] = options.depths;
+    ModelConfig {
+        d_model: options.d_model,
+        n_heads: options.n_heads,
+        d_ff: options.d_ff,
+        encoder_layers,
+        decoder_layers,
+        max_len: MAX_LEN,
+        norm: options.norm,
+        norm_epsilon: options.layers.norm_epsilon(),
+        positions: Positions::Sinusoidal,
+        sinusoids: Sinusoids {
+            layout: SinusoidLayout::Halves,
+            formula: SinusoidFormula::Tensor2tensor,
+            first: 0,
+        },
+        decoder_start: DecoderStart::Zero,
+        activation: options.activation,
+        vocab_multiple: 1,
+        tying: match options.tying {
+            Tied::All => Tying::All,
+            Tied::Decoder => Tying::Decoder,
+            Tied::Embeddings | Tied::None => Tying::None,
+        },
+        embedding_scale: EmbeddingScale::Both,
+        attention_bias: true,
+        feed_forward_bias: true,
+        output_bias: true,
+        ..ModelConfig::default()
+    }
+}
+
+/// Table of the weights and their arrays.
+fn map(
+    options: &ModelOptions,
+    config: &ModelConfig,
+    vocab: VocabSizes,
+    [source, target]: &[RowOrder; 2],
+    mut map: WeightMap,
+) -> WeightMap {
+    let d_model = options.d_model;
+    let [source_ids, target_ids] = options.vocabularies;
+    let names = ArrayNames {
+        layers: options.layers,
+        activation: options.activation,
+        pre_norm: options.norm == NormPlacement::Pre,
+    };
+    for weight in config.weight_shapes(vocab) {
+        if let Some(array) = names.name(&weight.name) {
+            map.copy(&weight.name, &array, &weight.shape);
+        }
+    }
+    let [source_array, target_array] = match options.tying {
+        Tied::All | Tied::Embeddings => [EMBEDDING; 2],
+        Tied::Decoder | Tied::None => EMBEDDINGS,
+    };
+    map.rows("source_embedding.weight", source_array, [source_ids, d_model], source);
+    if config.tying != Tying::All {
+        map.rows("target_embedding.weight", target_array, [target_ids, d_model], target);
+    }
+    if config.tying == Tying::None {
+        let name = "projection.weight";
+        match map.has(PROJECTION) {
+            true => map.columns(name, PROJECTION, [d_model, target_ids], target),
+            false => map.rows_as_columns(name, PROJECTION_ROWS, [target_ids, d_model], target),
+        }
+    }
+    let bias = options.output_bias.then_some(LOGIT_BIAS);
+    map.logit_bias("projection.bias", bias, target_ids, target);
+    map
+}

@@ -2,6 +2,7 @@
 
 pub mod model;
 pub mod search;
+pub mod split;
 
 use std::{num::NonZero, path::PathBuf};
 
@@ -24,6 +25,7 @@ use crate::{
 };
 use model::TranslatorArgs;
 use search::SeedArgs;
+use split::SplitArgs;
 
 /// Run a trained model on text, one line at a time: translate, classify, continue texts, fill masks
 ///
@@ -130,6 +132,10 @@ pub struct TranslateArgs {
         conflicts_with_all = ["text", "input", "json", "prefix", "prefix_file", "ensemble"]
     )]
     pub interactive: bool,
+
+    /// Division into sentences
+    #[command(flatten)]
+    pub split: SplitArgs,
 
     /// Append a word alignment to each translation: `… ||| 0-0 1-2`, or as JSON
     #[arg(

@@ -4,17 +4,17 @@ use std::{io::Write, ops::ControlFlow, path::PathBuf};
 
 use tx_cli::terminal::{stderr, stdout};
 use tx_infer::{
-    Attention, AttentionKind, Bundle, Engine, SearchOptions, Translation, Translator,
-    figure::FigureOptions,
+    Attention, AttentionKind, Bundle, Engine, SearchOptions, TextTranslation, Translation,
+    Translator, figure::FigureOptions,
 };
 
 use crate::{
-    align::TextAligner, attention::write_by_extension, editor::converse,
+    align::TextAligner, args::split::Split, attention::write_by_extension, editor::converse,
     unknown_words::UnknownWords,
 };
 
 const HELP: &str = "\
-Type a sentence to translate it. A line that starts with a colon is a command:
+Type sentences to translate them. A line that starts with a colon is a command:
 
   :nbest N         show the N best translations with their scores
   :beam N          keep N hypotheses per sentence; 1 is greedy search
@@ -64,21 +64,23 @@ pub struct Session {
     engine: Engine,
     texts: TextAligner,
     align: bool,
+    unit: Split,
     /// The last sentence and the ids of its translation.
     last: Option<(String, Vec<u32>)>,
 }
 
 impl Session {
     /// Starts a session with a `translator` of `bundle` and the `engine` that computes attention; `align`
-    /// shows alignments from the start.
+    /// shows alignments from the start, and `unit` is translated at once.
     pub fn new(
         bundle: Bundle,
         translator: Translator,
         engine: Engine,
         texts: TextAligner,
         align: bool,
+        unit: Split,
     ) -> Self {
-        Self { bundle, translator, engine, texts, align, last: None }
+        Self { bundle, translator, engine, texts, align, unit, last: None }
     }
 
     fn answer(&mut self, request: Request) -> anyhow::Result<()> {
@@ -137,39 +139,47 @@ impl Session {
     }
 
     fn translate(&mut self, text: String) -> anyhow::Result<()> {
-        let texts = [text];
-        let found = self.translator.translate_batch(&texts)?;
-        let [text] = &texts;
-        let Some(translation) = found.first() else { return Ok(()) };
-        if translation.truncated {
+        let found = match self.unit {
+            Split::Sentences => self.translator.translate_text(&text)?,
+            Split::Lines => {
+                let translation = self.translator.translate(&text)?;
+                TextTranslation::join(&text, vec![0..text.len()], vec![translation])
+            }
+        };
+        if found.truncated() {
             let max_len = self.bundle.config.max_len;
             writeln!(
                 stderr(),
                 "warning: truncated to {max_len} tokens, the maximum of this model"
             )?;
         }
-        if let Some(words) = UnknownWords::default().add(&translation.unknown) {
+        if let Some(words) = UnknownWords::default().add(&found.unknown()) {
             writeln!(
                 stderr(),
                 "warning: unknown words, which the model cannot translate: {words}"
             )?;
         }
         let mut output = stdout();
-        if self.translator.options().n_best == 1 {
-            writeln!(output, "{}", translation.text)?;
-        } else {
-            for (rank, scored) in translation.hypotheses.iter().enumerate() {
-                let score = scored.hypothesis.score;
-                writeln!(output, "{:>2}  {score:>8.3}  {}", rank + 1, scored.text)?;
+        let several = self.translator.options().n_best > 1;
+        if !several {
+            writeln!(output, "{}", found.text)?;
+        }
+        for sentence in &found.sentences {
+            let translation = &sentence.translation;
+            let sentence = text[sentence.span.clone()].to_owned();
+            if several {
+                for (rank, scored) in translation.hypotheses.iter().enumerate() {
+                    let score = scored.hypothesis.score;
+                    writeln!(output, "{:>2}  {score:>8.3}  {}", rank + 1, scored.text)?;
+                }
             }
+            if self.align {
+                self.print_alignment(&mut output, &sentence, translation)?;
+            }
+            let best = translation.hypotheses.first().map(|best| best.hypothesis.ids.clone());
+            self.last = best.map(|ids| (sentence, ids));
         }
-        if self.align {
-            self.print_alignment(&mut output, text, translation)?;
-        }
-        output.flush()?;
-        let best = translation.hypotheses.first().map(|best| best.hypothesis.ids.clone());
-        self.last = best.map(|ids| (text.clone(), ids));
-        Ok(())
+        Ok(output.flush()?)
     }
 
     /// Prints a line for each word of the best translation: its source word and the weight.

@@ -14,6 +14,7 @@ mod lines;
 
 mod input;
 mod output;
+mod sentences;
 mod unknown_words;
 
 mod align;

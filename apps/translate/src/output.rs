@@ -125,6 +125,18 @@ impl Output<'_> {
     }
 
     fn json(&self, number: u64, source: &str, translation: &Translation) -> Value {
+        json!({
+            "line": number + 1,
+            "source": source,
+            "text": translation.text,
+            "truncated": translation.truncated,
+            "unknown": translation.unknown,
+            "translations": self.hypotheses(translation),
+        })
+    }
+
+    /// Returns all hypotheses with their tokens and scores.
+    pub fn hypotheses(&self, translation: &Translation) -> Vec<Value> {
         let hypotheses = translation.hypotheses.iter().map(|scored| {
             let Scored { text, hypothesis, .. } = scored;
             let vocabulary = &self.translator.tokenizers().target;
@@ -138,14 +150,7 @@ impl Output<'_> {
                 "ids": hypothesis.ids,
             })
         });
-        json!({
-            "line": number + 1,
-            "source": source,
-            "text": translation.text,
-            "truncated": translation.truncated,
-            "unknown": translation.unknown,
-            "translations": hypotheses.collect::<Vec<_>>(),
-        })
+        hypotheses.collect()
     }
 }
 

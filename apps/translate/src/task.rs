@@ -23,7 +23,7 @@ const ENCODER: [&str; 12] = [
 ];
 
 /// Arguments that a model without a source does not have.
-const SOURCE: [&str; 13] = [
+const SOURCE: [&str; 15] = [
     "alignment",
     "alignment-layer",
     "alignment-head",
@@ -36,6 +36,8 @@ const SOURCE: [&str; 13] = [
     "prefix-file",
     "replace-unk",
     "source-lang",
+    "split",
+    "split-language",
     "target-lang",
 ];
 

@@ -14,11 +14,12 @@ use tx_infer::{
 
 use crate::{
     align::TextAligner,
-    args::TranslateArgs,
+    args::{TranslateArgs, split::Split},
     input::{Input, Window},
     interactive::{Session, interactive},
     output::{Format, Output, Stop},
     progress::Progress,
+    sentences,
     unknown_words::UnknownWords,
     usage::Usage,
 };
@@ -34,6 +35,7 @@ pub fn translate(
     if args.interactive && args.translator.search.sample {
         return Err(Usage::new("`--interactive` conflicts with `--sample` in translation").into());
     }
+    let unit = args.unit()?;
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
     if args.alignment_from.is_given() && !wants_alignment {
@@ -41,7 +43,10 @@ pub fn translate(
             "`--alignment-layer` and `--alignment-head` have no effect without `--alignment`";
         return Err(Usage::new(problem).into());
     }
-    let translator = args.translator.translator(model, &bundle, device, args.seed.seed)?;
+    let mut translator = args.translator.translator(model, &bundle, device, args.seed.seed)?;
+    if let Some(code) = &args.split.split_language {
+        translator = translator.with_text_language(code);
+    }
     drop(small_pages);
     let aligner = if wants_alignment {
         // Alignments are computed in single precision.
@@ -57,7 +62,7 @@ pub fn translate(
     let aligner = match aligner {
         Some((engine, texts)) if args.interactive => {
             let shown = args.alignment.is_some();
-            return interactive(Session::new(bundle, translator, engine, texts, shown));
+            return interactive(Session::new(bundle, translator, engine, texts, shown, unit));
         }
         aligner => args.alignment.zip(aligner.map(|(_, texts)| texts)),
     };
@@ -92,7 +97,10 @@ pub fn translate(
     loop {
         let Window { lines, end } = input.window(window);
         output.progress.read(input.bytes_read(), lines.iter().map(String::as_str));
-        translate_window(&mut output, &lines, &mut prefixes, first)?;
+        match unit {
+            Split::Lines => translate_window(&mut output, &lines, &mut prefixes, first)?,
+            Split::Sentences => sentences::translate_window(&mut output, &lines, first)?,
+        }
         first += lines.len() as u64;
         if let Some(end) = end {
             output.count_unknown_words()?;

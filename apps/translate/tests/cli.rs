@@ -29,6 +29,8 @@ use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizer
 mod cli {
     // Translation of lines from text, files and standard input.
     mod translating;
+    // Division of lines into sentences.
+    mod splitting;
     // Search options, output formats and contradictions.
     mod searching;
     // Unusual lines, long lines and many lines.

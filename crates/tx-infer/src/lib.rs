@@ -73,6 +73,8 @@ pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
 pub use task::{ModelTask, TaskKind};
 pub use tokens::Tokens;
-pub use translator::{Line, Scored, TargetScore, Translation, Translator};
+pub use translator::{
+    Line, Scored, SentenceTranslation, TargetScore, TextTranslation, Translation, Translator,
+};
 // Types of the public interface.
 pub use {serde_json, toml, tx_text};

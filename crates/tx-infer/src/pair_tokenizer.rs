@@ -190,6 +190,11 @@ impl PairTokenizer {
         }
     }
 
+    /// Returns the code of the selected source language.
+    pub(crate) fn source_language(&self) -> Option<&str> {
+        self.languages.as_ref()?.source.as_deref()
+    }
+
     /// Returns the ids of a source, at most `max_len`, and whether it was truncated.
     pub(crate) fn source_ids(
         &self,

@@ -1,5 +1,6 @@
 //! Translation of text.
 
+mod paragraphs;
 mod sentences;
 mod target_scores;
 mod unknown;
@@ -20,6 +21,7 @@ use crate::{
     search::{Engine, Hypothesis, SearchOptions},
     task::TaskKind,
 };
+pub use paragraphs::{SentenceTranslation, TextTranslation};
 use sentences::Sentences;
 pub use target_scores::TargetScore;
 
@@ -45,6 +47,8 @@ pub struct Translator {
     texts: PairTokenizer,
     options: SearchOptions,
     execution: Execution,
+    /// Language of texts that are divided into sentences.
+    text_language: Option<String>,
 }
 
 /// Model of a bundle.
@@ -171,7 +175,9 @@ impl Translator {
         bundle.expect(TaskKind::Translate)?;
         let engine = bundle.engine_in(precision, device)?;
         let Bundle { config, tokenizers, languages, search, .. } = bundle.clone();
-        Ok(Self::from_engine(engine, config, tokenizers).with_defaults(languages, search))
+        let translator = Self::from_engine(engine, config, tokenizers);
+        let text_language = paragraphs::text_language(bundle);
+        Ok(Self { text_language, ..translator.with_defaults(languages, search) })
     }
 
     /// Creates a translator with an engine, and the configuration and tokenizers of its model.
@@ -181,6 +187,7 @@ impl Translator {
             texts: PairTokenizer::of(tokenizers, config.max_len, None),
             model: Model { config, engine }.into(),
             options: SearchOptions::default(),
+            text_language: None,
         }
     }
 

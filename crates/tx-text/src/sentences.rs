@@ -10,6 +10,7 @@
 //! ```
 
 mod brackets;
+mod clause;
 mod language;
 mod line;
 mod marks;
@@ -18,6 +19,7 @@ mod rules;
 use std::ops::Range;
 
 use brackets::Brackets;
+pub use clause::clause_end;
 use language::Language;
 use line::Line;
 use marks::is_line_break;

@@ -69,3 +69,26 @@ fn attention_alignments_and_checks_need_no_module() {
         assert!(error.to_string().contains("the feature `burn`"), "{error}");
     }
 }
+
+/// The bundle reads 24 tokens. Sentences are translated as alone, and a long one is divided.
+#[test]
+fn sentences_of_a_text_are_translated_as_alone() {
+    let translator = Translator::open(fixture("bundle-v1"), &Device::Cpu).unwrap();
+    let text = " the cat sleeps .\n\nThe cat eats.  ";
+    let found = translator.translate_text(text).unwrap();
+    let alone = translator.translate_batch(&["the cat sleeps .", "The cat eats."]).unwrap();
+    assert_eq!(found.text, format!(" {}\n\n{}  ", alone[0].text, alone[1].text));
+    assert_eq!(found.sentences.len(), 2);
+    assert_eq!(found.sentences[1].span, 19..32);
+
+    let clause = "the cat sleeps and the dog eats";
+    let long = [clause; 20].join(", ") + ".";
+    let found = translator.translate_text(&long).unwrap();
+    assert!(found.sentences.len() > 5 && !found.truncated());
+    for part in &found.sentences {
+        assert!(!translator.translate(&long[part.span.clone()]).unwrap().truncated);
+    }
+    let word = translator.translate_text(&"猫".repeat(1000)).unwrap();
+    assert_eq!(word.sentences.len(), 1);
+    assert_eq!(translator.translate_text("").unwrap(), TextTranslation::default());
+}

@@ -1,6 +1,7 @@
 //! Translation of the sentences of lines.
 
 use std::{
+    borrow::Cow,
     io::{BufWriter, Write},
     iter::Peekable,
     ops::Range,
@@ -23,17 +24,15 @@ pub fn translate_window(
     let spans = texts.iter().map(|text| translator.spans(text));
     let spans = spans.collect::<Result<Vec<_>, _>>()?;
     let numbered = texts.iter().zip(&spans).zip(first..);
-    let lines: Vec<Line<'_>> = numbered
+    let sentences: Vec<(Cow<'_, str>, u64)> = numbered
         .flat_map(|((text, spans), line)| {
-            let sentences = spans.iter().zip(0..);
             // The first sentence has the number, and so the samples, of the line.
-            sentences.map(move |(span, sentence)| Line {
-                text: &text[span.clone()],
-                prefix: "",
-                number: line.wrapping_add(sentence << 32),
-            })
+            let numbers = (0..).map(move |sentence: u64| line.wrapping_add(sentence << 32));
+            spans.iter().map(|span| translator.sentence(text, span.clone())).zip(numbers)
         })
         .collect();
+    let lines = sentences.iter().map(|(text, number)| Line { text, prefix: "", number: *number });
+    let lines: Vec<Line<'_>> = lines.collect();
     let texts = texts.iter().map(String::as_str);
     let mut pending =
         Pending { lines: texts.zip(spans).zip(first..).peekable(), ready: Vec::new() };

@@ -1,6 +1,6 @@
 //! Tokens of the sources and targets of a model for translation, those of its languages included.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use tx_text::{Tokenizers, special::BOS, truncate};
 
@@ -170,6 +170,17 @@ impl PairTokenizer {
             LanguagePlacement::BothSides => selection.source()?,
         };
         Ok(SourceText { text, token: self.source_id(code) })
+    }
+
+    /// Returns the position of the token of a language that a text begins with.
+    pub(crate) fn typed_token(&self, text: &str) -> Option<Range<usize>> {
+        let selection = self.languages.as_ref()?;
+        let (code, _) = match selection.of_model.placement {
+            LanguagePlacement::TargetInSource => selection.typed(text)?,
+            LanguagePlacement::BothSides => return None,
+        };
+        let start = text.len() - text.trim_start().len();
+        Some(start..start + selection.of_model.token_of(code).len())
     }
 
     /// Id of the token of a language in the source tokenizer.

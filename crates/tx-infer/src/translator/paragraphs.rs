@@ -1,6 +1,6 @@
 //! Translation of text with several sentences.
 
-use std::{collections::HashSet, ops::Range};
+use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use tx_text::sentences::{clause_end, sentences};
 
@@ -74,39 +74,47 @@ impl Translator {
     ///
     /// A line break ends a sentence. A sentence with more tokens than the model's `max_len` is divided
     /// at the end of a clause or between words. If it has neither, it is truncated;
-    /// [`TextTranslation::truncated`] reports it.
+    /// [`TextTranslation::truncated`] reports it. The token of a language at the beginning of the text,
+    /// such as `>>deu<<`, applies to all sentences.
     ///
     /// # Errors
     ///
     /// Same as [`translate_batch`](Self::translate_batch).
     pub fn translate_text(&self, text: &str) -> Result<TextTranslation, InferError> {
         let spans = self.spans(text)?;
-        let parts: Vec<&str> = spans.iter().map(|span| &text[span.clone()]).collect();
+        let parts: Vec<Cow<'_, str>> =
+            spans.iter().map(|span| self.sentence(text, span.clone())).collect();
         let translations = self.translate_batch(&parts)?;
         Ok(TextTranslation::join(text, spans, translations))
     }
 
+    /// Returns the sentence at a span of [`spans`](Self::spans) as it is translated: after the token of
+    /// the language that the text begins with, if there is one.
+    pub fn sentence<'a>(&self, text: &'a str, span: Range<usize>) -> Cow<'a, str> {
+        let token = self.texts.typed_token(text).filter(|token| token.end <= span.start);
+        let sentence = &text[span];
+        match token {
+            Some(token) => format!("{} {sentence}", &text[token]).into(),
+            None => sentence.into(),
+        }
+    }
+
     /// Returns the spans that [`translate_text`](Self::translate_text) translates, in bytes, in order:
-    /// sentences without white space around them. A text that starts with the token of a language, such as
-    /// `>>deu<<`, is not divided.
+    /// sentences without white space around them. [`sentence`](Self::sentence) returns the text at a span.
     ///
     /// # Errors
     ///
     /// If the text cannot be tokenized.
     pub fn spans(&self, text: &str) -> Result<Vec<Range<usize>>, InferError> {
         let mut spans = Vec::new();
-        if self.texts.split(text.trim())?.text.len() < text.trim().len() {
-            let start = text.len() - text.trim_start().len();
-            spans.push(start..start + text.trim().len());
-            return Ok(spans);
-        }
         let language = self.text_language.as_deref().or_else(|| self.texts.source_language());
         for sentence in sentences(text, language) {
             let mut rest = vec![sentence];
             while let Some(span) = rest.pop() {
                 let part = &text[span.clone()];
                 // A token is at least one byte, except for the special ones.
-                let long = part.len() > self.model.config.max_len / 2 && !self.fits(part)?;
+                let long = part.len() > self.model.config.max_len / 2
+                    && !self.fits(&self.sentence(text, span.clone()))?;
                 match long.then(|| clause_end(part)).flatten() {
                     Some(at) => {
                         let left = part[..at].trim_end().len();

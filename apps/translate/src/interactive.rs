@@ -1,6 +1,6 @@
 //! `translate --interactive` with a model for translation.
 
-use std::{io::Write, ops::ControlFlow, path::PathBuf};
+use std::{io::Write, iter::once, ops::ControlFlow, path::PathBuf};
 
 use tx_cli::terminal::{stderr, stdout};
 use tx_infer::{
@@ -143,7 +143,7 @@ impl Session {
             Split::Sentences => self.translator.translate_text(&text)?,
             Split::Lines => {
                 let translation = self.translator.translate(&text)?;
-                TextTranslation::join(&text, vec![0..text.len()], vec![translation])
+                TextTranslation::join(&text, once(0..text.len()), vec![translation])
             }
         };
         if found.truncated() {

@@ -69,7 +69,7 @@ impl<'a, I: Iterator<Item = ((&'a str, Vec<Range<usize>>), u64)>> Pending<I> {
             (summary.truncated, summary.unknown) = (found.truncated(), found.unknown());
             output.warn(&[Line { text, prefix: "", number }], &[summary])?;
             write(output, &mut out, text, number, &found)?;
-            output.progress.advance([text].into_iter());
+            output.progress.advance([text]);
         }
         self.ready = ready.collect();
         Ok(out.flush()?)

@@ -32,7 +32,11 @@ pub struct SentenceTranslation {
 
 impl TextTranslation {
     /// Joins the translations of the sentences at `spans` of `text`: see [`Translator::spans`].
-    pub fn join(text: &str, spans: Vec<Range<usize>>, translations: Vec<Translation>) -> Self {
+    pub fn join(
+        text: &str,
+        spans: impl IntoIterator<Item = Range<usize>>,
+        translations: Vec<Translation>,
+    ) -> Self {
         let mut joined = Self::default();
         let mut end = 0;
         for (span, translation) in spans.into_iter().zip(translations) {
@@ -197,7 +201,7 @@ mod tests {
             truncated: unknown[0] == "b",
             ..Translation::default()
         });
-        let found = TextTranslation::join("a b", vec![0..1, 2..3], vec![first, second]);
+        let found = TextTranslation::join("a b", [0..1, 2..3], vec![first, second]);
         assert_eq!(found.unknown(), ["a", "b", "c"]);
         assert!(found.truncated());
     }

@@ -7,7 +7,10 @@ use tx_model::{
     Activation, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions,
     SinusoidFormula, SinusoidLayout, Sinusoids, Tying, VocabSizes,
 };
-use tx_text::{SentencePieceVocabulary, Tokenizer, Tokenizers};
+use tx_text::{
+    SentencePieceVocabulary, Tokenizer, Tokenizers,
+    special::{BOS, EOS, PAD},
+};
 
 use super::{
     folder::Folder,
@@ -70,6 +73,8 @@ struct Shape {
     shares_embeddings: bool,
     ties_projection: bool,
     pad: u32,
+    /// `None` unless the configuration has the token.
+    bos: Option<u32>,
     eos: u32,
 }
 
@@ -102,14 +107,17 @@ impl Shape {
         }
         let [pad, eos, start] = ["pad_token_id", "eos_token_id", "decoder_start_token_id"]
             .map(|key| options.size(key) as u32);
+        let bos = options.optional_size("bos_token_id").map(|id| id as u32);
         let decoder_start = if start == pad {
             DecoderStart::Pad
         } else if start == eos {
             DecoderStart::Eos
+        } else if Some(start) == bos {
+            DecoderStart::Bos
         } else {
             options.problem(format!(
-                "`decoder_start_token_id` = {start}, supported are `pad_token_id` = {pad} and \
-                 `eos_token_id` = {eos}"
+                "`decoder_start_token_id` = {start}, supported are `pad_token_id` = {pad}, \
+                 `eos_token_id` = {eos} and `bos_token_id`"
             ));
             DecoderStart::Pad
         };
@@ -141,7 +149,7 @@ impl Shape {
             dropout: DropoutConfig::none(),
             ..ModelConfig::default()
         };
-        Self { config, source_ids, target_ids, shares_embeddings, ties_projection, pad, eos }
+        Self { config, source_ids, target_ids, shares_embeddings, ties_projection, pad, bos, eos }
     }
 
     /// Table of the weights.
@@ -292,6 +300,9 @@ fn vocabulary(
                 ));
             }
         }
+        if shape.config.decoder_start == DecoderStart::Bos && bos != shape.bos {
+            return Err("its `<bos>` has another id than `bos_token_id` of `config.json`".into());
+        }
         Vocabulary::new(tokens, special, size)
     };
     make().map_err(|problem| folder.problem(name, problem))
@@ -300,6 +311,14 @@ fn vocabulary(
 /// Reads the tokenizers of a model that tx exported: `tokenizer.json` and `target_tokenizer.json`,
 /// whose special tokens have the ids of tx.
 fn library_vocabularies(folder: &mut Folder, shape: &Shape) -> Result<Vocabularies, ConvertError> {
+    let starts_with_bos = shape.config.decoder_start == DecoderStart::Bos;
+    if shape.pad != PAD || shape.eos != EOS || starts_with_bos && shape.bos != Some(BOS) {
+        let problem = format!(
+            "a model with `tokenizer.json` must have `pad_token_id` = {PAD}, `bos_token_id` = {BOS} \
+             and `eos_token_id` = {EOS}"
+        );
+        return Err(folder.problem("config.json", problem));
+    }
     let target_name = match folder.path.join("target_tokenizer.json").is_file() {
         true => "target_tokenizer.json",
         false => "tokenizer.json",

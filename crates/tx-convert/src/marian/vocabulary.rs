@@ -10,11 +10,11 @@ use std::collections::{HashMap, HashSet};
 use super::yaml_scalar;
 
 /// End of a sentence.
-pub(crate) const EOS: &str = "</s>";
+pub(crate) const END: &str = "</s>";
 /// Unknown token.
-pub(crate) const UNK: &str = "<unk>";
+pub(crate) const UNKNOWN: &str = "<unk>";
 /// Older names of the first two tokens, of Nematus.
-const OLD_NAMES: [(&str, &str); 2] = [("eos", EOS), ("UNK", UNK)];
+const OLD_NAMES: [(&str, &str); 2] = [("eos", END), ("UNK", UNKNOWN)];
 
 /// Tokens in the order of their ids.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Vocabulary {
                 return Err(format!("it has the token `{token}` twice"));
             }
         }
-        for name in [EOS, UNK] {
+        for name in [END, UNKNOWN] {
             if !known.contains(name) {
                 return Err(format!("it has no token `{name}`"));
             }

@@ -50,9 +50,12 @@ pub(crate) fn problem(key: &str, pattern: &str, names: &[String]) -> Option<Stri
     let parts: BTreeSet<&str> = names.iter().flat_map(|name| name.split('.')).collect();
     let parts: Vec<&str> =
         parts.into_iter().filter(|part| part.parse::<usize>().is_err()).collect();
+    // Beginnings of names with as many parts as the pattern.
+    let depth = pattern.split('.').count();
     let starts = names.iter().flat_map(|name| {
         name.match_indices('.').map(|(end, _)| &name[..end]).chain([name.as_str()])
     });
+    let starts = starts.filter(|start| start.split('.').count() == depth);
     let known = selecting.iter().copied().chain(parts.iter().copied()).chain(starts);
     let nearest = nearest_of(pattern, known);
     Some(format!(

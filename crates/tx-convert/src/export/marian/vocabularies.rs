@@ -109,8 +109,8 @@ fn is_absent(bundle: &Bundle, id: u32) -> bool {
 /// Tokens of all ids, with the names that Marian knows. Ids without a token get names of their own.
 fn tokens(tokenizer: &Tokenizer, size: usize) -> Vec<String> {
     let token = |id: u32| match id {
-        EOS => vocabulary::EOS.to_owned(),
-        UNK => vocabulary::UNK.to_owned(),
+        EOS => vocabulary::END.to_owned(),
+        UNK => vocabulary::UNKNOWN.to_owned(),
         _ => tokenizer.token(id).unwrap_or_else(|| format!("<row_{id}>")),
     };
     (0..size as u32).map(token).collect()

@@ -96,7 +96,7 @@ impl SideTokens {
         let place = |name: &str| tokens.iter().position(|token| token == name);
         let mut order: Vec<Option<u32>> = vec![None; SPECIAL_TOKENS.len()];
         for (id, name) in
-            [(PAD, "<pad>"), (BOS, "<bos>"), (EOS, vocabulary::EOS), (UNK, vocabulary::UNK)]
+            [(PAD, "<pad>"), (BOS, "<bos>"), (EOS, vocabulary::END), (UNK, vocabulary::UNKNOWN)]
         {
             order[id as usize] = place(name).and_then(|row| u32::try_from(row).ok());
         }
@@ -104,13 +104,13 @@ impl SideTokens {
             if order[id as usize].is_none() {
                 return Err(format!(
                     "it has no token `{}`, as models of Marian have",
-                    if id == EOS { vocabulary::EOS } else { vocabulary::UNK }
+                    if id == EOS { vocabulary::END } else { vocabulary::UNKNOWN }
                 ));
             }
         }
         let taken = order.clone();
         let mut names: Vec<String> = SPECIAL_TOKENS.map(str::to_owned).to_vec();
-        special.retain(|name| !SPECIAL_TOKENS.contains(&name.as_str()) && name != vocabulary::EOS);
+        special.retain(|name| !SPECIAL_TOKENS.contains(&name.as_str()) && name != vocabulary::END);
         for row in 0..u32::try_from(rows).map_err(|_| "the embedding is too large")? {
             if taken.contains(&Some(row)) {
                 continue;

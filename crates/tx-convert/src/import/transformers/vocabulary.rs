@@ -85,9 +85,10 @@ impl Vocabulary {
         Ok(Self { tokens: names, order: order.into(), holes })
     }
 
-    /// Id in the bundle of each id of the model.
+    /// Id in the bundle of each id of the model that has a token.
     pub(super) fn new_ids(&self) -> HashMap<u32, u32> {
-        self.order.iter().zip(0..).filter_map(|(old, new)| Some(((*old)?, new))).collect()
+        let ids = self.order.iter().zip(0..).take(self.tokens.len());
+        ids.filter_map(|(old, new)| Some(((*old)?, new))).collect()
     }
 }
 

@@ -98,7 +98,7 @@ impl Engine {
         Self::of(Member::LanguageModel(model.into(), device.to_burn()), max_len)
     }
 
-    /// Starts the decoder with another input [default: `<bos>`].
+    /// Starts the decoder with another input (default: `<bos>`).
     pub fn with_start(mut self, start: DecoderStart) -> Self {
         self.starts.fill(start_id(start));
         self

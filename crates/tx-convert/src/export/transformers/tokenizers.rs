@@ -55,6 +55,8 @@ pub(super) fn write(bundle: &Bundle, folder: &NewFolder) -> Result<(), ConvertEr
             config["tokenizer_class"] = "PreTrainedTokenizerFast".into();
             config["bos_token"] = "<bos>".into();
             config["eos_token"] = "<eos>".into();
+            // By default, this class returns token types, which the models do not accept.
+            config["model_input_names"] = json!(["input_ids", "attention_mask"]);
         }
     }
     folder.write("tokenizer_config.json", pretty(&config).as_bytes())

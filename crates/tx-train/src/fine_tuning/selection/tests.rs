@@ -1,6 +1,9 @@
 //! Updates of models of which some weights are trained.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{LazyLock, Mutex},
+};
 
 use burn::tensor::{Device, Tolerance};
 use tx_data::{EncodedPair, Seq2SeqBatch};
@@ -30,15 +33,19 @@ fn config(train: OptimizationConfig) -> TrainConfig {
     TrainConfig { model, train, ..TrainConfig::default() }
 }
 
-fn plain(config: &TrainConfig) -> Transformer {
-    let device = Device::flex().autodiff();
-    device.seed(5);
-    let vocab = VocabSizes { source: 9, target: 9 };
-    Transformer::new(&config.model, vocab, &device).unwrap()
+/// Copies of one model. Tests in parallel share the generator of the device, so that models which are
+/// initialized with the same seed can differ.
+fn plain() -> Transformer {
+    static MODEL: LazyLock<Mutex<Transformer>> = LazyLock::new(|| {
+        let model = config(OptimizationConfig::default()).model;
+        let vocab = VocabSizes { source: 9, target: 9 };
+        Mutex::new(Transformer::new(&model, vocab, &Device::flex().autodiff()).unwrap())
+    });
+    MODEL.lock().unwrap().clone()
 }
 
 fn model(config: &TrainConfig) -> Seq2Seq {
-    Seq2Seq::new(select_weights(plain(config), config), 0.1)
+    Seq2Seq::new(select_weights(plain(), config), 0.1)
 }
 
 fn batch() -> Seq2SeqBatch {
@@ -214,7 +221,7 @@ fn a_model_with_merged_matrices_equals_the_unmerged_one() {
         let loss = model.validation_loss(batch()).sum;
         loss.into_data().iter::<f64>().sum::<f64>()
     };
-    assert_eq!(loss(&first), loss(&Seq2Seq::new(plain(&config), 0.1)));
+    assert_eq!(loss(&first), loss(&Seq2Seq::new(plain(), 0.1)));
 
     let (trained, _) = trained(&config, 5);
     let merged = trained.clone().materialize();
@@ -223,7 +230,7 @@ fn a_model_with_merged_matrices_equals_the_unmerged_one() {
     assert!((unmerged - loss(&first)).abs() > 1e-3);
 
     // W + 3/2 A B, computed from the factors.
-    let (merged, parts, base) = (values(&merged), values(&trained), values(&plain(&config)));
+    let (merged, parts, base) = (values(&merged), values(&trained), values(&plain()));
     assert_eq!(merged.len(), base.len());
     let mut adapted = 0;
     for (name, before) in base {

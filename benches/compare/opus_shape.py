@@ -2,6 +2,7 @@
 Marian.
 
     python opus_shape.py --work DIR --translate PATH [--rounds 3] [--table]
+    python opus_shape.py --work DIR --only-make tc-big     # for transformers_parity.py
 
 The model has the shape of the OPUS-MT models: 6 + 6 layers, d_model 512, feed-forward 2048, swish,
 58,101 ids, one matrix for embeddings and projection. Its weights are random. The script writes it to
@@ -13,7 +14,8 @@ Every sentence has 20 source tokens and `</s>`, and every translation exactly 25
 and CTranslate2 have limits for both sides, and the bias of `</s>` in Marian's file is so low that
 its limit ends each translation. Batches of 1 and 32, greedy and beams of 4 and 6, in single
 precision. Each measurement has its own process: the median of the rounds after a warm-up, the
-seconds of opening the model, and the peak memory (for Python also the memory after the imports).
+seconds of opening the model with all that text needs, tokenizers included, and the peak memory (for
+Python also the memory after the imports).
 Threads: tx and Marian with one thread and with all cores, CTranslate2 with (inter, intra) of (1, 1),
 (1, 2) and (2, 1), transformers with one thread and with all cores; the fastest is reported.
 """
@@ -35,6 +37,11 @@ CELLS = list(itertools.product([1, 32], [1, 4, 6]))
 SENTENCES = {1: 8, 32: 64}
 SOURCE_TOKENS, TARGET_TOKENS = 20, 25
 IDS, WIDTH, INNER, LAYERS, HEADS = 58_101, 512, 2048, 6, 8
+# The two shapes of the OPUS-MT models; `tc-big` has `</s>` in the middle of its vocabulary.
+SHAPES = {
+    "opus": dict(width=WIDTH, inner=INNER, heads=HEADS, activation="swish", eos=0),
+    "tc-big": dict(width=1024, inner=4096, heads=16, activation="relu", eos=43_000),
+}
 SETTINGS = {
     "transformers": sorted({1, CORES}),
     "ctranslate2": ["1,1", "1,2", "2,1"],
@@ -48,8 +55,9 @@ def sources(count):
     return [" ".join(words(i)) for i in range(count)]
 
 
-def make_transformers(folder):
+def make_transformers(folder, shape="opus"):
     """Writes a MarianMTModel with random weights, and a tokenizer with one token for each word."""
+    shape = SHAPES[shape]
     import torch
     from sentencepiece import sentencepiece_model_pb2 as proto
     from transformers import MarianConfig, MarianMTModel
@@ -71,20 +79,23 @@ def make_transformers(folder):
     model.normalizer_spec.name = "identity"
     for side in ["source", "target"]:
         (folder / f"{side}.spm").write_bytes(model.SerializeToString())
-    vocabulary = {piece: index for index, piece in enumerate([*pieces, "<pad>"])}
+    ordered = [*pieces[1:shape["eos"] + 1], pieces[0], *pieces[shape["eos"] + 1:], "<pad>"]
+    vocabulary = {piece: index for index, piece in enumerate(ordered)}
     (folder / "vocab.json").write_text(json.dumps(vocabulary, ensure_ascii=False))
     names = {"source_lang": "en", "target_lang": "de", "model_max_length": 512}
     (folder / "tokenizer_config.json").write_text(json.dumps(names))
     torch.manual_seed(1)
     config = MarianConfig(
-        vocab_size=IDS, decoder_vocab_size=IDS, d_model=WIDTH, encoder_layers=LAYERS,
-        decoder_layers=LAYERS, encoder_attention_heads=HEADS, decoder_attention_heads=HEADS,
-        encoder_ffn_dim=INNER, decoder_ffn_dim=INNER, activation_function="swish",
-        scale_embedding=True, max_position_embeddings=512, pad_token_id=IDS - 1, eos_token_id=0,
-        decoder_start_token_id=IDS - 1, bad_words_ids=[[IDS - 1]], num_beams=6, max_length=512)
+        vocab_size=IDS, decoder_vocab_size=IDS, d_model=shape["width"], encoder_layers=LAYERS,
+        decoder_layers=LAYERS, encoder_attention_heads=shape["heads"],
+        decoder_attention_heads=shape["heads"], encoder_ffn_dim=shape["inner"],
+        decoder_ffn_dim=shape["inner"], activation_function=shape["activation"],
+        scale_embedding=True, max_position_embeddings=512, pad_token_id=IDS - 1,
+        eos_token_id=shape["eos"], decoder_start_token_id=IDS - 1, bad_words_ids=[[IDS - 1]],
+        num_beams=6, max_length=TARGET_TOKENS + 1)
     network = MarianMTModel(config)
     # A low bias keeps `</s>` out of all translations.
-    network.final_logits_bias[0, 0] = -100.0
+    network.final_logits_bias[0, shape["eos"]] = -100.0
     network.save_pretrained(folder)
 
 
@@ -215,8 +226,8 @@ def transformers(folder, batch, beam, threads):
     imported = peak_megabytes()
     start = time.perf_counter()
     model = MarianMTModel.from_pretrained(folder).eval()
-    opened = time.perf_counter() - start
     tokenizer = MarianTokenizer.from_pretrained(folder)
+    opened = time.perf_counter() - start
 
     def run(text):
         lengths = []
@@ -233,6 +244,7 @@ def transformers(folder, batch, beam, threads):
 
 def ctranslate2(folder, batch, beam, threads):
     import ctranslate2
+    from sentencepiece import SentencePieceProcessor
 
     inter, intra = map(int, threads.split(","))
     imported = peak_megabytes()
@@ -240,10 +252,13 @@ def ctranslate2(folder, batch, beam, threads):
     translator = ctranslate2.Translator(
         str(folder), device="cpu", compute_type="float32", inter_threads=inter,
         intra_threads=intra)
+    original = folder.with_name("transformers")
+    tokenizers = [SentencePieceProcessor(model_file=str(original / f"{side}.spm"))
+                  for side in ["source", "target"]]
     opened = time.perf_counter() - start
 
     def run(text):
-        ids = [[f"▁{word}" for word in line.split()] + ["</s>"] for line in text]
+        ids = [[*tokenizers[0].encode(line, out_type=str), "</s>"] for line in text]
         found = translator.translate_batch(
             ids, beam_size=beam, max_batch_size=batch, min_decoding_length=TARGET_TOKENS,
             max_decoding_length=TARGET_TOKENS)
@@ -317,10 +332,17 @@ def main():
         return
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--work", required=True, type=Path, help="folder for the models")
-    parser.add_argument("--translate", required=True, help="program `translate`")
+    parser.add_argument("--translate", help="program `translate`")
+    parser.add_argument("--only-make", choices=SHAPES, help="write DIR/transformers and DIR/test.txt")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--table", action="store_true", help="print a table, not JSON")
     args = parser.parse_args()
+    if args.only_make:
+        make_transformers(args.work / "transformers", args.only_make)
+        (args.work / "test.txt").write_text("\n".join(sources(100)) + "\n")
+        return
+    if not args.translate:
+        parser.error("--translate is required")
     make(args.work, args.translate)
     records = []
     for batch, beam in CELLS:

@@ -121,12 +121,15 @@ impl Classifier {
         bundle.expect(TaskKind::Classify)?;
         precision.check(device)?;
         let weights = match (device, precision) {
-            (Device::Cpu, Precision::F32) => Weights::Packed(bundle.packed_classifier()?),
+            (Device::Cpu, Precision::F32 | Precision::Int8) => {
+                Weights::Packed(bundle.packed_classifier(precision)?)
+            }
             #[cfg(feature = "burn")]
             (Device::Cpu | Device::Burn(_), _) => {
+                let dtype = precision.float_dtype()?;
                 let burn = device.to_burn();
                 let model = bundle.module::<tx_model::Classifier>(&burn)?;
-                Weights::Tensors(Box::new(model.cast(precision.dtype())), burn)
+                Weights::Tensors(Box::new(model.cast(dtype)), burn)
             }
             #[cfg(not(feature = "burn"))]
             (Device::Cpu, Precision::F16 | Precision::Bf16) => {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
-use super::{Languages, WEIGHTS, parts::Parts, vocabulary};
+use super::{Languages, WEIGHTS, config::WeightDtype, parts::Parts, vocabulary};
 use crate::{
     error::InferError,
     file::{persist, temporary_beside},
@@ -70,6 +70,7 @@ impl NewBundle<'_> {
             languages: self.languages.as_ref(),
             search: self.search.as_ref(),
             provenance: &self.provenance,
+            weights: WeightDtype::F32,
         };
         parts.write(folder)?;
 

@@ -115,7 +115,7 @@ impl FillMask {
     /// [`InferError::WrongTask`] if the model is for another task; otherwise the same as
     /// [`Bundle::packed`].
     pub fn new(bundle: &Bundle, device: &Device) -> Result<Self, InferError> {
-        Self::new_in(bundle, Precision::F32, device)
+        Self::new_in(bundle, bundle.precision(), device)
     }
 
     /// Creates a model with a bundle, built on `device` in `precision`.

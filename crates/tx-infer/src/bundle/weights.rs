@@ -135,11 +135,6 @@ impl WeightsFile {
         self.dtype
     }
 
-    /// Weights of a quantized model; empty in single precision.
-    pub(super) fn layouts(&self) -> &[(WeightShape, QuantizedLayout)] {
-        &self.layouts
-    }
-
     /// Shape and values of a weight, in single precision; `None` if there is no such weight.
     pub(super) fn weight(&self, name: &str) -> Option<(&[usize], Cow<'_, [f32]>)> {
         if self.dtype == WeightDtype::Int8 {

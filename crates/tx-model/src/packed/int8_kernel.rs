@@ -100,6 +100,9 @@ impl Int8Kernel {
     /// If slices of `product` do not have their documented lengths.
     pub(super) fn run(self, mut product: Product<'_>) {
         product.check();
+        if product.rows() == 0 {
+            return;
+        }
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             Kind::Amx(amx, _) if product.rows() >= FEW_ROWS => multiply_tiles(amx, &mut product),

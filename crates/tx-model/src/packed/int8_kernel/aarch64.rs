@@ -32,8 +32,7 @@ impl NeonDot {
         #[target_feature(enable = "neon,dotprod")]
         fn run(product: &mut Product<'_>) {
             let (inputs, count) = (product.inputs(), product.rows());
-            let panels = if count == 0 { &[] } else { product.panels };
-            for (index, panel) in panels.chunks_exact((PANEL * inputs).max(1)).enumerate() {
+            for (index, panel) in product.panels.chunks_exact(PANEL * inputs).enumerate() {
                 let mut first = 0;
                 while first < count {
                     let rows = ROWS.min(count - first);

@@ -5,8 +5,7 @@ use crate::packed::matrix::PANEL;
 
 pub(super) fn multiply(product: &mut Product<'_>) {
     let (inputs, rows) = (product.inputs(), product.rows());
-    let panels = if rows == 0 { &[] } else { product.panels };
-    for (index, panel) in panels.chunks_exact(PANEL * inputs).enumerate() {
+    for (index, panel) in product.panels.chunks_exact(PANEL * inputs).enumerate() {
         for row in 0..rows {
             let x = &product.x.bytes[row * inputs..][..inputs];
             let mut sums = [0; PANEL];

@@ -125,7 +125,6 @@ pub(super) fn panels<'a>(
     product: &Product<'a>,
 ) -> impl Iterator<Item = (usize, &'a [[[u8; 4 * PANEL]; GROUPS]])> + use<'a> {
     let size = PANEL * product.inputs();
-    let panels = if product.rows() == 0 { &[] } else { product.panels };
-    let panels = panels.chunks_exact(size.max(1)).enumerate();
+    let panels = product.panels.chunks_exact(size).enumerate();
     panels.map(|(index, panel)| (index, panel.as_chunks().0.as_chunks().0))
 }

@@ -155,6 +155,18 @@ impl Bundle {
         self.weights.weight(name)
     }
 
+    /// Returns the shape that a weight has in single precision; `None` if the model has no such weight.
+    pub fn weight_shape(&self, name: &str) -> Option<&[usize]> {
+        self.weights.shapes().find(|(found, ..)| *found == name).map(|(_, _, shape)| shape)
+    }
+
+    /// Returns the bytes of a quantized matrix with a row for each output, or of an embedding with a
+    /// row for each token, and the scale of each row: a weight is its byte times its scale. `None` if
+    /// the weight is not quantized.
+    pub fn quantized_rows(&self, name: &str) -> Option<(Vec<i8>, Vec<f32>)> {
+        self.weights.quantized_rows(name)
+    }
+
     /// Returns the names of all weights, in the order of the file.
     pub fn weight_names(&self) -> impl Iterator<Item = &str> {
         self.weights.names()

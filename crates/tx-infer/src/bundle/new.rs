@@ -174,7 +174,7 @@ fn write_values(file: &mut impl Write, values: &[f32]) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs;
 
     use tx_model::{DropoutConfig, Tying};
@@ -184,7 +184,7 @@ mod tests {
     use crate::{Bundle, BundleInfo, Device, LengthNorm, Translator};
 
     /// A minimal model; value `i` of a weight is `sin(i + length of its name)`.
-    fn bundle() -> NewBundle<'static> {
+    pub(in crate::bundle) fn bundle() -> NewBundle<'static> {
         let tokenizer = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
         let pairs = [SentencePair::new("one two three", "uno due tre")];
         let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();

@@ -152,3 +152,6 @@ fn header(tensors: &[&StoredTensor]) -> io::Result<Vec<u8>> {
     text.resize((text.len() + 8).next_multiple_of(ALIGNMENT) - 8, b' ');
     Ok([&(text.len() as u64).to_le_bytes()[..], &text].concat())
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,6 +130,17 @@ impl WeightsFile {
         self.names.iter().map(String::as_str).filter(is_weight)
     }
 
+    /// Names of the weights with their dtypes and shapes, in the order of the file. A quantized matrix
+    /// has the shape that it has in single precision.
+    pub(super) fn shapes(&self) -> impl Iterator<Item = (&str, Dtype, &[usize])> {
+        self.names().filter_map(|name| {
+            let info = self.metadata.info(name)?;
+            let quantized = self.layouts.iter().find(|(weight, _)| weight.name == name);
+            let shape = quantized.map_or(&info.shape, |(weight, _)| &weight.shape);
+            Some((name, info.dtype, &shape[..]))
+        })
+    }
+
     /// Dtype of the matrices.
     pub(super) fn dtype(&self) -> WeightDtype {
         self.dtype

@@ -116,6 +116,18 @@ impl QuantizedWeight {
         weight
     }
 
+    /// Returns the bytes of the columns of a matrix `[inputs, _]`, one after another: `[outputs,
+    /// inputs]`.
+    pub fn columns(&self, inputs: usize) -> Vec<i8> {
+        let size = PANEL * inputs.next_multiple_of(STEP);
+        let panels = self.panels.as_slice();
+        let column = |column: usize| {
+            let panel = &panels[column / PANEL * size..][..size];
+            (0..inputs).map(move |input| panel[offset(input, column % PANEL)] as i8)
+        };
+        (0..self.scales.len()).flat_map(column).collect()
+    }
+
     /// Returns the first problem of a matrix `[inputs, outputs]` that was read from a file: its number
     /// of bytes, a scale that is negative or not finite, a byte of the padding that is not zero, or
     /// a wrong sum.
@@ -260,6 +272,7 @@ mod tests {
             let found = QuantizedWeight::quantize(2, &weight, is_transposed, false);
             assert_eq!(found.scales, [2.0 / 127.0, 0.5 / 127.0]);
             assert_eq!(found.sums, [-63, 127]);
+            assert_eq!(found.columns(2), [64, -127, 0, 127]);
             let panel = found.panels.as_slice();
             assert_eq!(panel.len(), PANEL * STEP);
             assert_eq!(panel[..8], [64, (-127_i8) as u8, 0, 0, 0, 127, 0, 0]);

@@ -125,6 +125,22 @@ impl WeightsFile {
         })
     }
 
+    /// Bytes of a quantized weight with a row for each output or token, and the scales of the rows.
+    pub(in crate::bundle) fn quantized_rows(&self, name: &str) -> Option<(Vec<i8>, Vec<f32>)> {
+        let (_, layout) = self.layouts.iter().find(|(weight, _)| weight.name == name)?;
+        match *layout {
+            QuantizedLayout::Panels { inputs, .. } => {
+                let weight = self.quantized(name)?;
+                Some((weight.columns(inputs), weight.scales))
+            }
+            QuantizedLayout::Table { .. } => {
+                let QuantizedTable { bytes, scales } = self.quantized_table(name)?;
+                Some((bytes.as_slice().iter().map(|&byte| byte as i8).collect(), scales))
+            }
+            QuantizedLayout::F32 => None,
+        }
+    }
+
     /// Rejects scales, sums and padding that are not those of a quantized weight. See
     /// [`check_values`](Self::check_values).
     pub(super) fn check_quantized(&self, part: usize, parts: usize) -> Result<(), InferError> {

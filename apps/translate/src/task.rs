@@ -49,6 +49,7 @@ pub fn run(args: TranslateArgs) -> anyhow::Result<()> {
     let (_, device) = args.translator.device.open()?;
     let small_pages = SmallPages::new();
     let bundle = Bundle::open(&model)?;
+    let small_pages = small_pages.while_packing(bundle.weight_bytes());
     let kind = bundle.task.kind();
     check_arguments(kind, &args.given)?;
     if let Some(note) = args.translator.precision.note(&bundle)?.filter(|_| !args.quiet) {

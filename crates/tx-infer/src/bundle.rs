@@ -167,6 +167,11 @@ impl Bundle {
         self.weights.quantized_rows(name)
     }
 
+    /// Returns the number of bytes of all weights.
+    pub fn weight_bytes(&self) -> usize {
+        self.weights.bytes()
+    }
+
     /// Returns the names of all weights, in the order of the file.
     pub fn weight_names(&self) -> impl Iterator<Item = &str> {
         self.weights.names()

@@ -29,6 +29,7 @@ mod self_attention;
 mod attention_maps;
 mod linear;
 mod matrix;
+mod panels;
 mod top_tokens;
 
 mod int8_kernel;

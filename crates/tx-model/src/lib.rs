@@ -75,7 +75,9 @@ pub mod kernels;
 
 pub mod packed;
 
+pub mod amx;
 pub mod formulas;
+pub mod instruction_set;
 mod position_formulas;
 pub mod random;
 pub mod top_k;

@@ -202,20 +202,16 @@ mod vectors {
     #[inline]
     fn split<const PARTS: usize>(x: __m512, y: __m512, i: usize, parts: &mut [Block; PARTS]) {
         // SAFETY: the types have the same bits.
-        let high: __m512i = unsafe { transmute(_mm512_cvtne2ps_pbh(y, x)) };
+        let high: __m512i = unsafe { transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(y, x)) };
         parts[0][i] = high;
         if PARTS > 1 {
             let value = |half| _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(half));
-            let rest_x = _mm512_sub_ps(
-                x,
-                _mm512_castsi512_ps(value(_mm512_castsi512_si256(high))),
-            );
-            let rest_y = _mm512_sub_ps(
-                y,
-                _mm512_castsi512_ps(value(_mm512_extracti64x4_epi64::<1>(high))),
-            );
+            let rest_x = _mm512_sub_ps(x, _mm512_castsi512_ps(value(_mm512_castsi512_si256(high))));
+            let rest_y =
+                _mm512_sub_ps(y, _mm512_castsi512_ps(value(_mm512_extracti64x4_epi64::<1>(high))));
             // SAFETY: as above.
-            parts[PARTS - 1][i] = unsafe { transmute(_mm512_cvtne2ps_pbh(rest_y, rest_x)) };
+            parts[PARTS - 1][i] =
+                unsafe { transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(rest_y, rest_x)) };
         }
     }
 

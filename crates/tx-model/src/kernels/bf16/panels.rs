@@ -17,6 +17,10 @@ pub const BLOCK_LINES: usize = 16;
 /// Numbers of each line of a block.
 pub const BLOCK_DEPTH: usize = 32;
 
+/// Panels that a thread packs together. If the lines are the columns of a matrix, it reads 256 bytes
+/// of each row at a time.
+const PANELS_OF_TASK: usize = 4;
+
 /// 32 bf16 numbers, as one vector or one row of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
@@ -87,15 +91,16 @@ impl Panels {
         let count = len * panels.count();
         groups.reserve(count);
         let room = &mut groups.spare_capacity_mut()[..count];
+        let task = (PANELS_OF_TASK * len).max(1);
         let pack = |(index, room): (usize, &mut [MaybeUninit<Group>])| {
-            pack_panel(unit, lines, index, layout, depth, room);
+            pack_panels(unit, lines, index * PANELS_OF_TASK, layout, [len, depth], room);
         };
         if is_parallel {
-            room.par_chunks_mut(len.max(1)).enumerate().for_each(pack);
+            room.par_chunks_mut(task).enumerate().for_each(pack);
         } else {
-            room.chunks_mut(len.max(1)).enumerate().for_each(pack);
+            room.chunks_mut(task).enumerate().for_each(pack);
         }
-        // SAFETY: `pack_panel` writes all groups of a panel.
+        // SAFETY: `pack_panels` writes all groups.
         #[allow(unsafe_code)]
         unsafe {
             groups.set_len(count);
@@ -135,25 +140,32 @@ impl Panels {
     }
 }
 
-/// Packs panel `index` of the rows of `lines`, all parts one after the other.
-fn pack_panel(
+/// Packs the panels of `room`, `len` groups and `depth` blocks each, from panel `first` of the rows
+/// of `lines`.
+fn pack_panels(
     unit: Unit,
     lines: Matrix<'_>,
-    index: usize,
+    first: usize,
     layout: Layout,
-    depth: usize,
+    [len, depth]: [usize; 2],
     room: &mut [MaybeUninit<Group>],
 ) {
-    let (high, low) = room.split_at_mut(layout.lines * depth);
-    for half in 0..layout.lines / BLOCK_LINES {
-        let first = (index * layout.lines + half * BLOCK_LINES).min(lines.rows);
-        let last = (first + BLOCK_LINES).min(lines.rows);
-        for block in 0..depth {
-            let inner = block * BLOCK_DEPTH..((block + 1) * BLOCK_DEPTH).min(lines.columns);
+    let count = room.len() / len.max(1);
+    let mut pack = |panel: usize, block: usize| {
+        let inner = block * BLOCK_DEPTH..((block + 1) * BLOCK_DEPTH).min(lines.columns);
+        let (high, low) = room[panel * len..][..len].split_at_mut(layout.lines * depth);
+        for half in 0..layout.lines / BLOCK_LINES {
+            let start = ((first + panel) * layout.lines + half * BLOCK_LINES).min(lines.rows);
+            let part = lines.part(start..(start + BLOCK_LINES).min(lines.rows), inner.clone());
             let (start, stride) = layout.block(depth, half, block);
             let low = if low.is_empty() { None } else { Some(&mut low[start..]) };
-            let part = lines.part(first..last, inner);
             pack_block(unit, part, layout.order, &mut high[start..], low, stride);
         }
+    };
+    // In either order, consecutive numbers in memory are read one after the other.
+    if lines.column_stride == 1 {
+        (0..count).for_each(|panel| (0..depth).for_each(|block| pack(panel, block)));
+    } else {
+        (0..depth).for_each(|block| (0..count).for_each(|panel| pack(panel, block)));
     }
 }

@@ -32,8 +32,7 @@ const PARALLEL_THRESHOLD: usize = 1 << 19;
 pub fn product(
     unit: Unit,
     split: Split,
-    a: Matrix<'_>,
-    b: Matrix<'_>,
+    [a, b]: [Matrix<'_>; 2],
     bias: Option<&[f32]>,
 ) -> Vec<f32> {
     assert_eq!(a.columns, b.rows, "inner sizes");
@@ -45,7 +44,14 @@ pub fn product(
     }
     let mut out = Vec::with_capacity(count);
     let data = out.spare_capacity_mut().as_mut_ptr().cast();
-    let product = Product { unit, split, a, b: b.transposed(), bias, out: Window { data, row_stride: columns } };
+    let product = Product {
+        unit,
+        split,
+        a,
+        b: b.transposed(),
+        bias,
+        out: Window { data, row_stride: columns },
+    };
     // SAFETY: there is room for all elements, and `Product` writes all of them before it reads them.
     #[allow(unsafe_code)]
     unsafe {
@@ -156,6 +162,9 @@ pub fn multiply_here(
     out.check(a, b);
     if a.rows == 0 || b.columns == 0 {
         return;
+    }
+    if a.columns == 0 && write == Write::Replace {
+        out.data.chunks_mut(out.row_stride).take(a.rows).for_each(|y| y[..b.columns].fill(0.0));
     }
     let (mut left, mut right) = ROOMS.take();
     for (depth, inner) in depths(a.columns).enumerate() {

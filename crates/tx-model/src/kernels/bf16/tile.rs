@@ -57,7 +57,9 @@ pub unsafe fn multiply(
         match unit {
             Unit::Reference => blocks(None, split, [left, right], factor, out, start),
             Unit::Amx(unit, _) => blocks(Some(unit), split, [left, right], factor, out, start),
-            Unit::Avx512(proof) => vectors::multiply(proof, split, [left, right], factor, out, start),
+            Unit::Avx512(proof) => {
+                vectors::multiply(proof, split, [left, right], factor, out, start)
+            }
         }
     }
 }
@@ -250,7 +252,11 @@ mod vectors {
                             let left = *term.left.add(pair * BLOCK_LINES + row);
                             let left: __m512bh = transmute(_mm512_set1_epi32(left));
                             for (sum, right) in sums.iter_mut().zip(right) {
-                                *sum = _mm512_dpbf16_ps(*sum, left, transmute::<__m512i, __m512bh>(right));
+                                *sum = _mm512_dpbf16_ps(
+                                    *sum,
+                                    left,
+                                    transmute::<__m512i, __m512bh>(right),
+                                );
                             }
                         }
                     }

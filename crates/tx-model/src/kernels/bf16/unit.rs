@@ -6,6 +6,7 @@ use super::panels::{Layout, Order};
 use crate::{
     amx::Amx,
     instruction_set::{InstructionSet, Instructions},
+    product_precision::ProductPrecision,
 };
 
 /// Implementation of products of bf16 numbers.
@@ -71,11 +72,12 @@ impl Unit {
     pub fn fastest() -> Self {
         static FASTEST: OnceLock<Unit> = OnceLock::new();
         *FASTEST.get_or_init(|| {
-            let usable = InstructionSet::usable();
-            let is_usable = |one| usable.as_ref().is_ok_and(|set| set.contains(one));
-            let amx = is_usable(Instructions::AmxBf16).then(Self::amx).flatten();
-            let avx512 = || is_usable(Instructions::Avx512Bf16).then(Self::avx512).flatten();
-            amx.or_else(avx512).unwrap_or(Self::Reference)
+            let unit = match ProductPrecision::Bf16.instructions() {
+                Ok(Some(Instructions::AmxBf16)) => Self::amx(),
+                Ok(Some(Instructions::Avx512Bf16)) => Self::avx512(),
+                Ok(_) | Err(_) => None,
+            };
+            unit.unwrap_or(Self::Reference)
         })
     }
 

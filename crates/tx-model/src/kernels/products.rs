@@ -6,6 +6,12 @@ use super::{
 };
 use crate::product_precision::ProductPrecision;
 
+/// Products on one thread with fewer multiplications than this, as in the attention of a short
+/// sentence, are always in single precision, because packing their factors takes longer than bf16
+/// saves. (20 × 32 by 32 × 20 takes 1.3 µs in bf16 and 0.6 µs in single precision; 350 × 64 by 64 × 350
+/// takes 40 and 73 µs.)
+const SINGLE_THRESHOLD: usize = 1 << 16;
+
 /// Parts of the factors in bf16; `None` in single precision.
 fn split(precision: ProductPrecision) -> Option<Split> {
     match precision {
@@ -47,7 +53,8 @@ pub fn multiply_here(
     write: Write,
 ) {
     let [a, b] = factors;
-    match split(precision) {
+    let is_small = a.rows * a.columns * b.columns < SINGLE_THRESHOLD;
+    match split(precision).filter(|_| !is_small) {
         None => matrix::multiply_here(a, b, factor, out, write),
         Some(split) => bf16::multiply_here(Unit::fastest(), split, factors, factor, out, write),
     }

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::{
-    panels::{BLOCK_DEPTH, BLOCK_LINES, Group, Order},
+    panels::{BLOCK_DEPTH, BLOCK_LINES, Group, Layout, Order},
     unit::{Avx512Bf16, Unit},
 };
 use crate::kernels::matrix::Matrix;
@@ -30,6 +30,32 @@ pub fn pack_block(
             vectors::pack_block(proof, lines, order, high, low, stride);
         }
     }
+}
+
+/// Panels in the order of pairs.
+#[derive(Debug, Clone, Copy)]
+pub struct PairPanels {
+    /// Layout of a panel.
+    pub layout: Layout,
+    /// Groups of a panel with all its parts.
+    pub len: usize,
+    /// Blocks of a line.
+    pub depth: usize,
+}
+
+/// Packs lines that are the columns of a matrix, row by row, into panels in the order of pairs, with
+/// zeros beyond the lines and their numbers.
+///
+/// # Panics
+///
+/// If lines are not side by side, or there is no room for them.
+pub fn pack_pairs(
+    proof: Avx512Bf16,
+    lines: Matrix<'_>,
+    panels: PairPanels,
+    room: &mut [MaybeUninit<Group>],
+) {
+    vectors::pack_pairs(proof, lines, panels, room);
 }
 
 /// Packs a block in plain loops.
@@ -168,7 +194,9 @@ mod vectors {
                         y = _mm512_maskz_loadu_ps(masks[1], row.wrapping_add(16));
                     }
                 }
-                split(x, y, line, &mut parts);
+                for (part, rounded) in parts.iter_mut().zip(split::<PARTS>(x, y)) {
+                    part[line] = rounded;
+                }
             }
         } else {
             let mask = first(lines.rows);
@@ -182,10 +210,10 @@ mod vectors {
                         *numbers = unsafe { _mm512_maskz_loadu_ps(mask, column) };
                     }
                 }
-                split(numbers[0], numbers[1], pair, &mut parts);
-            }
-            for part in &mut parts {
-                interleave(part);
+                let rounded = split::<PARTS>(numbers[0], numbers[1]);
+                for (part, rounded) in parts.iter_mut().zip(rounded) {
+                    part[pair] = interleave(rounded);
+                }
             }
         }
         let found = if lines.column_stride == 1 { Order::Lines } else { Order::Pairs };
@@ -197,28 +225,87 @@ mod vectors {
         parts
     }
 
-    /// Rounds 32 numbers, and what the rounding leaves if there is another part.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-    #[inline]
-    fn split<const PARTS: usize>(x: __m512, y: __m512, i: usize, parts: &mut [Block; PARTS]) {
-        // SAFETY: the types have the same bits.
-        let high: __m512i = unsafe { transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(y, x)) };
-        parts[0][i] = high;
-        if PARTS > 1 {
-            let value = |half| _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(half));
-            let rest_x = _mm512_sub_ps(x, _mm512_castsi512_ps(value(_mm512_castsi512_si256(high))));
-            let rest_y =
-                _mm512_sub_ps(y, _mm512_castsi512_ps(value(_mm512_extracti64x4_epi64::<1>(high))));
-            // SAFETY: as above.
-            parts[PARTS - 1][i] =
-                unsafe { transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(rest_y, rest_x)) };
+    /// See [`super::pack_pairs`].
+    pub(super) fn pack_pairs(
+        _proof: Avx512Bf16,
+        lines: Matrix<'_>,
+        panels: PairPanels,
+        room: &mut [MaybeUninit<Group>],
+    ) {
+        let PairPanels { layout, len, depth } = panels;
+        assert!(layout.order == Order::Pairs && lines.row_stride == 1, "order of pairs");
+        assert!(lines.columns <= depth * BLOCK_DEPTH, "depth of a panel");
+        assert!(lines.rows <= room.len() / len * layout.lines, "number of panels");
+        let parts = len / (layout.lines * depth);
+        // SAFETY: there is a proof of the instructions. A matrix lies within its slice, its lines are
+        // side by side, and there is room for the panels.
+        unsafe {
+            match parts {
+                1 => round_pairs::<1>(lines, panels, room),
+                _ => round_pairs::<2>(lines, panels, room),
+            }
         }
     }
 
-    /// Interleaves both halves of each vector.
+    /// # Safety
+    ///
+    /// There must be room for the panels, of `PARTS` parts each.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    unsafe fn round_pairs<const PARTS: usize>(
+        lines: Matrix<'_>,
+        PairPanels { layout, len, depth }: PairPanels,
+        room: &mut [MaybeUninit<Group>],
+    ) {
+        let blocks = layout.lines / BLOCK_LINES;
+        let count = room.len() / len * blocks;
+        let to: *mut __m512i = room.as_mut_ptr().cast();
+        let start = lines.data.as_ptr();
+        for pair in 0..depth * BLOCK_LINES {
+            for block in 0..count {
+                let mask = first(lines.rows.saturating_sub(block * BLOCK_LINES));
+                let mut numbers = [_mm512_setzero_ps(); 2];
+                for (i, numbers) in numbers.iter_mut().enumerate() {
+                    let k = 2 * pair + i;
+                    if k < lines.columns {
+                        let place = k * lines.column_stride + block * BLOCK_LINES;
+                        // SAFETY: the mask contains only numbers of the row.
+                        *numbers =
+                            unsafe { _mm512_maskz_loadu_ps(mask, start.wrapping_add(place)) };
+                    }
+                }
+                let rounded = split::<PARTS>(numbers[0], numbers[1]);
+                for (part, rounded) in rounded.into_iter().enumerate() {
+                    let place = block / blocks * len + part * layout.lines * depth;
+                    let place = place + pair * blocks + block % blocks;
+                    // SAFETY: the caller guarantees the room.
+                    unsafe { _mm512_store_si512(to.add(place), interleave(rounded)) };
+                }
+            }
+        }
+    }
+
+    /// Rounds 32 numbers, and what the rounding leaves if there is another part.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
     #[inline]
-    fn interleave(block: &mut Block) {
+    fn split<const PARTS: usize>(x: __m512, y: __m512) -> [__m512i; PARTS] {
+        // SAFETY: the types have the same bits.
+        let bits = |x| unsafe { transmute::<__m512bh, __m512i>(x) };
+        let high = bits(_mm512_cvtne2ps_pbh(y, x));
+        let mut parts = [high; PARTS];
+        if PARTS > 1 {
+            let value =
+                |half| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(half)));
+            let x = _mm512_sub_ps(x, value(_mm512_castsi512_si256(high)));
+            let y = _mm512_sub_ps(y, value(_mm512_extracti64x4_epi64::<1>(high)));
+            parts[PARTS - 1] = bits(_mm512_cvtne2ps_pbh(y, x));
+        }
+        parts
+    }
+
+    /// Interleaves both halves of a vector.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    #[inline]
+    fn interleave(group: __m512i) -> __m512i {
         const ORDER: [u16; 32] = {
             let mut order = [0; 32];
             let mut i = 0;
@@ -230,9 +317,7 @@ mod vectors {
         };
         // SAFETY: the types have the same bits.
         let order = unsafe { transmute::<[u16; 32], __m512i>(ORDER) };
-        for group in block {
-            *group = _mm512_permutexvar_epi16(order, *group);
-        }
+        _mm512_permutexvar_epi16(order, group)
     }
 
     /// Transposes 16 by 16 pairs.
@@ -279,6 +364,15 @@ mod vectors {
         _high: &mut [MaybeUninit<Group>],
         _low: Option<&mut [MaybeUninit<Group>]>,
         _stride: usize,
+    ) {
+        match proof.absurd() {}
+    }
+
+    pub(super) fn pack_pairs(
+        proof: Avx512Bf16,
+        _lines: Matrix<'_>,
+        _panels: PairPanels,
+        _room: &mut [MaybeUninit<Group>],
     ) {
         match proof.absurd() {}
     }

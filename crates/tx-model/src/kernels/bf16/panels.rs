@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{
     Split,
-    pack::pack_block,
+    pack::{PairPanels, pack_block, pack_pairs},
     unit::{Side, Unit},
 };
 use crate::kernels::matrix::Matrix;
@@ -151,6 +151,16 @@ fn pack_panels(
     room: &mut [MaybeUninit<Group>],
 ) {
     let count = room.len() / len.max(1);
+    if let Some(proof) = unit.vectors()
+        && lines.row_stride == 1
+        && layout.order == Order::Pairs
+    {
+        let [start, end] =
+            [first, first + count].map(|panel| (panel * layout.lines).min(lines.rows));
+        let lines = lines.part(start..end, 0..lines.columns);
+        pack_pairs(proof, lines, PairPanels { layout, len, depth }, room);
+        return;
+    }
     let mut pack = |panel: usize, block: usize| {
         let inner = block * BLOCK_DEPTH..((block + 1) * BLOCK_DEPTH).min(lines.columns);
         let (high, low) = room[panel * len..][..len].split_at_mut(layout.lines * depth);
@@ -162,10 +172,5 @@ fn pack_panels(
             pack_block(unit, part, layout.order, &mut high[start..], low, stride);
         }
     };
-    // In either order, consecutive numbers in memory are read one after the other.
-    if lines.column_stride == 1 {
-        (0..count).for_each(|panel| (0..depth).for_each(|block| pack(panel, block)));
-    } else {
-        (0..depth).for_each(|block| (0..count).for_each(|panel| pack(panel, block)));
-    }
+    (0..count).for_each(|panel| (0..depth).for_each(|block| pack(panel, block)));
 }

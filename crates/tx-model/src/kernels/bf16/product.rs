@@ -13,8 +13,8 @@ use super::{
 use crate::kernels::matrix::{Matrix, Output, Write};
 
 /// Inner positions whose products are added up before they are added to the output. A tile's part
-/// of the factors then fits into the cache of the first level.
-const DEPTH: usize = 512;
+/// of the factors then fits into the cache of the second level.
+const DEPTH: usize = 1_024;
 
 /// Typical number of lines of the larger factor that are packed at once, so that they fit into the
 /// cache of the second level.
@@ -100,7 +100,7 @@ impl Product<'_> {
         let cores = if is_parallel { rayon::current_num_threads() } else { 1 };
         let rounds = (large.rows + cores * CHUNK / 2) / (cores * CHUNK);
         let lines = large.rows.div_ceil(cores * rounds.max(1));
-        let chunk = lines.next_multiple_of(self.unit.layout(side).lines);
+        let chunk = lines.next_multiple_of(self.unit.step(side));
         let one = |index: usize| {
             let lines = index * chunk..(index * chunk + chunk).min(large.rows);
             let mut room = ROOMS.take();

@@ -91,6 +91,22 @@ impl Unit {
         Avx512Bf16::new().map(Self::Avx512)
     }
 
+    /// Returns the proof of vector instructions, which pack faster.
+    pub(super) fn vectors(self) -> Option<Avx512Bf16> {
+        match self {
+            Self::Reference => None,
+            Self::Avx512(proof) | Self::Amx(_, proof) => Some(proof),
+        }
+    }
+
+    /// Returns the number of lines that are multiplied together.
+    pub(super) fn step(self, side: Side) -> usize {
+        match (self, side) {
+            (Self::Avx512(_), Side::Right) => 48,
+            _ => self.layout(side).lines,
+        }
+    }
+
     /// Returns the order of numbers in panels.
     pub(super) fn layout(self, side: Side) -> Layout {
         match (self, side) {

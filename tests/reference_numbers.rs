@@ -22,7 +22,9 @@ use burn::{
 };
 use safetensors::{Dtype, SafeTensors};
 use tx_data::{EncodedPair, Seq2SeqBatch};
-use tx_model::{Architecture, ModelConfig, Transformer, TransformerInput, VocabSizes};
+use tx_model::{
+    Architecture, ModelConfig, ProductPrecision, Transformer, TransformerInput, VocabSizes,
+};
 use tx_text::special::{BOS, PAD};
 use tx_train::loss::smoothed_cross_entropy;
 
@@ -37,6 +39,9 @@ const FORWARD_LIMIT: f64 = 1e-5;
 /// Maximum error of gradients; 1.3e-5 was measured, for cancellation in the queries and keys of
 /// cross-attention.
 const GRADIENT_LIMIT: f64 = 1e-4;
+
+/// Maximum error of logits with products of split factors.
+const SPLIT_LIMIT: f64 = 1e-4;
 
 /// Post-norm without final norm, relu, 2 + 3 layers, no tying.
 #[test]
@@ -67,6 +72,25 @@ fn tied_decoder_weights_agree() {
 #[test]
 fn options_of_imported_models_agree() {
     agrees("imported");
+}
+
+/// Logits and gradients with products of factors that are split into two bf16 numbers.
+#[test]
+fn products_of_split_factors_agree() {
+    let device = Device::flex().autodiff();
+    for case in ["post", "pre", "tied", "tied_decoder", "imported"] {
+        let fixture = Fixture::open(case);
+        let model = fixture.model(&device).with_product_precision(ProductPrecision::Bf16x3);
+        let batch = fixture.batch(&device);
+        let logits = model.forward(input(&batch));
+        let mut error = Worst::within(SPLIT_LIMIT);
+        let real = fixture.real("target_in");
+        let expected = real_rows(fixture.tensor("logits"), &real);
+        error.add("logits", real_rows(&logits.to_data(), &real), &expected);
+        let loss = smoothed_cross_entropy(logits, batch.target_out, 0.1).sum;
+        let gradients = support::gradients(&model, &loss.backward());
+        println!("{case} in bf16x3: logits {error}, {}", compare_gradients(&fixture, &gradients));
+    }
 }
 
 fn agrees(case: &str) {

@@ -73,6 +73,8 @@ def run_train_step(args):
     train = str(built("train"))
     torch = [sys.executable, str(HERE / "train_step.py")]
     shapes, records = args.shapes or list(train_step.SHAPES), []
+    if args.precision != "f32":
+        train_step.CHOICES["precision"] = train_step.PRECISIONS
     variants = {
         shape: train_step.tune(shape, max(3, (args.steps or train_step.SHAPES[shape][-1]) // 3),
                                args.dropout)
@@ -82,7 +84,7 @@ def run_train_step(args):
         for shape in shapes:
             say(f"round {number + 1}: {shape}, tx")
             updates = args.steps or train_step.SHAPES[shape][-1]
-            records.append(train_step.run_tx(train, shape, updates, args.dropout))
+            records.append(train_step.run_tx(train, shape, updates, args.dropout, args.precision))
             emit(records[-1])
             variant = ["--variant", train_step.spell(variants[shape])]
             command = torch + [shape] + steps + dropout + variant
@@ -96,7 +98,8 @@ def run_train_step(args):
         + {"everywhere": "on embeddings, sub-layers, attention weights and inside feed-forward layers",
            "paper": "on embeddings and sub-layers"}[args.dropout]
         + ". Tokens are target tokens. MB are the process's peak, in brackets what the imported "
-        "library alone takes. The last column is PyTorch's fastest eager setting.",
+        f"library alone takes. tx has products in {args.precision}. The last column is PyTorch's fastest "
+        "eager setting" + (", of all its precisions." if args.precision != "f32" else " in f32."),
         "",
         "| shape | tx ms | PyTorch ms | tx's speed / PyTorch's | tx tokens/s | PyTorch tokens/s "
         "| tx MB | PyTorch MB | PyTorch's setting |",
@@ -224,6 +227,8 @@ def main():
     parser.add_argument("--shapes", nargs="+", choices=train_step.SHAPES, help="train-step: which")
     parser.add_argument("--steps", type=int, help="train-step: steps a round")
     parser.add_argument("--dropout", choices=["everywhere", "paper"], default="everywhere")
+    parser.add_argument("--precision", choices=["f32", "bf16", "bf16x3"], default="f32",
+                        help="train-step: precision of tx; but for f32, PyTorch has its fastest")
     parser.add_argument("--models", nargs="+", choices=decode.MODELS, default=decode.MODELS,
                         help="decode: which")
     parser.add_argument("--data", help="multi30k: folder of {train,val}.{en,de}.gz, tokenized")
@@ -249,7 +254,10 @@ def main():
         for part in parts:
             table = run[part](args)
             about = f"| | |\n|---|---|\n{circumstances(load)}"
-            write(args.write, part, f"\n## {titles[part]}\n\n{about}\n{table}\n")
+            title = titles[part]
+            if part == "train-step" and args.precision != "f32":
+                part, title = f"{part}-{args.precision}", f"{title}, {args.precision}"
+            write(args.write, part, f"\n## {title}\n\n{about}\n{table}\n")
             say(f"{part}: written to {args.write}")
 
 

@@ -16,6 +16,7 @@ process, and the best of each is kept:
     adam     fused, foreach or a loop over the parameters
     threads  1, 2 and all cores
     memory   glibc by default, or with settings that keep freed pages, as the allocator of tx does
+    precision  f32; with --precision best also medium (`set_float32_matmul_precision`) and bf16 (autocast)
 
 `--variant layers=own,adam=fused,threads=2,memory=keep` skips that. Not tried: torch.compile, which
 is not eager, and other allocators, which are other software.
@@ -59,7 +60,10 @@ CHOICES = {
     "adam": ["fused", "foreach", "loop"],
     "threads": sorted({1, min(2, CORES), CORES}, reverse=True),
     "memory": ["glibc", "keep"],
+    "precision": ["f32"],
 }
+# Precisions of `--precision best`.
+PRECISIONS = ["f32", "medium", "bf16"]
 # Never return memory to the system, never allocate it by mmap.
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_TOP_PAD_": "67108864"}
 
@@ -86,6 +90,10 @@ def measure(shape, steps, dropout, variant, device="cpu", tf32=False, compiled=F
                             **how[variant["adam"]])
 
     forward = torch.compile(model) if compiled else model
+    # Weights and optimizer stay in f32 in every precision.
+    if variant["precision"] == "medium":
+        torch.set_float32_matmul_precision("medium")
+    autocast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=variant["precision"] == "bf16")
 
     def side(seed, length):
         ids = (torch.arange(batch * length) * 7_919 + seed * 104_729) % (vocabulary - 1) + 1
@@ -97,7 +105,9 @@ def measure(shape, steps, dropout, variant, device="cpu", tf32=False, compiled=F
         target_in, target_out = target[:, :-1].contiguous(), target[:, 1:].contiguous()
         start = time.perf_counter()
         adam.zero_grad()
-        logits = forward(source, target_in)
+        with autocast:
+            logits = forward(source, target_in)
+        logits = logits.float()
         loss = F.cross_entropy(logits.flatten(0, 1), target_out.flatten(),
                                ignore_index=PAD, label_smoothing=0.1)
         loss.backward()
@@ -115,11 +125,11 @@ def measure(shape, steps, dropout, variant, device="cpu", tf32=False, compiled=F
                 loss=last, variant=spell(variant), version=torch.__version__)
 
 
-def run_tx(train, shape, steps, dropout):
+def run_tx(train, shape, steps, dropout, precision="f32"):
     """Measures the steps with the program `train`."""
     vocabulary, d_model, d_ff, n_heads, layers, batch, length, _ = SHAPES[shape]
     command = [train, "bench", "--config", str(CONFIG), "--device", "cpu", "--len", str(length),
-               "--updates", str(steps), "--json"]
+               "--updates", str(steps), "--precision", precision, "--json"]
     for setting in (f"tokenizer.vocab_size={vocabulary}", f"model.d_model={d_model}",
                     f"model.d_ff={d_ff}", f"model.n_heads={n_heads}", f"model.encoder_layers={layers}",
                     f"model.decoder_layers={layers}", f"model.dropout={DROPOUT[dropout]}",
@@ -127,7 +137,7 @@ def run_tx(train, shape, steps, dropout):
         command += ["--set", setting]
     (report,) = ask(command)
     timing = report["timing"]
-    return dict(program="tx", name=shape, dropout=dropout,
+    return dict(program="tx", name=shape, dropout=dropout, precision=precision,
                 median_s=statistics.median(timing["seconds"]), first_s=timing["first"],
                 seconds=timing["seconds"], tokens_per_second=report["tokens_per_second"],
                 rss_mb=report["peak_megabytes"])
@@ -169,12 +179,16 @@ def main():
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=", ".join(SHAPES))
     parser.add_argument("--steps", type=int, help="steps measured [default: by shape]")
     parser.add_argument("--dropout", choices=["everywhere", "paper"], default="everywhere")
+    parser.add_argument("--precision", choices=["f32", "best"], default="f32",
+                        help="precisions to choose from")
     parser.add_argument("--variant", help="setting to measure instead of the fastest")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--tf32", action="store_true", help="products in TF32, on cuda")
     parser.add_argument("--compile", action="store_true", help="torch.compile, on cuda")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.precision == "best":
+        CHOICES["precision"] = PRECISIONS
     if args.device != "cpu":
         for shape in args.shapes or GPU_SHAPES:
             steps = args.steps or (SHAPES | GPU_SHAPES)[shape][-1]

@@ -5,8 +5,8 @@ use burn::{
     tensor::TensorData,
 };
 use tx_model::{
-    Activation, ModelConfig, NormPlacement, Positions, Sinusoids, Transformer, TransformerInput,
-    Tying,
+    Activation, ModelConfig, NormPlacement, Positions, ProductPrecision, Sinusoids, Transformer,
+    TransformerInput, Tying,
 };
 use tx_train::loss::smoothed_cross_entropy;
 
@@ -243,11 +243,21 @@ fn sinusoids_are_no_weights_and_stay_fixed_in_training() {
 /// models, the worst kept 0.47 of its loss.
 #[test]
 fn every_variant_learns() {
+    every_variant_learns_in(ProductPrecision::F32);
+}
+
+#[test]
+fn every_variant_learns_in_bf16() {
+    every_variant_learns_in(ProductPrecision::Bf16);
+}
+
+fn every_variant_learns_in(precision: ProductPrecision) {
     let mut worst = 0.0_f64;
     for mut subject in subjects().filter(|subject| subject.name.starts_with("flex")) {
         subject.config.encoder_layers = 1;
         subject.config.decoder_layers = 1;
-        let mut model = subject.untrained(&subject.device.clone().autodiff());
+        let model = subject.untrained(&subject.device.clone().autodiff());
+        let mut model = model.with_product_precision(precision);
         let mut adam = AdamConfig::new().init();
         let before = loss(&model, subject.input());
         for _ in 0..30 {
@@ -258,8 +268,8 @@ fn every_variant_learns() {
             model = adam.step(1e-2, model, gradients);
         }
         let left = loss(&model, subject.input()) / before;
-        assert!(left < 0.67, "{}: {left:.2} of the loss is left", subject.name);
+        assert!(left < 0.67, "{}, {precision}: {left:.2} of the loss is left", subject.name);
         worst = worst.max(left);
     }
-    println!("loss left: {worst:.2}");
+    println!("{precision}: loss left: {worst:.2}");
 }

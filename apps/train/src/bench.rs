@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf};
 use clap::{Args, ValueHint};
 use tx_cli::terminal::{stderr, stdout};
 use tx_infer::bench::Report;
-use tx_train::{ConfigBuilder, TrainError, bench::Updates};
+use tx_train::{ConfigBuilder, ProductPrecision, TrainError, bench::Updates};
 
 use crate::{configuration::SettingArgs, devices::DeviceArgs};
 
@@ -36,6 +36,12 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub updates: usize,
 
+    /// Precision of matrix products: f32, bf16 or bf16x3 [default: that of the configuration]
+    ///
+    /// Several, separated by commas, are measured one after the other.
+    #[arg(long, value_name = "PRECISION", value_delimiter = ',')]
+    pub precision: Vec<ProductPrecision>,
+
     /// Values that override the configuration
     #[command(flatten)]
     pub settings: SettingArgs,
@@ -60,7 +66,15 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         // The sentences are synthetic, so no corpus is needed.
         layers.set_value("data.source", "phrasebook");
         args.settings.apply(&mut layers)?;
-        configs.push((model, layers.build()?));
+        let config = layers.build()?;
+        if args.precision.is_empty() {
+            configs.push((model.clone(), config.clone()));
+        }
+        for &precision in &args.precision {
+            let mut config = config.clone();
+            config.train.precision = precision;
+            configs.push((model.clone(), config));
+        }
     }
     writeln!(stderr(), "tx {}, {name}", env!("CARGO_PKG_VERSION"))?;
     if !args.json {
@@ -75,6 +89,10 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         let work = match config.train.accumulate {
             1 => format!("update of {pairs} × {len} tokens"),
             batches => format!("update of {batches} × {pairs} × {len} tokens"),
+        };
+        let work = match config.train.precision {
+            ProductPrecision::F32 => work,
+            precision => format!("{work}, {precision}"),
         };
         let report = Report::new(&model, &name, &devices[0].clone().into(), work, timing);
         if args.json {

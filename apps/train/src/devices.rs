@@ -5,6 +5,7 @@ use std::{num::NonZero, thread};
 use burn::tensor::Device;
 use clap::Args;
 use tx_infer::device::{Adapter, DeviceError, DeviceName, Kind};
+use tx_train::InstructionSet;
 
 use crate::gpu;
 
@@ -49,7 +50,7 @@ pub fn list() -> String {
                 for (index, device) in devices.iter().enumerate() {
                     let about = match Adapter::of(device) {
                         Some(adapter) => adapter.to_string(),
-                        None => format!("{}, {} cores", kind.about(), cores()),
+                        None => format!("{}, {} cores{}", kind.about(), cores(), units(kind)),
                     };
                     let taken = auto
                         .as_ref()
@@ -64,6 +65,17 @@ pub fn list() -> String {
         lines += &format!("{note}\n");
     }
     lines
+}
+
+/// Instructions that kernels in reduced precision may use.
+fn units(kind: Kind) -> String {
+    match kind {
+        Kind::Cpu => match InstructionSet::usable() {
+            Ok(usable) => format!(", {usable}"),
+            Err(error) => format!(", {error}"),
+        },
+        Kind::Cuda | Kind::Vulkan | Kind::Wgpu | Kind::Ndarray => String::new(),
+    }
 }
 
 fn cores() -> usize {

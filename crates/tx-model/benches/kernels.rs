@@ -13,7 +13,7 @@ use std::{
 
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use tx_model::{
-    Activation,
+    Activation, ProductPrecision,
     kernels::{
         self, AttentionInput, CrossEntropyConfig, DropoutMask, EmbeddingInput, HashedMask, composed,
     },
@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let device = Device::flex().autodiff();
     let normal = Distribution::Normal(0.0, 1.0);
     let random = |shape: [usize; 3]| Tensor::<3>::random(shape, normal, &device).require_grad();
+    let precision = ProductPrecision::F32;
     let dropout = DropoutMask::Hashed(HashedMask::new(1, 0.1));
     let (batch, len, width, heads, d_ff, vocabulary) = (64, 32, 256, 4, 1_024, 10_000);
     let (x, y) = (random([batch, len, width]), random([batch, len, width]));
@@ -63,12 +64,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         bias: None,
         blocked: None,
         dropout,
+        precision,
     };
 
     writeln!(stdout(), "{:<14} {:>10} {:>10} {:>7}", "", "kernel", "composed", "ratio")?;
     compare(
         "linear",
-        Box::new(|| kernels::linear(x.clone(), w.clone(), Some(bias.clone())).sum()),
+        Box::new(|| kernels::linear(x.clone(), w.clone(), Some(bias.clone()), precision).sum()),
         Box::new(|| composed::linear(x.clone(), w.clone(), Some(bias.clone())).sum()),
     )?;
     compare(

@@ -18,6 +18,7 @@ use crate::{
     kernels::{self, AttentionInput},
     position::PositionTables,
     position_formulas::RELATIVE_DISTANCES,
+    product_precision::ProductPrecision,
 };
 
 /// Keys and values of one attention, for any number of queries.
@@ -50,6 +51,8 @@ pub struct MultiHeadAttention {
     dropout: Dropout,
     #[module(skip)]
     n_heads: usize,
+    #[module(skip)]
+    precision: ProductPrecision,
 }
 
 /// Role of an attention in its layer.
@@ -86,7 +89,13 @@ impl MultiHeadAttention {
             relative,
             dropout: Dropout::new(config.dropout.attention),
             n_heads: config.n_heads,
+            precision: ProductPrecision::default(),
         }
+    }
+
+    /// Sets the precision of products in training.
+    pub(crate) fn set_product_precision(&mut self, precision: ProductPrecision) {
+        self.precision = precision;
     }
 
     /// Projects tokens to keys and values.
@@ -96,8 +105,8 @@ impl MultiHeadAttention {
     /// - `memory_bkm`: `[B, K, M]`, at the positions of `tables`
     /// - returns keys and values, `[B, H, K, D]` each
     pub fn keys_values(&self, memory_bkm: Tensor<3>, tables: &PositionTables) -> KeysValues {
-        let keys = self.split_heads(project(&self.key, memory_bkm.clone()));
-        let values = self.split_heads(project(&self.value, memory_bkm));
+        let keys = self.split_heads(project(&self.key, memory_bkm.clone(), self.precision));
+        let values = self.split_heads(project(&self.value, memory_bkm, self.precision));
         KeysValues { keys: tables.rotate(keys), values }
     }
 
@@ -119,13 +128,15 @@ impl MultiHeadAttention {
         let [_, n_queries, _] = x_bqm.dims();
         let KeysValues { keys, values } = memory.clone();
 
+        let precision = self.precision;
         let dropout = self.dropout.sample(&x_bqm.device());
-        let queries = tables.rotate(self.split_heads(project(&self.query, x_bqm)));
+        let queries = project(&self.query, x_bqm, precision);
+        let queries = tables.rotate(self.split_heads(queries));
         let relative = self.relative.as_ref();
         let bias = relative.and_then(|table| tables.bias(table.val(), n_queries));
-        let input = AttentionInput { queries, keys, values, bias, blocked, dropout };
+        let input = AttentionInput { queries, keys, values, bias, blocked, dropout, precision };
         let (mixed_bqm, weights) = kernels::attention(input, need_weights);
-        AttentionOutput { context: project(&self.output, mixed_bqm), weights }
+        AttentionOutput { context: project(&self.output, mixed_bqm, precision), weights }
     }
 
     /// Splits the features into heads: `[B, L, M]` → `[B, H, L, D]`.

@@ -15,6 +15,7 @@ use crate::{
     embedding::TokenEmbedding,
     encoder::Encoder,
     init::{self, initialize_weights},
+    product_precision::ProductPrecision,
 };
 
 /// Classifier of texts: the encoder, [`Pooling`] of its output to one vector, and a linear layer.
@@ -78,6 +79,13 @@ impl Classifier {
     /// Casts all parameters to `dtype`, in which the model then computes.
     pub fn cast(self, dtype: FloatDType) -> Self {
         cast(self, dtype)
+    }
+
+    /// Sets the precision of matrix products in training, on a device with autodiff and fused
+    /// kernels; elsewhere the model computes in the dtype of its parameters.
+    pub fn with_product_precision(mut self, precision: ProductPrecision) -> Self {
+        self.encoder.set_product_precision(precision);
+        self
     }
 
     /// Dtype of the parameters.

@@ -12,6 +12,7 @@ use crate::{
     feed_forward::FeedForward,
     layer_norm::LayerNorm,
     position::PositionTables,
+    product_precision::ProductPrecision,
     residual::{Residual, final_norm, residual_dropout},
 };
 
@@ -63,6 +64,13 @@ impl DecoderLayer {
             feed_forward: FeedForward::new(config, device),
             feed_forward_residual: residual(),
         }
+    }
+
+    /// Sets the precision of products in training.
+    fn set_product_precision(&mut self, precision: ProductPrecision) {
+        self.self_attention.set_product_precision(precision);
+        self.cross_attention.set_product_precision(precision);
+        self.feed_forward.set_product_precision(precision);
     }
 
     fn forward(&self, x: Tensor<3>, context: LayerContext<'_>) -> LayerOutput {
@@ -135,6 +143,11 @@ impl Decoder {
             positions: config.positions,
             d_head: config.d_model / config.n_heads,
         }
+    }
+
+    /// Sets the precision of products in training.
+    pub(crate) fn set_product_precision(&mut self, precision: ProductPrecision) {
+        self.layers.iter_mut().for_each(|layer| layer.set_product_precision(precision));
     }
 
     /// Returns the number of layers.

@@ -11,6 +11,7 @@ use crate::{
     init,
     kernels::{self, EmbeddingInput},
     position::PositionalEncoding,
+    product_precision::ProductPrecision,
 };
 
 /// Token embedding: looks tokens up, scales them, adds the positional encoding, and applies
@@ -106,6 +107,8 @@ pub struct OutputProjection {
     weight: Option<Param<Tensor<2>>>,
     /// `[vocabulary]`
     bias: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    precision: ProductPrecision,
 }
 
 impl OutputProjection {
@@ -113,7 +116,13 @@ impl OutputProjection {
     pub(crate) fn new(config: &ModelConfig, vocabulary: usize, device: &Device) -> Self {
         let linear = init::linear(config, config.d_model, vocabulary, config.output_bias, device);
         let tied = config.tying.ties_projection();
-        Self { weight: (!tied).then_some(linear.weight), bias: linear.bias }
+        let precision = ProductPrecision::default();
+        Self { weight: (!tied).then_some(linear.weight), bias: linear.bias, precision }
+    }
+
+    /// Sets the precision of products in training.
+    pub(crate) fn set_product_precision(&mut self, precision: ProductPrecision) {
+        self.precision = precision;
     }
 
     /// Computes the scores of all tokens.
@@ -128,6 +137,6 @@ impl OutputProjection {
             Some(weight) => weight.val(),
             None => table().transpose(),
         };
-        kernels::linear(x, weight, self.bias.as_ref().map(Param::val))
+        kernels::linear(x, weight, self.bias.as_ref().map(Param::val), self.precision)
     }
 }

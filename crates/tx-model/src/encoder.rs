@@ -12,6 +12,7 @@ use crate::{
     feed_forward::FeedForward,
     layer_norm::LayerNorm,
     position::PositionTables,
+    product_precision::ProductPrecision,
     residual::{Residual, final_norm, residual_dropout},
 };
 
@@ -32,6 +33,12 @@ impl EncoderLayer {
             feed_forward: FeedForward::new(config, device),
             feed_forward_residual: Residual::new(config, residual_dropout(config), device),
         }
+    }
+
+    /// Sets the precision of products in training.
+    fn set_product_precision(&mut self, precision: ProductPrecision) {
+        self.self_attention.set_product_precision(precision);
+        self.feed_forward.set_product_precision(precision);
     }
 
     /// Applies the layer.
@@ -85,6 +92,11 @@ impl Encoder {
             positions: config.positions,
             d_head: config.d_model / config.n_heads,
         }
+    }
+
+    /// Sets the precision of products in training.
+    pub(crate) fn set_product_precision(&mut self, precision: ProductPrecision) {
+        self.layers.iter_mut().for_each(|layer| layer.set_product_precision(precision));
     }
 
     /// Encodes a batch.

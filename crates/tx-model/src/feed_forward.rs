@@ -11,6 +11,7 @@ use crate::{
     dropout::Dropout,
     init::{self, project},
     kernels::{self, DropoutMask},
+    product_precision::ProductPrecision,
 };
 
 /// Feed-forward network of two linear layers, `activation(x W_1 + b_1) W_2 + b_2`, applied to each
@@ -24,6 +25,8 @@ pub struct FeedForward {
     dropout: Dropout,
     #[module(skip)]
     activation: Activation,
+    #[module(skip)]
+    precision: ProductPrecision,
 }
 
 impl FeedForward {
@@ -39,7 +42,13 @@ impl FeedForward {
             outer: init::linear(config, d_ff, d_model, bias, device),
             dropout: Dropout::new(config.dropout.activation),
             activation: config.activation,
+            precision: ProductPrecision::default(),
         }
+    }
+
+    /// Sets the precision of products in training.
+    pub(crate) fn set_product_precision(&mut self, precision: ProductPrecision) {
+        self.precision = precision;
     }
 
     /// Applies the network to each token.
@@ -50,16 +59,16 @@ impl FeedForward {
     /// - returns `[B, L, d_model]`
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let mask = self.dropout.sample(&x.device());
-        let inner = project(&self.inner, x.clone());
+        let inner = project(&self.inner, x.clone(), self.precision);
         let active = match &self.gate {
             Some(gate) => {
-                let gate = project(gate, x);
+                let gate = project(gate, x, self.precision);
                 let gate = kernels::activation(gate, self.activation, DropoutMask::KeepAll);
                 kernels::dropout(gate * inner, mask)
             }
             None => kernels::activation(inner, self.activation, mask),
         };
-        project(&self.outer, active)
+        project(&self.outer, active, self.precision)
     }
 }
 

@@ -9,6 +9,7 @@ use burn::{
 use crate::{
     config::{EmbeddingInit, Init, ModelConfig},
     kernels,
+    product_precision::ProductPrecision,
 };
 
 /// Creates a linear layer `[.., d_in]` → `[.., d_out]`; its bias, if any, is initialized to zero.
@@ -49,9 +50,9 @@ pub(crate) fn embedding(config: &ModelConfig, vocabulary: usize, device: &Device
     EmbeddingConfig::new(vocabulary, d_model).with_initializer(initializer).init(device)
 }
 
-/// Applies a linear layer: `x W + b`.
-pub(crate) fn project(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
-    kernels::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val))
+/// Applies a linear layer: `x W + b`, in training with products of `precision`.
+pub(crate) fn project(layer: &Linear, x: Tensor<3>, precision: ProductPrecision) -> Tensor<3> {
+    kernels::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), precision)
 }
 
 /// Initializes all weights of `module` in the order of its fields, so that they depend only on the

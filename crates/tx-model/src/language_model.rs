@@ -16,6 +16,7 @@ use crate::{
     embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
     init::{self, initialize_weights},
+    product_precision::ProductPrecision,
 };
 
 /// Language model: scores each next token of a text.
@@ -116,6 +117,14 @@ impl LanguageModel {
     /// Casts all parameters to `dtype`, in which the model then computes.
     pub fn cast(self, dtype: FloatDType) -> Self {
         cast(self, dtype)
+    }
+
+    /// Sets the precision of matrix products in training, on a device with autodiff and fused
+    /// kernels; elsewhere the model computes in the dtype of its parameters.
+    pub fn with_product_precision(mut self, precision: ProductPrecision) -> Self {
+        self.layers.set_product_precision(precision);
+        self.projection.set_product_precision(precision);
+        self
     }
 
     /// Dtype of the parameters.

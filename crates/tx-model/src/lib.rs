@@ -79,6 +79,7 @@ pub mod amx;
 pub mod formulas;
 pub mod instruction_set;
 mod position_formulas;
+pub mod product_precision;
 pub mod random;
 pub mod top_k;
 pub mod vector;
@@ -97,6 +98,7 @@ pub use config::{
 pub use language_model::{LanguageModel, LanguageModelInput};
 #[cfg(feature = "burn")]
 pub use masked_language_model::MaskedLanguageModel;
+pub use product_precision::ProductPrecision;
 #[cfg(feature = "burn")]
 pub use transformer::{AttentionMaps, Transformer, TransformerInput};
 pub use weights::WeightShape;

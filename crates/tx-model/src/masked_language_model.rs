@@ -16,6 +16,7 @@ use crate::{
     embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
     init::{self, initialize_weights},
+    product_precision::ProductPrecision,
 };
 
 /// Masked language model: scores the token at each position of a text, in which some tokens are
@@ -74,6 +75,14 @@ impl MaskedLanguageModel {
     /// Casts all parameters to `dtype`, in which the model then computes.
     pub fn cast(self, dtype: FloatDType) -> Self {
         cast(self, dtype)
+    }
+
+    /// Sets the precision of matrix products in training, on a device with autodiff and fused
+    /// kernels; elsewhere the model computes in the dtype of its parameters.
+    pub fn with_product_precision(mut self, precision: ProductPrecision) -> Self {
+        self.encoder.set_product_precision(precision);
+        self.projection.set_product_precision(precision);
+        self
     }
 
     /// Dtype of the parameters.

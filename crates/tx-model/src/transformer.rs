@@ -17,6 +17,7 @@ use crate::{
     embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
     init::{self, initialize_weights},
+    product_precision::ProductPrecision,
 };
 
 /// Encoder-decoder Transformer: scores each next token of a target sequence, given a source
@@ -91,6 +92,15 @@ impl Transformer {
     /// Casts all parameters to `dtype`, in which the model then computes.
     pub fn cast(self, dtype: FloatDType) -> Self {
         cast(self, dtype)
+    }
+
+    /// Sets the precision of matrix products in training, on a device with autodiff and fused
+    /// kernels; elsewhere the model computes in the dtype of its parameters.
+    pub fn with_product_precision(mut self, precision: ProductPrecision) -> Self {
+        self.encoder.set_product_precision(precision);
+        self.decoder.set_product_precision(precision);
+        self.projection.set_product_precision(precision);
+        self
     }
 
     /// Returns the dtype of the parameters.

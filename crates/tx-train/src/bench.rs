@@ -26,6 +26,7 @@ use crate::{
     training::{
         adam::Adam,
         gradients::{UpdateGradients, compute_gradients},
+        precision::precision_problems,
         schedule::{Curve, LearningRate},
     },
     translation::seq2seq::Seq2Seq,
@@ -74,7 +75,7 @@ impl Updates {
     ///
     /// # Errors
     ///
-    /// If the model configuration is invalid.
+    /// If the model configuration is invalid, or a device does not train in the precision.
     pub fn measure(
         &self,
         config: &TrainConfig,
@@ -82,13 +83,17 @@ impl Updates {
         repetitions: usize,
     ) -> Result<Timing, ConfigError> {
         let (model, smoothing) = (&config.model, config.train.label_smoothing);
-        let vocabulary = self.vocab.source;
+        let (vocabulary, precision) = (self.vocab.source, config.train.precision);
+        let problems = precision_problems(precision, devices);
+        if !problems.is_empty() {
+            return Err(ConfigError { problems });
+        }
         // In the kernels' thread pool, as `Trainer::run` does.
         rayon::scope(|_| match config.task {
             TaskKind::Translate => {
                 let init = |device: &Device| {
                     let model = Transformer::new(model, self.vocab, device)?;
-                    Ok(Seq2Seq::new(model, smoothing))
+                    Ok(Seq2Seq::new(model.with_product_precision(precision), smoothing))
                 };
                 self.measure_model(config, devices, repetitions, init, Self::pairs_of_step)
             }
@@ -96,6 +101,7 @@ impl Updates {
                 let pooling = config.classification.pooling;
                 let init = |device: &Device| {
                     let model = Classifier::new(model, vocabulary, CLASSES, pooling, device)?;
+                    let model = model.with_product_precision(precision);
                     Ok(TrainedClassifier::new(model, smoothing, Vec::new()))
                 };
                 self.measure_model(config, devices, repetitions, init, Self::texts_of_step)
@@ -103,6 +109,7 @@ impl Updates {
             TaskKind::Generate => {
                 let init = |device: &Device| {
                     let model = LanguageModel::new(model, vocabulary, device)?;
+                    let model = model.with_product_precision(precision);
                     Ok(TrainedLanguageModel::new(model, smoothing))
                 };
                 self.measure_model(config, devices, repetitions, init, Self::rows_of_step)
@@ -110,6 +117,7 @@ impl Updates {
             TaskKind::FillMask => {
                 let init = |device: &Device| {
                     let model = MaskedLanguageModel::new(model, vocabulary, device)?;
+                    let model = model.with_product_precision(precision);
                     Ok(TrainedMaskedLanguageModel::new(model, smoothing))
                 };
                 self.measure_model(config, devices, repetitions, init, Self::masked_of_step)

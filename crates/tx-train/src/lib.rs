@@ -55,4 +55,9 @@ pub use reporting::compare::compare;
 pub use statistics::Statistics;
 pub use trainer::{OnMismatch, Outcome, ResumeFrom, TaskValidation, Trainer};
 pub use translation::validation::Validation;
-pub use {tx_data, tx_infer::TaskKind, tx_text};
+pub use {
+    tx_data,
+    tx_infer::TaskKind,
+    tx_model::{ProductPrecision, instruction_set::InstructionSet},
+    tx_text,
+};

@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use crate::{Workshop, set};
+use crate::{Run, Workshop, set};
 
 #[test]
 fn recipes_are_listed_with_a_description() {
@@ -59,6 +59,10 @@ fn devices_are_listed_including_those_not_built_in() {
     let line = |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap();
     assert!(line("cpu:0").contains("CPU, all cores, "), "{}", run.stdout);
     assert!(line("ndarray:0").contains("cores"), "{}", run.stdout);
+    let mut limited = Workshop::new().command(&["devices"]);
+    let limited = Run::of(limited.env("TX_MAX_INSTRUCTIONS", "none").output().unwrap());
+    let cpu = limited.stdout.lines().find(|line| line.starts_with("cpu:0")).unwrap();
+    assert!(cpu.contains(" cores, none"), "{cpu}");
     assert_eq!(run.stdout.matches(" (auto)").count(), 1, "{}", run.stdout);
     if !cfg!(feature = "cuda") {
         assert!(line("cuda").ends_with("not built in (--features cuda)"), "{}", run.stdout);

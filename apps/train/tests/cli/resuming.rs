@@ -42,6 +42,38 @@ fn a_resumed_run_equals_an_uninterrupted_one_bit_for_bit() {
     }
 }
 
+/// In both precisions, also with another number of threads; other weights than in single precision.
+#[test]
+fn a_run_with_products_of_bf16_numbers_resumes_exactly() {
+    for precision in ["train.precision=bf16", "train.precision=bf16x3"] {
+        let workshop = Workshop::new();
+        let settings = [precision, "train.epochs=3", "model.d_ff=2048"];
+        let settings = [&NOISY[..], &set(&settings)].concat();
+        let run = workshop.train_tiny("whole", &settings);
+        if !is_supported(&run) {
+            return;
+        }
+        run.trained().logged(&["matrix products: bf16", ", with a"]);
+        let stop = [&settings[..], &["--set", "train.max_steps=6"]].concat();
+        workshop.train_tiny("parts", &stop).trained();
+        let mut resume = workshop.command(&["--resume", "parts", "--set", "train.max_steps=1000"]);
+        Run::of(resume.env("RAYON_NUM_THREADS", "1").output().unwrap()).trained();
+        assert_same(&workshop, "whole", "parts");
+        let single = [&settings[..], &["--set", "train.precision=f32"]].concat();
+        workshop.train_tiny("single", &single).trained();
+        assert_ne!(weights(&workshop.path("whole")), weights(&workshop.path("single")));
+    }
+}
+
+/// Whether the CPU has the instructions of a run; prints that it has not.
+fn is_supported(run: &Run) -> bool {
+    let is_missing = run.code == Some(2) && run.stderr.contains("needs a CPU with");
+    if is_missing {
+        eprintln!("skipped: {}", run.stderr);
+    }
+    !is_missing
+}
+
 #[test]
 fn a_run_that_ended_within_an_epoch_resumes_there() {
     let workshop = Workshop::new();

@@ -1,4 +1,4 @@
-use crate::{Workshop, set};
+use crate::{Run, Workshop, set};
 
 #[test]
 fn the_nearest_name_is_suggested_for_an_unknown_recipe() {
@@ -69,6 +69,31 @@ fn devices_that_do_not_exist_or_are_not_built_in_are_refused() {
             &["built without `cuda`", "available: cpu, ndarray", "hint: ", "--features cuda"],
         );
     }
+    assert!(!workshop.path("runs").exists(), "no run was started");
+}
+
+#[test]
+fn precisions_that_the_device_does_not_have_are_refused() {
+    let workshop = Workshop::new();
+    for precision in ["bf16", "bf16x3"] {
+        let setting = format!("train.precision={precision}");
+        let arguments = ["--recipe", "toy", "--set", &setting];
+        let mut limited = workshop.command(&arguments);
+        let run = Run::of(limited.env("TX_MAX_INSTRUCTIONS", "avx512-vnni").output().unwrap());
+        let reason =
+            format!("`{precision}` needs a CPU with amx-bf16 or avx512-bf16; usable here: ");
+        run.failed(2, &["[train] `precision`: ", &reason]);
+        let run = workshop.train(&[&arguments[..], &["--device", "ndarray"]].concat());
+        let reason = format!("`{precision}` is for the device `cpu`, not for `ndarray`");
+        run.failed(2, &["[train] `precision`: ", &reason]);
+        let bench = ["bench", "--recipe", "toy", "--device", "ndarray", "--precision", precision];
+        workshop.train(&bench).failed(2, &[&reason]);
+    }
+    let run = workshop.train(&["--recipe", "toy", "--set", "train.precision=f16"]);
+    run.failed(2, &["f16", "bf16x3"]);
+    let mut unknown = workshop.command(&["--recipe", "toy", "--set", "train.precision=bf16"]);
+    let run = Run::of(unknown.env("TX_MAX_INSTRUCTIONS", "fast").output().unwrap());
+    run.failed(2, &["`TX_MAX_INSTRUCTIONS` has the unknown value `fast`", "avx512-bf16"]);
     assert!(!workshop.path("runs").exists(), "no run was started");
 }
 

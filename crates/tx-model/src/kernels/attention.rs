@@ -16,11 +16,13 @@ use rayon::prelude::*;
 use super::{
     HashedMask,
     flex::{dims, floats, stride, tensor},
-    matrix::{Matrix, Output, Write, multiply_here},
+    matrix::{Matrix, Output, Write},
+    products::multiply_here,
     rows::zeros,
 };
 use crate::{
     formulas::exp_shifted,
+    product_precision::ProductPrecision,
     vector::{LANES, map, map_two, max, sum_of, sum_of_two, vectorized},
 };
 
@@ -38,10 +40,11 @@ pub fn forward(
     v: &FlexTensor,
     blocked: Option<&FlexTensor>,
     mask: Option<HashedMask>,
+    precision: ProductPrecision,
 ) -> (FlexTensor, Vec<f32>) {
     let [batch, n_heads, n_queries, d_head] = dims(q);
     let [_, _, n_keys, _] = dims(k);
-    let heads = Heads { q: Head::of(q), k: Head::of(k), v: Head::of(v) };
+    let heads = Heads { q: Head::of(q), k: Head::of(k), v: Head::of(v), precision };
     let blocked = blocked.map(Mask::of);
     let d_model = n_heads * d_head;
     let padded = n_keys.next_multiple_of(LANES);
@@ -71,7 +74,8 @@ pub fn forward(
             let weights = Matrix::with_strides(scores, [n_queries, n_keys], [padded, 1]);
             let mut rows = lock(&rows[b]);
             let mixed = Output::with_stride(&mut rows[h * d_head..], d_model);
-            multiply_here(weights, heads.v.matrix(b, h), 1.0, mixed, Write::Replace);
+            let factors = [weights, heads.v.matrix(b, h)];
+            multiply_here(precision, factors, 1.0, mixed, Write::Replace);
         };
         log_sums
             .par_chunks_mut(n_queries)
@@ -91,12 +95,13 @@ pub fn backward(
     [q, k, v]: [&FlexTensor; 3],
     blocked: Option<&FlexTensor>,
     mask: Option<HashedMask>,
+    precision: ProductPrecision,
     log_sums: &[f32],
     dy: &FlexTensor,
 ) -> [FlexTensor; 3] {
     let [batch, n_heads, n_queries, d_head] = dims(q);
     let [_, _, n_keys, _] = dims(k);
-    let heads = Heads { q: Head::of(q), k: Head::of(k), v: Head::of(v) };
+    let heads = Heads { q: Head::of(q), k: Head::of(k), v: Head::of(v), precision };
     let blocked = blocked.map(Mask::of);
     let d_model = n_heads * d_head;
     let padded = n_keys.next_multiple_of(LANES);
@@ -121,8 +126,8 @@ pub fn backward(
 
             heads.scores(b, h, weights, padded);
             multiply_here(
-                dy,
-                heads.v.matrix(b, h).transposed(),
+                precision,
+                [dy, heads.v.matrix(b, h).transposed()],
                 1.0,
                 Output::with_stride(slopes, padded),
                 Write::Replace,
@@ -155,7 +160,7 @@ pub fn backward(
             let write = |rows: &[Mutex<&mut [f32]>], a, b_of_head, factor| {
                 let mut rows = lock(&rows[b]);
                 let to = Output::with_stride(&mut rows[h * d_head..], d_model);
-                multiply_here(a, b_of_head, factor, to, Write::Replace);
+                multiply_here(precision, [a, b_of_head], factor, to, Write::Replace);
             };
             write(&dv_rows, weights.transposed(), dy, 1.0);
             write(&dq_rows, slopes, heads.k.matrix(b, h), scale);
@@ -188,6 +193,7 @@ struct Heads<'a> {
     q: Head<'a>,
     k: Head<'a>,
     v: Head<'a>,
+    precision: ProductPrecision,
 }
 
 impl Heads<'_> {
@@ -204,9 +210,9 @@ impl Heads<'_> {
 
     /// Computes `q kᵀ / √D` of one head, in rows of `padded` elements.
     fn scores(&self, b: usize, h: usize, scores: &mut [f32], padded: usize) {
-        let (q, k) = (self.q.matrix(b, h), self.k.matrix(b, h).transposed());
+        let factors = [self.q.matrix(b, h), self.k.matrix(b, h).transposed()];
         let out = Output::with_stride(scores, padded);
-        multiply_here(q, k, self.scale(), out, Write::Replace);
+        multiply_here(self.precision, factors, self.scale(), out, Write::Replace);
     }
 }
 

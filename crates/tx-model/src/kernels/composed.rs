@@ -24,7 +24,8 @@ pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
 
 /// See [`attention`](super::attention()).
 pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Option<Tensor<4>>) {
-    let AttentionInput { queries, keys, values, bias, blocked, dropout: mask } = input;
+    let AttentionInput { queries, keys, values, bias, blocked, dropout: mask, precision: _ } =
+        input;
     let weights = attention_weights(queries, keys, bias, blocked);
     let [batch, n_heads, n_queries, _] = weights.dims();
     let [_, _, _, d_head] = values.dims();

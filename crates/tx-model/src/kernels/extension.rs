@@ -15,7 +15,7 @@ use super::{
     flex::{contiguous, forward, tensor},
     layer_norm, linear, residual,
 };
-use crate::config::Activation;
+use crate::{config::Activation, product_precision::ProductPrecision};
 
 /// Optional tensor; Burn's macro takes no `Option`.
 #[derive(ExtensionType)]
@@ -65,7 +65,8 @@ impl<B: Backend> OptionalMask<B> {
     }
 }
 
-/// Kernels with a backward pass; each is described in its file.
+/// Kernels with a backward pass; each is described in its file. The precision of products applies
+/// with autodiff; without it, they are computed in single precision.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub trait Kernels: Backend {
     /// See [`mod@linear`].
@@ -73,6 +74,7 @@ pub trait Kernels: Backend {
         x: FloatTensor<Self>,
         w: FloatTensor<Self>,
         #[extension_type] b: OptionalTensor<Self>,
+        precision: ProductPrecision,
     ) -> FloatTensor<Self>;
 
     /// See [`mod@attention`].
@@ -82,6 +84,7 @@ pub trait Kernels: Backend {
         v: FloatTensor<Self>,
         #[extension_type] blocked: OptionalMask<Self>,
         mask: Option<HashedMask>,
+        precision: ProductPrecision,
     ) -> FloatTensor<Self>;
 
     /// See [`mod@layer_norm`].
@@ -158,9 +161,14 @@ impl UpdateKernel for Flex {
 }
 
 impl Kernels for Flex {
-    fn linear_kernel(x: FlexTensor, w: FlexTensor, b: OptionalTensor<Self>) -> FlexTensor {
+    fn linear_kernel(
+        x: FlexTensor,
+        w: FlexTensor,
+        b: OptionalTensor<Self>,
+        _: ProductPrecision,
+    ) -> FlexTensor {
         let b = b.into_option().map(contiguous);
-        linear::forward(&contiguous(x), &forward(w), b.as_ref())
+        linear::forward(&contiguous(x), &forward(w), b.as_ref(), ProductPrecision::F32)
     }
 
     fn attention_kernel(
@@ -169,9 +177,11 @@ impl Kernels for Flex {
         v: FlexTensor,
         blocked: OptionalMask<Self>,
         mask: Option<HashedMask>,
+        _: ProductPrecision,
     ) -> FlexTensor {
         let [q, k, v] = [q, k, v].map(forward);
-        attention::forward(&q, &k, &v, blocked.into_option().map(forward).as_ref(), mask).0
+        let blocked = blocked.into_option().map(forward);
+        attention::forward(&q, &k, &v, blocked.as_ref(), mask, ProductPrecision::F32).0
     }
 
     fn layer_norm_kernel(

@@ -20,7 +20,7 @@ use super::{
     flex::{contiguous, floats, forward, rows},
     layer_norm, linear, residual,
 };
-use crate::config;
+use crate::{config, product_precision::ProductPrecision};
 
 type Tracked = FloatTensor<Autodiff<Flex>>;
 
@@ -70,13 +70,14 @@ fn record<C: CheckpointStrategy, K: SavedState<N>, const N: usize>(
 struct Linear {
     x: FlexTensor,
     w: FlexTensor,
+    precision: ProductPrecision,
 }
 
 impl Linear {
     fn of_x_and_w(&self, dy: &FlexTensor, [x, w]: [bool; 2]) -> [Option<FlexTensor>; 2] {
         [
-            x.then(|| linear::gradient_of_x(dy, &self.w)),
-            w.then(|| linear::gradient_of_w(&self.x, dy, &self.w)),
+            x.then(|| linear::gradient_of_x(dy, &self.w, self.precision)),
+            w.then(|| linear::gradient_of_w(&self.x, dy, &self.w, self.precision)),
         ]
     }
 }
@@ -99,13 +100,15 @@ struct Attention {
     heads: [FlexTensor; 3],
     blocked: Option<FlexTensor>,
     mask: Option<HashedMask>,
+    precision: ProductPrecision,
     log_sums: Vec<f32>,
 }
 
 impl SavedState<3> for Attention {
     fn gradients(self, dy: FlexTensor, _: [bool; 3]) -> [Option<FlexTensor>; 3] {
-        let Self { heads, blocked, mask, log_sums } = self;
-        attention::backward(heads.each_ref(), blocked.as_ref(), mask, &log_sums, &dy).map(Some)
+        let Self { heads, blocked, mask, precision, log_sums } = self;
+        let (heads, blocked) = (heads.each_ref(), blocked.as_ref());
+        attention::backward(heads, blocked, mask, precision, &log_sums, &dy).map(Some)
     }
 }
 
@@ -212,17 +215,22 @@ impl SavedState<1> for CrossEntropy {
 }
 
 impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
-    fn linear_kernel(x: Tracked, w: Tracked, b: OptionalTensor<Self>) -> Tracked {
+    fn linear_kernel(
+        x: Tracked,
+        w: Tracked,
+        b: OptionalTensor<Self>,
+        precision: ProductPrecision,
+    ) -> Tracked {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
         let (x, w) = (contiguous(x), forward(w));
         match b.into_option().map(Tracked::into_parts) {
             Some((b, b_node)) => {
-                let y = linear::forward(&x, &w, Some(&contiguous(b)));
-                record::<C, _, 3>([x_node, w_node, b_node], Linear { x, w }, y)
+                let y = linear::forward(&x, &w, Some(&contiguous(b)), precision);
+                record::<C, _, 3>([x_node, w_node, b_node], Linear { x, w, precision }, y)
             }
             None => {
-                let y = linear::forward(&x, &w, None);
-                record::<C, _, 2>([x_node, w_node], Linear { x, w }, y)
+                let y = linear::forward(&x, &w, None, precision);
+                record::<C, _, 2>([x_node, w_node], Linear { x, w, precision }, y)
             }
         }
     }
@@ -233,12 +241,13 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         v: Tracked,
         blocked: OptionalMask<Self>,
         mask: Option<HashedMask>,
+        precision: ProductPrecision,
     ) -> Tracked {
         let blocked = blocked.into_option().map(forward);
         let [(q, q_node), (k, k_node), (v, v_node)] = [q, k, v].map(Tracked::into_parts);
         let [q, k, v] = [q, k, v].map(forward);
-        let (y, log_sums) = attention::forward(&q, &k, &v, blocked.as_ref(), mask);
-        let state = Attention { heads: [q, k, v], blocked, mask, log_sums };
+        let (y, log_sums) = attention::forward(&q, &k, &v, blocked.as_ref(), mask, precision);
+        let state = Attention { heads: [q, k, v], blocked, mask, precision, log_sums };
         record::<C, _, 3>([q_node, k_node, v_node], state, y)
     }
 

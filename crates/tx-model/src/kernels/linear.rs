@@ -4,10 +4,11 @@ use burn::backend::flex::FlexTensor;
 
 use super::{
     flex::{dims, floats, matrix, rows, tensor},
-    matrix::{Matrix, product},
+    matrix::Matrix,
+    products::product,
     rows::sum_pieces,
 };
-use crate::vector::vectorized;
+use crate::{product_precision::ProductPrecision, vector::vectorized};
 
 /// Computes `x w + b`.
 ///
@@ -15,32 +16,43 @@ use crate::vector::vectorized;
 ///
 /// - `x`: `[.., d_in]`; `w`: `[d_in, d_out]`, in any memory layout; `b`: `[d_out]`
 /// - returns `[.., d_out]`
-pub fn forward(x: &FlexTensor, w: &FlexTensor, b: Option<&FlexTensor>) -> FlexTensor {
+pub fn forward(
+    x: &FlexTensor,
+    w: &FlexTensor,
+    b: Option<&FlexTensor>,
+    precision: ProductPrecision,
+) -> FlexTensor {
     let [count, d_in] = rows(x);
     let [_, d_out] = dims(w);
-    let y = product(Matrix::new(floats(x), count, d_in), matrix(w), b.map(floats));
+    let y = product(precision, Matrix::new(floats(x), count, d_in), matrix(w), b.map(floats));
     tensor(y, with_width(x, d_out))
 }
 
 /// Returns the gradient of `x`: `dy wᵀ`.
-pub fn gradient_of_x(dy: &FlexTensor, w: &FlexTensor) -> FlexTensor {
+pub fn gradient_of_x(dy: &FlexTensor, w: &FlexTensor, precision: ProductPrecision) -> FlexTensor {
     let [count, d_out] = rows(dy);
     let [d_in, _] = dims(w);
-    let dx = product(Matrix::new(floats(dy), count, d_out), matrix(w).transposed(), None);
+    let dy_rows = Matrix::new(floats(dy), count, d_out);
+    let dx = product(precision, dy_rows, matrix(w).transposed(), None);
     tensor(dx, with_width(dy, d_in))
 }
 
 /// Returns the gradient of `w`: `xᵀ dy`, `[d_in, d_out]`, in the memory layout of `w`.
-pub fn gradient_of_w(x: &FlexTensor, dy: &FlexTensor, w: &FlexTensor) -> FlexTensor {
+pub fn gradient_of_w(
+    x: &FlexTensor,
+    dy: &FlexTensor,
+    w: &FlexTensor,
+    precision: ProductPrecision,
+) -> FlexTensor {
     let [count, d_in] = rows(x);
     let [_, d_out] = rows(dy);
     let x = Matrix::new(floats(x), count, d_in);
     let dy = Matrix::new(floats(dy), count, d_out);
     let transposed = w.layout().strides()[1] != 1;
     if transposed {
-        tensor(product(dy.transposed(), x, None), [d_out, d_in]).transpose(0, 1)
+        tensor(product(precision, dy.transposed(), x, None), [d_out, d_in]).transpose(0, 1)
     } else {
-        tensor(product(x.transposed(), dy, None), [d_in, d_out])
+        tensor(product(precision, x.transposed(), dy, None), [d_in, d_out])
     }
 }
 

@@ -2,6 +2,8 @@
 //! smallest, as in the attention of a short sentence, are computed by a loop that takes less time
 //! than `gemm` needs to start.
 
+use std::ops::Range;
+
 use gemm::Parallelism;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -27,11 +29,11 @@ const MAX_RIGHT_FACTOR: usize = 512;
 /// View of a matrix with strides; element `(i, j)` is `data[i · row_stride + j · column_stride]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a> {
-    data: &'a [f32],
-    rows: usize,
-    columns: usize,
-    row_stride: usize,
-    column_stride: usize,
+    pub(super) data: &'a [f32],
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) row_stride: usize,
+    pub(super) column_stride: usize,
 }
 
 impl<'a> Matrix<'a> {
@@ -66,6 +68,28 @@ impl<'a> Matrix<'a> {
         numbers
     }
 
+    /// Returns an element.
+    ///
+    /// # Panics
+    ///
+    /// If it lies beyond the data.
+    pub fn at(self, row: usize, column: usize) -> f32 {
+        self.data[row * self.row_stride + column * self.column_stride]
+    }
+
+    /// Returns the view of some rows and columns.
+    ///
+    /// # Panics
+    ///
+    /// If they are not in the matrix.
+    pub fn part(self, rows: Range<usize>, columns: Range<usize>) -> Self {
+        assert!(rows.end <= self.rows && columns.end <= self.columns, "part of a matrix");
+        let shape = [rows.len(), columns.len()];
+        let start = rows.start * self.row_stride + columns.start * self.column_stride;
+        let data = if shape.contains(&0) { &[] } else { &self.data[start..] };
+        Self { data, rows: shape[0], columns: shape[1], ..self }
+    }
+
     /// Returns the transposed view.
     pub fn transposed(self) -> Self {
         Self {
@@ -81,8 +105,8 @@ impl<'a> Matrix<'a> {
 /// Output of a product, row by row; each row is contiguous.
 #[derive(Debug)]
 pub struct Output<'a> {
-    data: &'a mut [f32],
-    row_stride: usize,
+    pub(super) data: &'a mut [f32],
+    pub(super) row_stride: usize,
 }
 
 impl<'a> Output<'a> {
@@ -94,6 +118,22 @@ impl<'a> Output<'a> {
     /// Creates an output with rows that start `row_stride` elements apart.
     pub fn with_stride(data: &'a mut [f32], row_stride: usize) -> Self {
         Self { data, row_stride }
+    }
+
+    /// Checks that `a b` exists and fits.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes disagree.
+    pub(super) fn check(&self, a: Matrix<'_>, b: Matrix<'_>) {
+        let Self { data, row_stride } = self;
+        assert_eq!(a.columns, b.rows, "inner sizes");
+        assert!(
+            *row_stride >= b.columns || a.rows <= 1,
+            "rows of {} are {row_stride} apart",
+            b.columns
+        );
+        assert!(fits(data.len(), [a.rows, b.columns], [*row_stride, 1]), "output is too small");
     }
 }
 
@@ -174,14 +214,7 @@ fn product_with_bias(a: Matrix<'_>, b: Matrix<'_>, bias: &[f32]) -> Vec<f32> {
 ///
 /// If the shapes disagree.
 pub fn multiply_here(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>, write: Write) {
-    assert_eq!(a.columns, b.rows, "inner sizes");
-    assert!(
-        out.row_stride >= b.columns || a.rows <= 1,
-        "rows of {} are {} apart",
-        b.columns,
-        out.row_stride
-    );
-    assert!(fits(out.data.len(), [a.rows, b.columns], [out.row_stride, 1]), "output is too small");
+    out.check(a, b);
     if a.rows == 0 || b.columns == 0 {
         return;
     }

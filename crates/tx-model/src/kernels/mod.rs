@@ -29,9 +29,13 @@ mod linear;
 mod residual;
 
 #[cfg(feature = "flex")]
+mod bf16;
+#[cfg(feature = "flex")]
 mod flex;
 #[cfg(feature = "flex")]
 mod matrix;
+#[cfg(feature = "flex")]
+mod products;
 #[cfg(feature = "flex")]
 mod rows;
 
@@ -52,7 +56,7 @@ use burn::{
 #[cfg(feature = "flex")]
 use extension::{Kernels, OptionalMask, OptionalTensor, UpdateKernel};
 
-use crate::config::Activation;
+use crate::{config::Activation, product_precision::ProductPrecision};
 pub use hashed_mask::HashedMask;
 
 /// Elements of one tensor that dropout sets to 0.
@@ -92,19 +96,26 @@ fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
     if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
 }
 
-/// Linear layer: `x w + b`.
+/// Linear layer: `x w + b`. Devices without fused kernels compute in the dtype of `x`, whatever the
+/// `precision`.
 ///
 /// # Shapes
 ///
 /// - `x`: `[B, L, d_in]`; `w`: `[d_in, d_out]`; `b`: `[d_out]`
 /// - returns `[B, L, d_out]`
-pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
+pub fn linear(
+    x: Tensor<3>,
+    w: Tensor<2>,
+    b: Option<Tensor<1>>,
+    precision: ProductPrecision,
+) -> Tensor<3> {
     #[cfg(feature = "flex")]
     if is_flex_f32(&x) {
         let b = OptionalTensor::from_tensor(b);
         let (x, w) = (x.into_dispatch(), w.into_dispatch());
-        return Tensor::from_dispatch(Dispatch::linear_kernel(x, w, b));
+        return Tensor::from_dispatch(Dispatch::linear_kernel(x, w, b, precision));
     }
+    let _ = precision;
     composed::linear(x, w, b)
 }
 
@@ -123,6 +134,8 @@ pub struct AttentionInput {
     pub blocked: Option<Tensor<4, Bool>>,
     /// Dropout of the attention weights.
     pub dropout: DropoutMask,
+    /// Precision of both products; devices without fused kernels ignore it.
+    pub precision: ProductPrecision,
 }
 
 /// Multi-head attention without its projections: `dropout(softmax(q · kᵀ / √D + bias)) · v`, with
@@ -136,10 +149,10 @@ pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Optio
     // The kernel never holds all weights, and takes no bias.
     #[cfg(feature = "flex")]
     if is_flex_f32(&input.queries) && input.bias.is_none() && !need_weights {
-        let AttentionInput { queries, keys, values, bias: _, blocked, dropout } = input;
+        let AttentionInput { queries, keys, values, bias: _, blocked, dropout, precision } = input;
         let [q, k, v] = [queries, keys, values].map(Tensor::into_dispatch);
         let blocked = OptionalMask::from_tensor(blocked);
-        let mixed = Dispatch::attention_kernel(q, k, v, blocked, dropout.hashed());
+        let mixed = Dispatch::attention_kernel(q, k, v, blocked, dropout.hashed(), precision);
         return (Tensor::from_dispatch(mixed), None);
     }
     composed::attention(input, need_weights)

@@ -10,6 +10,7 @@ use super::*;
 use crate::random::mix;
 
 mod embedding;
+mod precision;
 
 /// Largest difference between a kernel and its reference, relative to the largest element.
 const LIMIT: f64 = 2e-6;
@@ -43,12 +44,19 @@ impl<F: Fn(&[Tensor<1>]) -> Tensor<1>> Subject for F {}
 
 /// Compares `f` of inputs with `sizes` elements with itself in double precision.
 fn check(name: &str, sizes: &[usize], f: impl Subject) {
+    check_within(LIMIT, name, sizes, f);
+}
+
+/// Does the work of [`check`] with another limit. Returns the largest difference.
+fn check_within(limit: f64, name: &str, sizes: &[usize], f: impl Subject) -> f64 {
     let (found, found_gradients) = run(sizes, Implementation::Kernel, &f);
     let (expected, expected_gradients) = run(sizes, Implementation::Reference, &f);
-    assert_close(&format!("{name}: value"), &found, &expected);
+    let mut worst = assert_within(limit, &format!("{name}: value"), &found, &expected);
     for (i, (found, expected)) in found_gradients.iter().zip(&expected_gradients).enumerate() {
-        assert_close(&format!("{name}: gradient {i}"), found, expected);
+        let what = format!("{name}: gradient {i}");
+        worst = worst.max(assert_within(limit, &what, found, expected));
     }
+    worst
 }
 
 /// Result of `f`, and the gradients of `Σ result · noise`.
@@ -82,13 +90,21 @@ fn numbers(key: u64, len: usize, implementation: Implementation) -> Tensor<1> {
 }
 
 fn assert_close(what: &str, found: &[f64], expected: &[f64]) {
+    assert_within(LIMIT, what, found, expected);
+}
+
+/// Returns the largest difference, after checking that it is at most `limit`.
+fn assert_within(limit: f64, what: &str, found: &[f64], expected: &[f64]) -> f64 {
     assert_eq!(found.len(), expected.len(), "{what}");
     let largest = expected.iter().fold(1e-3_f64, |largest, x| largest.max(x.abs()));
+    let mut worst = 0.0_f64;
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
         let gap = (found - expected).abs() / largest;
         // Not `>`, which NaN would pass.
-        assert!(gap <= LIMIT, "{what}, element {i}: {found} instead of {expected}");
+        assert!(gap <= limit, "{what}, element {i}: {found} instead of {expected}");
+        worst = worst.max(gap);
     }
+    worst
 }
 
 /// Flattens a tensor.
@@ -111,7 +127,7 @@ fn empty_inputs_give_empty_results() {
     let square = Tensor::<2>::ones([3, 3], &device).require_grad();
     for shape in [[2, 0, 3], [0, 2, 3]] {
         let x = Tensor::<3>::empty(shape, &device).require_grad();
-        let y = linear(x.clone(), square.clone(), Some(vector()));
+        let y = linear(x.clone(), square.clone(), Some(vector()), F32);
         let y = layer_norm(y, vector(), vector(), EPSILON);
         let y = residual(x.clone(), activation(y, Activation::Relu, mask), mask);
         let [batch, len, width] = shape;
@@ -131,6 +147,8 @@ fn empty_inputs_give_empty_results() {
 }
 
 const KEY: u64 = 42;
+
+const F32: ProductPrecision = ProductPrecision::F32;
 
 /// Added to the variance in layer normalization.
 const EPSILON: f64 = 1e-5;
@@ -153,7 +171,8 @@ fn mixed(
     blocked: Option<Tensor<4, Bool>>,
     dropout: DropoutMask,
 ) -> Tensor<3> {
-    let input = AttentionInput { queries, keys, values, bias: None, blocked, dropout };
+    let bias = None;
+    let input = AttentionInput { queries, keys, values, bias, blocked, dropout, precision: F32 };
     attention(input, false).0
 }
 
@@ -168,12 +187,12 @@ fn linear_with_bias_without_and_transposed() {
             check("linear", &sizes, |inputs| {
                 let [x, w, b] = inputs else { unreachable!() };
                 let x = shaped(x, [batch, len, d_in]);
-                flat(linear(x, shaped(w, [d_in, d_out]), Some(b.clone())))
+                flat(linear(x, shaped(w, [d_in, d_out]), Some(b.clone()), F32))
             });
             check("linear, transposed, no bias", &sizes[..2], |inputs| {
                 let x = shaped(&inputs[0], [batch, len, d_in]);
                 let w = shaped(&inputs[1], [d_out, d_in]).transpose();
-                flat(linear(x, w, None))
+                flat(linear(x, w, None, F32))
             });
         }
     }
@@ -335,7 +354,7 @@ fn gradients_agree_with_finite_differences() {
         let y = mixed(heads.clone(), heads.clone(), heads, None, mask);
         let y = residual(x, y, mask);
         let w = shaped(&inputs[2], [width, width]);
-        flat(activation(linear(y, w, None), Activation::Swish, mask))
+        flat(activation(linear(y, w, None, F32), Activation::Swish, mask))
     };
     let sizes = [size, width, width * width];
     let (_, gradients) = run(&sizes, Implementation::Kernel, &f);
@@ -377,7 +396,7 @@ fn flipped_inputs_are_copied() {
         check("linear, flipped", &[batch * len * d_in, d_in * d_out, d_out], |inputs| {
             let [x, w, b] = inputs else { unreachable!() };
             let x = shaped(x, [batch, len, d_in]).flip([2]);
-            flat(linear(x, flipped(shaped(w, [d_in, d_out])), Some(b.clone().flip([0]))))
+            flat(linear(x, flipped(shaped(w, [d_in, d_out])), Some(b.clone().flip([0])), F32))
         });
     }
     let size = batch * len * d_in;

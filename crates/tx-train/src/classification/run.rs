@@ -66,7 +66,8 @@ impl TaskRun for LabeledData {
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<Classifier, TrainError> {
         let vocabulary = config.model.padded(self.summary.vocab()).source;
         let (classes, pooling) = (self.summary.labels.len(), config.classification.pooling);
-        Ok(Classifier::new(&config.model, vocabulary, classes, pooling, device)?)
+        let model = Classifier::new(&config.model, vocabulary, classes, pooling, device)?;
+        Ok(model.with_product_precision(config.train.precision))
     }
 
     fn with_loss(&self, model: Classifier, config: &TrainConfig) -> TrainedClassifier {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tx_data::{BatchSize, Grouping};
+use tx_model::ProductPrecision;
 
 use super::fine_tuning::{LoraConfig, RateFactor};
 
@@ -60,6 +61,10 @@ pub struct OptimizationConfig {
     pub accumulate: usize,
     /// Grouping of sentences into batches: by similar `length`, or `random`.
     pub grouping: Grouping,
+    /// Precision of matrix products: `f32`, `bf16`, or `bf16x3`, in which each factor is the sum of
+    /// two bf16 numbers. The latter two need the device `cpu` and a CPU with AMX or AVX512-BF16.
+    /// Weights, optimizer and everything else are in single precision.
+    pub precision: ProductPrecision,
     /// Optimizer.
     pub optimizer: OptimizerKind,
     /// Peak learning rate, or the factor of `schedule = "noam"`.
@@ -129,6 +134,7 @@ impl Default for OptimizationConfig {
             batch: BatchSize::Tokens(4_096),
             accumulate: 1,
             grouping: Grouping::Length,
+            precision: ProductPrecision::F32,
             optimizer: OptimizerKind::Adam,
             learning_rate: 1e-3,
             schedule: Schedule::InverseSqrt,

@@ -62,7 +62,8 @@ impl TaskRun for LanguageModelRun {
 
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<LanguageModel, TrainError> {
         let vocabulary = config.model.padded(self.0.summary.vocab()).target;
-        Ok(LanguageModel::new(&config.model, vocabulary, device)?)
+        let model = LanguageModel::new(&config.model, vocabulary, device)?;
+        Ok(model.with_product_precision(config.train.precision))
     }
 
     fn with_loss(&self, model: LanguageModel, config: &TrainConfig) -> TrainedLanguageModel {

@@ -107,7 +107,8 @@ impl TaskRun for MaskedLanguageModelRun {
         device: &Device,
     ) -> Result<MaskedLanguageModel, TrainError> {
         let vocabulary = config.model.padded(self.0.summary.vocab()).source;
-        Ok(MaskedLanguageModel::new(&config.model, vocabulary, device)?)
+        let model = MaskedLanguageModel::new(&config.model, vocabulary, device)?;
+        Ok(model.with_product_precision(config.train.precision))
     }
 
     fn with_loss(

@@ -141,6 +141,10 @@ fn init_model<R: TaskRun>(
     }
     let model = data.with_loss(select_weights(model, config), config);
     let parameters = Parameters::of(&model);
+    let precision = config.train.precision;
+    if let Ok(Some(instructions)) = precision.instructions() {
+        settings.print(&format!("matrix products: {precision}, with {instructions}"));
+    }
     settings.print(&format!("model: {parameters}; {} updates an epoch", budget.batches));
     let averaged = config.train.ema_decay > 0.0;
     let vocab = config.model.padded(data.summary().vocab());

@@ -13,6 +13,7 @@ use crate::{
     config::TrainConfig,
     error::TrainError,
     reporting::progress::{ProgressMode, print},
+    training::precision::precision_problems,
 };
 
 /// Settings of a run.
@@ -56,6 +57,8 @@ impl RunSettings {
                  {devices}"
             ));
         }
+        let devices = [std::slice::from_ref(&self.device), &self.others].concat();
+        problems.extend(precision_problems(self.config.train.precision, &devices));
         if problems.is_empty() { Ok(()) } else { Err(TrainError::Problems { problems }) }
     }
 

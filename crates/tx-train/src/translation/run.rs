@@ -65,7 +65,8 @@ impl TaskRun for PairData {
 
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<Transformer, TrainError> {
         let vocab = config.model.padded(self.summary.vocab());
-        Ok(Transformer::new(&config.model, vocab, device)?)
+        let model = Transformer::new(&config.model, vocab, device)?;
+        Ok(model.with_product_precision(config.train.precision))
     }
 
     fn with_loss(&self, model: Transformer, config: &TrainConfig) -> Seq2Seq {

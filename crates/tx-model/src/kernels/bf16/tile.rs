@@ -1,0 +1,310 @@
+//! Products of packed factors.
+
+use std::ops::Range;
+
+use super::{
+    Split,
+    panels::{BLOCK_DEPTH, BLOCK_LINES, Group, Panels},
+    unit::{Avx512Bf16, Unit},
+};
+use crate::amx::{self, Amx, Tiles};
+
+/// Output of a product: a window of a matrix in row-major order.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    /// First element.
+    pub data: *mut f32,
+    /// Distance from a row to the next.
+    pub row_stride: usize,
+}
+
+/// Value to which a product is added.
+#[derive(Debug, Clone, Copy)]
+pub enum Start<'a> {
+    /// Zero: the product replaces the output.
+    Zero,
+    /// The previous content of the output.
+    Content,
+    /// The same row for all rows.
+    Bias(&'a [f32]),
+}
+
+/// Computes `out = start + factor · left right`.
+///
+/// # Safety
+///
+/// `out` must be valid for writing all elements of the product, and with [`Start::Content`] for
+/// reading them; nothing else may use them meanwhile.
+///
+/// # Panics
+///
+/// If the inner sizes differ, or a bias has another length than the rows of the output.
+#[allow(unsafe_code)]
+pub unsafe fn multiply(
+    unit: Unit,
+    split: Split,
+    [left, right]: [&Panels; 2],
+    factor: f32,
+    out: Window,
+    start: Start<'_>,
+) {
+    assert_eq!(left.inner, right.inner, "inner sizes");
+    if let Start::Bias(bias) = start {
+        assert_eq!(bias.len(), right.lines, "length of the bias");
+    }
+    // SAFETY: the caller guarantees `out`.
+    unsafe {
+        match unit {
+            Unit::Reference => blocks(None, split, [left, right], factor, out, start),
+            Unit::Amx(unit, _) => blocks(Some(unit), split, [left, right], factor, out, start),
+            Unit::Avx512(proof) => {
+                vectors::multiply(proof, split, [left, right], factor, out, start)
+            }
+        }
+    }
+}
+
+/// Computes blocks of 32 by 32, with tiles or in plain loops.
+///
+/// # Safety
+///
+/// As for [`multiply`].
+#[allow(unsafe_code)]
+unsafe fn blocks(
+    unit: Option<Amx>,
+    split: Split,
+    [left, right]: [&Panels; 2],
+    factor: f32,
+    out: Window,
+    start: Start<'_>,
+) {
+    let (full, rest) = (left.lines / amx::MAX_ROWS, left.lines % amx::MAX_ROWS);
+    let block = |tiles: Option<&Tiles>, i: usize, j: usize, rows: usize| {
+        let mut sums = [0.0; amx::MAX_ROWS * amx::COLUMNS];
+        for &[a, b] in split.terms() {
+            let stride = left.panel_len() / amx::MAX_ROWS * BLOCK_DEPTH;
+            let x = amx::Rows { values: numbers(left.panels(i, 1, a)), stride };
+            let panel = numbers(right.panels(j, 1, b));
+            let y = amx::RowsMut { values: &mut sums[..], stride: amx::COLUMNS };
+            match tiles {
+                Some(tiles) => tiles.multiply_bf16(x, panel, y, amx::Start::Content),
+                None => amx::reference_bf16(rows, x, panel, y, amx::Start::Content),
+            }
+        }
+        let [row, column] = [i * amx::MAX_ROWS, j * amx::COLUMNS];
+        let columns = (right.lines - column).min(amx::COLUMNS);
+        for (i, sums) in sums.chunks_exact(amx::COLUMNS).take(rows).enumerate() {
+            // SAFETY: row and column are within the product.
+            let y = unsafe {
+                let y = out.data.add((row + i) * out.row_stride + column);
+                std::slice::from_raw_parts_mut(y, columns)
+            };
+            let y = y.iter_mut().zip(sums);
+            match start {
+                Start::Zero => y.for_each(|(y, sum)| *y = factor * sum),
+                Start::Content => y.for_each(|(y, sum)| *y += factor * sum),
+                Start::Bias(bias) => {
+                    y.zip(&bias[column..]).for_each(|((y, sum), bias)| *y = bias + factor * sum);
+                }
+            }
+        }
+    };
+    let all = |tiles: Option<&Tiles>, panels: Range<usize>, rows: usize| {
+        for j in 0..right.count() {
+            for i in panels.clone() {
+                block(tiles, i, j, rows);
+            }
+        }
+    };
+    for (panels, rows) in [(0..full, amx::MAX_ROWS), (full..left.count(), rest)] {
+        if panels.is_empty() {
+            continue;
+        }
+        match unit {
+            Some(unit) => unit.with_tiles(rows, |tiles| all(Some(tiles), panels, rows)),
+            None => all(None, panels, rows),
+        }
+    }
+}
+
+/// Numbers of consecutive groups.
+fn numbers(groups: &[Group]) -> &[u16] {
+    let len = groups.len() * BLOCK_DEPTH;
+    // SAFETY: a group is an array of numbers without padding.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::slice::from_raw_parts(groups.as_ptr().cast(), len)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod vectors {
+    use std::{arch::x86_64::*, mem::transmute};
+
+    use super::*;
+
+    /// Rows of a tile, of which a panel has two.
+    const ROWS: usize = 8;
+
+    /// Maximum number of vectors in a row of a tile. 24 sums, three vectors of the right factor and
+    /// one number of the left fit into the 32 registers.
+    const VECTORS: usize = 3;
+
+    /// One term of a tile: half a panel of the left factor and adjacent panels of the right.
+    #[derive(Clone, Copy)]
+    struct Term {
+        left: *const i32,
+        right: *const Group,
+    }
+
+    /// See [`super::multiply`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`super::multiply`]; the factors must be packed for this unit.
+    pub(super) unsafe fn multiply(
+        _proof: Avx512Bf16,
+        split: Split,
+        [left, right]: [&Panels; 2],
+        factor: f32,
+        out: Window,
+        start: Start<'_>,
+    ) {
+        let pairs = left.inner.div_ceil(2);
+        for j in (0..right.count()).step_by(VECTORS) {
+            let vectors = (right.count() - j).min(VECTORS);
+            let column = j * BLOCK_LINES;
+            let columns = (right.lines - column).min(VECTORS * BLOCK_LINES);
+            for first in (0..left.lines).step_by(ROWS) {
+                let rows = (left.lines - first).min(ROWS);
+                let mut terms = [Term { left: std::ptr::null(), right: std::ptr::null() }; 3];
+                let count = split.terms().len();
+                for (term, &[a, b]) in terms.iter_mut().zip(split.terms()) {
+                    let panel = left.panels(first / BLOCK_LINES, 1, a);
+                    *term = Term {
+                        left: panel.as_ptr().cast::<i32>().wrapping_add(first % BLOCK_LINES),
+                        right: right.panels(j, vectors, b).as_ptr(),
+                    };
+                }
+                // SAFETY: the tile is within the product, and the panels have been found.
+                unsafe {
+                    let tile = Tile {
+                        terms: &terms[..count],
+                        pairs,
+                        panel_stride: right.panel_stride(),
+                        rows,
+                        last: !0 >> (vectors * BLOCK_LINES - columns),
+                        factor,
+                        out: Window {
+                            data: out.data.add(first * out.row_stride + column),
+                            row_stride: out.row_stride,
+                        },
+                        start: match start {
+                            Start::Bias(bias) => Start::Bias(&bias[column..][..columns]),
+                            Start::Zero | Start::Content => start,
+                        },
+                    };
+                    match vectors {
+                        1 => tile.compute::<1>(),
+                        2 => tile.compute::<2>(),
+                        _ => tile.compute::<VECTORS>(),
+                    }
+                }
+            }
+        }
+    }
+
+    struct Tile<'a> {
+        terms: &'a [Term],
+        pairs: usize,
+        /// Groups from a panel of the right factor to the next.
+        panel_stride: usize,
+        /// Rows that are written.
+        rows: usize,
+        /// Lanes of the last vector that are written.
+        last: __mmask16,
+        factor: f32,
+        out: Window,
+        start: Start<'a>,
+    }
+
+    impl Tile<'_> {
+        /// # Safety
+        ///
+        /// The panels must have `pairs` groups, and the output must be valid for the lanes that are
+        /// written.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        unsafe fn compute<const V: usize>(&self) {
+            let mut sums = [[_mm512_setzero_ps(); V]; ROWS];
+            for term in self.terms {
+                for pair in 0..self.pairs {
+                    let mut right = [_mm512_setzero_si512(); V];
+                    for (v, right) in right.iter_mut().enumerate() {
+                        // SAFETY: the caller guarantees it; groups are aligned.
+                        *right = unsafe {
+                            _mm512_load_si512(term.right.add(v * self.panel_stride + pair).cast())
+                        };
+                    }
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        // SAFETY: as above.
+                        unsafe {
+                            let left = *term.left.add(pair * BLOCK_LINES + row);
+                            let left: __m512bh = transmute(_mm512_set1_epi32(left));
+                            for (sum, right) in sums.iter_mut().zip(right) {
+                                *sum = _mm512_dpbf16_ps(
+                                    *sum,
+                                    left,
+                                    transmute::<__m512i, __m512bh>(right),
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+            let factor = _mm512_set1_ps(self.factor);
+            for (row, sums) in sums.iter().enumerate() {
+                if row >= self.rows {
+                    break;
+                }
+                // SAFETY: the caller guarantees the output; the bias has the lanes of the mask.
+                unsafe {
+                    let y = self.out.data.add(row * self.out.row_stride);
+                    for (v, sum) in sums.iter().enumerate() {
+                        let y = y.add(v * BLOCK_LINES);
+                        let mask = if v + 1 < V { !0 } else { self.last };
+                        let product = _mm512_mul_ps(*sum, factor);
+                        let result = match self.start {
+                            Start::Zero => product,
+                            Start::Content => {
+                                _mm512_add_ps(_mm512_maskz_loadu_ps(mask, y), product)
+                            }
+                            Start::Bias(bias) => {
+                                let bias = bias.as_ptr().add(v * BLOCK_LINES);
+                                _mm512_add_ps(_mm512_maskz_loadu_ps(mask, bias), product)
+                            }
+                        };
+                        _mm512_mask_storeu_ps(y, mask, result);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Other architectures, which have no unit with vectors.
+#[cfg(not(target_arch = "x86_64"))]
+mod vectors {
+    use super::*;
+
+    pub(super) fn multiply(
+        proof: Avx512Bf16,
+        _split: Split,
+        _factors: [&Panels; 2],
+        _factor: f32,
+        _out: Window,
+        _start: Start<'_>,
+    ) {
+        match proof.absurd() {}
+    }
+}

@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("tx-cli", &[]),
     ("tx-text", &[]),
     ("tx-data", &["tx-text"]),
@@ -19,16 +19,18 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("tx-model", &[]),
     ("tx-infer", &["tx-data", "tx-model", "tx-text"]),
     ("tx-convert", &["tx-infer", "tx-model", "tx-text"]),
+    ("tx-serve", &["tx-infer"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text"]),
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
-    ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer"]),
+    ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer", "tx-serve"]),
     // Tests only.
     ("tx-tests", &[]),
 ];
 
 /// Additional packages that tests, examples and benchmarks may depend on.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 4] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 5] = [
     ("tx-infer", &["tx-cli"]),
+    ("tx-serve", &["tx-model", "tx-text"]),
     ("tx-train", &["tx-cli"]),
     ("translate", &["tx-model", "tx-text"]),
     ("tx-tests", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text", "tx-train"]),

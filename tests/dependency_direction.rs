@@ -28,9 +28,8 @@ const ARROWS: [(&str, &[&str]); 12] = [
 ];
 
 /// Additional packages that tests, examples and benchmarks may depend on.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 5] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 4] = [
     ("tx-infer", &["tx-cli"]),
-    ("tx-serve", &["tx-model", "tx-text"]),
     ("tx-train", &["tx-cli"]),
     ("translate", &["tx-model", "tx-text"]),
     ("tx-tests", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text", "tx-train"]),

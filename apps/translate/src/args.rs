@@ -10,8 +10,11 @@ use clap::{
     ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
     parser::ValueSource,
 };
+use tx_cli::manual::{CompletionsArgs, ManualArgs};
 use tx_infer::tx_text::InvalidUtf8;
 
+#[cfg(feature = "serve")]
+use crate::serve::ServeArgs;
 use crate::{
     align::{AlignArgs, AlignmentFormat, AlignmentFrom},
     attention::AttentionArgs,
@@ -62,6 +65,7 @@ Examples:
   translate attention --model runs/de-en --text 'Ein Hund.' --out page.html
   translate score --reference test.en --hypothesis test.hyp
   translate import --from opus-mt-en-de --output runs/en-de
+  translate serve --model en-de=runs/en-de
   translate export --model runs/de-en --format ctranslate2 --output de-en-ct2"
 )]
 pub struct Cli {
@@ -109,6 +113,16 @@ pub enum Command {
     /// A property of the model that the format cannot express is an error that names it. The folder
     /// appears when all of its files are complete.
     Export(ExportArgs),
+
+    /// Serve translations by HTTP: LibreTranslate, DeepL and KServe interfaces, and a web page
+    #[cfg(feature = "serve")]
+    Serve(ServeArgs),
+
+    /// Print the completions of a shell for this program
+    Completions(CompletionsArgs),
+
+    /// Write the manual pages of this program
+    Manual(ManualArgs),
 }
 
 /// Input, output and options of running a model on lines.

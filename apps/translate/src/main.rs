@@ -28,6 +28,8 @@ mod import;
 mod inspect;
 mod interactive;
 mod score;
+#[cfg(feature = "serve")]
+mod serve;
 
 mod hint;
 mod png;
@@ -37,6 +39,7 @@ mod usage;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
+use clap::CommandFactory;
 use tx_cli::{allocator, failure};
 
 fn main() -> ExitCode {
@@ -55,6 +58,10 @@ fn main() -> ExitCode {
         Some(Command::Bench(args)) => bench::bench(&args),
         Some(Command::Import(args)) => import::import(&args),
         Some(Command::Export(args)) => export::export(&args),
+        #[cfg(feature = "serve")]
+        Some(Command::Serve(args)) => serve::serve(args),
+        Some(Command::Completions(args)) => args.print(Cli::command()),
+        Some(Command::Manual(args)) => args.write(Cli::command()),
     };
     match result {
         Err(error) if !failure::is_broken_pipe(&error) => {

@@ -61,11 +61,13 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/metrics", get(health::metrics))
-        .merge(page::router());
+        .merge(page::router())
+        .method_not_allowed_fallback(method_not_allowed);
     let admin = Router::new()
         .route("/admin/reload", post(admin::reload))
         .route("/admin/models", post(admin::put))
-        .route("/admin/models/{model}", delete(admin::remove));
+        .route("/admin/models/{model}", delete(admin::remove))
+        .method_not_allowed_fallback(method_not_allowed);
     // Pages of other origins may use the interfaces, but not administer the server.
     let routes = match cors {
         Some(cors) => routes.layer(cors_layer(&cors)),
@@ -74,7 +76,6 @@ pub fn router(service: Arc<Service>) -> Router {
     routes
         .merge(admin)
         .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(limit))
         .layer(CatchPanicLayer::custom(|_| {
             tracing::error!("a request panicked");

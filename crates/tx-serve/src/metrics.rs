@@ -219,6 +219,7 @@ mod tests {
             "tx_batch_sentences_bucket{le=\"4.0\"} 1",
             "tx_stage_seconds_count{stage=\"prepare\"} 1",
             "tx_target_tokens_total 5",
+            "tx_queue_wait_seconds_count 0",
             "tx_queue_sentences 7",
             "tx_models 1",
         ] {

@@ -138,9 +138,10 @@ impl Registry {
         }))
     }
 
-    /// Returns the languages that are a source of some model, with their targets.
+    /// Returns all languages with the targets of their texts, which are empty for a language that is only
+    /// a target: clients look both sides up in this list.
     pub fn languages(&self) -> Vec<LanguageEntry> {
-        let mut entries: Vec<LanguageEntry> = Vec::new();
+        let mut entries = self.target_languages();
         for model in self.models().iter() {
             for source in model.sources() {
                 let code = language::public_code(source);
@@ -161,6 +162,13 @@ impl Registry {
             entry.targets.dedup();
         }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
+        entries
+    }
+
+    /// Returns the languages that are a source of some model, with their targets.
+    pub fn source_languages(&self) -> Vec<LanguageEntry> {
+        let mut entries = self.languages();
+        entries.retain(|entry| !entry.targets.is_empty());
         entries
     }
 

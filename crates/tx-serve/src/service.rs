@@ -177,7 +177,7 @@ impl Service {
     /// Detects the language of a text among those of the models.
     pub fn detect(&self, text: &str) -> Option<Detected> {
         let codes: Vec<String> =
-            self.registry.languages().into_iter().map(|entry| entry.code).collect();
+            self.registry.source_languages().into_iter().map(|entry| entry.code).collect();
         detect(text, &codes)
     }
 
@@ -354,7 +354,7 @@ impl Service {
     /// Detects the language of a text to be translated to `target`.
     fn detect_for(&self, text: &str, target: &str) -> Result<Detected, ApiError> {
         let mut codes: Vec<String> =
-            self.registry.languages().into_iter().map(|entry| entry.code).collect();
+            self.registry.source_languages().into_iter().map(|entry| entry.code).collect();
         // A text that has no letters belongs to the first language, which must not be the target.
         codes.sort_by_key(|code| language::same_language(code, target));
         if !codes.iter().any(|code| language::same_language(code, target)) {

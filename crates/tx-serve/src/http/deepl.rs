@@ -59,7 +59,7 @@ pub async fn languages(State(service): State<Arc<Service>>, request: Request) ->
     let wants_targets = matches!(parameters.text("type"), Ok(Some("target")));
     let entries = match wants_targets {
         true => service.registry.target_languages(),
-        false => service.registry.languages(),
+        false => service.registry.source_languages(),
     };
     let entries = entries.into_iter().map(|entry| {
         let mut value = json!({ "language": entry.code.to_ascii_uppercase(), "name": entry.name });

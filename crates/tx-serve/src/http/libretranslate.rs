@@ -143,7 +143,7 @@ pub async fn languages(State(service): State<Arc<Service>>) -> Response {
 
 /// `GET /frontend/settings`.
 pub async fn settings(State(service): State<Arc<Service>>) -> Response {
-    let languages = service.registry.languages();
+    let languages = service.registry.source_languages();
     let first = languages.first();
     let target = first.and_then(|entry| entry.targets.first());
     let entry = |code: Option<&String>| {

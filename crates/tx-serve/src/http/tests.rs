@@ -134,7 +134,8 @@ async fn languages_are_listed_and_detected() {
     let service = shared();
     let languages = get(&service, "/languages").await.json();
     assert_eq!(languages[0], json!({ "code": "en", "name": "English", "targets": ["it"] }));
-    assert_eq!(languages[1]["code"], "it");
+    assert_eq!(languages[1], json!({ "code": "fr", "name": "French", "targets": [] }));
+    assert_eq!(languages[2]["code"], "it");
     let text = "The weather is nice today and the cat sleeps.";
     let detected = post(&service, "/detect", json!({ "q": text })).await.json();
     assert_eq!(detected[0]["language"], "en");

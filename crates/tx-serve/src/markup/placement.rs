@@ -34,12 +34,34 @@ pub fn place(
     if sentence.inlines.is_empty() {
         return format.escape(translation).into_owned();
     }
+    if translation == sentence.text {
+        return unchanged(sentence, format);
+    }
     let words = Words::new(&sentence.text, translation, alignment);
     let nodes = nodes(sentence);
     let mut writer = Writer { translation, format, position: 0, written: String::new() };
     write(&nodes, &words, 0..translation.len(), &mut writer);
     writer.text(translation.len());
     writer.written
+}
+
+/// A sentence that is its own translation.
+fn unchanged(sentence: &Segment, format: Format) -> String {
+    let (text, mut written, mut position) = (&sentence.text, String::new(), 0);
+    for (index, inline) in sentence.inlines.iter().enumerate() {
+        let at = text.floor_char_boundary(inline.at).max(position);
+        written.push_str(&format.escape(&text[position..at]));
+        position = at;
+        let follows = sentence.inlines.get(index + 1).is_some_and(|next| next.at == inline.at);
+        written.push_str(&inline.raw);
+        // White space at both sides of an atom became one space.
+        let is_spaced = inline.kind == InlineKind::Atom && text[..at].ends_with(' ');
+        if is_spaced && !follows && text[at..].starts_with(char::is_alphanumeric) {
+            written.push(' ');
+        }
+    }
+    written.push_str(&format.escape(&text[position..]));
+    written
 }
 
 /// Elements and voids of a sentence as trees.
@@ -373,7 +395,7 @@ mod tests {
                 match inline.kind {
                     InlineKind::Open(name) => open.push(name),
                     InlineKind::Close(name) => assert_eq!(open.pop(), Some(name), "{found}"),
-                    InlineKind::Void => {}
+                    InlineKind::Void | InlineKind::Atom => {}
                 }
             }
         }

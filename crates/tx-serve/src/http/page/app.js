@@ -211,8 +211,8 @@ try {
   const settings = await api.settings();
   limit = settings.charLimit > 0 ? settings.charLimit : Infinity;
   languages = await api.languages();
-  source.replaceChildren(option("auto", "Detect language"), ...languages.map(({ code, name }) => option(code, name)));
-  if (languages.length > 0) source.value = settings.language.source.code;
+  source.replaceChildren(option("auto", "Detect language"), ...languages.filter(({ targets }) => targets.length > 0).map(({ code, name }) => option(code, name)));
+  if (settings.language.source) source.value = settings.language.source.code;
   fillTargets();
   if (settings.language.target) target.value = settings.language.target.code;
   restore();

@@ -100,7 +100,8 @@ async function main() {
     await page.evaluate(axe);
     const results = await page.evaluate(() => globalThis.axe.run());
     const serious = results.violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
-    assert.deepEqual(serious.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]), [], name);
+    const found = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("; ")}`);
+    assert.equal(found.join("\n"), "", name);
     const overflows = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
     assert.equal(overflows, false, `${name}: wider than the window`);
     if (name === "phone") await picture("page-phone");

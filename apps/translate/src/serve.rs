@@ -103,7 +103,7 @@ struct LimitArgs {
 
 /// Serves until a signal.
 pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
-    let ServeArgs { limits, .. } = &args;
+    let limits = args.limits;
     let mut options = ServerOptions::new(args.model);
     options.listen = args.listen;
     options.keys = args.keys;

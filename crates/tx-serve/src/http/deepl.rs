@@ -38,15 +38,18 @@ async fn answer(service: Arc<Service>, request: Request) -> Result<Response, Api
         plan: PlanOptions { format, ..PlanOptions::default() },
         ..service::Request::default()
     };
+    let characters: Vec<usize> = request.texts.iter().map(|text| text.chars().count()).collect();
     let answer = service.translate(request).await?;
     super::libretranslate::log_texts(&service, &answer.texts);
     let translations: Vec<_> = answer
         .texts
         .iter()
-        .map(|text| {
+        .zip(characters)
+        .map(|(text, characters)| {
             json!({
                 "detected_source_language": text.source.to_ascii_uppercase(),
                 "text": text.text,
+                "billed_characters": characters,
             })
         })
         .collect();

@@ -180,7 +180,7 @@ async fn deepl_clients_are_answered() {
     let service = shared();
     let body = json!({ "text": ["the cat"], "target_lang": "IT", "source_lang": "EN" });
     let answer = post(&service, "/v2/translate", body).await.json();
-    let translation = json!({ "detected_source_language": "EN", "text": expected("the cat") });
+    let translation = json!({ "detected_source_language": "EN", "text": expected("the cat"), "billed_characters": 7 });
     assert_eq!(answer, json!({ "translations": [translation] }));
     let targets = get(&service, "/v2/languages?type=target").await.json();
     assert_eq!(targets[0]["language"], "FR");

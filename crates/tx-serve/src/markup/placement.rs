@@ -230,7 +230,9 @@ impl<'a> Words<'a> {
             _ if self.target.is_empty() => return 0..end,
             _ => (self.proportional(first), self.proportional(last + 1).max(1) - 1),
         };
-        let to = to.clamp(from, self.target.len() - 1);
+        let last_word = self.target.len() - 1;
+        let from = from.min(last_word);
+        let to = to.clamp(from, last_word);
         let start = self.target[from].start;
         let start =
             if node.is_open { start + self.leading(first, from, node.source.start) } else { 0 };
@@ -377,6 +379,7 @@ mod tests {
             ),
             ("end</b> of it", "Ende davon", &[(0, 0), (1, 1), (2, 1)], "Ende</b> davon"),
             ("no <b>links</b> here", "keine Links hier", &[], "keine <b>Links</b> hier"),
+            ("one two three <b>four</b>", "eins", &[], "<b>eins</b>"),
         ] {
             assert_eq!(placed(document, target, links), expected, "{document}");
         }

@@ -57,8 +57,8 @@ export async function stream(request, signal, onEvent) {
   }
 }
 
-export async function details(request, signal) {
-  const response = await post("v1/translate", { ...request, alignment: true, alternatives: 3 }, signal);
+export async function details(request, alternatives, signal) {
+  const response = await post("v1/translate", { ...request, alignment: true, alternatives }, signal);
   return (await response.json()).translations[0];
 }
 

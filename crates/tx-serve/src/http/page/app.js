@@ -14,6 +14,7 @@ const attention = find("attention"), copy = find("copy");
 
 let languages = [];
 let limit = Infinity;
+let alternatives = 0;
 let timer = 0;
 let running = new AbortController();
 
@@ -130,7 +131,7 @@ async function translate() {
     if (request.format === "html") return;
     await new Promise((resolve) => setTimeout(resolve, DETAILS_DELAY));
     if (signal.aborted) return;
-    const answer = await api.details(request, signal);
+    const answer = await api.details(request, alternatives, signal);
     if (!signal.aborted) output.details(answer, (value) => output.show(value));
   } catch (error) {
     if (signal.aborted) return;
@@ -210,6 +211,7 @@ for (const name of ["dragover", "drop"]) {
 try {
   const settings = await api.settings();
   limit = settings.charLimit > 0 ? settings.charLimit : Infinity;
+  alternatives = Math.min(settings.alternativesLimit, 3);
   languages = await api.languages();
   source.replaceChildren(option("auto", "Detect language"), ...languages.filter(({ targets }) => targets.length > 0).map(({ code, name }) => option(code, name)));
   if (settings.language.source) source.value = settings.language.source.code;

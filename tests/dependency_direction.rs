@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("tx-cli", &[]),
     ("tx-text", &[]),
     ("tx-data", &["tx-text"]),
@@ -19,9 +19,10 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("tx-model", &[]),
     ("tx-infer", &["tx-data", "tx-model", "tx-text"]),
     ("tx-convert", &["tx-infer", "tx-model", "tx-text"]),
+    ("tx-serve", &["tx-infer"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text"]),
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
-    ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer"]),
+    ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer", "tx-serve"]),
     // Tests only.
     ("tx-tests", &[]),
 ];
@@ -78,8 +79,9 @@ fn translating_needs_nothing_that_training_needs() {
 /// Neither Burn nor the crate that reads and batches corpora.
 #[test]
 fn translating_on_the_cpu_needs_no_burn() {
-    let program = tree_with("translate", &["--no-default-features", "--features", "cpu"]);
-    for (name, reached) in [("tx-infer", tree("tx-infer")), ("translate", program)] {
+    let program = tree_with("translate", &["--no-default-features", "--features", "cpu,serve"]);
+    let libraries = ["tx-infer", "tx-serve"].map(|name| (name, tree(name)));
+    for (name, reached) in libraries.into_iter().chain([("translate", program)]) {
         assert!(reached.contains("tx-model"), "{reached:?}");
         let is_banned = |reached: &&String| reached.starts_with("burn") || *reached == "tx-data";
         let banned: Vec<&String> = reached.iter().filter(is_banned).collect();
@@ -103,7 +105,8 @@ fn scoring_and_text_need_no_tensors_and_models_need_no_text() {
 
 #[test]
 fn no_library_turns_on_a_backend() {
-    for package in ["tx-text", "tx-data", "tx-eval", "tx-model", "tx-infer", "tx-train"] {
+    for package in ["tx-text", "tx-data", "tx-eval", "tx-model", "tx-infer", "tx-serve", "tx-train"]
+    {
         let reached = tree(package);
         for backend in ["burn-flex", "burn-ndarray", "burn-wgpu", "burn-cuda"] {
             // Burn's Learner always enables `flex`.

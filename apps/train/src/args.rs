@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use tx_cli::manual::{CompletionsArgs, ManualArgs};
 
 use crate::{
     bench::BenchArgs, configuration::DataArgs, data::DataCommand, devices::DeviceArgs,
@@ -92,6 +93,10 @@ pub enum Command {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         output: Option<PathBuf>,
     },
+    /// Print the completions of a shell for this program
+    Completions(CompletionsArgs),
+    /// Write the manual pages of this program
+    Manual(ManualArgs),
 }
 
 /// Options of a training run.

@@ -20,7 +20,7 @@ mod signals;
 use std::{io::Write, process::ExitCode};
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use tx_cli::{allocator, failure, terminal::stdout};
 use tx_train::{CheckpointSelection, RECIPES, Recipe, RunLock, TaskKind};
 
@@ -63,6 +63,8 @@ fn other(command: Command) -> anyhow::Result<ExitCode> {
             output,
         ),
         Command::Data { command } => return data::data(*command),
+        Command::Completions(args) => args.print(Cli::command()),
+        Command::Manual(args) => args.write(Cli::command()),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,8 +10,11 @@ use clap::{
     ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
     parser::ValueSource,
 };
+use tx_cli::manual::{CompletionsArgs, ManualArgs};
 use tx_infer::tx_text::InvalidUtf8;
 
+#[cfg(feature = "serve")]
+use crate::serve::ServeArgs;
 use crate::{
     align::{AlignArgs, AlignmentFormat, AlignmentFrom},
     attention::AttentionArgs,
@@ -64,7 +67,8 @@ Examples:
   translate score --reference test.en --hypothesis test.hyp
   translate import --from opus-mt-en-de --output runs/en-de
   translate export --model runs/de-en --format ctranslate2 --output de-en-ct2
-  translate quantize --model runs/de-en --output de-en-int8"
+  translate quantize --model runs/de-en --output de-en-int8
+  translate serve --model en-de=runs/en-de"
 )]
 pub struct Cli {
     /// Command to run instead
@@ -117,6 +121,16 @@ pub enum Command {
     /// The device cpu computes with such a bundle in int8 by default, and uses its weights where they
     /// lie in the file, so that processes share them.
     Quantize(QuantizeArgs),
+
+    /// Serve translations by HTTP: LibreTranslate, DeepL and KServe interfaces, and a web page
+    #[cfg(feature = "serve")]
+    Serve(ServeArgs),
+
+    /// Print the completions of a shell for this program
+    Completions(CompletionsArgs),
+
+    /// Write the manual pages of this program
+    Manual(ManualArgs),
 }
 
 /// Input, output and options of running a model on lines.

@@ -29,6 +29,9 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
     let text = || error.downcast_ref().and_then(TextError::hint);
     let usage = || error.downcast_ref().and_then(Usage::hint);
     let fixed = infer.or(conversion).or_else(text).or_else(usage).map(str::to_owned);
+    #[cfg(feature = "serve")]
+    let fixed = fixed
+        .or_else(|| error.downcast_ref().and_then(tx_serve::ServeError::hint).map(str::to_owned));
     fixed.or_else(|| error.downcast_ref().and_then(DeviceError::hint))
 }
 

@@ -29,6 +29,8 @@ mod inspect;
 mod interactive;
 mod quantize;
 mod score;
+#[cfg(feature = "serve")]
+mod serve;
 
 mod hint;
 mod png;
@@ -38,6 +40,7 @@ mod usage;
 use std::process::ExitCode;
 
 use args::{Cli, Command};
+use clap::CommandFactory;
 use tx_cli::{allocator, failure};
 
 fn main() -> ExitCode {
@@ -57,6 +60,10 @@ fn main() -> ExitCode {
         Some(Command::Import(args)) => import::import(&args),
         Some(Command::Export(args)) => export::export(&args),
         Some(Command::Quantize(args)) => quantize::quantize(&args),
+        #[cfg(feature = "serve")]
+        Some(Command::Serve(args)) => serve::serve(args),
+        Some(Command::Completions(args)) => args.print(Cli::command()),
+        Some(Command::Manual(args)) => args.write(Cli::command()),
     };
     match result {
         Err(error) if !failure::is_broken_pipe(&error) => {

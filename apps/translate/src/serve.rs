@@ -1,0 +1,138 @@
+//! `translate serve`: a server with several models.
+
+use std::{net::SocketAddr, num::NonZero, path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use clap::{Args, ValueHint};
+use tx_infer::{Precision, Translator};
+use tx_serve::{Cors, Limits, ModelSpec, Server, ServerOptions, log};
+
+/// Arguments of `translate serve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Signals:
+  SIGTERM, SIGINT  finish the requests in progress and stop
+  SIGHUP           load models and keys again
+
+Examples:
+  translate serve --model en-de=runs/en-de
+  translate serve --model en-de=runs/en-de --model de-en=runs/de-en --listen 0.0.0.0:5000 --keys keys.toml")]
+pub struct ServeArgs {
+    /// Bundle to serve, with a name (repeatable). If the bundle does not record its languages, the name
+    /// or the folder is the pair, as in `en-de`
+    #[arg(long, value_name = "[NAME=]DIR", required = true, value_hint = ValueHint::DirPath)]
+    model: Vec<ModelSpec>,
+
+    /// Address to listen on; port 0 selects a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5000")]
+    listen: SocketAddr,
+
+    /// File of API keys [default: no key is needed]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    keys: Option<PathBuf>,
+
+    /// Threads that translate [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZero<usize>>,
+
+    /// Precision of the search
+    #[arg(long, value_name = "DTYPE", default_value_t)]
+    precision: Precision,
+
+    /// Maximum size of a batch: source tokens including padding, times hypotheses
+    #[arg(long, value_name = "N", default_value_t = Translator::BATCH_TOKENS)]
+    batch_tokens: usize,
+
+    /// Maximum number of waiting sentences; further requests get the status 429
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    queue: usize,
+
+    /// Time limit of a request in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout: u64,
+
+    /// Time limit of requests in progress after a signal to stop, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    drain: u64,
+
+    /// Limits of requests
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    /// Origin of the web pages that may call the server: `*`, `none`, or one such as
+    /// `https://example.org`
+    #[arg(long, value_name = "ORIGIN", default_value = "*")]
+    cors: String,
+
+    /// Take the address of a client from the last entry of `X-Forwarded-For`, behind a proxy
+    #[arg(long)]
+    trust_proxy: bool,
+
+    /// Include translations in the log
+    #[arg(long)]
+    log_text: bool,
+}
+
+/// Limits of requests.
+#[derive(Debug, Args)]
+struct LimitArgs {
+    /// Maximum size of a request in bytes
+    #[arg(long, value_name = "N", default_value_t = Limits::default().body)]
+    max_body: usize,
+
+    /// Maximum number of characters of a request
+    #[arg(long, value_name = "N", default_value_t = Limits::default().characters)]
+    max_characters: usize,
+
+    /// Maximum number of texts of a request
+    #[arg(long, value_name = "N", default_value_t = Limits::default().texts)]
+    max_texts: usize,
+
+    /// Maximum number of alternatives to a translation
+    #[arg(long, value_name = "N", default_value_t = Limits::default().alternatives)]
+    max_alternatives: usize,
+
+    /// Maximum number of hypotheses that a request may ask for
+    #[arg(long, value_name = "N", default_value_t = Limits::default().beam)]
+    max_beam: usize,
+
+    /// Maximum number of requests per minute of an address [default: no limit]; keys have their own
+    #[arg(long, value_name = "N")]
+    requests_per_minute: Option<u32>,
+}
+
+/// Serves until a signal.
+pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
+    let limits = args.limits;
+    let mut options = ServerOptions::new(args.model);
+    options.listen = args.listen;
+    options.keys = args.keys;
+    options.execution.precision = args.precision;
+    options.execution.batch_tokens = args.batch_tokens;
+    if let Some(threads) = args.threads {
+        options.execution.threads = threads.get();
+    }
+    options.queue = args.queue;
+    options.drain = Duration::from_secs(args.drain);
+    options.limits = Limits {
+        body: limits.max_body,
+        characters: limits.max_characters,
+        texts: limits.max_texts,
+        alternatives: limits.max_alternatives,
+        beam: limits.max_beam,
+        requests_per_minute: limits.requests_per_minute,
+        timeout: Duration::from_secs(args.timeout),
+    };
+    options.cors = match &*args.cors {
+        "*" => Some(Cors::Any),
+        "none" => None,
+        origin => Some(Cors::Origin(origin.to_owned())),
+    };
+    options.trusts_proxy = args.trust_proxy;
+    options.logs_text = args.log_text;
+    log::start();
+    let server = Server::bind(options)?;
+    let address = server.address().context("cannot read the address")?;
+    log::listening(address, server.service().registry.models().len());
+    Ok(server.run(None)?)
+}

@@ -1,0 +1,152 @@
+//! Errors of starting the server, and errors that a client sees.
+
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+
+use tx_infer::InferError;
+
+/// Error of starting or configuring the server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A model cannot be loaded.
+    #[error("cannot load the model `{name}`")]
+    Model {
+        /// Name of the model.
+        name: String,
+        /// The cause.
+        source: Box<InferError>,
+    },
+    /// The languages of a model are not known.
+    #[error("the languages of the model `{name}` in `{folder}` are not known")]
+    NoLanguages {
+        /// Name of the model.
+        name: String,
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// Two models have the same name.
+    #[error("two models have the name `{name}`")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// No model is given.
+    #[error("no model is given")]
+    NoModel,
+    /// The address cannot be bound.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The file of keys cannot be read.
+    #[error("cannot read `{path}`")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The file of keys is invalid.
+    #[error("`{path}` is not a file of keys: {problem}")]
+    Keys {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        problem: String,
+    },
+    /// The system cannot start the threads of the server.
+    #[error("cannot start the threads of the server")]
+    Threads {
+        /// Error of the system.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    /// Returns the next step to try, if one is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoLanguages { .. } => Some(
+                "name the pair: `--model en-de=DIR`; multilingual models without source languages: `--model en-mul=DIR`",
+            ),
+            Self::SameName { .. } => Some("give each model a name: `--model NAME=DIR`"),
+            Self::Model { source, .. } => source.hint(),
+            Self::Listen { .. } => {
+                Some("another program may use the port: choose one with `--listen`")
+            }
+            Self::NoModel | Self::Read { .. } | Self::Keys { .. } | Self::Threads { .. } => None,
+        }
+    }
+}
+
+/// Reason for which a request is refused or fails.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    /// The request is invalid.
+    #[error("{0}")]
+    Invalid(String),
+    /// The request has no valid key.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// The resource does not exist.
+    #[error("{0}")]
+    NotFound(String),
+    /// The body or text is too large.
+    #[error("{0}")]
+    TooLarge(String),
+    /// The content type is not supported.
+    #[error("{0}")]
+    MediaType(String),
+    /// The client exceeds its limit.
+    #[error("too many requests; slow down")]
+    SlowDown {
+        /// Time after which a request is accepted.
+        retry: Duration,
+    },
+    /// The queue is full.
+    #[error("the queue is full; try again later")]
+    QueueFull,
+    /// The server is stopping.
+    #[error("the server is stopping")]
+    Stopping,
+    /// The time limit of the request is over.
+    #[error("the request took longer than {0} s")]
+    Timeout(u64),
+    /// A fault of the server; the details are in its log.
+    #[error("internal error")]
+    Internal,
+}
+
+impl ApiError {
+    /// Status code of HTTP.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Invalid(_) => 400,
+            Self::Forbidden(_) => 403,
+            Self::NotFound(_) => 404,
+            Self::TooLarge(_) => 413,
+            Self::MediaType(_) => 415,
+            Self::SlowDown { .. } | Self::QueueFull => 429,
+            Self::Internal => 500,
+            Self::Stopping | Self::Timeout(_) => 503,
+        }
+    }
+
+    /// Seconds after which the client may try again.
+    pub fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::SlowDown { retry } => Some(retry.as_secs_f64().ceil().max(1.0) as u64),
+            Self::QueueFull | Self::Timeout(_) => Some(1),
+            Self::Stopping => Some(5),
+            Self::Invalid(_)
+            | Self::Forbidden(_)
+            | Self::NotFound(_)
+            | Self::TooLarge(_)
+            | Self::MediaType(_)
+            | Self::Internal => None,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The interfaces of the server.
+
+mod access;
+mod admin;
+mod body;
+mod deepl;
+mod health;
+mod kserve;
+mod libretranslate;
+mod native;
+mod openapi;
+mod page;
+mod reply;
+mod track;
+
+pub use access::Peer;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    http::{HeaderName, HeaderValue, Method, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{delete, get, post},
+};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    cors::{AllowOrigin, Any, CorsLayer},
+};
+
+use crate::{error::ApiError, options::Cors, service::Service};
+
+/// Routes of a server.
+pub fn router(service: Arc<Service>) -> Router {
+    let limit = service.limits().body;
+    let cors = service.options.cors.clone();
+    let routes = Router::new()
+        .route("/translate", post(libretranslate::translate))
+        .route("/detect", post(libretranslate::detect))
+        .route("/languages", get(libretranslate::languages))
+        .route("/frontend/settings", get(libretranslate::settings))
+        .route("/translate_file", post(libretranslate::translate_file))
+        .route("/download_file/{id}/{name}", get(libretranslate::download))
+        .route("/suggest", post(libretranslate::suggest))
+        .route("/spec", get(openapi::spec))
+        .route("/v2/translate", post(deepl::translate))
+        .route("/v2/languages", get(deepl::languages).post(deepl::languages))
+        .route("/v2/usage", get(deepl::usage))
+        .route("/v2", get(kserve::server))
+        .route("/v2/health/live", get(health::live))
+        .route("/v2/health/ready", get(kserve::ready))
+        .route("/v2/models/{model}", get(kserve::model))
+        .route("/v2/models/{model}/ready", get(kserve::model_ready))
+        .route("/v2/models/{model}/infer", post(kserve::infer))
+        .route("/v1/translate", post(native::translate))
+        .route("/v1/models", get(native::models))
+        .route("/attention", post(native::attention))
+        .route("/health", get(health::health))
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .merge(page::router())
+        .method_not_allowed_fallback(method_not_allowed);
+    let admin = Router::new()
+        .route("/admin/reload", post(admin::reload))
+        .route("/admin/models", post(admin::put))
+        .route("/admin/models/{model}", delete(admin::remove))
+        .method_not_allowed_fallback(method_not_allowed);
+    // Pages of other origins may use the interfaces, but not administer the server.
+    let routes = match cors {
+        Some(cors) => routes.layer(cors_layer(&cors)),
+        None => routes,
+    };
+    routes
+        .merge(admin)
+        .fallback(not_found)
+        .layer(DefaultBodyLimit::max(limit))
+        .layer(CatchPanicLayer::custom(|_| {
+            tracing::error!("a request panicked");
+            reply::error(&ApiError::Internal)
+        }))
+        .layer(middleware::from_fn_with_state(service.clone(), track::track))
+        .with_state(service)
+}
+
+fn cors_layer(cors: &Cors) -> CorsLayer {
+    let origin = match cors {
+        Cors::Any => AllowOrigin::from(Any),
+        Cors::Origin(origin) => match HeaderValue::from_str(origin) {
+            Ok(origin) => origin.into(),
+            Err(_) => AllowOrigin::list([]),
+        },
+    };
+    CorsLayer::new().allow_origin(origin).allow_methods([Method::GET, Method::POST]).allow_headers(
+        [header::CONTENT_TYPE, header::AUTHORIZATION, HeaderName::from_static("x-api-key")],
+    )
+}
+
+async fn not_found() -> Response {
+    reply::error(&ApiError::NotFound("not found".into()))
+}
+
+async fn method_not_allowed() -> Response {
+    let mut response = reply::json(&serde_json::json!({ "error": "method not allowed" }));
+    *response.status_mut() = axum::http::StatusCode::METHOD_NOT_ALLOWED;
+    response.into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! HTTP server for translation bundles.
+//!
+//! [`Server::bind`] loads models and listens; [`Server::run`] answers until a signal. The interfaces are
+//! those of LibreTranslate, DeepL and KServe, a native one, and a web page: see `docs/serving.md`.
+//!
+//! A request is divided into sentences ([`plan`]), which wait in one [`queue`]; [`workers`] translate
+//! batches of sentences of several requests. The threads of the network never compute.
+//!
+//! ```no_run
+//! use tx_serve::{Server, ServerOptions};
+//!
+//! let options = ServerOptions::new(vec!["en-de=runs/en-de".parse()?]);
+//! Server::bind(options)?.run(None)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod options;
+pub mod server;
+
+pub mod model;
+pub mod registry;
+
+mod http;
+pub mod service;
+
+pub mod plan;
+
+pub mod layout;
+pub mod markup;
+pub mod subtitles;
+
+pub mod job;
+pub mod queue;
+mod workers;
+
+pub mod detect;
+mod downloads;
+mod keys;
+pub mod language;
+mod limiter;
+
+pub mod log;
+mod metrics;
+
+pub mod error;
+
+#[cfg(test)]
+mod fixture;
+
+pub use error::{ApiError, ServeError};
+pub use model::ModelSpec;
+pub use options::{Cors, Limits, ServerOptions};
+pub use server::{Server, Stop};

@@ -1,0 +1,289 @@
+//! A loaded bundle and the languages that it translates.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde::Serialize;
+use tx_infer::{
+    Aligner, AlignmentOptions, Bundle, Device, LanguagePlacement, Precision, Translator,
+};
+
+use crate::{error::ServeError, language};
+
+/// A model of the command line: `[NAME=]DIR`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelSpec {
+    /// Name in requests, metrics and messages.
+    pub name: String,
+    /// Folder of the bundle.
+    pub folder: PathBuf,
+}
+
+impl FromStr for ModelSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, folder) = match text.split_once('=') {
+            Some((name, folder)) => (name.to_owned(), folder),
+            None => {
+                let name = Path::new(text).file_name().map(|name| name.to_string_lossy());
+                (name.unwrap_or_default().into_owned(), text)
+            }
+        };
+        if name.is_empty() || folder.is_empty() {
+            return Err(format!("`{text}` has no name or no folder; expected NAME=DIR or DIR"));
+        }
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+        if !name.chars().all(is_allowed) {
+            return Err(format!(
+                "the name `{name}` must consist of letters, digits, `-`, `_`, `.`"
+            ));
+        }
+        Ok(Self { name, folder: folder.into() })
+    }
+}
+
+/// Number of threads and size of batches of a model.
+#[derive(Debug, Clone, Copy)]
+pub struct Execution {
+    /// Threads.
+    pub threads: usize,
+    /// Maximum number of source tokens of a batch, padding and hypotheses counted.
+    pub batch_tokens: usize,
+    /// Precision of the search. Alignments are computed in single precision.
+    pub precision: Precision,
+}
+
+/// A bundle in memory.
+pub struct Model {
+    /// Identity of this load; a replacement has another one.
+    pub id: u64,
+    /// Name of the specification.
+    pub name: String,
+    folder: PathBuf,
+    translator: Translator,
+    aligner: Aligner,
+    /// Codes of the bundle.
+    sources: Vec<String>,
+    targets: Vec<String>,
+    /// Whether the codes select tokens of the model.
+    selects: Selects,
+}
+
+/// Sides whose language the model must be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Selects {
+    Neither,
+    Target,
+    Both,
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model").field("name", &self.name).field("folder", &self.folder).finish()
+    }
+}
+
+/// A language pair of a model, with the codes of its bundle.
+#[derive(Debug, Clone)]
+pub struct Route {
+    /// The model.
+    pub model: Arc<Model>,
+    /// Code of the source language.
+    pub source: String,
+    /// Code of the target language.
+    pub target: String,
+    /// The translator with both languages selected.
+    pub translator: Translator,
+}
+
+/// Description of a model in answers.
+#[derive(Debug, Clone, Serialize)]
+pub struct ModelInfo {
+    /// Name.
+    pub name: String,
+    /// Codes of the source languages.
+    pub sources: Vec<String>,
+    /// Codes of the target languages.
+    pub targets: Vec<String>,
+}
+
+impl Model {
+    /// Loads a bundle.
+    ///
+    /// # Errors
+    ///
+    /// If the bundle cannot be opened, or its languages are not known.
+    pub fn load(spec: &ModelSpec, execution: Execution) -> Result<Arc<Self>, ServeError> {
+        let failed =
+            |source| ServeError::Model { name: spec.name.clone(), source: Box::new(source) };
+        let bundle = Bundle::open(&spec.folder).map_err(failed)?;
+        let (sources, targets, selects) = languages(&bundle, spec)?;
+        let device = &Device::Cpu;
+        let translator =
+            Translator::new_in(&bundle, execution.precision, device).map_err(failed)?;
+        let engine = match execution.precision {
+            Precision::F32 => translator.engine().clone(),
+            _ => bundle.engine(device).map_err(failed)?,
+        };
+        let translator = translator
+            .with_threads(execution.threads.max(1))
+            .with_batch_tokens(execution.batch_tokens.max(1));
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Ok(Arc::new(Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            name: spec.name.clone(),
+            folder: spec.folder.clone(),
+            aligner: Aligner::new(engine, AlignmentOptions::default()),
+            translator,
+            sources,
+            targets,
+            selects,
+        }))
+    }
+
+    /// Folder of the bundle.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Aligner of the model.
+    pub fn aligner(&self) -> &Aligner {
+        &self.aligner
+    }
+
+    /// Codes of the source languages in the bundle.
+    pub fn sources(&self) -> &[String] {
+        &self.sources
+    }
+
+    /// Codes of the target languages in the bundle.
+    pub fn targets(&self) -> &[String] {
+        &self.targets
+    }
+
+    /// Description for answers.
+    pub fn info(&self) -> ModelInfo {
+        let public =
+            |codes: &[String]| codes.iter().map(|code| language::public_code(code)).collect();
+        ModelInfo {
+            name: self.name.clone(),
+            sources: public(&self.sources),
+            targets: public(&self.targets),
+        }
+    }
+
+    /// Returns the route of a pair of languages, if the model has it.
+    pub fn route(self: &Arc<Self>, source: &str, target: &str) -> Option<Route> {
+        let find = |wanted: &str, codes: &[String]| {
+            let exact = codes.iter().find(|code| language::matches(wanted, code));
+            let similar = || codes.iter().find(|code| language::same_language(wanted, code));
+            exact.or_else(similar).cloned()
+        };
+        let source = find(source, &self.sources)?;
+        let target = find(target, &self.targets)?;
+        if source == target {
+            return None;
+        }
+        let (select_source, select_target) = match self.selects {
+            Selects::Neither => (None, None),
+            Selects::Target => (None, Some(&*target)),
+            Selects::Both => (Some(&*source), Some(&*target)),
+        };
+        let translator = self.translator.clone();
+        let translator = translator.with_languages(select_source, select_target).ok()?;
+        let translator = translator.with_text_language(source.clone());
+        Some(Route { model: self.clone(), source, target, translator })
+    }
+}
+
+/// Languages of a bundle: of its configuration, its provenance, or its name `en-de`.
+fn languages(
+    bundle: &Bundle,
+    spec: &ModelSpec,
+) -> Result<(Vec<String>, Vec<String>, Selects), ServeError> {
+    let recorded = |key: &str| Some(bundle.provenance.get(key)?.as_str()?.to_owned());
+    let folder = bundle_name(&spec.folder);
+    let named = pair(&spec.name).or_else(|| pair(&folder));
+    let given = recorded("source_language").zip(recorded("target_language"));
+    let Some(languages) = &bundle.languages else {
+        let (source, target) = given.or(named).ok_or_else(|| ServeError::NoLanguages {
+            name: spec.name.clone(),
+            folder: spec.folder.clone(),
+        })?;
+        return Ok((vec![source], vec![target], Selects::Neither));
+    };
+    match languages.placement {
+        LanguagePlacement::BothSides => {
+            Ok((languages.source.clone(), languages.target.clone(), Selects::Both))
+        }
+        LanguagePlacement::TargetInSource if !languages.source.is_empty() => {
+            // The source has no token.
+            Ok((languages.source.clone(), languages.target.clone(), Selects::Target))
+        }
+        LanguagePlacement::TargetInSource => {
+            let source = given.map(|(source, _)| source);
+            let source = source.or_else(|| Some(first_language(&spec.name)?.to_owned()));
+            let source = source.ok_or_else(|| ServeError::NoLanguages {
+                name: spec.name.clone(),
+                folder: spec.folder.clone(),
+            })?;
+            Ok((vec![source], languages.target.clone(), Selects::Target))
+        }
+    }
+}
+
+fn bundle_name(folder: &Path) -> String {
+    folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Languages of a name such as `en-de` or `opus-mt-en-de`.
+fn pair(name: &str) -> Option<(String, String)> {
+    let parts: Vec<&str> = name.split(['-', '+', '.']).collect();
+    let pair = parts.windows(2).rev().find(|pair| pair.iter().all(|code| is_code(code)))?;
+    Some((pair[0].to_owned(), pair[1].to_owned()))
+}
+
+fn first_language(name: &str) -> Option<&str> {
+    name.split(['-', '+', '.']).find(|part| is_code(part))
+}
+
+fn is_code(part: &str) -> bool {
+    let length = part.split('_').next().map_or(0, str::len);
+    (2..=3).contains(&length)
+        && part.starts_with(|c: char| c.is_ascii_lowercase())
+        && language::is_known(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_has_a_name_and_a_folder() {
+        let spec = |text: &str| text.parse::<ModelSpec>();
+        let named = spec("en-de=runs/a=b").unwrap();
+        assert_eq!((&*named.name, named.folder), ("en-de", "runs/a=b".into()));
+        assert_eq!(spec("runs/en-de").unwrap().name, "en-de");
+        for wrong in ["", "=runs", "a=", "a b=runs", "a/b=runs", ".."] {
+            assert!(spec(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_contain_pairs_of_languages() {
+        let pair = |name: &str| pair(name).map(|(source, target)| format!("{source} {target}"));
+        assert_eq!(pair("en-de").unwrap(), "en de");
+        assert_eq!(pair("opus-mt-en-de").unwrap(), "en de");
+        assert_eq!(pair("en-de-tiny").unwrap(), "en de");
+        assert_eq!(pair("deu_Latn-fra_Latn").unwrap(), "deu_Latn fra_Latn");
+        assert_eq!(pair("phrasebook"), None);
+    }
+}

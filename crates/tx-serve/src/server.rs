@@ -1,0 +1,267 @@
+//! Connections, signals and the end of the server.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{Router, http::Request, response::Response};
+use hyper::{body::Incoming, server::conn::http1};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    runtime::{Builder, Runtime},
+    sync::{Semaphore, oneshot},
+};
+
+use crate::{
+    error::ServeError,
+    http::{self, Peer},
+    options::ServerOptions,
+    service::Service,
+    workers::Workers,
+};
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Runtime,
+    listener: TcpListener,
+    service: Arc<Service>,
+    workers: Workers,
+}
+
+/// Stops a server from another thread.
+#[derive(Debug)]
+pub struct Stop(oneshot::Sender<()>);
+
+impl Stop {
+    /// Stops the server: it finishes requests in progress and accepts no others.
+    pub fn stop(self) {
+        // The server may have stopped before.
+        let _ = self.0.send(());
+    }
+}
+
+/// Time to receive the headers of a request, and of an idle connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Maximum number of connections.
+const MAX_CONNECTIONS: usize = 10_000;
+
+impl Server {
+    /// Loads the models and starts to listen.
+    ///
+    /// # Errors
+    ///
+    /// If a model cannot be loaded, or the address cannot be bound.
+    pub fn bind(options: ServerOptions) -> Result<Self, ServeError> {
+        let threads = options.execution.threads.max(1);
+        let address = options.listen;
+        let service = Arc::new(Service::new(options)?);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads.min(4))
+            // Threads that divide texts and compose answers.
+            .max_blocking_threads(2 * threads)
+            .enable_all()
+            .build()
+            .map_err(|source| ServeError::Threads { source })?;
+        let listener = runtime
+            .block_on(TcpListener::bind(address))
+            .map_err(|source| ServeError::Listen { address, source })?;
+        let workers = Workers::start(threads, &service.queue, &service.metrics)?;
+        Ok(Self { runtime, listener, service, workers })
+    }
+
+    /// Address of the server.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not return it.
+    pub fn address(&self) -> Result<SocketAddr, ServeError> {
+        let address = self.service.options.listen;
+        self.listener.local_addr().map_err(|source| ServeError::Listen { address, source })
+    }
+
+    /// State of the server.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// Answers requests until a signal to stop: SIGTERM, SIGINT or `stop`. SIGHUP loads models and keys
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// If signals cannot be received.
+    pub fn run(self, stop: Option<oneshot::Receiver<()>>) -> Result<(), ServeError> {
+        let Self { runtime, listener, service, workers } = self;
+        runtime.block_on(serve(listener, service.clone(), stop))?;
+        service.queue.close();
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        workers.join();
+        Ok(())
+    }
+
+    /// Creates a handle that stops a server, and what [`run`](Self::run) needs for it.
+    pub fn stop_handle() -> (Stop, oneshot::Receiver<()>) {
+        let (sender, receiver) = oneshot::channel();
+        (Stop(sender), receiver)
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    service: Arc<Service>,
+    stop: Option<oneshot::Receiver<()>>,
+) -> Result<(), ServeError> {
+    let router = http::router(service.clone());
+    let connections = GracefulShutdown::new();
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut signals = Signals::new()?;
+    let stop = async {
+        match stop {
+            // A dropped handle does not stop the server.
+            Some(stop) => match stop.await {
+                Ok(()) => {}
+                Err(_) => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(stop);
+    loop {
+        let accept = async {
+            let slot = slots.clone().acquire_owned().await;
+            (listener.accept().await, slot)
+        };
+        tokio::select! {
+            (accepted, slot) = accept => match accepted {
+                Ok((stream, peer)) => {
+                    let connection = connection(stream, peer, router.clone());
+                    let connection = connections.watch(connection);
+                    tokio::spawn(async move {
+                        // A client that leaves or sends no HTTP is not an error of the server.
+                        let _ = connection.await;
+                        drop(slot);
+                    });
+                }
+                Err(error) => {
+                    // Usually too many open files; existing connections go on.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            signal = signals.next() => match signal {
+                Signaled::Reload => reload(&service),
+                Signaled::Stop => break,
+            },
+            () = &mut stop => break,
+        }
+    }
+    service.stop();
+    drop(listener);
+    tracing::info!("stopping");
+    if tokio::time::timeout(service.options.drain, connections.shutdown()).await.is_err() {
+        tracing::warn!("requests in progress were interrupted");
+    }
+    Ok(())
+}
+
+/// The routes for the requests of one connection.
+#[derive(Debug)]
+struct PeerService {
+    router: Router,
+    peer: Peer,
+}
+
+impl hyper::service::Service<Request<Incoming>> for PeerService {
+    type Response = Response;
+    type Error = Infallible;
+    type Future =
+        <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.peer);
+        TowerToHyperService::new(self.router.clone()).call(request)
+    }
+}
+
+fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+) -> http1::Connection<TokioIo<TcpStream>, PeerService> {
+    // Answers are small.
+    let _ = stream.set_nodelay(true);
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), PeerService { router, peer: Peer(peer.ip()) })
+}
+
+/// Loads models and keys again on another thread.
+fn reload(service: &Arc<Service>) {
+    let service = service.clone();
+    tokio::task::spawn_blocking(move || {
+        for error in service.reload() {
+            tracing::error!(%error, "not loaded again");
+        }
+        tracing::info!(models = service.registry.models().len() as u64, "loaded again");
+    });
+}
+
+/// Signals of the operator.
+#[derive(Debug)]
+enum Signaled {
+    /// Load models and keys again.
+    Reload,
+    /// Stop.
+    Stop,
+}
+
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Result<Self, ServeError> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let signal = |kind| signal(kind).map_err(|source| ServeError::Threads { source });
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signaled {
+        tokio::select! {
+            _ = self.terminate.recv() => Signaled::Stop,
+            _ = self.interrupt.recv() => Signaled::Stop,
+            _ = self.hangup.recv() => Signaled::Reload,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> Result<Self, ServeError> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> Signaled {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Signaled::Stop,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

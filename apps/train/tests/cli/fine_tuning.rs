@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::Value;
 use tx_infer::{
-    Bundle, SearchOptions,
+    Bundle, EarlyStopping, SearchOptions,
     bundle::{LanguagePlacement, Languages, NewBundle, NewWeight},
 };
 use tx_train::tx_text::{Tokenizer, Tokenizers};
@@ -420,7 +420,12 @@ fn add_languages(workshop: &Workshop) {
             default_source: None,
             default_target: None,
         }),
-        search: Some(SearchOptions { beam: 3, ..SearchOptions::default() }),
+        // Those of an imported model, which greedy search in validation does not have.
+        search: Some(SearchOptions {
+            beam: 3,
+            early_stopping: EarlyStopping::Improvement,
+            ..SearchOptions::default()
+        }),
         provenance: base.provenance.clone(),
         weights: base.weight_names().map(weight).collect(),
     };

@@ -183,6 +183,20 @@ impl SearchOptions {
         Self { beam, coverage_penalty, early_stopping, patience, n_best, groups, diversity, ..self }
     }
 
+    /// Returns these options for a search with another beam, which replaces sampling. Options that
+    /// the beam contradicts have their defaults.
+    pub fn with_beam(self, beam: usize) -> Self {
+        let options = if beam == 1 { self.with_one_hypothesis() } else { self };
+        let divides = options.groups > 0 && beam.is_multiple_of(options.groups);
+        Self {
+            beam,
+            n_best: options.n_best.min(beam),
+            groups: if divides { options.groups } else { Self::default().groups },
+            sampling: None,
+            ..options
+        }
+    }
+
     /// Returns the options of `sampling`.
     pub fn sampling(sampling: Sampling) -> Self {
         Self { sampling: Some(sampling), ..Self::greedy() }
@@ -417,6 +431,28 @@ mod tests {
         let expected =
             SearchOptions { max_len: Some(7), suppress: vec![9], ..SearchOptions::greedy() };
         assert_eq!(options.with_one_hypothesis(), expected);
+    }
+
+    #[test]
+    fn options_with_another_beam_are_valid() {
+        let search = SearchOptions {
+            beam: 6,
+            n_best: 6,
+            groups: 3,
+            early_stopping: EarlyStopping::Improvement,
+            suppress: vec![9],
+            ..SearchOptions::default()
+        };
+        let sampling = SearchOptions::sampling(Sampling::default());
+        for beam in 1..8 {
+            for options in [search.clone(), sampling.clone()] {
+                let found = options.clone().with_beam(beam);
+                assert_eq!(found.problems(), [""; 0], "{beam}");
+                assert_eq!((found.beam, &found.suppress), (beam, &options.suppress));
+            }
+        }
+        let SearchOptions { groups, n_best, early_stopping, .. } = search.with_beam(3);
+        assert_eq!((groups, n_best, early_stopping), (3, 3, EarlyStopping::Improvement));
     }
 
     /// Of three source tokens, one has a total attention of 2, one of 1/2 and one of 1/4: 0.2 (ln

@@ -191,8 +191,8 @@ impl Validator {
             .into_translator(&self.device.clone().into())
             .with_batch_tokens(self.batch_tokens);
         // The other options are those of the bundle that the run continues.
-        let beam = self.config.beam;
-        let search = SearchOptions { beam, n_best: 1, ..translator.options().clone() };
+        let search = translator.options().clone().with_beam(self.config.beam);
+        let search = SearchOptions { n_best: 1, ..search };
         translator = translator.with_options(search)?;
         if let Some(LanguageCodes { source, target }) = &self.languages {
             translator = translator.with_languages(source.as_deref(), Some(target))?;

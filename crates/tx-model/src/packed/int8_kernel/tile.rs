@@ -7,9 +7,6 @@ use crate::packed::matrix::PANEL;
 /// Groups of four inputs between two bounds checks.
 const GROUPS: usize = 4;
 
-/// Bytes of a line of the cache.
-const LINE: usize = 64;
-
 /// Vectors of a CPU that multiplies and adds bytes.
 ///
 /// # Safety of the methods
@@ -24,8 +21,6 @@ pub(super) trait Vectors: Copy {
     /// Number of sums.
     const LANES: usize;
 
-    /// Starts to load the bytes at an address, which need not exist, into the cache.
-    fn prefetch(address: *const u8);
     unsafe fn load_sums(sums: &[i32]) -> Self::Sums;
     /// Four bytes, repeated.
     unsafe fn splat_bytes(bytes: [u8; 4]) -> Self::Sums;
@@ -61,23 +56,11 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
     let x: [&[[[u8; 4]; GROUPS]]; R] = std::array::from_fn(|row| {
         &product.x.bytes[(first + row) * inputs..][..inputs].as_chunks().0.as_chunks().0[..steps]
     });
-    // The last tile of a panel loads the next panel meanwhile. A low tile has no time for that.
-    let prefetches = R >= 4 && first + R == product.rows();
     // SAFETY: the caller says that the CPU has the instructions.
     unsafe {
         let zero = T::splat_bytes([0; 4]);
         let mut sums = [[[zero; V]; U]; R];
         for (step, weights) in panel.iter().enumerate() {
-            if prefetches {
-                for line in 0..4 * PANEL * GROUPS / LINE {
-                    T::prefetch(
-                        weights
-                            .as_ptr()
-                            .cast::<u8>()
-                            .wrapping_add(size_of_val(panel) + line * LINE),
-                    );
-                }
-            }
             let x: [&[[u8; 4]; GROUPS]; R] = std::array::from_fn(|row| &x[row][step]);
             for group in 0..GROUPS / U {
                 for part in 0..U {

@@ -2,13 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256, __m256i, __m512, __m512i, _CMP_LE_OQ, _CMP_NLE_UQ, _MM_HINT_T0, _mm_prefetch,
-    _mm256_add_epi32, _mm256_add_ps, _mm256_and_ps, _mm256_cmp_ps, _mm256_cvtepi32_ps,
-    _mm256_dpbusd_avx_epi32, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_mul_ps,
-    _mm256_set1_epi32, _mm256_set1_ps, _mm256_storeu_ps, _mm512_add_epi32, _mm512_add_ps,
-    _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps, _mm512_loadu_ps,
-    _mm512_loadu_si512, _mm512_maskz_mov_ps, _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps,
-    _mm512_storeu_ps,
+    __m256, __m256i, __m512, __m512i, _CMP_LE_OQ, _CMP_NLE_UQ, _mm256_add_epi32, _mm256_add_ps,
+    _mm256_and_ps, _mm256_cmp_ps, _mm256_cvtepi32_ps, _mm256_dpbusd_avx_epi32, _mm256_fmadd_ps,
+    _mm256_loadu_ps, _mm256_loadu_si256, _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps,
+    _mm256_storeu_ps, _mm512_add_epi32, _mm512_add_ps, _mm512_cmp_ps_mask, _mm512_cvtepi32_ps,
+    _mm512_dpbusd_epi32, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_maskz_mov_ps,
+    _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps, _mm512_storeu_ps,
 };
 
 use super::{
@@ -101,12 +100,6 @@ impl Vectors for Avx512Vnni {
     const LANES: usize = 16;
 
     #[inline(always)]
-    fn prefetch(address: *const u8) {
-        // SAFETY: the instruction, which all processors with 64 bits have, ignores invalid addresses.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
-    }
-
-    #[inline(always)]
     unsafe fn load_sums(sums: &[i32]) -> __m512i {
         check(sums, 16);
         unsafe { _mm512_loadu_si512(sums.as_ptr().cast()) }
@@ -173,12 +166,6 @@ impl Vectors for AvxVnni {
     type Sums = __m256i;
     type Floats = __m256;
     const LANES: usize = 8;
-
-    #[inline(always)]
-    fn prefetch(address: *const u8) {
-        // SAFETY: the instruction, which all processors with 64 bits have, ignores invalid addresses.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
-    }
 
     #[inline(always)]
     unsafe fn load_sums(sums: &[i32]) -> __m256i {

@@ -480,10 +480,10 @@ mod tests {
             let file = open(&content).unwrap();
             file.check_values(0, 1).unwrap();
             let copied = file
-                .packing(Tying::None, Architecture::EncoderDecoder)
+                .packing(Tying::None, Architecture::EncoderDecoder, None)
                 .copy(file.range(file.metadata.info("1").unwrap()));
             assert!(copied.into_iter().eq((size..2 * size).map(value)));
-            let packing = file.packing(Tying::None, Architecture::EncoderDecoder);
+            let packing = file.packing(Tying::None, Architecture::EncoderDecoder, None);
             for round in 0..2 {
                 for index in 0..4 {
                     let found = packing.weight(&index.to_string());

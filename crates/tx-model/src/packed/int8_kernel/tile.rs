@@ -2,10 +2,10 @@
 #![allow(unsafe_code)]
 
 use super::{Epilogue, Product};
-use crate::packed::{matrix::PANEL, quantized_weight::STEP};
+use crate::packed::matrix::PANEL;
 
 /// Groups of four inputs between two bounds checks.
-const GROUPS: usize = STEP / 4;
+const GROUPS: usize = 4;
 
 /// Vectors of a CPU that multiplies and adds bytes.
 ///
@@ -53,21 +53,20 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
     first: usize,
 ) {
     let (inputs, steps, start) = (product.inputs(), panel.len(), index * PANEL);
-    let x: [&[[u8; STEP]]; R] = std::array::from_fn(|row| {
-        &product.x.bytes[(first + row) * inputs..][..inputs].as_chunks().0[..steps]
+    let x: [&[[[u8; 4]; GROUPS]]; R] = std::array::from_fn(|row| {
+        &product.x.bytes[(first + row) * inputs..][..inputs].as_chunks().0.as_chunks().0[..steps]
     });
     // SAFETY: the caller says that the CPU has the instructions.
     unsafe {
         let zero = T::splat_bytes([0; 4]);
         let mut sums = [[[zero; V]; U]; R];
         for (step, weights) in panel.iter().enumerate() {
-            let x: [&[u8; STEP]; R] = std::array::from_fn(|row| &x[row][step]);
+            let x: [&[[u8; 4]; GROUPS]; R] = std::array::from_fn(|row| &x[row][step]);
             for group in 0..GROUPS / U {
                 for part in 0..U {
                     let group = group * U + part;
                     for row in 0..R {
-                        let bytes = [0, 1, 2, 3].map(|byte| x[row][4 * group + byte]);
-                        let bytes = T::splat_bytes(bytes);
+                        let bytes = T::splat_bytes(x[row][group]);
                         for v in 0..V {
                             let weights = &weights[group][v * 4 * T::LANES..][..4 * T::LANES];
                             sums[row][part][v] =
@@ -78,6 +77,17 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
             }
         }
 
+        // A copy, because the sums would otherwise be kept in memory for the loop below.
+        let mut totals = [[zero; V]; R];
+        for row in 0..R {
+            for v in 0..V {
+                let mut total = sums[row][0][v];
+                for part in 1..U {
+                    total = T::add_sums(total, sums[row][part][v]);
+                }
+                totals[row][v] = total;
+            }
+        }
         let width = product.width(index);
         let lanes = |v: usize| start + v * T::LANES..start + (v + 1) * T::LANES;
         for v in 0..V {
@@ -85,10 +95,7 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
             let scales = T::load(&product.scales[lanes(v)]);
             let bias = T::load(&product.bias[lanes(v)]);
             for row in 0..R {
-                let mut sum = offsets;
-                for part in sums[row] {
-                    sum = T::add_sums(sum, part[v]);
-                }
+                let sum = T::add_sums(totals[row][v], offsets);
                 let x_scale = T::splat(product.x.scales[first + row]);
                 let result = T::scale(sum, T::multiply(x_scale, scales), bias);
                 let at = (first + row) * product.stride + product.first + lanes(v).start;

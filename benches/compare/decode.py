@@ -8,8 +8,9 @@ lengths are fixed: each sentence has 20 source tokens and `<eos>`, each translat
 so that both programs do the same work. Batches of 1 (16 sentences) and 32 (64 sentences), greedy and
 with a beam of 5.
 
-CTranslate2 runs in single precision and int8, with (inter_threads, intra_threads) of (1, 1), (1, 2)
-and (2, 1); the fastest is reported. PATH is the program `translate`, whose command `bench` runs with
+CTranslate2 runs in single precision, int8, and the types that combine int8 and bf16, with
+(inter_threads, intra_threads) of (1, 1), (1, 2) and (2, 1); the fastest is reported. tx runs in single
+precision and int8; its int8 is compared with the fastest reduced type of CTranslate2. PATH is the program `translate`, whose command `bench` runs with
 one thread and with all cores; the fastest is reported too. Every measurement has its own process:
 rss_mb is its peak memory, rss_imported_mb the memory of Python and the library before the model is
 opened. Prints JSON lines, and with --table a Markdown table instead.
@@ -28,7 +29,9 @@ from bundle import export
 from common import ask, emit, peak_megabytes, say
 
 MODELS = ["tiny", "small", "base"]
-TYPES = ["float32", "int8"]
+TYPES = ["float32", "int8", "int8_bfloat16", "bfloat16"]
+# Precisions of tx by their types in CTranslate2.
+PRECISIONS = {"float32": "f32", "int8": "int8"}
 THREADS = [(1, 1), (1, 2), (2, 1)]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 SENTENCES = {1: 16, 32: 64}
@@ -103,17 +106,19 @@ def best_threads(translate, models, wanted, rounds):
     return best, records
 
 
-def run_tx(translate, models, names, rounds=5):
+def run_tx(translate, models, names, types=("float32", "int8"), rounds=5):
     """Measurements of the program `translate`, each in its own process."""
     records = []
-    for model, batch, beam in itertools.product(names, SENTENCES, BEAMS):
+    types = [kind for kind in types if kind in PRECISIONS]
+    for model, kind, batch, beam in itertools.product(names, types, SENTENCES, BEAMS):
         for threads in sorted({1, CORES}):
             (report,) = ask([
                 translate, "bench", "--model", Path(models) / model, "--device", "cpu",
                 "--beam", str(beam), "--batch", str(batch), "--sentences", str(SENTENCES[batch]),
                 "--source-len", str(SOURCE_TOKENS), "--target-len", str(TARGET_TOKENS),
-                "--threads", str(threads), "--rounds", str(rounds), "--json"])
-            records.append(dict(program="tx", model=model, type="float32", batch=batch, beam=beam,
+                "--precision", PRECISIONS[kind], "--threads", str(threads), "--rounds", str(rounds),
+                "--json"])
+            records.append(dict(program="tx", model=model, type=kind, batch=batch, beam=beam,
                                 threads=threads, tokens_per_second=report["tokens_per_second"],
                                 seconds=report["timing"]["seconds"],
                                 rss_mb=report["peak_megabytes"]))
@@ -173,7 +178,7 @@ def main():
     args = parser.parse_args()
     wanted = cells(args.only, args.types)
     _, records = best_threads(args.translate, args.models, wanted, args.rounds)
-    records += run_tx(args.translate, args.models, args.only)
+    records += run_tx(args.translate, args.models, args.only, args.types)
     if args.table:
         print(table(records), end="")
     else:

@@ -21,6 +21,7 @@ use crate::{
     force::ForceArgs,
     import::ImportArgs,
     inspect::InspectArgs,
+    quantize::QuantizeArgs,
     score::ScoreArgs,
 };
 use model::TranslatorArgs;
@@ -62,7 +63,8 @@ Examples:
   translate attention --model runs/de-en --text 'Ein Hund.' --out page.html
   translate score --reference test.en --hypothesis test.hyp
   translate import --from opus-mt-en-de --output runs/en-de
-  translate export --model runs/de-en --format ctranslate2 --output de-en-ct2"
+  translate export --model runs/de-en --format ctranslate2 --output de-en-ct2
+  translate quantize --model runs/de-en --output de-en-int8"
 )]
 pub struct Cli {
     /// Command to run instead
@@ -109,6 +111,12 @@ pub enum Command {
     /// A property of the model that the format cannot express is an error that names it. The folder
     /// appears when all of its files are complete.
     Export(ExportArgs),
+
+    /// Write a bundle with weights in int8, a quarter of the size
+    ///
+    /// The device cpu computes with such a bundle in int8 by default, and uses its weights where they
+    /// lie in the file, so that processes share them.
+    Quantize(QuantizeArgs),
 }
 
 /// Input, output and options of running a model on lines.

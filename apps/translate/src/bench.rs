@@ -94,17 +94,26 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     let start = Instant::now();
     let bundle = Bundle::open(&args.model.model)?;
     let first_tokens = first_tokens(&args.languages, &bundle)?;
-    let target = |opening| Target { args, name: &name, device: &device, first_tokens, opening };
+    let precision = args.precision.of(&bundle);
+    let described = precision.description()?;
+    let target = |opening| Target {
+        args,
+        name: &name,
+        device: &device,
+        precision: &described,
+        first_tokens,
+        opening,
+    };
     match bundle.task.kind() {
         TaskKind::Translate | TaskKind::Generate => {
-            let engine = bundle.engine_in(args.precision.precision, &device)?;
+            let engine = bundle.engine_in(precision, &device)?;
             drop(small_pages);
             let target = target(start.elapsed());
             let Bundle { task, config, tokenizers, .. } = bundle;
             target.search(&engine, task.kind(), config.max_len, tokenizers.source.vocab_size())
         }
         TaskKind::Classify => {
-            let model = Classifier::new_in(&bundle, args.precision.precision, &device)?;
+            let model = Classifier::new_in(&bundle, precision, &device)?;
             drop((bundle, small_pages));
             target(start.elapsed()).encode(
                 model.gains_from_threads(),
@@ -113,7 +122,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
             )
         }
         TaskKind::FillMask => {
-            let model = FillMask::new_in(&bundle, args.precision.precision, &device)?;
+            let model = FillMask::new_in(&bundle, precision, &device)?;
             drop((bundle, small_pages));
             target(start.elapsed()).encode(
                 model.gains_from_threads(),
@@ -142,6 +151,8 @@ struct Target<'a> {
     /// Name of the device.
     name: &'a str,
     device: &'a Device,
+    /// Precision, with the instructions of a quantized model.
+    precision: &'a str,
     /// First tokens of sources and targets.
     first_tokens: [Option<u32>; 2],
     /// Time of opening the model.
@@ -233,7 +244,7 @@ impl Target<'_> {
 
     fn print(&self, work: &impl fmt::Display, timing: Timing) -> anyhow::Result<()> {
         let model = self.args.model.model.display().to_string();
-        let work = format!("{work}, {}", self.args.precision.precision);
+        let work = format!("{work}, {}", self.precision);
         let report = Report::new(&model, self.name, self.device, work, timing);
         if self.args.json {
             let mut json = serde_json::to_value(&report)?;

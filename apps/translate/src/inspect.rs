@@ -53,6 +53,7 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
     writeln!(output, "  {:<26} {:>14}", "all", grouped(total))?;
 
     writeln!(output, "\nmodel")?;
+    writeln!(output, "  {:<26} {}", "precision", info.precision())?;
     let shape = serde_json::to_value(&info.config)?;
     for (key, value) in shape.as_object().into_iter().flatten() {
         for (key, value) in flat(key, value) {

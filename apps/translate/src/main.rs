@@ -27,6 +27,7 @@ mod force;
 mod import;
 mod inspect;
 mod interactive;
+mod quantize;
 mod score;
 
 mod hint;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Some(Command::Bench(args)) => bench::bench(&args),
         Some(Command::Import(args)) => import::import(&args),
         Some(Command::Export(args)) => export::export(&args),
+        Some(Command::Quantize(args)) => quantize::quantize(&args),
     };
     match result {
         Err(error) if !failure::is_broken_pipe(&error) => {

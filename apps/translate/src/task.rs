@@ -1,7 +1,9 @@
 //! Choice of the program's work by the task of the bundle.
 
+use std::io::Write;
+
 use anyhow::Context;
-use tx_cli::allocator::SmallPages;
+use tx_cli::{allocator::SmallPages, terminal::stderr};
 use tx_infer::{Bundle, TaskKind};
 
 use crate::{args::TranslateArgs, classify, fill_mask, generate, text, usage::Usage};
@@ -49,6 +51,9 @@ pub fn run(args: TranslateArgs) -> anyhow::Result<()> {
     let bundle = Bundle::open(&model)?;
     let kind = bundle.task.kind();
     check_arguments(kind, &args.given)?;
+    if let Some(note) = args.translator.precision.note(&bundle)?.filter(|_| !args.quiet) {
+        writeln!(stderr(), "note: {note}")?;
+    }
     match kind {
         TaskKind::Translate => text::translate(args, &model, bundle, &device, small_pages),
         TaskKind::Classify => classify::classify(args, &bundle, &device, small_pages),

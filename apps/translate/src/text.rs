@@ -49,9 +49,9 @@ pub fn translate(
     }
     drop(small_pages);
     let aligner = if wants_alignment {
-        // Alignments are computed in single precision.
-        let engine = match args.translator.precision.precision {
-            Precision::F32 => translator.engine().clone(),
+        // Alignments are not computed in half precision.
+        let engine = match args.translator.precision.of(&bundle) {
+            Precision::F32 | Precision::Int8 => translator.engine().clone(),
             _ => bundle.engine(device)?,
         };
         let aligner = Aligner::new(engine.clone(), alignment_options);

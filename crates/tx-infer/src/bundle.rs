@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `model.safetensors` | weights, named by their path in the model |
+//! | `model.safetensors` | weights, named by their path in the model, in single precision or quantized |
 //! | `config.toml` | task, configuration, languages and search options of the model, and hashes of its tokenizers |
 //! | `source.tokenizer.json`, `target.tokenizer.json` | Hugging Face tokenizers of translation |
 //! | `tokenizer.json` | Hugging Face tokenizer of a task with one text |
@@ -34,6 +34,7 @@ use tx_text::Tokenizers;
 
 use crate::{
     error::InferError,
+    precision::Precision,
     search::{Engine, SearchOptions},
     task::{ModelTask, TaskKind},
 };
@@ -48,10 +49,11 @@ mod languages;
 mod module;
 mod new;
 mod parts;
+mod quantize;
 mod tokenizers;
 mod weights;
 
-use config::BundleConfig;
+use config::{BundleConfig, WeightDtype};
 use files::read_toml;
 pub use info::BundleInfo;
 #[cfg(feature = "burn")]
@@ -66,10 +68,13 @@ use tokenizers::{
     tokenizer_bytes,
 };
 pub use tokenizers::{save_tokenizers, saved_tokenizers, tokenizer_files};
-use weights::WeightsFile;
+use weights::{WeightsFile, quantized::too_many_inputs};
 
-/// The bundle format that this build writes. It reads all formats from 1 on.
+/// The format of bundles in single precision that this build writes. It reads all formats from 1 on.
 pub const FORMAT: u32 = 2;
+
+/// The format of bundles with quantized weights.
+pub const QUANTIZED_FORMAT: u32 = 3;
 
 /// Name of the weights file; a folder without it is not a bundle.
 pub const WEIGHTS: &str = "model.safetensors";
@@ -150,6 +155,18 @@ impl Bundle {
         self.weights.weight(name)
     }
 
+    /// Returns the shape that a weight has in single precision; `None` if the model has no such weight.
+    pub fn weight_shape(&self, name: &str) -> Option<&[usize]> {
+        self.weights.shapes().find(|(found, ..)| *found == name).map(|(_, _, shape)| shape)
+    }
+
+    /// Returns the bytes of a quantized matrix with a row for each output, or of an embedding with a
+    /// row for each token, and the scale of each row: a weight is its byte times its scale. `None` if
+    /// the weight is not quantized.
+    pub fn quantized_rows(&self, name: &str) -> Option<(Vec<i8>, Vec<f32>)> {
+        self.weights.quantized_rows(name)
+    }
+
     /// Returns the names of all weights, in the order of the file.
     pub fn weight_names(&self) -> impl Iterator<Item = &str> {
         self.weights.names()
@@ -164,6 +181,15 @@ impl Bundle {
         if self.task.kind() == expected { Ok(()) } else { Err(self.wrong_task(expected)) }
     }
 
+    /// Returns the precision of the weights, in which a model computes by default:
+    /// [`F32`](Precision::F32) or [`Int8`](Precision::Int8).
+    pub fn precision(&self) -> Precision {
+        match self.weights.dtype() {
+            WeightDtype::F32 => Precision::F32,
+            WeightDtype::Int8 => Precision::Int8,
+        }
+    }
+
     /// Folder that the bundle was opened from.
     fn folder(&self) -> PathBuf {
         self.weights.path().parent().unwrap_or(Path::new("")).to_owned()
@@ -174,64 +200,95 @@ impl Bundle {
         vocabulary(&self.tokenizers)
     }
 
-    /// Packs the weights of a model for translation for the packed engine. Pages of the file leave
-    /// memory as they are packed, so that the weights are never in memory twice.
+    /// Packs the weights of a model for translation for the packed engine, in single precision. Pages
+    /// of the file leave memory as they are packed, so that the weights are never in memory twice.
     ///
     /// # Errors
     ///
     /// [`InferError::WrongTask`]; [`InferError::Model`] or [`InferError::Weights`] if `config` was
     /// changed to one of another model.
     pub fn packed(&self) -> Result<PackedTransformer, InferError> {
-        self.expect(TaskKind::Translate)?;
-        self.pack(|weights| PackedTransformer::pack(&self.config, self.padded(), weights))
+        self.packed_in(Precision::F32)
     }
 
-    /// Packs the weights of a classifier, as [`packed`](Self::packed) does.
+    /// Packs the weights of a model for translation in a precision of the packed engine. In
+    /// [`Int8`](Precision::Int8), quantized weights remain in the mapped file.
     ///
     /// # Errors
     ///
-    /// Same as [`packed`](Self::packed).
-    pub fn packed_classifier(&self) -> Result<PackedClassifier, InferError> {
+    /// Same as [`packed`](Self::packed); [`InferError::Instructions`]; [`InferError::Precision`] if
+    /// the packed engine does not have the precision.
+    pub fn packed_in(&self, precision: Precision) -> Result<PackedTransformer, InferError> {
+        self.expect(TaskKind::Translate)?;
+        self.pack(precision, |weights| {
+            PackedTransformer::pack(&self.config, self.padded(), weights)
+        })
+    }
+
+    /// Packs the weights of a classifier, as [`packed_in`](Self::packed_in) does.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`packed_in`](Self::packed_in).
+    pub fn packed_classifier(&self, precision: Precision) -> Result<PackedClassifier, InferError> {
         let ModelTask::Classify { labels, pooling } = &self.task else {
             return Err(self.wrong_task(TaskKind::Classify));
         };
         let (vocabulary, classes) = (self.padded().target, labels.len());
-        self.pack(|weights| {
+        self.pack(precision, |weights| {
             PackedClassifier::pack(&self.config, vocabulary, classes, *pooling, weights)
         })
     }
 
-    /// Packs the weights of a language model, as [`packed`](Self::packed) does.
+    /// Packs the weights of a language model, as [`packed_in`](Self::packed_in) does.
     ///
     /// # Errors
     ///
-    /// Same as [`packed`](Self::packed).
-    pub fn packed_language_model(&self) -> Result<PackedLanguageModel, InferError> {
+    /// Same as [`packed_in`](Self::packed_in).
+    pub fn packed_language_model(
+        &self,
+        precision: Precision,
+    ) -> Result<PackedLanguageModel, InferError> {
         self.expect(TaskKind::Generate)?;
         let vocabulary = self.padded().target;
-        self.pack(|weights| PackedLanguageModel::pack(&self.config, vocabulary, weights))
+        self.pack(precision, |weights| PackedLanguageModel::pack(&self.config, vocabulary, weights))
     }
 
-    /// Packs the weights of a masked language model, as [`packed`](Self::packed) does.
+    /// Packs the weights of a masked language model, as [`packed_in`](Self::packed_in) does.
     ///
     /// # Errors
     ///
-    /// Same as [`packed`](Self::packed).
-    pub fn packed_masked_language_model(&self) -> Result<PackedMaskedLanguageModel, InferError> {
+    /// Same as [`packed_in`](Self::packed_in).
+    pub fn packed_masked_language_model(
+        &self,
+        precision: Precision,
+    ) -> Result<PackedMaskedLanguageModel, InferError> {
         self.expect(TaskKind::FillMask)?;
         let vocabulary = self.padded().target;
-        self.pack(|weights| PackedMaskedLanguageModel::pack(&self.config, vocabulary, weights))
+        self.pack(precision, |weights| {
+            PackedMaskedLanguageModel::pack(&self.config, vocabulary, weights)
+        })
     }
 
-    /// Checks and packs the weights, and removes the pages of the file from memory.
+    /// Checks and packs the weights, and removes the pages of the file that are not used from memory.
     fn pack<T>(
         &self,
+        precision: Precision,
         pack: impl FnOnce(&dyn WeightSource) -> Result<T, ConfigError>,
     ) -> Result<T, InferError> {
         let architecture = self.task.architecture();
+        let kernel = precision.kernel()?;
         self.weights.check(&self.config, architecture, self.padded())?;
-        let packed = pack(&self.weights.packing(self.config.tying, architecture))?;
-        self.weights.release();
+        if kernel.is_some() {
+            let problem = too_many_inputs(&self.config, architecture, self.padded());
+            if let Some(problem) = problem {
+                return Err(ConfigError { problems: vec![problem] }.into());
+            }
+        }
+        let packed = pack(&self.weights.packing(self.config.tying, architecture, kernel))?;
+        if kernel.is_none() || self.precision() == Precision::F32 {
+            self.weights.release();
+        }
         Ok(packed)
     }
 
@@ -239,11 +296,14 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// [`InferError::WrongTask`]; if the file was replaced since the bundle was opened and no
-    /// longer fits, or `config` was changed to one of another model.
+    /// [`InferError::WrongTask`]; [`InferError::QuantizedWeights`]; if the file was replaced since the
+    /// bundle was opened and no longer fits, or `config` was changed to one of another model.
     #[cfg(feature = "burn")]
     pub fn module<M: BundleModel>(&self, device: &burn::tensor::Device) -> Result<M, InferError> {
         self.expect(M::TASK)?;
+        if self.precision() != Precision::F32 {
+            return Err(InferError::QuantizedWeights { path: self.folder() });
+        }
         let model = M::uninitialized(&self.config, self.padded(), &self.task, device)?;
         module::load(model, self.weights.path())
     }
@@ -255,23 +315,32 @@ impl Bundle {
     ///
     /// Same as [`packed`](Self::packed), or on other devices `module`.
     pub fn engine(&self, device: &crate::Device) -> Result<Engine, InferError> {
-        let max_len = self.config.max_len;
-        let is_language_model = self.task.kind() == TaskKind::Generate;
-        let engine = match device {
-            crate::Device::Cpu if is_language_model => {
-                Engine::of_language_model(self.packed_language_model()?, max_len)
-            }
-            crate::Device::Cpu => Engine::new(self.packed()?, max_len),
-            #[cfg(feature = "burn")]
-            crate::Device::Burn(burn) if is_language_model => {
-                Engine::from_language_model(self.module(burn)?, max_len, device)
-            }
+        match device {
+            crate::Device::Cpu => self.packed_engine(Precision::F32),
             #[cfg(feature = "burn")]
             crate::Device::Burn(burn) => {
-                Engine::from_transformer(self.module(burn)?, max_len, device)
+                let max_len = self.config.max_len;
+                let engine = if self.task.kind() == TaskKind::Generate {
+                    Engine::from_language_model(self.module(burn)?, max_len, device)
+                } else {
+                    Engine::from_transformer(self.module(burn)?, max_len, device)
+                };
+                Ok(self.prepared(engine))
             }
-        };
-        Ok(self.prepared(engine))
+        }
+    }
+
+    /// Packs the model, for translation or a language model, ready for searching.
+    pub(crate) fn packed_engine(&self, precision: Precision) -> Result<Engine, InferError> {
+        let max_len = self.config.max_len;
+        Ok(self.prepared(match self.task.kind() {
+            TaskKind::Generate => {
+                Engine::of_language_model(self.packed_language_model(precision)?, max_len)
+            }
+            TaskKind::Translate | TaskKind::Classify | TaskKind::FillMask => {
+                Engine::new(self.packed_in(precision)?, max_len)
+            }
+        }))
     }
 
     /// Returns an engine with the properties of this bundle that the model does not have.
@@ -319,8 +388,13 @@ impl Headers {
         let (config, task) = BundleConfig::read(&folder.join(CONFIG))?;
         let architecture = task.architecture();
         config.model.check_architecture(architecture, config.vocabulary)?;
-        let weights = WeightsFile::open(folder)?;
-        weights.check(&config.model, architecture, config.model.padded(config.vocabulary))?;
+        let padded = config.model.padded(config.vocabulary);
+        let layouts = match config.weights {
+            WeightDtype::F32 => Vec::new(),
+            WeightDtype::Int8 => config.model.quantized_layouts(architecture, padded),
+        };
+        let weights = WeightsFile::open(folder, config.weights, layouts)?;
+        weights.check(&config.model, architecture, padded)?;
         Ok(Self { config, task, weights })
     }
 }

@@ -104,7 +104,7 @@ impl Classifier {
     /// [`InferError::WrongTask`] if the model is for another task; otherwise the same as
     /// [`Bundle::packed`].
     pub fn new(bundle: &Bundle, device: &Device) -> Result<Self, InferError> {
-        Self::new_in(bundle, Precision::F32, device)
+        Self::new_in(bundle, bundle.precision(), device)
     }
 
     /// Creates a classifier with a bundle, whose model is built on `device` in `precision`.
@@ -121,12 +121,15 @@ impl Classifier {
         bundle.expect(TaskKind::Classify)?;
         precision.check(device)?;
         let weights = match (device, precision) {
-            (Device::Cpu, Precision::F32) => Weights::Packed(bundle.packed_classifier()?),
+            (Device::Cpu, Precision::F32 | Precision::Int8) => {
+                Weights::Packed(bundle.packed_classifier(precision)?)
+            }
             #[cfg(feature = "burn")]
             (Device::Cpu | Device::Burn(_), _) => {
+                let dtype = precision.float_dtype()?;
                 let burn = device.to_burn();
                 let model = bundle.module::<tx_model::Classifier>(&burn)?;
-                Weights::Tensors(Box::new(model.cast(precision.dtype())), burn)
+                Weights::Tensors(Box::new(model.cast(dtype)), burn)
             }
             #[cfg(not(feature = "burn"))]
             (Device::Cpu, Precision::F16 | Precision::Bf16) => {

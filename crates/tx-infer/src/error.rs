@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use tx_model::ConfigError;
+use tx_model::{ConfigError, instruction_set::InstructionLimitError};
 use tx_text::TextError;
 
 use crate::task::TaskKind;
@@ -131,6 +131,17 @@ pub enum InferError {
     PrecisionFeature {
         /// The requested precision.
         precision: &'static str,
+    },
+
+    /// The environment variable that limits the instructions of kernels has an unknown value.
+    #[error(transparent)]
+    Instructions(#[from] InstructionLimitError),
+
+    /// The weights of a bundle are quantized, which the operation does not support.
+    #[error("the weights of `{path}` are quantized")]
+    QuantizedWeights {
+        /// Folder of the bundle.
+        path: PathBuf,
     },
 
     /// A tokenizer differs from the one that the model was trained with.
@@ -331,6 +342,9 @@ impl InferError {
             }
             Self::NotFinite { .. } => Some(
                 "in half precision, try single precision; otherwise the weights may be damaged",
+            ),
+            Self::QuantizedWeights { .. } => Some(
+                "quantized weights are for the device `cpu`; use the bundle that they were made from",
             ),
             Self::PrecisionFeature { .. } => {
                 Some("build the program with the feature `burn`, or use f32")

@@ -112,7 +112,7 @@ impl Generator {
     /// [`InferError::WrongTask`] if the model is for another task; otherwise the same as
     /// [`Bundle::engine`].
     pub fn new(bundle: &Bundle, device: &Device) -> Result<Self, InferError> {
-        Self::new_in(bundle, Precision::F32, device)
+        Self::new_in(bundle, bundle.precision(), device)
     }
 
     /// Creates a generator with a bundle, whose model is built on `device` in `precision`.

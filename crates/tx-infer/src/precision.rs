@@ -6,13 +6,13 @@ use std::{fmt, str::FromStr};
 use burn::tensor::{DType, FloatDType};
 #[cfg(feature = "burn")]
 use tx_model::{LanguageModel, Transformer};
+use tx_model::{instruction_set::InstructionSet, packed::Int8Kernel};
 
 #[cfg(feature = "burn")]
 use crate::task::TaskKind;
 use crate::{bundle::Bundle, device::Device, error::InferError, search::Engine};
 
-/// Dtype of weights and activations in translation. Scores are always summed, and files always
-/// stored, in single precision.
+/// Dtype of weights and activations in inference. Scores are always summed in single precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Precision {
@@ -23,11 +23,15 @@ pub enum Precision {
     F16,
     /// Brain floating point, 16 bits: the range of single precision, 8 bits of significand.
     Bf16,
+    /// Signed bytes with a scale for each row of activations and each column of weights, in linear
+    /// layers, the projection and the embeddings; everything else is in single precision. Only on
+    /// [`Device::Cpu`]. A CPU without instructions for it computes in single precision.
+    Int8,
 }
 
 impl Precision {
     /// All precisions.
-    pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
+    pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Bf16, Self::Int8];
 
     /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
@@ -35,32 +39,79 @@ impl Precision {
             Self::F32 => "f32",
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
+            Self::Int8 => "int8",
         }
     }
 
     /// Returns the dtype in Burn.
+    ///
+    /// # Errors
+    ///
+    /// If modules do not have the precision.
     #[cfg(feature = "burn")]
-    pub(crate) fn dtype(self) -> FloatDType {
+    pub(crate) fn float_dtype(self) -> Result<FloatDType, InferError> {
         match self {
-            Self::F32 => FloatDType::F32,
-            Self::F16 => FloatDType::F16,
-            Self::Bf16 => FloatDType::BF16,
+            Self::F32 => Ok(FloatDType::F32),
+            Self::F16 => Ok(FloatDType::F16),
+            Self::Bf16 => Ok(FloatDType::BF16),
+            Self::Int8 => Err(InferError::Precision {
+                precision: self.name(),
+                supported: vec![Self::F32.name(), Self::F16.name(), Self::Bf16.name()],
+            }),
         }
     }
 
-    /// Returns `true` if `device` supports the precision. The packed engine has single precision;
-    /// in half precision, the CPU computes with tensors, which needs the feature `burn`.
-    #[cfg(feature = "burn")]
-    pub fn is_supported(self, device: &Device) -> bool {
-        device.to_burn().supports_dtype(DType::from(self.dtype()))
+    /// Returns the kernel for products of bytes; `None` in single precision, and if the CPU has no
+    /// instructions for them.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Instructions`]; [`InferError::Precision`] if the packed engine does not have the
+    /// precision.
+    pub(crate) fn kernel(self) -> Result<Option<Int8Kernel>, InferError> {
+        match self {
+            Self::F32 => Ok(None),
+            Self::Int8 => Ok(Int8Kernel::for_instructions(InstructionSet::usable()?)),
+            Self::F16 | Self::Bf16 => Err(InferError::Precision {
+                precision: self.name(),
+                supported: vec![Self::F32.name(), Self::Int8.name()],
+            }),
+        }
     }
 
-    /// Returns `true` if `device` supports the precision: without the feature `burn`, only single
-    /// precision.
+    /// Returns the name, for [`Int8`](Self::Int8) with the instructions that compute it: `int8
+    /// (avx512-vnni)`, or `f32` on a CPU that has none.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Instructions`] if the environment variable that limits the instructions has an
+    /// unknown value.
+    pub fn description(self) -> Result<String, InferError> {
+        Ok(match self {
+            Self::F32 | Self::F16 | Self::Bf16 => self.name().into(),
+            Self::Int8 => match self.kernel()? {
+                Some(kernel) => format!("{} ({})", self.name(), kernel.name()),
+                None => Self::F32.name().into(),
+            },
+        })
+    }
+
+    /// Returns `true` if `device` supports the precision. The packed engine has single precision and
+    /// `int8`; in half precision, the CPU computes with tensors, which needs the feature `burn`.
+    #[cfg(feature = "burn")]
+    pub fn is_supported(self, device: &Device) -> bool {
+        match self.float_dtype() {
+            Ok(dtype) => device.to_burn().supports_dtype(DType::from(dtype)),
+            Err(_) => *device == Device::Cpu,
+        }
+    }
+
+    /// Returns `true` if `device` supports the precision: without the feature `burn`, single
+    /// precision and `int8`.
     #[cfg(not(feature = "burn"))]
     pub fn is_supported(self, device: &Device) -> bool {
         match device {
-            Device::Cpu => self == Self::F32,
+            Device::Cpu => matches!(self, Self::F32 | Self::Int8),
         }
     }
 
@@ -91,7 +142,9 @@ impl FromStr for Precision {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|precision| precision.name() == name);
-        found.ok_or_else(|| format!("unknown precision `{name}`; accepted are f32, f16 and bf16"))
+        found.ok_or_else(|| {
+            format!("unknown precision `{name}`; accepted are f32, f16, bf16 and int8")
+        })
     }
 }
 
@@ -106,14 +159,16 @@ impl Bundle {
         precision.check(device)?;
         match precision {
             Precision::F32 => self.engine(device),
+            Precision::Int8 => self.packed_engine(precision),
             #[cfg(feature = "burn")]
             Precision::F16 | Precision::Bf16 => {
                 let (max_len, burn) = (self.config.max_len, device.to_burn());
+                let dtype = precision.float_dtype()?;
                 let engine = if self.task.kind() == TaskKind::Generate {
-                    let model = self.module::<LanguageModel>(&burn)?.cast(precision.dtype());
+                    let model = self.module::<LanguageModel>(&burn)?.cast(dtype);
                     Engine::from_language_model(model, max_len, device)
                 } else {
-                    let model = self.module::<Transformer>(&burn)?.cast(precision.dtype());
+                    let model = self.module::<Transformer>(&burn)?.cast(dtype);
                     Engine::from_transformer(model, max_len, device)
                 };
                 Ok(self.prepared(engine))
@@ -143,7 +198,7 @@ mod tests {
     fn half_precision_on_the_cpu_needs_burn() {
         for precision in Precision::ALL {
             let result = precision.check(&Device::Cpu);
-            if precision == Precision::F32 || cfg!(feature = "burn") {
+            if matches!(precision, Precision::F32 | Precision::Int8) || cfg!(feature = "burn") {
                 result.unwrap();
             } else {
                 let error = result.unwrap_err();

@@ -159,7 +159,7 @@ impl Translator {
     ///
     /// Same as [`Bundle::engine`]; [`InferError::WrongTask`] if the model is for another task.
     pub fn new(bundle: Bundle, device: &Device) -> Result<Self, InferError> {
-        Self::new_in(&bundle, Precision::F32, device)
+        Self::new_in(&bundle, bundle.precision(), device)
     }
 
     /// Creates a translator with a bundle, whose model is built on `device` in `precision`.

@@ -97,13 +97,13 @@ impl Tiles {
     /// # Shapes
     ///
     /// - `x`: `[rows, inputs]`
-    /// - `panel`: `w` as `[inputs / 4, COLUMNS, 4]`
+    /// - `panel`: `w` as `[inputs / 4, COLUMNS, 4]` signed bytes, given by their bits
     /// - `y`: `[rows, COLUMNS]`
     ///
     /// # Panics
     ///
     /// If `inputs` is not divisible by [`I8_STEP`], or a slice is too short.
-    pub fn multiply_i8(&self, x: Rows<'_, u8>, panel: &[i8], y: RowsMut<'_, i32>, start: Start) {
+    pub fn multiply_i8(&self, x: Rows<'_, u8>, panel: &[u8], y: RowsMut<'_, i32>, start: Start) {
         let inputs = panel.len() / COLUMNS;
         assert!(panel.len() == inputs * COLUMNS && inputs.is_multiple_of(I8_STEP), "panel");
         self.check(x, inputs, &y);
@@ -160,7 +160,7 @@ impl Drop for Tiles {
 /// # Panics
 ///
 /// If a slice is too short.
-pub fn reference_i8(rows: usize, x: Rows<'_, u8>, panel: &[i8], y: RowsMut<'_, i32>, start: Start) {
+pub fn reference_i8(rows: usize, x: Rows<'_, u8>, panel: &[u8], y: RowsMut<'_, i32>, start: Start) {
     for row in 0..rows {
         let y = &mut y.values[row * y.stride..][..COLUMNS];
         if start == Start::Zero {
@@ -169,7 +169,8 @@ pub fn reference_i8(rows: usize, x: Rows<'_, u8>, panel: &[i8], y: RowsMut<'_, i
         let x = &x.values[row * x.stride..][..panel.len() / COLUMNS];
         for (x, weights) in x.as_chunks::<4>().0.iter().zip(panel.chunks_exact(4 * COLUMNS)) {
             for (y, weights) in y.iter_mut().zip(weights.as_chunks::<4>().0) {
-                let products = x.iter().zip(weights).map(|(&x, &w)| i32::from(x) * i32::from(w));
+                let products =
+                    x.iter().zip(weights).map(|(&x, &w)| i32::from(x) * i32::from(w as i8));
                 *y = y.wrapping_add(products.sum());
             }
         }
@@ -449,7 +450,7 @@ mod platform {
         };
     }
 
-    multiply!(multiply_i8, "tdpbusd", u8, i8, i32);
+    multiply!(multiply_i8, "tdpbusd", u8, u8, i32);
     multiply!(multiply_bf16, "tdpbf16ps", u16, u16, f32);
 }
 
@@ -466,4 +467,4 @@ mod platform {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

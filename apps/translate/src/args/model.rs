@@ -55,10 +55,33 @@ impl DeviceArgs {
 #[derive(Debug, Args)]
 #[group(requires = "model")]
 pub struct PrecisionArgs {
-    /// Precision of the computation: f32, or f16 or bf16 on devices that support it; CPUs are faster
-    /// in f32
-    #[arg(long, value_name = "DTYPE", default_value_t)]
-    pub precision: Precision,
+    /// Precision of the computation: f32, int8 on the device cpu, or f16 or bf16 on devices that
+    /// support it [default: that of the bundle, f32 or int8]
+    #[arg(long, value_name = "DTYPE")]
+    pub precision: Option<Precision>,
+}
+
+impl PrecisionArgs {
+    /// Returns the precision for `bundle`.
+    pub fn of(&self, bundle: &Bundle) -> Precision {
+        self.precision.unwrap_or(bundle.precision())
+    }
+
+    /// Returns a note if the CPU cannot compute in the precision for `bundle`.
+    ///
+    /// # Errors
+    ///
+    /// When the environment variable that limits the instructions has an unknown value.
+    pub fn note(&self, bundle: &Bundle) -> Result<Option<String>, InferError> {
+        let precision = self.of(bundle);
+        let description = precision.description()?;
+        let is_other = !description.starts_with(precision.name());
+        let note = format!(
+            "this CPU has no instructions for {precision} (AVX-512 VNNI, AVX-VNNI, AMX or NEON dot product): \
+             computing in {description}"
+        );
+        Ok(is_other.then_some(note))
+    }
 }
 
 /// Languages of a multilingual model.
@@ -174,8 +197,8 @@ impl TranslatorArgs {
         device: &Device,
         seed: u64,
     ) -> Result<Translator, InferError> {
-        let precision = self.precision.precision;
-        let translator = |bundle: &Bundle| Translator::new_in(bundle, precision, device);
+        let precision = |bundle: &Bundle| self.precision.of(bundle);
+        let translator = |bundle: &Bundle| Translator::new_in(bundle, precision(bundle), device);
         let translator = self.ensemble.iter().try_fold(translator(bundle)?, |all, path| {
             all.with_member(model, path, translator(&Bundle::open(path)?)?)
         })?;
@@ -201,14 +224,10 @@ impl TranslatorArgs {
         device: &Device,
         seed: u64,
     ) -> Result<Generator, InferError> {
-        let precision = self.precision.precision;
-        let alone = Generator::new_in(bundle, precision, device)?;
-        let generator = self.ensemble.iter().try_fold(alone, |all, path| {
-            all.with_member(
-                model,
-                path,
-                Generator::new_in(&Bundle::open(path)?, precision, device)?,
-            )
+        let generator =
+            |bundle: &Bundle| Generator::new_in(bundle, self.precision.of(bundle), device);
+        let generator = self.ensemble.iter().try_fold(generator(bundle)?, |all, path| {
+            all.with_member(model, path, generator(&Bundle::open(path)?)?)
         })?;
         let generator = self.search.apply_to_generator(generator, seed)?;
         let generator = generator.with_batch_tokens(self.batch.batch_tokens);
@@ -224,7 +243,7 @@ impl TranslatorArgs {
     ///
     /// When the device does not support the precision.
     pub fn classifier(&self, bundle: &Bundle, device: &Device) -> Result<Classifier, InferError> {
-        let classifier = Classifier::new_in(bundle, self.precision.precision, device)?;
+        let classifier = Classifier::new_in(bundle, self.precision.of(bundle), device)?;
         let classifier = classifier.with_batch_tokens(self.batch.batch_tokens);
         Ok(match self.threads.threads {
             Some(threads) => classifier.with_threads(threads.get()),
@@ -238,7 +257,7 @@ impl TranslatorArgs {
     ///
     /// When the device does not support the precision.
     pub fn fill_mask(&self, bundle: &Bundle, device: &Device) -> Result<FillMask, InferError> {
-        let model = FillMask::new_in(bundle, self.precision.precision, device)?;
+        let model = FillMask::new_in(bundle, self.precision.of(bundle), device)?;
         let model = model.with_batch_tokens(self.batch.batch_tokens);
         Ok(match self.threads.threads {
             Some(threads) => model.with_threads(threads.get()),

@@ -1,4 +1,4 @@
-//! Folder of CTranslate2, with weights in single precision.
+//! Folder of CTranslate2, with weights in single precision, or in int8 if those of the bundle are.
 //!
 //! | file | content |
 //! |---|---|

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tx_model::{DecoderStart, ModelConfig, Pooling, VocabSizes};
 use tx_text::Tokenizers;
 
-use super::{FORMAT, Languages, files::read_text, parts::Parts};
+use super::{FORMAT, Languages, QUANTIZED_FORMAT, files::read_text, parts::Parts};
 use crate::{
     error::InferError,
     search::SearchOptions,
@@ -17,6 +17,23 @@ use crate::{
 /// Maximum number of hypotheses or samples in the search options of a bundle, which may be untrusted:
 /// memory grows with it.
 const MAX_BUNDLE_ROWS: usize = 256;
+
+/// Dtype of the matrices in a weights file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum WeightDtype {
+    /// Single precision.
+    #[default]
+    F32,
+    /// Signed bytes with a scale for each column.
+    Int8,
+}
+
+impl WeightDtype {
+    fn is_f32(&self) -> bool {
+        *self == Self::F32
+    }
+}
 
 /// Content of `config.toml`.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +48,9 @@ pub(super) struct BundleConfig {
     labels: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pooling: Option<Pooling>,
+    /// Dtype of the weights. Absent in formats 1 and 2.
+    #[serde(default, skip_serializing_if = "WeightDtype::is_f32")]
+    pub(super) weights: WeightDtype,
     pub(super) vocabulary: VocabSizes,
     tokenizers: Hashes,
     /// Absent in format 1.
@@ -74,10 +94,14 @@ impl BundleConfig {
             Hashes { sha256: None, source_sha256: hashes.next(), target_sha256: hashes.next() }
         };
         Self {
-            format: FORMAT,
+            format: match parts.weights {
+                WeightDtype::F32 => FORMAT,
+                WeightDtype::Int8 => QUANTIZED_FORMAT,
+            },
             task: task.kind(),
             labels,
             pooling,
+            weights: parts.weights,
             vocabulary,
             tokenizers: tokenizer_hashes,
             languages: parts.languages.cloned(),
@@ -97,8 +121,9 @@ impl BundleConfig {
         let text = read_text(path)?;
         // The format is checked first, because another one may have other keys.
         let Format { format } = toml::from_str(&text).map_err(parse_problem)?;
-        if !(1..=FORMAT).contains(&format) {
-            return Err(InferError::Format { path: path.into(), found: format, newest: FORMAT });
+        if !(1..=QUANTIZED_FORMAT).contains(&format) {
+            let newest = QUANTIZED_FORMAT;
+            return Err(InferError::Format { path: path.into(), found: format, newest });
         }
         let mut config: Self = toml::from_str(&text).map_err(parse_problem)?;
         let task = ModelTask::from_keys(config.task, config.labels.take(), config.pooling);
@@ -118,9 +143,13 @@ impl BundleConfig {
     ///
     /// If a key is not part of the format.
     fn check_format(&self) -> Result<(), String> {
-        let new = [("languages", self.languages.is_some()), ("search", self.search.is_some())];
-        match new.iter().find(|(_, is_given)| *is_given && self.format == 1) {
-            Some((key, _)) => Err(format!("`{key}` is not part of format 1")),
+        let new = [
+            ("languages", self.languages.is_some(), 2),
+            ("search", self.search.is_some(), 2),
+            ("weights", !self.weights.is_f32(), QUANTIZED_FORMAT),
+        ];
+        match new.iter().find(|(_, is_given, since)| *is_given && self.format < *since) {
+            Some((key, ..)) => Err(format!("`{key}` is not part of format {}", self.format)),
             None => Ok(()),
         }
     }

@@ -13,11 +13,13 @@ use tx_text::{Tokenizers, hash::hexadecimal};
 
 use super::{
     CONFIG, Headers, Languages, PROVENANCE, WEIGHTS,
+    config::WeightDtype,
     files::{read_toml, regular_file},
     tokenizers::{read_tokenizers, tokenizer_files},
 };
 use crate::{
     error::InferError,
+    precision::Precision,
     search::SearchOptions,
     task::{ModelTask, TaskKind},
 };
@@ -46,6 +48,8 @@ pub struct BundleInfo {
     pub weights: Vec<WeightInfo>,
     /// Origin of the model.
     pub provenance: toml::Table,
+    /// Dtype of the matrices.
+    precision: WeightDtype,
 }
 
 /// A file of a bundle.
@@ -64,9 +68,9 @@ pub struct FileInfo {
 pub struct WeightInfo {
     /// Path in the model.
     pub name: String,
-    /// Dtype, as safetensors names it: `F32`.
+    /// Dtype, as safetensors names it: `F32`, or `I8` for a quantized matrix.
     pub dtype: String,
-    /// Size of each dimension.
+    /// Size of each dimension, without the padding of a quantized matrix.
     pub shape: Vec<usize>,
 }
 
@@ -105,7 +109,7 @@ impl WeightInfo {
 /// Estimate of the memory that using a model takes, in bytes, without the program itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Weights in single precision; a table that is embedding and projection counts twice.
+    /// Weights. In single precision, a table that is embedding and projection counts twice.
     pub weights: usize,
     /// Keys and values of one token of one hypothesis, of all decoder layers; 0 for models that do
     /// not decode.
@@ -129,14 +133,16 @@ impl BundleInfo {
         let names = [&[WEIGHTS, CONFIG], tokenizer_files(task.kind()), &[PROVENANCE]].concat();
         let files = names.into_iter().map(|name| file_info(folder, name));
         let files = files.collect::<Result<_, _>>()?;
-        let weights = weights.weights().map(|(name, info)| WeightInfo {
-            name,
-            dtype: format!("{:?}", info.dtype),
-            shape: info.shape.clone(),
+        let precision = weights.dtype();
+        let weights = weights.shapes().map(|(name, dtype, shape)| WeightInfo {
+            name: name.into(),
+            dtype: format!("{dtype:?}"),
+            shape: shape.to_vec(),
         });
         Ok(Self {
             task,
             files,
+            precision,
             weights: weights.collect(),
             provenance: read_toml(&folder.join(PROVENANCE))?,
             format: config.format,
@@ -154,6 +160,23 @@ impl BundleInfo {
             ModelTask::Classify { labels, .. } => labels,
             ModelTask::Translate | ModelTask::Generate | ModelTask::FillMask => &[],
         }
+    }
+
+    /// Returns the precision of the weights.
+    pub fn precision(&self) -> Precision {
+        match self.precision {
+            WeightDtype::F32 => Precision::F32,
+            WeightDtype::Int8 => Precision::Int8,
+        }
+    }
+
+    /// Bytes of all weights; saturates at `usize::MAX`.
+    fn bytes(&self) -> usize {
+        let bytes = self.weights.iter().map(|weight| match &*weight.dtype {
+            "I8" => weight.count(),
+            _ => weight.count().saturating_mul(4),
+        });
+        bytes.fold(0, usize::saturating_add)
     }
 
     /// Returns the number of trained parameters.
@@ -206,7 +229,10 @@ impl BundleInfo {
             Tying::Decoder | Tying::All | Tying::None => 0,
         };
         Memory {
-            weights: self.parameters().saturating_add(shared).saturating_mul(SINGLE),
+            weights: match self.precision {
+                WeightDtype::F32 => self.parameters().saturating_add(shared).saturating_mul(SINGLE),
+                WeightDtype::Int8 => self.bytes(),
+            },
             token,
             batch: batch_tokens.saturating_mul(lengths).saturating_mul(token),
         }
@@ -226,6 +252,7 @@ impl BundleInfo {
             "task": self.task.kind(),
             "labels": self.labels(),
             "parameters": { "total": self.parameters(), "parts": object(self.parts()) },
+            "precision": self.precision().name(),
             "model": self.config,
             "languages": self.languages,
             "search": self.search,

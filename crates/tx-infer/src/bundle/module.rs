@@ -13,7 +13,9 @@ use tx_model::{
 };
 use tx_text::Tokenizers;
 
-use super::{Bundle, CONFIG, Languages, WEIGHTS, padding, parts::Parts, vocabulary};
+use super::{
+    Bundle, CONFIG, Languages, WEIGHTS, config::WeightDtype, padding, parts::Parts, vocabulary,
+};
 use crate::{
     error::InferError,
     fill_mask::FillMask,
@@ -236,7 +238,7 @@ impl<M: BundleModel> ModuleBundle<M> {
     /// If the device does not support the precision.
     pub fn in_precision(self, precision: Precision, device: &Device) -> Result<Self, InferError> {
         precision.check(&crate::Device::Burn(device.clone()))?;
-        Ok(Self { model: self.model.cast(precision.dtype()), ..self })
+        Ok(Self { model: self.model.cast(precision.float_dtype()?), ..self })
     }
 
     pub(crate) fn padding(&self) -> Range<u32> {
@@ -259,6 +261,7 @@ impl<M: BundleModel> ModuleBundle<M> {
             languages: self.languages.as_ref(),
             search: self.search.as_ref(),
             provenance: &self.provenance,
+            weights: WeightDtype::F32,
         };
         parts.write(folder)?;
         let weights = folder.join(WEIGHTS);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
-use super::{Languages, WEIGHTS, parts::Parts, vocabulary};
+use super::{Languages, WEIGHTS, config::WeightDtype, parts::Parts, vocabulary};
 use crate::{
     error::InferError,
     file::{persist, temporary_beside},
@@ -70,6 +70,7 @@ impl NewBundle<'_> {
             languages: self.languages.as_ref(),
             search: self.search.as_ref(),
             provenance: &self.provenance,
+            weights: WeightDtype::F32,
         };
         parts.write(folder)?;
 
@@ -173,7 +174,7 @@ fn write_values(file: &mut impl Write, values: &[f32]) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs;
 
     use tx_model::{DropoutConfig, Tying};
@@ -183,7 +184,7 @@ mod tests {
     use crate::{Bundle, BundleInfo, Device, LengthNorm, Translator};
 
     /// A minimal model; value `i` of a weight is `sin(i + length of its name)`.
-    fn bundle() -> NewBundle<'static> {
+    pub(in crate::bundle) fn bundle() -> NewBundle<'static> {
         let tokenizer = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
         let pairs = [SentencePair::new("one two three", "uno due tre")];
         let tokenizers = Tokenizers::train(&tokenizer, &pairs).unwrap();

@@ -6,8 +6,11 @@ use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 
 use super::{
-    CONFIG, Languages, PROVENANCE, WEIGHTS, config::BundleConfig, files::sha256,
-    tokenizers::tokenizer_contents, vocabulary,
+    CONFIG, Languages, PROVENANCE, WEIGHTS,
+    config::{BundleConfig, WeightDtype},
+    files::sha256,
+    tokenizers::tokenizer_contents,
+    vocabulary,
 };
 use crate::{error::InferError, file::write_whole, search::SearchOptions, task::ModelTask};
 
@@ -19,6 +22,8 @@ pub(super) struct Parts<'a> {
     pub(super) languages: Option<&'a Languages>,
     pub(super) search: Option<&'a SearchOptions>,
     pub(super) provenance: &'a toml::Table,
+    /// Dtype of the weights that will be written.
+    pub(super) weights: WeightDtype,
 }
 
 impl Parts<'_> {

@@ -1,13 +1,18 @@
 //! The weights file. Its header is compared with the configuration before memory is allocated for a
 //! model, its values must be finite, and they are packed from the memory-mapped file.
 
+pub(super) mod quantized;
+
 use std::{
     borrow::Cow,
     collections::HashMap,
     fs::File,
     ops::Range,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use memmap2::Mmap;
@@ -15,9 +20,13 @@ use safetensors::{
     Dtype,
     tensor::{Metadata, TensorInfo},
 };
-use tx_model::{Architecture, ModelConfig, Tying, VocabSizes, packed::WeightSource};
+use tx_model::{
+    Architecture, ModelConfig, Tying, VocabSizes, WeightShape,
+    packed::{Int8Kernel, QuantizedLayout, QuantizedTable, QuantizedWeight, WeightSource},
+};
 
-use super::{WEIGHTS, files::regular_file};
+use self::quantized::{StoredTensor, stored, too_many_inputs};
+use super::{WEIGHTS, config::WeightDtype, files::regular_file};
 use crate::error::InferError;
 
 /// Maximum length of a header in bytes: the limit of the safetensors format.
@@ -45,17 +54,25 @@ const PACKING_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct WeightsFile {
     path: PathBuf,
-    map: Mmap,
+    map: Arc<Mmap>,
     metadata: Metadata,
     /// Names in the order of the file.
     names: Vec<String>,
     /// Number of bytes of the JSON text.
     header: u64,
+    dtype: WeightDtype,
+    /// Weights of a quantized model; empty in single precision.
+    layouts: Vec<(WeightShape, QuantizedLayout)>,
 }
 
 impl WeightsFile {
-    /// Maps the weights file of a bundle and reads its header.
-    pub(super) fn open(folder: &Path) -> Result<Self, InferError> {
+    /// Maps the weights file of a bundle and reads its header. `layouts` are those of a quantized
+    /// model, and otherwise empty.
+    pub(super) fn open(
+        folder: &Path,
+        dtype: WeightDtype,
+        layouts: Vec<(WeightShape, QuantizedLayout)>,
+    ) -> Result<Self, InferError> {
         let path = folder.join(WEIGHTS);
         let problem = |problem: String| InferError::Weights { path: path.clone(), problem };
         let read_error = |source| InferError::Read { path: path.clone(), source };
@@ -66,7 +83,7 @@ impl WeightsFile {
         // SAFETY: the file is only read. Bundles are replaced by renames, which keep the mapped
         // file; the documentation of `bundle` forbids to write into it.
         #[allow(unsafe_code)]
-        let map = unsafe { Mmap::map(&file) }.map_err(read_error)?;
+        let map = Arc::new(unsafe { Mmap::map(&file) }.map_err(read_error)?);
         let size = map.len() as u64;
         let Some((length, rest)) = map.split_first_chunk::<8>() else {
             return Err(problem("it ends before its header".into()));
@@ -85,7 +102,7 @@ impl WeightsFile {
             )));
         }
         let names = metadata.offset_keys();
-        Ok(Self { path, map, metadata, names, header })
+        Ok(Self { path, map, metadata, names, header, dtype, layouts })
     }
 
     /// Path of the file.
@@ -103,13 +120,38 @@ impl WeightsFile {
         self.names.iter().filter_map(|name| Some((name.clone(), self.metadata.info(name)?)))
     }
 
-    /// Names of the weights, in the order of the file.
+    /// Names of the weights, in the order of the file; those of a quantized model without their
+    /// scales and sums.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        let is_weight = |name: &&str| match self.dtype {
+            WeightDtype::F32 => true,
+            WeightDtype::Int8 => self.layouts.iter().any(|(weight, _)| weight.name == *name),
+        };
+        self.names.iter().map(String::as_str).filter(is_weight)
     }
 
-    /// Shape and values of a weight; `None` if there is no such weight.
+    /// Names of the weights with their dtypes and shapes, in the order of the file. A quantized matrix
+    /// has the shape that it has in single precision.
+    pub(super) fn shapes(&self) -> impl Iterator<Item = (&str, Dtype, &[usize])> {
+        self.names().filter_map(|name| {
+            let info = self.metadata.info(name)?;
+            let quantized = self.layouts.iter().find(|(weight, _)| weight.name == name);
+            let shape = quantized.map_or(&info.shape, |(weight, _)| &weight.shape);
+            Some((name, info.dtype, &shape[..]))
+        })
+    }
+
+    /// Dtype of the matrices.
+    pub(super) fn dtype(&self) -> WeightDtype {
+        self.dtype
+    }
+
+    /// Shape and values of a weight, in single precision; `None` if there is no such weight.
     pub(super) fn weight(&self, name: &str) -> Option<(&[usize], Cow<'_, [f32]>)> {
+        if self.dtype == WeightDtype::Int8 {
+            let (weight, layout) = self.layouts.iter().find(|(weight, _)| weight.name == name)?;
+            return Some((&weight.shape, self.dequantized(name, *layout)?));
+        }
         let info = self.metadata.info(name)?;
         Some((&info.shape, values(&self.map[self.range(info)])))
     }
@@ -123,7 +165,19 @@ impl WeightsFile {
         vocab: VocabSizes,
     ) -> Result<(), InferError> {
         let problem = |problem| InferError::Weights { path: self.path.clone(), problem };
-        let expected = config.weight_shapes_of(architecture, vocab);
+        let expected: Vec<StoredTensor> = match self.dtype {
+            WeightDtype::F32 => {
+                let shapes = config.weight_shapes_of(architecture, vocab).into_iter();
+                shapes.map(|it| StoredTensor::new(it.name, &it.shape, Dtype::F32)).collect()
+            }
+            WeightDtype::Int8 => {
+                if let Some(problem) = too_many_inputs(config, architecture, vocab) {
+                    return Err(problem_of(&self.path, problem));
+                }
+                let layouts = config.quantized_layouts(architecture, vocab);
+                layouts.iter().flat_map(|(weight, layout)| stored(weight, *layout)).collect()
+            }
+        };
         let longest = HEADER_BYTES + HEADER_BYTES_PER_WEIGHT * expected.len() as u64;
         if self.header > longest {
             return Err(problem(format!(
@@ -144,10 +198,10 @@ impl WeightsFile {
                     info.shape, weight.shape
                 )));
             }
-            if info.dtype != Dtype::F32 {
+            if info.dtype != weight.dtype {
                 return Err(problem(format!(
-                    "weight `{name}` has the dtype {:?}, but a bundle has F32",
-                    info.dtype
+                    "weight `{name}` has the dtype {:?}, but a bundle has {:?}",
+                    info.dtype, weight.dtype
                 )));
             }
         }
@@ -157,11 +211,13 @@ impl WeightsFile {
         }
     }
 
-    /// Rejects values that are infinite or NaN. All weights must be `F32`.
+    /// Rejects values that are infinite or NaN, and inconsistent quantized weights. The weights must
+    /// have passed [`check`](Self::check).
     ///
     /// Chunks are distributed among `parts` threads; this one is number `part`, from 0.
     pub(super) fn check_values(&self, part: usize, parts: usize) -> Result<(), InferError> {
-        for (name, info) in self.weights() {
+        self.check_quantized(part, parts)?;
+        for (name, info) in self.weights().filter(|(_, info)| info.dtype == Dtype::F32) {
             let range = self.range(info);
             let chunks = self.map[range.clone()].chunks(4 * CHUNK).enumerate();
             for (index, chunk) in chunks.skip(part).step_by(parts) {
@@ -172,7 +228,9 @@ impl WeightsFile {
                     return Err(InferError::Weights { path, problem });
                 }
                 let start = range.start + index * 4 * CHUNK;
-                self.release_range(start..start + chunk.len());
+                if self.dtype == WeightDtype::F32 {
+                    self.release_range(start..start + chunk.len());
+                }
             }
         }
         Ok(())
@@ -185,9 +243,16 @@ impl WeightsFile {
         values + start..values + end
     }
 
-    /// Source of the weights for packing, which keeps few pages of the file in memory.
-    pub(super) fn packing(&self, tying: Tying, architecture: Architecture) -> Packing<'_> {
+    /// Source of the weights for packing. In single precision, it keeps few pages of the file in
+    /// memory. With a kernel, matrices are packed for it.
+    pub(super) fn packing(
+        &self,
+        tying: Tying,
+        architecture: Architecture,
+        kernel: Option<Int8Kernel>,
+    ) -> Packing<'_> {
         let kept: &[&str] = match (architecture, tying) {
+            _ if kernel.is_some() => &[],
             (Architecture::EncoderDecoder, Tying::None) => {
                 &["source_embedding.weight", "target_embedding.weight"]
             }
@@ -202,7 +267,7 @@ impl WeightsFile {
                 Tying::Decoder | Tying::All,
             ) => &[],
         };
-        Packing { file: self, kept, read: AtomicUsize::new(0) }
+        Packing { file: self, kept, kernel, read: AtomicUsize::new(0) }
     }
 
     /// Removes all pages of the file from the memory of this process.
@@ -240,12 +305,17 @@ pub(super) struct Packing<'a> {
     /// Weights that the packed engine keeps in the order of the file. They are copied in parts, so
     /// that copy and file are not in memory together.
     kept: &'static [&'static str],
+    /// Kernel for products of bytes.
+    kernel: Option<Int8Kernel>,
     /// Bytes read since pages were released.
     read: AtomicUsize,
 }
 
 impl WeightSource for Packing<'_> {
     fn weight(&self, name: &str) -> Cow<'_, [f32]> {
+        if self.file.dtype == WeightDtype::Int8 {
+            return self.file.weight(name).map_or(Cow::Borrowed(&[]), |(_, values)| values);
+        }
         // `WeightsFile::check` compared the names with those that a model reads.
         let Some(info) = self.file.metadata.info(name) else { return Cow::Borrowed(&[]) };
         let range = self.file.range(info);
@@ -257,6 +327,24 @@ impl WeightSource for Packing<'_> {
             self.file.release();
         }
         values(&self.file.map[range])
+    }
+
+    fn kernel(&self) -> Option<Int8Kernel> {
+        self.kernel
+    }
+
+    fn quantized(&self, name: &str) -> Option<QuantizedWeight> {
+        match self.file.dtype {
+            WeightDtype::F32 => None,
+            WeightDtype::Int8 => self.file.quantized(name),
+        }
+    }
+
+    fn quantized_table(&self, name: &str) -> Option<QuantizedTable> {
+        match self.file.dtype {
+            WeightDtype::F32 => None,
+            WeightDtype::Int8 => self.file.quantized_table(name),
+        }
     }
 }
 
@@ -270,6 +358,10 @@ impl Packing<'_> {
         }
         copy
     }
+}
+
+fn problem_of(path: &Path, problem: String) -> InferError {
+    InferError::Weights { path: path.to_owned(), problem }
 }
 
 /// Little-endian values: borrowed where their bytes are aligned and in the order of this machine,
@@ -303,7 +395,7 @@ mod tests {
     fn open(content: &[u8]) -> Result<WeightsFile, InferError> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(WEIGHTS), content).unwrap();
-        WeightsFile::open(folder.path())
+        WeightsFile::open(folder.path(), WeightDtype::F32, Vec::new())
     }
 
     /// A file with this header and `data` zero bytes.
@@ -388,10 +480,10 @@ mod tests {
             let file = open(&content).unwrap();
             file.check_values(0, 1).unwrap();
             let copied = file
-                .packing(Tying::None, Architecture::EncoderDecoder)
+                .packing(Tying::None, Architecture::EncoderDecoder, None)
                 .copy(file.range(file.metadata.info("1").unwrap()));
             assert!(copied.into_iter().eq((size..2 * size).map(value)));
-            let packing = file.packing(Tying::None, Architecture::EncoderDecoder);
+            let packing = file.packing(Tying::None, Architecture::EncoderDecoder, None);
             for round in 0..2 {
                 for index in 0..4 {
                     let found = packing.weight(&index.to_string());

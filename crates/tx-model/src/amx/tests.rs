@@ -4,7 +4,7 @@ use super::*;
 mod emulator;
 
 /// The unit, or its emulation by a signal handler on a CPU that has none.
-fn amx() -> Option<Amx> {
+pub(crate) fn amx() -> Option<Amx> {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     return Amx::new().or_else(|| {
         emulator::install();
@@ -35,8 +35,7 @@ fn blocks_of_bytes_equal_the_reference() {
             let inputs = steps * I8_STEP;
             let x = noise(1, rows * (inputs + gap));
             let x = Rows { values: &x[..x.len() - gap], stride: inputs + gap };
-            let panel: Vec<i8> =
-                noise(7, inputs * COLUMNS).iter().map(|&byte| byte as i8).collect();
+            let panel = noise(7, inputs * COLUMNS);
             for start in [Start::Zero, Start::Content] {
                 let stride = COLUMNS + gap;
                 let mut expected: Vec<i32> = (0..(rows * stride) as i32).collect();
@@ -59,7 +58,7 @@ fn extreme_bytes_do_not_saturate() {
     let x = vec![255; MAX_ROWS * inputs];
     let x = Rows { values: &x, stride: inputs };
     for weight in [127_i8, -128] {
-        let panel = vec![weight; inputs * COLUMNS];
+        let panel = vec![weight as u8; inputs * COLUMNS];
         let mut y = vec![0; MAX_ROWS * COLUMNS];
         amx.with_tiles(MAX_ROWS, |tiles| {
             let y = RowsMut { values: &mut y, stride: COLUMNS };

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{PackedMatrix, source::Packer};
+use super::{Linear, source::Packer};
 use crate::{
     config::{ModelConfig, Positions},
     formulas::exp_shifted,
@@ -19,11 +19,11 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) struct PackedAttention {
     /// `[M, M]`, already divided by √D.
-    query: PackedMatrix,
+    query: Linear,
     /// `[M, 2M]`: keys, then values.
-    pub(super) keys_values: PackedMatrix,
+    pub(super) keys_values: Linear,
     /// `[M, M]`
-    pub(super) output: PackedMatrix,
+    pub(super) output: Linear,
     n_heads: usize,
     positions: AttentionPositions,
 }
@@ -50,6 +50,14 @@ pub(super) struct AttentionScratch {
     scores: Vec<f32>,
 }
 
+impl AttentionScratch {
+    /// Resizes queries and context to `len` elements each.
+    fn resize(&mut self, len: usize) {
+        self.queries.resize(len, 0.0);
+        self.context.resize(len, 0.0);
+    }
+}
+
 /// Keys and values that a query attends to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Memory<'a> {
@@ -63,17 +71,16 @@ impl PackedAttention {
     /// Packs the attention at path `name`, with the encoding `positions`.
     pub(super) fn pack(packer: &Packer<'_>, name: &str, positions: Positions) -> Self {
         let ModelConfig { d_model, n_heads, attention_bias, .. } = *packer.config;
-        let weight = |part: &str| packer.weight(&format!("{name}.{part}.weight"));
         let bias = |part: &str| packer.optional(&format!("{name}.{part}.bias"), attention_bias);
         // Scaling the weights costs less than scaling the queries.
         let scale = ((d_model / n_heads) as f32).sqrt();
         let query_bias = bias("query").into_iter().map(|bias| bias / scale).collect();
         let keys_values_bias = [bias("key"), bias("value")].concat();
         Self {
-            query: packer.matrix(d_model, &[&weight("query")], query_bias, scale),
+            query: packer.matrix(d_model, &[&format!("{name}.query.weight")], query_bias, scale),
             keys_values: packer.matrix(
                 d_model,
-                &[&weight("key"), &weight("value")],
+                &[&format!("{name}.key.weight"), &format!("{name}.value.weight")],
                 keys_values_bias,
                 1.0,
             ),
@@ -103,9 +110,26 @@ impl PackedAttention {
     ///
     /// - `x`: `[rows, M]`
     pub(super) fn project_queries(&self, x: &[f32], scratch: &mut AttentionScratch) {
-        scratch.queries.resize(x.len(), 0.0);
-        scratch.context.resize(x.len(), 0.0);
-        self.query.product(x, &mut scratch.queries);
+        scratch.resize(x.len());
+        self.query.product_of(x, &mut scratch.queries);
+    }
+
+    /// Projects `x` to queries, keys and values, and resizes the buffer of the results of queries.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[rows, M]`; `keys_values`: `[rows, 2M]`
+    pub(super) fn project(
+        &self,
+        x: &[f32],
+        scratch: &mut AttentionScratch,
+        keys_values: &mut [f32],
+    ) {
+        scratch.resize(x.len());
+        self.query.with_input(x, |x| {
+            self.query.product(x, &mut scratch.queries);
+            self.keys_values.product(x, keys_values);
+        });
     }
 
     /// Computes the angles for rows at these positions; empty if positions are not rotary.

@@ -1,7 +1,7 @@
 //! The classifier of texts.
 
 use super::{
-    Map, PackedMatrix, Scratch, WeightSource, attention::ranges, embedding::PackedEmbedding,
+    Linear, Map, Scratch, WeightSource, attention::ranges, embedding::PackedEmbedding,
     encoder::PackedEncoder, source::Packer,
 };
 use crate::{
@@ -35,7 +35,7 @@ pub struct PackedClassifier {
     input: PackedEmbedding,
     encoder: PackedEncoder,
     /// `[d_model, classes]`
-    output: PackedMatrix,
+    output: Linear,
     pooling: Pooling,
 }
 

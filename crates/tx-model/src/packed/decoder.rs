@@ -7,6 +7,7 @@ use super::{
     attention::{Memory, PackedAttention, Rotation, in_order},
     feed_forward::PackedFeedForward,
     history::History,
+    linear::Input,
     residual::{PackedNorm, PackedResidual},
     self_attention::PackedSelfAttention,
     source::Packer,
@@ -119,15 +120,16 @@ impl PackedDecoder {
     ///
     /// - `memory`: the encoder's output `[tokens of all sentences, d_model]`
     pub(super) fn start(&self, memory: &[f32], sentences: Vec<Range<usize>>) -> PackedCache {
-        let layers = self
-            .layers
-            .iter()
-            .map(|layer| {
-                let mut cross = vec![0.0; 2 * memory.len()];
-                layer.cross_attention.keys_values.product(memory, &mut cross);
-                LayerCache { cross, target: Vec::new() }
+        let layer = |layer: &PackedDecoderLayer, memory: Input<'_>, size: usize| {
+            let mut cross = vec![0.0; 2 * size];
+            layer.cross_attention.keys_values.product(memory, &mut cross);
+            LayerCache { cross, target: Vec::new() }
+        };
+        let layers = self.layers.first().map_or_else(Vec::new, |first| {
+            first.cross_attention.keys_values.with_input(memory, |input| {
+                self.layers.iter().map(|one| layer(one, input, memory.len())).collect()
             })
-            .collect();
+        });
         let longest = sentences.iter().map(Range::len).max().unwrap_or(0);
         PackedCache {
             layers,

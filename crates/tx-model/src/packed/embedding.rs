@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{PackedMatrix, source::Packer};
+use super::{Linear, quantized_weight::QuantizedTable, source::Packer};
 use crate::{
     config::{ModelConfig, Positions, Side},
     position_formulas,
 };
 
-/// Tied tables with at least this many weights are stored once, as the columns of the output
+/// Tied tables in single precision with at least this many weights are stored once, as the columns of the output
 /// projection. Smaller ones are stored as rows too, because these are faster to look up.
 const LARGE: usize = 1 << 20;
 
@@ -31,8 +31,10 @@ pub(super) struct PackedEmbedding {
 enum Table {
     /// `[vocabulary, d_model]`
     Rows(Arc<Vec<f32>>),
+    /// `[vocabulary, d_model]` of bytes.
+    Bytes(Arc<QuantizedTable>),
     /// `[d_model, vocabulary]`
-    Columns(Arc<PackedMatrix>),
+    Columns(Arc<Linear>),
 }
 
 impl PackedEmbedding {
@@ -69,9 +71,12 @@ impl PackedEmbedding {
                 let weights = &table[row(token as usize)];
                 x.extend(weights.iter().map(|weight| weight * self.scale));
             }
-            Table::Columns(projection) => {
-                let weights = projection.column(token as usize);
+            Table::Bytes(table) => {
+                let weights = table.row(self.d_model, token as usize);
                 x.extend(weights.map(|weight| weight * self.scale));
+            }
+            Table::Columns(projection) => {
+                projection.push_column(x, token as usize, self.scale);
             }
         }
         if let Some(positions) = &self.positions {
@@ -86,7 +91,7 @@ pub(super) struct Vocabularies {
     pub(super) source_input: PackedEmbedding,
     pub(super) target_input: PackedEmbedding,
     /// `[d_model, target vocabulary]`
-    pub(super) projection: Arc<PackedMatrix>,
+    pub(super) projection: Arc<Linear>,
 }
 
 impl Vocabularies {
@@ -128,10 +133,7 @@ impl PackedEmbedding {
     }
 
     /// Packs the embedding of a model with one vocabulary, and its output projection.
-    pub(super) fn pack_with_projection(
-        packer: &Packer<'_>,
-        side: Side,
-    ) -> (Self, Arc<PackedMatrix>) {
+    pub(super) fn pack_with_projection(packer: &Packer<'_>, side: Side) -> (Self, Arc<Linear>) {
         let (table, projection) = table_and_projection(packer, "embedding.weight");
         (Self::of_one_vocabulary(packer, side, table), projection)
     }
@@ -145,25 +147,29 @@ impl PackedEmbedding {
 
 /// Packs a table of which no other matrix uses the weights.
 fn rows(packer: &Packer<'_>, name: &str) -> Table {
-    Table::Rows(Arc::new(packer.weight(name).into_owned()))
+    match packer.quantized_table(name) {
+        Some(table) => Table::Bytes(Arc::new(table)),
+        None => Table::Rows(Arc::new(packer.weight(name).into_owned())),
+    }
 }
 
 /// Packs the table `name` and the output projection, which shares its weights if they are tied.
-fn table_and_projection(packer: &Packer<'_>, name: &str) -> (Table, Arc<PackedMatrix>) {
+fn table_and_projection(packer: &Packer<'_>, name: &str) -> (Table, Arc<Linear>) {
     let ModelConfig { d_model, tying, output_bias, .. } = *packer.config;
     let bias = packer.optional("projection.bias", output_bias);
     if tying.ties_projection() {
-        let weight = packer.weight(name);
-        let projection = Arc::new(packer.transposed(d_model, &weight, bias));
-        let table = match weight.len() < LARGE {
-            true => Table::Rows(Arc::new(weight.into_owned())),
-            false => Table::Columns(projection.clone()),
+        let projection = Arc::new(packer.transposed(d_model, name, bias));
+        let table = match &*projection {
+            Linear::F32(matrix) if matrix.inputs() * matrix.outputs() < LARGE => {
+                Table::Rows(Arc::new(packer.weight(name).into_owned()))
+            }
+            Linear::F32(_) | Linear::Int8(_) => Table::Columns(projection.clone()),
         };
         (table, projection)
     } else {
         let (table, projection) = packer.both(
             || rows(packer, name),
-            || packer.matrix(d_model, &[&packer.weight("projection.weight")], bias, 1.0),
+            || packer.matrix(d_model, &["projection.weight"], bias, 1.0),
         );
         (table, Arc::new(projection))
     }

@@ -1,7 +1,7 @@
 //! Position-wise feed-forward network in its residual connection: equation 2 of the paper and its
 //! variants.
 
-use super::{PackedMatrix, Scratch, residual::PackedResidual, source::Packer};
+use super::{Linear, Scratch, residual::PackedResidual, source::Packer};
 use crate::{
     config::{Activation, ModelConfig},
     vector::vectorized,
@@ -10,10 +10,10 @@ use crate::{
 /// `activation(x W_1 + b_1) W_2 + b_2`, with its residual connection.
 #[derive(Debug, Clone)]
 pub(super) struct PackedFeedForward {
-    inner: PackedMatrix,
+    inner: Linear,
     /// Third matrix of the gated variant.
-    gate: Option<PackedMatrix>,
-    outer: PackedMatrix,
+    gate: Option<Linear>,
+    outer: Linear,
     activation: Activation,
     residual: PackedResidual,
 }
@@ -64,9 +64,9 @@ impl PackedFeedForward {
         let Hidden { values, gate } = hidden;
         let len = x.len() / self.inner.inputs() * self.inner.outputs();
         values.resize(len, 0.0);
-        self.inner.product(x, values);
-        match &self.gate {
+        self.inner.with_input(x, |x| match &self.gate {
             Some(matrix) => {
+                self.inner.product(x, values);
                 gate.resize(len, 0.0);
                 matrix.product(x, gate);
                 vectorized(
@@ -74,10 +74,7 @@ impl PackedFeedForward {
                     || self.activation.multiply_by_value(values, gate),
                 );
             }
-            None => vectorized(
-                #[inline(always)]
-                || self.activation.apply(values),
-            ),
-        }
+            None => self.inner.activated_product(x, values, self.activation),
+        });
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Map, PackedMatrix, Scratch, WeightSource,
+    Linear, Map, Scratch, WeightSource,
     embedding::PackedEmbedding,
     encoder::{PackedEncoder, PackedPast},
     source::Packer,
@@ -41,7 +41,7 @@ pub struct PackedLanguageModel {
     input: PackedEmbedding,
     layers: PackedEncoder,
     /// `[d_model, vocabulary]`
-    projection: Arc<PackedMatrix>,
+    projection: Arc<Linear>,
 }
 
 /// A batch of unfinished texts. Each row is a hypothesis.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Map, PackedMatrix, Scratch, WeightSource, attention::ranges, embedding::PackedEmbedding,
+    Linear, Map, Scratch, WeightSource, attention::ranges, embedding::PackedEmbedding,
     encoder::PackedEncoder, source::Packer,
 };
 use crate::{
@@ -37,7 +37,7 @@ pub struct PackedMaskedLanguageModel {
     input: PackedEmbedding,
     encoder: PackedEncoder,
     /// `[d_model, vocabulary]`
-    projection: Arc<PackedMatrix>,
+    projection: Arc<Linear>,
 }
 
 impl PackedMaskedLanguageModel {

@@ -169,13 +169,6 @@ impl PackedMatrix {
         self.all().product(x, y);
     }
 
-    /// Returns `x W + b`; see [`product`](Self::product).
-    pub(super) fn apply(&self, x: &[f32]) -> Vec<f32> {
-        let mut y = vec![0.0; x.len() / self.inputs * self.outputs];
-        self.product(x, &mut y);
-        y
-    }
-
     /// `y += x W + b`; see [`product`](Self::product).
     pub(super) fn add_product(&self, x: &[f32], y: &mut [f32]) {
         self.all().multiply(x, y, true);

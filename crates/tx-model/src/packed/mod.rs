@@ -27,8 +27,16 @@ mod residual;
 mod self_attention;
 
 mod attention_maps;
+mod linear;
 mod matrix;
 mod top_tokens;
+
+mod int8_kernel;
+mod quantized_layout;
+mod quantized_matrix;
+mod quantized_rows;
+mod quantized_weight;
+mod shared_bytes;
 
 #[cfg(feature = "burn")]
 mod module_weights;
@@ -37,12 +45,16 @@ mod source;
 pub use crate::formulas::log_softmax;
 pub use attention_maps::{Map, PackedAttentionMaps};
 pub use classifier::PackedClassifier;
+pub use int8_kernel::Int8Kernel;
 pub use language_model::{LanguageModelDecoding, PackedLanguageModel};
 pub use masked_language_model::PackedMaskedLanguageModel;
-pub use source::WeightSource;
+pub use quantized_layout::QuantizedLayout;
+pub use quantized_weight::{MAX_INPUTS, QuantizedTable, QuantizedWeight};
+pub use shared_bytes::SharedBytes;
+pub use source::{InBytes, WeightSource};
 pub use transformer::{Decoding, PackedTransformer};
 
-use matrix::PackedMatrix;
+use linear::Linear;
 
 /// Buffers of intermediate results, shared by all layers.
 #[derive(Debug, Default)]

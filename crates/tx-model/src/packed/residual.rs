@@ -1,6 +1,6 @@
 //! Layer normalization, and the residual connection around every sub-layer.
 
-use super::{PackedMatrix, source::Packer};
+use super::{Linear, source::Packer};
 use crate::{config::NormPlacement, formulas::moments, vector::vectorized};
 
 /// Layer normalization over the features of each row.
@@ -77,7 +77,7 @@ impl PackedResidual {
         &self,
         x: &mut [f32],
         inner: &[f32],
-        outer: &PackedMatrix,
+        outer: &Linear,
         output: &mut Vec<f32>,
     ) {
         match self.placement {
@@ -88,7 +88,7 @@ impl PackedResidual {
             }
             NormPlacement::SublayerOutput => {
                 output.resize(x.len(), 0.0);
-                outer.product(inner, output);
+                outer.product_of(inner, output);
                 self.norm.normalize(output);
                 for (x, y) in x.iter_mut().zip(output) {
                     *x += *y;

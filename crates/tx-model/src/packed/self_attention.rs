@@ -55,9 +55,8 @@ impl PackedSelfAttention {
     ) {
         let Scratch { normalized, attention, keys_values, output, .. } = scratch;
         let y = self.residual.enter(x, normalized);
-        self.attention.project_queries(y, attention);
         keys_values.resize(2 * y.len(), 0.0);
-        self.attention.keys_values.product(y, keys_values);
+        self.attention.project(y, attention, keys_values);
         self.attention.rotate(&mut attention.queries, keys_values, rotation);
         let width = self.attention.keys_values.outputs();
         for rows in sentences {
@@ -95,11 +94,10 @@ impl PackedSelfAttention {
     ) {
         let Scratch { normalized, attention, output, .. } = scratch;
         let y = self.residual.enter(x, normalized);
-        self.attention.project_queries(y, attention);
         let newest = past.len();
         past.resize(history.used() * self.attention.keys_values.outputs(), 0.0);
         let newest = &mut past[newest..];
-        self.attention.keys_values.product(y, newest);
+        self.attention.project(y, attention, newest);
         self.attention.rotate(&mut attention.queries, newest, rotation);
         let position = history.newest();
         for (row, slots) in history.rows().enumerate() {

@@ -4,7 +4,10 @@ use std::{borrow::Cow, collections::HashMap};
 
 use rayon::prelude::*;
 
-use super::{PackedMatrix, residual::PackedNorm};
+use super::{
+    Int8Kernel, Linear, QuantizedTable, QuantizedWeight, matrix::PackedMatrix,
+    quantized_matrix::QuantizedMatrix, residual::PackedNorm,
+};
 use crate::{
     architecture::Architecture,
     config::{ModelConfig, VocabSizes},
@@ -24,6 +27,51 @@ pub trait WeightSource: Sync {
     ///
     /// If there is no such weight. Callers of `pack` of a packed model check the names first.
     fn weight(&self, name: &str) -> Cow<'_, [f32]>;
+
+    /// Returns the kernel for products of bytes; `None` if the model computes in single precision.
+    ///
+    /// With a kernel, linear layers, the projection and the embeddings are quantized.
+    fn kernel(&self) -> Option<Int8Kernel> {
+        None
+    }
+
+    /// Returns the matrix of a linear layer or the table of a tied embedding, if the source has it
+    /// quantized.
+    fn quantized(&self, _name: &str) -> Option<QuantizedWeight> {
+        None
+    }
+
+    /// Returns the table of an embedding that is not tied to the projection, if the source has it
+    /// quantized.
+    fn quantized_table(&self, _name: &str) -> Option<QuantizedTable> {
+        None
+    }
+}
+
+/// Weights whose matrices are quantized when they are packed.
+pub struct InBytes<'a> {
+    /// The weights.
+    pub weights: &'a dyn WeightSource,
+    /// Kernel for products of the quantized matrices.
+    pub kernel: Int8Kernel,
+}
+
+impl WeightSource for InBytes<'_> {
+    fn weight(&self, name: &str) -> Cow<'_, [f32]> {
+        self.weights.weight(name)
+    }
+
+    fn kernel(&self) -> Option<Int8Kernel> {
+        Some(self.kernel)
+    }
+
+    fn quantized(&self, name: &str) -> Option<QuantizedWeight> {
+        self.weights.quantized(name)
+    }
+
+    fn quantized_table(&self, name: &str) -> Option<QuantizedTable> {
+        self.weights.quantized_table(name)
+    }
 }
 
 impl WeightSource for HashMap<String, Vec<f32>> {
@@ -64,26 +112,61 @@ impl<'a> Packer<'a> {
     }
 
     /// Packs a linear layer `[inputs, _]`.
-    pub(super) fn linear(&self, name: &str, inputs: usize, bias: bool) -> PackedMatrix {
+    pub(super) fn linear(&self, name: &str, inputs: usize, bias: bool) -> Linear {
         let bias = self.optional(&format!("{name}.bias"), bias);
-        self.matrix(inputs, &[&self.weight(&format!("{name}.weight"))], bias, 1.0)
+        self.matrix(inputs, &[&format!("{name}.weight")], bias, 1.0)
     }
 
-    /// Packs matrices `[inputs, _]` side by side, divided by `divisor`, with a bias that may be
-    /// empty.
+    /// Packs the matrices `[inputs, _]` at paths `names` side by side, divided by `divisor`, with a
+    /// bias that may be empty.
     pub(super) fn matrix(
         &self,
         inputs: usize,
-        weights: &[&[f32]],
+        names: &[&str],
         bias: Vec<f32>,
         divisor: f32,
-    ) -> PackedMatrix {
-        PackedMatrix::new(inputs, weights, bias, divisor, self.parallel)
+    ) -> Linear {
+        match self.weights.kernel() {
+            Some(kernel) => {
+                let weight = |name: &&str| self.quantized(name, inputs, false);
+                let weights = names.iter().map(weight).collect();
+                Linear::Int8(QuantizedMatrix::new(inputs, weights, &bias, divisor, kernel))
+            }
+            None => {
+                let weights: Vec<_> = names.iter().map(|name| self.weight(name)).collect();
+                let weights: Vec<&[f32]> = weights.iter().map(|weight| &**weight).collect();
+                Linear::F32(PackedMatrix::new(inputs, &weights, bias, divisor, self.parallel))
+            }
+        }
     }
 
-    /// Packs the transpose of `weight`, `[_, inputs]`, with a bias that may be empty.
-    pub(super) fn transposed(&self, inputs: usize, weight: &[f32], bias: Vec<f32>) -> PackedMatrix {
-        PackedMatrix::transposed(inputs, weight, bias, self.parallel)
+    /// Packs the transpose of the matrix `[_, inputs]` at path `name`, with a bias that may be
+    /// empty.
+    pub(super) fn transposed(&self, inputs: usize, name: &str, bias: Vec<f32>) -> Linear {
+        match self.weights.kernel() {
+            Some(kernel) => {
+                let weights = vec![self.quantized(name, inputs, true)];
+                Linear::Int8(QuantizedMatrix::new(inputs, weights, &bias, 1.0, kernel))
+            }
+            None => {
+                let weight = self.weight(name);
+                Linear::F32(PackedMatrix::transposed(inputs, &weight, bias, self.parallel))
+            }
+        }
+    }
+
+    fn quantized(&self, name: &str, inputs: usize, is_transposed: bool) -> QuantizedWeight {
+        self.weights.quantized(name).unwrap_or_else(|| {
+            let weight = self.weight(name);
+            QuantizedWeight::quantize(inputs, &weight, is_transposed, self.parallel)
+        })
+    }
+
+    /// Returns the table `[_, d_model]` at path `name`, quantized if the model is.
+    pub(super) fn quantized_table(&self, name: &str) -> Option<QuantizedTable> {
+        self.weights.kernel()?;
+        let quantize = || QuantizedTable::quantize(self.config.d_model, &self.weight(name));
+        Some(self.weights.quantized_table(name).unwrap_or_else(quantize))
     }
 
     pub(super) fn norm(&self, name: &str) -> PackedNorm {

@@ -7,8 +7,9 @@ use std::{
 };
 
 use super::{
-    PackedMatrix,
-    matrix::{Columns, FEW, has_helpers},
+    Linear,
+    linear::{Columns, Input},
+    matrix::{FEW, has_helpers},
 };
 use crate::{
     top_k::TopK,
@@ -39,15 +40,18 @@ thread_local! {
 ///
 /// - `projection`: `[d_model, vocabulary]`; `x`: `[rows, d_model]`
 pub(super) fn likeliest(
-    projection: &PackedMatrix,
+    projection: &Linear,
     x: &[f32],
     suppressed: &[u32],
     count: usize,
 ) -> Vec<Vec<(u32, f32)>> {
     // The same blocks for any number of rows, so that no score depends on the batch.
-    let blocks: Vec<_> = projection.blocks(BLOCK / projection.inputs()).collect();
-    let top = TopTokens::of(x, &blocks, suppressed, count);
-    top.into_iter().map(TopTokens::finish).collect()
+    let blocks = projection.blocks(BLOCK / projection.inputs());
+    projection.with_input(x, |x| {
+        let rows = x.rows(projection.inputs());
+        let top = TopTokens::of(x, rows, &blocks, suppressed, count);
+        top.into_iter().map(TopTokens::finish).collect()
+    })
 }
 
 /// Best scores of a row so far, and the sum of the exponentials of all.
@@ -117,13 +121,18 @@ impl TopTokens {
         }
     }
 
-    /// Computes the best `count` tokens of each row of `x` among those of some blocks of the
+    /// Computes the best `count` tokens of each of the `rows` rows of `x` among those of some blocks of the
     /// projection.
     ///
     /// If there are few rows, as for a single sentence, the groups are divided among the threads of
     /// the pool, if this is one of them. The result is bit-identical.
-    fn of(x: &[f32], blocks: &[Columns<'_>], suppressed: &[u32], count: usize) -> Vec<Self> {
-        let rows = blocks.first().map_or(0, |columns| columns.rows(x));
+    fn of(
+        x: Input<'_>,
+        rows: usize,
+        blocks: &[Columns<'_>],
+        suppressed: &[u32],
+        count: usize,
+    ) -> Vec<Self> {
         let new = || (0..rows).map(|_| Self::new(count)).collect::<Vec<_>>();
         let groups = blocks.chunks(blocks.len().div_ceil(GROUPS).max(MIN_BLOCKS));
         let mut top = new();
@@ -160,7 +169,7 @@ impl TopTokens {
     /// Adds the tokens of a group of blocks; `between` is called before each block and at the end.
     fn add_group(
         top: &mut [Self],
-        x: &[f32],
+        x: Input<'_>,
         group: &[Columns<'_>],
         suppressed: &[u32],
         between: impl Fn(&mut [Self]),
@@ -168,14 +177,15 @@ impl TopTokens {
         let mut scores = SCORES.take();
         for columns in group {
             between(top);
-            scores.resize(top.len() * columns.count, 0.0);
+            scores.resize(top.len() * columns.count(), 0.0);
             columns.product(x, &mut scores);
             vectorized(
                 #[inline(always)]
                 || {
-                    for (top, scores) in top.iter_mut().zip(scores.chunks_exact_mut(columns.count))
+                    for (top, scores) in
+                        top.iter_mut().zip(scores.chunks_exact_mut(columns.count()))
                     {
-                        top.extend(columns.first, scores, suppressed);
+                        top.extend(columns.first(), scores, suppressed);
                     }
                 },
             );
@@ -258,6 +268,7 @@ impl TopTokens {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packed::matrix::PackedMatrix;
 
     fn top(scores: &[f32], count: usize, suppressed: &[u32], block: usize) -> Vec<(u32, f32)> {
         let mut top = TopTokens::new(count);
@@ -320,13 +331,16 @@ mod tests {
         };
         let (inputs, outputs) = (6, 5_000);
         let weight = noise(1, inputs * outputs);
-        let matrix = PackedMatrix::new(inputs as usize, &[&weight], Vec::new(), 1.0, false);
-        let blocks: Vec<_> = matrix.blocks(100).collect();
+        let weights = [&weight[..]];
+        let matrix = PackedMatrix::new(inputs as usize, &weights, Vec::new(), 1.0, false);
+        let matrix = Linear::F32(matrix);
+        let blocks = matrix.blocks(100);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         for rows in [1, 3, FEW as u32, FEW as u32 + 1] {
             let x = noise(9, rows * inputs);
             let top = || -> Vec<_> {
-                TopTokens::of(&x, &blocks, &[7], 4).into_iter().map(TopTokens::finish).collect()
+                let top = |x: Input<'_>| TopTokens::of(x, rows as usize, &blocks, &[7], 4);
+                matrix.with_input(&x, top).into_iter().map(TopTokens::finish).collect()
             };
             assert_eq!(top(), pool.install(top), "{rows} rows");
             assert_eq!(top().len(), rows as usize);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Map, PackedAttentionMaps, PackedMatrix, Scratch, WeightSource,
+    Linear, Map, PackedAttentionMaps, Scratch, WeightSource,
     attention::ranges,
     decoder::{PackedCache, PackedDecoder},
     embedding::{PackedEmbedding, Vocabularies},
@@ -46,7 +46,7 @@ pub struct PackedTransformer {
     encoder: PackedEncoder,
     pub(super) decoder: PackedDecoder,
     /// `[d_model, target vocabulary]`
-    projection: Arc<PackedMatrix>,
+    projection: Arc<Linear>,
 }
 
 /// A batch of unfinished translations. Each row is a hypothesis.

@@ -56,6 +56,10 @@ pub(super) enum Value {
     Vectors(Vec<String>),
     /// Matrices of the bundle, `[d_in, d_out]`, transposed and one below another: `[Σ d_out, d_in]`.
     Transposed(Vec<String>),
+    /// Quantized weights of the bundle with a row for each output or token, one below another.
+    QuantizedRows(Vec<String>),
+    /// Scales of quantized weights, one after another. CTranslate2 divides by them.
+    Scales(Vec<String>),
 }
 
 /// Second name of a variable.
@@ -69,14 +73,27 @@ impl Value {
     /// Shape of the variable; empty for a number. A weight that the bundle does not have counts as
     /// empty.
     pub(super) fn shape(&self, bundle: &Bundle) -> Vec<usize> {
-        let sizes =
-            |name: &String| bundle.weight(name).map_or(vec![0], |(shape, _)| shape.to_vec());
+        let sizes = |name: &String| bundle.weight_shape(name).map_or(vec![0], <[usize]>::to_vec);
+        let rows = |name: &String| match sizes(name)[..] {
+            [rows, _] if is_embedding(name) => rows,
+            [_, outputs] => outputs,
+            _ => 0,
+        };
         match self {
             Self::I8(_) | Self::I16(_) | Self::I32(_) | Self::F32(_) => Vec::new(),
             Self::Table { values, columns } => vec![values.len() / columns.max(&1), *columns],
             Self::Zeros(shape) => shape.to_vec(),
             Self::Weight(name) => sizes(name),
             Self::Vectors(names) => vec![names.iter().flat_map(sizes).sum()],
+            Self::QuantizedRows(names) => {
+                let width = names.first().map_or(0, |name| match sizes(name)[..] {
+                    [_, width] if is_embedding(name) => width,
+                    [inputs, _] => inputs,
+                    _ => 0,
+                });
+                vec![names.iter().map(rows).sum(), width]
+            }
+            Self::Scales(names) => vec![names.iter().map(rows).sum()],
             Self::Transposed(names) => {
                 let shapes: Vec<_> = names.iter().map(sizes).collect();
                 let d_out = shapes.iter().filter_map(|shape| shape.get(1)).sum();
@@ -87,7 +104,7 @@ impl Value {
 
     fn dtype(&self) -> u8 {
         match self {
-            Self::I8(_) => I8,
+            Self::I8(_) | Self::QuantizedRows(_) => I8,
             Self::I16(_) => I16,
             Self::I32(_) => I32,
             Self::F32(_)
@@ -95,6 +112,7 @@ impl Value {
             | Self::Zeros(_)
             | Self::Weight(_)
             | Self::Vectors(_)
+            | Self::Scales(_)
             | Self::Transposed(_) => F32,
         }
     }
@@ -113,6 +131,10 @@ impl Value {
         let weight = |name: &String| {
             bundle.weight(name).ok_or_else(|| io::Error::other(format!("no weight `{name}`")))
         };
+        let quantized = |name: &String| {
+            let missing = || io::Error::other(format!("no quantized weight `{name}`"));
+            bundle.quantized_rows(name).ok_or_else(missing)
+        };
         match self {
             Self::I8(value) => file.write_all(&value.to_le_bytes()),
             Self::I16(value) => file.write_all(&value.to_le_bytes()),
@@ -127,6 +149,18 @@ impl Value {
             Self::Vectors(names) => {
                 names.iter().try_for_each(|name| write_values(&weight(name)?.1, file))
             }
+            Self::QuantizedRows(names) => names.iter().try_for_each(|name| {
+                let (bytes, _) = quantized(name)?;
+                file.write_all(bytemuck::cast_slice(&bytes))
+            }),
+            Self::Scales(names) => names.iter().try_for_each(|name| {
+                let (_, mut scales) = quantized(name)?;
+                // A row of zeros has the scale 1, because CTranslate2 divides by it.
+                scales.iter_mut().for_each(|scale| {
+                    *scale = if *scale > 0.0 { scale.recip() } else { 1.0 };
+                });
+                write_values(&scales, file)
+            }),
             Self::Transposed(names) => names.iter().try_for_each(|name| {
                 let (shape, values) = weight(name)?;
                 let &[d_in, d_out] = shape else {
@@ -142,6 +176,11 @@ impl Value {
             }),
         }
     }
+}
+
+/// Returns `true` if a weight has a row for each token. Other matrices have one for each input.
+fn is_embedding(name: &str) -> bool {
+    name.ends_with("embedding.weight")
 }
 
 /// Writes a model.

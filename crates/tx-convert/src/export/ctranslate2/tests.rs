@@ -143,6 +143,48 @@ fn linear_layers_are_transposed_and_joined() {
     assert!(!model.contains_key("encoder/layer_norm/gamma"));
 }
 
+/// Bytes divided by scales are the weights of the quantized bundle, for all of its arrangements.
+#[test]
+fn a_quantized_bundle_has_bytes_and_scales() {
+    for tying in [Tying::None, Tying::Decoder, Tying::All] {
+        let folder = tempfile::tempdir().unwrap();
+        bundle(ModelConfig { tying, ..small() }).quantize(folder.path()).unwrap();
+        let bundle = Bundle::open(folder.path()).unwrap();
+        let (model, _folder) = exported(&bundle);
+        let weights = |name: &str| bundle.weight(name).unwrap().1.to_vec();
+        let rows = |name: &str| -> Vec<f32> {
+            let (shape, dtype, bytes) = &model[name];
+            assert_eq!((*dtype, bytes.len()), (1, shape.iter().product::<u32>() as usize));
+            let scales = floats(&model[&format!("{name}_scale")]);
+            assert_eq!(scales.len(), shape[0] as usize);
+            let rows = bytes.chunks_exact(shape[1] as usize).zip(scales);
+            rows.flat_map(|(row, scale)| row.iter().map(move |&b| f32::from(b as i8) / scale))
+                .collect()
+        };
+        let assert_close = |found: &[f32], expected: &[f32]| {
+            assert_eq!(found.len(), expected.len());
+            let is_close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * b.abs();
+            assert!(found.iter().zip(expected).all(is_close), "{tying:?}");
+        };
+        assert_close(&rows("encoder/embeddings_0/weight"), &weights("source_embedding.weight"));
+        let inner = weights("decoder.layers.1.feed_forward.inner.weight");
+        let turned: Vec<f32> =
+            (0..12).flat_map(|output| inner[output..].iter().step_by(12).copied()).collect();
+        assert_close(&rows("decoder/layer_1/ffn/linear_0/weight"), &turned);
+        assert_eq!(model["decoder/layer_0/self_attention/linear_0/weight"].0, [24, 8]);
+        let ids = bundle.vocabulary().target;
+        let projection = rows("decoder/projection/weight");
+        if tying == Tying::None {
+            let columns = weights("projection.weight");
+            let turned: Vec<f32> =
+                (0..ids).flat_map(|id| columns[id..].iter().step_by(ids).copied()).collect();
+            assert_close(&projection, &turned);
+        } else {
+            assert_close(&projection, &rows("decoder/embeddings/weight"));
+        }
+    }
+}
+
 #[test]
 fn tied_matrices_are_stored_once() {
     let bundle = bundle(small());

@@ -1,6 +1,6 @@
 //! Variables of CTranslate2's `TransformerSpec` for the weights of a bundle.
 
-use tx_infer::Bundle;
+use tx_infer::{Bundle, Precision};
 use tx_model::{
     Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions, Tying,
 };
@@ -61,6 +61,11 @@ impl Model {
     }
 }
 
+/// Name of the scales of a quantized variable.
+fn scale_name(name: &str) -> String {
+    format!("{name}_scale")
+}
+
 struct Builder<'a> {
     bundle: &'a Bundle,
     config: &'a ModelConfig,
@@ -72,6 +77,32 @@ impl Builder<'_> {
         self.model.variables.push(Variable { name: name.into(), value });
     }
 
+    /// Adds a matrix or an embedding. A quantized one has bytes and a scale for each row.
+    fn matrix(&mut self, name: &str, value: Value) {
+        let names = match &value {
+            Value::Weight(weight) => vec![weight.clone()],
+            Value::Transposed(weights) => weights.clone(),
+            _ => Vec::new(),
+        };
+        if self.is_quantized() {
+            self.add(name, Value::QuantizedRows(names.clone()));
+            self.add(scale_name(name), Value::Scales(names));
+        } else {
+            self.add(name, value);
+        }
+    }
+
+    fn matrix_alias(&mut self, name: &str, variable: &str) {
+        self.alias(name, variable);
+        if self.is_quantized() {
+            self.alias(&scale_name(name), &scale_name(variable));
+        }
+    }
+
+    fn is_quantized(&self) -> bool {
+        self.bundle.precision() == Precision::Int8
+    }
+
     fn alias(&mut self, name: &str, variable: &str) {
         self.model.aliases.push(Alias { name: name.into(), variable: variable.into() });
     }
@@ -80,22 +111,22 @@ impl Builder<'_> {
         let source = "source_embedding.weight";
         let target = match self.config.tying {
             Tying::All => {
-                self.alias("encoder/embeddings_0/weight", "decoder/embeddings/weight");
+                self.matrix_alias("encoder/embeddings_0/weight", "decoder/embeddings/weight");
                 source
             }
             Tying::Decoder | Tying::None => {
-                self.add("encoder/embeddings_0/weight", Value::Weight(source.into()));
+                self.matrix("encoder/embeddings_0/weight", Value::Weight(source.into()));
                 "target_embedding.weight"
             }
         };
-        self.add("decoder/embeddings/weight", Value::Weight(target.into()));
+        self.matrix("decoder/embeddings/weight", Value::Weight(target.into()));
         match self.config.tying {
             Tying::All | Tying::Decoder => {
-                self.alias("decoder/projection/weight", "decoder/embeddings/weight");
+                self.matrix_alias("decoder/projection/weight", "decoder/embeddings/weight");
             }
             Tying::None => {
                 let value = Value::Transposed(vec!["projection.weight".into()]);
-                self.add("decoder/projection/weight", value);
+                self.matrix("decoder/projection/weight", value);
             }
         }
         if self.config.output_bias {
@@ -221,8 +252,8 @@ impl Builder<'_> {
     fn linear(&mut self, to: &str, from: &str, parts: &[&str]) {
         let names = |kind: &str| parts.iter().map(|part| format!("{from}.{part}.{kind}")).collect();
         let biases: Vec<String> = names("bias");
-        self.add(format!("{to}/weight"), Value::Transposed(names("weight")));
-        if biases.iter().any(|name| self.bundle.weight(name).is_some()) {
+        self.matrix(&format!("{to}/weight"), Value::Transposed(names("weight")));
+        if biases.iter().any(|name| self.bundle.weight_shape(name).is_some()) {
             self.add(format!("{to}/bias"), Value::Vectors(biases));
         }
     }

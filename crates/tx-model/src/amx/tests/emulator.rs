@@ -164,12 +164,12 @@ fn emulate(state: &mut State, code: &[u8], registers: &[u64; 23]) -> usize {
             let (sum, x, w) = (state.shape(reg), state.shape(rm), state.shape(third));
             check(sum.0 == x.0 && sum.1 == w.1 && x.1 == 4 * w.0);
             let (x, w) = (state.tiles[rm], state.tiles[third]);
-            for row in 0..sum.0 {
+            for (row, x) in x.iter().enumerate().take(sum.0) {
                 for column in 0..sum.1 / 4 {
                     let y = &mut state.tiles[reg][row].as_chunks_mut::<4>().0[column];
                     let pairs = (0..w.len()).map(|group| {
                         let at = |row: &[u8; 64], place: usize| row.as_chunks::<4>().0[place];
-                        (at(&x[row], group), at(&w[group], column))
+                        (at(x, group), at(&w[group], column))
                     });
                     *y = if opcode == 0x5e { bytes(*y, pairs) } else { bf16(*y, pairs) };
                 }

@@ -1,0 +1,154 @@
+//! Product by tiles of the output: some rows × one panel, whose sums stay in registers.
+#![allow(unsafe_code)]
+
+use super::{Epilogue, Product};
+use crate::packed::matrix::PANEL;
+
+/// Groups of four inputs between two bounds checks.
+const GROUPS: usize = 4;
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+
+/// Vectors of a CPU that multiplies and adds bytes.
+///
+/// # Safety of the methods
+///
+/// The CPU must have the instructions. All methods are inlined into a function for which the
+/// instructions are enabled.
+pub(super) trait Vectors: Copy {
+    /// Sums of 32 bits.
+    type Sums: Copy;
+    /// Numbers in single precision, as many as there are sums.
+    type Floats: Copy;
+    /// Number of sums.
+    const LANES: usize;
+
+    /// Starts to load the bytes at an address, which need not exist, into the cache.
+    fn prefetch(address: *const u8);
+    unsafe fn load_sums(sums: &[i32]) -> Self::Sums;
+    /// Four bytes, repeated.
+    unsafe fn splat_bytes(bytes: [u8; 4]) -> Self::Sums;
+    /// Adds to each sum the products of four unsigned bytes of `x` and four signed bytes.
+    unsafe fn multiply_add(sums: Self::Sums, x: Self::Sums, weights: &[u8]) -> Self::Sums;
+    unsafe fn add_sums(a: Self::Sums, b: Self::Sums) -> Self::Sums;
+
+    unsafe fn splat(x: f32) -> Self::Floats;
+    unsafe fn load(x: &[f32]) -> Self::Floats;
+    unsafe fn store(x: Self::Floats, to: &mut [f32]);
+    unsafe fn multiply(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    unsafe fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    /// Converts the sums, multiplies them and adds.
+    unsafe fn scale(sums: Self::Sums, scale: Self::Floats, bias: Self::Floats) -> Self::Floats;
+    /// Zero for numbers that are not positive; NaN for NaN.
+    unsafe fn relu(x: Self::Floats) -> Self::Floats;
+}
+
+/// Computes `R` rows of `y` from row `first` on in the columns of panel `index`. `V` is the number
+/// of vectors of a panel, `U` that of independent sums.
+///
+/// # Safety
+///
+/// The CPU must have the instructions of `T`.
+#[inline(always)]
+pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: usize>(
+    product: &mut Product<'_>,
+    panel: &[[[u8; 4 * PANEL]; GROUPS]],
+    index: usize,
+    first: usize,
+) {
+    let (inputs, steps, start) = (product.inputs(), panel.len(), index * PANEL);
+    let x: [&[[[u8; 4]; GROUPS]]; R] = std::array::from_fn(|row| {
+        &product.x.bytes[(first + row) * inputs..][..inputs].as_chunks().0.as_chunks().0[..steps]
+    });
+    // The last tile of a panel loads the next panel meanwhile. A low tile has no time for that.
+    let prefetches = R >= 4 && first + R == product.rows();
+    // SAFETY: the caller says that the CPU has the instructions.
+    unsafe {
+        let zero = T::splat_bytes([0; 4]);
+        let mut sums = [[[zero; V]; U]; R];
+        for (step, weights) in panel.iter().enumerate() {
+            if prefetches {
+                for line in 0..4 * PANEL * GROUPS / LINE {
+                    T::prefetch(
+                        weights
+                            .as_ptr()
+                            .cast::<u8>()
+                            .wrapping_add(size_of_val(panel) + line * LINE),
+                    );
+                }
+            }
+            let x: [&[[u8; 4]; GROUPS]; R] = std::array::from_fn(|row| &x[row][step]);
+            for group in 0..GROUPS / U {
+                for part in 0..U {
+                    let group = group * U + part;
+                    for row in 0..R {
+                        let bytes = T::splat_bytes(x[row][group]);
+                        for v in 0..V {
+                            let weights = &weights[group][v * 4 * T::LANES..][..4 * T::LANES];
+                            sums[row][part][v] =
+                                T::multiply_add(sums[row][part][v], bytes, weights);
+                        }
+                    }
+                }
+            }
+        }
+
+        // A copy, because the sums would otherwise be kept in memory for the loop below.
+        let mut totals = [[zero; V]; R];
+        for row in 0..R {
+            for v in 0..V {
+                let mut total = sums[row][0][v];
+                for part in 1..U {
+                    total = T::add_sums(total, sums[row][part][v]);
+                }
+                totals[row][v] = total;
+            }
+        }
+        let width = product.width(index);
+        let lanes = |v: usize| start + v * T::LANES..start + (v + 1) * T::LANES;
+        for v in 0..V {
+            let offsets = T::load_sums(&product.offsets[lanes(v)]);
+            let scales = T::load(&product.scales[lanes(v)]);
+            let bias = T::load(&product.bias[lanes(v)]);
+            for row in 0..R {
+                let sum = T::add_sums(totals[row][v], offsets);
+                let x_scale = T::splat(product.x.scales[first + row]);
+                let result = T::scale(sum, T::multiply(x_scale, scales), bias);
+                let at = (first + row) * product.stride + product.first + lanes(v).start;
+                let place = v * T::LANES;
+                if width >= place + T::LANES {
+                    let y = &mut product.y[at..at + T::LANES];
+                    let result = match product.epilogue {
+                        Epilogue::Replace => result,
+                        Epilogue::Add => T::add(T::load(y), result),
+                        Epilogue::Relu => T::relu(result),
+                    };
+                    T::store(result, y);
+                } else if width > place {
+                    let y = &mut product.y[at..at + width - place];
+                    let mut edge = [0.0; PANEL];
+                    let edge = &mut edge[..T::LANES];
+                    edge[..y.len()].copy_from_slice(y);
+                    let result = match product.epilogue {
+                        Epilogue::Replace => result,
+                        Epilogue::Add => T::add(T::load(edge), result),
+                        Epilogue::Relu => T::relu(result),
+                    };
+                    T::store(result, edge);
+                    y.copy_from_slice(&edge[..y.len()]);
+                }
+            }
+        }
+    }
+}
+
+/// Panels of a product, each as steps of groups of four inputs.
+#[inline(always)]
+pub(super) fn panels<'a>(
+    product: &Product<'a>,
+) -> impl Iterator<Item = (usize, &'a [[[u8; 4 * PANEL]; GROUPS]])> + use<'a> {
+    let size = PANEL * product.inputs();
+    let panels = product.panels.chunks_exact(size).enumerate();
+    panels.map(|(index, panel)| (index, panel.as_chunks().0.as_chunks().0))
+}

@@ -40,8 +40,10 @@ const FORWARD_LIMIT: f64 = 1e-5;
 /// cross-attention.
 const GRADIENT_LIMIT: f64 = 1e-4;
 
-/// Maximum error of logits with products of split factors.
-const SPLIT_LIMIT: f64 = 1e-4;
+/// Maximum error of logits and of gradients with products of split factors; 8.6e-5 and 2.8e-4 were
+/// measured. Factors have 16 bits of significand instead of 24, and gradients of queries and keys
+/// multiply rounding errors by up to ten, as in single precision.
+const SPLIT_LIMITS: [f64; 2] = [1e-4, 4e-4];
 
 /// Post-norm without final norm, relu, 2 + 3 layers, no tying.
 #[test]
@@ -83,13 +85,14 @@ fn products_of_split_factors_agree() {
         let model = fixture.model(&device).with_product_precision(ProductPrecision::Bf16x3);
         let batch = fixture.batch(&device);
         let logits = model.forward(input(&batch));
-        let mut error = Worst::within(SPLIT_LIMIT);
+        let mut error = Worst::within(SPLIT_LIMITS[0]);
         let real = fixture.real("target_in");
         let expected = real_rows(fixture.tensor("logits"), &real);
         error.add("logits", real_rows(&logits.to_data(), &real), &expected);
         let loss = smoothed_cross_entropy(logits, batch.target_out, 0.1).sum;
         let gradients = support::gradients(&model, &loss.backward());
-        println!("{case} in bf16x3: logits {error}, {}", compare_gradients(&fixture, &gradients));
+        let gradients = compare_gradients_within(SPLIT_LIMITS[1], 1e-4, &fixture, &gradients);
+        println!("{case} in bf16x3: logits {error}, {gradients}");
     }
 }
 
@@ -155,6 +158,12 @@ fn check_backward(fixture: &Fixture, device: &Device) -> String {
 
 /// Compares the gradient of every weight.
 fn compare_gradients(fixture: &Fixture, found: &Named) -> String {
+    compare_gradients_within(GRADIENT_LIMIT, 1e-6, fixture, found)
+}
+
+/// Does the work of [`compare_gradients`] with other limits: of the error, and of gradients that are
+/// zero except for rounding, relative to the largest gradient of all.
+fn compare_gradients_within(limit: f64, zero: f64, fixture: &Fixture, found: &Named) -> String {
     let expected: Named = fixture
         .tensors
         .iter()
@@ -162,7 +171,7 @@ fn compare_gradients(fixture: &Fixture, found: &Named) -> String {
         .collect();
     assert!(found.keys().eq(expected.keys()), "gradients of {}", fixture.case);
 
-    let mut error = Worst::within(GRADIENT_LIMIT);
+    let mut error = Worst::within(limit);
     let largest_of_all = expected.values().map(|data| largest(&values(data))).fold(0.0, f64::max);
     for (path, expected) in &expected {
         let (found, expected) = (values(&found[path]), values(expected));
@@ -170,7 +179,7 @@ fn compare_gradients(fixture: &Fixture, found: &Named) -> String {
             // A bias of the keys adds a constant to all scores of a query, and softmax is invariant
             // to it. The gradient is zero except for rounding, so its relative error is undefined.
             assert!(largest(&expected) < 1e-12 * largest_of_all, "{path} in the fixture");
-            assert!(largest(&found) < 1e-6 * largest_of_all, "{path}: {found:?}");
+            assert!(largest(&found) < zero * largest_of_all, "{path}: {found:?}");
         } else {
             error.add(path, found, &expected);
         }

@@ -166,6 +166,16 @@ mod vectors {
         }
     }
 
+    /// Rows of a matrix between one that is packed and one that is prefetched.
+    const ROWS_AHEAD: usize = 16;
+
+    /// Fetches a cache line. Addresses beyond the data have no effect.
+    #[inline]
+    fn prefetch(place: *const f32) {
+        // SAFETY: a prefetch accesses no memory that the program can observe, for any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
+    }
+
     /// Mask of the first `count` lanes.
     #[target_feature(enable = "avx512f")]
     #[inline]
@@ -188,6 +198,11 @@ mod vectors {
                 let [mut x, mut y] = [zero, zero];
                 if line < lines.rows {
                     let row = start.wrapping_add(line * lines.row_stride);
+                    // The block of the next panel, because rows are too short for the CPU to
+                    // recognize the order.
+                    let next = row.wrapping_add(BLOCK_LINES * lines.row_stride);
+                    prefetch(next);
+                    prefetch(next.wrapping_add(16));
                     // SAFETY: the masks contain only numbers of the row.
                     unsafe {
                         x = _mm512_maskz_loadu_ps(masks[0], row);
@@ -268,6 +283,7 @@ mod vectors {
                     let k = 2 * pair + i;
                     if k < lines.columns {
                         let place = k * lines.column_stride + block * BLOCK_LINES;
+                        prefetch(start.wrapping_add(place + ROWS_AHEAD * lines.column_stride));
                         // SAFETY: the mask contains only numbers of the row.
                         *numbers =
                             unsafe { _mm512_maskz_loadu_ps(mask, start.wrapping_add(place)) };

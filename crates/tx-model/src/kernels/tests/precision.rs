@@ -13,7 +13,8 @@ const PRECISIONS: [(ProductPrecision, [f64; 2]); 2] =
 fn linear_layers_differ_by_rounding_only() {
     for (precision, [limit, _]) in PRECISIONS {
         let mut worst = 0.0_f64;
-        for [batch, len, d_in] in SHAPES {
+        // Many results, because a single one may be near zero, where no factor is.
+        for &[batch, len, d_in] in &SHAPES[1..] {
             for d_out in [1, 6, 33, 300] {
                 let sizes = [batch * len * d_in, d_in * d_out, d_out];
                 let name = format!("linear in {precision}");
@@ -44,6 +45,7 @@ fn attention_differs_by_rounding_only() {
             [2, 4, 20, 20, 32],
             [1, 2, 65, 130, 3],
             [1, 2, 70, 90, 64],
+            [1, 1, 130, 257, 40],
         ] {
             let sizes = [queries, keys, keys].map(|len| batch * heads * len * d_head);
             for (dropout, is_causal) in

@@ -169,6 +169,11 @@ impl JobHandle {
         self.job.units.len()
     }
 
+    /// Returns `true` if there is no sentence.
+    pub fn is_empty(&self) -> bool {
+        self.job.units.is_empty()
+    }
+
     /// Returns all results, in order.
     ///
     /// # Errors

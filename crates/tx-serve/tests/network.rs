@@ -1,5 +1,7 @@
 //! A server on a socket: connections, clients that leave or are slow, and the end of the server.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},

@@ -4,7 +4,7 @@ use axum::{
     Form,
     body::Bytes,
     extract::{FromRequest, Multipart, Query, Request},
-    http::header,
+    http::{Method, header},
 };
 use serde_json::{Map, Value};
 
@@ -71,7 +71,9 @@ impl Parameters {
         }
     }
 
-    async fn form(request: Request) -> Result<Self, ApiError> {
+    async fn form(mut request: Request) -> Result<Self, ApiError> {
+        // Some clients send a form with GET, for which `Form` would read the address.
+        *request.method_mut() = Method::POST;
         let form = Form::<Vec<(String, String)>>::from_request(request, &()).await;
         let Form(pairs) = form.map_err(|error| rejected(error.status().as_u16(), "form"))?;
         let mut parameters = Self::default();

@@ -184,6 +184,9 @@ async fn deepl_clients_are_answered() {
     assert_eq!(answer, json!({ "translations": [translation] }));
     let targets = get(&service, "/v2/languages?type=target").await.json();
     assert_eq!(targets[0]["language"], "FR");
+    let form = "application/x-www-form-urlencoded";
+    let request = request("GET", "/v2/languages", form, "type=target");
+    assert_eq!(send(&service, request).await.json(), targets);
     let answer = post(&service, "/v2/translate", json!({ "text": "a", "target_lang": "XX" })).await;
     assert!(answer.status == 400 && answer.json()["message"].is_string(), "{}", answer.body);
 }

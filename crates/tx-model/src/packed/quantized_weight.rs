@@ -30,6 +30,9 @@ pub struct QuantizedWeight {
     pub sums: Vec<i32>,
 }
 
+/// Bytes, scales and sums of a panel.
+type PanelMut<'a> = ((&'a mut [u8], &'a mut [f32]), &'a mut [i32]);
+
 /// Table of signed bytes with a scale for each row: `w = scale · byte`.
 #[derive(Debug, Clone)]
 pub struct QuantizedTable {
@@ -61,31 +64,30 @@ impl QuantizedWeight {
         let mut bytes = vec![0; Self::panel_bytes(inputs, outputs)];
         let mut scales = vec![0.0; outputs];
         let mut sums = vec![0; outputs];
-        let pack =
-            |(index, ((panel, scales), sums)): (usize, ((&mut [u8], &mut [f32]), &mut [i32]))| {
-                let first = index * PANEL;
-                // Columns of the panel, one after another.
-                let mut columns = vec![0.0; scales.len() * inputs];
-                if is_transposed {
-                    let count = columns.len();
-                    columns.copy_from_slice(&weight[first * inputs..][..count]);
-                } else {
-                    for (input, row) in weight.chunks_exact(outputs).enumerate() {
-                        for (column, value) in row[first..first + scales.len()].iter().enumerate() {
-                            columns[column * inputs + input] = *value;
-                        }
+        let pack = |(index, ((panel, scales), sums)): (usize, PanelMut<'_>)| {
+            let first = index * PANEL;
+            // Columns of the panel, one after another.
+            let mut columns = vec![0.0; scales.len() * inputs];
+            if is_transposed {
+                let count = columns.len();
+                columns.copy_from_slice(&weight[first * inputs..][..count]);
+            } else {
+                for (input, row) in weight.chunks_exact(outputs).enumerate() {
+                    for (column, value) in row[first..first + scales.len()].iter().enumerate() {
+                        columns[column * inputs + input] = *value;
                     }
                 }
-                for (column, values) in columns.chunks_exact(inputs).enumerate() {
-                    let Scale { scale, factor } = Scale::of(magnitude(values));
-                    scales[column] = scale;
-                    for (input, &value) in values.iter().enumerate() {
-                        let byte = signed_byte(value, factor);
-                        sums[column] += i32::from(byte);
-                        panel[offset(input, column)] = byte as u8;
-                    }
+            }
+            for (column, values) in columns.chunks_exact(inputs).enumerate() {
+                let Scale { scale, factor } = Scale::of(magnitude(values));
+                scales[column] = scale;
+                for (input, &value) in values.iter().enumerate() {
+                    let byte = signed_byte(value, factor);
+                    sums[column] += i32::from(byte);
+                    panel[offset(input, column)] = byte as u8;
                 }
-            };
+            }
+        };
         if parallel {
             let panels = bytes.par_chunks_exact_mut(size);
             let panels = panels.zip(scales.par_chunks_mut(PANEL)).zip(sums.par_chunks_mut(PANEL));

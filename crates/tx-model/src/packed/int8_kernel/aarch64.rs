@@ -1,6 +1,8 @@
 //! Kernel with the instruction `sdot` of ARM, as inline assembly because its intrinsic is not
 //! stable.
 #![allow(unsafe_code)]
+// Loops over constant ranges are unrolled, which keeps the sums in registers.
+#![allow(clippy::needless_range_loop)]
 
 use std::{
     arch::{

@@ -1,5 +1,7 @@
 //! Product by tiles of the output: some rows × one panel, whose sums stay in registers.
 #![allow(unsafe_code)]
+// Loops over constant ranges are unrolled, which keeps the sums in registers.
+#![allow(clippy::needless_range_loop)]
 
 use super::{Epilogue, Product};
 use crate::packed::matrix::PANEL;

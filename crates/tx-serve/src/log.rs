@@ -71,6 +71,8 @@ pub fn start() {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(Level::INFO)
         .with_writer(std::io::stderr)
+        // A full disk must not make requests fail.
+        .log_internal_errors(false)
         .event_format(JsonLines);
     let _ = tracing::subscriber::set_global_default(subscriber.finish());
 }

@@ -91,7 +91,7 @@ def make_transformers(folder, shape="opus"):
         decoder_attention_heads=shape["heads"], encoder_ffn_dim=shape["inner"],
         decoder_ffn_dim=shape["inner"], activation_function=shape["activation"],
         scale_embedding=True, max_position_embeddings=512, pad_token_id=IDS - 1,
-        eos_token_id=shape["eos"], decoder_start_token_id=IDS - 1, bad_words_ids=[[IDS - 1]],
+        eos_token_id=shape["eos"], forced_eos_token_id=shape["eos"], decoder_start_token_id=IDS - 1, bad_words_ids=[[IDS - 1]],
         num_beams=6, max_length=TARGET_TOKENS + 1)
     network = MarianMTModel(config)
     # A low bias keeps `</s>` out of all translations.

@@ -93,6 +93,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     let small_pages = SmallPages::new();
     let start = Instant::now();
     let bundle = Bundle::open(&args.model.model)?;
+    let small_pages = small_pages.while_packing(bundle.weight_bytes());
     let first_tokens = first_tokens(&args.languages, &bundle)?;
     let target = |opening| Target { args, name: &name, device: &device, first_tokens, opening };
     match bundle.task.kind() {

@@ -17,7 +17,7 @@ pub fn classify(
     args: TranslateArgs,
     bundle: &Bundle,
     device: &Device,
-    small_pages: SmallPages,
+    small_pages: Option<SmallPages>,
 ) -> anyhow::Result<()> {
     let top_k = args.translator.search.top_k;
     if top_k == Some(0) {

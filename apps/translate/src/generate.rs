@@ -35,7 +35,7 @@ pub fn generate(
     model: &Path,
     bundle: &Bundle,
     device: &Device,
-    small_pages: SmallPages,
+    small_pages: Option<SmallPages>,
 ) -> anyhow::Result<()> {
     let generator = args.translator.generator(model, bundle, device, args.seed.seed)?;
     drop(small_pages);

@@ -147,6 +147,7 @@ fn translate(args: &ScoreArgs, model: &Path, sources: &[String]) -> anyhow::Resu
     let (_, device) = translator.device.open()?;
     let small_pages = SmallPages::new();
     let bundle = Bundle::open(model)?;
+    let small_pages = small_pages.while_packing(bundle.weight_bytes());
     let seed = args.resampling.seed.unwrap_or(Sampling::default().seed);
     let translator = translator.translator(model, &bundle, &device, seed)?;
     drop(small_pages);

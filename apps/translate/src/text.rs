@@ -30,7 +30,7 @@ pub fn translate(
     model: &Path,
     bundle: Bundle,
     device: &Device,
-    small_pages: SmallPages,
+    small_pages: Option<SmallPages>,
 ) -> anyhow::Result<()> {
     if args.interactive && args.translator.search.sample {
         return Err(Usage::new("`--interactive` conflicts with `--sample` in translation").into());

@@ -150,6 +150,11 @@ impl Bundle {
         self.weights.weight(name)
     }
 
+    /// Returns the number of bytes of all weights.
+    pub fn weight_bytes(&self) -> usize {
+        self.weights.bytes()
+    }
+
     /// Returns the names of all weights, in the order of the file.
     pub fn weight_names(&self) -> impl Iterator<Item = &str> {
         self.weights.names()

@@ -7,7 +7,8 @@
 //! cache.
 
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
+
+use super::panels::{PanelRow, Panels};
 
 /// Columns per panel: two vectors of AVX-512, four of AVX2, eight of NEON.
 pub(super) const PANEL: usize = 32;
@@ -23,17 +24,11 @@ const PARALLEL_THRESHOLD: usize = 1 << 18;
 /// sentences, in which the other cores have batches of their own.
 pub(super) const FEW: usize = 16;
 
-/// Number of panel rows that one core packs at a time.
-const PIECE: usize = 1 << 12;
-
-/// One row of a panel.
-type PanelRow = [f32; PANEL];
-
 /// Matrix `[inputs, outputs]` with its bias, for products with rows from the left.
 #[derive(Debug, Clone)]
 pub(super) struct PackedMatrix {
     /// `[panels, inputs]` rows; zeros beyond the last column.
-    panels: Vec<PanelRow>,
+    panels: Panels,
     /// `[panels · PANEL]`; zeros if there is no bias.
     bias: Vec<f32>,
     inputs: usize,
@@ -115,7 +110,7 @@ impl PackedMatrix {
         Self::from_rows(inputs, outputs, bias, parallel, row)
     }
 
-    /// Collects the rows of all panels. They are written once, without being cleared first.
+    /// Collects the rows of all panels.
     fn from_rows(
         inputs: usize,
         outputs: usize,
@@ -125,12 +120,8 @@ impl PackedMatrix {
     ) -> Self {
         assert!(bias.is_empty() || bias.len() == outputs, "length of the bias");
         let panels = outputs.div_ceil(PANEL);
-        let rows = 0..panels * inputs;
         let row = |index: usize| row(index / inputs, index % inputs);
-        let rows = match parallel {
-            true => rows.into_par_iter().with_min_len(PIECE).map(row).collect(),
-            false => rows.map(row).collect(),
-        };
+        let rows = Panels::fill(panels * inputs, parallel, row);
         bias.resize(panels * PANEL, 0.0);
         Self { panels: rows, bias, inputs, outputs }
     }

@@ -28,6 +28,7 @@ mod self_attention;
 
 mod attention_maps;
 mod matrix;
+mod panels;
 mod top_tokens;
 
 #[cfg(feature = "burn")]

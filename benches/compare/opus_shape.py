@@ -91,7 +91,7 @@ def make_transformers(folder, shape="opus"):
         decoder_attention_heads=shape["heads"], encoder_ffn_dim=shape["inner"],
         decoder_ffn_dim=shape["inner"], activation_function=shape["activation"],
         scale_embedding=True, max_position_embeddings=512, pad_token_id=IDS - 1,
-        eos_token_id=shape["eos"], decoder_start_token_id=IDS - 1, bad_words_ids=[[IDS - 1]],
+        eos_token_id=shape["eos"], forced_eos_token_id=shape["eos"], decoder_start_token_id=IDS - 1, bad_words_ids=[[IDS - 1]],
         num_beams=6, max_length=TARGET_TOKENS + 1)
     network = MarianMTModel(config)
     # A low bias keeps `</s>` out of all translations.
@@ -309,15 +309,18 @@ def table(records):
     lines = ["| batch | beam | " + " | ".join(f"{name} tokens/s" for name in engines)
              + " | tx / transformers | tx / CTranslate2 | tx / Marian |",
              "|---" * (len(engines) + 5) + "|"]
-    for batch, beam in CELLS:
+    cells = sorted({(record["batch"], record["beam"]) for record in records})
+    for batch, beam in cells:
         speed = {name: best(name, batch, beam)["tokens_per_second"] for name in engines}
-        cells = [f"{speed[name]:,.0f}" for name in engines]
-        cells += [f"{speed['tx'] / speed[name]:.2f}" for name in engines[1:]]
-        lines.append(f"| {batch} | {beam} | " + " | ".join(cells) + " |")
-    lines += ["", "| engine | seconds of opening (median) | MB at batch 32, beam 6 |", "|---|---|---|"]
+        row = [f"{speed[name]:,.0f}" for name in engines]
+        row += [f"{speed['tx'] / speed[name]:.2f}" for name in engines[1:]]
+        lines.append(f"| {batch} | {beam} | " + " | ".join(row) + " |")
+    batch, beam = cells[-1]
+    lines += ["", f"| engine | seconds of opening (median) | MB at batch {batch}, beam {beam} |",
+              "|---|---|---|"]
     for name in engines:
         opened = statistics.median(r["open_seconds"] for r in records if r["engine"] == name)
-        record = best(name, 32, 6)
+        record = best(name, batch, beam)
         memory = f"{record['rss_mb']:,.0f}"
         if "rss_imported_mb" in record:
             memory += f" ({record['rss_imported_mb']:,.0f} after the imports)"
@@ -335,6 +338,7 @@ def main():
     parser.add_argument("--translate", help="program `translate`")
     parser.add_argument("--only-make", choices=SHAPES, help="write DIR/transformers and DIR/test.txt")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch", type=int, choices=sorted(SENTENCES), help="only this batch size")
     parser.add_argument("--table", action="store_true", help="print a table, not JSON")
     args = parser.parse_args()
     if args.only_make:
@@ -345,7 +349,7 @@ def main():
         parser.error("--translate is required")
     make(args.work, args.translate)
     records = []
-    for batch, beam in CELLS:
+    for batch, beam in [cell for cell in CELLS if args.batch in (None, cell[0])]:
         for threads in sorted({1, CORES}):
             records.append(run_tx(args.translate, args.work, batch, beam, threads, args.rounds))
             say(records[-1])

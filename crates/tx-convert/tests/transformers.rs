@@ -326,6 +326,18 @@ fn unsupported_options_are_refused_by_name() {
 }
 
 #[test]
+fn a_forced_last_token_is_the_end_token_or_is_noted() {
+    let end = folder("marian");
+    let found = import(end.path(), None).unwrap();
+    assert!(found.search.unwrap().force_eos);
+    change(end.path(), "generation_config.json", |json| json["forced_eos_token_id"] = 5.into());
+    let found = import(end.path(), None).unwrap();
+    assert!(!found.search.unwrap().force_eos);
+    let notes = found.notes.join("\n");
+    assert!(notes.contains("`forced_eos_token_id` = 5 is not the end token"), "{notes}");
+}
+
+#[test]
 fn missing_and_unused_weights_are_named() {
     let few = folder("marian");
     change(few.path(), "config.json", |json| json["decoder_layers"] = 2.into());

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use tx_infer::{EarlyStopping, LengthNorm, SearchOptions};
+use tx_text::special::EOS;
 
 use super::options::Options;
 
@@ -44,6 +45,15 @@ pub(super) fn search_options(
     suppress.dedup();
     // `<pad>` and `<bos>` are always suppressed.
     suppress.retain(|&id| id > 1);
+    let forced_end = generation.get("forced_eos_token_id").cloned();
+    let is_eos = |id: &Value| {
+        let id = id.as_u64().and_then(|id| u32::try_from(id).ok());
+        id.and_then(|id| new_ids.get(&id)) == Some(&EOS)
+    };
+    let force_eos = forced_end.as_ref().is_some_and(is_eos);
+    if let Some(id) = forced_end.filter(|_| !force_eos) {
+        notes.push(format!("`forced_eos_token_id` = {id} is not the end token and is ignored"));
+    }
 
     let beam = generation.optional_size("num_beams").unwrap_or(1).max(1);
     let early_stopping = match generation.get("early_stopping") {
@@ -75,7 +85,7 @@ pub(super) fn search_options(
         max_repeats: 0,
         suppress,
         renormalize: generation.flag("renormalize_logits", false),
-        force_eos: generation.get("forced_eos_token_id").is_some(),
+        force_eos,
         ..SearchOptions::default()
     };
     let options = if beam == 1 { options.with_one_hypothesis() } else { options };

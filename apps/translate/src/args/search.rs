@@ -410,8 +410,11 @@ impl SearchArgs {
             top_p,
         } = self;
         let beam = beam.map(usize::from);
-        let default =
-            if sample || beam == Some(1) { default.with_one_hypothesis() } else { default };
+        let default = match (sample, beam) {
+            (true, _) => default.with_one_hypothesis(),
+            (false, Some(beam)) => default.with_beam(beam),
+            (false, None) => default,
+        };
         let sampling = default.sampling.unwrap_or_default();
         let sampling = Sampling {
             samples: samples.unwrap_or(sampling.samples),
@@ -420,18 +423,13 @@ impl SearchArgs {
             top_p: top_p.unwrap_or(sampling.top_p),
             seed,
         };
-        let sampling = match (sample, beam) {
-            (true, _) => Some(sampling),
-            (false, Some(_)) => None,
-            (false, None) => default.sampling,
-        };
+        let sampling = if sample { Some(sampling) } else { default.sampling };
         let beam = beam.unwrap_or(default.beam);
         let early_stopping = early_stopping.map_or(default.early_stopping, EarlyStopping::from);
         let default_patience = match early_stopping {
             EarlyStopping::Finished => default.patience,
             _ => SearchOptions::default().patience,
         };
-        let divides = default.groups > 0 && beam.is_multiple_of(default.groups);
         SearchOptions {
             beam,
             length_penalty: length_penalty.unwrap_or(default.length_penalty),
@@ -439,8 +437,8 @@ impl SearchArgs {
             coverage_penalty: coverage_penalty.unwrap_or(default.coverage_penalty),
             early_stopping,
             patience: patience.unwrap_or(default_patience),
-            n_best: n_best.unwrap_or(default.n_best.min(beam)),
-            groups: groups.unwrap_or(if divides { default.groups } else { 1 }),
+            n_best: n_best.unwrap_or(default.n_best),
+            groups: groups.unwrap_or(default.groups),
             diversity: diversity.unwrap_or(default.diversity),
             sampling,
             max_len: max_len.or(default.max_len),

@@ -8,12 +8,13 @@ The model has the shape of the OPUS-MT models: 6 + 6 layers, d_model 512, feed-f
 58,101 ids, one matrix for embeddings and projection. Its weights are random. The script writes it to
 DIR once as a folder of transformers and as `.npz` of Marian, and converts the folder with
 `translate import` and with CTranslate2's own converter. Marian numbers the wavelengths of its
-sinusoids differently; this does not affect the speed.
+sinusoids differently; this does not affect the speed. tx is also measured in int8, with the bundle of
+`translate quantize`; `decode.py` measures other programs in int8.
 
 Every sentence has 20 source tokens and `</s>`, and every translation exactly 25 tokens: transformers
 and CTranslate2 have limits for both sides, and the bias of `</s>` in Marian's file is so low that
-its limit ends each translation. Batches of 1 and 32, greedy and beams of 4 and 6, in single
-precision. Each measurement has its own process: the median of the rounds after a warm-up, the
+its limit ends each translation. Batches of 1 and 32, greedy and beams of 4 and 6; the other programs
+in single precision. Each measurement has its own process: the median of the rounds after a warm-up, the
 seconds of opening the model with all that text needs, tokenizers included, and the peak memory (for
 Python also the memory after the imports).
 Threads: tx and Marian with one thread and with all cores, CTranslate2 with (inter, intra) of (1, 1),
@@ -42,6 +43,8 @@ SHAPES = {
     "opus": dict(width=WIDTH, inner=INNER, heads=HEADS, activation="swish", eos=0),
     "tc-big": dict(width=1024, inner=4096, heads=16, activation="relu", eos=43_000),
 }
+# Bundles of tx.
+TX = {"tx": "tx", "tx int8": "tx-int8"}
 SETTINGS = {
     "transformers": sorted({1, CORES}),
     "ctranslate2": ["1,1", "1,2", "2,1"],
@@ -198,6 +201,9 @@ def make(work, translate):
     if not (work / "tx").exists():
         command = [translate, "import", "--from", source, "--output", work / "tx"]
         subprocess.run(command, check=True)
+    if not (work / "tx-int8").exists():
+        command = [translate, "quantize", "--model", work / "tx", "--output", work / "tx-int8"]
+        subprocess.run(command, check=True)
 
 
 def measure(engine, work, batch, beam, setting, rounds):
@@ -286,13 +292,13 @@ def marian(folder, batch, beam, threads):
     return opened, run, imported
 
 
-def run_tx(translate, work, batch, beam, threads, rounds):
+def run_tx(engine, translate, work, batch, beam, threads, rounds):
     (report,) = ask([
-        translate, "bench", "--model", work / "tx", "--device", "cpu", "--beam", str(beam),
+        translate, "bench", "--model", work / TX[engine], "--device", "cpu", "--beam", str(beam),
         "--batch", str(batch), "--sentences", str(SENTENCES[batch]), "--source-len",
         str(SOURCE_TOKENS), "--target-len", str(TARGET_TOKENS), "--threads", str(threads),
         "--rounds", str(rounds), "--json"])
-    return dict(engine="tx", batch=batch, beam=beam, setting=threads,
+    return dict(engine=engine, batch=batch, beam=beam, setting=threads,
                 open_seconds=report["open_seconds"],
                 tokens_per_second=report["tokens_per_second"],
                 seconds=report["timing"]["seconds"], rss_mb=report["peak_megabytes"])
@@ -305,15 +311,16 @@ def table(records):
                  if (r["engine"], r["batch"], r["beam"]) == (engine, batch, beam)]
         return max(found, key=lambda record: record["tokens_per_second"])
 
-    engines = ["tx", *SETTINGS]
+    engines = [*TX, *SETTINGS]
     lines = ["| batch | beam | " + " | ".join(f"{name} tokens/s" for name in engines)
-             + " | tx / transformers | tx / CTranslate2 | tx / Marian |",
-             "|---" * (len(engines) + 5) + "|"]
+             + " | tx / transformers | tx / CTranslate2 | tx / Marian | tx int8 / transformers |",
+             "|---" * (len(engines) + 6) + "|"]
     cells = sorted({(record["batch"], record["beam"]) for record in records})
     for batch, beam in cells:
         speed = {name: best(name, batch, beam)["tokens_per_second"] for name in engines}
         row = [f"{speed[name]:,.0f}" for name in engines]
-        row += [f"{speed['tx'] / speed[name]:.2f}" for name in engines[1:]]
+        row += [f"{speed['tx'] / speed[name]:.2f}" for name in SETTINGS]
+        row.append(f"{speed['tx int8'] / speed['transformers']:.2f}")
         lines.append(f"| {batch} | {beam} | " + " | ".join(row) + " |")
     batch, beam = cells[-1]
     lines += ["", f"| engine | seconds of opening (median) | MB at batch {batch}, beam {beam} |",
@@ -350,8 +357,9 @@ def main():
     make(args.work, args.translate)
     records = []
     for batch, beam in [cell for cell in CELLS if args.batch in (None, cell[0])]:
-        for threads in sorted({1, CORES}):
-            records.append(run_tx(args.translate, args.work, batch, beam, threads, args.rounds))
+        for engine, threads in itertools.product(TX, sorted({1, CORES})):
+            records.append(
+                run_tx(engine, args.translate, args.work, batch, beam, threads, args.rounds))
             say(records[-1])
         for engine, settings in SETTINGS.items():
             for setting in settings:

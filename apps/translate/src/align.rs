@@ -97,7 +97,7 @@ impl AlignmentFrom {
 /// Prints the alignment of each pair of lines.
 pub fn align(args: AlignArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model.model)?;
+    let bundle = Bundle::open_for_model(&args.model.model)?;
     bundle.expect(TaskKind::Translate)?;
     let options = args.from.options(&bundle)?;
     let texts = args.languages.texts(&bundle)?;

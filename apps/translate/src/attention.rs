@@ -144,7 +144,7 @@ pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
         return Err(Usage::new("`--target` conflicts with search options").into());
     }
     let (_, device) = args.device.open()?;
-    let bundle = Bundle::open(&args.model.model)?;
+    let bundle = Bundle::open_for_model(&args.model.model)?;
     let options = view(&args, &bundle)?;
     let kind = bundle.task.kind();
     let for_translation =

@@ -92,7 +92,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     };
     let small_pages = SmallPages::new();
     let start = Instant::now();
-    let bundle = Bundle::open(&args.model.model)?;
+    let bundle = Bundle::open_for_model(&args.model.model)?;
     let small_pages = small_pages.while_packing(bundle.weight_bytes());
     let first_tokens = first_tokens(&args.languages, &bundle)?;
     let precision = args.precision.of(&bundle);

@@ -68,7 +68,7 @@ pub struct ForceArgs {
 pub fn force(args: ForceArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
     let Some((model, others)) = args.model.split_first() else { return Ok(()) };
-    let bundle = Bundle::open(model)?;
+    let bundle = Bundle::open_for_model(model)?;
     match bundle.task.kind() {
         TaskKind::Generate => {
             if args.target.is_some() {

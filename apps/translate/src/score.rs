@@ -146,7 +146,7 @@ fn translate(args: &ScoreArgs, model: &Path, sources: &[String]) -> anyhow::Resu
     let ModelSystemArgs { translator, output, .. } = &args.translate;
     let (_, device) = translator.device.open()?;
     let small_pages = SmallPages::new();
-    let bundle = Bundle::open(model)?;
+    let bundle = Bundle::open_for_model(model)?;
     let small_pages = small_pages.while_packing(bundle.weight_bytes());
     let seed = args.resampling.seed.unwrap_or(Sampling::default().seed);
     let translator = translator.translator(model, &bundle, &device, seed)?;

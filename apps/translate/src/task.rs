@@ -48,7 +48,7 @@ pub fn run(args: TranslateArgs) -> anyhow::Result<()> {
     let model = args.model.clone().context("`--model` is required")?;
     let (_, device) = args.translator.device.open()?;
     let small_pages = SmallPages::new();
-    let bundle = Bundle::open(&model)?;
+    let bundle = Bundle::open_for_model(&model)?;
     let small_pages = small_pages.while_packing(bundle.weight_bytes());
     let kind = bundle.task.kind();
     check_arguments(kind, &args.given)?;

@@ -105,6 +105,17 @@ pub struct Bundle {
     /// Origin of the model, for information.
     pub provenance: toml::Table,
     weights: Arc<WeightsFile>,
+    /// When the values of the weights are validated.
+    validation: Validation,
+}
+
+/// Time at which the values of weights in single precision are validated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Validation {
+    /// When the bundle is opened.
+    AtOpening,
+    /// When a model reads the weights.
+    AtReading,
 }
 
 impl Bundle {
@@ -115,26 +126,47 @@ impl Bundle {
     /// If a file is missing or damaged, or the files do not belong together. The message names the
     /// file, the value found and the value expected.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, InferError> {
-        let folder = folder.as_ref();
+        Self::open_with(folder.as_ref(), Validation::AtOpening)
+    }
+
+    /// Opens the bundle in `folder` for building one model. All of it is validated but the values of
+    /// weights in single precision: [`engine`](Self::engine), [`packed`](Self::packed) and the other
+    /// methods that build a model validate them while they read them, so that a large file is read
+    /// once. [`weight`](Self::weight) returns them without validation.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`open`](Self::open), without those of the values.
+    pub fn open_for_model(folder: impl AsRef<Path>) -> Result<Self, InferError> {
+        Self::open_with(folder.as_ref(), Validation::AtReading)
+    }
+
+    fn open_with(folder: &Path, validation: Validation) -> Result<Self, InferError> {
         let Headers { config, task, weights } = Headers::read(folder)?;
         let provenance = read_toml(&folder.join(PROVENANCE))?;
         let kind = task.kind();
         let size = weights.bytes() as u64 + tokenizer_bytes(folder, kind);
+        let check_values = |part, parts| match (validation, weights.dtype()) {
+            (Validation::AtReading, WeightDtype::F32) => Ok(()),
+            (Validation::AtOpening, _) | (_, WeightDtype::Int8) => {
+                weights.check_values(part, parts)
+            }
+        };
         let tokenizers = if size < LARGE {
-            weights.check_values(0, 1)?;
+            check_values(0, 1)?;
             read_tokenizers(folder, kind, &config)?
         } else {
             thread::scope(|scope| {
                 let other = scope.spawn(|| {
                     let target =
                         (!kind.has_one_text()).then(|| read_target_tokenizer(folder, &config));
-                    (target, weights.check_values(1, 2))
+                    (target, check_values(1, 2))
                 });
                 let first = match kind.has_one_text() {
                     true => read_one_tokenizer(folder, kind, &config),
                     false => read_source_tokenizer(folder, &config),
                 };
-                let values = weights.check_values(0, 2);
+                let values = check_values(0, 2);
                 let (target, other_values) =
                     other.join().unwrap_or_else(|panic| resume_unwind(panic));
                 values.and(other_values)?;
@@ -147,7 +179,7 @@ impl Bundle {
         config.check_options(&folder.join(CONFIG), &tokenizers)?;
         let BundleConfig { model: config, languages, search, .. } = config;
         let weights = Arc::new(weights);
-        Ok(Self { task, config, tokenizers, languages, search, provenance, weights })
+        Ok(Self { task, config, tokenizers, languages, search, provenance, weights, validation })
     }
 
     /// Returns shape and values of a weight; `None` if the model has no such weight.
@@ -211,7 +243,8 @@ impl Bundle {
     /// # Errors
     ///
     /// [`InferError::WrongTask`]; [`InferError::Model`] or [`InferError::Weights`] if `config` was
-    /// changed to one of another model.
+    /// changed to one of another model; [`InferError::Weights`] if the bundle was opened by
+    /// [`open_for_model`](Self::open_for_model) and a value is not finite.
     pub fn packed(&self) -> Result<PackedTransformer, InferError> {
         self.packed_in(Precision::F32)
     }
@@ -290,11 +323,24 @@ impl Bundle {
                 return Err(ConfigError { problems: vec![problem] }.into());
             }
         }
-        let packed = pack(&self.weights.packing(self.config.tying, architecture, kernel))?;
+        let validates = self.validates_at_reading();
+        let packing = self.weights.packing(self.config.tying, architecture, kernel, validates);
+        let packed = pack(&packing)?;
+        packing.validated()?;
         if kernel.is_none() || self.precision() == Precision::F32 {
             self.weights.release();
         }
         Ok(packed)
+    }
+
+    /// Whether the values of the weights are validated when a model reads them.
+    fn validates_at_reading(&self) -> bool {
+        self.validation == Validation::AtReading && self.weights.dtype() == WeightDtype::F32
+    }
+
+    /// Validates the values of the weights, unless they were validated when the bundle was opened.
+    fn check_unread_values(&self) -> Result<(), InferError> {
+        if self.validates_at_reading() { self.weights.check_values(0, 1) } else { Ok(()) }
     }
 
     /// Loads the weights into a module on `device`.
@@ -302,13 +348,15 @@ impl Bundle {
     /// # Errors
     ///
     /// [`InferError::WrongTask`]; [`InferError::QuantizedWeights`]; if the file was replaced since the
-    /// bundle was opened and no longer fits, or `config` was changed to one of another model.
+    /// bundle was opened and no longer fits, or `config` was changed to one of another model; if the
+    /// bundle was opened by [`open_for_model`](Self::open_for_model) and a value is not finite.
     #[cfg(feature = "burn")]
     pub fn module<M: BundleModel>(&self, device: &burn::tensor::Device) -> Result<M, InferError> {
         self.expect(M::TASK)?;
         if self.precision() != Precision::F32 {
             return Err(InferError::QuantizedWeights { path: self.folder() });
         }
+        self.check_unread_values()?;
         let model = M::uninitialized(&self.config, self.padded(), &self.task, device)?;
         module::load(model, self.weights.path())
     }

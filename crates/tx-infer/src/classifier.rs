@@ -94,7 +94,7 @@ impl Classifier {
     ///
     /// Same as [`Bundle::open`] and [`new`](Self::new).
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Self::new(&Bundle::open(folder)?, device)
+        Self::new(&Bundle::open_for_model(folder)?, device)
     }
 
     /// Creates a classifier with a bundle, whose model is built on `device` in single precision.

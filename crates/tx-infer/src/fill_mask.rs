@@ -105,7 +105,7 @@ impl FillMask {
     ///
     /// Same as [`Bundle::open`] and [`new`](Self::new).
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Self::new(&Bundle::open(folder)?, device)
+        Self::new(&Bundle::open_for_model(folder)?, device)
     }
 
     /// Creates a model with a bundle, built on `device` in single precision.

@@ -102,7 +102,7 @@ impl Generator {
     ///
     /// Same as [`Bundle::open`] and [`new`](Self::new).
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Self::new(&Bundle::open(folder)?, device)
+        Self::new(&Bundle::open_for_model(folder)?, device)
     }
 
     /// Creates a generator with a bundle, whose model is built on `device` in single precision.

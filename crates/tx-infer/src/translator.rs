@@ -107,7 +107,7 @@ impl Translator {
     ///
     /// Same as [`Bundle::open`] and [`Bundle::engine`].
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Self::new(Bundle::open(folder)?, device)
+        Self::new(Bundle::open_for_model(folder)?, device)
     }
 
     /// Opens several bundles as an ensemble: the probability of a token is the mean of the models'

@@ -200,7 +200,7 @@ impl TranslatorArgs {
         let precision = |bundle: &Bundle| self.precision.of(bundle);
         let translator = |bundle: &Bundle| Translator::new_in(bundle, precision(bundle), device);
         let translator = self.ensemble.iter().try_fold(translator(bundle)?, |all, path| {
-            all.with_member(model, path, translator(&Bundle::open(path)?)?)
+            all.with_member(model, path, translator(&Bundle::open_for_model(path)?)?)
         })?;
         let translator = self.search.apply(self.languages.apply(translator)?, seed)?;
         let translator = translator.with_batch_tokens(self.batch.batch_tokens);
@@ -227,7 +227,7 @@ impl TranslatorArgs {
         let generator =
             |bundle: &Bundle| Generator::new_in(bundle, self.precision.of(bundle), device);
         let generator = self.ensemble.iter().try_fold(generator(bundle)?, |all, path| {
-            all.with_member(model, path, generator(&Bundle::open(path)?)?)
+            all.with_member(model, path, generator(&Bundle::open_for_model(path)?)?)
         })?;
         let generator = self.search.apply_to_generator(generator, seed)?;
         let generator = generator.with_batch_tokens(self.batch.batch_tokens);

@@ -50,6 +50,7 @@ impl Bundle {
             path: Vec::new(),
             result: Initialized::default(),
         };
+        self.check_unread_values()?;
         let model = model.map(&mut loader);
         self.weights.release();
         if loader.result.taken.is_empty() {

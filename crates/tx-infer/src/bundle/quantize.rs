@@ -46,6 +46,7 @@ impl Bundle {
         if let Some(problem) = too_many_inputs(&self.config, architecture, vocab) {
             return Err(ConfigError { problems: vec![problem] }.into());
         }
+        self.check_unread_values()?;
         let layouts = self.config.quantized_layouts(architecture, vocab);
         let tensors: Vec<StoredTensor> =
             layouts.iter().flat_map(|(weight, layout)| stored(weight, *layout)).collect();

@@ -126,6 +126,35 @@ fn weights_of_another_shape_are_rejected_by_name() {
     assert!(error.contains("source_embedding.weight"), "{error}");
 }
 
+/// Every weight is read by the models, so all ways of reading find the value that `open` finds.
+#[test]
+fn values_are_validated_at_opening_or_by_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle("one two three").save(folder.path()).unwrap();
+    let path = folder.path().join(WEIGHTS);
+    let whole = fs::read(&path).unwrap();
+    let valid = Bundle::open_for_model(folder.path()).unwrap();
+    valid.packed().unwrap();
+    valid.module::<tx_model::Transformer>(&BurnDevice::flex()).unwrap();
+    let start = 8 + usize::try_from(u64::from_le_bytes(*whole.first_chunk().unwrap())).unwrap();
+    let header: serde_json::Value = serde_json::from_slice(&whole[8..start]).unwrap();
+    for name in valid.weight_names() {
+        let offset = header[name]["data_offsets"][0].as_u64().unwrap() as usize;
+        let mut damaged = whole.clone();
+        damaged[start + offset..][..4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+        let folder = tempfile::tempdir().unwrap();
+        bundle("one two three").save(folder.path()).unwrap();
+        fs::write(folder.path().join(WEIGHTS), damaged).unwrap();
+        let expected = Bundle::open(folder.path()).unwrap_err().to_string();
+        assert!(expected.contains(&format!("`{name}` is not finite at value 0")), "{expected}");
+        let opened = Bundle::open_for_model(folder.path()).unwrap();
+        assert_eq!(opened.packed().unwrap_err().to_string(), expected, "{name}");
+        let error = opened.module::<tx_model::Transformer>(&BurnDevice::flex()).unwrap_err();
+        assert_eq!(error.to_string(), expected, "{name}");
+        assert_eq!(opened.quantize(folder.path().join("int8")).unwrap_err().to_string(), expected);
+    }
+}
+
 #[test]
 fn damaged_and_missing_files_are_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,12 +10,13 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use memmap2::Mmap;
+use rayon::prelude::*;
 use safetensors::{
     Dtype,
     tensor::{Metadata, TensorInfo},
@@ -222,10 +223,8 @@ impl WeightsFile {
             let chunks = self.map[range.clone()].chunks(4 * CHUNK).enumerate();
             for (index, chunk) in chunks.skip(part).step_by(parts) {
                 if let Some(position) = first_not_finite(chunk) {
-                    let value = index * CHUNK + position;
-                    let path = self.path.clone();
-                    let problem = format!("weight `{name}` is not finite at value {value}");
-                    return Err(InferError::Weights { path, problem });
+                    let problem = not_finite(&name, index * CHUNK + position);
+                    return Err(problem_of(&self.path, problem));
                 }
                 let start = range.start + index * 4 * CHUNK;
                 if self.dtype == WeightDtype::F32 {
@@ -244,12 +243,14 @@ impl WeightsFile {
     }
 
     /// Source of the weights for packing. In single precision, it keeps few pages of the file in
-    /// memory. With a kernel, matrices are packed for it.
+    /// memory. With a kernel, matrices are packed for it. With `validates`, values are validated when
+    /// they are read; [`Packing::validated`] returns the result.
     pub(super) fn packing(
         &self,
         tying: Tying,
         architecture: Architecture,
         kernel: Option<Int8Kernel>,
+        validates: bool,
     ) -> Packing<'_> {
         let kept: &[&str] = match (architecture, tying) {
             _ if kernel.is_some() => &[],
@@ -267,7 +268,14 @@ impl WeightsFile {
                 Tying::Decoder | Tying::All,
             ) => &[],
         };
-        Packing { file: self, kept, kernel, read: AtomicUsize::new(0) }
+        Packing {
+            file: self,
+            kept,
+            kernel,
+            read: AtomicUsize::new(0),
+            validates,
+            problem: Mutex::new(None),
+        }
     }
 
     /// Removes all pages of the file from the memory of this process.
@@ -309,6 +317,10 @@ pub(super) struct Packing<'a> {
     kernel: Option<Int8Kernel>,
     /// Bytes read since pages were released.
     read: AtomicUsize,
+    /// Whether values are validated when they are read.
+    validates: bool,
+    /// Problem of a value that was read.
+    problem: Mutex<Option<String>>,
 }
 
 impl WeightSource for Packing<'_> {
@@ -320,13 +332,20 @@ impl WeightSource for Packing<'_> {
         let Some(info) = self.file.metadata.info(name) else { return Cow::Borrowed(&[]) };
         let range = self.file.range(info);
         if self.kept.contains(&name) {
-            return Cow::Owned(self.copy(range));
+            return Cow::Owned(self.copy(name, range));
         }
         if self.read.fetch_add(range.len(), Ordering::Relaxed) > PACKING_BYTES {
             self.read.store(range.len(), Ordering::Relaxed);
             self.file.release();
         }
-        values(&self.file.map[range])
+        let bytes = &self.file.map[range];
+        if bytes.len() > PACKING_BYTES {
+            let chunks = bytes.par_chunks(4 * CHUNK).enumerate();
+            chunks.for_each(|(index, chunk)| self.validate(name, index * CHUNK, chunk));
+        } else {
+            self.validate(name, 0, bytes);
+        }
+        values(bytes)
     }
 
     fn kernel(&self) -> Option<Int8Kernel> {
@@ -349,9 +368,24 @@ impl WeightSource for Packing<'_> {
 }
 
 impl Packing<'_> {
-    fn copy(&self, range: Range<usize>) -> Vec<f32> {
+    /// Returns the problem of a value that was read, if values are validated.
+    pub(super) fn validated(self) -> Result<(), InferError> {
+        let problem = self.problem.into_inner().unwrap_or_else(PoisonError::into_inner);
+        problem.map_or(Ok(()), |problem| Err(problem_of(&self.file.path, problem)))
+    }
+
+    /// Validates values of a weight, of which `bytes` begin at the value number `start`.
+    fn validate(&self, name: &str, start: usize, bytes: &[u8]) {
+        if self.validates && let Some(position) = first_not_finite(bytes) {
+            let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+            problem.get_or_insert_with(|| not_finite(name, start + position));
+        }
+    }
+
+    fn copy(&self, name: &str, range: Range<usize>) -> Vec<f32> {
         let mut copy = Vec::with_capacity(range.len() / 4);
         for (index, chunk) in self.file.map[range.clone()].chunks(4 * CHUNK).enumerate() {
+            self.validate(name, index * CHUNK, chunk);
             copy.extend_from_slice(&values(chunk));
             let start = range.start + index * 4 * CHUNK;
             self.file.release_range(start..start + chunk.len());
@@ -362,6 +396,10 @@ impl Packing<'_> {
 
 fn problem_of(path: &Path, problem: String) -> InferError {
     InferError::Weights { path: path.to_owned(), problem }
+}
+
+fn not_finite(name: &str, value: usize) -> String {
+    format!("weight `{name}` is not finite at value {value}")
 }
 
 /// Little-endian values: borrowed where their bytes are aligned and in the order of this machine,
@@ -480,10 +518,10 @@ mod tests {
             let file = open(&content).unwrap();
             file.check_values(0, 1).unwrap();
             let copied = file
-                .packing(Tying::None, Architecture::EncoderDecoder, None)
-                .copy(file.range(file.metadata.info("1").unwrap()));
+                .packing(Tying::None, Architecture::EncoderDecoder, None, false)
+                .copy("1", file.range(file.metadata.info("1").unwrap()));
             assert!(copied.into_iter().eq((size..2 * size).map(value)));
-            let packing = file.packing(Tying::None, Architecture::EncoderDecoder, None);
+            let packing = file.packing(Tying::None, Architecture::EncoderDecoder, None, false);
             for round in 0..2 {
                 for index in 0..4 {
                     let found = packing.weight(&index.to_string());

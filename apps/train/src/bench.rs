@@ -77,10 +77,7 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         }
     }
     writeln!(stderr(), "tx {}, {name}", env!("CARGO_PKG_VERSION"))?;
-    if !args.json {
-        write!(stdout(), "{}", Report::HEADING)?;
-    }
-    for (model, config) in configs {
+    for (index, (model, config)) in configs.into_iter().enumerate() {
         let updates = Updates::of(&config, args.len);
         let timing = updates
             .measure(&config, &devices, args.updates)
@@ -98,7 +95,8 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         if args.json {
             writeln!(stdout(), "{}", serde_json::to_string(&report)?)?;
         } else {
-            writeln!(stdout(), "{report}")?;
+            let heading = if index == 0 { Report::HEADING } else { "" };
+            writeln!(stdout(), "{heading}{report}")?;
         }
     }
     Ok(())

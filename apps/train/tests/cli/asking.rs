@@ -54,12 +54,13 @@ fn a_printed_configuration_trains() {
 
 #[test]
 fn devices_are_listed_including_those_not_built_in() {
-    let run = Workshop::new().train(&["devices"]);
+    let workshop = Workshop::new();
+    let run = workshop.train(&["devices"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     let line = |name: &str| run.stdout.lines().find(|line| line.starts_with(name)).unwrap();
     assert!(line("cpu:0").contains("CPU, all cores, "), "{}", run.stdout);
     assert!(line("ndarray:0").contains("cores"), "{}", run.stdout);
-    let mut limited = Workshop::new().command(&["devices"]);
+    let mut limited = workshop.command(&["devices"]);
     let limited = Run::of(limited.env("TX_MAX_INSTRUCTIONS", "none").output().unwrap());
     let cpu = limited.stdout.lines().find(|line| line.starts_with("cpu:0")).unwrap();
     assert!(cpu.contains(" cores, none"), "{cpu}");

@@ -171,7 +171,7 @@ fn damaged_and_missing_files_are_named() {
     let config = folder.path().join(CONFIG);
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text.replace("format = 2", "format = 7")).unwrap();
-    assert!(open().ends_with("is bundle format 7; this build reads formats 1 to 2"), "{}", open());
+    assert!(open().ends_with("is bundle format 7; this build reads formats 1 to 3"), "{}", open());
     fs::write(&config, text.replace("n_heads = 2", "n_heads = 3")).unwrap();
     assert!(open().contains("`n_heads` = 3 must divide `d_model` = 8"), "{}", open());
     fs::write(&config, text.replace("n_heads", "heads")).unwrap();

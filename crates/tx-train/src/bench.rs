@@ -24,10 +24,10 @@ use crate::{
     masked_language_modeling::TrainedMaskedLanguageModel,
     task::{BatchOf, Trainable},
     training::{
-        adam::Adam,
         gradients::{UpdateGradients, compute_gradients},
+        optimizer::optimizer,
         precision::precision_problems,
-        schedule::{Curve, LearningRate},
+        schedule::{Curve, Decay, LearningRate},
     },
     translation::seq2seq::Seq2Seq,
 };
@@ -93,7 +93,8 @@ impl Updates {
             TaskKind::Translate => {
                 let init = |device: &Device| {
                     let model = Transformer::new(model, self.vocab, device)?;
-                    Ok(Seq2Seq::new(model.with_product_precision(precision), smoothing))
+                    let model = Seq2Seq::new(model.with_product_precision(precision), smoothing);
+                    Ok(model.with_r_drop(config.train.r_drop))
                 };
                 self.measure_model(config, devices, repetitions, init, Self::pairs_of_step)
             }
@@ -144,8 +145,9 @@ impl Updates {
             warmup_steps: 0,
             total_steps: 1 + WARM_UP + repetitions,
             d_model: config.model.d_model,
+            decay: Decay::default(),
         });
-        let mut learner = Learner::new(init(&device)?, Adam::new(train).into(), rate);
+        let mut learner = Learner::new(init(&device)?, optimizer(config), rate);
         let batches = train.accumulate.max(1);
         let prepare = |step: usize| {
             device.seed(step as u64);

@@ -27,6 +27,30 @@ pub fn smoothed_cross_entropy(
     BatchLoss { sum, correct }
 }
 
+/// Loss of R-Drop (Wu et al. 2021), without padding: half of their equation 4, so that it is comparable
+/// with the loss of one pass. For a token with the predictions `p` and `q` of two passes with different
+/// dropout masks:
+///
+/// ```text
+/// ½ (CE(p) + CE(q)) + α/4 (KL(p ‖ q) + KL(q ‖ p))
+/// ```
+///
+/// CE is the label-smoothed cross-entropy. The number of correct tokens is the mean of both passes,
+/// rounded down.
+///
+/// # Shapes
+///
+/// - `logits`: `[2 B, T, V]`, the second pass after the first; `target`: ids `[B, T]`
+pub fn r_drop(logits: Tensor<3>, target: Tensor<2, Int>, smoothing: f64, alpha: f64) -> BatchLoss {
+    let [batch, len, vocabulary] = logits.dims();
+    let targets = Tensor::cat(vec![target.clone(), target.clone()], 0);
+    let BatchLoss { sum, correct } = smoothed_cross_entropy(logits.clone(), targets, smoothing);
+    let logits = logits.reshape([batch * len, vocabulary]);
+    let target = target.reshape([batch * len / 2]);
+    let divergence = kernels::divergence(logits, target, PAD);
+    BatchLoss { sum: sum * 0.5 + divergence * (0.25 * alpha), correct: correct / 2 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +78,21 @@ mod tests {
             loss.sum.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
             assert_eq!(loss.correct.into_scalar::<i64>(), 1);
         }
+    }
+
+    /// V = 2, p = (1/4, 3/4), q = (1/2, 1/2), target 1: CE is ln 4/3 and ln 2, and the divergences
+    /// add up to 1/4 ln 3. The second token is padding.
+    #[test]
+    fn r_drop_follows_its_equation() {
+        let device = Device::flex();
+        let ln3 = 3.0_f32.ln();
+        let first = [[0.0, ln3], [5.0, 1.0]];
+        let logits = Tensor::<3>::from_data([first, [[2.0, 2.0], [0.0, 9.0]]], &device);
+        let target = Tensor::<2, Int>::from_data([[1, PAD as i32]], &device);
+        let loss = r_drop(logits, target, 0.0, 5.0);
+        let expected = 0.5 * ((4.0_f32 / 3.0).ln() + 2.0_f32.ln()) + 5.0 / 16.0 * ln3;
+        let found = loss.sum.into_scalar::<f32>();
+        assert!((found - expected).abs() < 1e-6, "{found}, {expected}");
     }
 
     #[test]

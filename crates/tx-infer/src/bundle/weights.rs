@@ -376,7 +376,9 @@ impl Packing<'_> {
 
     /// Validates values of a weight, of which `bytes` begin at the value number `start`.
     fn validate(&self, name: &str, start: usize, bytes: &[u8]) {
-        if self.validates && let Some(position) = first_not_finite(bytes) {
+        if self.validates
+            && let Some(position) = first_not_finite(bytes)
+        {
             let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
             problem.get_or_insert_with(|| not_finite(name, start + position));
         }

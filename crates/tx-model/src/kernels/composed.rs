@@ -5,7 +5,7 @@ use std::f64::consts::FRAC_1_SQRT_2;
 
 use burn::tensor::{
     Bool, Distribution, Int, Tensor, TensorData,
-    activation::{relu, silu, softmax},
+    activation::{log_softmax, relu, silu, softmax},
     assert_shape, module,
 };
 
@@ -163,6 +163,18 @@ pub fn cross_entropy(
         loss_n1 = loss_n1 - logits.mean_dim(1) * smoothing;
     }
     (loss_n1.mask_fill(counts.bool_not().unsqueeze_dim(1), 0.0).sum(), correct)
+}
+
+/// See [`divergence`](super::divergence()).
+pub fn divergence(logits: Tensor<2>, targets: Tensor<1, Int>, ignore_index: u32) -> Tensor<1> {
+    let [rows, _] = logits.dims();
+    let ignored = targets.equal_elem(ignore_index);
+    let log = log_softmax(logits, 1);
+    let log_p_nv = log.clone().narrow(0, 0, rows / 2);
+    let log_q_nv = log.narrow(0, rows / 2, rows / 2);
+    let difference_nv = log_p_nv.clone().exp() - log_q_nv.clone().exp();
+    let sums_n1 = (difference_nv * (log_p_nv - log_q_nv)).sum_dim(1);
+    sums_n1.mask_fill(ignored.unsqueeze_dim(1), 0.0).sum()
 }
 
 /// See [`adam`](super::adam()).

@@ -11,6 +11,7 @@ use burn::{
 
 use super::{
     AdamUpdate, CrossEntropyConfig, HashedMask, activation, adam, attention, cross_entropy,
+    divergence,
     embedding::{self, EmbeddingOptions},
     flex::{contiguous, forward, tensor},
     layer_norm, linear, residual,
@@ -126,6 +127,13 @@ pub trait Kernels: Backend {
         targets: IntTensor<Self>,
         config: CrossEntropyConfig,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
+
+    /// See [`mod@divergence`].
+    fn divergence_kernel(
+        logits: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        ignore_index: u32,
+    ) -> FloatTensor<Self>;
 }
 
 /// Kernels without a backward pass.
@@ -226,5 +234,9 @@ impl Kernels for Flex {
     ) -> (FlexTensor, FlexTensor) {
         let output = cross_entropy::forward(&contiguous(logits), &contiguous(targets), config);
         (output.loss, output.correct)
+    }
+
+    fn divergence_kernel(logits: FlexTensor, targets: FlexTensor, ignore_index: u32) -> FlexTensor {
+        divergence::forward(&contiguous(logits), &contiguous(targets), ignore_index).sum
     }
 }

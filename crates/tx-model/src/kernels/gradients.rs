@@ -15,6 +15,7 @@ use burn::backend::{
 
 use super::{
     CrossEntropyConfig, HashedMask, activation, attention, cross_entropy,
+    divergence::{self, Pair},
     embedding::{self, EmbeddingOptions},
     extension::{Kernels, OptionalMask, OptionalTensor},
     flex::{contiguous, floats, forward, rows},
@@ -214,6 +215,22 @@ impl SavedState<1> for CrossEntropy {
     }
 }
 
+#[derive(Debug, Clone)]
+struct Divergence {
+    logits: FlexTensor,
+    targets: FlexTensor,
+    ignore_index: u32,
+    pairs: Vec<Pair>,
+}
+
+impl SavedState<1> for Divergence {
+    fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+        let Self { logits, targets, ignore_index, pairs } = self;
+        let dy = floats(&dy).iter().sum();
+        [Some(divergence::backward(logits, &targets, &pairs, dy, ignore_index))]
+    }
+}
+
 impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
     fn linear_kernel(
         x: Tracked,
@@ -324,5 +341,13 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         let output = cross_entropy::forward(&logits, &targets, config);
         let state = CrossEntropy { logits, targets, config, log_sums: output.log_sums };
         (record::<C, _, 1>([node], state, output.loss), output.correct)
+    }
+
+    fn divergence_kernel(logits: Tracked, targets: IntTensor<Flex>, ignore_index: u32) -> Tracked {
+        let (logits, node) = logits.into_parts();
+        let (logits, targets) = (contiguous(logits), contiguous(targets));
+        let output = divergence::forward(&logits, &targets, ignore_index);
+        let state = Divergence { logits, targets, ignore_index, pairs: output.pairs };
+        record::<C, _, 1>([node], state, output.sum)
     }
 }

@@ -20,6 +20,8 @@ mod attention;
 #[cfg(feature = "flex")]
 mod cross_entropy;
 #[cfg(feature = "flex")]
+mod divergence;
+#[cfg(feature = "flex")]
 mod embedding;
 #[cfg(feature = "flex")]
 mod layer_norm;
@@ -286,6 +288,23 @@ pub fn cross_entropy(
         return (Tensor::from_dispatch(loss), Tensor::from_dispatch(correct));
     }
     composed::cross_entropy(logits, targets, config)
+}
+
+/// Symmetric Kullback-Leibler divergence between the predictions of both halves of a batch, summed over
+/// the tokens that count: `Σ KL(p ‖ q) + KL(q ‖ p)`, where `p` and `q` are the softmax of row `i` and of
+/// row `N + i` of the logits.
+///
+/// # Shapes
+///
+/// - `logits`: `[2 N, V]`; `targets`: `[N]`, of which those with `ignore_index` do not count
+/// - returns `[1]`, in nats
+pub fn divergence(logits: Tensor<2>, targets: Tensor<1, Int>, ignore_index: u32) -> Tensor<1> {
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&logits) {
+        let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
+        return Tensor::from_dispatch(Dispatch::divergence_kernel(logits, targets, ignore_index));
+    }
+    composed::divergence(logits, targets, ignore_index)
 }
 
 /// Coefficients of one update by Adam (Kingma and Ba 2015), the same for all parameters.

@@ -82,7 +82,8 @@ impl PackedMatrix {
             }
             if divisor == 1.0 { row } else { row.map(|weight| weight / divisor) }
         };
-        Self::from_rows(inputs, outputs, bias, parallel, row)
+        // Reads pieces of rows that are as long as the rows of so many panels.
+        Self::from_rows([inputs, outputs], bias, 8, parallel, row)
     }
 
     /// Packs the transpose of a matrix, such as an embedding's table for the projection tied to it.
@@ -107,21 +108,20 @@ impl PackedMatrix {
             }
             row
         };
-        Self::from_rows(inputs, outputs, bias, parallel, row)
+        Self::from_rows([inputs, outputs], bias, 1, parallel, row)
     }
 
-    /// Collects the rows of all panels.
+    /// Collects the rows of all panels; see [`Panels::fill`].
     fn from_rows(
-        inputs: usize,
-        outputs: usize,
+        [inputs, outputs]: [usize; 2],
         mut bias: Vec<f32>,
+        together: usize,
         parallel: bool,
         row: impl Fn(usize, usize) -> PanelRow + Sync,
     ) -> Self {
         assert!(bias.is_empty() || bias.len() == outputs, "length of the bias");
         let panels = outputs.div_ceil(PANEL);
-        let row = |index: usize| row(index / inputs, index % inputs);
-        let rows = Panels::fill(panels * inputs, parallel, row);
+        let rows = Panels::fill([panels, inputs], together, parallel, row);
         bias.resize(panels * PANEL, 0.0);
         Self { panels: rows, bias, inputs, outputs }
     }

@@ -70,6 +70,9 @@ impl OptimizationConfig {
         let names: Vec<String> = weights.iter().map(|weight| weight.name.clone()).collect();
         let mut problems: Vec<String> =
             self.freeze.iter().filter_map(|pattern| problem("freeze", pattern, &names)).collect();
+        problems.extend(
+            self.no_decay.iter().filter_map(|pattern| problem("no_decay", pattern, &names)),
+        );
         for RateFactor { weights: pattern, factor } in &self.learning_rates {
             problems.extend(problem("learning_rates", pattern, &names));
             if !(factor.is_finite() && *factor > 0.0) {

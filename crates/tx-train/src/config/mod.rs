@@ -33,3 +33,4 @@ pub(crate) use similar::nearest_of;
 pub(crate) use train_config::{CONFIG_FILE, task_of_run};
 pub use train_config::{CheckpointConfig, MetricsConfig, TrainConfig};
 pub use validation::{BestBy, BleuTokenizer, ValidationConfig};
+pub(crate) use weight_selection::selects;

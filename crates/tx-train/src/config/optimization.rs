@@ -14,6 +14,19 @@ pub enum OptimizerKind {
     Adam,
     /// AdamW (Loshchilov and Hutter 2019), with weight decay applied to the weight itself.
     AdamW,
+    /// Lion (Chen et al. 2023): the sign of a moving average. Needs a learning rate about a tenth of
+    /// that of AdamW.
+    Lion,
+    /// LAMB (You et al. 2020): Adam with a step in proportion to the norm of each weight.
+    Lamb,
+    /// Adafactor (Shazeer and Stern 2018), whose moments of a matrix are one row and one column, with
+    /// steps relative to the magnitude of each weight, and without momentum.
+    Adafactor,
+    /// Muon (Jordan et al. 2024) for the matrices of the layers, with steps as large as those of AdamW,
+    /// which updates the other weights. `beta1` is its momentum.
+    Muon,
+    /// Stochastic gradient descent with the momentum `beta1`; 0 disables the momentum.
+    Sgd,
 }
 
 /// Learning-rate schedule. All but `noam` rise linearly to the peak during the warm-up.
@@ -26,9 +39,13 @@ pub enum Schedule {
     Noam,
     /// `peak · √(warmup / step)`: the same curve, given by its peak.
     InverseSqrt,
-    /// Falls linearly, to zero one update after the last.
+    /// Falls linearly, to the minimum one update after the last.
     Linear,
-    /// Falls along half a cosine, to zero one update after the last (Loshchilov and Hutter 2017).
+    /// Falls like a power of the fraction of updates that remain, to the minimum one update after
+    /// the last.
+    Polynomial,
+    /// Falls along half a cosine, to the minimum one update after the last, or repeatedly with warm
+    /// restarts (Loshchilov and Hutter 2017).
     Cosine,
     /// Stays at the peak, but is multiplied by `plateau_factor` after every `plateau_patience`
     /// validations without a better model.
@@ -39,6 +56,14 @@ impl Schedule {
     /// Returns `true` if the curve is undefined without a warm-up.
     pub fn needs_warmup(self) -> bool {
         matches!(self, Self::Noam | Self::InverseSqrt)
+    }
+
+    /// Returns `true` if the curve falls to a minimum that can be set.
+    fn has_minimum(self) -> bool {
+        match self {
+            Self::Linear | Self::Polynomial | Self::Cosine => true,
+            Self::Constant | Self::Noam | Self::InverseSqrt | Self::ReduceOnPlateau => false,
+        }
     }
 }
 
@@ -73,7 +98,18 @@ pub struct OptimizationConfig {
     pub schedule: Schedule,
     /// Updates until the peak; 0 starts at the peak.
     pub warmup_steps: usize,
-    /// Decay of Adam's first moment, β₁. Paper: 0.9.
+    /// `schedule = "linear"`, `"polynomial"` or `"cosine"`: learning rate that the curve falls to.
+    pub min_learning_rate: f64,
+    /// `schedule = "polynomial"`: exponent; 1 is `linear`.
+    pub decay_power: f64,
+    /// `schedule = "cosine"`: updates from the warm-up to the first restart; without it, there are no
+    /// restarts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_steps: Option<usize>,
+    /// `schedule = "cosine"`: each period between restarts is this many times as long as the one
+    /// before.
+    pub restart_factor: f64,
+    /// Decay of Adam's first moment, β₁, or momentum of other optimizers. Paper: 0.9.
     pub beta1: f32,
     /// Decay of Adam's second moment, β₂. Paper: 0.98.
     pub beta2: f32,
@@ -81,6 +117,9 @@ pub struct OptimizationConfig {
     pub epsilon: f32,
     /// Weight decay; 0 disables it.
     pub weight_decay: f32,
+    /// Weights without weight decay, selected as in `freeze`: `["norms", "biases"]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub no_decay: Vec<String>,
     /// `schedule = "reduce-on-plateau"`: validations without a better model before the learning
     /// rate is reduced.
     pub plateau_patience: usize,
@@ -97,6 +136,9 @@ pub struct OptimizationConfig {
     /// Label smoothing `ε_ls`: probability distributed evenly over the vocabulary (section 5.4).
     /// Paper: 0.1.
     pub label_smoothing: f64,
+    /// R-Drop: weight α of the divergence between two passes with different dropout masks, which take
+    /// twice the time and memory (Wu et al. 2021: 5); 0 disables it. Needs `task = "translate"`.
+    pub r_drop: f64,
     /// Maximum gradient norm over all weights together; larger gradients are scaled down. 0
     /// disables clipping.
     pub clip_norm: f64,
@@ -139,16 +181,22 @@ impl Default for OptimizationConfig {
             learning_rate: 1e-3,
             schedule: Schedule::InverseSqrt,
             warmup_steps: 400,
+            min_learning_rate: 0.0,
+            decay_power: 1.0,
+            restart_steps: None,
+            restart_factor: 1.0,
             beta1: 0.9,
             beta2: 0.98,
             epsilon: 1e-9,
             weight_decay: 0.0,
+            no_decay: Vec::new(),
             plateau_patience: 3,
             plateau_factor: 0.5,
             ema_decay: 0.0,
             word_dropout: 0.0,
             bpe_dropout: 0.0,
             label_smoothing: 0.1,
+            r_drop: 0.0,
             clip_norm: 1.0,
             on_nonfinite: OnNonFinite::Stop,
             freeze: Vec::new(),
@@ -184,6 +232,12 @@ impl OptimizationConfig {
             self.warmup_steps > 0 || !self.schedule.needs_warmup(),
             "`warmup_steps` must be at least 1 for this `schedule`".into(),
         );
+        problems.extend(self.schedule_problems());
+        let mut rule = |holds: bool, problem: String| {
+            if !holds {
+                problems.push(problem);
+            }
+        };
         for (key, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
             rule(
                 (0.0..1.0).contains(&beta),
@@ -192,7 +246,7 @@ impl OptimizationConfig {
         }
         rule(self.epsilon > 0.0, format!("`epsilon` = {} must be more than 0", self.epsilon));
         rule(
-            self.weight_decay >= 0.0,
+            self.weight_decay >= 0.0 && self.weight_decay.is_finite(),
             format!("`weight_decay` = {} must be at least 0", self.weight_decay),
         );
         for (key, rate) in [
@@ -206,6 +260,10 @@ impl OptimizationConfig {
                 format!("`{key}` = {rate} must be at least 0 and below 1"),
             );
         }
+        rule(
+            self.r_drop >= 0.0 && self.r_drop.is_finite(),
+            format!("`r_drop` = {} must be at least 0", self.r_drop),
+        );
         rule(self.plateau_patience > 0, "`plateau_patience` must be at least 1".into());
         let factor = self.plateau_factor;
         rule(
@@ -213,6 +271,39 @@ impl OptimizationConfig {
             format!("`plateau_factor` = {factor} must be between 0 and 1"),
         );
         rule(self.clip_norm >= 0.0, format!("`clip_norm` = {} must be at least 0", self.clip_norm));
+        problems
+    }
+
+    fn schedule_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut rule = |holds: bool, problem: String| {
+            if !holds {
+                problems.push(problem);
+            }
+        };
+        let (schedule, minimum) = (self.schedule, self.min_learning_rate);
+        rule(
+            minimum >= 0.0 && (minimum == 0.0 || minimum < self.learning_rate),
+            format!("`min_learning_rate` = {minimum} must be at least 0 and below `learning_rate`"),
+        );
+        rule(
+            minimum == 0.0 || schedule.has_minimum(),
+            "`min_learning_rate` needs `schedule` = \"linear\", \"polynomial\" or \"cosine\""
+                .into(),
+        );
+        rule(
+            self.decay_power > 0.0 && self.decay_power.is_finite(),
+            format!("`decay_power` = {} must be more than 0", self.decay_power),
+        );
+        rule(self.restart_steps != Some(0), "`restart_steps` must be at least 1".into());
+        rule(
+            self.restart_steps.is_none() || schedule == Schedule::Cosine,
+            "`restart_steps` needs `schedule` = \"cosine\"".into(),
+        );
+        rule(
+            self.restart_factor >= 1.0 && self.restart_factor.is_finite(),
+            format!("`restart_factor` = {} must be at least 1", self.restart_factor),
+        );
         problems
     }
 }

@@ -202,7 +202,7 @@ impl TrainConfig {
         })
     }
 
-    /// Problems of word and BPE dropout.
+    /// Problems of word dropout, BPE dropout and R-Drop.
     fn dropout_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let Self { task, tokenizer, train, .. } = self;
@@ -216,9 +216,10 @@ impl TrainConfig {
         {
             problems.push("[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\"".into());
         }
-        if train.word_dropout > 0.0 && *task != TaskKind::Translate {
-            problems
-                .push(format!("[train] `word_dropout` is not available for the task \"{task}\""));
+        for (key, value) in [("word_dropout", train.word_dropout), ("r_drop", train.r_drop)] {
+            if value > 0.0 && *task != TaskKind::Translate {
+                problems.push(format!("[train] `{key}` is not available for the task \"{task}\""));
+            }
         }
         problems
     }

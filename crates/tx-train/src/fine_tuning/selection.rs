@@ -1,22 +1,16 @@
-//! Selection of the weights that are trained: frozen weights, LoRA, and learning rates of their own.
+//! Selection of the weights that are trained: frozen weights and LoRA.
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use burn::{
     module::{Lora, Module, ModuleVisitor, Param, ParamGroup},
-    optim::ModuleOptimizer,
     tensor::Tensor,
 };
 
-use crate::{
-    config::{LoraConfig, TrainConfig},
-    training::adam::Adam,
-};
+use crate::config::{LoraConfig, TrainConfig};
 
-/// Field of every trained module that contains the model of its bundle.
-const MODEL: &str = "model";
 /// Names of the two factors of a matrix that LoRA adapts.
-const FACTORS: [&str; 2] = ["lora.a", "lora.b"];
+pub(crate) const FACTORS: [&str; 2] = ["lora.a", "lora.b"];
 
 /// Freezes the weights of `model` that `config` does not train. With LoRA, adds its matrices, which
 /// are initialized from the device's random numbers such that the model is unchanged.
@@ -38,29 +32,6 @@ pub(crate) fn select_weights<M: Module>(model: M, config: &TrainConfig) -> M {
         None if train.freeze.is_empty() => model,
         None => model.set_require_grad_group(names(&|weight| train.freezes(weight)), false),
     }
-}
-
-/// Creates the optimizer: Adam, with the factor of its learning rate for each weight.
-pub(crate) fn optimizer(config: &TrainConfig) -> ModuleOptimizer {
-    let train = &config.train;
-    let mut optimizer = ModuleOptimizer::from(Adam::new(train));
-    if train.learning_rates.is_empty() {
-        return optimizer;
-    }
-    let mut groups: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for weight in config.weight_shapes() {
-        let factor = train.rate_factor(&weight.name);
-        let path = format!("{MODEL}.{}", weight.name);
-        let paths = groups.entry(factor.to_bits()).or_default();
-        paths.extend(FACTORS.map(|factor| format!("{path}.{factor}")));
-        paths.push(path);
-    }
-    groups.remove(&1_f64.to_bits());
-    for (factor, paths) in groups {
-        let adam = Adam::new(train).with_rate_factor(f64::from_bits(factor));
-        optimizer = optimizer.with_group(ParamGroup::from_paths(paths), adam, None);
-    }
-    optimizer
 }
 
 /// Numbers of parameters of a model.

@@ -414,7 +414,7 @@ mod tests {
         config::{OptimizationConfig, Schedule},
         training::{
             adam::Adam,
-            schedule::{Curve, LearningRate},
+            schedule::{Curve, Decay, LearningRate},
         },
         translation::seq2seq::Seq2Seq,
     };
@@ -456,6 +456,7 @@ mod tests {
             warmup_steps: 0,
             total_steps: 9,
             d_model: 8,
+            decay: Decay::default(),
         };
         let mut rate = LearningRate::new(curve);
         let first = model(&device);

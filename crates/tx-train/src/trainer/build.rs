@@ -23,13 +23,15 @@ use crate::{
     error::TrainError,
     fine_tuning::{
         lineage::Lineage,
-        selection::{Parameters, optimizer, select_weights},
+        selection::{Parameters, select_weights},
     },
     memory::Memory,
     recording::{checkpoint::Checkpoints, metrics::Metrics, run_state::RunState},
     task::Trainable,
     task_run::{ModelOf, TaskParts, TaskRun},
-    training::{ema::MovingAverage, schedule::LearningRate, training_loop::LoopSetup},
+    training::{
+        ema::MovingAverage, optimizer::optimizer, schedule::LearningRate, training_loop::LoopSetup,
+    },
 };
 
 /// Run that is ready to launch.
@@ -148,12 +150,14 @@ fn init_model<R: TaskRun>(
     settings.print(&format!("model: {parameters}; {} updates an epoch", budget.batches));
     let averaged = config.train.ema_decay > 0.0;
     let vocab = config.model.padded(data.summary().vocab());
+    // R-Drop computes a batch twice.
+    let passes = if config.train.r_drop > 0.0 { 2 } else { 1 };
     let memory = Memory::estimate(
         &config.model,
         task.architecture(),
         [parameters.all, parameters.trained],
         vocab.target,
-        largest_batch,
+        largest_batch.map(|tokens| passes * tokens),
         averaged,
     );
     settings.print(&format!("memory: {memory}"));

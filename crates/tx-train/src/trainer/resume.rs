@@ -123,6 +123,9 @@ pub(super) fn reconcile(
         ));
         state.batch = 0;
     }
+    if before.train.optimizer != config.train.optimizer {
+        print("the optimizer differs from that of the checkpoint: its state starts over");
+    }
     if !is_comparable && state.best.is_some() {
         print(
             "validation differs from that of the checkpoint: the best model so far is reset, and \

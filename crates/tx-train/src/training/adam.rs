@@ -15,39 +15,33 @@ pub struct Adam {
     beta_2: f32,
     epsilon: f32,
     weight_decay: f32,
-    kind: OptimizerKind,
-    /// Factor of the learning rate of a step.
-    rate_factor: f64,
+    /// Whether weight decay applies to the weight itself instead of its gradient.
+    is_decoupled: bool,
 }
 
 impl Adam {
-    /// Creates the optimizer with the settings of `config`. Each step receives its learning rate.
+    /// Creates the optimizer with the settings of `config`: Adam for [`OptimizerKind::Adam`], otherwise
+    /// AdamW. Each step receives its learning rate.
     pub fn new(config: &OptimizationConfig) -> Self {
         Self {
             beta_1: config.beta1,
             beta_2: config.beta2,
             epsilon: config.epsilon,
             weight_decay: config.weight_decay,
-            kind: config.optimizer,
-            rate_factor: 1.0,
+            is_decoupled: config.optimizer != OptimizerKind::Adam,
         }
-    }
-
-    /// Multiplies the learning rate of each step by `factor`.
-    pub fn with_rate_factor(self, factor: f64) -> Self {
-        Self { rate_factor: factor, ..self }
     }
 
     /// Returns the coefficients of update number `time`, from 1.
     fn update(&self, learning_rate: f64, time: usize) -> AdamUpdate {
-        let learning_rate = learning_rate * self.rate_factor;
         let power = i32::try_from(time).unwrap_or(i32::MAX);
         let root = (1.0 - f64::from(self.beta_2).powi(power)).sqrt();
         let step = learning_rate * root / (1.0 - f64::from(self.beta_1).powi(power));
         let weight_decay = f64::from(self.weight_decay);
-        let (l2, decay) = match self.kind {
-            OptimizerKind::Adam => (self.weight_decay, 1.0),
-            OptimizerKind::AdamW => (0.0, (1.0 - learning_rate * weight_decay) as f32),
+        let (l2, decay) = if self.is_decoupled {
+            (0.0, (1.0 - learning_rate * weight_decay) as f32)
+        } else {
+            (self.weight_decay, 1.0)
         };
         AdamUpdate {
             beta_1: self.beta_1,
@@ -114,16 +108,6 @@ mod tests {
         assert_eq!(state.unwrap().momentum.time, 1);
     }
 
-    /// The same step with half the learning rate: 1 - 0.05, with decay 1 - 0.05 · 0.2 = 0.99 before.
-    #[test]
-    fn a_factor_multiplies_the_learning_rate_of_step_and_decay() {
-        let config = OptimizationConfig { epsilon: 1e-8, ..config(OptimizerKind::AdamW, 0.2) };
-        let one = || Tensor::<1>::from_floats([1.0], &Device::flex());
-        let adam = Adam::new(&config).with_rate_factor(0.5);
-        let (w, _) = adam.step(0.1, one(), one(), None);
-        assert!((w.into_scalar::<f32>() - (0.99 - 0.05)).abs() < 1e-6);
-    }
-
     /// 50 steps on `Σ (w - target)⁴`, compared with Burn's optimizers.
     #[test]
     fn updates_equal_those_of_burns_optimizers() {
@@ -139,7 +123,7 @@ mod tests {
                             (weight_decay > 0.0).then(|| WeightDecayConfig::new(weight_decay)),
                         )
                         .init(),
-                    OptimizerKind::AdamW => AdamWConfig::new()
+                    _ => AdamWConfig::new()
                         .with_beta_1(config.beta1)
                         .with_beta_2(config.beta2)
                         .with_epsilon(config.epsilon)

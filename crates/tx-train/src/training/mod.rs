@@ -3,6 +3,7 @@
 pub mod adam;
 pub(crate) mod ema;
 pub mod gradients;
+pub(crate) mod optimizer;
 pub mod precision;
 pub mod schedule;
 

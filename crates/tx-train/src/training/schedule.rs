@@ -19,6 +19,44 @@ pub struct Curve {
     pub total_steps: usize,
     /// Features per token.
     pub d_model: usize,
+    /// Parameters of the curves that fall to a minimum.
+    pub decay: Decay,
+}
+
+/// Parameters of `linear`, `polynomial` and `cosine`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decay {
+    /// Learning rate at the end.
+    pub minimum: f64,
+    /// Exponent of `polynomial`.
+    pub power: f64,
+    /// Updates from the warm-up to the first restart of `cosine`; `None` without restarts.
+    pub restart_steps: Option<usize>,
+    /// Factor of the length of each period between restarts, at least 1.
+    pub restart_factor: f64,
+}
+
+impl Default for Decay {
+    /// A decay to zero without restarts.
+    fn default() -> Self {
+        Self { minimum: 0.0, power: 1.0, restart_steps: None, restart_factor: 1.0 }
+    }
+}
+
+impl Decay {
+    /// Returns the part of the current period of `cosine` that is over, `after` updates from the
+    /// warm-up on; `None` without restarts.
+    fn period_over(&self, after: f64) -> Option<f64> {
+        let (mut length, mut after) = (self.restart_steps? as f64, after);
+        if self.restart_factor <= 1.0 {
+            return Some(after % length / length);
+        }
+        while after >= length {
+            after -= length;
+            length *= self.restart_factor;
+        }
+        Some(after / length)
+    }
 }
 
 impl Curve {
@@ -33,18 +71,22 @@ impl Curve {
         if step < warmup {
             return self.peak * step / warmup;
         }
-        // The decay reaches zero one update after the last, because an update with a rate of 0
-        // would have no effect.
+        // The decay reaches the minimum one update after the last, because an update with a rate of
+        // 0 would have no effect.
         let end = self.total_steps as f64 + 1.0;
         let decayed = ((step - warmup) / (end - warmup).max(1.0)).min(1.0);
-        self.peak
-            * match self.schedule {
-                Schedule::Constant | Schedule::Noam => 1.0,
-                Schedule::ReduceOnPlateau => reduction,
-                Schedule::InverseSqrt => (warmup / step).sqrt(),
-                Schedule::Linear => 1.0 - decayed,
-                Schedule::Cosine => 0.5 * (1.0 + (std::f64::consts::PI * decayed).cos()),
+        let falling = |part: f64| self.decay.minimum + (self.peak - self.decay.minimum) * part;
+        match self.schedule {
+            Schedule::Constant | Schedule::Noam => self.peak,
+            Schedule::ReduceOnPlateau => self.peak * reduction,
+            Schedule::InverseSqrt => self.peak * (warmup / step).sqrt(),
+            Schedule::Linear => falling(1.0 - decayed),
+            Schedule::Polynomial => falling((1.0 - decayed).powf(self.decay.power)),
+            Schedule::Cosine => {
+                let over = self.decay.period_over(step - warmup).unwrap_or(decayed);
+                falling(0.5 * (1.0 + (std::f64::consts::PI * over).cos()))
             }
+        }
     }
 }
 
@@ -80,6 +122,12 @@ impl LearningRate {
             warmup_steps: config.train.warmup_steps,
             total_steps: budget.steps(),
             d_model: config.model.d_model,
+            decay: Decay {
+                minimum: config.train.min_learning_rate,
+                power: config.train.decay_power,
+                restart_steps: config.train.restart_steps,
+                restart_factor: config.train.restart_factor,
+            },
         })
     }
 
@@ -138,7 +186,8 @@ mod tests {
     use super::*;
 
     fn curve(schedule: Schedule) -> Curve {
-        Curve { schedule, peak: 2.0, warmup_steps: 100, total_steps: 1_099, d_model: 16 }
+        let decay = Decay::default();
+        Curve { schedule, peak: 2.0, warmup_steps: 100, total_steps: 1_099, d_model: 16, decay }
     }
 
     /// Peak 2, warm-up 100, 1,099 updates, d_model 16:
@@ -171,10 +220,33 @@ mod tests {
         check(Schedule::Noam, [0.025, 0.05, 0.025, 0.5 / sqrt(600.0), 0.5 / sqrt(1_100.0)]);
     }
 
+    /// Peak 2, minimum 1/2, warm-up 100, 1,099 updates: the curves fall by 3/2. At update 400, 0.7 of
+    /// the decay remains, at 600 one half. The power is 3. With restarts after 200 updates, then after
+    /// 400, the periods are 100 to 300, 300 to 700, and 700 to 1,500.
+    #[test]
+    fn a_minimum_a_power_and_restarts_change_the_decay() {
+        let cos = |part: f64| 0.5 + 0.75 * (1.0 + (std::f64::consts::PI * part).cos());
+        let plain = Decay { minimum: 0.5, power: 3.0, ..Decay::default() };
+        let restarts = Decay { restart_steps: Some(200), restart_factor: 2.0, ..plain };
+        let equal = Decay { restart_factor: 1.0, ..restarts };
+        for (schedule, decay, expected) in [
+            (Schedule::Linear, plain, [2.0, 0.5 + 1.5 * 0.7, 1.25, 0.5]),
+            (Schedule::Polynomial, plain, [2.0, 0.5 + 1.5 * 0.343, 0.5 + 1.5 / 8.0, 0.5]),
+            (Schedule::Cosine, plain, [2.0, cos(0.3), 1.25, 0.5]),
+            (Schedule::Cosine, restarts, [2.0, cos(0.25), cos(0.75), cos(0.5)]),
+            (Schedule::Cosine, equal, [2.0, cos(0.5), cos(0.5), 2.0]),
+        ] {
+            for (step, expected) in [100, 400, 600, 1_100].into_iter().zip(expected) {
+                let found = Curve { decay, ..curve(schedule) }.at(step, 1.0);
+                assert!((found - expected).abs() < 1e-12, "{schedule:?} at {step}: {found}");
+            }
+        }
+    }
+
     /// A run of a single update, too.
     #[test]
     fn every_update_has_a_rate() {
-        for schedule in [Schedule::Linear, Schedule::Cosine] {
+        for schedule in [Schedule::Linear, Schedule::Polynomial, Schedule::Cosine] {
             assert!(curve(schedule).at(1_099, 1.0) > 0.0, "{schedule:?}");
             let one = Curve { warmup_steps: 0, total_steps: 1, ..curve(schedule) };
             assert!(one.at(1, 1.0) > 0.9, "{schedule:?}: {}", one.at(1, 1.0));

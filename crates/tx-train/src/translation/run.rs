@@ -70,7 +70,7 @@ impl TaskRun for PairData {
     }
 
     fn with_loss(&self, model: Transformer, config: &TrainConfig) -> Seq2Seq {
-        Seq2Seq::new(model, config.train.label_smoothing)
+        Seq2Seq::new(model, config.train.label_smoothing).with_r_drop(config.train.r_drop)
     }
 
     fn examples(&self, _config: &TrainConfig) -> Vec<String> {

@@ -1,27 +1,37 @@
 //! Transformer with its training loss, as Burn's Learner and the training loop require it.
 
-use burn::{module::Module, tensor::Device};
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
 use tx_data::Seq2SeqBatch;
 use tx_model::{Transformer, TransformerInput};
 
 use crate::{
-    loss::smoothed_cross_entropy,
+    loss::{r_drop, smoothed_cross_entropy},
     task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
 };
 
-/// Transformer with the smoothing of its training loss.
+/// Transformer with the parameters of its training loss.
 #[derive(Module, Debug)]
 pub struct Seq2Seq {
     /// Model.
     pub model: Transformer,
     #[module(skip)]
     label_smoothing: f64,
+    #[module(skip)]
+    r_drop: f64,
 }
 
 impl Seq2Seq {
     /// Wraps a model for training.
     pub fn new(model: Transformer, label_smoothing: f64) -> Self {
-        Self { model, label_smoothing }
+        Self { model, label_smoothing, r_drop: 0.0 }
+    }
+
+    /// Sets the weight α of R-Drop; 0 disables it.
+    pub fn with_r_drop(self, alpha: f64) -> Self {
+        Self { r_drop: alpha, ..self }
     }
 
     fn loss_with(&self, batch: Seq2SeqBatch, smoothing: f64) -> BatchLoss {
@@ -32,6 +42,20 @@ impl Seq2Seq {
             target_blocked: batch.target_blocked,
         });
         smoothed_cross_entropy(logits, batch.target_out, smoothing)
+    }
+
+    /// Computes the batch twice in one pass, each time with other dropout masks.
+    fn r_drop_loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
+        let logits = self.model.forward(TransformerInput {
+            source: Tensor::cat(vec![batch.source.clone(), batch.source], 0),
+            source_blocked: Tensor::cat(
+                vec![batch.source_blocked.clone(), batch.source_blocked],
+                0,
+            ),
+            target: Tensor::cat(vec![batch.target_in.clone(), batch.target_in], 0),
+            target_blocked: batch.target_blocked,
+        });
+        r_drop(logits, batch.target_out, self.label_smoothing, self.r_drop)
     }
 }
 
@@ -47,7 +71,11 @@ impl Trainable for Seq2Seq {
     }
 
     fn loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
-        self.loss_with(batch, self.label_smoothing)
+        if self.r_drop > 0.0 {
+            self.r_drop_loss(batch)
+        } else {
+            self.loss_with(batch, self.label_smoothing)
+        }
     }
 
     fn validation_loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
@@ -65,5 +93,74 @@ impl Batch for Seq2SeqBatch {
 
     fn to_device(self, device: &Device) -> Self {
         Self::to_device(self, device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::module::AutodiffModule;
+    use tx_data::EncodedPair;
+    use tx_model::{DropoutConfig, ModelConfig, VocabSizes};
+    use tx_text::special::BOS;
+
+    use super::*;
+
+    fn model(dropout: DropoutConfig, device: &Device) -> Seq2Seq {
+        device.seed(1);
+        let config = ModelConfig {
+            d_model: 8,
+            n_heads: 2,
+            d_ff: 16,
+            encoder_layers: 1,
+            decoder_layers: 1,
+            max_len: 16,
+            dropout,
+            ..ModelConfig::default()
+        };
+        let vocab = VocabSizes { source: 12, target: 12 };
+        Seq2Seq::new(Transformer::new(&config, vocab, device).unwrap(), 0.1)
+    }
+
+    fn batch(device: &Device) -> Seq2SeqBatch {
+        let pairs = [
+            EncodedPair { source: vec![5, 6, 7, 2], target: vec![1, 7, 2] },
+            EncodedPair { source: vec![8, 2], target: vec![1, 9, 10, 4, 2] },
+        ];
+        Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, device)
+    }
+
+    fn value(loss: BatchLoss) -> f32 {
+        loss.sum.into_scalar::<f32>()
+    }
+
+    /// Without dropout, both passes are equal: no divergence, and the mean of two equal losses.
+    #[test]
+    fn r_drop_without_dropout_changes_nothing() {
+        let device = Device::flex().autodiff();
+        let model = model(DropoutConfig::none(), &device);
+        let plain = model.loss(batch(&device));
+        let twice = model.clone().with_r_drop(5.0).loss(batch(&device));
+        assert_eq!(twice.correct.into_scalar::<i64>(), plain.correct.into_scalar::<i64>());
+        let (plain, twice) = (plain.sum.into_scalar::<f32>(), twice.sum.into_scalar::<f32>());
+        assert!((twice - plain).abs() < 1e-5 * plain, "{twice}, {plain}");
+    }
+
+    /// With dropout, the loss rises in proportion to α. Validation has neither.
+    #[test]
+    fn r_drop_penalizes_differences_between_dropout_masks() {
+        let device = Device::flex().autodiff();
+        let model = model(DropoutConfig::default(), &device);
+        let loss = |alpha: f64| {
+            device.seed(3);
+            value(model.clone().with_r_drop(alpha).loss(batch(&device)))
+        };
+        let [first, second, third] = [1e-9, 1.0, 2.0].map(loss);
+        assert!(second > first, "{second}, {first}");
+        assert!((third - second - (second - first)).abs() < 1e-4, "{first}, {second}, {third}");
+        let valid = model.clone().with_r_drop(5.0).valid();
+        let plain = model.valid();
+        let batch = batch(&Device::flex());
+        let expected = value(plain.validation_loss(batch.clone()));
+        assert_eq!(value(valid.validation_loss(batch)), expected);
     }
 }

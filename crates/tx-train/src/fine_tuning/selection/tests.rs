@@ -14,7 +14,10 @@ use super::*;
 use crate::{
     config::{OptimizationConfig, OptimizerKind, RateFactor},
     task::Trainable,
-    training::gradients::{UpdateGradients, compute_gradients},
+    training::{
+        gradients::{UpdateGradients, compute_gradients},
+        optimizer::{MODEL, optimizer},
+    },
     translation::seq2seq::Seq2Seq,
 };
 
@@ -207,6 +210,53 @@ fn the_first_step_has_the_rate_of_each_weight() {
             // Embeddings of ids that do not occur, and relu units that are not active, have none.
             assert!(step == 0.0 || (step - expected).abs() < 2e-7, "{name}: {step}");
         }
+    }
+}
+
+/// Weights that `no_decay` selects have the values of a run without decay, after one update, which does
+/// not depend on other weights.
+#[test]
+fn some_weights_have_no_decay() {
+    let train = |no_decay: &[&str], weight_decay| OptimizationConfig {
+        no_decay: no_decay.iter().map(|&name| name.to_owned()).collect(),
+        optimizer: OptimizerKind::AdamW,
+        weight_decay,
+        ..OptimizationConfig::default()
+    };
+    let after = |train| values(&trained(&config(train), 1).0);
+    let (none, all) = (after(train(&[], 0.0)), after(train(&[], 0.5)));
+    let some = after(train(&["norms", "biases"], 0.5));
+    for (name, values) in some {
+        let is_selected = name.contains("norm.") || name.ends_with(".bias");
+        assert_eq!(&values, if is_selected { &none } else { &all }.get(&name).unwrap(), "{name}");
+        // Others are 0 at first.
+        if name.ends_with("gamma") || name.ends_with("weight") {
+            assert_ne!(none[&name], all[&name], "{name}");
+        }
+    }
+}
+
+/// Each optimizer reduces the loss, and its saved state continues bit by bit.
+#[test]
+fn every_optimizer_learns_and_resumes() {
+    use OptimizerKind::{Adafactor, Adam, AdamW, Lamb, Lion, Muon, Sgd};
+    for kind in [Adam, AdamW, Lion, Lamb, Adafactor, Muon, Sgd] {
+        let config =
+            config(OptimizationConfig { optimizer: kind, ..OptimizationConfig::default() });
+        let loss = |model: &Seq2Seq| {
+            let loss = model.validation_loss(batch()).sum;
+            loss.into_data().iter::<f64>().sum::<f64>()
+        };
+        let (half, state) = trained(&config, 5);
+        let (whole, _) = trained(&config, 10);
+        assert!(loss(&whole) < loss(&model(&config)), "{kind:?}");
+        let mut resumed = half;
+        let mut optimizer = optimizer(&config).load_record(state.to_record());
+        for _ in 0..5 {
+            let UpdateGradients { gradients, .. } = gradients(&resumed);
+            resumed = optimizer.step(0.01, resumed, gradients);
+        }
+        assert_eq!(values(&resumed), values(&whole), "{kind:?}");
     }
 }
 

@@ -1,6 +1,5 @@
 use std::collections::HashMap;
 
-use super::*;
 use crate::{
     config::{ModelConfig, Tying, VocabSizes},
     packed::{InBytes, Int8Kernel, PackedTransformer},

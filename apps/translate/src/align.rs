@@ -127,21 +127,22 @@ pub fn align(args: AlignArgs) -> anyhow::Result<()> {
 }
 
 /// Reader of two files line by line.
-struct Pairs<'a> {
+pub struct Pairs<'a> {
     paths: [&'a Path; 2],
     lines: [Lines; 2],
     count: usize,
 }
 
 impl<'a> Pairs<'a> {
-    fn open(args: &'a PairArgs) -> Result<Self, TextError> {
+    /// Opens both files.
+    pub fn open(args: &'a PairArgs) -> Result<Self, TextError> {
         let paths = [&*args.source, &*args.target];
         let [source, target] = paths.map(Lines::open);
         Ok(Self { paths, lines: [source?, target?], count: 0 })
     }
 
     /// Reads the next pair; returns none after the last.
-    fn next(&mut self) -> Result<Option<(String, String)>, TextError> {
+    pub fn next(&mut self) -> Result<Option<(String, String)>, TextError> {
         let [source, target] = &mut self.lines;
         match (source.next().transpose()?, target.next().transpose()?) {
             (Some(source), Some(target)) => {

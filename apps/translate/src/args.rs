@@ -26,6 +26,7 @@ use crate::{
     inspect::InspectArgs,
     quantize::QuantizeArgs,
     score::ScoreArgs,
+    shortlist::ShortlistArgs,
 };
 use model::TranslatorArgs;
 use search::SeedArgs;
@@ -68,6 +69,7 @@ Examples:
   translate import --from opus-mt-en-de --output runs/en-de
   translate export --model runs/de-en --format ctranslate2 --output de-en-ct2
   translate quantize --model runs/de-en --output de-en-int8
+  translate shortlist --model runs/de-en --source train.de --target train.en --output de-en.lex
   translate serve --model en-de=runs/en-de"
 )]
 pub struct Cli {
@@ -121,6 +123,12 @@ pub enum Command {
     /// The device cpu computes with such a bundle in int8 by default, and uses its weights where they
     /// lie in the file, so that processes share them.
     Quantize(QuantizeArgs),
+
+    /// Write a vocabulary shortlist for --shortlist, from the alignments of a model on text
+    ///
+    /// A shortlist lists the target tokens that each source token is translated to. Translation with
+    /// it is faster, but translations can change.
+    Shortlist(ShortlistArgs),
 
     /// Serve translations by HTTP: LibreTranslate, DeepL and KServe interfaces, and a web page
     #[cfg(feature = "serve")]

@@ -4,17 +4,18 @@ use std::{
     fmt,
     io::{self, Write},
     num::NonZero,
+    path::PathBuf,
     thread,
     time::{Duration, Instant},
 };
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use tx_cli::{
     allocator::SmallPages,
     terminal::{stderr, stdout},
 };
 use tx_infer::{
-    Bundle, Classifier, Device, Engine, FillMask, TaskKind,
+    Bundle, Classifier, Device, Engine, FillMask, Shortlist, TaskKind,
     bench::{Encoding, Report, Searching, Timing},
     device::Adapter,
 };
@@ -77,6 +78,10 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub precision: PrecisionArgs,
 
+    /// Vocabulary shortlist, written by `translate shortlist`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub shortlist: Option<PathBuf>,
+
     /// Print one JSON object per beam size instead of the table, with the time of every repetition and
     /// of opening the model
     #[arg(long)]
@@ -85,10 +90,10 @@ pub struct BenchArgs {
 
 /// Measures the model and prints the rows.
 pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
-    let (kind, device) = args.device.open()?;
+    let (device_kind, device) = args.device.open()?;
     let name = match Adapter::of(&device) {
-        Some(adapter) => format!("{} ({})", kind.name(), adapter.name),
-        None => kind.name().to_owned(),
+        Some(adapter) => format!("{} ({})", device_kind.name(), adapter.name),
+        None => device_kind.name().to_owned(),
     };
     let small_pages = SmallPages::new();
     let start = Instant::now();
@@ -97,6 +102,11 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
     let first_tokens = first_tokens(&args.languages, &bundle)?;
     let precision = args.precision.of(&bundle);
     let described = precision.description()?;
+    let kind = bundle.task.kind();
+    if args.shortlist.is_some() && kind != TaskKind::Translate {
+        let problem = format!("`--shortlist` conflicts with the task of the bundle, `{kind}`");
+        return Err(Usage::new(problem).into());
+    }
     let target = |opening| Target {
         args,
         name: &name,
@@ -105,9 +115,14 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
         first_tokens,
         opening,
     };
-    match bundle.task.kind() {
+    match kind {
         TaskKind::Translate | TaskKind::Generate => {
-            let engine = bundle.engine_in(precision, &device)?;
+            let mut engine = bundle.engine_in(precision, &device)?;
+            if let Some(path) = &args.shortlist {
+                let shortlist = Shortlist::open(path)?;
+                shortlist.check(&bundle.tokenizers)?;
+                engine = engine.with_shortlist(shortlist.into())?;
+            }
             drop(small_pages);
             let target = target(start.elapsed());
             let Bundle { task, config, tokenizers, .. } = bundle;

@@ -50,6 +50,9 @@ fn of_inference(error: &InferError) -> Option<&'static str> {
         InferError::LanguageNeeded { .. } => {
             Some("select a language with `--source-lang CODE` or `--target-lang CODE`")
         }
+        InferError::Shortlist { .. } | InferError::ShortlistVocabulary { .. } => {
+            Some("`translate shortlist` writes a shortlist for a model")
+        }
         InferError::NotFinite { .. } => {
             Some("use `--precision f32`, or test the bundle with `translate check`")
         }

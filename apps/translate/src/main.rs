@@ -31,6 +31,7 @@ mod quantize;
 mod score;
 #[cfg(feature = "serve")]
 mod serve;
+mod shortlist;
 
 mod hint;
 mod png;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Some(Command::Import(args)) => import::import(&args),
         Some(Command::Export(args)) => export::export(&args),
         Some(Command::Quantize(args)) => quantize::quantize(&args),
+        Some(Command::Shortlist(args)) => shortlist::shortlist(&args),
         #[cfg(feature = "serve")]
         Some(Command::Serve(args)) => serve::serve(args),
         Some(Command::Completions(args)) => args.print(Cli::command()),

@@ -25,7 +25,7 @@ const ENCODER: [&str; 12] = [
 ];
 
 /// Arguments that a model without a source does not have.
-const SOURCE: [&str; 15] = [
+const SOURCE: [&str; 16] = [
     "alignment",
     "alignment-layer",
     "alignment-head",
@@ -37,6 +37,7 @@ const SOURCE: [&str; 15] = [
     "prefix",
     "prefix-file",
     "replace-unk",
+    "shortlist",
     "source-lang",
     "split",
     "split-language",

@@ -54,6 +54,7 @@ mod tokenizers;
 mod weights;
 
 use config::{BundleConfig, WeightDtype};
+pub(crate) use files::read_bytes;
 use files::read_toml;
 pub use info::BundleInfo;
 #[cfg(feature = "burn")]

@@ -188,6 +188,22 @@ pub enum InferError {
         problem: String,
     },
 
+    /// The file is not a vocabulary shortlist, or is damaged.
+    #[error("`{path}` is not a vocabulary shortlist: {problem}")]
+    Shortlist {
+        /// The file.
+        path: PathBuf,
+        /// The value found and the value expected.
+        problem: String,
+    },
+
+    /// A vocabulary shortlist was made for other vocabularies than those of the model.
+    #[error("the shortlist is for other vocabularies than those of the model: {problem}")]
+    ShortlistVocabulary {
+        /// The value found and the value expected.
+        problem: String,
+    },
+
     /// The prefix of a target is longer than the model can generate.
     #[error("the prefix of line {line} has {} tokens; this model generates at most {max}", many(*found))]
     LongPrefix {
@@ -330,6 +346,9 @@ impl InferError {
             }
             Self::OtherVocabulary { .. } => Some(
                 "models of an ensemble need the same tokenizers: train them on the same data with the same seed",
+            ),
+            Self::Shortlist { .. } | Self::ShortlistVocabulary { .. } => Some(
+                "`ShortlistBuilder` makes a shortlist with a model; `Shortlist::save` writes it",
             ),
             Self::NoMask { .. } => Some(
                 "write `<mask>` at the position of a word to predict, as in `The cat is <mask>.`",

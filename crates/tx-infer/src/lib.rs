@@ -32,6 +32,7 @@ pub mod classifier;
 pub mod fill_mask;
 pub mod generator;
 pub mod search;
+pub mod shortlist;
 pub mod translator;
 
 pub mod alignment;
@@ -71,6 +72,7 @@ pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
 pub use pair_tokenizer::PairTokenizer;
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
+pub use shortlist::{Shortlist, ShortlistBuilder, ShortlistOptions};
 pub use task::{ModelTask, TaskKind};
 pub use tokens::Tokens;
 pub use translator::{

@@ -19,6 +19,7 @@ use crate::{
     precision::Precision,
     scheduler::{BATCH_TOKENS, Execution, InOrder},
     search::{Engine, Hypothesis, SearchOptions},
+    shortlist::Shortlist,
     task::TaskKind,
 };
 pub use paragraphs::{SentenceTranslation, TextTranslation};
@@ -136,13 +137,18 @@ impl Translator {
     ///
     /// # Errors
     ///
-    /// [`InferError::OtherVocabulary`] if the tokenizers differ.
+    /// [`InferError::OtherVocabulary`] if the tokenizers differ; [`InferError::Search`] if a member has a
+    /// shortlist.
     pub fn with_member(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
         let (ours, theirs) = (self.texts.tokenizers(), other.texts.tokenizers());
         for (side, ours, theirs) in
             [("source", &ours.source, &theirs.source), ("target", &ours.target, &theirs.target)]
         {
             check_same(side, (first, ours), (path, theirs))?;
+        }
+        if self.engine().has_shortlist() || other.engine().has_shortlist() {
+            let problems = vec!["`shortlist` conflicts with an ensemble".into()];
+            return Err(InferError::Search { problems });
         }
         let mut model = Arc::unwrap_or_clone(self.model);
         let other = Arc::unwrap_or_clone(other.model);
@@ -229,6 +235,21 @@ impl Translator {
     pub fn with_options(self, options: SearchOptions) -> Result<Self, InferError> {
         self.check(&options)?;
         Ok(Self { options, ..self })
+    }
+
+    /// Translates with the candidates of a shortlist, which is faster, but can change translations and
+    /// scores. Forced decoding does not use it.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::ShortlistVocabulary`] if the model has other vocabularies than those of the
+    /// shortlist; [`InferError::Search`] for an ensemble and a model that runs on tensors.
+    pub fn with_shortlist(self, shortlist: impl Into<Arc<Shortlist>>) -> Result<Self, InferError> {
+        let shortlist = shortlist.into();
+        shortlist.check(self.tokenizers())?;
+        let mut model = Arc::unwrap_or_clone(self.model);
+        model.engine = model.engine.with_shortlist(shortlist)?;
+        Ok(Self { model: model.into(), ..self })
     }
 
     /// Sets the maximum number of source tokens of a batch, padding and hypotheses counted

@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, ValueHint};
 use tx_infer::{
     Bundle, Classifier, Device, FillMask, Generator, InferError, PairTokenizer, Precision,
-    TaskKind, Translator,
+    Shortlist, TaskKind, Translator,
     device::{DeviceError, DeviceName, Kind},
 };
 
@@ -157,6 +157,16 @@ pub struct TranslatorArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "model")]
     pub ensemble: Vec<PathBuf>,
 
+    /// Vocabulary shortlist, written by `translate shortlist`: faster, but translations can change
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        requires = "model",
+        conflicts_with = "ensemble"
+    )]
+    pub shortlist: Option<PathBuf>,
+
     /// Size of a batch
     #[command(flatten)]
     batch: BatchArgs,
@@ -189,7 +199,8 @@ impl TranslatorArgs {
     /// # Errors
     ///
     /// When another bundle cannot be opened or has another vocabulary, the device does not support
-    /// the precision, a language is unknown, or search options contradict each other.
+    /// the precision, a language is unknown, search options contradict each other, or the shortlist
+    /// cannot be used.
     pub fn translator(
         &self,
         model: &Path,
@@ -203,6 +214,10 @@ impl TranslatorArgs {
             all.with_member(model, path, translator(&Bundle::open_for_model(path)?)?)
         })?;
         let translator = self.search.apply(self.languages.apply(translator)?, seed)?;
+        let translator = match &self.shortlist {
+            Some(path) => translator.with_shortlist(Shortlist::open(path)?)?,
+            None => translator,
+        };
         let translator = translator.with_batch_tokens(self.batch.batch_tokens);
         Ok(match self.threads.threads {
             Some(threads) => translator.with_threads(threads.get()),

@@ -30,7 +30,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, InferError> {
 }
 
 /// Reads a regular file of at most `max` bytes.
-pub(super) fn read_bytes(path: &Path, max: u64) -> Result<Vec<u8>, InferError> {
+pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<Vec<u8>, InferError> {
     let size = regular_file(path)?;
     if size > max {
         return Err(InferError::LargeFile { path: path.into(), bytes: size, max });

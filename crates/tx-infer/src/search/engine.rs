@@ -10,7 +10,7 @@ use tx_model::{
 };
 #[cfg(feature = "burn")]
 use tx_model::{LanguageModel, Transformer};
-use tx_text::special::BOS;
+use tx_text::special::{BOS, PAD};
 
 #[cfg(feature = "burn")]
 use super::tensors::{LanguageModelDecoder, TensorDecoder, in_host_memory};
@@ -25,7 +25,9 @@ use super::{
 };
 #[cfg(feature = "burn")]
 use crate::device::Device;
-use crate::{cancellation::Cancellation, error::InferError, scheduler::Placement};
+use crate::{
+    cancellation::Cancellation, error::InferError, scheduler::Placement, shortlist::Shortlist,
+};
 
 /// A model prepared for search, or several that search as an ensemble.
 ///
@@ -42,6 +44,8 @@ pub struct Engine {
     padding: Range<u32>,
     /// Maximum length of a sequence in tokens; the smallest of an ensemble.
     max_len: usize,
+    /// Candidates for the targets of a search.
+    shortlist: Option<Arc<Shortlist>>,
 }
 
 /// A model of an ensemble.
@@ -72,7 +76,8 @@ impl Engine {
     }
 
     fn of(member: Member, max_len: usize) -> Self {
-        Self { members: vec![member], starts: vec![BOS], padding: 0..0, max_len }
+        let (members, starts) = (vec![member], vec![BOS]);
+        Self { members, starts, padding: 0..0, max_len, shortlist: None }
     }
 
     /// Creates an engine with the weights of a module, which is on `device`. `max_len` is the
@@ -111,8 +116,41 @@ impl Engine {
         Self { padding, ..self }
     }
 
+    /// Searches among the candidates of a shortlist, which was [checked](Shortlist::check) for the
+    /// tokenizers of the model. It does not apply to forced decoding.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Search`] for an ensemble, a language model, and models that run on tensors.
+    pub fn with_shortlist(self, shortlist: Arc<Shortlist>) -> Result<Self, InferError> {
+        match self.shortlist_problem() {
+            None => Ok(Self { shortlist: Some(shortlist), ..self }),
+            Some(problem) => Err(InferError::Search { problems: vec![problem] }),
+        }
+    }
+
+    /// Returns `true` if the engine searches among the candidates of a shortlist.
+    pub fn has_shortlist(&self) -> bool {
+        self.shortlist.is_some()
+    }
+
+    /// Reason for which the engine cannot use a shortlist.
+    pub(crate) fn shortlist_problem(&self) -> Option<String> {
+        match (self.first(), self.members.len()) {
+            (Member::Packed(_), 1) => None,
+            (Member::Packed(_), _) => Some("`shortlist` conflicts with an ensemble".into()),
+            (Member::PackedLanguageModel(_), _) => {
+                Some("`shortlist` needs a source, which a language model does not have".into())
+            }
+            #[cfg(feature = "burn")]
+            (Member::Tensors(..) | Member::LanguageModel(..), _) => {
+                Some("`shortlist` needs the device `cpu` and the precision f32 or int8".into())
+            }
+        }
+    }
+
     /// Adds the models of `other` to the ensemble: the probability of a token is the mean over all
-    /// models. They must have the same vocabularies and the same task.
+    /// models. They must have the same vocabularies and the same task. A shortlist is not kept.
     pub fn with_member(mut self, other: Self) -> Self {
         self.members.extend(other.members);
         self.starts.extend(other.starts);
@@ -121,6 +159,7 @@ impl Engine {
             false => self.padding.start..self.padding.end.max(other.padding.end),
         };
         self.max_len = self.max_len.min(other.max_len);
+        self.shortlist = None;
         self
     }
 
@@ -310,7 +349,7 @@ impl Engine {
         if sources.is_empty() {
             return Ok(Vec::new());
         }
-        let decoder = self.decoder(&sources, None, false);
+        let decoder = self.decoder(&sources, None, false, None);
         target_scores::log_probabilities(decoder, self.start(), &targets, cancellation)
     }
 
@@ -322,20 +361,45 @@ impl Engine {
         cancellation: &'a Cancellation,
     ) -> SearchState<'a> {
         let sources: Vec<&[u32]> = requests.iter().map(|request| request.source).collect();
-        let decoder = self.decoder(&sources, options.attention_layer, options.records_attention());
+        let (layer, records) = (options.attention_layer, options.records_attention());
+        let decoder = self.decoder(&sources, layer, records, self.candidates(requests));
         let (padding, max_len) = (self.padding.clone(), self.max_len);
         let limits = if self.has_source() { Limits::Source } else { Limits::Prefix };
         let model = ModelLimits { start: self.start(), padding, limits, max_len };
         SearchState::new(decoder, requests, model, options, cancellation)
     }
 
+    /// Candidates of each request in ascending order, if there is a shortlist. Those that are all
+    /// tokens of the vocabulary include its padding.
+    fn candidates(&self, requests: &[Request<'_>]) -> Option<Vec<Vec<u32>>> {
+        let (shortlist, Member::Packed(model)) = (self.shortlist.as_ref()?, self.first()) else {
+            return None;
+        };
+        let vocabulary = model.target_vocabulary();
+        let tokens = vocabulary.saturating_sub(self.padding.len());
+        let of_request = |request: &Request<'_>| {
+            let given: Vec<u32> =
+                request.forced_first.iter().chain(request.prefix).copied().collect();
+            let mut candidates = shortlist.candidates(request.source, &given);
+            candidates.retain(|&id| (id as usize) < tokens);
+            // All tokens but `<pad>` and `<bos>`, which are never generated.
+            let others = candidates.iter().filter(|id| ![PAD, BOS].contains(id)).count();
+            match others + 2 < tokens {
+                true => candidates,
+                false => (0..vocabulary as u32).collect(),
+            }
+        };
+        Some(requests.iter().map(of_request).collect())
+    }
+
     /// Starts decoding. With `records_attention`, records the attention of decoder layer `layer`,
-    /// from 1.
+    /// from 1. With `candidates`, next tokens are those of each source.
     fn decoder<'a>(
         &'a self,
         sources: &[&[u32]],
         layer: Option<usize>,
         records_attention: bool,
+        candidates: Option<Vec<Vec<u32>>>,
     ) -> Box<dyn IncrementalDecoder + 'a> {
         let mut decoders: Vec<Box<dyn IncrementalDecoder + 'a>> = self
             .members
@@ -345,7 +409,7 @@ impl Engine {
                 // The penultimate layer aligns tokens best (Garg et al. 2019).
                 let layer = layer.map_or(layers.saturating_sub(2), |layer| layer - 1);
                 let layer = layer.min(layers.saturating_sub(1));
-                member.start(sources, records_attention.then_some(layer))
+                member.start(sources, records_attention.then_some(layer), candidates.clone())
             })
             .collect();
         match decoders.len() {
@@ -382,17 +446,21 @@ impl Member {
     }
 
     /// Starts decoding. `recorded_layer` is the decoder layer, from 0, whose cross-attention is
-    /// recorded.
+    /// recorded. `candidates`, those of the next tokens of each source, are for the packed engine.
     fn start<'a>(
         &'a self,
         sources: &[&[u32]],
         recorded_layer: Option<usize>,
+        candidates: Option<Vec<Vec<u32>>>,
     ) -> Box<dyn IncrementalDecoder + 'a> {
         match self {
             Self::Packed(model) => {
                 let mut decoding = model.start(sources);
                 if let Some(layer) = recorded_layer {
                     decoding.watch(layer);
+                }
+                if let Some(candidates) = candidates {
+                    decoding.restrict(candidates);
                 }
                 Box::new(decoding)
             }

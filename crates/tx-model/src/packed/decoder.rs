@@ -74,6 +74,16 @@ impl PackedCache {
         self.history.count()
     }
 
+    /// Number of sentences.
+    pub(super) fn sentences(&self) -> usize {
+        self.sentences.len()
+    }
+
+    /// Sentence of each row.
+    pub(super) fn sentence_of(&self) -> &[usize] {
+        &self.sentence_of
+    }
+
     /// Records the attention of layer `layer` to the source from now on.
     pub(super) fn watch(&mut self, layer: usize) {
         self.watched = Some(Watched { layer, weights: Vec::new() });

@@ -62,6 +62,18 @@ impl Linear {
         }
     }
 
+    /// Returns a matrix of some of the columns, in this order.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub(super) fn gather(&self, columns: &[u32]) -> Self {
+        match self {
+            Self::F32(matrix) => Self::F32(matrix.gather(columns)),
+            Self::Int8(matrix) => Self::Int8(matrix.gather(columns)),
+        }
+    }
+
     /// Calls `work` with the rows of `x` for products with this matrix, and with other matrices of
     /// the model that have the same number of inputs. They are quantized once, if at all.
     ///

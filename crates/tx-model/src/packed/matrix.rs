@@ -137,6 +137,25 @@ impl PackedMatrix {
         panel.iter().map(move |row| row[column % PANEL])
     }
 
+    /// Returns a matrix of some of the columns, in this order.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub(super) fn gather(&self, columns: &[u32]) -> Self {
+        let bias = columns.iter().map(|&column| self.bias[column as usize]).collect();
+        let row = |panel: usize, input: usize| {
+            let mut row = [0.0; PANEL];
+            let columns = columns[panel * PANEL..].iter().take(PANEL);
+            for (place, &column) in row.iter_mut().zip(columns) {
+                let column = column as usize;
+                *place = self.panels[column / PANEL * self.inputs + input][column % PANEL];
+            }
+            row
+        };
+        Self::from_rows(self.inputs, columns.len(), bias, false, row)
+    }
+
     /// Length of a row of input.
     pub(super) fn inputs(&self) -> usize {
         self.inputs

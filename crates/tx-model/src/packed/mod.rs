@@ -30,6 +30,7 @@ mod attention_maps;
 mod linear;
 mod matrix;
 mod panels;
+mod restriction;
 mod top_tokens;
 
 mod int8_kernel;

@@ -107,10 +107,46 @@ impl QuantizedMatrix {
     ///
     /// If there is no such column.
     pub(super) fn column(&self, column: usize) -> impl Iterator<Item = f32> {
-        let index = self.parts.partition_point(|part| part.first + part.count <= column);
-        let part = &self.parts[index];
+        let part = self.part_of(column);
         let column = column - part.first;
         column_of(part.panels.as_slice(), part.scales[column], self.inputs, column)
+    }
+
+    /// Returns a matrix of some of the columns, in this order.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub(super) fn gather(&self, columns: &[u32]) -> Self {
+        let (count, size) = (columns.len(), PANEL * self.inputs.next_multiple_of(STEP));
+        let padded = count.next_multiple_of(PANEL);
+        let mut panels = vec![0; QuantizedWeight::panel_bytes(self.inputs, count)];
+        let (mut scales, mut bias) = (vec![0.0; padded], vec![0.0; padded]);
+        let mut offsets = vec![0; padded];
+        for (place, &column) in columns.iter().enumerate() {
+            let part = self.part_of(column as usize);
+            let column = column as usize - part.first;
+            let (from, _) =
+                part.panels.as_slice()[column / PANEL * size..][..size].as_chunks::<4>();
+            let (to, _) = panels[place / PANEL * size..][..size].as_chunks_mut::<4>();
+            let from = from[column % PANEL..].iter().step_by(PANEL);
+            let to = to[place % PANEL..].iter_mut().step_by(PANEL);
+            to.zip(from).for_each(|(to, from)| *to = *from);
+            scales[place] = part.scales[column];
+            bias[place] = part.bias[column];
+            offsets[place] = part.offsets[column];
+        }
+        let part = Part { panels: panels.into(), scales, offsets, bias, count, first: 0 };
+        Self { parts: vec![part], inputs: self.inputs, outputs: count, kernel: self.kernel }
+    }
+
+    /// Part of a column.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    fn part_of(&self, column: usize) -> &Part {
+        &self.parts[self.parts.partition_point(|part| part.first + part.count <= column)]
     }
 
     /// `y = x W + b`, used as the epilogue says.

@@ -9,7 +9,7 @@ use std::{
 use super::{
     Linear,
     linear::{Columns, Input},
-    matrix::{FEW, has_helpers},
+    matrix::{FEW, PANEL, has_helpers},
 };
 use crate::{
     top_k::TopK,
@@ -52,6 +52,40 @@ pub(super) fn likeliest(
         let top = TopTokens::of(x, rows, &blocks, suppressed, count);
         top.into_iter().map(TopTokens::finish).collect()
     })
+}
+
+/// Returns the `count` likeliest of some tokens with their log-probabilities among these, best first.
+///
+/// `scores` are those of all these tokens, by number; they are overwritten. `inputs` is the number of
+/// features of the projection. Numbers and log-probabilities are bit-identical to those of
+/// [`likeliest`] for a projection with these columns.
+pub(super) fn likeliest_of(
+    scores: &mut [f32],
+    inputs: usize,
+    suppressed: &[u32],
+    count: usize,
+) -> Vec<(u32, f32)> {
+    let block = (BLOCK / inputs).next_multiple_of(PANEL).max(PANEL);
+    let group = blocks_of_group(scores.len().div_ceil(block));
+    let mut top = TopTokens::new(count);
+    vectorized(
+        #[inline(always)]
+        || {
+            for (index, scores) in scores.chunks_mut(block).enumerate() {
+                if index > 0 && index.is_multiple_of(group) {
+                    top.end_group();
+                }
+                top.extend(index * block, scores, suppressed);
+            }
+        },
+    );
+    top.end_group();
+    top.finish()
+}
+
+/// Number of blocks in a group of a projection with this number of blocks.
+fn blocks_of_group(blocks: usize) -> usize {
+    blocks.div_ceil(GROUPS).max(MIN_BLOCKS)
 }
 
 /// Best scores of a row so far, and the sum of the exponentials of all.
@@ -134,7 +168,7 @@ impl TopTokens {
         count: usize,
     ) -> Vec<Self> {
         let new = || (0..rows).map(|_| Self::new(count)).collect::<Vec<_>>();
-        let groups = blocks.chunks(blocks.len().div_ceil(GROUPS).max(MIN_BLOCKS));
+        let groups = blocks.chunks(blocks_of_group(blocks.len()));
         let mut top = new();
         if rows > FEW || groups.len() == 1 || !has_helpers() {
             for group in groups {
@@ -302,6 +336,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Scores of all tokens, and the tokens of a projection whose columns give these scores.
+    #[test]
+    fn scores_are_ranked_as_those_of_a_projection() {
+        let (inputs, outputs) = (512, 5_001);
+        let weight: Vec<f32> = (0..outputs as u32)
+            .map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 1e6)
+            .chain(std::iter::repeat_n(0.0, (inputs - 1) * outputs))
+            .collect();
+        let matrix = PackedMatrix::new(inputs, &[&weight], Vec::new(), 1.0, false);
+        let x: Vec<f32> = (0..inputs).map(|i| f32::from(u8::from(i == 0))).collect();
+        let suppressed = [3, 4_000];
+        let expected = likeliest(&Linear::F32(matrix), &x, &suppressed, 9);
+        let found = likeliest_of(&mut weight[..outputs].to_vec(), inputs, &suppressed, 9);
+        assert_eq!(expected, [found]);
+        assert!(likeliest_of(&mut [], inputs, &[], 9)[0].1.is_nan());
     }
 
     /// One such score among others, in any block.

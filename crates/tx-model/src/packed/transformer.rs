@@ -8,6 +8,7 @@ use super::{
     decoder::{PackedCache, PackedDecoder},
     embedding::{PackedEmbedding, Vocabularies},
     encoder::PackedEncoder,
+    restriction::Restriction,
     source::Packer,
     top_tokens::likeliest,
 };
@@ -57,6 +58,7 @@ pub struct Decoding<'a> {
     scratch: Scratch,
     /// `[rows, d_model]`
     x: Vec<f32>,
+    restriction: Option<Restriction>,
 }
 
 impl PackedTransformer {
@@ -97,6 +99,11 @@ impl PackedTransformer {
         Self { source_input, target_input, encoder, decoder, projection }
     }
 
+    /// Returns the number of target tokens, padding of the vocabulary included.
+    pub fn target_vocabulary(&self) -> usize {
+        self.projection.outputs()
+    }
+
     /// Returns the number of decoder layers.
     pub fn decoder_layers(&self) -> usize {
         self.decoder.n_layers()
@@ -125,7 +132,7 @@ impl PackedTransformer {
         let sentences = ranges(sources.iter().map(|source| source.len()));
         self.encoder.forward(&mut x, &sentences, &mut scratch, maps);
         let cache = self.decoder.start(&x, sentences);
-        Decoding { model: self, cache, scratch, x }
+        Decoding { model: self, cache, scratch, x, restriction: None }
     }
 }
 
@@ -158,7 +165,12 @@ impl Decoding<'_> {
         count: usize,
     ) -> Vec<Vec<(u32, f32)>> {
         self.advance(tokens, None);
-        likeliest(&self.model.projection, &self.x, suppressed, count)
+        match &mut self.restriction {
+            Some(restriction) => {
+                restriction.likeliest(&self.x, self.cache.sentence_of(), suppressed, count)
+            }
+            None => likeliest(&self.model.projection, &self.x, suppressed, count),
+        }
     }
 
     /// Adds one target token to each row, and returns the scores of all next tokens; see
@@ -169,7 +181,33 @@ impl Decoding<'_> {
     /// - returns the logits `[rows, target vocabulary]`
     pub fn step_logits(&mut self, tokens: &[u32]) -> Vec<f32> {
         self.advance(tokens, None);
-        self.model.projection.apply(&self.x)
+        match &mut self.restriction {
+            Some(restriction) => restriction.logits(&self.x, self.cache.sentence_of()),
+            None => self.model.projection.apply(&self.x),
+        }
+    }
+
+    /// Adds one target token to each row, without computing the scores of next tokens.
+    ///
+    /// # Panics
+    ///
+    /// Same as [`step`](Self::step).
+    pub fn read(&mut self, tokens: &[u32]) {
+        self.advance(tokens, None);
+    }
+
+    /// Restricts the next tokens of each source to its `candidates`, which are in ascending order: from
+    /// now on, other tokens have probability 0, and the output projection computes the candidates
+    /// only. A source whose candidates are all tokens has the results that it has without a
+    /// restriction, bit for bit.
+    ///
+    /// # Panics
+    ///
+    /// If the number of lists is not that of the sources, a list is not in ascending order, or the
+    /// vocabulary has no such token.
+    pub fn restrict(&mut self, candidates: Vec<Vec<u32>>) {
+        assert_eq!(candidates.len(), self.cache.sentences(), "candidates of each source");
+        self.restriction = Restriction::new(&self.model.projection, candidates);
     }
 
     /// Records the attention of decoder layer `layer`, counted from 0, to the source from now on.

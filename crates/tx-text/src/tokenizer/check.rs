@@ -11,11 +11,18 @@ use std::{
 };
 
 use data_encoding::BASE64;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use tokenizers::{ModelWrapper, Tokenizer as Inner};
+use tokenizers::{
+    DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper,
+    Tokenizer as Inner, TokenizerImpl,
+    models::{bpe::BPE, unigram::Unigram, wordlevel::WordLevel, wordpiece::WordPiece},
+};
 
-use super::{charsmap, model_check::Model};
+use super::{
+    charsmap,
+    model_check::{Model, ModelKind},
+};
 use crate::special::SPECIAL_TOKENS;
 
 /// Maximum size of a file in bytes. Vocabularies of 256,000 tokens take about 35 MB.
@@ -69,13 +76,35 @@ pub(super) fn open(json: &[u8]) -> Result<Inner, String> {
     if json.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("it has more than {MAX_FILE_BYTES} bytes"));
     }
-    parts(json)?;
-    Inner::from_bytes(json).map_err(|error| format!("not readable: {error}"))
+    let read = match parts(json)? {
+        Some(ModelKind::Bpe) => read_with_model::<BPE>(json),
+        Some(ModelKind::Unigram) => read_with_model::<Unigram>(json),
+        Some(ModelKind::WordLevel) => read_with_model::<WordLevel>(json),
+        Some(ModelKind::WordPiece) => read_with_model::<WordPiece>(json),
+        None => None,
+    };
+    let any = || Inner::from_bytes(json).map_err(|error| format!("not readable: {error}"));
+    read.map_or_else(any, Ok)
 }
 
-/// Compares the parts of a file with the limits. They are freed before the library reads the file
-/// again.
-fn parts(json: &[u8]) -> Result<(), String> {
+/// Reads a file whose type of model is known; `None` if that fails. The library finds the type of any
+/// model by copying its vocabulary twice, which takes most of the time of opening a large one.
+fn read_with_model<M: DeserializeOwned + tokenizers::Model + Into<ModelWrapper>>(
+    json: &[u8],
+) -> Option<Inner> {
+    type Whole<M> = TokenizerImpl<
+        M,
+        NormalizerWrapper,
+        PreTokenizerWrapper,
+        PostProcessorWrapper,
+        DecoderWrapper,
+    >;
+    Some(serde_json::from_slice::<Whole<M>>(json).ok()?.into())
+}
+
+/// Compares the parts of a file with the limits, and returns the type of its model. They are freed
+/// before the library reads the file again.
+fn parts(json: &[u8]) -> Result<Option<ModelKind>, String> {
     let parts: Parts =
         serde_json::from_slice(json).map_err(|error| format!("not readable: {error}"))?;
     let mut steps = MAX_STEPS;
@@ -93,7 +122,8 @@ fn parts(json: &[u8]) -> Result<(), String> {
         }
     }
     added_tokens(&parts.added_tokens)?;
-    parts.model.check()
+    parts.model.check()?;
+    Ok(parts.model.kind())
 }
 
 /// Checks that the ids of a tokenizer of another program are in proportion to the number of its
@@ -130,6 +160,10 @@ pub(super) fn ids(inner: &Inner) -> Result<usize, String> {
     {
         return Err("it drops merges at random".into());
     }
+    let size = inner.get_vocab_size(true);
+    if has_consecutive_ids(inner, size) {
+        return Ok(size);
+    }
     let vocabulary = inner.get_vocab(true);
     let mut tokens: Vec<(u32, &String)> =
         vocabulary.iter().map(|(token, &id)| (id, token)).collect();
@@ -146,6 +180,13 @@ pub(super) fn ids(inner: &Inner) -> Result<usize, String> {
         )),
         None => Ok(size),
     }
+}
+
+/// Returns `true` if the `size` tokens of a tokenizer have the ids 0 to `size` − 1, one each. Does not
+/// copy the vocabulary, unlike the search for the first problem.
+fn has_consecutive_ids(inner: &Inner, size: usize) -> bool {
+    let is_own = |id| inner.id_to_token(id).is_some_and(|it| inner.token_to_id(&it) == Some(id));
+    u32::try_from(size).is_ok_and(|size| (0..size).all(is_own))
 }
 
 /// Returns `true` if the tokenizer adds `<bos>` before a text. `<eos>` always follows the text.

@@ -22,11 +22,22 @@ const LONGEST_PIECE: usize = 1_024;
 /// each.
 const MAX_PIECE_BYTES: usize = 8 << 20;
 
+/// Type of a model in the library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ModelKind {
+    Bpe,
+    Unigram,
+    WordLevel,
+    WordPiece,
+}
+
 /// The keys of a model that are validated. Each may be absent, because a model need not have a
 /// type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Model<'a> {
+    #[serde(rename = "type")]
+    kind: Value,
     end_of_word_suffix: Value,
     continuing_subword_prefix: Value,
     max_input_chars_per_word: Value,
@@ -36,6 +47,17 @@ pub(super) struct Model<'a> {
 }
 
 impl Model<'_> {
+    /// Type of the model; `None` if it is unknown, or the file has none.
+    pub(super) fn kind(&self) -> Option<ModelKind> {
+        match self.kind.as_str()? {
+            "BPE" => Some(ModelKind::Bpe),
+            "Unigram" => Some(ModelKind::Unigram),
+            "WordLevel" => Some(ModelKind::WordLevel),
+            "WordPiece" => Some(ModelKind::WordPiece),
+            _ => None,
+        }
+    }
+
     /// Compares the keys with the limits.
     pub(super) fn check(&self) -> Result<(), String> {
         affix("end_of_word_suffix", &self.end_of_word_suffix)?;

@@ -248,6 +248,29 @@ fn a_saved_tokenizer_opens_as_itself() {
     }
 }
 
+/// With the type of the model first, last, and absent.
+#[test]
+fn a_file_is_read_as_the_library_reads_it() {
+    for kind in KINDS {
+        let config = config(kind, WordSplit::Punctuation);
+        let json = Tokenizers::train(&config, &pairs()).unwrap().target.to_json().unwrap();
+        let mut value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let name = value["model"]["type"].take();
+        let model = value["model"].as_object_mut().unwrap();
+        model.remove("type");
+        let without = serde_json::to_string(&value).unwrap();
+        let last = format!(",\"type\":{name}}}");
+        let model = serde_json::to_string(&value["model"]).unwrap();
+        let last = without.replace(&model, &format!("{}{last}", &model[..model.len() - 1]));
+        for json in [json, last, without] {
+            let expected = Inner::from_bytes(json.as_bytes()).unwrap().to_string(true).unwrap();
+            let found = check::open(json.as_bytes()).unwrap();
+            assert_eq!(found.to_string(true).unwrap(), expected, "{kind:?}");
+            assert_eq!(check::ids(&found), Ok(found.get_vocab_size(true)), "{kind:?}");
+        }
+    }
+}
+
 #[test]
 fn a_file_with_other_special_tokens_is_refused() {
     let folder = tempfile::tempdir().unwrap();

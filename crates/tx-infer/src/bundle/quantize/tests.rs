@@ -79,6 +79,8 @@ fn a_quantized_bundle_keeps_everything_else() {
     ));
 }
 
+mod mutated;
+
 /// Each byte of the weights file, changed: the bundle is rejected, or translates.
 #[test]
 fn a_changed_file_is_rejected_or_translates() {

@@ -55,6 +55,10 @@ mod cli {
     mod tasks;
     // Bundles in the formats of other toolkits.
     mod exporting;
+    // Computation in int8, and quantized bundles.
+    mod quantizing;
+    // Vocabulary shortlists.
+    mod shortlisting;
     // Search and attention on a GPU.
     mod device;
 }

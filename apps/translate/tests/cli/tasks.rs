@@ -67,7 +67,7 @@ fn save<M: tx_infer::BundleModel>(
     .unwrap();
 }
 
-fn path(task: &str) -> String {
+pub(super) fn path(task: &str) -> String {
     BUNDLES.path().join(task).to_str().unwrap().to_owned()
 }
 

@@ -1,10 +1,12 @@
--- Script of wrk: one sentence a request, in turn from the file TX_SENTENCES.
+-- Script of wrk: sentences in turn from the file TX_SENTENCES, TX_BATCH [default: 1] a request. With TX_DELAY, each
+-- connection waits that many milliseconds between its requests.
 local sentences = {}
 for line in io.lines(os.getenv("TX_SENTENCES")) do
   sentences[#sentences + 1] = line:gsub("\\", "\\\\"):gsub('"', '\\"')
 end
 local headers = { ["Content-Type"] = "application/json" }
-local pair = '","source":"' .. os.getenv("TX_SOURCE") .. '","target":"' .. os.getenv("TX_TARGET") .. '"}'
+local batch = tonumber(os.getenv("TX_BATCH") or 1)
+local pair = ',"source":"' .. os.getenv("TX_SOURCE") .. '","target":"' .. os.getenv("TX_TARGET") .. '"}'
 local next = 0
 
 function init()
@@ -14,8 +16,22 @@ function init()
 end
 
 function request()
-  next = next % #sentences + 1
-  return wrk.format("POST", "/translate", headers, '{"q":"' .. sentences[next] .. pair)
+  local texts = {}
+  for i = 1, batch do
+    next = next % #sentences + 1
+    texts[i] = '"' .. sentences[next] .. '"'
+  end
+  local q = table.concat(texts, ",")
+  if batch > 1 then
+    q = "[" .. q .. "]"
+  end
+  return wrk.format("POST", "/translate", headers, '{"q":' .. q .. pair)
+end
+
+if os.getenv("TX_DELAY") then
+  function delay()
+    return tonumber(os.getenv("TX_DELAY"))
+  end
 end
 
 function done(summary, latency)

@@ -31,7 +31,7 @@ pub fn translate_window(
             spans.iter().map(|span| translator.sentence(text, span.clone())).zip(numbers)
         })
         .collect();
-    let lines = sentences.iter().map(|(text, number)| Line { text, prefix: "", number: *number });
+    let lines = sentences.iter().map(|(text, number)| Line::new(text, *number));
     let lines: Vec<Line<'_>> = lines.collect();
     let texts = texts.iter().map(String::as_str);
     let mut pending =
@@ -67,7 +67,7 @@ impl<'a, I: Iterator<Item = ((&'a str, Vec<Range<usize>>), u64)>> Pending<I> {
             let found = TextTranslation::join(text, spans, translations);
             let mut summary = Translation::default();
             (summary.truncated, summary.unknown) = (found.truncated(), found.unknown());
-            output.warn(&[Line { text, prefix: "", number }], &[summary])?;
+            output.warn(&[Line::new(text, number)], &[summary])?;
             write(output, &mut out, text, number, &found)?;
             output.progress.advance([text]);
         }

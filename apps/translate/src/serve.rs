@@ -35,9 +35,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
 
-    /// Precision of the search
-    #[arg(long, value_name = "DTYPE", default_value_t)]
-    precision: Precision,
+    /// Precision of the search: f32 or int8 [default: that of each bundle]
+    #[arg(long, value_name = "DTYPE")]
+    precision: Option<Precision>,
 
     /// Maximum size of a batch: source tokens including padding, times hypotheses
     #[arg(long, value_name = "N", default_value_t = Translator::BATCH_TOKENS)]

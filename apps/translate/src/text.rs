@@ -122,7 +122,7 @@ fn translate_window(
         .iter()
         .zip(&prefixes)
         .zip(first..)
-        .map(|((text, prefix), number)| Line { text, prefix, number })
+        .map(|((text, prefix), number)| Line { prefix, ..Line::new(text, number) })
         .collect();
     let translator = output.translator;
     let mut written = 0;

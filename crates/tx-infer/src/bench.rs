@@ -254,7 +254,7 @@ struct OwnedRequest {
 impl OwnedRequest {
     fn borrowed(&self) -> Request<'_> {
         let Self { source, forced_first, prefix, number } = self;
-        Request { source, forced_first: *forced_first, prefix, number: *number }
+        Request { forced_first: *forced_first, prefix, ..Request::new(source, *number) }
     }
 }
 

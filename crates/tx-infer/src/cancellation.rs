@@ -79,6 +79,21 @@ impl Cancellation {
     }
 }
 
+/// Flags are equal if they are the same flag.
+impl PartialEq for Cancellation {
+    fn eq(&self, other: &Self) -> bool {
+        let parents = (self.parent.as_ref(), other.parent.as_ref());
+        let have_one_parent = match parents {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        Arc::ptr_eq(&self.flag, &other.flag) && have_one_parent
+    }
+}
+
+impl Eq for Cancellation {}
+
 impl fmt::Debug for Cancellation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Cancellation").field(&self.is_cancelled()).finish()
@@ -126,6 +141,14 @@ mod tests {
         assert!(!cancellation.is_cancelled());
         flag.store(true, Ordering::Relaxed);
         assert!(cancellation.is_cancelled() && cancellation.child().is_cancelled());
+    }
+
+    #[test]
+    fn clones_are_equal_and_children_are_not() {
+        let (one, other) = (Cancellation::new(), Cancellation::new());
+        assert!(one == one.clone() && one != other && one != one.child());
+        let child = one.child();
+        assert!(child == child.clone() && child != one.child());
     }
 
     #[test]

@@ -68,6 +68,16 @@ pub struct Line<'a> {
     pub prefix: &'a str,
     /// Number of the text, from 0. Samples depend on it and on the seed.
     pub number: u64,
+    /// Cancellation of this text alone. Once it is set, the text leaves its batch before the next
+    /// decoding step, and its translation is empty, as that of a text without words.
+    pub cancellation: Option<&'a Cancellation>,
+}
+
+impl<'a> Line<'a> {
+    /// Creates the text with this `number`, without a prefix.
+    pub fn new(text: &'a str, number: u64) -> Self {
+        Self { text, number, ..Self::default() }
+    }
 }
 
 /// Result of one text.
@@ -338,7 +348,7 @@ impl Translator {
     ) -> Result<Vec<Translation>, InferError> {
         let lines = texts.iter().zip(0..);
         let lines: Vec<Line<'_>> =
-            lines.map(|(text, number)| Line { text: text.as_ref(), prefix: "", number }).collect();
+            lines.map(|(text, number)| Line::new(text.as_ref(), number)).collect();
         let mut translations = Vec::with_capacity(texts.len());
         self.translate_lines(&lines, options, cancellation, |ready| {
             translations.extend(ready);

@@ -5,8 +5,6 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use tx_infer::Precision;
-
 use crate::model::{Execution, Model, ModelSpec, Route};
 
 /// Folder of a bundle with random weights, which translates `en` to `it`.
@@ -19,8 +17,7 @@ pub fn model() -> Arc<Model> {
     static MODEL: OnceLock<Arc<Model>> = OnceLock::new();
     let load = || {
         let spec = ModelSpec { name: "en-it".into(), folder: folder() };
-        Model::load(&spec, Execution { threads: 1, batch_tokens: 4_096, precision: Precision::F32 })
-            .unwrap()
+        Model::load(&spec, Execution { threads: 1, batch_tokens: 4_096, precision: None }).unwrap()
     };
     MODEL.get_or_init(load).clone()
 }

@@ -4,6 +4,7 @@ mod access;
 mod admin;
 mod body;
 mod deepl;
+mod files;
 mod health;
 mod kserve;
 mod libretranslate;
@@ -41,8 +42,8 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/detect", post(libretranslate::detect))
         .route("/languages", get(libretranslate::languages))
         .route("/frontend/settings", get(libretranslate::settings))
-        .route("/translate_file", post(libretranslate::translate_file))
-        .route("/download_file/{id}/{name}", get(libretranslate::download))
+        .route("/translate_file", post(files::translate_file))
+        .route("/download_file/{id}/{name}", get(files::download))
         .route("/suggest", post(libretranslate::suggest))
         .route("/spec", get(openapi::spec))
         .route("/v2/translate", post(deepl::translate))

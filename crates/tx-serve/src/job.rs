@@ -1,12 +1,6 @@
 //! The sentences of a request on their way through the queue.
 
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tx_infer::{Alignment, Cancellation, SearchOptions, Translation};
@@ -54,28 +48,21 @@ pub struct Job {
     pub created: Instant,
     /// Time after which the client waits no longer.
     pub deadline: Instant,
+    /// Is set when the client has left or its time is over. The sentences of the job then leave their
+    /// batches before the next decoding step.
+    pub cancellation: Cancellation,
     sender: UnboundedSender<Message>,
-    is_cancelled: AtomicBool,
-    batches: Mutex<Vec<Weak<Batch>>>,
 }
 
-/// Handle of the client. Dropping it cancels the job.
+/// Handle of the client. Dropping it cancels the job: at the end of the connection, or of the time limit.
 #[derive(Debug)]
 pub struct JobHandle {
     job: Arc<Job>,
     receiver: UnboundedReceiver<Message>,
 }
 
-/// Sentences of several jobs that are translated together.
-#[derive(Debug)]
-pub struct Batch {
-    /// Jobs, with the indices of their sentences.
-    pub units: Vec<(Arc<Job>, usize)>,
-    /// Is set when no job of the batch has a client.
-    pub cancellation: Cancellation,
-    /// Number of jobs with a client.
-    live: AtomicUsize,
-}
+/// Sentences of several jobs that are translated together: jobs, with the indices of their sentences.
+pub type Batch = Vec<(Arc<Job>, usize)>;
 
 impl Job {
     /// Creates a job and its handle.
@@ -92,9 +79,8 @@ impl Job {
             units,
             created: Instant::now(),
             deadline,
+            cancellation: Cancellation::new(),
             sender,
-            is_cancelled: AtomicBool::new(false),
-            batches: Mutex::default(),
         });
         (job.clone(), JobHandle { job, receiver })
     }
@@ -107,7 +93,7 @@ impl Job {
 
     /// Whether the client has left or its time is over.
     pub fn is_abandoned(&self) -> bool {
-        self.is_cancelled.load(Ordering::SeqCst) || self.deadline <= Instant::now()
+        self.cancellation.is_cancelled() || self.deadline <= Instant::now()
     }
 
     /// Whether units of the other job may be in one batch with units of this one.
@@ -116,45 +102,6 @@ impl Job {
             && self.route.source == other.route.source
             && self.route.target == other.route.target
             && self.options == other.options
-    }
-
-    fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::SeqCst);
-        let batches =
-            std::mem::take(&mut *self.batches.lock().unwrap_or_else(PoisonError::into_inner));
-        batches.iter().filter_map(Weak::upgrade).for_each(|batch| batch.leave());
-    }
-}
-
-impl Batch {
-    /// Creates a batch; each job is told of it.
-    pub fn new(units: Vec<(Arc<Job>, usize)>) -> Arc<Self> {
-        let mut jobs: Vec<&Arc<Job>> = Vec::new();
-        for (job, _) in &units {
-            if !jobs.iter().any(|known| Arc::ptr_eq(known, job)) {
-                jobs.push(job);
-            }
-        }
-        let live = AtomicUsize::new(jobs.len());
-        let jobs: Vec<Arc<Job>> = jobs.into_iter().cloned().collect();
-        let batch = Arc::new(Self { units, cancellation: Cancellation::new(), live });
-        for job in jobs {
-            let mut batches = job.batches.lock().unwrap_or_else(PoisonError::into_inner);
-            batches.retain(|batch| batch.strong_count() > 0);
-            batches.push(Arc::downgrade(&batch));
-            drop(batches);
-            if job.is_cancelled.load(Ordering::SeqCst) {
-                // `cancel` may have run before the batch was in the list.
-                job.cancel();
-            }
-        }
-        batch
-    }
-
-    fn leave(&self) {
-        if self.live.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.cancellation.cancel();
-        }
     }
 }
 
@@ -208,7 +155,7 @@ impl JobHandle {
 
 impl Drop for JobHandle {
     fn drop(&mut self) {
-        self.job.cancel();
+        self.job.cancellation.cancel();
     }
 }
 

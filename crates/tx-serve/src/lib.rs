@@ -27,6 +27,7 @@ pub mod plan;
 
 pub mod layout;
 pub mod markup;
+pub mod office;
 pub mod subtitles;
 
 pub mod job;

@@ -73,6 +73,7 @@ pub struct Metrics {
     source_tokens: Counter,
     target_tokens: Counter,
     characters: Counter,
+    dropped: Counter,
     queue: Gauge,
     models: Gauge,
     memory: Gauge,
@@ -104,6 +105,7 @@ impl Metrics {
             source_tokens: Counter::default(),
             target_tokens: Counter::default(),
             characters: Counter::default(),
+            dropped: Counter::default(),
             queue: Gauge::default(),
             models: Gauge::default(),
             memory: Gauge::default(),
@@ -136,6 +138,11 @@ impl Metrics {
         );
         registry.register("target_tokens", "Generated tokens", metrics.target_tokens.clone());
         registry.register("characters", "Characters of accepted texts", metrics.characters.clone());
+        registry.register(
+            "dropped_sentences",
+            "Sentences of clients that left, or whose time was over, while they were translated",
+            metrics.dropped.clone(),
+        );
         registry.register("queue_sentences", "Sentences in the queue", metrics.queue.clone());
         registry.register("models", "Loaded models", metrics.models.clone());
         registry.register_with_unit(
@@ -174,6 +181,11 @@ impl Metrics {
     pub fn tokens(&self, source: usize, target: usize) {
         self.source_tokens.inc_by(source as u64);
         self.target_tokens.inc_by(target as u64);
+    }
+
+    /// Counts a sentence whose client left while it was translated.
+    pub fn dropped(&self) {
+        self.dropped.inc();
     }
 
     /// Counts the characters of a request.

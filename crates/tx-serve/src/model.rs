@@ -57,8 +57,9 @@ pub struct Execution {
     pub threads: usize,
     /// Maximum number of source tokens of a batch, padding and hypotheses counted.
     pub batch_tokens: usize,
-    /// Precision of the search. Alignments are computed in single precision.
-    pub precision: Precision,
+    /// Precision of the search; `None` is that of the bundle. Alignments are not computed in half
+    /// precision.
+    pub precision: Option<Precision>,
 }
 
 /// A bundle in memory.
@@ -127,10 +128,10 @@ impl Model {
         let bundle = Bundle::open_for_model(&spec.folder).map_err(failed)?;
         let (sources, targets, selects) = languages(&bundle, spec)?;
         let device = &Device::Cpu;
-        let translator =
-            Translator::new_in(&bundle, execution.precision, device).map_err(failed)?;
-        let engine = match execution.precision {
-            Precision::F32 => translator.engine().clone(),
+        let precision = execution.precision.unwrap_or(bundle.precision());
+        let translator = Translator::new_in(&bundle, precision, device).map_err(failed)?;
+        let engine = match precision {
+            Precision::F32 | Precision::Int8 => translator.engine().clone(),
             _ => bundle.engine(device).map_err(failed)?,
         };
         let translator = translator

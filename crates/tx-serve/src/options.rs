@@ -2,8 +2,6 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use tx_infer::Precision;
-
 use crate::model::{Execution, ModelSpec};
 
 /// Options of a server.
@@ -82,7 +80,7 @@ impl ServerOptions {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 5000)),
             models,
-            execution: Execution { threads, batch_tokens: 4_096, precision: Precision::F32 },
+            execution: Execution { threads, batch_tokens: 4_096, precision: None },
             queue: 4_096,
             requests: 1_024,
             keys: None,

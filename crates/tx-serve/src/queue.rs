@@ -111,7 +111,7 @@ impl Queue {
     }
 
     /// Waits for the next batch; `None` after [`close`](Self::close), when the queue is empty.
-    pub fn take(&self) -> Option<Arc<Batch>> {
+    pub fn take(&self) -> Option<Batch> {
         let mut state = self.state();
         loop {
             let units = state.batch(self.limits.batch_tokens);
@@ -120,7 +120,7 @@ impl Queue {
                     self.ready.notify_one();
                 }
                 drop(state);
-                return Some(Batch::new(units));
+                return Some(units);
             }
             if state.is_closed {
                 return None;
@@ -138,8 +138,8 @@ impl Queue {
 
 impl State {
     /// Takes the sentences of the next batch; empty if there are none.
-    fn batch(&mut self, batch_tokens: usize) -> Vec<(Arc<Job>, usize)> {
-        let mut units = Vec::new();
+    fn batch(&mut self, batch_tokens: usize) -> Batch {
+        let mut units = Batch::new();
         let first = |(_, group): &(usize, &Group)| group.jobs.keys().next().copied();
         while units.is_empty()
             && let Some(index) =
@@ -203,7 +203,7 @@ mod tests {
 
     fn taken(queue: &Queue) -> Vec<(u64, usize)> {
         let batch = queue.take().unwrap();
-        batch.units.iter().map(|(job, index)| (job.units[0].text.len() as u64, *index)).collect()
+        batch.iter().map(|(job, index)| (job.units[0].text.len() as u64, *index)).collect()
     }
 
     /// By hand: a sentence of 40 letters counts as 12 tokens, one of 4 as 3.
@@ -264,10 +264,10 @@ mod tests {
         let (stays, other) = job(&[8], 1);
         queue.push(stays.clone()).unwrap();
         let batch = queue.take().unwrap();
-        assert_eq!((batch.units.len(), queue.waiting()), (1, 0));
-        assert!(!batch.cancellation.is_cancelled());
+        assert_eq!((batch.len(), queue.waiting()), (1, 0));
+        assert!(!stays.is_abandoned());
         drop(other);
-        assert!(batch.cancellation.is_cancelled());
+        assert!(stays.is_abandoned() && stays.cancellation.is_cancelled());
         stays.send(0, Err(ApiError::Internal));
         assert!(handle.receiver_is_empty());
     }

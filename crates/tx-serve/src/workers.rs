@@ -7,14 +7,17 @@ use std::{
     time::Instant,
 };
 
-use tx_infer::{Alignment, InferError, Translation};
+use tx_infer::{Alignment, Cancellation, InferError, Line, Translation};
 
 use crate::{
     error::{ApiError, ServeError},
-    job::{Batch, Done, Job},
+    job::{Done, Job},
     metrics::{Metrics, Stage},
     queue::Queue,
 };
+
+/// A sentence: its job and its index.
+type Unit = (Arc<Job>, usize);
 
 /// Threads of the server. They end when the queue is closed and empty.
 #[derive(Debug)]
@@ -56,34 +59,33 @@ impl Workers {
 }
 
 /// Translates a batch and sends the results.
-fn work(batch: &Batch, metrics: &Metrics) {
+fn work(units: &[Unit], metrics: &Metrics) {
     let started = Instant::now();
-    for (job, _) in &batch.units {
+    for (job, _) in units {
         metrics.waited(started.duration_since(job.created));
     }
-    metrics.batch(batch.units.len());
-    match catch_unwind(AssertUnwindSafe(|| translate(batch, &batch.units, metrics))) {
+    metrics.batch(units.len());
+    match catch_unwind(AssertUnwindSafe(|| translate(units, metrics))) {
         Ok(Ok(())) => {}
-        Ok(Err(InferError::Cancelled)) => {}
         // The text of one client must not fail the requests of the others.
-        Ok(Err(_)) | Err(_) if batch.units.len() > 1 => {
-            for unit in &batch.units {
+        Ok(Err(_)) | Err(_) if units.len() > 1 => {
+            for unit in units {
                 let one = std::slice::from_ref(unit);
-                let result = catch_unwind(AssertUnwindSafe(|| translate(batch, one, metrics)));
+                let result = catch_unwind(AssertUnwindSafe(|| translate(one, metrics)));
                 report(unit, result.unwrap_or_else(|_| Err(InferError::Cancelled)));
             }
         }
-        Ok(Err(error)) => batch.units.iter().for_each(|unit| report(unit, Err(clone_of(&error)))),
+        Ok(Err(error)) => units.iter().for_each(|unit| report(unit, Err(clone_of(&error)))),
         Err(_) => {
             tracing::error!("a translation panicked");
-            batch.units.iter().for_each(|(job, index)| job.send(*index, Err(ApiError::Internal)));
+            units.iter().for_each(|(job, index)| job.send(*index, Err(ApiError::Internal)));
         }
     }
     metrics.stage(Stage::Translate, started.elapsed());
 }
 
 /// Sends the error of a unit.
-fn report((job, index): &(Arc<Job>, usize), result: Result<(), InferError>) {
+fn report((job, index): &Unit, result: Result<(), InferError>) {
     if let Err(error) = result {
         tracing::error!(%error, "a sentence could not be translated");
         job.send(*index, Err(ApiError::Internal));
@@ -95,24 +97,36 @@ fn clone_of(error: &InferError) -> InferError {
     InferError::Search { problems: vec![error.to_string()] }
 }
 
-fn translate(
-    batch: &Batch,
-    units: &[(Arc<Job>, usize)],
-    metrics: &Metrics,
-) -> Result<(), InferError> {
+/// Translates sentences and sends the results. Those of clients that leave are dropped at the next
+/// decoding step.
+fn translate(units: &[Unit], metrics: &Metrics) -> Result<(), InferError> {
     let Some((first, _)) = units.first() else { return Ok(()) };
-    let translator = &first.route.translator;
-    let texts: Vec<&str> = units.iter().map(|(job, index)| &*job.units[*index].text).collect();
-    let translations =
-        translator.translate_batch_with(&texts, &first.options, &batch.cancellation)?;
-    for ((job, index), translation) in units.iter().zip(translations) {
-        let unit = &job.units[*index];
-        let generated = translation.hypotheses.first().map_or(0, |best| best.hypothesis.ids.len());
-        metrics.tokens(unit.tokens(), generated);
-        let alignment = if unit.align { align(job, &unit.text, &translation)? } else { None };
-        job.send(*index, Ok(Done { translation, alignment }));
-    }
-    Ok(())
+    let lines: Vec<Line<'_>> = units.iter().zip(0..).map(line).collect();
+    let mut waiting = units.iter();
+    let send = |ready: Vec<Translation>| {
+        // The iterator of units stays at the first without a result.
+        for (translation, (job, index)) in ready.into_iter().zip(waiting.by_ref()) {
+            if job.is_abandoned() {
+                metrics.dropped();
+                continue;
+            }
+            let unit = &job.units[*index];
+            let best = translation.hypotheses.first();
+            let generated = best.map_or(0, |best| best.hypothesis.ids.len());
+            metrics.tokens(unit.tokens(), generated);
+            let alignment = if unit.align { align(job, &unit.text, &translation)? } else { None };
+            job.send(*index, Ok(Done { translation, alignment }));
+        }
+        Ok::<_, InferError>(())
+    };
+    let never = Cancellation::new();
+    first.route.translator.translate_lines(&lines, &first.options, &never, send)
+}
+
+/// A sentence of a job, which is dropped when its client leaves.
+fn line(((job, index), number): (&Unit, u64)) -> Line<'_> {
+    let cancellation = Some(&job.cancellation);
+    Line { cancellation, ..Line::new(&job.units[*index].text, number) }
 }
 
 /// Aligns the words of a sentence and its translation; `None` for a sentence without words.
@@ -126,4 +140,38 @@ fn align(
     let pair = (texts.source(text)?, texts.hypothesis(&best.hypothesis.ids)?);
     // One pair is aligned on this thread.
     Ok(job.route.model.aligner().align(&[pair]).pop())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{fixture, job};
+
+    /// A client leaves and another one's time ends while their sentences are in a batch with those of a
+    /// third one.
+    #[tokio::test]
+    async fn sentences_of_clients_that_left_are_dropped_from_their_batch() {
+        let route = fixture::route();
+        let new = |texts: &[&str], seconds| {
+            let unit = |text: &&str| job::Unit { text: (*text).into(), align: true };
+            let units = texts.iter().map(unit).collect();
+            let deadline = Instant::now() + Duration::from_secs(seconds);
+            Job::new(route.clone(), route.translator.options().clone(), units, deadline)
+        };
+        let (gone, left) = new(&["the dog", "the house"], 60);
+        let (late, mut late_handle) = new(&["the cat"], 0);
+        let (stays, mut handle) = new(&["the cat sleeps ."], 60);
+        drop(left);
+        let units = [(gone.clone(), 0), (stays, 0), (late, 0), (gone, 1)];
+        let metrics = Metrics::new();
+        work(&units, &metrics);
+        let found = handle.all().await.unwrap().remove(0);
+        assert_eq!(found.translation, route.translator.translate("the cat sleeps .").unwrap());
+        assert!(found.alignment.is_some());
+        assert!(late_handle.receiver_is_empty());
+        let text = metrics.render(0, 1);
+        assert!(text.contains("tx_dropped_sentences_total 3"), "{text}");
+    }
 }

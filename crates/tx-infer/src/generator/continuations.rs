@@ -84,7 +84,7 @@ impl Task for Prompts {
         for texts in self.batches.split(&mut texts, tokens) {
             let request = |&index: &usize| {
                 let Text { ids, number, .. } = &self.texts[index];
-                Request { source: &[], forced_first: None, prefix: ids, number: *number }
+                Request { prefix: ids, ..Request::new(&[], *number) }
             };
             let requests: Vec<Request<'_>> = texts.iter().map(request).collect();
             let engine = &self.model.engine;

@@ -32,8 +32,7 @@ impl Generator {
         let ids = model.encode_prompt(&prompt)?;
         let mut stream = Stream::new(model, prompt.text, ids.len());
         let mut failed = None;
-        let request =
-            Request { source: &[], forced_first: None, prefix: &ids, number: prompt.number };
+        let request = Request { prefix: &ids, ..Request::new(&[], prompt.number) };
         let hypothesis =
             model.engine.search_streaming(request, options, cancellation, &mut |ids| {
                 if failed.is_none() {

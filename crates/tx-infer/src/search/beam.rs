@@ -44,6 +44,7 @@ pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>,
         let targets: Vec<PartialTarget<'_>> = groups.iter().flat_map(Group::targets).collect();
         let count = continuations(state.options);
         let next = state.next(&tokens, len, count, |row| targets[row])?;
+        state.check_sentences();
         let advanced = advance(groups, &next, &state);
         let (live, rows) = settle(advanced, &mut found, &state);
         groups = live;
@@ -57,6 +58,7 @@ pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>,
             state.decoder.select(&rows);
         }
     }
+    state.without_cancelled(&mut found);
     for found in &mut found {
         best_first(found, state.options.n_best);
     }
@@ -105,8 +107,8 @@ fn advance(
     advanced
 }
 
-/// Moves the hypotheses of sentences that are done to `found`. Returns the live groups, and the
-/// rows that their hypotheses come from.
+/// Moves the hypotheses of sentences that are done to `found`, and drops those of canceled
+/// sentences. Returns the live groups, and the rows that their hypotheses come from.
 fn settle(
     advanced: Vec<(Group, Vec<usize>)>,
     found: &mut [Vec<Hypothesis>],
@@ -119,6 +121,9 @@ fn settle(
     let mut rows = Vec::new();
     let mut live = Vec::with_capacity(advanced.len());
     for ((mut group, from), settled) in advanced.into_iter().zip(settled) {
+        if state.sentences[group.sentence].is_cancelled {
+            continue;
+        }
         if settled || group.is_done(state) {
             let found = &mut found[group.sentence];
             for hypothesis in group.finished {

@@ -239,7 +239,7 @@ impl Engine {
 
     /// Finds targets as [`search`](Self::search) does, with given prefixes, until `cancellation` is
     /// set. With [`sampling`](SearchOptions::sampling), returns the samples in the order of their
-    /// numbers.
+    /// numbers. A request that is [canceled](Request::cancellation) alone has no hypotheses.
     ///
     /// # Errors
     ///
@@ -296,6 +296,9 @@ impl Engine {
         let requests = [request];
         let state = self.encode(&requests, options, cancellation);
         let found = greedy::search(state, observe)?;
+        if request.is_cancelled() {
+            return Err(InferError::Cancelled);
+        }
         let missing = || InferError::Search { problems: vec!["no token is allowed".into()] };
         found.into_iter().flatten().next().ok_or_else(missing)
     }
@@ -310,7 +313,7 @@ impl Engine {
         if !self.has_source() {
             options.problems_without_source(&mut problems);
         }
-        for &Request { source, forced_first, prefix, number } in requests {
+        for &Request { source, forced_first, prefix, number, .. } in requests {
             let given = usize::from(forced_first.is_some()) + prefix.len();
             if !sources.contains(&source.len()) || given >= max_len {
                 problems.push(format!(

@@ -56,11 +56,15 @@ pub(super) fn search(
                 sample::next(&mut state, &sampling, &streams, &tokens, len, target)?
             }
         };
+        state.check_sentences();
         let (before, mut kept) = (rows.len(), Vec::new());
         let mut live = Vec::with_capacity(before);
         tokens.clear();
         for (index, (row, next)) in rows.into_iter().zip(best).enumerate() {
             let Single { sentence, sample, mut partial } = row;
+            if state.sentences[sentence].is_cancelled {
+                continue;
+            }
             if let Some((token, log_probability)) = next {
                 let log_probability = partial.log_probability + log_probability;
                 partial.push(token, log_probability, state.decoder.attention(index));
@@ -88,5 +92,6 @@ pub(super) fn search(
             state.decoder.select(&kept);
         }
     }
+    state.without_cancelled(&mut found);
     Ok(found.into_iter().map(|found| found.into_iter().flatten().collect()).collect())
 }

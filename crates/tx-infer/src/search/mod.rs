@@ -37,6 +37,8 @@ pub use request::Request;
 pub use start::start_id;
 
 #[cfg(test)]
+mod cancelling;
+#[cfg(test)]
 mod parity;
 #[cfg(test)]
 #[cfg(feature = "burn")]

@@ -1,5 +1,7 @@
 //! Search requests.
 
+use crate::cancellation::Cancellation;
+
 /// A source, and the constraints on its target that differ between sentences.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Request<'a> {
@@ -14,11 +16,19 @@ pub struct Request<'a> {
     pub prefix: &'a [u32],
     /// Number of the sentence. Samples depend on it and on the seed.
     pub number: u64,
+    /// Cancellation of this request alone. Once it is set, the request leaves the batch before the
+    /// next step and has no hypotheses.
+    pub cancellation: Option<&'a Cancellation>,
 }
 
 impl<'a> Request<'a> {
     /// Creates a request for targets of `source`, the sentence with this `number`.
     pub fn new(source: &'a [u32], number: u64) -> Self {
-        Self { source, forced_first: None, prefix: &[], number }
+        Self { source, number, ..Self::default() }
+    }
+
+    /// Returns `true` if this request is canceled.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancellation.is_some_and(Cancellation::is_cancelled)
     }
 }

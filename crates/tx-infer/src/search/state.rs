@@ -58,6 +58,10 @@ pub(super) struct Sentence<'a> {
     /// Given tokens after it.
     prefix: &'a [u32],
     pub(super) number: u64,
+    /// Cancellation of this sentence alone.
+    cancellation: Option<&'a Cancellation>,
+    /// Whether the sentence was canceled when the cancellation was last checked.
+    pub(super) is_cancelled: bool,
 }
 
 /// A token that must be next.
@@ -106,25 +110,28 @@ impl<'a> SearchState<'a> {
         cancellation: &'a Cancellation,
     ) -> Self {
         let ModelLimits { start, padding, limits, max_len } = model;
-        let sentence = |&Request { source, forced_first, prefix, number }: &Request<'a>| {
-            let given = usize::from(forced_first.is_some()) + prefix.len();
-            let (wanted, text) = match limits {
-                Limits::Source => (options.max_len(source.len(), max_len), source),
-                Limits::Prefix => (options.max_len.unwrap_or(max_len), prefix),
+        let sentence =
+            |&Request { source, forced_first, prefix, number, cancellation }: &Request<'a>| {
+                let given = usize::from(forced_first.is_some()) + prefix.len();
+                let (wanted, text) = match limits {
+                    Limits::Source => (options.max_len(source.len(), max_len), source),
+                    Limits::Prefix => (options.max_len.unwrap_or(max_len), prefix),
+                };
+                Sentence {
+                    // Room for one token after those given, at least for `<eos>`.
+                    max_len: wanted.max(given + 1).min(max_len),
+                    min_len: options.min_len(source.len()),
+                    max_repeats: match options.max_repeats {
+                        0 => 0,
+                        max_repeats => max_repeats.max(longest_run(text)),
+                    },
+                    forced_first,
+                    prefix,
+                    number,
+                    cancellation,
+                    is_cancelled: false,
+                }
             };
-            Sentence {
-                // Room for one token after those given, at least for `<eos>`.
-                max_len: wanted.max(given + 1).min(max_len),
-                min_len: options.min_len(source.len()),
-                max_repeats: match options.max_repeats {
-                    0 => 0,
-                    max_repeats => max_repeats.max(longest_run(text)),
-                },
-                forced_first,
-                prefix,
-                number,
-            }
-        };
         // Padding and `<bos>` are never correct, but each has a column in the projection and
         // therefore some probability.
         let suppressed =
@@ -185,6 +192,22 @@ impl<'a> SearchState<'a> {
     /// If the request was canceled.
     fn check_cancellation(&self) -> Result<(), InferError> {
         if self.cancellation.is_cancelled() { Err(InferError::Cancelled) } else { Ok(()) }
+    }
+
+    /// Checks the cancellation of each sentence. Those that are canceled stay so for this search.
+    pub(super) fn check_sentences(&mut self) {
+        for sentence in &mut self.sentences {
+            sentence.is_cancelled |= sentence.cancellation.is_some_and(Cancellation::is_cancelled);
+        }
+    }
+
+    /// Removes the results of canceled sentences, which may be incomplete.
+    pub(super) fn without_cancelled<T>(&self, found: &mut [Vec<T>]) {
+        for (found, sentence) in found.iter_mut().zip(&self.sentences) {
+            if sentence.is_cancelled {
+                found.clear();
+            }
+        }
     }
 
     fn not_finite(&self, target: PartialTarget<'_>) -> InferError {

@@ -182,7 +182,7 @@ fn invalid_requests_are_rejected() {
     let engine = &engines(|device| model(Positions::Learned, NormPlacement::Pre, 1, device))[0];
     let long = [5; 17];
     for (source, prefix) in [(&[][..], &[][..]), (&long, &[]), (&[5, 2], &long[..16])] {
-        let requests = [Request { source, forced_first: None, prefix, number: 7 }];
+        let requests = [Request { prefix, ..Request::new(source, 7) }];
         let found =
             engine.search_requests(&requests, &SearchOptions::greedy(), &Cancellation::new());
         let Err(InferError::Search { problems }) = found else { panic!("{found:?}") };

@@ -70,6 +70,28 @@ fn attention_alignments_and_checks_need_no_module() {
     }
 }
 
+#[test]
+fn a_canceled_text_has_no_translation_and_the_others_have_theirs() {
+    let translator = Translator::open(fixture("bundle-v1"), &Device::Cpu).unwrap();
+    let texts = ["the cat sleeps .", "the dog eats", "", "the house"];
+    let alone = translator.translate_batch(&texts).unwrap();
+    let (gone, stays, never) = (Cancellation::new(), Cancellation::new(), Cancellation::new());
+    gone.cancel();
+    let flags = [&stays, &gone, &gone, &stays].map(Some);
+    let lines = texts.iter().zip(flags).zip(0..);
+    let lines = lines
+        .map(|((text, cancellation), number)| Line { cancellation, ..Line::new(text, number) });
+    let lines: Vec<Line<'_>> = lines.collect();
+    let mut found = Vec::new();
+    let sink = |ready| {
+        found.extend::<Vec<Translation>>(ready);
+        Ok::<_, InferError>(())
+    };
+    translator.translate_lines(&lines, translator.options(), &never, sink).unwrap();
+    let none = Translation::default();
+    assert_eq!(found, [alone[0].clone(), none.clone(), none, alone[3].clone()]);
+}
+
 /// The bundle reads 24 tokens. Sentences are translated as alone, and a long one is divided.
 #[test]
 fn sentences_of_a_text_are_translated_as_alone() {

@@ -164,7 +164,7 @@ fn both_sides_begin_with_the_tokens_of_their_languages() {
         SearchOptions::sampling(crate::Sampling { samples: 3, ..crate::Sampling::default() }),
     ] {
         let never = Cancellation::new();
-        let line = Line { text: "one two", prefix: "three", number: 0 };
+        let line = Line { prefix: "three", ..Line::new("one two", 0) };
         let found = german.translate_lines(&[line], &options, &never, |found| {
             let hypotheses = found.iter().flat_map(|found| &found.hypotheses);
             hypotheses.for_each(|found| assert_eq!(found.hypothesis.ids[..2], [de, words[0]]));

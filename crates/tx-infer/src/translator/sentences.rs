@@ -36,6 +36,8 @@ struct Text {
     /// Target ids.
     prefix: Vec<u32>,
     number: u64,
+    /// Cancellation of this text alone.
+    cancellation: Option<Cancellation>,
 }
 
 /// A text as source ids.
@@ -73,6 +75,7 @@ impl Sentences {
                 forced_first: tokenizer.forced_first()?,
                 prefix: tokenizer.prefix_ids(line.prefix, number + 1)?,
                 number,
+                cancellation: line.cancellation.cloned(),
             })
         };
         let texts = lines.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
@@ -139,7 +142,14 @@ impl Task for Sentences {
         cancellation: &Cancellation,
         put: &mut dyn FnMut(Vec<(usize, Translation)>),
     ) -> Result<(), InferError> {
-        let texts = self.batches.texts(batch.clone());
+        let is_cancelled = |&index: &usize| {
+            self.texts[index].cancellation.as_ref().is_some_and(Cancellation::is_cancelled)
+        };
+        let texts = self.batches.texts(batch.clone()).iter().copied();
+        let (cancelled, texts): (Vec<usize>, Vec<usize>) = texts.partition(is_cancelled);
+        if !cancelled.is_empty() {
+            put(cancelled.into_iter().map(|index| (index, Translation::default())).collect());
+        }
         let sources = texts.iter().map(|&index| self.source(index));
         let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
         self.batches.learn(batch, sources.iter().map(|source| source.ids.len()).sum());
@@ -147,9 +157,10 @@ impl Task for Sentences {
             let requests: Vec<Request<'_>> = sources
                 .iter()
                 .map(|Source { index, ids, .. }| {
-                    let Text { forced_first, prefix, number, .. } = &self.texts[*index];
-                    let (forced_first, number) = (*forced_first, *number);
-                    Request { source: ids, forced_first, prefix, number }
+                    let Text { forced_first, prefix, number, cancellation, .. } =
+                        &self.texts[*index];
+                    let (forced_first, cancellation) = (*forced_first, cancellation.as_ref());
+                    Request { forced_first, prefix, cancellation, ..Request::new(ids, *number) }
                 })
                 .collect();
             let engine = &self.model.engine;

@@ -177,7 +177,7 @@ fn long_prefixes_and_targets_are_rejected_before_they_are_tokenized() {
     let long = "one ".repeat(MAX_LEN);
     let huge = "x".repeat(MAX_LEN * BYTES_PER_TOKEN + 1);
     for (text, expected) in [(&long, Some(MAX_LEN)), (&huge, None)] {
-        let line = Line { text: "one", prefix: text, number: 8 };
+        let line = Line { prefix: text, ..Line::new("one", 8) };
         let never = Cancellation::new();
         let sink = |_: Vec<Translation>| Ok::<_, InferError>(());
         match translator.translate_lines(&[line], translator.options(), &never, sink) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{Path, Request, State},
-    http::{HeaderMap, HeaderValue, header},
+    extract::{Request, State},
+    http::HeaderMap,
     response::Response,
 };
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     access::{Access, Peer},
     body::Parameters,
-    reply,
+    files, reply,
 };
 use crate::{
     error::ApiError,
@@ -20,7 +20,6 @@ use crate::{
     markup::Format,
     plan::PlanOptions,
     service::{self, Service, TextAnswer},
-    subtitles::Subtitles,
 };
 
 /// Reads the parameters of a request and checks its key.
@@ -157,7 +156,7 @@ pub async fn settings(State(service): State<Arc<Service>>) -> Response {
         "language": { "source": entry(first.map(|entry| &entry.code)), "target": entry(target) },
         "filesTranslation": true,
         "suggestions": false,
-        "supportedFilesFormat": [".txt", ".html", ".srt"],
+        "supportedFilesFormat": files::EXTENSIONS,
         "alternativesLimit": service.limits().alternatives,
     }))
 }
@@ -165,99 +164,4 @@ pub async fn settings(State(service): State<Arc<Service>>) -> Response {
 /// `POST /suggest`, which the server does not collect.
 pub async fn suggest() -> Result<Response, ApiError> {
     Err(ApiError::Forbidden("Suggestions are disabled on this server."))
-}
-
-/// `POST /translate_file`.
-pub async fn translate_file(
-    State(service): State<Arc<Service>>,
-    request: Request,
-) -> Result<Response, ApiError> {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.map(str::to_owned);
-    let (parameters, access) = permitted(&service, request).await?;
-    let Some(upload) = &parameters.file else {
-        return Err(ApiError::Invalid("Invalid request: missing file parameter".into()));
-    };
-    let text = std::str::from_utf8(&upload.content);
-    let text = text.map_err(|_| ApiError::Invalid("the file is not UTF-8".into()))?;
-    let extension =
-        upload.name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-    let mut request = self::request(&parameters)?;
-    let subtitles = match extension.as_deref() {
-        Some("txt" | "text" | "md") => None,
-        Some("html" | "htm" | "xhtml") => {
-            request.plan.format = Format::Html;
-            None
-        }
-        Some("srt") => Some(Subtitles::parse(text)),
-        _ => {
-            return Err(ApiError::Invalid(
-                "Invalid request: file format not supported; expected .txt, .html or .srt".into(),
-            ));
-        }
-    };
-    request.texts = match &subtitles {
-        Some(subtitles) => {
-            // The whole file is one text for detection and limits of texts.
-            let texts = subtitles.texts();
-            if request.source.is_none() {
-                let detected = service.detect(&texts.join(" "));
-                request.source = detected.map(|detected| detected.language);
-            }
-            texts
-        }
-        None => vec![text.trim_start_matches('\u{feff}').to_owned()],
-    };
-    access.characters(&service, &request.texts)?;
-    let answer = translate_in_parts(&service, request).await?;
-    let content = match subtitles {
-        Some(subtitles) => subtitles.with_texts(&answer),
-        None => answer.into_iter().next().unwrap_or_default(),
-    };
-    let name = file_name(&upload.name);
-    let id = service.downloads.add(name.clone(), content.into_bytes());
-    let path = format!("download_file/{id}/{name}");
-    let url = match host {
-        Some(host) => format!("http://{host}/{path}"),
-        None => format!("/{path}"),
-    };
-    Ok(reply::json(&json!({ "translatedFileUrl": url })))
-}
-
-/// Translates more texts than a request may have, part by part.
-async fn translate_in_parts(
-    service: &Arc<Service>,
-    request: service::Request,
-) -> Result<Vec<String>, ApiError> {
-    let mut translated = Vec::with_capacity(request.texts.len());
-    for texts in request.texts.chunks(service.limits().texts.max(1)) {
-        let part = service::Request { texts: texts.to_vec(), ..request.clone() };
-        let answer = service.translate(part).await?;
-        translated.extend(answer.texts.into_iter().map(|text| text.text));
-    }
-    Ok(translated)
-}
-
-/// A name of a file without a path, for addresses and headers.
-fn file_name(name: &str) -> String {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let name: String = name.chars().map(|c| if is_safe(c) { c } else { '_' }).collect();
-    format!("translated_{}", name.trim_start_matches('.'))
-}
-
-/// `GET /download_file/…`.
-pub async fn download(
-    State(service): State<Arc<Service>>,
-    Path((id, _)): Path<(String, String)>,
-) -> Result<Response, ApiError> {
-    let missing = || ApiError::NotFound("the file does not exist, or has expired".into());
-    let file = service.downloads.get(&id).ok_or_else(missing)?;
-    // Never shown by a browser as a page of this server.
-    let mut response = reply::content("application/octet-stream", file.content);
-    let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{}\"", file.name));
-    if let Ok(disposition) = disposition {
-        response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
-    }
-    Ok(response)
 }

@@ -298,6 +298,12 @@ async fn files_are_translated() {
         assert!(answer.headers.contains("attachment; filename="), "{}", answer.headers);
         assert!(!url.contains("..") && !url.contains(' '), "{url}");
     }
+    let answer = send(&service, file("a.docx", "x")).await;
+    assert!(
+        answer.status == 400 && answer.body.contains("not a .docx document"),
+        "{}",
+        answer.body
+    );
     assert_eq!(send(&service, file("a.pdf", "x")).await.status, 400);
     assert_eq!(get(&service, "/download_file/0000/a.txt").await.status, 404);
 }

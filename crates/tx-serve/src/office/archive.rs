@@ -1,0 +1,93 @@
+//! Files of a ZIP archive.
+
+use std::io::{Cursor, Read, Write};
+
+use bytes::Bytes;
+use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
+
+use crate::error::ApiError;
+
+/// An archive in memory.
+#[derive(Debug, Clone)]
+pub struct Archive {
+    zip: ZipArchive<Cursor<Bytes>>,
+}
+
+/// Maximum number of files.
+const MAX_FILES: usize = 10_000;
+
+impl Archive {
+    /// Reads the list of files.
+    ///
+    /// # Errors
+    ///
+    /// The problem, if the content is no archive or has too many files.
+    pub fn new(content: Bytes) -> Result<Self, String> {
+        let zip = ZipArchive::new(Cursor::new(content)).map_err(|error| error.to_string())?;
+        if zip.len() > MAX_FILES {
+            return Err(format!("it has {} files; the limit is {MAX_FILES}", zip.len()));
+        }
+        Ok(Self { zip })
+    }
+
+    /// Names of the files, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The problem, if a name cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, String> {
+        let names = (0..self.zip.len()).map(|index| match self.zip.name_for_index(index) {
+            Some(Ok(name)) => Ok(name.into_owned()),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(format!("file {index} has no name")),
+        });
+        names.collect()
+    }
+
+    /// Decompresses a file of at most `max_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::TooLarge`] if it is larger, whatever size the archive states; [`ApiError::Invalid`] if it
+    /// cannot be read.
+    pub fn read(&mut self, index: usize, max_bytes: usize) -> Result<Vec<u8>, ApiError> {
+        let invalid = |error: String| {
+            ApiError::Invalid(format!("a file of the document cannot be read: {error}"))
+        };
+        let file = self.zip.by_index(index).map_err(|error| invalid(error.to_string()))?;
+        let mut content = Vec::new();
+        let limit = (max_bytes as u64).saturating_add(1);
+        file.take(limit).read_to_end(&mut content).map_err(|error| invalid(error.to_string()))?;
+        if content.len() > max_bytes {
+            return Err(ApiError::TooLarge(format!(
+                "the document has more than {max_bytes} bytes of XML"
+            )));
+        }
+        Ok(content)
+    }
+
+    /// Writes an archive in which some files, given by their indices, have other contents. The others are
+    /// copied as they are, in the same order.
+    ///
+    /// # Errors
+    ///
+    /// The problem, if a file cannot be copied.
+    pub fn with_files(&self, replaced: &[(usize, String)]) -> Result<Vec<u8>, String> {
+        let mut zip = self.zip.clone();
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+        for (index, name) in self.names()?.into_iter().enumerate() {
+            match replaced.iter().find(|(replaced, _)| *replaced == index) {
+                Some((_, content)) => {
+                    writer.start_file(name, options).map_err(|error| error.to_string())?;
+                    writer.write_all(content.as_bytes()).map_err(|error| error.to_string())?;
+                }
+                None => {
+                    let file = zip.by_index_raw(index).map_err(|error| error.to_string())?;
+                    writer.raw_copy_file(file).map_err(|error| error.to_string())?;
+                }
+            }
+        }
+        Ok(writer.finish().map_err(|error| error.to_string())?.into_inner())
+    }
+}

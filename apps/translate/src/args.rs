@@ -1,5 +1,6 @@
 //! Command line of `translate`.
 
+pub mod mbr;
 pub mod model;
 pub mod search;
 pub mod split;
@@ -25,6 +26,7 @@ use crate::{
     import::ImportArgs,
     inspect::InspectArgs,
     quantize::QuantizeArgs,
+    rerank::RerankArgs,
     score::ScoreArgs,
 };
 use model::TranslatorArgs;
@@ -58,6 +60,7 @@ Examples:
   translate --model runs/phrasebook --text 'Where is the cat?'
   translate --model runs/de-en < test.de > test.hyp
   translate --model runs/de-en --beam 8 --n-best 3 --json < test.de
+  translate --model runs/de-en --mbr chrf --mbr-candidates 32 --mbr-samples 64 < test.de
   translate --model runs/de-en --interactive
   translate --model runs/classify --top-k 2 --text 'Is the cat here?'
   translate --model runs/generate --sample --seed 1 --text 'The cat'
@@ -88,6 +91,9 @@ pub enum Command {
 
     /// Score given translations with a model: log-probability and perplexity (forced decoding)
     Force(ForceArgs),
+
+    /// Rerank n-best lists with a reverse model or a language model, by weights tuned on validation
+    Rerank(RerankArgs),
 
     /// Align the words of translations with those of their sources
     Align(AlignArgs),

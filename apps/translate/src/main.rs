@@ -28,6 +28,7 @@ mod import;
 mod inspect;
 mod interactive;
 mod quantize;
+mod rerank;
 mod score;
 #[cfg(feature = "serve")]
 mod serve;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Some(Command::Import(args)) => import::import(&args),
         Some(Command::Export(args)) => export::export(&args),
         Some(Command::Quantize(args)) => quantize::quantize(&args),
+        Some(Command::Rerank(args)) => rerank::rerank(args),
         #[cfg(feature = "serve")]
         Some(Command::Serve(args)) => serve::serve(args),
         Some(Command::Completions(args)) => args.print(Cli::command()),

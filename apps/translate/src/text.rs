@@ -69,7 +69,8 @@ pub fn translate(
     // Unmaps the file of the weights.
     drop(bundle);
     let search = &args.translator.search;
-    let several = search.n_best.is_some() || search.samples.is_some();
+    // With minimum Bayes risk, the samples are candidates.
+    let several = search.n_best.is_some() || (search.samples.is_some() && !search.mbr.is_given());
     let format = match (aligner, args.json, several) {
         (Some((format, aligner)), ..) => Format::Aligned(format, Box::new(aligner)),
         (None, true, _) => Format::Json,

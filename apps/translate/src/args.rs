@@ -21,6 +21,7 @@ use crate::{
     attention::AttentionArgs,
     bench::BenchArgs,
     check::CheckArgs,
+    explain::ExplainArgs,
     export::ExportArgs,
     force::ForceArgs,
     import::ImportArgs,
@@ -100,6 +101,9 @@ pub enum Command {
 
     /// Export attention weights as an HTML page, a picture or JSON
     Attention(AttentionArgs),
+
+    /// Draw figures of concepts: positional encodings, masks, label smoothing
+    Explain(ExplainArgs),
 
     /// Print the contents of a bundle: sizes, vocabulary, memory, provenance, files
     Inspect(InspectArgs),

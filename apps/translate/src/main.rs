@@ -22,6 +22,7 @@ mod attention;
 mod bench;
 mod check;
 mod editor;
+mod explain;
 mod export;
 mod force;
 mod import;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Some(Command::Force(args)) => force::force(args),
         Some(Command::Align(args)) => align::align(args),
         Some(Command::Attention(args)) => attention::attention(args),
+        Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Inspect(args)) => inspect::inspect(args),
         Some(Command::Check(args)) => check::check(args),
         Some(Command::Bench(args)) => bench::bench(&args),

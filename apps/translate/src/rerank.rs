@@ -199,7 +199,8 @@ fn features(args: &FeaturesArgs) -> anyhow::Result<()> {
 
 fn find_weights(args: &TuneArgs) -> anyhow::Result<()> {
     let list = read(&args.list.list)?;
-    let references = args.reference.iter().map(read_lines).collect::<Result<Vec<_>, _>>()?;
+    let references =
+        args.reference.iter().map(|path| read_lines(path)).collect::<Result<Vec<_>, _>>()?;
     let metric = args.metric.metric();
     let options = TuningOptions { restarts: args.restarts, seed: args.seed };
     let weights = tune(&list, &references, &*metric, options)?;

@@ -35,6 +35,9 @@ pub fn translate(
     if args.interactive && args.translator.search.sample {
         return Err(Usage::new("`--interactive` conflicts with `--sample` in translation").into());
     }
+    if args.interactive && args.translator.search.mbr.is_given() {
+        return Err(Usage::new("`--interactive` conflicts with `--mbr`").into());
+    }
     let unit = args.unit()?;
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;

@@ -80,4 +80,4 @@ pub use translator::{
     Line, Scored, SentenceTranslation, TargetScore, TextTranslation, Translation, Translator,
 };
 // Types of the public interface.
-pub use {serde_json, toml, tx_eval, tx_text};
+pub use {serde_json, toml, tx_eval, tx_model, tx_text};

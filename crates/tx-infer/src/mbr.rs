@@ -7,8 +7,10 @@
 //! `H` are the candidates, `R` the pseudo-references and `u` the utility, a sentence-level metric.
 //!
 //! - Kumar & Byrne (2004), "Minimum Bayes-Risk Decoding for Statistical Machine Translation": `H` and
-//!   `R` are an n-best list, and `P` is the probability of the model to the power `α`, normalized over
-//!   the list. The gain `u` replaces their loss.
+//!   `R` are an n-best list, and `P ∝ exp(α s(r))`, normalized over the list, where `s` is the score by
+//!   which the search ranks hypotheses, as `-mbr-scale` of Moses. The gain `u` replaces their loss.
+//!   Without length normalization, `s` is the log-probability, of which a small `α` is needed: the
+//!   probability itself favors short texts.
 //! - Eikema & Aziz (2020), "Is MAP Decoding All You Need? The Inadequacy of the Mode in Neural Machine
 //!   Translation": `R` are samples of the model, so the mean utility over them is an unbiased estimate
 //!   of the expected utility. `H` are the same samples, or an n-best list (Eikema & Aziz 2022).
@@ -31,6 +33,9 @@ use crate::{
 /// Minimum number of pairs for which threads share the work of one sentence.
 const PAIRS_PER_TASK: usize = 4_096;
 
+/// Default of [`PseudoReferences::Candidates`], for scores normalized by length.
+pub const DEFAULT_SCALE: f32 = 10.0;
+
 /// Options of minimum Bayes risk decoding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mbr {
@@ -45,10 +50,10 @@ pub struct Mbr {
 /// Texts that stand for the unknown reference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PseudoReferences {
-    /// The candidates. Those of beam search have the probability of the model to the power `scale`,
-    /// normalized over the list; 0 gives all the same. Samples have the same probability each.
+    /// The candidates. Those of beam search have probabilities in proportion to `exp(α s)`, with their
+    /// [score](crate::Hypothesis::score) `s`. Samples have the same probability each.
     Candidates {
-        /// `α`, at least 0.
+        /// `α`, at least 0; 0 gives all candidates the same probability.
         scale: f32,
     },
     /// Samples of the model, of the same probability each.
@@ -121,7 +126,7 @@ impl Mbr {
             PseudoReferences::Samples(_) => samples.iter().map(|text| (&**text, 1.0)).collect(),
             PseudoReferences::Candidates { scale } => {
                 let scale = if search.sampling.is_some() { 0.0 } else { f64::from(scale) };
-                let log = |it: &Scored| scale * f64::from(it.hypothesis.log_probability);
+                let log = |it: &Scored| scale * f64::from(it.hypothesis.score);
                 let max = candidates.iter().map(log).fold(f64::NEG_INFINITY, f64::max);
                 candidates.iter().map(|it| (&*it.text, (log(it) - max).exp())).collect()
             }

@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use clap::{Args, ValueEnum};
 use tx_eval::{Bleu, Chrf, NgramMetric};
-use tx_infer::{Mbr, PseudoReferences, Sampling, SearchOptions};
+use tx_infer::{Mbr, PseudoReferences, Sampling, SearchOptions, mbr::DEFAULT_SCALE};
 
 /// Options of minimum Bayes risk decoding.
 #[derive(Debug, Clone, Default, Args)]
@@ -17,7 +17,7 @@ pub struct MbrArgs {
     pub mbr: Option<UtilityName>,
 
     /// Candidates per sentence, of beam search with at least this beam; they are also the
-    /// pseudo-references, weighted by their probability [default: --beam; with --sample, --samples]
+    /// pseudo-references, weighted by their score [default: --beam; with --sample, --samples]
     #[arg(long, value_name = "N", requires = "mbr", conflicts_with = "sample")]
     pub mbr_candidates: Option<NonZero<u16>>,
 
@@ -25,14 +25,16 @@ pub struct MbrArgs {
     #[arg(long, value_name = "N", requires = "mbr", group = "sampling")]
     pub mbr_samples: Option<usize>,
 
-    /// Exponent α of the probability by which candidates of beam search are weighted as
-    /// pseudo-references; 0 weights all the same [default: 1]
     #[arg(
         long,
         value_name = "ALPHA",
         requires = "mbr",
         conflicts_with_all = ["sample", "mbr_samples"],
-        allow_negative_numbers = true
+        allow_negative_numbers = true,
+        help = format!(
+            "Weight of a candidate of beam search as pseudo-reference: exp(α · score), normalized; 0 \
+             weights all the same [default: {DEFAULT_SCALE}]"
+        )
     )]
     pub mbr_scale: Option<f32>,
 }
@@ -74,7 +76,7 @@ impl MbrArgs {
         let Self { mbr, mbr_candidates, mbr_samples, mbr_scale } = *self;
         let references = match mbr_samples {
             Some(samples) => PseudoReferences::Samples(Sampling { samples, ..sampling }),
-            None => PseudoReferences::Candidates { scale: mbr_scale.unwrap_or(1.0) },
+            None => PseudoReferences::Candidates { scale: mbr_scale.unwrap_or(DEFAULT_SCALE) },
         };
         let mbr = Mbr { utility: mbr?.metric(), references, n_best: n_best.unwrap_or(1) };
         if search.sampling.is_some() {

@@ -496,7 +496,7 @@ impl SearchArgs {
     /// Adds arguments that were given and have no effect.
     fn contradictions(&self, options: &SearchOptions, problems: &mut Vec<String>) {
         if self.top_k.is_some() && !self.sample && self.mbr.mbr_samples.is_none() {
-            problems.push("`--top-k` needs `--sample`".into());
+            problems.push("`--top-k` needs `--sample` or `--mbr-samples`".into());
         }
         if self.n_best.is_some() && self.sample && !self.mbr.is_given() {
             problems.push(

@@ -62,14 +62,15 @@ fn samples_estimate_the_expected_utility() {
     assert_close(&found, &[("ab", 200.0 / 3.0), ("d", 0.0)]);
 }
 
-/// Probabilities of 3/4 and 1/4 become 9/10 and 1/10 with scale 2, and 1/2 each with scale 0.
+/// Scores of ln 0.3 and ln 0.1 give 3/4 and 1/4 with scale 1, 9/10 and 1/10 with scale 2, and 1/2 each
+/// with scale 0.
 #[test]
-fn a_list_is_weighted_by_the_model() {
+fn a_list_is_weighted_by_the_score() {
     let list = || vec![scored("a", 0.3_f32.ln()), scored("ab", 0.1_f32.ln())];
     for (scale, a, ab) in [(1.0, 0.75, 0.25), (2.0, 0.9, 0.1), (0.0, 0.5, 0.5)] {
         let mbr = mbr(characters(), PseudoReferences::Candidates { scale });
         let mut expected =
-            [("a", 100.0 * (a + ab * 5.0 / 9.0)), ("ab", 100.0 * (a * 5.0 / 6.0 + ab))];
+            [("a", 100.0_f64 * (a + ab * 5.0 / 9.0)), ("ab", 100.0 * (a * 5.0 / 6.0 + ab))];
         expected.sort_by(|x, y| y.1.total_cmp(&x.1));
         assert_close(&mbr.select(list(), &[], &SearchOptions::default()).unwrap(), &expected);
     }

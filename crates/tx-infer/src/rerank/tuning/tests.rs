@@ -82,7 +82,7 @@ fn random_list(seed: u64) -> (NBestList, Vec<Vec<String>>) {
         random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(random) % n
     };
-    let mut text = |min: u64, next: &mut dyn FnMut(u64) -> u64| -> String {
+    let text = |min: u64, next: &mut dyn FnMut(u64) -> u64| -> String {
         let n = min + next(4);
         (0..n).map(|_| WORDS[next(5) as usize]).collect::<Vec<_>>().join(" ")
     };

@@ -17,7 +17,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("tx-data", &["tx-text"]),
     ("tx-eval", &[]),
     ("tx-model", &[]),
-    ("tx-infer", &["tx-data", "tx-model", "tx-text"]),
+    ("tx-infer", &["tx-data", "tx-eval", "tx-model", "tx-text"]),
     ("tx-convert", &["tx-infer", "tx-model", "tx-text"]),
     ("tx-serve", &["tx-infer"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text"]),

@@ -1,5 +1,6 @@
 //! Command line of `translate`.
 
+pub mod mbr;
 pub mod model;
 pub mod search;
 pub mod split;
@@ -20,11 +21,13 @@ use crate::{
     attention::AttentionArgs,
     bench::BenchArgs,
     check::CheckArgs,
+    explain::ExplainArgs,
     export::ExportArgs,
     force::ForceArgs,
     import::ImportArgs,
     inspect::InspectArgs,
     quantize::QuantizeArgs,
+    rerank::RerankArgs,
     score::ScoreArgs,
     shortlist::ShortlistArgs,
 };
@@ -59,6 +62,7 @@ Examples:
   translate --model runs/phrasebook --text 'Where is the cat?'
   translate --model runs/de-en < test.de > test.hyp
   translate --model runs/de-en --beam 8 --n-best 3 --json < test.de
+  translate --model runs/de-en --mbr chrf --mbr-candidates 32 --mbr-samples 64 < test.de
   translate --model runs/de-en --interactive
   translate --model runs/classify --top-k 2 --text 'Is the cat here?'
   translate --model runs/generate --sample --seed 1 --text 'The cat'
@@ -91,11 +95,17 @@ pub enum Command {
     /// Score given translations with a model: log-probability and perplexity (forced decoding)
     Force(ForceArgs),
 
+    /// Rerank n-best lists with a reverse model or a language model, by weights tuned on validation
+    Rerank(RerankArgs),
+
     /// Align the words of translations with those of their sources
     Align(AlignArgs),
 
     /// Export attention weights as an HTML page, a picture or JSON
     Attention(AttentionArgs),
+
+    /// Draw figures of concepts: positional encodings, masks, label smoothing
+    Explain(ExplainArgs),
 
     /// Print the contents of a bundle: sizes, vocabulary, memory, provenance, files
     Inspect(InspectArgs),

@@ -22,12 +22,14 @@ mod attention;
 mod bench;
 mod check;
 mod editor;
+mod explain;
 mod export;
 mod force;
 mod import;
 mod inspect;
 mod interactive;
 mod quantize;
+mod rerank;
 mod score;
 #[cfg(feature = "serve")]
 mod serve;
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Some(Command::Force(args)) => force::force(args),
         Some(Command::Align(args)) => align::align(args),
         Some(Command::Attention(args)) => attention::attention(args),
+        Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Inspect(args)) => inspect::inspect(args),
         Some(Command::Check(args)) => check::check(args),
         Some(Command::Bench(args)) => bench::bench(&args),
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Some(Command::Export(args)) => export::export(&args),
         Some(Command::Quantize(args)) => quantize::quantize(&args),
         Some(Command::Shortlist(args)) => shortlist::shortlist(&args),
+        Some(Command::Rerank(args)) => rerank::rerank(args),
         #[cfg(feature = "serve")]
         Some(Command::Serve(args)) => serve::serve(args),
         Some(Command::Completions(args)) => args.print(Cli::command()),

@@ -138,30 +138,36 @@ impl Output<'_> {
     /// Returns all hypotheses with their tokens and scores.
     pub fn hypotheses(&self, translation: &Translation) -> Vec<Value> {
         let hypotheses = translation.hypotheses.iter().map(|scored| {
-            let Scored { text, hypothesis, .. } = scored;
+            let Scored { text, hypothesis, expected_utility, .. } = scored;
             let vocabulary = &self.translator.tokenizers().target;
             let tokens: Vec<Option<String>> =
                 hypothesis.ids.iter().map(|&id| vocabulary.token(id)).collect();
-            json!({
+            let mut object = json!({
                 "text": text,
                 "score": hypothesis.score,
                 "log_probability": hypothesis.log_probability,
                 "tokens": tokens,
                 "ids": hypothesis.ids,
-            })
+            });
+            if let Some(utility) = expected_utility {
+                object["expected_utility"] = (*utility).into();
+            }
+            object
         });
         hypotheses.collect()
     }
 }
 
-/// Writes `NUMBER ||| TEXT ||| logprob= LOG_PROBABILITY ||| SCORE` for each hypothesis. A line
-/// without words has one translation, which is empty and has probability 1.
+/// Writes `NUMBER ||| TEXT ||| logprob= LOG_PROBABILITY ||| SCORE` for each hypothesis; with minimum
+/// Bayes risk, the score is the expected utility. A line without words has one translation, which is
+/// empty and has probability 1.
 fn n_best(out: &mut impl Write, number: u64, hypotheses: &[Scored]) -> io::Result<()> {
     if hypotheses.is_empty() {
         return writeln!(out, "{number} |||  ||| logprob= 0 ||| 0");
     }
-    for Scored { text, hypothesis, .. } in hypotheses {
-        let (log_probability, score) = (hypothesis.log_probability, hypothesis.score);
+    for Scored { text, hypothesis, expected_utility, .. } in hypotheses {
+        let log_probability = hypothesis.log_probability;
+        let score = expected_utility.unwrap_or_else(|| hypothesis.score.into());
         writeln!(out, "{number} ||| {text} ||| logprob= {log_probability:.6} ||| {score:.6}")?;
     }
     Ok(())

@@ -25,7 +25,7 @@ const ENCODER: [&str; 12] = [
 ];
 
 /// Arguments that a model without a source does not have.
-const SOURCE: [&str; 16] = [
+const SOURCE: [&str; 20] = [
     "alignment",
     "alignment-layer",
     "alignment-head",
@@ -33,6 +33,10 @@ const SOURCE: [&str; 16] = [
     "coverage-penalty",
     "max-len-extra",
     "max-len-ratio",
+    "mbr",
+    "mbr-candidates",
+    "mbr-samples",
+    "mbr-scale",
     "min-len-ratio",
     "prefix",
     "prefix-file",

@@ -35,6 +35,9 @@ pub fn translate(
     if args.interactive && args.translator.search.sample {
         return Err(Usage::new("`--interactive` conflicts with `--sample` in translation").into());
     }
+    if args.interactive && args.translator.search.mbr.is_given() {
+        return Err(Usage::new("`--interactive` conflicts with `--mbr`").into());
+    }
     let unit = args.unit()?;
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
@@ -69,7 +72,8 @@ pub fn translate(
     // Unmaps the file of the weights.
     drop(bundle);
     let search = &args.translator.search;
-    let several = search.n_best.is_some() || search.samples.is_some();
+    // With minimum Bayes risk, the samples are candidates.
+    let several = search.n_best.is_some() || (search.samples.is_some() && !search.mbr.is_given());
     let format = match (aligner, args.json, several) {
         (Some((format, aligner)), ..) => Format::Aligned(format, Box::new(aligner)),
         (None, true, _) => Format::Json,

@@ -33,6 +33,8 @@ mod cli {
     mod splitting;
     // Search options, output formats and contradictions.
     mod searching;
+    // Minimum Bayes risk and reranking.
+    mod deciding;
     // Unusual lines, long lines and many lines.
     mod robust;
     // Errors and their exit codes.
@@ -43,6 +45,8 @@ mod cli {
     mod aligning;
     // Attention weights as a page, a picture and JSON.
     mod attending;
+    // Figures of concepts.
+    mod explaining;
     // Interactive sessions at a terminal.
     mod conversing;
     // Contents and invariants of a bundle.

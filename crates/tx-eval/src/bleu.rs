@@ -147,8 +147,13 @@ impl Bleu {
         self.corpus_score(&[hypothesis], &references)
     }
 
+    /// Checks the settings.
+    pub(crate) fn check(&self) -> Result<(), ScoreError> {
+        self.smoothing.check()
+    }
+
     /// Returns the word ids of one line.
-    fn words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
+    pub(crate) fn words(&self, line: &str, vocabulary: &mut Vocabulary) -> Vec<u32> {
         let mut words = Vec::new();
         let mut push = |word: &str| words.push(vocabulary.id(word));
         if self.lowercase {
@@ -247,7 +252,7 @@ impl Metric for Bleu {
     }
 
     fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError> {
-        self.smoothing.check()?;
+        self.check()?;
         let scratch = || (Vocabulary::default(), MatchCounter::default());
         Ok(corpus.statistics(COLUMNS, scratch, |scratch, hypothesis, references, row| {
             let (vocabulary, counter) = scratch;
@@ -336,7 +341,7 @@ impl fmt::Display for BleuScore {
 
 /// Statistics per line: lengths of hypothesis and reference, then matches and n-grams of each
 /// order.
-const COLUMNS: usize = 2 + 2 * MAX_ORDER;
+pub(crate) const COLUMNS: usize = 2 + 2 * MAX_ORDER;
 
 /// Sufficient statistics of BLEU, of one line or summed over lines.
 struct Sum<N> {

@@ -131,8 +131,35 @@ impl Chrf {
         self.corpus_score(&[hypothesis], &references)
     }
 
+    /// Checks the settings.
+    pub(crate) fn check(&self) -> Result<(), ScoreError> {
+        if self.order() == 0 { Err(ScoreError::NoOrder) } else { Ok(()) }
+    }
+
     fn order(&self) -> usize {
         self.char_order + self.word_order
+    }
+
+    /// Returns the ids of the characters and words of a line.
+    pub(crate) fn units(&self, line: &str, vocabulary: &mut Vocabulary) -> Units {
+        let lower;
+        let line = if self.lowercase {
+            lower = line.to_lowercase();
+            &lower
+        } else {
+            line
+        };
+        let characters =
+            line.chars().filter(|&c| self.whitespace || !is_space(c)).map(u32::from).collect();
+        let mut word_ids = Vec::new();
+        if self.word_order > 0 {
+            for word in words(line) {
+                let (first, second) = split_punctuation(word);
+                word_ids.push(vocabulary.id(first));
+                word_ids.extend(second.map(|word| vocabulary.id(word)));
+            }
+        }
+        Units { characters, words: word_ids }
     }
 
     /// Evaluates the chrF formula with operations in sacreBLEU's order, on which floating-point
@@ -201,16 +228,14 @@ impl Metric for Chrf {
     }
 
     fn statistics(&self, corpus: &Corpus<'_>) -> Result<SegmentStatistics, ScoreError> {
-        if self.order() == 0 {
-            return Err(ScoreError::NoOrder);
-        }
+        self.check()?;
         let columns = 3 * self.order();
         Ok(corpus.statistics(columns, Scratch::default, |scratch, hypothesis, references, row| {
             let mut best = -1.0;
-            let hypothesis = scratch.units(self, hypothesis);
+            let hypothesis = self.units(hypothesis, &mut scratch.vocabulary);
             let mut found = Vec::with_capacity(columns);
             for reference in references {
-                let reference = scratch.units(self, reference);
+                let reference = self.units(reference, &mut scratch.vocabulary);
                 found.clear();
                 let orders = [
                     (&hypothesis.characters, &reference.characters, self.char_order),
@@ -277,32 +302,9 @@ struct Scratch {
 }
 
 /// Ids of the characters and words of a line.
-struct Units {
-    characters: Vec<u32>,
-    words: Vec<u32>,
-}
-
-impl Scratch {
-    fn units(&mut self, chrf: &Chrf, line: &str) -> Units {
-        let lower;
-        let line = if chrf.lowercase {
-            lower = line.to_lowercase();
-            &lower
-        } else {
-            line
-        };
-        let characters =
-            line.chars().filter(|&c| chrf.whitespace || !is_space(c)).map(u32::from).collect();
-        let mut word_ids = Vec::new();
-        if chrf.word_order > 0 {
-            for word in words(line) {
-                let (first, second) = split_punctuation(word);
-                word_ids.push(self.vocabulary.id(first));
-                word_ids.extend(second.map(|word| self.vocabulary.id(word)));
-            }
-        }
-        Units { characters, words: word_ids }
-    }
+pub(crate) struct Units {
+    pub(crate) characters: Vec<u32>,
+    pub(crate) words: Vec<u32>,
 }
 
 /// Splits one ASCII punctuation mark off the end of a word or, if there is none, off its beginning;

@@ -48,6 +48,8 @@ mod chrf;
 mod error_rate;
 mod ter;
 
+mod pairwise;
+
 pub mod confidence;
 pub mod paired;
 
@@ -72,6 +74,7 @@ pub use error_rate::{
     ErrorRate, ErrorRateScore, ExactMatch, ExactMatchScore, Unit, cer, exact_match, wer,
 };
 pub use metric::Metric;
+pub use pairwise::{NgramMetric, Pairs};
 pub use score::Score;
 pub use signature::Signature;
 pub use ter::{Ter, TerScore};

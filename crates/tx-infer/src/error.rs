@@ -277,6 +277,22 @@ pub enum InferError {
         problems: Vec<String>,
     },
 
+    /// A line of an n-best list has another format.
+    #[error("line {line} of the n-best list: {problem}")]
+    NBestLine {
+        /// Line number, from 1.
+        line: u64,
+        /// The problem, with the value found.
+        problem: String,
+    },
+
+    /// An n-best list does not fit the weights, the sources or the references.
+    #[error("{problem}")]
+    Rerank {
+        /// The problem, with the values found and expected.
+        problem: String,
+    },
+
     /// The model computed NaN or infinity, so no token can be chosen.
     #[error("the model's scores for line {line} are not finite")]
     NotFinite {

@@ -1,4 +1,5 @@
-//! Attention as an SVG figure: one map, or a grid of all layers and heads.
+//! Attention as an SVG figure: one map, or a grid of all layers and heads; and the figures of tutorials:
+//! [positional encodings](positions), [masks](masks), [learning rates](schedule), [label smoothing](smoothing) and [charts](chart).
 //!
 //! A row is a query token, a column a key token. The figure has a white background and is
 //! self-contained: no style sheet, no embedded font, no network.
@@ -7,7 +8,16 @@ use std::fmt::Write;
 
 use crate::attention::{Attention, AttentionKind, AttentionMap, Labels};
 
+pub mod chart;
+pub mod masks;
+pub mod positions;
+pub mod schedule;
+pub mod smoothing;
+
+mod frame;
 pub mod scale;
+
+pub use frame::html;
 
 use scale::{LIGHT, color, hex, ink};
 

@@ -31,6 +31,8 @@ pub mod task;
 pub mod classifier;
 pub mod fill_mask;
 pub mod generator;
+pub mod mbr;
+pub mod rerank;
 pub mod search;
 pub mod shortlist;
 pub mod translator;
@@ -69,6 +71,7 @@ pub use device::Device;
 pub use error::InferError;
 pub use fill_mask::{FillMask, Filled, MaskToken};
 pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
+pub use mbr::{Mbr, PseudoReferences};
 pub use pair_tokenizer::PairTokenizer;
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
@@ -79,4 +82,4 @@ pub use translator::{
     Line, Scored, SentenceTranslation, TargetScore, TextTranslation, Translation, Translator,
 };
 // Types of the public interface.
-pub use {serde_json, toml, tx_text};
+pub use {serde_json, toml, tx_eval, tx_model, tx_text};

@@ -15,6 +15,7 @@ use crate::{
     cancellation::Cancellation,
     device::Device,
     error::InferError,
+    mbr::Mbr,
     pair_tokenizer::PairTokenizer,
     precision::Precision,
     scheduler::{BATCH_TOKENS, Execution, InOrder},
@@ -47,6 +48,7 @@ pub struct Translator {
     model: Arc<Model>,
     texts: PairTokenizer,
     options: SearchOptions,
+    mbr: Option<Mbr>,
     execution: Execution,
     /// Language of texts that are divided into sentences.
     text_language: Option<String>,
@@ -105,6 +107,9 @@ pub struct Scored {
     pub text: String,
     /// Its ids and scores.
     pub hypothesis: Hypothesis,
+    /// Expected utility in percent, by which minimum Bayes risk decoding ranks hypotheses; `None`
+    /// without it.
+    pub expected_utility: Option<f64>,
 }
 
 impl Translator {
@@ -203,6 +208,7 @@ impl Translator {
             texts: PairTokenizer::of(tokenizers, config.max_len, None),
             model: Model { config, engine }.into(),
             options: SearchOptions::default(),
+            mbr: None,
             text_language: None,
         }
     }
@@ -260,6 +266,21 @@ impl Translator {
         let mut model = Arc::unwrap_or_clone(self.model);
         model.engine = model.engine.with_shortlist(shortlist)?;
         Ok(Self { model: model.into(), ..self })
+    }
+
+    /// Ranks hypotheses by [minimum Bayes risk](crate::mbr) in all calls: the candidates are the
+    /// hypotheses of the search, [`n_best`](SearchOptions::n_best) or
+    /// [`samples`](crate::Sampling::samples) of them, and [`Mbr::n_best`] of them are returned.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Search`] with all problems of the options.
+    pub fn with_mbr(self, mbr: Mbr) -> Result<Self, InferError> {
+        let problems = mbr.problems(&self.options);
+        if !problems.is_empty() {
+            return Err(InferError::Search { problems });
+        }
+        Ok(Self { mbr: Some(mbr), ..self })
     }
 
     /// Sets the maximum number of source tokens of a batch, padding and hypotheses counted
@@ -374,9 +395,11 @@ impl Translator {
     ) -> Result<(), E> {
         self.check(options)?;
         let mut output = InOrder::new(lines.len(), sink);
-        let limits = self.execution.limits(options.rows());
+        let rows = self.mbr.map_or(options.rows(), |mbr| mbr.rows(options));
+        let limits = self.execution.limits(rows);
         let (model, texts) = (self.model.clone(), self.texts.clone());
-        let sentences = Sentences::new(model, texts, lines, options.clone(), limits)?;
+        let options = (options.clone(), self.mbr);
+        let sentences = Sentences::new(model, texts, lines, options, limits)?;
         output.put(sentences.without_words().map(|index| (index, Translation::default())))?;
         self.execution.scheduler.run(sentences, cancellation, |ready| output.put(ready))
     }

@@ -9,6 +9,8 @@ use tx_infer::{
     },
 };
 
+use super::mbr::MbrArgs;
+
 /// Search options, one argument for each field of [`SearchOptions`] and [`Sampling`] except the
 /// seed. An option that is not given has the value of the bundle, if it has search options, otherwise
 /// the default.
@@ -32,9 +34,8 @@ pub struct SearchArgs {
     #[arg(
         long,
         value_name = "N",
-        conflicts_with = "sample",
         help = format!(
-            "Translations printed per sentence, best first; at most --beam [default: {}]",
+            "Translations printed per sentence, best first; at most --beam or --mbr-candidates [default: {}]",
             SearchOptions::default().n_best
         )
     )]
@@ -215,7 +216,7 @@ pub struct SearchArgs {
     pub attention_layer: Option<usize>,
 
     /// Use sampling instead of beam search
-    #[arg(long)]
+    #[arg(long, group = "sampling")]
     pub sample: bool,
 
     #[arg(
@@ -229,7 +230,7 @@ pub struct SearchArgs {
     #[arg(
         long,
         value_name = "T",
-        requires = "sample",
+        requires = "sampling",
         allow_negative_numbers = true,
         help = format!(
             "Softmax temperature; below 1, the distribution is sharper [default: {}]",
@@ -238,7 +239,7 @@ pub struct SearchArgs {
     )]
     pub temperature: Option<f32>,
 
-    /// With --sample: sample from the K most likely tokens only [default: 0, all]. Without: labels
+    /// With --sample or --mbr-samples: sample from the K most likely tokens only [default: 0, all]. Without: labels
     /// printed per line [default: 1], or tokens per `<mask>`
     #[arg(long, value_name = "K")]
     pub top_k: Option<usize>,
@@ -246,7 +247,7 @@ pub struct SearchArgs {
     #[arg(
         long,
         value_name = "P",
-        requires = "sample",
+        requires = "sampling",
         allow_negative_numbers = true,
         help = format!(
             "Nucleus sampling: sample from the fewest tokens whose probabilities sum to P [default: {}]",
@@ -254,6 +255,10 @@ pub struct SearchArgs {
         )
     )]
     pub top_p: Option<f32>,
+
+    /// Minimum Bayes risk
+    #[command(flatten)]
+    pub mbr: MbrArgs,
 }
 
 /// Seed of sampling, apart from [`SearchArgs`] because `score` has a `--seed` of its own.
@@ -264,7 +269,7 @@ pub struct SeedArgs {
     #[arg(
         long,
         value_name = "N",
-        requires = "sample",
+        requires = "sampling",
         default_value_t = Sampling::default().seed
     )]
     pub seed: u64,
@@ -327,8 +332,12 @@ impl SearchArgs {
     /// [`InferError::Search`] with every rule that the options break.
     pub fn apply(&self, translator: Translator, seed: u64) -> Result<Translator, InferError> {
         let default = translator.options().clone();
+        let sampling = self.sampling(default.sampling.unwrap_or_default(), seed);
         let options = self.checked(&translator.tokenizers().target, seed, default)?;
-        translator.with_options(options)
+        match self.mbr.options(options.clone(), self.n_best, sampling) {
+            Some((options, mbr)) => translator.with_options(options)?.with_mbr(mbr),
+            None => translator.with_options(options),
+        }
     }
 
     /// Returns `generator` with these options, and otherwise its own.
@@ -370,7 +379,7 @@ impl SearchArgs {
         let seed = Sampling::default().seed;
         let default = SearchOptions::default();
         let is_default = self.options(Vec::new(), seed, default.clone()) == default;
-        is_default && !suppresses && self.top_k.is_none()
+        is_default && !suppresses && self.top_k.is_none() && !self.mbr.is_given()
     }
 
     /// Converts the arguments. Neither struct is matched with `..`, so that the compiler rejects a
@@ -404,25 +413,23 @@ impl SearchArgs {
             replace_unk,
             attention_layer,
             sample,
-            samples,
-            temperature,
-            top_k,
-            top_p,
+            // Converted by `sampling`.
+            samples: _,
+            temperature: _,
+            top_k: _,
+            top_p: _,
+            // Converted by `MbrArgs::options`.
+            mbr: _,
         } = self;
         let beam = beam.map(usize::from);
+        // The number of candidates is another one: see `MbrArgs::options`.
+        let n_best = n_best.filter(|_| !self.mbr.is_given());
         let default = match (sample, beam) {
             (true, _) => default.with_one_hypothesis(),
             (false, Some(beam)) => default.with_beam(beam),
             (false, None) => default,
         };
-        let sampling = default.sampling.unwrap_or_default();
-        let sampling = Sampling {
-            samples: samples.unwrap_or(sampling.samples),
-            temperature: temperature.unwrap_or(sampling.temperature),
-            top_k: top_k.unwrap_or(sampling.top_k),
-            top_p: top_p.unwrap_or(sampling.top_p),
-            seed,
-        };
+        let sampling = self.sampling(default.sampling.unwrap_or_default(), seed);
         let sampling = if sample { Some(sampling) } else { default.sampling };
         let beam = beam.unwrap_or(default.beam);
         let early_stopping = early_stopping.map_or(default.early_stopping, EarlyStopping::from);
@@ -457,6 +464,17 @@ impl SearchArgs {
         }
     }
 
+    /// Options of sampling; those that were not given have the value of `default`.
+    fn sampling(&self, default: Sampling, seed: u64) -> Sampling {
+        Sampling {
+            samples: self.samples.unwrap_or(default.samples),
+            temperature: self.temperature.unwrap_or(default.temperature),
+            top_k: self.top_k.unwrap_or(default.top_k),
+            top_p: self.top_p.unwrap_or(default.top_p),
+            seed,
+        }
+    }
+
     /// Ids of tokens that are never generated.
     fn suppressed(&self, vocabulary: &Tokenizer, problems: &mut Vec<String>) -> Vec<u32> {
         let mut ids = self.suppress_id.clone();
@@ -477,8 +495,14 @@ impl SearchArgs {
 
     /// Adds arguments that were given and have no effect.
     fn contradictions(&self, options: &SearchOptions, problems: &mut Vec<String>) {
-        if self.top_k.is_some() && !self.sample {
-            problems.push("`--top-k` needs `--sample`".into());
+        if self.top_k.is_some() && !self.sample && self.mbr.mbr_samples.is_none() {
+            problems.push("`--top-k` needs `--sample` or `--mbr-samples`".into());
+        }
+        if self.n_best.is_some() && self.sample && !self.mbr.is_given() {
+            problems.push(
+                "`--n-best` conflicts with `--sample` without `--mbr`; `--samples` prints several"
+                    .into(),
+            );
         }
         if options.length_norm == LengthNorm::None && self.length_penalty.is_some() {
             problems.push("`--length-penalty` has no effect with `--length-norm none`".into());

@@ -14,6 +14,13 @@ pub const DARK: [&str; 11] = [
     "#67d0ed", "#a0e4f3", "#e0f2f6",
 ];
 
+/// Colors from -1 to 1 on white: red, white, blue, which differ in lightness from the middle to both
+/// ends and are distinguishable with color blindness (RdBu of Brewer 2003).
+pub const DIVERGING: [&str; 11] = [
+    "#67001f", "#b2182b", "#d6604d", "#f4a582", "#fddbc7", "#f7f7f7", "#d1e5f0", "#92c5de",
+    "#4393c3", "#2166ac", "#053061",
+];
+
 /// Returns the interpolated color (red, green, blue) of a weight, given as a fraction `0..=1` of
 /// the largest.
 pub fn color(scale: &[&str; 11], fraction: f32) -> [u8; 3] {

@@ -8,6 +8,7 @@ use super::{Line, Model, Scored, Translation, unknown};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
+    mbr::Mbr,
     pair_tokenizer::{PairTokenizer, SourceText},
     scheduler::{Batches, Claims, Limits, Task},
     search::{Hypothesis, Request, SearchOptions},
@@ -19,6 +20,7 @@ pub(super) struct Sentences {
     model: Arc<Model>,
     tokenizer: PairTokenizer,
     options: SearchOptions,
+    mbr: Option<Mbr>,
     texts: Vec<Text>,
     batches: Batches,
 }
@@ -57,7 +59,7 @@ impl Sentences {
         model: Arc<Model>,
         tokenizer: PairTokenizer,
         lines: &[Line<'_>],
-        options: SearchOptions,
+        (options, mbr): (SearchOptions, Option<Mbr>),
         limits: Limits,
     ) -> Result<Self, InferError> {
         let text = |line: &Line<'_>| {
@@ -81,7 +83,7 @@ impl Sentences {
         let texts = lines.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
         let bytes = texts.iter().map(|text| text.text.len()).enumerate();
         let batches = Batches::new(bytes.filter(|(_, bytes)| *bytes > 0), limits);
-        Ok(Self { model, tokenizer, options, texts, batches })
+        Ok(Self { model, tokenizer, options, mbr, texts, batches })
     }
 
     /// Indices of the texts without words, which are not translated.
@@ -103,9 +105,17 @@ impl Sentences {
         &self,
         source: &Source,
         hypotheses: Vec<Hypothesis>,
+        samples: Vec<Hypothesis>,
     ) -> Result<Translation, InferError> {
-        let hypotheses = hypotheses.into_iter().map(|found| self.scored(found, source.index));
-        let hypotheses = hypotheses.collect::<Result<Vec<_>, _>>()?;
+        let scored = |found: Vec<Hypothesis>| {
+            let scored = found.into_iter().map(|found| self.scored(found, source.index));
+            scored.collect::<Result<Vec<_>, _>>()
+        };
+        let mut hypotheses = scored(hypotheses)?;
+        if let Some(mbr) = &self.mbr {
+            let samples = scored(samples)?.into_iter().map(|sample| sample.text);
+            hypotheses = mbr.select(hypotheses, &samples.collect::<Vec<_>>(), &self.options)?;
+        }
         // The token of a language is not part of the text.
         let Text { text, token, .. } = &self.texts[source.index];
         let ids = &source.ids[usize::from(token.is_some()).min(source.ids.len())..];
@@ -125,7 +135,7 @@ impl Sentences {
             text =
                 unknown::replaced(text, &hypothesis, source, words, usize::from(token.is_some()));
         }
-        Ok(Scored { text: on_one_line(text), hypothesis })
+        Ok(Scored { text: on_one_line(text), hypothesis, expected_utility: None })
     }
 }
 
@@ -165,8 +175,15 @@ impl Task for Sentences {
                 .collect();
             let engine = &self.model.engine;
             let found = engine.search_requests(&requests, &self.options, cancellation)?;
-            let ready = sources.iter().zip(found).map(|(source, hypotheses)| {
-                Ok((source.index, self.translation(source, hypotheses)?))
+            let reference_search =
+                self.mbr.as_ref().and_then(|mbr| mbr.reference_search(&self.options));
+            let samples = match reference_search {
+                Some(options) => engine.search_requests(&requests, &options, cancellation)?,
+                None => vec![Vec::new(); found.len()],
+            };
+            let found = found.into_iter().zip(samples);
+            let ready = sources.iter().zip(found).map(|(source, (hypotheses, samples))| {
+                Ok((source.index, self.translation(source, hypotheses, samples)?))
             });
             put(ready.collect::<Result<Vec<_>, InferError>>()?);
         }

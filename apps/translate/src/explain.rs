@@ -1,0 +1,260 @@
+//! `translate explain`: figures of concepts of the Transformer.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueHint};
+use tx_cli::terminal::stderr;
+use tx_infer::{
+    Bundle,
+    figure::{
+        html,
+        masks::{self, Masks},
+        positions::{self, Positions},
+        smoothing,
+    },
+    file::write_whole,
+};
+
+use crate::{png, usage::Usage};
+
+/// Maximum number of cells of a table.
+const MAX_CELLS: usize = 1 << 18;
+/// Maximum number of sequences, and of tokens of each.
+const MAX_SEQUENCES: usize = 8;
+const MAX_TOKENS: usize = 48;
+
+/// Arguments of `translate explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  translate explain positions --out positions.svg
+  translate explain positions --model runs/de-en --positions 40 --out positions.html
+  translate explain masks --text 'a dog runs' --text 'two dogs' --out masks.png
+  translate explain smoothing --smoothing 0,0.1,0.2 --out smoothing.svg")]
+pub struct ExplainArgs {
+    /// Figure to draw
+    #[command(subcommand)]
+    pub figure: FigureName,
+}
+
+/// Figure to draw.
+#[derive(Debug, Subcommand)]
+pub enum FigureName {
+    /// Draw sinusoidal positional encodings as a heatmap and as curves (section 3.5 of the paper)
+    Positions(PositionsArgs),
+
+    /// Draw the padding mask and the causal mask of a batch (section 3.2.3)
+    Masks(MasksArgs),
+
+    /// Draw the label-smoothed loss over the probability of the target (section 5.4)
+    Smoothing(SmoothingArgs),
+}
+
+/// Output file.
+#[derive(Debug, Args)]
+pub struct OutArgs {
+    /// Output file; its extension, .html, .svg or .png, selects the format
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Arguments of `translate explain positions`.
+#[derive(Debug, Args)]
+pub struct PositionsArgs {
+    /// Bundle whose sinusoids are drawn [default: those of the paper]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "d_model")]
+    pub model: Option<PathBuf>,
+
+    /// Features per position, an even number
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub d_model: usize,
+
+    /// Number of positions
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub positions: usize,
+
+    /// Features that are also drawn as curves, from 0
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [4, 5, 6, 7])]
+    pub features: Vec<usize>,
+
+    /// Output
+    #[command(flatten)]
+    pub out: OutArgs,
+}
+
+/// Arguments of `translate explain masks`.
+#[derive(Debug, Args)]
+pub struct MasksArgs {
+    /// Tokens of a sequence, separated by spaces (repeatable); `<bos>` is put before them
+    #[arg(long, value_name = "TEXT", default_values_t = ["the cat sleeps".to_owned(), "yes .".into()])]
+    pub text: Vec<String>,
+
+    /// Output
+    #[command(flatten)]
+    pub out: OutArgs,
+}
+
+/// Arguments of `translate explain smoothing`.
+#[derive(Debug, Args)]
+pub struct SmoothingArgs {
+    /// Values of ε, each at least 0 and below 1
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [0.0, 0.1, 0.2])]
+    pub smoothing: Vec<f64>,
+
+    /// Tokens of the vocabulary
+    #[arg(long, value_name = "N", default_value_t = 8_000)]
+    pub vocabulary: usize,
+
+    /// Output
+    #[command(flatten)]
+    pub out: OutArgs,
+}
+
+/// Writes a figure.
+pub fn explain(args: ExplainArgs) -> anyhow::Result<()> {
+    match args.figure {
+        FigureName::Positions(args) => draw_positions(&args),
+        FigureName::Masks(args) => draw_masks(&args),
+        FigureName::Smoothing(args) => draw_smoothing(&args),
+    }
+}
+
+fn draw_positions(args: &PositionsArgs) -> anyhow::Result<()> {
+    let format = Format::of(&args.out.out)?;
+    let mut config = match &args.model {
+        Some(model) => Bundle::open(model)?.config,
+        None => tx_infer::tx_model::ModelConfig { d_model: args.d_model, ..Default::default() },
+    };
+    if config.d_model == 0 || !config.d_model.is_multiple_of(2) {
+        let problem = format!("`--d-model` = {} must be even and at least 2", config.d_model);
+        return Err(Usage::new(problem).into());
+    }
+    let most = MAX_CELLS / config.d_model;
+    if !(1..=most).contains(&args.positions) {
+        return Err(Usage::new(format!(
+            "`--positions` = {} must be at least 1 and at most {most} for {} features",
+            args.positions, config.d_model
+        ))
+        .into());
+    }
+    if let Some(feature) = args.features.iter().find(|feature| **feature >= config.d_model) {
+        let problem = format!("`--features` = {feature} must be below {}", config.d_model);
+        return Err(Usage::new(problem).into());
+    }
+    config.max_len = args.positions;
+    let table = config.sinusoid_table();
+    let curves = &args.features;
+    let svg = Positions { table: &table, d_model: config.d_model, curves }.svg();
+    let text = [
+        positions::EQUATION,
+        "Each position has a vector of d_model features, which is added to the embedding of its token. \
+         A pair of features is a sine and a cosine of the same wavelength; the wavelengths grow from 2π \
+         to 10000 · 2π. For a fixed offset k, PE(pos + k) is a linear function of PE(pos).",
+        "Vaswani et al. (2017), \"Attention Is All You Need\", section 3.5.",
+    ];
+    write(&args.out, format, "Positional encodings", &text, &svg)
+}
+
+fn draw_masks(args: &MasksArgs) -> anyhow::Result<()> {
+    let format = Format::of(&args.out.out)?;
+    if args.text.len() > MAX_SEQUENCES {
+        let found = args.text.len();
+        let problem = format!("`--text` is given {found} times, at most {MAX_SEQUENCES} are drawn");
+        return Err(Usage::new(problem).into());
+    }
+    let sequence = |text: &String| -> Result<Vec<String>, Usage> {
+        let words = text.split_whitespace().map(str::to_owned);
+        let tokens: Vec<String> = std::iter::once("<bos>".to_owned()).chain(words).collect();
+        match tokens.len() {
+            found if found > MAX_TOKENS => Err(Usage::new(format!(
+                "`--text` has {found} tokens with `<bos>`, at most {MAX_TOKENS} are drawn"
+            ))),
+            _ => Ok(tokens),
+        }
+    };
+    let sequences = args.text.iter().map(sequence).collect::<Result<Vec<_>, _>>()?;
+    let svg = Masks::new(sequences).svg();
+    let text = [
+        masks::EQUATION,
+        "The padding mask blocks positions after the end of a sequence, which exist because all sequences \
+         of a batch have the length of the longest. The causal mask blocks later positions, so that the \
+         prediction of a token depends on the tokens before it only, and all positions can be trained at \
+         once. In code, true means blocked, as in Burn.",
+        "Vaswani et al. (2017), \"Attention Is All You Need\", section 3.2.3.",
+    ];
+    write(&args.out, format, "Masks", &text, &svg)
+}
+
+fn draw_smoothing(args: &SmoothingArgs) -> anyhow::Result<()> {
+    let format = Format::of(&args.out.out)?;
+    if let Some(value) = args.smoothing.iter().find(|value| !(0.0..1.0).contains(*value)) {
+        let problem = format!("`--smoothing` = {value} must be at least 0 and below 1");
+        return Err(Usage::new(problem).into());
+    }
+    if args.vocabulary < 2 {
+        let problem = format!("`--vocabulary` = {} must be at least 2", args.vocabulary);
+        return Err(Usage::new(problem).into());
+    }
+    let svg = smoothing::chart(&args.smoothing, args.vocabulary).svg();
+    let text = [
+        smoothing::EQUATION,
+        "The loss of a token over the probability p that the model gives to the target; the other tokens \
+         share 1 - p equally. Without smoothing, the loss falls until p = 1. With smoothing, it is smallest \
+         for p = 1 - ε + ε / V, so a model that is more confident is penalized. This raises the perplexity, \
+         and improves accuracy and BLEU.",
+        "Vaswani et al. (2017), \"Attention Is All You Need\", section 5.4; Szegedy et al. (2016).",
+    ];
+    write(&args.out, format, "Label smoothing", &text, &svg)
+}
+
+/// Output format, selected by the extension of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Html,
+    Svg,
+    Png,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Self, Usage> {
+        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        match extension.as_str() {
+            "html" | "htm" => Ok(Self::Html),
+            "svg" => Ok(Self::Svg),
+            "png" => Ok(Self::Png),
+            _ => {
+                let problem = format!("`{}` does not end with .html, .svg or .png", path.display());
+                Err(Usage::new(problem)
+                    .with_hint("the extension selects the format, as in `--out figure.svg`"))
+            }
+        }
+    }
+}
+
+fn write(
+    out: &OutArgs,
+    format: Format,
+    title: &str,
+    text: &[&str],
+    svg: &str,
+) -> anyhow::Result<()> {
+    let path = &out.out;
+    let content = match format {
+        Format::Html => html(title, text, svg).into_bytes(),
+        Format::Svg => svg.as_bytes().to_vec(),
+        Format::Png => png::render(svg)?,
+    };
+    write_whole(path, &content).with_context(|| format!("cannot write `{}`", path.display()))?;
+    if !out.quiet {
+        writeln!(stderr(), "written: {}", path.display())?;
+    }
+    Ok(())
+}

@@ -27,7 +27,7 @@ use tx_train::{
     training::{
         adam::Adam,
         gradients::compute_gradients,
-        schedule::{Curve, LearningRate},
+        schedule::{Curve, Decay, LearningRate},
     },
     translation::seq2seq::Seq2Seq,
 };
@@ -282,6 +282,7 @@ fn losses(subject: &Subject) -> Vec<f64> {
         warmup_steps: 10,
         total_steps: 50,
         d_model: subject.config.d_model,
+        decay: Decay::default(),
     });
     let mut learner = Learner::new(model, Adam::new(&config).into(), rate);
     (0..50)

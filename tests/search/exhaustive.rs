@@ -114,7 +114,7 @@ struct Case {
 impl Case {
     fn request<'a>(&'a self, source: &'a [u32]) -> Request<'a> {
         let Self { forced_first, prefix, .. } = self;
-        Request { source, forced_first: *forced_first, prefix, number: 0 }
+        Request { source, forced_first: *forced_first, prefix, ..Request::default() }
     }
 
     fn limit(&self, source_len: usize) -> usize {
@@ -386,7 +386,7 @@ fn constraints_apply_to_their_own_sentence_only() {
     let prefixes: [&[u32]; 6] = [&[5, 3], &[], &[6], &[4, 4, 4, 4, 4], &[], &[3]];
     let numbered = SOURCES.iter().zip(prefixes).zip(0..);
     let requests: Vec<Request<'_>> = numbered
-        .map(|((source, prefix), number)| Request { source, forced_first: None, prefix, number })
+        .map(|((source, prefix), number)| Request { source, prefix, number, ..Request::default() })
         .collect();
     let base = || SearchOptions { n_best: 3, ..SearchOptions::default() };
     for subject in subjects(VOCABULARY) {

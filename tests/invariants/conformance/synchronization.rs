@@ -13,7 +13,7 @@ use tx_train::{
     training::{
         adam::Adam,
         gradients::{QueuedGradients, queue_gradients},
-        schedule::{Curve, LearningRate},
+        schedule::{Curve, Decay, LearningRate},
     },
     translation::seq2seq::Seq2Seq,
 };
@@ -52,6 +52,7 @@ fn an_update_is_queued_without_waiting() {
             warmup_steps: 0,
             total_steps: 10,
             d_model: 8,
+            decay: Decay::default(),
         });
         let model = Seq2Seq::new(model, 0.1);
         let mut learner =

@@ -190,7 +190,7 @@ fn translations_do_not_depend_on_the_batch_or_the_threads() {
 #[test]
 fn given_tokens_are_candidates() {
     let few = translator(Precision::F32).with_shortlist(shortlist(vec![4], |_| vec![])).unwrap();
-    let line = Line { text: "the cat sleeps .", prefix: "il gatto", number: 0 };
+    let line = Line { prefix: "il gatto", ..Line::new("the cat sleeps .", 0) };
     let mut found = Vec::new();
     few.translate_lines(&[line], few.options(), &Cancellation::new(), |ready| {
         found.extend(ready);

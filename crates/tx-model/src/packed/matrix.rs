@@ -153,7 +153,7 @@ impl PackedMatrix {
             }
             row
         };
-        Self::from_rows(self.inputs, columns.len(), bias, false, row)
+        Self::from_rows([self.inputs, columns.len()], bias, 1, false, row)
     }
 
     /// Length of a row of input.

@@ -5,7 +5,10 @@ use std::{
     sync::{LazyLock, Mutex},
 };
 
-use burn::tensor::{Device, Tolerance};
+use burn::{
+    optim::ModuleOptimizer,
+    tensor::{Device, Tolerance},
+};
 use tx_data::{EncodedPair, Seq2SeqBatch};
 use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
 use tx_text::special::BOS;

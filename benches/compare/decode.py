@@ -10,9 +10,9 @@ with a beam of 5.
 
 CTranslate2 runs in single precision, int8, and the types that combine int8 and bf16, with
 (inter_threads, intra_threads) of (1, 1), (1, 2) and (2, 1); the fastest is reported. tx runs in single
-precision and int8; its int8 is compared with the fastest reduced type of CTranslate2. PATH is the program `translate`, whose command `bench` runs with
-one thread and with all cores; the fastest is reported too. Every measurement has its own process:
-rss_mb is its peak memory, rss_imported_mb the memory of Python and the library before the model is
+precision and int8; its int8 is compared with the fastest reduced type of CTranslate2. PATH is the program
+`translate`, whose command `bench` runs with one thread and with all cores; the fastest is reported too.
+Every measurement has its own process: rss_mb is its peak memory, rss_imported_mb the memory of Python and the library before the model is
 opened. Prints JSON lines, and with --table a Markdown table instead.
 """
 

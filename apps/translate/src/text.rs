@@ -35,7 +35,7 @@ pub fn translate(
     if args.interactive && args.translator.search.sample {
         return Err(Usage::new("`--interactive` conflicts with `--sample` in translation").into());
     }
-    if args.interactive && args.translator.search.mbr.is_given() {
+    if args.interactive && args.translator.search.mbr.is_some() {
         return Err(Usage::new("`--interactive` conflicts with `--mbr`").into());
     }
     let unit = args.unit()?;
@@ -73,7 +73,7 @@ pub fn translate(
     drop(bundle);
     let search = &args.translator.search;
     // With minimum Bayes risk, the samples are candidates.
-    let several = search.n_best.is_some() || (search.samples.is_some() && !search.mbr.is_given());
+    let several = search.n_best.is_some() || (search.samples.is_some() && search.mbr.is_none());
     let format = match (aligner, args.json, several) {
         (Some((format, aligner)), ..) => Format::Aligned(format, Box::new(aligner)),
         (None, true, _) => Format::Json,

@@ -2,40 +2,20 @@
 
 use std::num::NonZero;
 
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use tx_eval::{Bleu, Chrf, NgramMetric};
 use tx_infer::{Mbr, PseudoReferences, Sampling, SearchOptions, mbr::DEFAULT_SCALE};
 
-/// Options of minimum Bayes risk decoding.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Minimum Bayes risk")]
-#[group(requires = "model")]
+/// Arguments of minimum Bayes risk decoding: see [`SearchArgs`](super::search::SearchArgs).
+#[derive(Debug, Clone, Copy)]
 pub struct MbrArgs {
-    /// Choose the translation with the largest expected utility among the hypotheses of the search:
-    /// the mean of this sentence-level metric over pseudo-references
-    #[arg(long, value_enum, value_name = "METRIC")]
+    /// Utility; `None` without minimum Bayes risk decoding.
     pub mbr: Option<UtilityName>,
-
-    /// Candidates per sentence, of beam search with at least this beam; they are also the
-    /// pseudo-references, weighted by their score [default: --beam; with --sample, --samples]
-    #[arg(long, value_name = "N", requires = "mbr", conflicts_with = "sample")]
+    /// Candidates per sentence.
     pub mbr_candidates: Option<NonZero<u16>>,
-
-    /// Samples per sentence that are the pseudo-references, instead of the candidates
-    #[arg(long, value_name = "N", requires = "mbr", group = "sampling")]
+    /// Samples per sentence that are the pseudo-references.
     pub mbr_samples: Option<usize>,
-
-    #[arg(
-        long,
-        value_name = "ALPHA",
-        requires = "mbr",
-        conflicts_with_all = ["sample", "mbr_samples"],
-        allow_negative_numbers = true,
-        help = format!(
-            "Weight of a candidate of beam search as pseudo-reference: exp(α · score), normalized; 0 \
-             weights all the same [default: {DEFAULT_SCALE}]"
-        )
-    )]
+    /// Scale of the weights of candidates as pseudo-references.
     pub mbr_scale: Option<f32>,
 }
 
@@ -59,21 +39,15 @@ impl UtilityName {
 }
 
 impl MbrArgs {
-    /// Whether an option is given.
-    pub fn is_given(&self) -> bool {
-        // The others need this one.
-        self.mbr.is_some()
-    }
-
     /// Returns the search for candidates, and the choice among them, of `n_best` of which are returned
     /// [default: 1]; `None` without `--mbr`. `sampling` are the options of pseudo-references.
     pub fn options(
-        &self,
+        self,
         search: SearchOptions,
         n_best: Option<usize>,
         sampling: Sampling,
     ) -> Option<(SearchOptions, Mbr)> {
-        let Self { mbr, mbr_candidates, mbr_samples, mbr_scale } = *self;
+        let Self { mbr, mbr_candidates, mbr_samples, mbr_scale } = self;
         let references = match mbr_samples {
             Some(samples) => PseudoReferences::Samples(Sampling { samples, ..sampling }),
             None => PseudoReferences::Candidates { scale: mbr_scale.unwrap_or(DEFAULT_SCALE) },

@@ -1,15 +1,18 @@
 //! Search options of the command line, and their conversion into those of `tx-infer`.
 
+use std::num::NonZero;
+
 use clap::{Args, ValueEnum};
 use tx_infer::{
     EarlyStopping, Generator, InferError, LengthNorm, Sampling, SearchOptions, Translator,
+    mbr::DEFAULT_SCALE,
     tx_text::{
         Tokenizer,
         special::{EOS, UNK},
     },
 };
 
-use super::mbr::MbrArgs;
+use super::mbr::{MbrArgs, UtilityName};
 
 /// Search options, one argument for each field of [`SearchOptions`] and [`Sampling`] except the
 /// seed. An option that is not given has the value of the bundle, if it has search options, otherwise
@@ -256,10 +259,37 @@ pub struct SearchArgs {
     )]
     pub top_p: Option<f32>,
 
-    /// Minimum Bayes risk
-    #[command(flatten)]
-    pub mbr: MbrArgs,
+    /// Choose the translation with the largest expected utility among the hypotheses of the search:
+    /// the mean of this sentence-level metric over pseudo-references
+    #[arg(long, value_enum, value_name = "METRIC", help_heading = MBR)]
+    pub mbr: Option<UtilityName>,
+
+    /// Candidates per sentence, of beam search with at least this beam; they are also the
+    /// pseudo-references, weighted by their score [default: --beam; with --sample, --samples]
+    #[arg(long, value_name = "N", requires = "mbr", conflicts_with = "sample", help_heading = MBR)]
+    pub mbr_candidates: Option<NonZero<u16>>,
+
+    /// Samples per sentence that are the pseudo-references, instead of the candidates
+    #[arg(long, value_name = "N", requires = "mbr", group = "sampling", help_heading = MBR)]
+    pub mbr_samples: Option<usize>,
+
+    #[arg(
+        long,
+        value_name = "ALPHA",
+        requires = "mbr",
+        conflicts_with_all = ["sample", "mbr_samples"],
+        allow_negative_numbers = true,
+        help_heading = MBR,
+        help = format!(
+            "Weight of a candidate of beam search as pseudo-reference: exp(α · score), normalized; 0 \
+             weights all the same [default: {DEFAULT_SCALE}]"
+        )
+    )]
+    pub mbr_scale: Option<f32>,
 }
+
+/// Heading of the options of minimum Bayes risk decoding.
+const MBR: &str = "Minimum Bayes risk";
 
 /// Seed of sampling, apart from [`SearchArgs`] because `score` has a `--seed` of its own.
 #[derive(Debug, Args)]
@@ -334,7 +364,7 @@ impl SearchArgs {
         let default = translator.options().clone();
         let sampling = self.sampling(default.sampling.unwrap_or_default(), seed);
         let options = self.checked(&translator.tokenizers().target, seed, default)?;
-        match self.mbr.options(options.clone(), self.n_best, sampling) {
+        match self.mbr_args().options(options.clone(), self.n_best, sampling) {
             Some((options, mbr)) => translator.with_options(options)?.with_mbr(mbr),
             None => translator.with_options(options),
         }
@@ -379,7 +409,7 @@ impl SearchArgs {
         let seed = Sampling::default().seed;
         let default = SearchOptions::default();
         let is_default = self.options(Vec::new(), seed, default.clone()) == default;
-        is_default && !suppresses && self.top_k.is_none() && !self.mbr.is_given()
+        is_default && !suppresses && self.top_k.is_none() && self.mbr.is_none()
     }
 
     /// Converts the arguments. Neither struct is matched with `..`, so that the compiler rejects a
@@ -419,11 +449,14 @@ impl SearchArgs {
             top_k: _,
             top_p: _,
             // Converted by `MbrArgs::options`.
-            mbr: _,
+            mbr,
+            mbr_candidates: _,
+            mbr_samples: _,
+            mbr_scale: _,
         } = self;
         let beam = beam.map(usize::from);
         // The number of candidates is another one: see `MbrArgs::options`.
-        let n_best = n_best.filter(|_| !self.mbr.is_given());
+        let n_best = n_best.filter(|_| mbr.is_none());
         let default = match (sample, beam) {
             (true, _) => default.with_one_hypothesis(),
             (false, Some(beam)) => default.with_beam(beam),
@@ -464,6 +497,11 @@ impl SearchArgs {
         }
     }
 
+    fn mbr_args(&self) -> MbrArgs {
+        let Self { mbr, mbr_candidates, mbr_samples, mbr_scale, .. } = *self;
+        MbrArgs { mbr, mbr_candidates, mbr_samples, mbr_scale }
+    }
+
     /// Options of sampling; those that were not given have the value of `default`.
     fn sampling(&self, default: Sampling, seed: u64) -> Sampling {
         Sampling {
@@ -495,10 +533,10 @@ impl SearchArgs {
 
     /// Adds arguments that were given and have no effect.
     fn contradictions(&self, options: &SearchOptions, problems: &mut Vec<String>) {
-        if self.top_k.is_some() && !self.sample && self.mbr.mbr_samples.is_none() {
+        if self.top_k.is_some() && !self.sample && self.mbr_samples.is_none() {
             problems.push("`--top-k` needs `--sample` or `--mbr-samples`".into());
         }
-        if self.n_best.is_some() && self.sample && !self.mbr.is_given() {
+        if self.n_best.is_some() && self.sample && self.mbr.is_none() {
             problems.push(
                 "`--n-best` conflicts with `--sample` without `--mbr`; `--samples` prints several"
                     .into(),

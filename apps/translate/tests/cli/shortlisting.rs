@@ -26,7 +26,8 @@ fn a_shortlist_of_all_tokens_changes_nothing() {
         &["--beam", "1"][..],
         &["--beam", "3", "--n-best", "3", "--json"],
         &["--sample", "--samples", "2", "--seed", "3"],
-        &["--prefix", "two", "--renormalize"],
+        &["--prefix", "two"],
+        &["--min-len", "2", "--renormalize"],
         &["--precision", "int8"],
     ] {
         let free = translate(arguments, LINES);

@@ -12,7 +12,7 @@ pub const EQUATION: &str = "blocked(b, i, j) = j > i or j ≥ length of b; softm
 
 const VISIBLE: &str = "#4d86e0";
 const BLOCKED: &str = "#e3e7ec";
-const PAD: &str = "<pad>";
+const PADDING: &str = "<pad>";
 const CELL: f64 = 22.0;
 
 /// Sequences of a batch, as tokens without padding.
@@ -84,7 +84,7 @@ impl Masks {
             },
         ];
         for (index, (tokens, blocked)) in self.sequences.iter().zip(self.combined()).enumerate() {
-            let padding = std::iter::repeat_n(PAD, width - tokens.len());
+            let padding = std::iter::repeat_n(PADDING, width - tokens.len());
             let labels: Vec<String> =
                 tokens.iter().map(String::as_str).chain(padding).map(shortened).collect();
             panels.push(Panel {

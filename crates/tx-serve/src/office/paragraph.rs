@@ -12,7 +12,7 @@ pub struct Paragraph {
     pub html: String,
     /// Its text.
     pub plain: String,
-    /// What the elements stand for.
+    /// Meaning of each element.
     marks: Vec<Mark>,
     /// Properties of text without an element, if the format has runs.
     base: Option<String>,

@@ -315,7 +315,11 @@ impl Tokenizer {
 
     /// Id of a token that a text can be encoded to.
     pub(super) fn text_id(&self, token: &str) -> Option<u32> {
-        self.id(token).filter(|&id| !self.is_special(id))
+        let is_special = |id: u32| {
+            (id as usize) < SPECIAL_TOKENS.len()
+                || self.inner.get_added_vocabulary().is_special_token(token)
+        };
+        self.id(token).filter(|&id| !is_special(id))
     }
 
     /// Vocabulary and merges; `None` unless the tokenizer is a byte-pair encoding.

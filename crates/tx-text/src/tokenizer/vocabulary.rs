@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use tokenizers::{AddedToken, Tokenizer as Inner, models::wordlevel::WordLevel};
 
 use super::{
-    check,
     one_side::Tokenizer,
     sentencepiece::{self, Processor},
 };
@@ -54,15 +53,18 @@ impl Tokenizer {
         if !tokens.iter().take(SPECIAL_TOKENS.len()).eq(SPECIAL_TOKENS) {
             return Err(format!("the vocabulary must start with {SPECIAL_TOKENS:?}"));
         }
-        let mut seen = HashSet::new();
-        if let Some(token) = tokens.iter().find(|token| !seen.insert(token.as_str())) {
+        let inner = library(tokens).map_err(|error| error.to_string())?;
+        // A map has a token that occurs twice once; the others have the ids of their places.
+        if inner.get_vocab_size(false) != tokens.len() {
+            let mut seen = HashSet::new();
+            let twice = tokens.iter().find(|token| !seen.insert(token.as_str()));
+            let token = twice.map_or("", String::as_str);
             return Err(format!("the vocabulary has the token `{token}` twice"));
         }
-        if let Some(token) = special.iter().find(|token| !seen.contains(token.as_str())) {
+        if let Some(token) = special.iter().find(|token| inner.token_to_id(token).is_none()) {
             return Err(format!("the vocabulary has no special token `{token}`"));
         }
-        let inner = library(tokens, special).map_err(|error| error.to_string())?;
-        check::ids(&inner)?;
+        let inner = with_special(inner, special).map_err(|error| error.to_string())?;
         let tokenizer = Self::finish(inner, adds_bos).map_err(|error| error.to_string())?;
         let id = |token: &str| tokenizer.text_id(token);
         let processor = Processor::new(model.to_vec(), leading_code, id)?;
@@ -81,11 +83,15 @@ pub fn sentencepiece_pieces(model: &[u8]) -> Result<Vec<String>, TextError> {
 }
 
 /// Vocabulary in the form of the library, which encodes no text with it.
-fn library(tokens: &[String], special: &[String]) -> tokenizers::Result<Inner> {
+fn library(tokens: &[String]) -> tokenizers::Result<Inner> {
     let vocab = tokens.iter().cloned().zip(0..).collect();
     let unknown = SPECIAL_TOKENS.get(UNK as usize).copied().unwrap_or_default();
     let model = WordLevel::builder().vocab(vocab).unk_token(unknown.to_owned()).build()?;
-    let mut inner = Inner::new(model);
+    Ok(Inner::new(model))
+}
+
+/// Adds the special tokens, all of which are in the vocabulary.
+fn with_special(mut inner: Inner, special: &[String]) -> tokenizers::Result<Inner> {
     let special = SPECIAL_TOKENS.into_iter().chain(special.iter().map(String::as_str));
     inner.add_special_tokens(special.map(|token| AddedToken::from(token, true)))?;
     Ok(inner)

@@ -1,5 +1,5 @@
 //! Attention as an SVG figure: one map, or a grid of all layers and heads; and the figures of tutorials:
-//! [positional encodings](positions), [masks](masks), [learning rates](schedule), [label smoothing](smoothing) and [charts](chart).
+//! positional encodings ([`positions`]), [`masks`], learning rates ([`schedule`]), label smoothing ([`smoothing`]) and [`chart`]s.
 //!
 //! A row is a query token, a column a key token. The figure has a white background and is
 //! self-contained: no style sheet, no embedded font, no network.

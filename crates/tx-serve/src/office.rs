@@ -1,7 +1,7 @@
 //! Documents of office programs: `.docx` (Office Open XML) and `.odt` (OpenDocument).
 //!
 //! A document is an archive of XML files. Each paragraph with words becomes a text in HTML, whose elements
-//! stand for the formatting of the document ([`paragraph`]). It is translated as HTML is, and its
+//! stand for the formatting of the document (module `paragraph`). It is translated as HTML is, and its
 //! translation becomes XML again. Everything else is copied, compressed files without decompressing them.
 
 mod archive;

@@ -1,6 +1,6 @@
 //! Matrix products of bf16 numbers, summed in single precision.
 //!
-//! The factors are in single precision and are rounded when they are copied into [`Panels`], the
+//! The factors are in single precision and are rounded when they are copied into `Panels`, the
 //! order in which a [`Unit`] of the CPU reads them. With [`Split::HighAndLow`], each number `x`
 //! becomes `x₁ + x₂` with `x₁ = bf16(x)` and `x₂ = bf16(x - x₁)`, and the product is
 //! `a₁ b₁ + a₁ b₂ + a₂ b₁`; the omitted `a₂ b₂` is below the rounding of `x₂`.

@@ -6,8 +6,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use tx_cli::manual::{CompletionsArgs, ManualArgs};
 
 use crate::{
-    bench::BenchArgs, configuration::DataArgs, data::DataCommand, devices::DeviceArgs,
+    bench::BenchArgs,
+    configuration::DataArgs,
+    data::DataCommand,
+    devices::DeviceArgs,
+    explain::ExplainArgs,
     fetch::FetchArgs,
+    lr_find::LrFindArgs,
+    sweep::SweepArgs,
+    synthesize::{BackTranslateArgs, DiversifyArgs},
 };
 
 /// Train a Transformer for translation, classification or language modeling
@@ -60,6 +67,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// List the devices that this program can train on
     Devices,
+    /// Draw figures of concepts of training: the learning rate
+    Explain(ExplainArgs),
     /// Regenerate report.html of a run from its metrics
     Report {
         /// Folder of the run
@@ -93,6 +102,14 @@ pub enum Command {
         #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
         output: Option<PathBuf>,
     },
+    /// Measure the loss over growing learning rates, and print the one where it falls most steeply
+    LrFind(LrFindArgs),
+    /// Train every combination of some settings and seeds, and print the means
+    Sweep(SweepArgs),
+    /// Translate text in the target language back, and write synthetic pairs
+    BackTranslate(BackTranslateArgs),
+    /// Add translations of both sides of a corpus to it (data diversification)
+    Diversify(DiversifyArgs),
     /// Print the completions of a shell for this program
     Completions(CompletionsArgs),
     /// Write the manual pages of this program

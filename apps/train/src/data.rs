@@ -89,7 +89,7 @@ pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
 fn config(args: &DataArgs) -> anyhow::Result<TrainConfig> {
     let config = args.layers()?.build()?;
     if args.fetch {
-        fetch::fetch_for(&config.data, args.quiet)?;
+        fetch::fetch_for(&config, args.quiet)?;
     }
     Ok(config)
 }

@@ -11,7 +11,7 @@ use clap::Args;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use tx_cli::terminal::stderr;
 use tx_train::{
-    TrainError, corpus,
+    TrainConfig, TrainError, corpus,
     tx_data::{
         DataError,
         fetch::{Cache, Event, FetchError, Fetcher, Mode, Patience, Remote},
@@ -122,16 +122,18 @@ pub fn fetch(args: FetchArgs) -> anyhow::Result<String> {
     Ok(output)
 }
 
-/// Fetches the corpus that a configuration names, if any.
-pub fn fetch_for(data: &tx_train::config::DataConfig, quiet: bool) -> anyhow::Result<()> {
-    if corpus::request(data).is_none() {
+/// Fetches the corpora that a configuration names.
+pub fn fetch_for(config: &TrainConfig, quiet: bool) -> anyhow::Result<()> {
+    let requests = corpus::requests(config);
+    if requests.is_empty() {
         return Ok(());
     }
     let fetcher = fetcher(Mode::Online, Patience::default(), quiet)?;
-    if let Some(corpus) = corpus::fetch(data, &fetcher, &Endpoints::from_env())?
-        && !quiet
-    {
-        write!(stderr(), "{}", credits(&corpus))?;
+    for request in &requests {
+        let corpus = corpus::fetch(request, &fetcher, &Endpoints::from_env())?;
+        if !quiet {
+            write!(stderr(), "{}", credits(&corpus))?;
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Hints and exit codes of errors.
 
-use tx_cli::Failure;
+use tx_cli::{Failure, usage::Usage};
 use tx_infer::device::DeviceError;
 use tx_train::{TrainError, tx_data::source::named::Request};
 
@@ -17,13 +17,15 @@ pub fn failure(error: &anyhow::Error) -> Failure {
                 | TrainError::NoTerminal
         )
     );
-    if is_configuration || error.is::<DeviceError>() { Failure::Usage } else { Failure::Runtime }
+    let is_usage = is_configuration || error.is::<DeviceError>() || error.is::<Usage>();
+    if is_usage { Failure::Usage } else { Failure::Runtime }
 }
 
 /// Returns a hint about the next step, as a command where possible.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     let train = error.downcast_ref().and_then(of_training);
-    train.or_else(|| error.downcast_ref().and_then(DeviceError::hint))
+    let usage = || error.downcast_ref().and_then(Usage::hint).map(str::to_owned);
+    train.or_else(|| error.downcast_ref().and_then(DeviceError::hint)).or_else(usage)
 }
 
 /// Returns the hint for an error of `tx-train`, with the names of the programs.

@@ -9,13 +9,18 @@ mod run;
 mod bench;
 mod data;
 mod devices;
+mod explain;
 mod fetch;
 
 mod command;
 mod gpu;
 mod hint;
+mod lr_find;
+mod parent;
 mod removed;
 mod signals;
+mod sweep;
+mod synthesize;
 
 use std::{io::Write, process::ExitCode};
 
@@ -28,6 +33,7 @@ fn main() -> ExitCode {
     // Each training step allocates and frees tensors of the same sizes. If their pages were
     // returned to the system, it would clear them again, which took a sixth of the time of a step.
     allocator::set_purge_delay(None);
+    parent::watch();
     let cli = Cli::try_parse().unwrap_or_else(|error| {
         // Same as `Error::exit`, followed by a hint. Standard error may be closed.
         drop(error.print());
@@ -52,6 +58,7 @@ fn other(command: Command) -> anyhow::Result<ExitCode> {
         Command::Fetch(args) => print(&fetch::fetch(args)?),
         Command::Bench(args) => bench::bench(&args),
         Command::Devices => print(&devices::list()),
+        Command::Explain(args) => explain::explain(args),
         Command::Report { run } => {
             let _lock = RunLock::acquire(&run)?;
             print(&format!("{}\n", tx_train::reporting::report::write(&run)?.display()))
@@ -63,6 +70,10 @@ fn other(command: Command) -> anyhow::Result<ExitCode> {
             output,
         ),
         Command::Data { command } => return data::data(*command),
+        Command::LrFind(args) => return lr_find::find(&args),
+        Command::Sweep(args) => return sweep::sweep(&args),
+        Command::BackTranslate(args) => return synthesize::back_translate(&args),
+        Command::Diversify(args) => return synthesize::diversify(&args),
         Command::Completions(args) => args.print(Cli::command()),
         Command::Manual(args) => args.write(Cli::command()),
     }?;

@@ -50,7 +50,7 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
     };
     let quiet = args.data.quiet;
     if args.data.fetch {
-        fetch::fetch_for(&trainer.config().data, quiet)?;
+        fetch::fetch_for(trainer.config(), quiet)?;
     }
     let show = match (args.tui, quiet) {
         (true, _) => ProgressMode::Dashboard,

@@ -43,6 +43,13 @@ mod cli {
     mod encoders;
     // Runs that continue a bundle: frozen weights, LoRA, replay.
     mod fine_tuning;
+    // Runs for every combination of some settings.
+    #[cfg(unix)]
+    mod sweeping;
+    // Several training corpora and validation sets.
+    mod corpora;
+    // Synthetic pairs.
+    mod synthesizing;
     // Corpora: cleaning, statistics, preparation on disk, segmentation.
     mod data;
     // Resumed runs, which equal uninterrupted ones.

@@ -1,13 +1,14 @@
 //! `translate explain`: figures of concepts of the Transformer.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueHint};
-use tx_cli::terminal::stderr;
+use tx_cli::{
+    figure::{Format, OutArgs},
+    terminal::stderr,
+    usage::Usage,
+};
 use tx_infer::{
     Bundle,
     figure::{
@@ -18,8 +19,6 @@ use tx_infer::{
     },
     file::write_whole,
 };
-
-use crate::{png, usage::Usage};
 
 /// Maximum number of cells of a table.
 const MAX_CELLS: usize = 1 << 18;
@@ -52,18 +51,6 @@ pub enum FigureName {
 
     /// Draw the label-smoothed loss over the probability of the target (section 5.4)
     Smoothing(SmoothingArgs),
-}
-
-/// Output file.
-#[derive(Debug, Args)]
-pub struct OutArgs {
-    /// Output file; its extension, .html, .svg or .png, selects the format
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub out: PathBuf,
-
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub quiet: bool,
 }
 
 /// Arguments of `translate explain positions`.
@@ -215,30 +202,6 @@ fn draw_smoothing(args: &SmoothingArgs) -> anyhow::Result<()> {
     write(&args.out, format, "Label smoothing", &text, &svg)
 }
 
-/// Output format, selected by the extension of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Html,
-    Svg,
-    Png,
-}
-
-impl Format {
-    fn of(path: &Path) -> Result<Self, Usage> {
-        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        match extension.as_str() {
-            "html" | "htm" => Ok(Self::Html),
-            "svg" => Ok(Self::Svg),
-            "png" => Ok(Self::Png),
-            _ => {
-                let problem = format!("`{}` does not end with .html, .svg or .png", path.display());
-                Err(Usage::new(problem)
-                    .with_hint("the extension selects the format, as in `--out figure.svg`"))
-            }
-        }
-    }
-}
-
 fn write(
     out: &OutArgs,
     format: Format,
@@ -247,11 +210,7 @@ fn write(
     svg: &str,
 ) -> anyhow::Result<()> {
     let path = &out.out;
-    let content = match format {
-        Format::Html => html(title, text, svg).into_bytes(),
-        Format::Svg => svg.as_bytes().to_vec(),
-        Format::Png => png::render(svg)?,
-    };
+    let content = format.content(svg, || html(title, text, svg))?;
     write_whole(path, &content).with_context(|| format!("cannot write `{}`", path.display()))?;
     if !out.quiet {
         writeln!(stderr(), "written: {}", path.display())?;

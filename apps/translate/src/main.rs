@@ -36,15 +36,13 @@ mod serve;
 mod shortlist;
 
 mod hint;
-mod png;
 mod progress;
-mod usage;
 
 use std::process::ExitCode;
 
 use args::{Cli, Command};
 use clap::CommandFactory;
-use tx_cli::{allocator, failure};
+use tx_cli::{allocator, failure, png, usage};
 
 fn main() -> ExitCode {
     // Loading a model frees more memory than the model occupies, so freed pages are returned to the

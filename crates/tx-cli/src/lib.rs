@@ -1,11 +1,17 @@
 //! Parts that the programs `train` and `translate` share: the allocator, output that is safe to show
-//! on a terminal, error reports with exit codes, and the commands `completions` and `manual`.
+//! on a terminal, error reports with exit codes, the commands `completions` and `manual`, and, with the
+//! feature `figures`, files with figures.
 //!
 //! This crate depends on no other crate of tx. Linking it makes mimalloc the global allocator.
 
 pub mod allocator;
 pub mod failure;
+#[cfg(feature = "figures")]
+pub mod figure;
 pub mod manual;
+#[cfg(feature = "figures")]
+pub mod png;
 pub mod terminal;
+pub mod usage;
 
 pub use failure::Failure;

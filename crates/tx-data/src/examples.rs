@@ -26,7 +26,7 @@ pub trait Examples: Debug + Clone + Send + Sync + 'static {
     /// When the range is out of bounds.
     fn slice(&self, start: usize, end: usize) -> Self;
 
-    /// Examples of a training epoch, from 1: the same number in each. By default, all examples.
+    /// Examples of a training epoch, from 1. By default, all examples.
     fn of_epoch(&self, _seed: u64, _epoch: usize) -> Self {
         self.clone()
     }

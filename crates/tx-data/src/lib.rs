@@ -44,9 +44,9 @@ pub mod documents;
 pub mod masking;
 pub mod packing;
 
+pub mod mixture;
 pub mod pipeline;
 pub mod prepared;
-pub mod replay;
 pub mod store;
 
 pub mod batch;
@@ -72,8 +72,8 @@ pub use loader::{
     BatchLoader, ClassificationLoader, LanguageModelLoader, MaskedLoader, PairLoader,
 };
 pub use masking::Masking;
+pub use mixture::{Mixture, MixturePart};
 pub use packing::PackedDocuments;
-pub use replay::ReplayedPairs;
 pub use sampler::{BatchSize, Grouping};
 pub use split::{Split, SplitBy};
 pub use store::PairStore;

@@ -285,8 +285,9 @@ impl<M: MakeBatch> DataLoader<M::Batch> for BatchLoader<M> {
             number += 1;
             done += batch.len();
         }
+        let total = examples.count();
         let batches = self.read(examples, plan, epoch, number);
-        let (total, name) = (self.examples.count(), M::Examples::NAME);
+        let name = M::Examples::NAME;
         Box::new(EpochIterator { total, name, batches, done, failed: false })
     }
 
@@ -354,7 +355,12 @@ mod tests {
     use tx_text::{Tokenizer, TokenizerConfig, TokenizerKind, special::SpecialTokens};
 
     use super::*;
-    use crate::{batch::Seq2SeqBatch, documents::DocumentStore, encode::EncodedPair};
+    use crate::{
+        batch::Seq2SeqBatch,
+        documents::DocumentStore,
+        encode::EncodedPair,
+        mixture::{Mixture, MixturePart},
+    };
 
     fn loader() -> PairLoader {
         let pairs = (0..40)
@@ -403,13 +409,16 @@ mod tests {
 
     /// 20 training pairs and 10 of 15 others in each epoch.
     #[test]
-    fn replayed_pairs_change_with_the_epoch_and_resume() {
+    fn a_mixture_changes_with_the_epoch_and_resumes() {
         let pairs = |first: u32, count: u32| -> PairStore {
             let pair = |i| EncodedPair { source: vec![i, 2], target: vec![1, i, 2] };
             (first..first + count).map(pair).collect()
         };
         let size = BatchSize::Sentences(8);
-        let replayed = || crate::ReplayedPairs::new(pairs(4, 20), pairs(100, 15), 10);
+        let replayed = || {
+            let part = |first, count, per_epoch| MixturePart::new(pairs(first, count), per_epoch);
+            Mixture::new(vec![part(4, 20, 20), part(100, 15, 10)])
+        };
         let epochs = assert_resumes(
             || PairLoader::training(replayed(), size, 1, Device::flex()),
             |batch| ints(batch.source),

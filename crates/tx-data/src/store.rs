@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use crate::{encode::EncodedPair, prepared::MappedPairs, replay::ReplayedPairs};
+use crate::{encode::EncodedPair, mixture::Mixture, prepared::MappedPairs};
 
 /// Encoded pairs by index. Clones share the pairs.
 #[derive(Debug, Clone)]
@@ -16,8 +16,8 @@ pub enum PairStore {
         /// Range of the pairs.
         range: Range<usize>,
     },
-    /// Pairs to which each epoch adds some others.
-    Replayed(Box<ReplayedPairs>),
+    /// Pairs of several corpora, chosen for each epoch.
+    Mixed(Box<Mixture>),
 }
 
 impl PairStore {
@@ -26,7 +26,7 @@ impl PairStore {
         match self {
             Self::Memory(pairs) => pairs.len(),
             Self::Mapped { range, .. } => range.len(),
-            Self::Replayed(pairs) => pairs.len(),
+            Self::Mixed(pairs) => pairs.len(),
         }
     }
 
@@ -44,7 +44,7 @@ impl PairStore {
         match self {
             Self::Memory(pairs) => [pairs[index].source.len(), pairs[index].target.len()],
             Self::Mapped { pairs, range } => pairs.lengths(range.start + index),
-            Self::Replayed(pairs) => pairs.lengths(index),
+            Self::Mixed(pairs) => pairs.lengths(index),
         }
     }
 
@@ -57,7 +57,7 @@ impl PairStore {
         match self {
             Self::Memory(pairs) => Cow::Borrowed(&pairs[index]),
             Self::Mapped { pairs, range } => Cow::Owned(pairs.pair(range.start + index)),
-            Self::Replayed(pairs) => pairs.pair(index),
+            Self::Mixed(pairs) => pairs.pair(index),
         }
     }
 
@@ -74,7 +74,7 @@ impl PairStore {
                 let range = range.start + start..range.start + end;
                 Self::Mapped { pairs: pairs.clone(), range }
             }
-            Self::Replayed(pairs) => Self::Replayed(Box::new(pairs.slice(start, end))),
+            Self::Mixed(pairs) => Self::Mixed(Box::new(pairs.slice(start, end))),
         }
     }
 
@@ -82,7 +82,7 @@ impl PairStore {
     pub fn of_epoch(&self, seed: u64, epoch: usize) -> Self {
         match self {
             Self::Memory(_) | Self::Mapped { .. } => self.clone(),
-            Self::Replayed(pairs) => Self::Replayed(Box::new(pairs.of_epoch(seed, epoch))),
+            Self::Mixed(pairs) => Self::Mixed(Box::new(pairs.of_epoch(seed, epoch))),
         }
     }
 }
@@ -99,9 +99,9 @@ impl From<Vec<EncodedPair>> for PairStore {
     }
 }
 
-impl From<ReplayedPairs> for PairStore {
-    fn from(pairs: ReplayedPairs) -> Self {
-        Self::Replayed(Box::new(pairs))
+impl From<Mixture> for PairStore {
+    fn from(pairs: Mixture) -> Self {
+        Self::Mixed(Box::new(pairs))
     }
 }
 

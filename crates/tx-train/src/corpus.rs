@@ -1,7 +1,7 @@
 //! Training and validation pairs of a run: read from files or the cache, or generated; cleaned and
 //! split.
 
-use std::path::PathBuf;
+use std::{iter::once, path::PathBuf};
 
 use tx_data::{
     DataError, Split, TargetSide,
@@ -12,7 +12,7 @@ use tx_data::{
         columns::Columns,
         generated,
         named::{self, CorpusCache, Endpoints, Part, Request},
-        phrasebook,
+        pattern, phrasebook,
         read::{self, ReadOptions},
     },
 };
@@ -20,7 +20,7 @@ use tx_infer::TaskKind;
 use tx_text::SentencePair;
 
 use crate::{
-    config::{DataConfig, DataSource, OverlapPolicy, ReplayConfig, TrainConfig},
+    config::{CorpusConfig, DataConfig, DataSource, OverlapPolicy, ReplayConfig, TrainConfig},
     error::TrainError,
 };
 
@@ -92,11 +92,15 @@ pub(crate) fn open(
             seed: config.train.seed,
         },
     };
-    let overlaps = match data.overlap {
+    let overlaps = overlaps(config);
+    Ok((training, CorpusOptions { clean, validation, overlaps, target: target_side(config.task) }))
+}
+
+fn overlaps(config: &TrainConfig) -> Overlaps {
+    match config.data.overlap {
         OverlapPolicy::Report => Overlaps::Count,
         OverlapPolicy::Drop => Overlaps::Drop,
-    };
-    Ok((training, CorpusOptions { clean, validation, overlaps, target: target_side(config.task) }))
+    }
 }
 
 /// Content of the target side for a task.
@@ -168,6 +172,111 @@ pub(crate) fn load_replayed(
     Ok(Some(corpus))
 }
 
+/// Returns the configuration of a run whose only corpus is `entry`.
+pub(crate) fn with_entry(config: &TrainConfig, entry: &CorpusConfig) -> TrainConfig {
+    let CorpusConfig { source, target, file, corpus, subset, split, revision, .. } = entry.clone();
+    let mut config = config.clone();
+    let data = &mut config.data;
+    data.source = corpus.map_or(DataSource::Files, DataSource::Named);
+    (data.train_source, data.train_target, data.train_file) = (source, target, file);
+    (data.valid_source, data.valid_target, data.valid_file) = (None, None, None);
+    (data.subset, data.split, data.revision) = (subset, split, revision);
+    (data.format, data.train_pairs) = (entry.format.or(data.format), entry.pairs);
+    data.source_language = entry.source_language.clone().or(data.source_language.take());
+    data.target_language = entry.target_language.clone().or(data.target_language.take());
+    data.clean = entry.clean.clone().unwrap_or_else(|| data.clean.clone());
+    (data.train, data.valid) = (Vec::new(), Vec::new());
+    config
+}
+
+/// Reads and cleans the pairs of the only corpus of `config`, in memory; all are for training. Near
+/// duplicates of the pairs `validation` are handled as configured.
+///
+/// # Errors
+///
+/// If a file cannot be read, no pair is left, or the work is interrupted.
+pub(crate) fn load_corpus(
+    config: &TrainConfig,
+    validation: Vec<SentencePair>,
+    cache: Option<&CorpusCache>,
+    control: &Control<'_>,
+) -> Result<CleanCorpus<Vec<SentencePair>>, TrainError> {
+    let options = CorpusOptions {
+        clean: config.data.cleaning(),
+        validation: ValidationPairs::Given(validation),
+        overlaps: overlaps(config),
+        target: target_side(config.task),
+    };
+    let pairs = open_part(config, Part::Training, cache)?;
+    let corpus = CleanCorpus::read(pairs, options, Vec::new(), control)?;
+    if corpus.training_pairs() == 0 {
+        let (what, reason) = ("a training corpus".to_owned(), "it is empty".to_owned());
+        return Err(DataError::NoPairs { what, reason }.into());
+    }
+    Ok(corpus)
+}
+
+/// Reads the pairs of a validation set, the only corpus of `config`.
+///
+/// # Errors
+///
+/// If a file cannot be read, or there is no pair.
+pub(crate) fn load_validation(
+    config: &TrainConfig,
+    cache: Option<&CorpusCache>,
+) -> Result<Vec<SentencePair>, TrainError> {
+    let pairs: Vec<SentencePair> =
+        open_part(config, Part::Validation, cache)?.collect::<Result<_, _>>()?;
+    if pairs.is_empty() {
+        let (what, reason) = ("a validation set".to_owned(), "it is empty".to_owned());
+        return Err(DataError::NoPairs { what, reason }.into());
+    }
+    Ok(pairs)
+}
+
+/// Opens the first `train_pairs` pairs of the files or of a part of the named corpus of `config`.
+/// Files may be patterns.
+fn open_part(
+    config: &TrainConfig,
+    part: Part,
+    cache: Option<&CorpusCache>,
+) -> Result<Pairs, TrainError> {
+    let data = &config.data;
+    let pairs: Pairs = match (&data.source, &data.train_source, &data.train_target) {
+        (DataSource::Named(name), ..) => from_cache(config, part, cache)?.ok_or_else(|| {
+            let reason = "the corpus has no validation part".to_owned();
+            DataError::NoPairs { what: name.clone(), reason }
+        })?,
+        (_, Some(source), Some(target)) => {
+            let (sources, targets) = (pattern::files(source)?, pattern::files(target)?);
+            if sources.len() != targets.len() {
+                let (what, found) = (format!("`{}`", source.display()), sources.len());
+                let (other, expected) = (target.display(), targets.len());
+                let reason = format!("it names {found} files, and `{other}` names {expected}");
+                return Err(DataError::NoPairs { what, reason }.into());
+            }
+            let options = options(config);
+            Box::new(sources.into_iter().zip(targets).flat_map(move |(source, target)| {
+                opened(read::parallel(&source, &target, &options))
+            }))
+        }
+        _ => {
+            let Some(file) = &data.train_file else {
+                return Err(TrainError::Problems { problems: config.problems() });
+            };
+            let options = options(config);
+            let files = pattern::files(file)?.into_iter();
+            Box::new(files.flat_map(move |file| opened(read::pairs(&file, &options))))
+        }
+    };
+    Ok(Box::new(pairs.take(data.train_pairs.unwrap_or(usize::MAX))))
+}
+
+/// Returns the pairs of a file, or the error of opening it as the only item.
+fn opened(pairs: Result<Pairs, DataError>) -> Pairs {
+    pairs.unwrap_or_else(|error| Box::new(once(Err(error))))
+}
+
 /// Returns the input files of `data` in a fixed order, without standard input.
 pub(crate) fn input_files(data: &DataConfig) -> Vec<PathBuf> {
     [
@@ -197,23 +306,31 @@ pub fn request(data: &DataConfig) -> Option<Request> {
     })
 }
 
-/// Fetches the training and validation files of the named corpus of a configuration into the cache;
-/// `None` if it names no corpus.
+/// Returns the requests for all named corpora of a configuration, each once.
+pub fn requests(config: &TrainConfig) -> Vec<Request> {
+    let mut requests: Vec<Request> = request(&config.data).into_iter().collect();
+    for entry in config.data.train.iter().chain(&config.data.valid) {
+        let found = request(&with_entry(config, entry).data);
+        requests.extend(found.filter(|request| !requests.contains(request)));
+    }
+    requests
+}
+
+/// Fetches the training and validation files of a named corpus into the cache.
 ///
 /// # Errors
 ///
 /// If the corpus is unknown, or a file is neither in the cache nor available from the network.
 pub fn fetch(
-    data: &DataConfig,
+    request: &Request,
     fetcher: &Fetcher,
     endpoints: &Endpoints,
-) -> Result<Option<named::Corpus>, TrainError> {
-    let Some(request) = request(data) else { return Ok(None) };
-    let corpus = named::find(&request, fetcher, endpoints).map_err(DataError::from)?;
+) -> Result<named::Corpus, TrainError> {
+    let corpus = named::find(request, fetcher, endpoints).map_err(DataError::from)?;
     for remote in corpus.remotes(&[Part::Training, Part::Validation]) {
         fetcher.get(remote).map_err(DataError::from)?;
     }
-    Ok(Some(corpus))
+    Ok(corpus)
 }
 
 /// Opens the first `train_pairs` training pairs.

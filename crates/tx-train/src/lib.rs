@@ -22,6 +22,7 @@ pub mod config;
 pub mod corpus;
 pub mod data;
 pub mod statistics;
+pub mod synthetic;
 
 pub mod bundle_parts;
 pub mod loss;

@@ -2,7 +2,10 @@
 //!
 //! Axis letters: `B` batch, `T` target tokens, `V` target vocabulary.
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{
+    Int, Tensor,
+    activation::{log_softmax, softmax},
+};
 use tx_model::kernels::{self, CrossEntropyConfig};
 use tx_text::special::PAD;
 
@@ -51,6 +54,37 @@ pub fn r_drop(logits: Tensor<3>, target: Tensor<2, Int>, smoothing: f64, alpha: 
     BatchLoss { sum: sum * 0.5 + divergence * (0.25 * alpha), correct: correct / 2 }
 }
 
+/// Loss of word-level distillation (Kim and Rush 2016, section 3.1), without padding. For a token with
+/// the prediction `p` of the student and `q` of the teacher:
+///
+/// ```text
+/// (1 - weight) CE(p) - weight · τ² Σ_k q_τ(k) ln p_τ(k),  p_τ = softmax(logits / τ)
+/// ```
+///
+/// CE is the label-smoothed cross-entropy, and q_τ is like p_τ. The factor τ² keeps the scale of the
+/// gradients (Hinton et al. 2015, section 2).
+///
+/// # Shapes
+///
+/// - `logits`: `[B, T, V]`; `teacher`: `[B, T, V]`, without autodiff; `target`: ids `[B, T]`
+pub fn distillation(
+    logits: Tensor<3>,
+    teacher: Tensor<3>,
+    target: Tensor<2, Int>,
+    smoothing: f64,
+    weight: f64,
+    temperature: f64,
+) -> BatchLoss {
+    let BatchLoss { sum, correct } =
+        smoothed_cross_entropy(logits.clone(), target.clone(), smoothing);
+    let wanted = Tensor::from_inner(softmax(teacher / temperature, 2));
+    let predicted = log_softmax(logits / temperature, 2);
+    let is_padding = target.equal_elem(PAD).unsqueeze_dim::<3>(2);
+    let crossed = (wanted * predicted).sum_dim(2).mask_fill(is_padding, 0.0).sum();
+    let sum = sum * (1.0 - weight) - crossed * (weight * temperature * temperature);
+    BatchLoss { sum, correct }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +127,81 @@ mod tests {
         let expected = 0.5 * ((4.0_f32 / 3.0).ln() + 2.0_f32.ln()) + 5.0 / 16.0 * ln3;
         let found = loss.sum.into_scalar::<f32>();
         assert!((found - expected).abs() < 1e-6, "{found}, {expected}");
+    }
+
+    /// V = 2, p = (1/4, 3/4), q = (1/2, 1/2), target 1. The second token is padding.
+    ///
+    /// ```text
+    /// τ = 1   CE = ln 4/3, -Σ q ln p = ½ (ln 4 + ln 4/3)
+    /// τ = 2   p_τ = (1, √3) / (1 + √3), q_τ = q: τ² ½ (2 ln (1 + √3) - ½ ln 3)
+    /// ```
+    #[test]
+    fn distillation_follows_its_equation() {
+        let device = Device::flex().autodiff();
+        let ln3 = 3.0_f32.ln();
+        let logits = || Tensor::<3>::from_data([[[0.0, ln3], [5.0, 1.0]]], &device);
+        let teacher =
+            || Tensor::<3>::from_data([[[2.0, 2.0], [0.0, 9.0]]], &device.clone().inner());
+        let target = || Tensor::<2, Int>::from_data([[1, PAD as i32]], &device);
+        let ce = (4.0_f32 / 3.0).ln();
+        let root = 3.0_f32.sqrt();
+        for (temperature, crossed) in [
+            (1.0, 0.5 * (4.0_f32.ln() + ce)),
+            (2.0, 4.0 * 0.5 * (2.0 * (1.0 + root).ln() - 0.5 * ln3)),
+        ] {
+            let loss = distillation(logits(), teacher(), target(), 0.0, 0.25, temperature);
+            let found = loss.sum.into_scalar::<f32>();
+            let expected = 0.75 * ce + 0.25 * crossed;
+            assert!((found - expected).abs() < 1e-6, "{temperature}: {found}, {expected}");
+            assert_eq!(loss.correct.into_scalar::<i64>(), 1);
+        }
+    }
+
+    /// A loss of logits with named settings.
+    type Loss<'a> = dyn Fn(Tensor<3>, &dyn Fn(&str) -> f64) -> BatchLoss + 'a;
+
+    /// Values and gradients of `fixtures/losses.py`.
+    #[test]
+    fn losses_and_gradients_are_those_of_pytorch() {
+        let fixture: serde_json::Value =
+            serde_json::from_str(include_str!("fixtures/losses.json")).unwrap();
+        let numbers = |value: &serde_json::Value| -> Vec<f32> {
+            value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap() as f32).collect()
+        };
+        let sizes: Vec<usize> = numbers(&fixture["shape"]).iter().map(|&n| n as usize).collect();
+        let [batch, len, vocabulary] = sizes[..] else { panic!("{sizes:?}") };
+        let device = Device::flex().autodiff();
+        let of = |name: &str, rows: usize, device: &Device| {
+            let data = TensorData::new(numbers(&fixture[name]), [rows, len, vocabulary]);
+            Tensor::<3>::from_data(data, device)
+        };
+        let target: Vec<i32> = numbers(&fixture["target"]).iter().map(|&id| id as i32).collect();
+        let target = Tensor::<2, Int>::from_data(TensorData::new(target, [batch, len]), &device);
+        let check = |name: &str, loss: &Loss<'_>| {
+            for case in fixture[name].as_array().unwrap() {
+                let logits = of("logits", 2 * batch, &device).require_grad();
+                let setting = |name: &str| case[name].as_f64().unwrap();
+                let sum = loss(logits.clone(), &setting).sum;
+                let gradients = sum.backward();
+                let found = sum.into_scalar::<f32>();
+                let expected = setting("loss") as f32;
+                assert!((found - expected).abs() < 1e-4, "{name}: {found}, {expected}");
+                let found =
+                    logits.grad(&gradients).unwrap().into_data().try_into_vec::<f32>().unwrap();
+                for (found, expected) in found.iter().zip(numbers(&case["gradient"])) {
+                    assert!((found - expected).abs() < 1e-4, "{name}: {found}, {expected}");
+                }
+            }
+        };
+        check("r_drop", &|logits, setting| {
+            r_drop(logits, target.clone(), setting("smoothing"), setting("alpha"))
+        });
+        check("distillation", &|logits, setting| {
+            let teacher = of("teacher", batch, &device.clone().inner());
+            let (weight, temperature) = (setting("weight"), setting("temperature"));
+            let logits = logits.narrow(0, 0, batch);
+            distillation(logits, teacher, target.clone(), setting("smoothing"), weight, temperature)
+        });
     }
 
     #[test]

@@ -73,8 +73,17 @@ pub(crate) trait TaskRun: Sized {
     /// If the configuration is invalid.
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<PlainOf<Self>, TrainError>;
 
-    /// Adds the settings of the training loss to a model.
-    fn with_loss(&self, model: PlainOf<Self>, config: &TrainConfig) -> ModelOf<Self>;
+    /// Adds the settings of the training loss to a model on `device`.
+    ///
+    /// # Errors
+    ///
+    /// If a teacher cannot be opened or does not fit.
+    fn with_loss(
+        &self,
+        model: PlainOf<Self>,
+        config: &TrainConfig,
+        device: &Device,
+    ) -> Result<ModelOf<Self>, TrainError>;
 
     /// Returns the first validation inputs, to try the bundle with.
     fn examples(&self, config: &TrainConfig) -> Vec<String>;

@@ -39,30 +39,18 @@ pub trait ValidationReport: Clone + Serialize + DeserializeOwned + Send + 'stati
     }
 
     /// Returns named values for TensorBoard.
-    fn scalars(&self) -> Vec<(&'static str, f64)> {
-        self.figures().into_iter().map(|figure| (figure.key, figure.value)).collect()
+    fn scalars(&self) -> Vec<(Cow<'static, str>, f64)> {
+        self.figures().into_iter().map(|figure| (figure.key.into(), figure.value)).collect()
     }
 
     /// Returns the scores of a model for the provenance of its bundle.
-    fn scores(&self, Position { epoch, step }: Position) -> toml::Table {
-        let mut scores = toml::Table::new();
-        scores.insert("epoch".into(), (epoch as i64).into());
-        scores.insert("step".into(), (step as i64).into());
-        for Figure { key, value, .. } in self.figures() {
-            scores.insert(key.into(), value.into());
-        }
-        if let Some((key, text)) = self.note() {
-            scores.insert(key.into(), text.into());
-        }
-        scores
+    fn scores(&self, position: Position) -> toml::Table {
+        scores_of(position, &self.figures(), self.note())
     }
 
-    /// Returns all metrics in one line of text.
+    /// Returns all metrics in one line of text, with further lines for parts of the validation data.
     fn summary(&self) -> String {
-        let figures = self.figures();
-        let figures: Vec<String> =
-            figures.iter().map(|figure| format!("{} {}", figure.name, figure.text())).collect();
-        figures.join("  ")
+        figures_line(&self.figures())
     }
 
     /// Returns sample outputs as lines of text.
@@ -94,6 +82,31 @@ pub trait ValidationReport: Clone + Serialize + DeserializeOwned + Send + 'stati
         }
         Some(table)
     }
+}
+
+/// Returns the scores of a model for the provenance of its bundle.
+pub(crate) fn scores_of(
+    Position { epoch, step }: Position,
+    figures: &[Figure],
+    note: Option<(&'static str, &str)>,
+) -> toml::Table {
+    let mut scores = toml::Table::new();
+    scores.insert("epoch".into(), (epoch as i64).into());
+    scores.insert("step".into(), (step as i64).into());
+    for Figure { key, value, .. } in figures {
+        scores.insert((*key).into(), (*value).into());
+    }
+    if let Some((key, text)) = note {
+        scores.insert(key.into(), text.into());
+    }
+    scores
+}
+
+/// Returns metrics in one line of text.
+pub(crate) fn figures_line(figures: &[Figure]) -> String {
+    let figures: Vec<String> =
+        figures.iter().map(|figure| format!("{} {}", figure.name, figure.text())).collect();
+    figures.join("  ")
 }
 
 /// Metric of a validation.

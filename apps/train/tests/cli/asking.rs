@@ -101,3 +101,42 @@ fn a_closed_pipe_is_no_error() {
     let output = command.args(["config", "base"]).stdout(writer).output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
+
+#[test]
+fn the_schedule_is_drawn() {
+    let workshop = Workshop::new();
+    let run = workshop.train(&["explain", "schedule", "--out", "a.svg"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), "written: a.svg\n"));
+    let svg = std::fs::read_to_string(workshop.path("a.svg")).unwrap();
+    // (512 · 4000)^-0.5
+    assert!(svg.contains("512:4000, peak 6.99e-4 at 4000"), "{svg}");
+    let sizes = ["--size", "1024:400", "--updates", "500", "--out", "b.html", "--quiet"];
+    let run = workshop.train(&[&["explain", "schedule"][..], &sizes].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let page = std::fs::read_to_string(workshop.path("b.html")).unwrap();
+    assert!(page.contains("1024:400, peak 1.56e-3 at 400"), "{page}");
+    for (options, words) in [
+        (&["--out", "a.pdf"][..], "does not end with .html, .svg or .png"),
+        (&["--out", "a.svg", "--updates", "0"], "`--updates` = 0 must be at least 1"),
+        (&["--out", "a.svg", "--size", "512"], "expected D_MODEL:WARMUP"),
+        (&["--out", "none/a.svg"], "cannot write `none/a.svg`"),
+    ] {
+        let run = workshop.train(&[&["explain", "schedule"][..], options].concat());
+        run.failed(if words.starts_with("cannot") { 1 } else { 2 }, &[words]);
+    }
+}
+
+/// The toy corpus, whose loss falls at some learning rate and rises at others.
+#[test]
+fn a_learning_rate_is_found() {
+    let workshop = Workshop::new();
+    let options = ["lr-find", "--recipe", "toy", "--updates", "60", "--lowest", "1e-5"];
+    let small = set(&["model.d_model=16", "model.d_ff=16", "model.n_heads=2"]);
+    let run = workshop.train(&[&options[..], &["--out", "rates.svg"], &small].concat());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let rate: f64 = run.stdout.trim().parse().unwrap();
+    assert!(rate > 1e-5 && rate < 1.0, "{rate}");
+    assert!(workshop.path("rates.svg").is_file() && !workshop.path("runs").exists());
+    let run = workshop.train(&[&options[..], &["--highest", "1e-6"], &small].concat());
+    run.failed(2, &["`--lowest` = 0.00001 must be above 0 and below `--highest` = 0.000001"]);
+}

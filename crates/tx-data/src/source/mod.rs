@@ -12,6 +12,8 @@ pub mod phrasebook;
 #[cfg(feature = "sources")]
 pub mod named;
 #[cfg(feature = "sources")]
+pub mod pattern;
+#[cfg(feature = "sources")]
 pub mod read;
 
 #[cfg(feature = "sources")]

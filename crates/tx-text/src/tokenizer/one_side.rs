@@ -4,7 +4,9 @@ use std::{collections::HashMap, ops::Range, path::Path, sync::Arc};
 
 use rayon::prelude::*;
 use serde::Deserialize;
-use tokenizers::{ModelWrapper, Tokenizer as Inner, processors::template::TemplateProcessing};
+use tokenizers::{
+    AddedToken, ModelWrapper, Tokenizer as Inner, processors::template::TemplateProcessing,
+};
 
 use super::{
     check,
@@ -13,7 +15,7 @@ use super::{
 };
 use crate::{
     error::TextError,
-    special::{BOS, EOS, MASK, MASK_TOKEN, PAD, SPECIAL_TOKENS, UNK},
+    special::{BOS, EOS, MASK, MASK_TOKEN, SPECIAL_TOKENS, UNK},
 };
 
 /// Token of a text with the position of its word.
@@ -102,6 +104,29 @@ impl Tokenizer {
                 Ok(Self { sentencepiece, ..tokenizer })
             }
         }
+    }
+
+    /// Adds special tokens after all other tokens, such as `<bt>` or `>>de<<`: no text is encoded to
+    /// them, and decoding drops them. Tokens that are special already keep their ids.
+    ///
+    /// # Errors
+    ///
+    /// If a token is empty or an ordinary token of the vocabulary.
+    pub fn with_special_tokens(self, tokens: &[String]) -> Result<Self, TextError> {
+        let mut inner = Arc::unwrap_or_clone(self.inner);
+        for token in tokens {
+            let is_special = inner.get_added_vocabulary().is_special_token(token);
+            if !is_special && (token.is_empty() || inner.token_to_id(token).is_some()) {
+                let problem = format!("{token:?} is no name for a special token");
+                return Err(TextError::TokenizerConfig { problem });
+            }
+            if !is_special {
+                let added = AddedToken::from(token.clone(), true).normalized(false);
+                inner.add_special_tokens([added]).map_err(TextError::Tokenizer)?;
+            }
+        }
+        let tokenizer = Self::finish(inner, self.adds_bos)?;
+        Ok(Self { sentencepiece: self.sentencepiece, ..tokenizer })
     }
 
     /// Opens a `tokenizer.json`.
@@ -269,7 +294,9 @@ impl Tokenizer {
             let tokens: Vec<String> = shown.filter_map(|id| self.token(id)).collect();
             return Ok(processor.decode(tokens.iter().map(String::as_str)));
         }
-        let is_shown = |id: &u32| ![PAD, BOS, EOS].contains(id) && (*id as usize) < self.vocab_size;
+        let is_shown = |&id: &u32| {
+            (id as usize) < self.vocab_size && (id == UNK || id == MASK || !self.is_special(id))
+        };
         let ids: Vec<u32> = ids.iter().copied().filter(is_shown).collect();
         // Some decoders of the library fail without a token.
         if ids.is_empty() {

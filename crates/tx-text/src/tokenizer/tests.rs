@@ -51,6 +51,36 @@ fn every_kind_round_trips() {
     }
 }
 
+#[test]
+fn special_tokens_are_added_after_all_others() {
+    let tokens = |tokens: &[&str]| tokens.iter().map(|&token| token.to_owned()).collect::<Vec<_>>();
+    for kind in KINDS {
+        let config = config(kind, WordSplit::Punctuation);
+        let plain = Tokenizers::train(&config, &pairs()).unwrap().source;
+        let size = plain.vocab_size();
+        let added = plain.clone().with_special_tokens(&tokens(&["<bt>", ">>de<<"])).unwrap();
+        assert_eq!(added.vocab_size(), size + 2, "{kind:?}");
+        let ids = [added.special_id("<bt>"), added.special_id(">>de<<")];
+        assert_eq!(ids, [Some(size as u32), Some(size as u32 + 1)]);
+        // The same tokens are added once, also to a tokenizer read from its file.
+        let again =
+            Tokenizer::from_json(added.to_json().unwrap().as_bytes(), "a".as_ref()).unwrap();
+        let again = again.with_special_tokens(&tokens(&[">>de<<"])).unwrap();
+        assert_eq!(again.to_json().unwrap(), added.to_json().unwrap());
+        // Text is never encoded to them, and they are not decoded.
+        let text = "Go <bt> go >>de<< go";
+        let encoded = added.encode(text).unwrap();
+        assert_eq!(encoded, plain.encode(text).unwrap());
+        let mut tagged = encoded.clone();
+        tagged.insert(0, size as u32 + 1);
+        assert_eq!(added.decode(&tagged).unwrap(), added.decode(&encoded).unwrap());
+        for (token, of) in [("", "empty"), (&*plain.token(size as u32 - 1).unwrap(), "ordinary")] {
+            let refused = plain.clone().with_special_tokens(&tokens(&[token]));
+            assert!(matches!(refused, Err(TextError::TokenizerConfig { .. })), "{kind:?} {of}");
+        }
+    }
+}
+
 fn with_bytes(kind: TokenizerKind, split: WordSplit) -> TokenizerConfig {
     TokenizerConfig { byte_fallback: true, vocab_size: 420, ..config(kind, split) }
 }

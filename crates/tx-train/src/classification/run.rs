@@ -70,9 +70,14 @@ impl TaskRun for LabeledData {
         Ok(model.with_product_precision(config.train.precision))
     }
 
-    fn with_loss(&self, model: Classifier, config: &TrainConfig) -> TrainedClassifier {
+    fn with_loss(
+        &self,
+        model: Classifier,
+        config: &TrainConfig,
+        _device: &Device,
+    ) -> Result<TrainedClassifier, TrainError> {
         let smoothing = config.train.label_smoothing;
-        TrainedClassifier::new(model, smoothing, self.class_weights.clone())
+        Ok(TrainedClassifier::new(model, smoothing, self.class_weights.clone()))
     }
 
     fn examples(&self, _config: &TrainConfig) -> Vec<String> {

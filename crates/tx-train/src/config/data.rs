@@ -7,9 +7,12 @@ use tx_data::{
     CleanConfig, DocumentEnd, LongPolicy, SplitBy,
     source::{format::Format, named},
 };
-use tx_infer::TaskKind;
+use tx_infer::{TaskKind, bundle::LanguagePlacement};
 
-use super::replay::ReplayConfig;
+use super::{
+    corpus::{CorpusConfig, empty_epoch},
+    replay::ReplayConfig,
+};
 
 /// Source of the sentence pairs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +57,11 @@ impl From<DataSource> for String {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
 fn is_empty_line(end: &DocumentEnd) -> bool {
     *end == DocumentEnd::EmptyLine
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+fn is_one(number: &f64) -> bool {
+    *number == 1.0
 }
 
 /// Deserializes a column name, which can be a number.
@@ -136,6 +144,20 @@ pub struct DataConfig {
     /// Other pairs of which each epoch contains some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayConfig>,
+    /// Several corpora: exponent of their proportions. A corpus with `n` pairs of weight `w` has the
+    /// fraction `(w n)^(1 / temperature) / Σ (w n)^(1 / temperature)` of an epoch, which contains
+    /// `Σ w n` pairs. Higher temperatures are closer to equal parts.
+    #[serde(skip_serializing_if = "is_one")]
+    pub temperature: f64,
+    /// Several corpora: tokens that select the languages of a new multilingual model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language_tokens: Option<LanguagePlacement>,
+    /// Several training corpora, in place of the other keys of the training pairs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub train: Vec<CorpusConfig>,
+    /// Several validation sets, in place of the other keys of the validation pairs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub valid: Vec<CorpusConfig>,
 }
 
 /// Returns `true` if a task learns from documents instead of pairs.
@@ -186,6 +208,10 @@ impl Default for DataConfig {
             prepared: None,
             clean: CleanConfig::default(),
             replay: None,
+            temperature: 1.0,
+            language_tokens: None,
+            train: Vec::new(),
+            valid: Vec::new(),
         }
     }
 }
@@ -269,9 +295,105 @@ impl DataConfig {
         matches!(self.source, DataSource::Toy | DataSource::Reverse | DataSource::Phrasebook)
     }
 
+    /// Returns `true` if training corpora or validation sets are lists.
+    pub fn has_lists(&self) -> bool {
+        !self.train.is_empty() || !self.valid.is_empty()
+    }
+
+    /// Returns the target languages of the training corpora, each once.
+    pub fn target_languages(&self) -> Vec<&str> {
+        let mut found: Vec<&str> = Vec::new();
+        for entry in &self.train {
+            let code = entry.target_language.as_deref().or(self.target_language.as_deref());
+            found.extend(code.filter(|code| !found.contains(code)));
+        }
+        found
+    }
+
+    /// Returns the problems of the lists of corpora.
+    fn list_problems(&self, task: TaskKind) -> Vec<String> {
+        let mut problems = Vec::new();
+        if task != TaskKind::Translate {
+            problems.push(format!(
+                "`train` and `valid` lists are not available for the task \"{task}\""
+            ));
+        }
+        for (number, entry) in self.train.iter().enumerate() {
+            problems.extend(entry.training_problems(number + 1));
+        }
+        for (number, entry) in self.valid.iter().enumerate() {
+            problems.extend(entry.validation_problems(number + 1));
+        }
+        let names: Vec<String> = self.valid.iter().map(CorpusConfig::name).collect();
+        for (number, name) in names.iter().enumerate() {
+            if names[..number].contains(name) {
+                problems
+                    .push(format!("`valid` {}: another set has the name \"{name}\"", number + 1));
+            }
+        }
+        let train = [
+            ("train_source", self.train_source.is_some()),
+            ("train_target", self.train_target.is_some()),
+            ("train_file", self.train_file.is_some()),
+            ("train_pairs", self.train_pairs.is_some()),
+            ("source", self.source != DataSource::Files),
+            ("replay", self.replay.is_some()),
+        ];
+        let valid = [
+            ("valid_source", self.valid_source.is_some()),
+            ("valid_target", self.valid_target.is_some()),
+            ("valid_file", self.valid_file.is_some()),
+        ];
+        for (list, keys) in [("train", &train[..]), ("valid", &valid)] {
+            let is_list =
+                if list == "train" { !self.train.is_empty() } else { !self.valid.is_empty() };
+            for (key, _) in keys.iter().filter(|(_, is_given)| is_list && *is_given) {
+                problems.push(format!("`{key}` is not available with a list of `{list}` entries"));
+            }
+        }
+        if self.prepared.is_some() {
+            problems.push("`prepared` is not available with lists of corpora".into());
+        }
+        if self.is_generated() {
+            problems.push("generated pairs have their own validation pairs, not a list".into());
+        }
+        let is_validated = !self.valid.is_empty() || valid.iter().any(|(_, is_given)| *is_given);
+        if !self.train.is_empty() && !is_validated {
+            problems
+                .push("a list of `train` entries needs validation pairs: `[[data.valid]]`".into());
+        }
+        if let Some(epoch) = empty_epoch(&self.train).filter(|_| !self.train.is_empty()) {
+            problems.push(format!("no entry of `train` has pairs for epoch {epoch}"));
+        }
+        problems
+    }
+
+    /// Returns the problems of keys that belong to lists of corpora.
+    fn mixture_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let temperature = self.temperature;
+        if !(1.0..=1_000.0).contains(&temperature) {
+            problems
+                .push(format!("`temperature` = {temperature} must be at least 1 and at most 1000"));
+        }
+        if self.train.is_empty() {
+            if temperature != 1.0 {
+                problems.push("`temperature` needs a list of `train` entries".into());
+            }
+            if self.language_tokens.is_some() {
+                problems.push("`language_tokens` needs a list of `train` entries".into());
+            }
+        }
+        problems
+    }
+
     pub(super) fn problems(&self, task: TaskKind, model_max_len: usize) -> Vec<String> {
         let mut problems = self.clean.problems();
         problems.extend(self.source_problems(task));
+        problems.extend(self.mixture_problems());
+        if self.has_lists() {
+            problems.extend(self.list_problems(task));
+        }
         for (key, count) in [("train_pairs", self.train_pairs), ("valid_pairs", self.valid_pairs)] {
             if count == Some(0) {
                 problems.push(format!("`{key}` must be at least 1"));
@@ -312,11 +434,14 @@ impl DataConfig {
                 problems.extend(self.document_problems(true));
             }
             DataSource::Files => {
-                problems.extend(sides("train", &self.train_files(), true).into_iter().chain(sides(
-                    "valid",
-                    &self.valid_files(),
-                    false,
-                )))
+                let is_needed = self.train.is_empty();
+                problems.extend(
+                    sides("train", &self.train_files(), is_needed).into_iter().chain(sides(
+                        "valid",
+                        &self.valid_files(),
+                        false,
+                    )),
+                )
             }
             DataSource::Named(name) if !named::Request::is_name(name) => {
                 let known: Vec<&str> = named::KNOWN.iter().map(|known| known.name).collect();

@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use tx_data::{BatchSize, Grouping};
 use tx_model::ProductPrecision;
 
-use super::fine_tuning::{LoraConfig, RateFactor};
+use super::{
+    distillation::DistillationConfig,
+    fine_tuning::{LoraConfig, RateFactor},
+};
 
 /// Optimizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +53,9 @@ pub enum Schedule {
     /// Stays at the peak, but is multiplied by `plateau_factor` after every `plateau_patience`
     /// validations without a better model.
     ReduceOnPlateau,
+    /// Grows geometrically from `min_learning_rate` at the first update to the peak at the last: a range
+    /// test (Smith 2017).
+    RangeTest,
 }
 
 impl Schedule {
@@ -61,7 +67,7 @@ impl Schedule {
     /// Returns `true` if the curve falls to a minimum that can be set.
     fn has_minimum(self) -> bool {
         match self {
-            Self::Linear | Self::Polynomial | Self::Cosine => true,
+            Self::Linear | Self::Polynomial | Self::Cosine | Self::RangeTest => true,
             Self::Constant | Self::Noam | Self::InverseSqrt | Self::ReduceOnPlateau => false,
         }
     }
@@ -139,6 +145,9 @@ pub struct OptimizationConfig {
     /// R-Drop: weight α of the divergence between two passes with different dropout masks, which take
     /// twice the time and memory (Wu et al. 2021: 5); 0 disables it. Needs `task = "translate"`.
     pub r_drop: f64,
+    /// Distillation from a teacher. Needs `task = "translate"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distill: Option<DistillationConfig>,
     /// Maximum gradient norm over all weights together; larger gradients are scaled down. 0
     /// disables clipping.
     pub clip_norm: f64,
@@ -197,6 +206,7 @@ impl Default for OptimizationConfig {
             bpe_dropout: 0.0,
             label_smoothing: 0.1,
             r_drop: 0.0,
+            distill: None,
             clip_norm: 1.0,
             on_nonfinite: OnNonFinite::Stop,
             freeze: Vec::new(),
@@ -271,6 +281,10 @@ impl OptimizationConfig {
             format!("`plateau_factor` = {factor} must be between 0 and 1"),
         );
         rule(self.clip_norm >= 0.0, format!("`clip_norm` = {} must be at least 0", self.clip_norm));
+        problems.extend(self.distill.iter().flat_map(DistillationConfig::problems));
+        if self.distill.is_some() && self.r_drop > 0.0 {
+            problems.push("`distill` and `r_drop` exclude each other".into());
+        }
         problems
     }
 
@@ -288,8 +302,12 @@ impl OptimizationConfig {
         );
         rule(
             minimum == 0.0 || schedule.has_minimum(),
-            "`min_learning_rate` needs `schedule` = \"linear\", \"polynomial\" or \"cosine\""
+            "`min_learning_rate` needs `schedule` = \"linear\", \"polynomial\", \"cosine\" or \"range-test\""
                 .into(),
+        );
+        rule(
+            schedule != Schedule::RangeTest || minimum > 0.0,
+            "`schedule` = \"range-test\" needs `min_learning_rate`".into(),
         );
         rule(
             self.decay_power > 0.0 && self.decay_power.is_finite(),

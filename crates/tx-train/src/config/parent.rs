@@ -11,7 +11,10 @@ use tx_infer::{
 use tx_model::Tying;
 use tx_text::{Lowercase, Tokenizer, TokenizerConfig, Tokenizers};
 
-use super::{builder::merge, data::DataConfig, diff::settings, optimization::OptimizationConfig};
+use super::{
+    builder::merge, corpus::CorpusConfig, data::DataConfig, diff::settings,
+    optimization::OptimizationConfig,
+};
 use crate::{data::language_tokens::LanguageCodes, error::TrainError};
 
 /// Keys of `[model]` that change neither the shape nor the meaning of a weight.
@@ -153,7 +156,19 @@ fn language_problems(languages: &Languages, table: &toml::Table) -> Vec<String> 
     }
     let mut problems = Vec::new();
     if let Some(data) = section::<DataConfig>(table, "data") {
-        problems.extend(LanguageCodes::choose(languages, &data).err().into_iter().flatten());
+        let DataConfig { train, valid, source_language, target_language, .. } = &data;
+        let languages_of = |entry: &CorpusConfig| DataConfig {
+            source_language: entry.source_language.clone().or(source_language.clone()),
+            target_language: entry.target_language.clone().or(target_language.clone()),
+            ..DataConfig::default()
+        };
+        let entries: Vec<DataConfig> = train.iter().chain(valid).map(languages_of).collect();
+        let corpora = if entries.is_empty() { vec![data] } else { entries };
+        for corpus in &corpora {
+            let found = LanguageCodes::choose(languages, corpus).err().into_iter().flatten();
+            problems.extend(found);
+        }
+        problems.dedup();
     }
     let Some(train) = section::<OptimizationConfig>(table, "train") else { return problems };
     for (key, rate) in [("word_dropout", train.word_dropout), ("bpe_dropout", train.bpe_dropout)] {

@@ -8,9 +8,9 @@ use tx_model::{Architecture, ModelConfig, VocabSizes, WeightShape};
 use tx_text::{TokenizerConfig, TokenizerKind, special::SpecialTokens};
 
 use super::{
-    classification::ClassificationConfig, data::DataConfig, interval::Interval,
-    masking::MaskingConfig, optimization::OptimizationConfig, parent::ParentBundle,
-    validation::ValidationConfig,
+    classification::ClassificationConfig, corpus::CorpusConfig, data::DataConfig,
+    interval::Interval, masking::MaskingConfig, optimization::OptimizationConfig,
+    parent::ParentBundle, similar::nearest_of, validation::ValidationConfig,
 };
 use crate::error::TrainError;
 
@@ -156,6 +156,10 @@ impl TrainConfig {
         if self.from.is_some() && self.model.encoder_from.is_some() {
             problems.push("[model] `encoder_from` and `from` exclude each other".into());
         }
+        problems.extend(self.language_problems());
+        if self.model.encoder_from.is_some() && self.data.has_lists() {
+            problems.push("[model] `encoder_from` is not available with lists of corpora".into());
+        }
         if self.from.is_some() && self.data.prepared.is_some() {
             problems.push(
                 "[data] `prepared` is not available with `from`, whose tokenizers it lacks".into(),
@@ -193,6 +197,52 @@ impl TrainConfig {
         }
     }
 
+    /// Problems of the languages of a multilingual model.
+    fn language_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let codes = self.data.target_languages();
+        if self.from.is_some() {
+            if self.data.language_tokens.is_some() {
+                problems.push("[data] `language_tokens`: those of `from` are used".into());
+            }
+        } else if self.data.language_tokens.is_none() && codes.len() > 1 {
+            problems.push(format!(
+                "[data] the target languages {} need `language_tokens` = \"target-in-source\" or \
+                 \"both-sides\"",
+                codes.join(", ")
+            ));
+        }
+        if self.data.language_tokens.is_some() {
+            let (train, valid) = (&self.data.train, &self.data.valid);
+            for (list, entries) in [("train", train), ("valid", valid)] {
+                for (number, entry) in entries.iter().enumerate() {
+                    let sides = [
+                        ("source", &entry.source_language, &self.data.source_language),
+                        ("target", &entry.target_language, &self.data.target_language),
+                    ];
+                    for (side, own, common) in sides {
+                        if own.as_ref().or(common.as_ref()).is_none() {
+                            let number = number + 1;
+                            problems.push(format!(
+                                "[data] `{list}` {number}: `language_tokens` needs `{side}_language`"
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(set) = &self.validation.best_set {
+            let names: Vec<String> = self.data.valid.iter().map(CorpusConfig::name).collect();
+            if !names.contains(set) {
+                let nearest = nearest_of(set, names.iter().map(String::as_str));
+                problems.push(format!(
+                    "[validation] `best_set` = \"{set}\" is no name of a `[[data.valid]]`{nearest}"
+                ));
+            }
+        }
+        problems
+    }
+
     /// Problem of the decoder's first input, which only a translation model has.
     fn decoder_start_problem(&self) -> Option<String> {
         let other = self.task != TaskKind::Translate
@@ -202,7 +252,7 @@ impl TrainConfig {
         })
     }
 
-    /// Problems of word dropout, BPE dropout and R-Drop.
+    /// Problems of word dropout, BPE dropout, R-Drop and distillation.
     fn dropout_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let Self { task, tokenizer, train, .. } = self;
@@ -219,6 +269,22 @@ impl TrainConfig {
         for (key, value) in [("word_dropout", train.word_dropout), ("r_drop", train.r_drop)] {
             if value > 0.0 && *task != TaskKind::Translate {
                 problems.push(format!("[train] `{key}` is not available for the task \"{task}\""));
+            }
+        }
+        if train.distill.is_some() {
+            if *task != TaskKind::Translate {
+                problems
+                    .push(format!("[train] `distill` is not available for the task \"{task}\""));
+            }
+            if self.model.encoder_from.is_some() {
+                problems.push("[train] `distill` is not available with `encoder_from`".into());
+            }
+            if self.data.prepared.is_some() {
+                problems.push(
+                    "[train] `distill` is not available with `data.prepared`, which has other \
+                     tokenizers than the teacher"
+                        .into(),
+                );
             }
         }
         problems

@@ -77,6 +77,10 @@ pub struct ValidationConfig {
     /// for classification, `loss` for the other tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_by: Option<BestBy>,
+    /// Several validation sets: name of the one whose metrics rank models and are plotted. Default: the
+    /// mean over all sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_set: Option<String>,
     /// Early stopping: number of validations without a better model that ends the run.
     pub patience: Option<usize>,
 }
@@ -91,6 +95,7 @@ impl Default for ValidationConfig {
             samples: 3,
             tokenize: BleuTokenizer::V13a,
             best_by: None,
+            best_set: None,
             patience: None,
         }
     }
@@ -106,6 +111,7 @@ impl ValidationConfig {
     /// with `pairs` available validation pairs.
     pub(crate) fn is_comparable(&self, other: &Self, task: TaskKind, pairs: usize) -> bool {
         self.best_by(task) == other.best_by(task)
+            && self.best_set == other.best_set
             && self.sentences.min(pairs) == other.sentences.min(pairs)
             && self.beam == other.beam
             && self.tokenize == other.tokenize
@@ -148,6 +154,7 @@ mod tests {
             ValidationConfig { sentences: 2_000, ..now.clone() },
             ValidationConfig { beam: 5, ..now.clone() },
             ValidationConfig { tokenize: BleuTokenizer::None, ..now.clone() },
+            ValidationConfig { best_set: Some("news".into()), ..now.clone() },
         ] {
             assert!(!now.is_comparable(&other, TaskKind::Translate, 3_000), "{other:?}");
         }

@@ -72,6 +72,8 @@ impl DocumentData {
                 tokenizers,
                 labels: Vec::new(),
                 replay: None,
+                corpora: Vec::new(),
+                languages: None,
             },
             train,
             valid,

@@ -81,6 +81,8 @@ impl LabeledData {
                 tokenizers,
                 labels: labels.into(),
                 replay: None,
+                corpora: Vec::new(),
+                languages: None,
             },
             train: training.into(),
             valid,

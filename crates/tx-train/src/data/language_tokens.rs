@@ -92,6 +92,11 @@ impl LanguageTokens {
         }
     }
 
+    /// Token before the source alone.
+    pub fn of_source(token: Option<u32>) -> Self {
+        Self { source: token, target: None }
+    }
+
     /// Returns the largest number of tokens that a side gets.
     pub fn room(self) -> usize {
         usize::from(self.source.is_some() || self.target.is_some())

@@ -4,6 +4,7 @@ pub(crate) mod documents;
 pub(crate) mod fingerprints;
 pub(crate) mod labeled;
 pub(crate) mod language_tokens;
+pub(crate) mod mixed;
 mod pairs;
 
 use std::{path::Path, sync::atomic::AtomicBool};
@@ -15,11 +16,11 @@ use tx_infer::{Bundle, TaskKind, bundle::Languages};
 use tx_model::VocabSizes;
 use tx_text::{Tokenizer, TokenizerKind, Tokenizers};
 
-use self::fingerprints::Fingerprints;
+use self::{fingerprints::Fingerprints, mixed::CorpusSummary};
 use crate::{config::TrainConfig, error::TrainError, interrupt::check};
 
-pub(crate) use pairs::PairData;
 pub use pairs::prepared;
+pub(crate) use pairs::{PairData, ValidationSet};
 
 /// Facts about the data of a run.
 pub(crate) struct DataSummary {
@@ -40,6 +41,10 @@ pub(crate) struct DataSummary {
     pub labels: Vec<String>,
     /// Replayed pairs, if any.
     pub replay: Option<ReplaySummary>,
+    /// Corpora of a mixture; empty if there is one corpus.
+    pub corpora: Vec<CorpusSummary>,
+    /// Languages of a new multilingual model.
+    pub languages: Option<Languages>,
 }
 
 /// Numbers of replayed pairs.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, path::Path, sync::atomic::AtomicBool};
 
 use serde_json::Value;
 use tx_data::{
-    DataError, PairStore, ReplayedPairs,
+    DataError, Mixture, MixturePart, PairStore,
     encode::{EncodedPair, encode_corpus},
     pipeline::{CleanCorpus, Control, MemoryCorpus, Progress},
     prepared::{Preparation, PreparedCorpus, prepare},
@@ -31,9 +31,18 @@ use crate::{
 pub(crate) struct PairData {
     pub summary: DataSummary,
     pub train: PairStore,
-    pub valid: Vec<EncodedPair>,
-    /// The validation pairs in use: the first `validation.sentences`.
-    pub validation: Vec<SentencePair>,
+    /// Validation sets, at least one.
+    pub sets: Vec<ValidationSet>,
+}
+
+/// Validation pairs in use: the first `validation.sentences`.
+pub(crate) struct ValidationSet {
+    /// Name; empty if it is the only set and has none.
+    pub name: String,
+    pub encoded: Vec<EncodedPair>,
+    pub pairs: Vec<SentencePair>,
+    /// Languages of a multilingual model.
+    pub languages: Option<LanguageCodes>,
 }
 
 impl PairData {
@@ -44,10 +53,14 @@ impl PairData {
         known: Known,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
-        let tokens = language_tokens(config, &known)?;
+        if config.data.has_lists() {
+            return Self::mixed(config, known, access);
+        }
+        let codes = language_codes(config, &known)?;
+        let tokens = language_tokens(&known, codes.as_ref());
         match &config.data.prepared {
             Some(folder) => Self::on_disk(config, known, folder, access),
-            None => Self::in_memory(config, known, tokens, access),
+            None => Self::in_memory(config, known, (codes, tokens), access),
         }?
         .with_replay(config, tokens, access)
     }
@@ -83,14 +96,16 @@ impl PairData {
             100.0 * count as f64 / (count + training) as f64
         ));
         self.summary.replay = Some(ReplaySummary { pairs: available, per_epoch: count });
-        self.train = ReplayedPairs::new(self.train, encoded.training.into(), count).into();
+        let parts = [(self.train, training), (encoded.training.into(), count)]
+            .map(|(pairs, count)| MixturePart::new(pairs, count));
+        self.train = Mixture::new(parts.into()).into();
         Ok(self)
     }
 
     fn in_memory(
         config: &TrainConfig,
         known: Known,
-        tokens: LanguageTokens,
+        (codes, tokens): (Option<LanguageCodes>, LanguageTokens),
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
         let print = access.print_cleaning(config);
@@ -98,6 +113,10 @@ impl PairData {
         let corpus = corpus::load(config, access.cache, &control)?;
         print_overlap(corpus.overlap, corpus.overlap_dropped, "pairs", access.print);
         access.check()?;
+        let languages = match &known {
+            Known::Both(_, languages) => languages.clone(),
+            Known::Source(_) | Known::None => None,
+        };
         let tokenizers = match known {
             Known::Both(tokenizers, _) => tokenizers,
             Known::Source(source) if config.tokenizer.joint => source.into(),
@@ -131,10 +150,16 @@ impl PairData {
                 tokenizers,
                 labels: Vec::new(),
                 replay: None,
+                corpora: Vec::new(),
+                languages,
             },
             train: training.into(),
-            valid,
-            validation,
+            sets: vec![ValidationSet {
+                name: String::new(),
+                encoded: valid,
+                pairs: validation,
+                languages: codes,
+            }],
         })
     }
 
@@ -184,22 +209,39 @@ impl PairData {
                 tokenizers: tokenizers.clone(),
                 labels: Vec::new(),
                 replay: None,
+                corpora: Vec::new(),
+                languages: None,
             },
             train: corpus.training()?.into(),
-            valid,
-            validation,
+            sets: vec![ValidationSet {
+                name: String::new(),
+                encoded: valid,
+                pairs: validation,
+                languages: None,
+            }],
         })
     }
 }
 
+/// Languages of the pairs, if the model is multilingual.
+fn language_codes(
+    config: &TrainConfig,
+    known: &Known,
+) -> Result<Option<LanguageCodes>, TrainError> {
+    let Known::Both(_, Some(languages)) = known else { return Ok(None) };
+    LanguageCodes::choose(languages, &config.data)
+        .map(Some)
+        .map_err(|problems| TrainError::Problems { problems })
+}
+
 /// Tokens that a multilingual model adds to each pair.
-fn language_tokens(config: &TrainConfig, known: &Known) -> Result<LanguageTokens, TrainError> {
-    let Known::Both(tokenizers, Some(languages)) = known else {
-        return Ok(LanguageTokens::default());
-    };
-    let codes = LanguageCodes::choose(languages, &config.data)
-        .map_err(|problems| TrainError::Problems { problems })?;
-    Ok(LanguageTokens::new(languages, &codes, tokenizers))
+fn language_tokens(known: &Known, codes: Option<&LanguageCodes>) -> LanguageTokens {
+    match (known, codes) {
+        (Known::Both(tokenizers, Some(languages)), Some(codes)) => {
+            LanguageTokens::new(languages, codes, tokenizers)
+        }
+        _ => LanguageTokens::default(),
+    }
 }
 
 /// Learns the tokenizer of the target alone.

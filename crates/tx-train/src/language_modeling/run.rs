@@ -66,8 +66,13 @@ impl TaskRun for LanguageModelRun {
         Ok(model.with_product_precision(config.train.precision))
     }
 
-    fn with_loss(&self, model: LanguageModel, config: &TrainConfig) -> TrainedLanguageModel {
-        TrainedLanguageModel::new(model, config.train.label_smoothing)
+    fn with_loss(
+        &self,
+        model: LanguageModel,
+        config: &TrainConfig,
+        _device: &Device,
+    ) -> Result<TrainedLanguageModel, TrainError> {
+        Ok(TrainedLanguageModel::new(model, config.train.label_smoothing))
     }
 
     fn examples(&self, _config: &TrainConfig) -> Vec<String> {

@@ -115,8 +115,9 @@ impl TaskRun for MaskedLanguageModelRun {
         &self,
         model: MaskedLanguageModel,
         config: &TrainConfig,
-    ) -> TrainedMaskedLanguageModel {
-        TrainedMaskedLanguageModel::new(model, config.train.label_smoothing)
+        _device: &Device,
+    ) -> Result<TrainedMaskedLanguageModel, TrainError> {
+        Ok(TrainedMaskedLanguageModel::new(model, config.train.label_smoothing))
     }
 
     fn examples(&self, config: &TrainConfig) -> Vec<String> {

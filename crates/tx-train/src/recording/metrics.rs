@@ -125,7 +125,10 @@ impl<R: ValidationReport> Record<R> {
                 ],
             ),
             Self::Validation { step, report, .. } => {
-                events.scalars(*step, "validation", &report.scalars())?;
+                let scalars = report.scalars();
+                let scalars: Vec<(&str, f64)> =
+                    scalars.iter().map(|(key, value)| (&**key, *value)).collect();
+                events.scalars(*step, "validation", &scalars)?;
                 match report.sample_table() {
                     Some(table) => events.text(*step, "validation/samples", &table),
                     None => Ok(()),
@@ -415,6 +418,7 @@ mod tests {
             bleu: 10.0,
             bleu_signature: String::new(),
             chrf: 0.0,
+            sets: Vec::new(),
             exact_match: 0.0,
             samples: Vec::new(),
             seconds: 1.0,

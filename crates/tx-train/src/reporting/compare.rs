@@ -65,7 +65,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Metrics and settings of a run.
-struct Run {
+pub(super) struct Run {
     name: String,
     last: Option<Last>,
     /// Median of the recorded speeds, in target tokens per second.
@@ -76,7 +76,7 @@ struct Run {
     /// Update of the best model.
     best_step: Option<usize>,
     /// Metrics of the best model.
-    figures: Vec<Figure>,
+    pub figures: Vec<Figure>,
     /// Values by `section.key`.
     settings: BTreeMap<String, String>,
 }
@@ -89,7 +89,7 @@ struct Last {
 }
 
 impl Run {
-    fn read(path: &Path) -> Result<Self, TrainError> {
+    pub fn read(path: &Path) -> Result<Self, TrainError> {
         match task_of_run(path)? {
             TaskKind::Translate => Self::read_as::<Validation>(path),
             TaskKind::Classify => Self::read_as::<ClassificationReport>(path),
@@ -161,7 +161,7 @@ fn row(name: &str, runs: &[Run], text: impl Fn(&Run) -> String) -> Vec<String> {
 }
 
 /// Aligns columns two spaces apart, the first on the left, the others on the right.
-fn aligned(rows: &[Vec<String>]) -> String {
+pub(super) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()

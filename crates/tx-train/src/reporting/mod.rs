@@ -1,4 +1,4 @@
-//! Output for people: progress, dashboard, the HTML report, a comparison of runs.
+//! Output for people: progress, dashboard, the HTML report, comparisons of runs.
 
 pub(crate) mod compare;
 pub(crate) mod dashboard;
@@ -7,3 +7,4 @@ mod parameters;
 pub mod progress;
 pub mod report;
 pub(crate) mod reporter;
+pub mod seeds;

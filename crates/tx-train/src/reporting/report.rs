@@ -312,6 +312,7 @@ mod tests {
             bleu_signature: "nrefs:1".into(),
             chrf: 20.0,
             exact_match: 0.0,
+            sets: Vec::new(),
             samples: vec![Sample {
                 source: "<script>".into(),
                 reference: "a & b".into(),

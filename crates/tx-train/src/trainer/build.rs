@@ -96,7 +96,10 @@ pub(super) fn build<R: TaskRun>(
         task,
         config: config.model.clone(),
         tokenizers: summary.tokenizers.clone(),
-        languages: lineage.as_ref().and_then(|lineage| lineage.languages.clone()),
+        languages: lineage
+            .as_ref()
+            .and_then(|lineage| lineage.languages.clone())
+            .or_else(|| summary.languages.clone()),
         search: lineage.and_then(|lineage| lineage.search),
         provenance,
     };
@@ -141,7 +144,7 @@ fn init_model<R: TaskRun>(
     if let Some(parent) = config.from.as_ref().filter(|_| !is_resumed) {
         model = continue_bundle(model, task, &parent.path, &|line| settings.print(line))?;
     }
-    let model = data.with_loss(select_weights(model, config), config);
+    let model = data.with_loss(select_weights(model, config), config, device)?;
     let parameters = Parameters::of(&model);
     let precision = config.train.precision;
     if let Ok(Some(instructions)) = precision.instructions() {
@@ -208,7 +211,7 @@ fn provenance(
     put("corpus", corpus::request(&config.data).map(|request| request.name.into()));
     put("source_language", config.data.source_language.clone().map(Into::into));
     put("target_language", config.data.target_language.clone().map(Into::into));
-    let DataSummary { unit, training, used, cleaning, replay, .. } = summary;
+    let DataSummary { unit, training, used, cleaning, replay, corpora, .. } = summary;
     put(&format!("training_{unit}"), Some((*training as i64).into()));
     put(&format!("validation_{unit}"), Some((*used as i64).into()));
     put("replay_pairs", replay.map(|replay| (replay.pairs as i64).into()));
@@ -218,6 +221,8 @@ fn provenance(
     put("seed", Some((config.train.seed as i64).into()));
     let encoder = config.model.encoder_from.as_ref();
     put("encoder_from", encoder.map(|folder| folder.to_string_lossy().into_owned().into()));
+    let mixture = (!corpora.is_empty()).then(|| toml::Value::try_from(corpora).ok()).flatten();
+    put("corpora", mixture);
     put("cleaning", cleaning.as_ref().and_then(|report| toml::Value::try_from(report).ok()));
     table.insert("parameters".into(), (parameters.all as i64).into());
     table.insert("trained_parameters".into(), (parameters.trained as i64).into());

@@ -1,5 +1,7 @@
 //! Data of a run, and the state of a resumed run reconciled with it.
 
+use tx_infer::BundleInfo;
+
 use super::{
     resume::{OnMismatch, reconcile, run_tokenizers},
     settings::RunSettings,
@@ -47,7 +49,13 @@ pub(super) fn prepare<R: TaskRun>(
             let lineage = Lineage::new(parent, &info);
             (Known::Both(info.tokenizers, info.languages), Some(lineage))
         }
-        (None, false) => (Known::of_encoder(config)?, None),
+        (None, false) => match &config.train.distill {
+            Some(distill) => {
+                let info = BundleInfo::read(&distill.teacher)?;
+                (Known::Both(info.tokenizers, info.languages), None)
+            }
+            None => (Known::of_encoder(config)?, None),
+        },
     };
     let access = DataAccess { cache: corpora.as_ref(), stop, print: &print };
     let data = R::prepare(config, known, &access)?;

@@ -104,6 +104,8 @@ pub(super) fn reconcile(
         && before.train.grouping == config.train.grouping
         && before.data.replay.as_ref().map(|replay| replay.fraction)
             == config.data.replay.as_ref().map(|replay| replay.fraction)
+        && before.data.train == config.data.train
+        && before.data.temperature == config.data.temperature
         && before.train.seed == config.train.seed
         && before.max_len() == config.max_len()
         && before.data.long == config.data.long;

@@ -68,6 +68,10 @@ impl Curve {
             let scale = (self.d_model as f64).powf(-0.5);
             return self.peak * scale * step.powf(-0.5).min(step * warmup.powf(-1.5));
         }
+        if self.schedule == Schedule::RangeTest {
+            let done = (step - 1.0) / (self.total_steps as f64 - 1.0).max(1.0);
+            return self.decay.minimum * (self.peak / self.decay.minimum).powf(done.min(1.0));
+        }
         if step < warmup {
             return self.peak * step / warmup;
         }
@@ -77,7 +81,7 @@ impl Curve {
         let decayed = ((step - warmup) / (end - warmup).max(1.0)).min(1.0);
         let falling = |part: f64| self.decay.minimum + (self.peak - self.decay.minimum) * part;
         match self.schedule {
-            Schedule::Constant | Schedule::Noam => self.peak,
+            Schedule::Constant | Schedule::Noam | Schedule::RangeTest => self.peak,
             Schedule::ReduceOnPlateau => self.peak * reduction,
             Schedule::InverseSqrt => self.peak * (warmup / step).sqrt(),
             Schedule::Linear => falling(1.0 - decayed),
@@ -188,6 +192,24 @@ mod tests {
     fn curve(schedule: Schedule) -> Curve {
         let decay = Decay::default();
         Curve { schedule, peak: 2.0, warmup_steps: 100, total_steps: 1_099, d_model: 16, decay }
+    }
+
+    /// From 1e-4 to 1 in 5 updates: a factor of 10 for each.
+    #[test]
+    fn a_range_test_grows_geometrically() {
+        let decay = Decay { minimum: 1e-4, ..Decay::default() };
+        let curve = Curve {
+            schedule: Schedule::RangeTest,
+            peak: 1.0,
+            warmup_steps: 0,
+            total_steps: 5,
+            d_model: 16,
+            decay,
+        };
+        for (step, expected) in [(1, 1e-4), (2, 1e-3), (3, 1e-2), (5, 1.0), (6, 1.0)] {
+            let found = curve.at(step, 1.0);
+            assert!((found / expected - 1.0).abs() < 1e-9, "{step}: {found}, {expected}");
+        }
     }
 
     /// Peak 2, warm-up 100, 1,099 updates, d_model 16:

@@ -1,15 +1,22 @@
 //! Run of the translation task: sentence pairs, encoder and decoder.
 
+use std::sync::Arc;
+
 use burn::tensor::Device;
-use tx_data::{PairLoader, make_batch::MakeSeq2SeqBatch};
+use tx_data::{EncodedPair, PairLoader, make_batch::MakeSeq2SeqBatch};
 use tx_infer::{ModelTask, search::start_id};
 use tx_model::Transformer;
 use tx_text::{BpeDropout, Lowercase};
 
-use super::{seq2seq::Seq2Seq, translation_task::Translation, validation::Validator};
+use super::{
+    seq2seq::Seq2Seq,
+    teacher::Teacher,
+    translation_task::Translation,
+    validation::{ValidatedSet, Validator},
+};
 use crate::{
     config::TrainConfig,
-    data::{DataAccess, DataSummary, Known, PairData, language_tokens::LanguageCodes},
+    data::{DataAccess, DataSummary, Known, PairData, ValidationSet},
     error::TrainError,
     task_run::{TaskParts, TaskRun},
 };
@@ -58,9 +65,9 @@ impl TaskRun for PairData {
         config: &TrainConfig,
         device: &Device,
     ) -> Result<PairLoader, TrainError> {
-        let (pairs, batch) = (self.valid.clone(), config.train.batch);
-        let loader = PairLoader::validation(pairs, batch, device.clone());
-        Ok(loader.with_decoder_start(start_id(config.model.decoder_start)))
+        let pairs: Vec<EncodedPair> =
+            self.sets.iter().flat_map(|set| set.encoded.clone()).collect();
+        Ok(validation_loader(pairs, config, device))
     }
 
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<Transformer, TrainError> {
@@ -69,12 +76,26 @@ impl TaskRun for PairData {
         Ok(model.with_product_precision(config.train.precision))
     }
 
-    fn with_loss(&self, model: Transformer, config: &TrainConfig) -> Seq2Seq {
-        Seq2Seq::new(model, config.train.label_smoothing).with_r_drop(config.train.r_drop)
+    fn with_loss(
+        &self,
+        model: Transformer,
+        config: &TrainConfig,
+        device: &Device,
+    ) -> Result<Seq2Seq, TrainError> {
+        let train = &config.train;
+        let teacher = train.distill.as_ref().map(|distill| Teacher::open(distill, config, device));
+        Ok(Seq2Seq::new(model, train.label_smoothing)
+            .with_r_drop(train.r_drop)
+            .with_teacher(teacher.transpose()?))
     }
 
     fn examples(&self, _config: &TrainConfig) -> Vec<String> {
-        self.validation.iter().take(3).map(|pair| pair.source.clone()).collect()
+        self.sets
+            .iter()
+            .flat_map(|set| &set.pairs)
+            .take(3)
+            .map(|pair| pair.source.clone())
+            .collect()
     }
 
     fn into_task(
@@ -82,14 +103,21 @@ impl TaskRun for PairData {
         config: &TrainConfig,
         parts: TaskParts<Self>,
     ) -> Result<Translation, TrainError> {
-        let TaskParts { validation, batch_tokens, bundle, device } = parts;
+        let TaskParts { validation: _, batch_tokens, bundle, device } = parts;
         let lowercase = config.tokenizer.lowercase == Lowercase::Both;
-        let codes = bundle.languages.as_ref().map(|all| LanguageCodes::choose(all, &config.data));
-        let codes = codes.transpose().map_err(|problems| TrainError::Problems { problems })?;
-        let validator =
-            Validator::new(validation, &self.validation, &config.validation, lowercase, &device)
-                .with_batch_tokens(batch_tokens)
-                .with_languages(codes);
+        let set = |ValidationSet { name, encoded, pairs, languages }: ValidationSet| {
+            let loader = validation_loader(encoded, config, &device);
+            ValidatedSet::new(name, Arc::new(loader), &pairs, languages)
+        };
+        let sets = self.sets.into_iter().map(set).collect();
+        let validator = Validator::new(sets, &config.validation, lowercase, &device)
+            .with_batch_tokens(batch_tokens);
         Ok(Translation { validator, bundle, best_by: config.validation.best_by(config.task) })
     }
+}
+
+/// Creates the loader of a validation set.
+fn validation_loader(pairs: Vec<EncodedPair>, config: &TrainConfig, device: &Device) -> PairLoader {
+    PairLoader::validation(pairs, config.train.batch, device.clone())
+        .with_decoder_start(start_id(config.model.decoder_start))
 }

@@ -7,8 +7,9 @@ use burn::{
 use tx_data::Seq2SeqBatch;
 use tx_model::{Transformer, TransformerInput};
 
+use super::teacher::Teacher;
 use crate::{
-    loss::{r_drop, smoothed_cross_entropy},
+    loss::{distillation, r_drop, smoothed_cross_entropy},
     task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
 };
 
@@ -21,12 +22,14 @@ pub struct Seq2Seq {
     label_smoothing: f64,
     #[module(skip)]
     r_drop: f64,
+    #[module(skip)]
+    teacher: Option<Teacher>,
 }
 
 impl Seq2Seq {
     /// Wraps a model for training.
     pub fn new(model: Transformer, label_smoothing: f64) -> Self {
-        Self { model, label_smoothing, r_drop: 0.0 }
+        Self { model, label_smoothing, r_drop: 0.0, teacher: None }
     }
 
     /// Sets the weight α of R-Drop; 0 disables it.
@@ -34,14 +37,22 @@ impl Seq2Seq {
         Self { r_drop: alpha, ..self }
     }
 
+    /// Sets the teacher of distillation.
+    pub fn with_teacher(self, teacher: Option<Teacher>) -> Self {
+        Self { teacher, ..self }
+    }
+
+    fn distillation_loss(&self, batch: Seq2SeqBatch, teacher: &Teacher) -> BatchLoss {
+        let wanted = teacher.logits(&batch);
+        let target = batch.target_out.clone();
+        let logits = self.model.forward(input(batch));
+        let Teacher { weight, temperature, .. } = *teacher;
+        distillation(logits, wanted, target, self.label_smoothing, weight, temperature)
+    }
+
     fn loss_with(&self, batch: Seq2SeqBatch, smoothing: f64) -> BatchLoss {
-        let logits = self.model.forward(TransformerInput {
-            source: batch.source,
-            source_blocked: batch.source_blocked,
-            target: batch.target_in,
-            target_blocked: batch.target_blocked,
-        });
-        smoothed_cross_entropy(logits, batch.target_out, smoothing)
+        let target = batch.target_out.clone();
+        smoothed_cross_entropy(self.model.forward(input(batch)), target, smoothing)
     }
 
     /// Computes the batch twice in one pass, each time with other dropout masks.
@@ -59,6 +70,15 @@ impl Seq2Seq {
     }
 }
 
+fn input(batch: Seq2SeqBatch) -> TransformerInput {
+    TransformerInput {
+        source: batch.source,
+        source_blocked: batch.source_blocked,
+        target: batch.target_in,
+        target_blocked: batch.target_blocked,
+    }
+}
+
 impl Trainable for Seq2Seq {
     type Plain = Transformer;
 
@@ -71,10 +91,10 @@ impl Trainable for Seq2Seq {
     }
 
     fn loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
-        if self.r_drop > 0.0 {
-            self.r_drop_loss(batch)
-        } else {
-            self.loss_with(batch, self.label_smoothing)
+        match &self.teacher {
+            Some(teacher) => self.distillation_loss(batch, teacher),
+            None if self.r_drop > 0.0 => self.r_drop_loss(batch),
+            None => self.loss_with(batch, self.label_smoothing),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Validation of a translation model: loss, accuracy, and translations scored as text.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, atomic::AtomicBool},
     time::Instant,
 };
@@ -9,7 +10,7 @@ use burn::{data::dataloader::DataLoader, tensor::Device};
 use serde::{Deserialize, Serialize};
 use tx_data::Seq2SeqBatch;
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Cancellation, InferError, ModuleBundle, SearchOptions, Translation};
+use tx_infer::{Cancellation, InferError, ModuleBundle, SearchOptions, Translation, Translator};
 use tx_text::SentencePair;
 
 use super::{
@@ -21,11 +22,14 @@ use crate::{
     data::language_tokens::LanguageCodes,
     error::TrainError,
     recording::metrics::null_as_nan,
-    task::{StepOutput, evaluate},
-    validation_report::{Figure, Format, SampleOutput, ValidationReport},
+    task::{Position, StepOutput, evaluate},
+    validation_report::{
+        Figure, Format, SampleOutput, Table, ValidationReport, figures_line, scores_of,
+    },
 };
 
-/// Result of a validation.
+/// Result of a validation. With several validation sets, the metrics are those of the set
+/// `validation.best_set`, or else the mean over the sets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
     /// Loss in nats per target token, without smoothing.
@@ -41,11 +45,48 @@ pub struct Validation {
     pub chrf: f64,
     /// Translations equal to their reference, in percent.
     pub exact_match: f64,
+    /// Metrics of each set, if there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<SetScores>,
     /// First translations.
     pub samples: Vec<Sample>,
     /// Seconds that the validation took.
     #[serde(rename = "validation_seconds")]
     pub seconds: f64,
+}
+
+/// Metrics of one of several validation sets; see [`Validation`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SetScores {
+    /// Name of the set.
+    pub name: String,
+    /// Loss in nats per target token, without smoothing.
+    #[serde(deserialize_with = "null_as_nan")]
+    pub loss: f64,
+    /// Fraction of target tokens predicted correctly.
+    pub accuracy: f64,
+    /// BLEU of the translations, 0 to 100.
+    pub bleu: f64,
+    /// chrF of the translations, 0 to 100.
+    pub chrf: f64,
+    /// Translations equal to their reference, in percent.
+    pub exact_match: f64,
+}
+
+impl SetScores {
+    /// Returns the arithmetic mean of each metric; the name is empty.
+    fn mean(sets: &[Self]) -> Self {
+        let mean =
+            |of: fn(&Self) -> f64| sets.iter().map(of).sum::<f64>() / sets.len().max(1) as f64;
+        Self {
+            name: String::new(),
+            loss: mean(|set| set.loss),
+            accuracy: mean(|set| set.accuracy),
+            bleu: mean(|set| set.bleu),
+            chrf: mean(|set| set.chrf),
+            exact_match: mean(|set| set.exact_match),
+        }
+    }
 }
 
 impl Validation {
@@ -95,6 +136,56 @@ impl ValidationReport for Validation {
         figures
     }
 
+    fn summary(&self) -> String {
+        let sets = self.sets.iter().map(|SetScores { name, loss, bleu, chrf, .. }| {
+            format!("\n{name:>16}: loss {loss:.4}  BLEU {bleu:.2}  chrF {chrf:.2}")
+        });
+        figures_line(&self.figures()) + &sets.collect::<String>()
+    }
+
+    fn tables(&self) -> Vec<Table> {
+        if self.sets.is_empty() {
+            return Vec::new();
+        }
+        let heading = ["set", "loss", "accuracy, %", "BLEU", "chrF", "exact, %"];
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        for SetScores { name, loss, accuracy, bleu, chrf, exact_match } in &self.sets {
+            let figures = [100.0 * accuracy, *bleu, *chrf, *exact_match];
+            let mut row = vec![name.clone(), format!("{loss:.4}")];
+            row.extend(figures.map(|figure| format!("{figure:.2}")));
+            rows.push(row);
+        }
+        vec![Table { title: "Validation sets", rows }]
+    }
+
+    fn scalars(&self) -> Vec<(Cow<'static, str>, f64)> {
+        let mut scalars: Vec<(Cow<'static, str>, f64)> =
+            self.figures().into_iter().map(|figure| (figure.key.into(), figure.value)).collect();
+        for SetScores { name, loss, accuracy, bleu, chrf, exact_match } in &self.sets {
+            let figures = [
+                ("loss", loss),
+                ("accuracy", accuracy),
+                ("bleu", bleu),
+                ("chrf", chrf),
+                ("exact_match", exact_match),
+            ];
+            scalars.extend(figures.map(|(key, value)| (format!("{name}/{key}").into(), *value)));
+        }
+        scalars
+    }
+
+    fn scores(&self, position: Position) -> toml::Table {
+        let mut scores = scores_of(position, &self.figures(), self.note());
+        for SetScores { name, loss, bleu, chrf, .. } in &self.sets {
+            let mut set = toml::Table::new();
+            for (key, value) in [("loss", loss), ("bleu", bleu), ("chrf", chrf)] {
+                set.insert(key.into(), (*value).into());
+            }
+            scores.insert(name.clone(), set.into());
+        }
+        scores
+    }
+
     fn perplexity(&self) -> f64 {
         self.perplexity()
     }
@@ -120,56 +211,66 @@ impl ValidationReport for Validation {
 /// Maximum number of source tokens in a batch of translations.
 const BATCH_TOKENS: usize = 4_096;
 
-/// Validation set with the settings of its validation.
-pub struct Validator {
+/// Validation set on its device.
+pub struct ValidatedSet {
+    /// Name; empty if it is the only set.
+    name: String,
     loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
     sources: Vec<String>,
     references: Vec<String>,
+    /// Languages of a multilingual model.
+    languages: Option<LanguageCodes>,
+}
+
+impl ValidatedSet {
+    /// Creates a set whose loss is computed over `loader`, the batches of `pairs`.
+    pub(crate) fn new(
+        name: String,
+        loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
+        pairs: &[SentencePair],
+        languages: Option<LanguageCodes>,
+    ) -> Self {
+        let sources = pairs.iter().map(|pair| pair.source.clone()).collect();
+        let references = pairs.iter().map(|pair| pair.target.clone()).collect();
+        Self { name, loader, sources, references, languages }
+    }
+}
+
+/// Validation sets with the settings of their validation.
+pub struct Validator {
+    sets: Vec<ValidatedSet>,
     lowercase: bool,
     config: ValidationConfig,
     /// Maximum number of source tokens in a batch of translations.
     batch_tokens: usize,
-    /// Languages of a multilingual model.
-    languages: Option<LanguageCodes>,
     device: Device,
 }
 
 impl Validator {
-    /// Computes the loss over `loader`, and translates the sources of `pairs`. With `lowercase`,
-    /// translations and references are compared without case.
+    /// Computes the loss over `sets`, and translates their sources. With `lowercase`, translations
+    /// and references are compared without case.
     pub fn new(
-        loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
-        pairs: &[SentencePair],
+        mut sets: Vec<ValidatedSet>,
         config: &ValidationConfig,
         lowercase: bool,
         device: &Device,
     ) -> Self {
-        Self {
-            loader: loader.to_device(device),
-            sources: pairs.iter().map(|pair| pair.source.clone()).collect(),
-            references: pairs
-                .iter()
-                .map(
-                    |pair| if lowercase { pair.target.to_lowercase() } else { pair.target.clone() },
-                )
-                .collect(),
-            lowercase,
-            config: config.clone(),
-            batch_tokens: BATCH_TOKENS,
-            languages: None,
-            device: device.clone(),
+        for set in &mut sets {
+            set.loader = set.loader.to_device(device);
+            if lowercase {
+                for reference in &mut set.references {
+                    *reference = reference.to_lowercase();
+                }
+            }
         }
+        let (config, device) = (config.clone(), device.clone());
+        Self { sets, lowercase, config, batch_tokens: BATCH_TOKENS, device }
     }
 
     /// Limits batches of translations to `batch_tokens`, so that validation needs no more memory
     /// than training.
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
         Self { batch_tokens: batch_tokens.min(BATCH_TOKENS), ..self }
-    }
-
-    /// Selects the languages of a multilingual model.
-    pub(crate) fn with_languages(self, languages: Option<LanguageCodes>) -> Self {
-        Self { languages, ..self }
     }
 
     /// Validates `model`, which has no autodiff; `bundle` has the same weights. Also returns loss
@@ -186,7 +287,6 @@ impl Validator {
         stop: &Arc<AtomicBool>,
     ) -> Result<(Validation, StepOutput), TrainError> {
         let start = Instant::now();
-        let total = evaluate(model, &*self.loader, stop)?;
         let mut translator = bundle
             .into_translator(&self.device.clone().into())
             .with_batch_tokens(self.batch_tokens);
@@ -194,62 +294,116 @@ impl Validator {
         let search = translator.options().clone().with_beam(self.config.beam);
         let search = SearchOptions { n_best: 1, ..search };
         translator = translator.with_options(search)?;
-        if let Some(LanguageCodes { source, target }) = &self.languages {
-            translator = translator.with_languages(source.as_deref(), Some(target))?;
+
+        let bleu =
+            Bleu { tokenizer: self.tokenizer(), lowercase: self.lowercase, ..Bleu::default() };
+        let (mut total, mut sets, mut samples) = (StepOutput::default(), Vec::new(), Vec::new());
+        let mut signature = String::new();
+        for set in &self.sets {
+            let output = evaluate(model, &*set.loader, stop)?;
+            total.add(&output);
+            let (translations, of_set) = self.translate(set, &translator, stop)?;
+            samples.extend(of_set);
+            let score = bleu.corpus_score(&translations, &[&set.references])?;
+            let chrf = Chrf { lowercase: self.lowercase, ..Chrf::default() }
+                .corpus_score(&translations, &[&set.references])?;
+            signature = score.signature.to_string();
+            sets.push(SetScores {
+                name: set.name.clone(),
+                loss: output.loss(),
+                accuracy: output.accuracy(),
+                bleu: score.score,
+                chrf: chrf.score,
+                exact_match: exact_match(&translations, &set.references)?.score,
+            });
         }
+        let best = self.config.best_set.as_ref();
+        let best = best.and_then(|name| sets.iter().find(|set| set.name == *name));
+        let SetScores { loss, accuracy, bleu, chrf, exact_match, .. } =
+            best.cloned().unwrap_or_else(|| SetScores::mean(&sets));
+        if sets.len() == 1 {
+            sets.clear();
+        }
+        let validation = Validation {
+            loss,
+            accuracy,
+            bleu,
+            bleu_signature: signature,
+            chrf,
+            exact_match,
+            sets,
+            samples,
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        Ok((validation, total))
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        match self.config.tokenize {
+            BleuTokenizer::V13a => Tokenizer::V13a,
+            BleuTokenizer::None => Tokenizer::None,
+        }
+    }
+
+    /// Translates the sources of `set`. Also returns the first translations as samples.
+    fn translate(
+        &self,
+        set: &ValidatedSet,
+        translator: &Translator,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(Vec<String>, Vec<Sample>), TrainError> {
+        let of_languages = match &set.languages {
+            Some(LanguageCodes { source, target }) => {
+                Some(translator.clone().with_languages(source.as_deref(), Some(target))?)
+            }
+            None => None,
+        };
+        let translator = of_languages.as_ref().unwrap_or(translator);
         let cancellation = Cancellation::from(stop.clone());
         let options = translator.options();
         let translations =
-            match translator.translate_batch_with(&self.sources, options, &cancellation) {
+            match translator.translate_batch_with(&set.sources, options, &cancellation) {
                 // A model that has diverged gets empty translations; its scores and its loss report
                 // the failure.
                 Err(InferError::NotFinite { .. }) => {
-                    vec![Translation::default(); self.sources.len()]
+                    vec![Translation::default(); set.sources.len()]
                 }
                 translations => translations?,
             };
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
-            let source = translator.texts().source(&self.sources[index])?;
+            let source = translator.texts().source(&set.sources[index])?;
             let best = translation.hypotheses.first();
             let target = best.map_or(&[][..], |best| &best.hypothesis.ids);
             let target = translator.texts().hypothesis(target)?;
             samples.push(Sample {
-                source: self.sources[index].clone(),
-                reference: self.references[index].clone(),
+                source: set.sources[index].clone(),
+                reference: set.references[index].clone(),
                 hypothesis: translation.text.clone(),
                 attention: CrossAttention::of(translator.engine(), source, target),
             });
         }
-        let hypotheses: Vec<String> =
-            translations.into_iter().map(|translation| translation.text).collect();
-        let tokenizer = match self.config.tokenize {
-            BleuTokenizer::V13a => Tokenizer::V13a,
-            BleuTokenizer::None => Tokenizer::None,
-        };
-        let bleu = Bleu { tokenizer, lowercase: self.lowercase, ..Bleu::default() }
-            .corpus_score(&hypotheses, &[&self.references])?;
-        let chrf = Chrf { lowercase: self.lowercase, ..Chrf::default() }
-            .corpus_score(&hypotheses, &[&self.references])?;
-        let exact = exact_match(&hypotheses, &self.references)?;
-
-        let validation = Validation {
-            loss: total.loss(),
-            accuracy: total.accuracy(),
-            bleu: bleu.score,
-            bleu_signature: bleu.signature.to_string(),
-            chrf: chrf.score,
-            exact_match: exact.score,
-            samples,
-            seconds: start.elapsed().as_secs_f64(),
-        };
-        Ok((validation, total))
+        Ok((translations.into_iter().map(|translation| translation.text).collect(), samples))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_mean_is_that_of_each_metric() {
+        let set = |loss, bleu| SetScores {
+            name: "a".into(),
+            loss,
+            accuracy: 0.5,
+            bleu,
+            chrf: 2.0 * bleu,
+            exact_match: 0.0,
+        };
+        let mean = SetScores::mean(&[set(1.0, 30.0), set(2.0, 33.0), set(6.0, 60.0)]);
+        assert_eq!((mean.loss, mean.bleu, mean.chrf, mean.accuracy), (3.0, 41.0, 82.0, 0.5));
+    }
 
     /// Two models: one with the better loss, the other better in all other metrics.
     #[test]
@@ -261,6 +415,7 @@ mod tests {
             bleu_signature: String::new(),
             chrf: 40.0,
             exact_match: 1.0,
+            sets: Vec::new(),
             samples: Vec::new(),
             seconds: 0.0,
         };

@@ -19,6 +19,10 @@ const FAMILIES: [&str; 6] =
     ["DejaVu Sans", "Noto Sans", "Segoe UI", "Helvetica Neue", "Arial", "Liberation Sans"];
 
 /// Renders `svg` with the fonts of this system.
+///
+/// # Errors
+///
+/// [`Usage`] if the system has no font; otherwise if the figure is malformed or too large.
 pub fn render(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut fonts = Database::new();
     fonts.load_system_fonts();

@@ -18,7 +18,7 @@ impl Usage {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Hint about the next step, if one is known.
+    /// Returns the hint about the next step, if one is known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -33,6 +33,10 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 /// Converts the number of a layer or head, from 1 to `count`, to an index from 0.
+///
+/// # Errors
+///
+/// If the number is out of range.
 pub fn numbered(option: &str, wanted: usize, count: usize) -> Result<usize, Usage> {
     match wanted.checked_sub(1).filter(|index| *index < count) {
         Some(index) => Ok(index),

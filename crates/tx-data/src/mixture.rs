@@ -1,0 +1,276 @@
+//! Mixture of corpora: each epoch contains a number of pairs of each.
+
+use std::{borrow::Cow, ops::Range, sync::Arc};
+
+use rand::{SeedableRng, seq::SliceRandom};
+use rand_chacha::ChaCha8Rng;
+
+use crate::{encode::EncodedPair, store::PairStore};
+
+/// Mixed into the seed of the choice, so that its random numbers differ from those of the order.
+const CHOICE: u64 = 0x2545_f491_4f6c_dd1d;
+
+/// Corpus of a mixture.
+#[derive(Debug, Clone)]
+pub struct MixturePart {
+    /// Pairs to choose from.
+    pub pairs: PairStore,
+    /// Number of pairs in an epoch. Pairs are repeated if there are fewer.
+    pub per_epoch: usize,
+    /// First epoch with pairs of this corpus, from 1.
+    pub first_epoch: usize,
+    /// Last epoch with pairs of this corpus; `None` if there is no last one.
+    pub last_epoch: Option<usize>,
+}
+
+impl MixturePart {
+    /// Creates a part of all epochs.
+    pub fn new(pairs: PairStore, per_epoch: usize) -> Self {
+        Self { pairs, per_epoch, first_epoch: 1, last_epoch: None }
+    }
+
+    /// Returns the number of pairs in an epoch, from 1.
+    pub fn count(&self, epoch: usize) -> usize {
+        let is_used = epoch >= self.first_epoch && self.last_epoch.is_none_or(|last| epoch <= last);
+        if is_used && !self.pairs.is_empty() { self.per_epoch } else { 0 }
+    }
+
+    /// Chooses the pairs of an epoch.
+    ///
+    /// If an epoch contains each pair once, they are in the order of the corpus. Otherwise the pairs
+    /// of successive epochs are successive parts of an endless sequence: all pairs in a random order,
+    /// then all in another, and so on.
+    fn choose(&self, seed: u64, epoch: usize) -> Chosen {
+        let (count, available) = (self.count(epoch), self.pairs.len());
+        if count == 0 || count == available {
+            return Chosen::Range(0..count);
+        }
+        let first = (epoch - self.first_epoch).saturating_mul(count);
+        let mut chosen = Vec::with_capacity(count);
+        let (mut pass, mut skipped) = (first / available, first % available);
+        while chosen.len() < count {
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            random.set_stream(pass as u64);
+            let mut order: Vec<u32> = (0..available as u32).collect();
+            order.shuffle(&mut random);
+            chosen.extend(order.into_iter().skip(skipped).take(count - chosen.len()));
+            (pass, skipped) = (pass + 1, 0);
+        }
+        Chosen::Indices(chosen.into())
+    }
+}
+
+/// Pairs of a corpus in an epoch, by index.
+#[derive(Debug, Clone)]
+enum Chosen {
+    Range(Range<usize>),
+    Indices(Arc<[u32]>),
+}
+
+impl Chosen {
+    fn len(&self) -> usize {
+        match self {
+            Self::Range(range) => range.len(),
+            Self::Indices(indices) => indices.len(),
+        }
+    }
+
+    /// Index in the corpus of number `index` of the chosen pairs.
+    fn get(&self, index: usize) -> usize {
+        match self {
+            Self::Range(range) => {
+                assert!(index < range.len(), "{index} of {}", range.len());
+                range.start + index
+            }
+            Self::Indices(indices) => indices[index] as usize,
+        }
+    }
+
+    fn slice(&self, start: usize, end: usize) -> Self {
+        match self {
+            Self::Range(range) => Self::Range(range.start + start..range.start + end),
+            Self::Indices(indices) => Self::Indices(indices[start..end].into()),
+        }
+    }
+}
+
+/// Pairs of several corpora in one epoch: those of the first corpus, then those of the second, and so
+/// on.
+///
+/// Seed and epoch determine them. A [`BatchSampler`](crate::sampler::BatchSampler) shuffles them.
+#[derive(Debug, Clone)]
+pub struct Mixture {
+    parts: Arc<[MixturePart]>,
+    /// Chosen pairs of each part.
+    chosen: Vec<Chosen>,
+}
+
+impl Mixture {
+    /// Creates the mixture of the first epoch with the seed 0; see [`of_epoch`](Self::of_epoch).
+    pub fn new(parts: Vec<MixturePart>) -> Self {
+        Self { parts: parts.into(), chosen: Vec::new() }.of_epoch(0, 1)
+    }
+
+    /// Returns the pairs of an epoch, from 1.
+    pub fn of_epoch(&self, seed: u64, epoch: usize) -> Self {
+        let choose = |(number, part): (usize, &MixturePart)| {
+            // Odd factors, so that the choices of all parts differ.
+            part.choose(seed ^ CHOICE.wrapping_mul(2 * number as u64 + 1), epoch.max(1))
+        };
+        let chosen = self.parts.iter().enumerate().map(choose).collect();
+        Self { parts: self.parts.clone(), chosen }
+    }
+
+    /// Returns the number of pairs of the epoch.
+    pub fn len(&self) -> usize {
+        self.chosen.iter().map(Chosen::len).sum()
+    }
+
+    /// Returns `true` if there are no pairs.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Corpus of a pair, and its index there.
+    fn find(&self, mut index: usize) -> (&PairStore, usize) {
+        // An index after the last pair is out of bounds in the last part.
+        let mut part = 0;
+        while part + 1 < self.parts.len() && index >= self.chosen[part].len() {
+            index -= self.chosen[part].len();
+            part += 1;
+        }
+        (&self.parts[part].pairs, self.chosen[part].get(index))
+    }
+
+    /// Returns the numbers of source and target tokens of a pair.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is out of bounds.
+    pub fn lengths(&self, index: usize) -> [usize; 2] {
+        let (pairs, index) = self.find(index);
+        pairs.lengths(index)
+    }
+
+    /// Returns the pair at `index`.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is out of bounds.
+    pub fn pair(&self, index: usize) -> Cow<'_, EncodedPair> {
+        let (pairs, index) = self.find(index);
+        pairs.pair(index)
+    }
+
+    /// Returns the pairs from `start` to `end`, exclusive.
+    ///
+    /// # Panics
+    ///
+    /// If the range is out of bounds.
+    pub fn slice(&self, start: usize, end: usize) -> Self {
+        assert!(start <= end && end <= self.len(), "{start}..{end} of {}", self.len());
+        let mut before = 0;
+        let slice = |chosen: &Chosen| {
+            let within = |index: usize| index.saturating_sub(before).min(chosen.len());
+            let slice = chosen.slice(within(start), within(end));
+            before += chosen.len();
+            slice
+        };
+        Self { parts: self.parts.clone(), chosen: self.chosen.iter().map(slice).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs with the ids from `first`.
+    fn pairs(first: u32, count: u32) -> PairStore {
+        (first..first + count)
+            .map(|id| EncodedPair { source: vec![id, 2], target: vec![1, id, 2] })
+            .collect()
+    }
+
+    fn mixture(parts: &[(u32, u32, usize)]) -> Mixture {
+        let part = |&(first, count, per_epoch)| MixturePart::new(pairs(first, count), per_epoch);
+        Mixture::new(parts.iter().map(part).collect())
+    }
+
+    fn ids(pairs: &Mixture) -> Vec<u32> {
+        (0..pairs.len()).map(|index| pairs.pair(index).source[0]).collect()
+    }
+
+    #[test]
+    fn an_epoch_has_all_pairs_of_one_corpus_and_some_of_another() {
+        let mixture_of_two = mixture(&[(10, 8, 8), (100, 5, 2)]);
+        assert_eq!(mixture_of_two.len(), 10);
+        let mut others = Vec::new();
+        for epoch in 1..=5 {
+            let found = ids(&mixture_of_two.of_epoch(1, epoch));
+            assert_eq!(found[..8], [10, 11, 12, 13, 14, 15, 16, 17]);
+            assert_eq!(ids(&mixture_of_two.of_epoch(1, epoch)), found);
+            others.extend_from_slice(&found[8..]);
+        }
+        // Five epochs are two passes over the five pairs.
+        let (first, second) = others.split_at_mut(5);
+        assert_ne!(first, second);
+        first.sort_unstable();
+        second.sort_unstable();
+        assert_eq!(first, [100, 101, 102, 103, 104]);
+        assert_eq!(first, second);
+        // Another seed chooses others; that 20 of 50 are the same in the same order is out of the question.
+        let many = mixture(&[(10, 8, 8), (100, 50, 20)]);
+        assert_ne!(ids(&many.of_epoch(1, 1)), ids(&many.of_epoch(2, 1)));
+    }
+
+    #[test]
+    fn few_pairs_are_repeated_within_an_epoch() {
+        let found = ids(&mixture(&[(10, 2, 2), (100, 2, 5)]).of_epoch(1, 3));
+        assert_eq!(found.len(), 7);
+        for id in [100, 101] {
+            assert!(found.iter().filter(|&&found| found == id).count() >= 2, "{found:?}");
+        }
+        assert_eq!(mixture(&[(10, 2, 2), (100, 0, 5)]).of_epoch(1, 1).len(), 2);
+    }
+
+    /// 100 pairs at weight 0.3 and 40 at weight 2.5 in each epoch; after ten epochs each pair has
+    /// occurred 3 and 25 times.
+    #[test]
+    fn all_pairs_of_a_corpus_occur_equally_often() {
+        let mixture = mixture(&[(0, 100, 30), (1_000, 40, 100)]);
+        let mut counts = std::collections::HashMap::new();
+        for epoch in 1..=10 {
+            let found = ids(&mixture.of_epoch(7, epoch));
+            assert_eq!(found.iter().filter(|&&id| id < 1_000).count(), 30);
+            assert_eq!(found.len(), 130);
+            found.into_iter().for_each(|id| *counts.entry(id).or_insert(0) += 1);
+        }
+        assert!((0..100).all(|id| counts[&id] == 3));
+        assert!((1_000..1_040).all(|id| counts[&id] == 25));
+    }
+
+    #[test]
+    fn a_stage_starts_and_ends() {
+        let part = |first, first_epoch, last_epoch| MixturePart {
+            first_epoch,
+            last_epoch,
+            ..MixturePart::new(pairs(first, 3), 3)
+        };
+        let mixture = Mixture::new(vec![part(10, 1, Some(2)), part(100, 2, None)]);
+        let of = |epoch| ids(&mixture.of_epoch(1, epoch));
+        assert_eq!(of(1), [10, 11, 12]);
+        assert_eq!(of(2), [10, 11, 12, 100, 101, 102]);
+        assert_eq!(of(3), [100, 101, 102]);
+    }
+
+    #[test]
+    fn a_slice_is_a_part_of_an_epoch() {
+        let mixture = mixture(&[(10, 4, 4), (100, 9, 3), (200, 2, 2)]).of_epoch(1, 2);
+        let all = ids(&mixture);
+        for start in 0..=9 {
+            for end in start..=9 {
+                assert_eq!(ids(&mixture.slice(start, end)), all[start..end], "{start}..{end}");
+            }
+        }
+    }
+}

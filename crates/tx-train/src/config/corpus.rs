@@ -1,0 +1,247 @@
+//! Entries of the lists of training corpora and validation sets.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tx_data::{
+    CleanConfig,
+    source::{format::Format, named},
+};
+
+/// Entry of `[[data.train]]`, one of several training corpora, or of `[[data.valid]]`, one of several
+/// validation sets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CorpusConfig {
+    /// Name in messages, metrics and provenance. Default: the corpus, or the name of its first file.
+    pub name: Option<String>,
+    /// Files of the source side: a path, or a pattern with `*`, `?` or `[…]`, whose files are read in
+    /// alphabetical order.
+    pub source: Option<PathBuf>,
+    /// Files of the target side, as many as those of the source side.
+    pub target: Option<PathBuf>,
+    /// Files with both sides, in any format with both sides: a path or a pattern.
+    pub file: Option<PathBuf>,
+    /// Named corpus.
+    pub corpus: Option<String>,
+    /// Named corpora: subset, such as `en-it`; by default that of the languages.
+    pub subset: Option<String>,
+    /// Named corpora: split to train on; `train` by default.
+    pub split: Option<String>,
+    /// Named corpora: branch, tag, commit or version; the newest by default.
+    pub revision: Option<String>,
+    /// Format of the files; detected from their content by default.
+    pub format: Option<Format>,
+    /// Language code of the source; `data.source_language` by default.
+    pub source_language: Option<String>,
+    /// Language code of the target; `data.target_language` by default.
+    pub target_language: Option<String>,
+    /// Number of pairs to read from the beginning.
+    pub pairs: Option<usize>,
+    /// Training: special token that precedes each source, such as `<bt>` for back-translated pairs
+    /// (Caswell et al. 2019).
+    pub tag: Option<String>,
+    /// Training: average number of occurrences of each pair in an epoch.
+    pub weight: f64,
+    /// Training: first epoch that contains pairs of this corpus, from 1.
+    pub first_epoch: usize,
+    /// Training: last epoch that contains pairs of this corpus.
+    pub last_epoch: Option<usize>,
+    /// Training: cleaning; `data.clean` by default.
+    pub clean: Option<CleanConfig>,
+}
+
+impl Default for CorpusConfig {
+    fn default() -> Self {
+        Self {
+            name: None,
+            source: None,
+            target: None,
+            file: None,
+            corpus: None,
+            subset: None,
+            split: None,
+            revision: None,
+            format: None,
+            source_language: None,
+            target_language: None,
+            pairs: None,
+            tag: None,
+            weight: 1.0,
+            first_epoch: 1,
+            last_epoch: None,
+            clean: None,
+        }
+    }
+}
+
+impl CorpusConfig {
+    /// Returns the name in messages.
+    pub fn name(&self) -> String {
+        let of_file = |path: &PathBuf| {
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let file = || self.file.as_ref().or(self.source.as_ref()).map(of_file);
+        self.name.clone().or_else(|| self.corpus.clone()).or_else(file).unwrap_or_default()
+    }
+
+    /// Returns the problems of entry `number`, from 1, of `[[data.train]]`.
+    pub(super) fn training_problems(&self, number: usize) -> Vec<String> {
+        let mut problems = self.problems("train", number);
+        let mut problem = |text: String| problems.push(format!("`train` {number}: {text}"));
+        let weight = self.weight;
+        if !(weight > 0.0 && weight <= 1_000.0) {
+            problem(format!("`weight` = {weight} must be more than 0 and at most 1000"));
+        }
+        let (first, last) = (self.first_epoch, self.last_epoch);
+        if first == 0 {
+            problem("`first_epoch` must be at least 1".into());
+        } else if last.is_some_and(|last| last < first) {
+            problem(format!("`last_epoch` must be at least `first_epoch` = {first}"));
+        }
+        if self.tag.as_ref().is_some_and(|tag| tag.is_empty() || tag.contains(char::is_whitespace))
+        {
+            problem("`tag` must be one word".into());
+        }
+        if let Some(clean) = &self.clean {
+            clean.problems().into_iter().for_each(|text| problem(format!("`clean`: {text}")));
+        }
+        problems
+    }
+
+    /// Returns the problems of entry `number`, from 1, of `[[data.valid]]`.
+    pub(super) fn validation_problems(&self, number: usize) -> Vec<String> {
+        let mut problems = self.problems("valid", number);
+        let default = Self::default();
+        for (key, is_given) in [
+            ("tag", self.tag.is_some()),
+            ("weight", self.weight != default.weight),
+            ("first_epoch", self.first_epoch != default.first_epoch),
+            ("last_epoch", self.last_epoch.is_some()),
+            ("clean", self.clean.is_some()),
+        ] {
+            if is_given {
+                problems.push(format!("`valid` {number}: `{key}` is for training"));
+            }
+        }
+        problems
+    }
+
+    fn problems(&self, part: &str, number: usize) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut problem = |text: &str| problems.push(format!("`{part}` {number}: {text}"));
+        let given = (
+            self.source.is_some(),
+            self.target.is_some(),
+            self.file.is_some(),
+            self.corpus.is_some(),
+        );
+        match given {
+            (true, true, false, false)
+            | (false, false, true, false)
+            | (false, false, false, true) => {}
+            (false, false, false, false) => {
+                problem("needs `source` and `target`, `file`, or `corpus`");
+            }
+            (true, false, false, false) | (false, true, false, false) => {
+                problem("`source` and `target` go together");
+            }
+            _ => problem("`source` and `target`, `file`, and `corpus` exclude each other"),
+        }
+        if let Some(name) = &self.corpus
+            && !named::Request::is_name(name)
+        {
+            let known: Vec<&str> = named::KNOWN.iter().map(|known| known.name).collect();
+            let known = known.join(", ");
+            problem(&format!("`corpus` = \"{name}\" is unknown; known are {known}"));
+        }
+        let of_corpus =
+            [("subset", &self.subset), ("split", &self.split), ("revision", &self.revision)];
+        for (key, value) in of_corpus {
+            if value.is_some() && self.corpus.is_none() {
+                problem(&format!("`{key}` belongs to a `corpus`"));
+            }
+        }
+        if self.pairs == Some(0) {
+            problem("`pairs` must be at least 1");
+        }
+        problems
+    }
+}
+
+/// Returns the first epoch for which no entry has pairs, if any.
+pub(super) fn empty_epoch(entries: &[CorpusConfig]) -> Option<usize> {
+    let is_used = |epoch: usize| {
+        let within = |entry: &CorpusConfig| {
+            entry.first_epoch <= epoch && entry.last_epoch.is_none_or(|last| epoch <= last)
+        };
+        entries.iter().any(within)
+    };
+    // Corpora end nowhere else.
+    let ends = entries.iter().filter_map(|entry| entry.last_epoch);
+    let mut candidates: Vec<usize> = ends.map(|last| last.saturating_add(1)).collect();
+    candidates.push(1);
+    candidates.sort_unstable();
+    candidates.into_iter().find(|&epoch| !is_used(epoch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> CorpusConfig {
+        CorpusConfig { file: Some("a.tsv".into()), ..CorpusConfig::default() }
+    }
+
+    #[test]
+    fn entries_are_checked() {
+        assert_eq!(file().training_problems(1), [""; 0]);
+        assert_eq!(file().validation_problems(1), [""; 0]);
+        let entry = CorpusConfig {
+            target: Some("a".into()),
+            subset: Some("en-de".into()),
+            pairs: Some(0),
+            tag: Some("a b".into()),
+            weight: -1.0,
+            first_epoch: 3,
+            last_epoch: Some(2),
+            ..CorpusConfig::default()
+        };
+        assert_eq!(
+            entry.training_problems(2),
+            [
+                "`train` 2: `source` and `target` go together",
+                "`train` 2: `subset` belongs to a `corpus`",
+                "`train` 2: `pairs` must be at least 1",
+                "`train` 2: `weight` = -1 must be more than 0 and at most 1000",
+                "`train` 2: `last_epoch` must be at least `first_epoch` = 3",
+                "`train` 2: `tag` must be one word",
+            ]
+        );
+        let entry = CorpusConfig { corpus: Some("multi".into()), weight: 2.0, ..file() };
+        let problems = entry.validation_problems(1);
+        assert!(problems[0].contains("exclude each other"), "{problems:?}");
+        assert!(problems[1].contains("`corpus` = \"multi\" is unknown; known are"), "{problems:?}");
+        assert_eq!(problems[2], "`valid` 1: `weight` is for training");
+        let problems = CorpusConfig::default().training_problems(1);
+        assert_eq!(problems, ["`train` 1: needs `source` and `target`, `file`, or `corpus`"]);
+    }
+
+    #[test]
+    fn every_epoch_needs_a_corpus() {
+        let entry = |first_epoch, last_epoch| CorpusConfig { first_epoch, last_epoch, ..file() };
+        assert_eq!(empty_epoch(&[entry(1, None)]), None);
+        assert_eq!(empty_epoch(&[entry(1, Some(3)), entry(4, None)]), None);
+        assert_eq!(empty_epoch(&[entry(2, None)]), Some(1));
+        assert_eq!(empty_epoch(&[entry(1, Some(3)), entry(6, None)]), Some(4));
+        assert_eq!(empty_epoch(&[entry(1, Some(3))]), Some(4));
+    }
+
+    #[test]
+    fn a_name_is_that_of_the_corpus_or_of_a_file() {
+        assert_eq!(file().name(), "a.tsv");
+        let named = CorpusConfig { corpus: Some("multi30k".into()), ..CorpusConfig::default() };
+        assert_eq!(named.name(), "multi30k");
+        assert_eq!(CorpusConfig { name: Some("news".into()), ..named }.name(), "news");
+    }
+}

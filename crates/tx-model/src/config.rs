@@ -95,18 +95,37 @@ pub struct DropoutConfig {
     pub attention: f64,
     /// After the activation of the feed-forward layer. Not in the paper's text.
     pub activation: f64,
+    /// On whole tokens: all features of the embedding of a token become 0, and others are not scaled
+    /// (token cutoff, Shen et al. 2020).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub token: f64,
+    /// On whole layers of encoder and decoder, which are skipped for a batch (LayerDrop, Fan et al. 2020).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub layer: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+fn is_zero(rate: &f64) -> bool {
+    *rate == 0.0
 }
 
 impl Default for DropoutConfig {
     fn default() -> Self {
-        Self { embedding: 0.1, residual: 0.1, attention: 0.0, activation: 0.0 }
+        Self::paper(0.1)
     }
 }
 
 impl DropoutConfig {
     /// Returns the rates of the paper: `rate` on embeddings and sub-layer outputs, 0 elsewhere.
     pub fn paper(rate: f64) -> Self {
-        Self { embedding: rate, residual: rate, attention: 0.0, activation: 0.0 }
+        Self {
+            embedding: rate,
+            residual: rate,
+            attention: 0.0,
+            activation: 0.0,
+            token: 0.0,
+            layer: 0.0,
+        }
     }
 
     /// Disables dropout: all probabilities are 0.
@@ -346,6 +365,8 @@ impl ModelConfig {
             ("dropout.residual", self.dropout.residual),
             ("dropout.attention", self.dropout.attention),
             ("dropout.activation", self.dropout.activation),
+            ("dropout.token", self.dropout.token),
+            ("dropout.layer", self.dropout.layer),
         ] {
             if !(0.0..1.0).contains(&rate) {
                 problems.push(format!("`{key}` = {rate} must be at least 0 and below 1"));

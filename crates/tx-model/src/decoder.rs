@@ -9,6 +9,7 @@ use crate::{
     attention::{AttentionRole, KeysValues, MultiHeadAttention},
     cache::{DecoderCache, LayerCache, Past},
     config::{ModelConfig, Positions},
+    dropout::LayerDrop,
     feed_forward::FeedForward,
     layer_norm::LayerNorm,
     position::PositionTables,
@@ -104,6 +105,7 @@ impl DecoderLayer {
 #[derive(Module, Debug)]
 pub struct Decoder {
     layers: Vec<DecoderLayer>,
+    layer_drop: LayerDrop,
     norm: Option<LayerNorm>,
     #[module(skip)]
     positions: Positions,
@@ -139,6 +141,7 @@ impl Decoder {
     pub(crate) fn new(config: &ModelConfig, device: &Device) -> Self {
         Self {
             layers: (0..config.decoder_layers).map(|_| DecoderLayer::new(config, device)).collect(),
+            layer_drop: LayerDrop::new(config.dropout.layer),
             norm: final_norm(config, device),
             positions: config.positions,
             d_head: config.d_model / config.n_heads,
@@ -168,7 +171,11 @@ impl Decoder {
     ) -> Tensor<3> {
         let mut x = input.target;
         let tables = self.tables(0, &x);
+        let device = x.device();
         for layer in &self.layers {
+            if self.layer_drop.skips(&device) {
+                continue;
+            }
             let memory = input.memory.clone();
             let cross = layer.cross_attention.keys_values(memory, &PositionTables::None);
             let context = LayerContext {

@@ -53,6 +53,65 @@ impl Dropout {
     }
 }
 
+/// Sets whole tokens to 0 in training without scaling the others: token cutoff (Shen et al. 2020,
+/// section 3.1).
+#[derive(Module, Debug)]
+pub struct TokenCutoff {
+    dropout: Dropout,
+}
+
+impl TokenCutoff {
+    /// Creates cutoff with probability `rate`, which a checked configuration keeps in `0.0..1.0`.
+    pub(crate) fn new(rate: f64) -> Self {
+        Self { dropout: Dropout::new(rate) }
+    }
+
+    /// Applies cutoff in training; returns `x` otherwise.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[B, L, d_model]`; returns the same
+    pub(crate) fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        match self.dropout.sample(&x.device()) {
+            DropoutMask::KeepAll => x,
+            mask => {
+                let [batch, len, _] = x.dims();
+                let ones = Tensor::<3>::ones([batch, len, 1], &x.device());
+                // Dropout scales the elements that it keeps.
+                let is_dropped = kernels::dropout(ones, mask).equal_elem(0.0);
+                x.mask_fill(is_dropped, 0.0)
+            }
+        }
+    }
+}
+
+/// Decides whether a layer is skipped in training: LayerDrop (Fan et al. 2020, section 3.2).
+#[derive(Module, Debug)]
+pub struct LayerDrop {
+    training: Param<Flag>,
+    /// Probability of a layer, in `0.0..1.0`.
+    #[module(skip)]
+    rate: f64,
+}
+
+impl LayerDrop {
+    /// Creates LayerDrop with probability `rate`, which a checked configuration keeps in `0.0..1.0`.
+    pub(crate) fn new(rate: f64) -> Self {
+        Self { training: Param::from_bool(true), rate }
+    }
+
+    /// Returns `true` if the next layer is skipped; never outside training. Reads a random number of the
+    /// device back, which a GPU computes after all queued work.
+    pub(crate) fn skips(&self, device: &Device) -> bool {
+        if !self.training.is_enabled() || !device.is_autodiff() || self.rate == 0.0 {
+            return false;
+        }
+        let uniform = Distribution::Uniform(0.0, 1.0);
+        let number = Tensor::<1>::random([1], uniform, &device.clone().inner());
+        number.into_data().iter::<f64>().next().is_some_and(|number| number < self.rate)
+    }
+}
+
 /// Returns `true` if reading a number back from `device` costs nothing, because its backend
 /// computes in the calling thread. Only the backend is examined, because querying the device would
 /// wait for it.
@@ -70,6 +129,32 @@ fn is_cpu(device: &Device) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With rate ¼ about 1,000 of 4,000 tokens are 0; the standard deviation is √(4000 · ¼ · ¾) = 27.
+    #[test]
+    fn cutoff_sets_whole_tokens_to_zero() {
+        let device = Device::flex().autodiff();
+        device.seed(1);
+        let x = Tensor::<3>::ones([8, 500, 3], &device);
+        let cut = TokenCutoff::new(0.25).forward(x.clone());
+        let values = cut.into_data().try_into_vec::<f32>().unwrap();
+        let dropped = values.chunks(3).filter(|token| token == &[0.0; 3]).count();
+        assert!(values.chunks(3).all(|token| token == [0.0; 3] || token == [1.0; 3]));
+        assert!(dropped.abs_diff(1_000) < 150, "{dropped}");
+        let plain = TokenCutoff::new(0.25).forward(x.clone().inner());
+        plain.into_data().assert_eq(&x.into_data(), true);
+    }
+
+    /// The standard deviation of the number of skipped layers is √(1000 · ¼ · ¾) = 14.
+    #[test]
+    fn layers_are_skipped_in_training_only() {
+        let device = Device::flex().autodiff();
+        device.seed(1);
+        let drop = LayerDrop::new(0.25);
+        let skipped = (0..1_000).filter(|_| drop.skips(&device)).count();
+        assert!(skipped.abs_diff(250) < 75, "{skipped}");
+        assert!(!drop.skips(&device.clone().inner()) && !LayerDrop::new(0.0).skips(&device));
+    }
 
     #[test]
     fn nothing_is_dropped_outside_training() {

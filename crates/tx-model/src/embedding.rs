@@ -7,7 +7,7 @@ use burn::{
 
 use crate::{
     config::{ModelConfig, Side},
-    dropout::Dropout,
+    dropout::{Dropout, TokenCutoff},
     init,
     kernels::{self, EmbeddingInput},
     position::PositionalEncoding,
@@ -23,6 +23,7 @@ use crate::{
 pub struct TokenEmbedding {
     positions: PositionalEncoding,
     dropout: Dropout,
+    cutoff: TokenCutoff,
     #[module(skip)]
     scale: f32,
     /// Whether the zero vector takes the place of the first token's embedding.
@@ -36,6 +37,7 @@ impl TokenEmbedding {
         Self {
             positions: PositionalEncoding::new(config, device),
             dropout: Dropout::new(config.dropout.embedding),
+            cutoff: TokenCutoff::new(config.dropout.token),
             scale: config.embedding_factor(side),
             zero_first: false,
         }
@@ -62,14 +64,15 @@ impl TokenEmbedding {
         offset: usize,
     ) -> Tensor<3> {
         let [_, len] = ids.dims();
-        kernels::embedding(EmbeddingInput {
+        let embedded = kernels::embedding(EmbeddingInput {
             dropout: self.dropout.sample(&table.device()),
             table,
             ids,
             positions: self.positions.rows(offset, len),
             scale: self.scale,
             zero_first: self.zero_first && offset == 0,
-        })
+        });
+        self.cutoff.forward(embedded)
     }
 
     /// Embeds tokens at given positions, as of several documents in one row.
@@ -96,7 +99,7 @@ impl TokenEmbedding {
             scale: self.scale,
             zero_first: false,
         };
-        kernels::embedding(input).reshape([batch, len, d_model])
+        self.cutoff.forward(kernels::embedding(input).reshape([batch, len, d_model]))
     }
 }
 

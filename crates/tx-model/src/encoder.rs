@@ -9,6 +9,7 @@ use crate::{
     attention::{AttentionRole, MultiHeadAttention},
     cache::{LanguageModelCache, Past},
     config::{ModelConfig, Positions},
+    dropout::LayerDrop,
     feed_forward::FeedForward,
     layer_norm::LayerNorm,
     position::PositionTables,
@@ -76,6 +77,7 @@ impl EncoderLayer {
 #[derive(Module, Debug)]
 pub struct Encoder {
     layers: Vec<EncoderLayer>,
+    layer_drop: LayerDrop,
     norm: Option<LayerNorm>,
     #[module(skip)]
     positions: Positions,
@@ -88,6 +90,7 @@ impl Encoder {
     pub(crate) fn new(config: &ModelConfig, layers: usize, device: &Device) -> Self {
         Self {
             layers: (0..layers).map(|_| EncoderLayer::new(config, device)).collect(),
+            layer_drop: LayerDrop::new(config.dropout.layer),
             norm: final_norm(config, device),
             positions: config.positions,
             d_head: config.d_model / config.n_heads,
@@ -150,7 +153,11 @@ impl Encoder {
         tables: &PositionTables,
         mut weights: Option<&mut Vec<Tensor<4>>>,
     ) -> Tensor<3> {
+        let device = x.device();
         for (index, layer) in self.layers.iter().enumerate() {
+            if self.layer_drop.skips(&device) {
+                continue;
+            }
             let past = past.as_mut().map(|past| &mut past[index]);
             let (y, attention) = layer.forward(x, past, blocked.clone(), tables, weights.is_some());
             x = y;

@@ -33,7 +33,7 @@ fn an_update_is_queued_without_waiting() {
         }
         let autodiff = device.clone().autodiff();
         let dropout =
-            DropoutConfig { attention: 0.1, activation: 0.1, embedding: 0.1, residual: 0.1 };
+            DropoutConfig { attention: 0.1, activation: 0.1, token: 0.1, ..DropoutConfig::paper(0.1) };
         let config = ModelConfig {
             d_model: 8,
             n_heads: 2,

@@ -15,7 +15,7 @@ use crate::{FILES, Run, TASKS, Workshop, set};
 /// Dropout in all places, and a moving average of the weights.
 pub const NOISY: [&str; 6] = [
     "--set",
-    "model.dropout={ embedding = 0.2, residual = 0.2, attention = 0.1, activation = 0.1 }",
+    "model.dropout={ embedding = 0.2, residual = 0.2, attention = 0.1, activation = 0.1, token = 0.1, layer = 0.2 }",
     "--set",
     "train.word_dropout=0.1",
     "--set",

@@ -193,6 +193,7 @@ impl Shape {
                 residual: 0.1,
                 attention: 0.1,
                 activation: 0.1,
+                ..DropoutConfig::none()
             },
             ..ModelConfig::default()
         };

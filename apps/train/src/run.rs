@@ -8,6 +8,7 @@ use std::{
 
 use clap::{CommandFactory, error::ErrorKind};
 use tx_cli::terminal::stderr;
+use tx_infer::BundleInfo;
 use tx_train::{
     CheckpointSelection, OnMismatch, Outcome, ResumeFrom, RunLock, Trainer,
     reporting::progress::ProgressMode,
@@ -119,7 +120,16 @@ fn summary(outcome: &Outcome) -> String {
     text += &format!("bundle: {} (best of epoch {})\n", outcome.run.display(), best.epoch);
     if let Some(example) = outcome.examples.first() {
         let (translate, example) = (command("translate"), quoted(example));
-        text += &format!("try it:\n  {translate} --model {run} --text {example}\n");
+        let language = target_language(&outcome.run);
+        text += &format!("try it:\n  {translate} --model {run}{language} --text {example}\n");
     }
     text
+}
+
+/// Returns the option of a language that a multilingual bundle needs; otherwise nothing.
+fn target_language(bundle: &Path) -> String {
+    let languages = BundleInfo::read(bundle).ok().and_then(|info| info.languages);
+    let needed = languages.filter(|languages| languages.default_target.is_none());
+    let code = needed.and_then(|languages| languages.target.first().map(|code| quoted(code)));
+    code.map(|code| format!(" --target-lang {code}")).unwrap_or_default()
 }

@@ -17,14 +17,13 @@ use burn::{
     },
     tensor::{Device, StreamId},
 };
-use tx_text::BpeDropout;
 
 use crate::{
     documents::TextParts,
     examples::Examples,
     make_batch::{
-        MakeBatch, MakeClassificationBatch, MakeLanguageModelBatch, MakeMaskedBatch,
-        MakeSeq2SeqBatch, Turn,
+        EpochSegmentation, MakeBatch, MakeClassificationBatch, MakeLanguageModelBatch,
+        MakeMaskedBatch, MakeSeq2SeqBatch, Turn,
     },
     masking::Masking,
     packing::PackedDocuments,
@@ -94,10 +93,10 @@ impl PairLoader {
         self
     }
 
-    /// Segments words randomly in each epoch. Batch sizes are computed from the lengths without dropout,
+    /// Segments words randomly, anew in each epoch. Batch sizes are computed from the lengths without it,
     /// so batches contain more tokens than their size.
-    pub fn with_bpe_dropout(mut self, dropout: BpeDropout) -> Self {
-        self.make.bpe_dropout = Some(Arc::new(dropout));
+    pub fn with_segmentation(mut self, segmentation: EpochSegmentation) -> Self {
+        self.make.segmentation = Some(segmentation);
         self
     }
 }
@@ -118,9 +117,9 @@ impl ClassificationLoader {
         Self::of(texts.into(), MakeClassificationBatch::default(), size, None, device)
     }
 
-    /// Segments words randomly in each epoch, as the loader of pairs does.
-    pub fn with_bpe_dropout(mut self, dropout: BpeDropout) -> Self {
-        self.make.bpe_dropout = Some(Arc::new(dropout));
+    /// Segments words randomly, as the loader of pairs does.
+    pub fn with_segmentation(mut self, segmentation: EpochSegmentation) -> Self {
+        self.make.segmentation = Some(segmentation);
         self
     }
 }

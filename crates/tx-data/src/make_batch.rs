@@ -5,7 +5,7 @@ use std::{fmt::Debug, sync::Arc};
 use burn::tensor::Device;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use tx_text::{BpeDropout, special::BOS};
+use tx_text::{Segmentation, special::BOS};
 
 use crate::{
     batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch},
@@ -44,6 +44,25 @@ impl Turn {
     }
 }
 
+/// Random segmentation in the first epochs.
+#[derive(Debug, Clone)]
+pub struct EpochSegmentation {
+    segmentation: Arc<Segmentation>,
+    /// Last epoch with random segmentation; `None` if all have it.
+    last_epoch: Option<usize>,
+}
+
+impl EpochSegmentation {
+    /// Segments randomly until `last_epoch`, or in all epochs.
+    pub fn new(segmentation: Segmentation, last_epoch: Option<usize>) -> Self {
+        Self { segmentation: Arc::new(segmentation), last_epoch }
+    }
+
+    fn of(&self, turn: Turn) -> Option<&Segmentation> {
+        self.last_epoch.is_none_or(|last| turn.epoch <= last).then_some(&*self.segmentation)
+    }
+}
+
 /// Construction of batches. The result is a function of the arguments, as exact resume requires.
 pub trait MakeBatch: Debug + Clone + Send + Sync + 'static {
     /// Examples.
@@ -73,13 +92,13 @@ pub struct MakeSeq2SeqBatch {
     /// Rate at which input tokens become `<unk>` in training.
     pub word_dropout: f64,
     /// Random segmentation of words.
-    pub bpe_dropout: Option<Arc<BpeDropout>>,
+    pub segmentation: Option<EpochSegmentation>,
 }
 
 impl Default for MakeSeq2SeqBatch {
     /// Starts with `<bos>`, without dropout.
     fn default() -> Self {
-        Self { start: BOS, word_dropout: 0.0, bpe_dropout: None }
+        Self { start: BOS, word_dropout: 0.0, segmentation: None }
     }
 }
 
@@ -95,10 +114,10 @@ impl MakeBatch for MakeSeq2SeqBatch {
         device: &Device,
     ) -> Seq2SeqBatch {
         let mut pairs = pairs_at(pairs, indices);
-        if let Some(dropout) = &self.bpe_dropout {
+        if let Some(segmentation) = self.segmentation.as_ref().and_then(|one| one.of(turn)) {
             let mut random = turn.random(MERGES);
             for EncodedPair { source, target } in &mut pairs {
-                dropout.apply(source, target, &mut random);
+                segmentation.apply(source, target, &mut random);
             }
         }
         let pairs: Vec<&EncodedPair> = pairs.iter().collect();
@@ -117,7 +136,7 @@ impl MakeBatch for MakeSeq2SeqBatch {
 #[derive(Debug, Clone, Default)]
 pub struct MakeClassificationBatch {
     /// Random segmentation of words.
-    pub bpe_dropout: Option<Arc<BpeDropout>>,
+    pub segmentation: Option<EpochSegmentation>,
 }
 
 impl MakeBatch for MakeClassificationBatch {
@@ -132,10 +151,10 @@ impl MakeBatch for MakeClassificationBatch {
         device: &Device,
     ) -> ClassificationBatch {
         let mut texts = pairs_at(texts, indices);
-        if let Some(dropout) = &self.bpe_dropout {
+        if let Some(segmentation) = self.segmentation.as_ref().and_then(|one| one.of(turn)) {
             let mut random = turn.random(MERGES);
             for text in &mut texts {
-                dropout.apply_to_source(&mut text.source, &mut random);
+                segmentation.apply_to_source(&mut text.source, &mut random);
             }
         }
         ClassificationBatch::new(&texts.iter().collect::<Vec<_>>(), device)

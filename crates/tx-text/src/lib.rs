@@ -20,8 +20,10 @@ pub mod pair;
 pub mod special;
 
 pub mod bpe_dropout;
+pub mod segmentation;
 pub mod sentences;
 pub mod tokenizer;
+pub mod unigram_sampling;
 pub mod word_table;
 
 pub mod gzip;
@@ -34,8 +36,10 @@ pub use bpe_dropout::BpeDropout;
 pub use error::TextError;
 pub use lines::{InvalidUtf8, Lines};
 pub use pair::SentencePair;
+pub use segmentation::Segmentation;
 pub use tokenizer::{
     Lowercase, SentencePieceVocabulary, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers,
     VocabularyReport, WordSplit, sentencepiece_pieces, truncate,
 };
+pub use unigram_sampling::UnigramSampling;
 pub use word_table::WordTable;

@@ -31,7 +31,7 @@ mod vocabulary;
 
 pub use both_sides::Tokenizers;
 pub use config::{Lowercase, TokenizerConfig, TokenizerKind, WordSplit};
-pub(crate) use one_side::Merges;
+pub(crate) use one_side::{Merges, Pieces};
 pub use one_side::{Tokenizer, WordToken, truncate};
 pub use report::VocabularyReport;
 pub use vocabulary::{SentencePieceVocabulary, sentencepiece_pieces};

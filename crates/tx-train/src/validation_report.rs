@@ -48,9 +48,17 @@ pub trait ValidationReport: Clone + Serialize + DeserializeOwned + Send + 'stati
         scores_of(position, &self.figures(), self.note())
     }
 
-    /// Returns all metrics in one line of text, with further lines for parts of the validation data.
+    /// Returns all metrics in one line of text.
     fn summary(&self) -> String {
-        figures_line(&self.figures())
+        let figures = self.figures();
+        let figures: Vec<String> =
+            figures.iter().map(|figure| format!("{} {}", figure.name, figure.text())).collect();
+        figures.join("  ")
+    }
+
+    /// Returns a line of metrics for each of several parts of the validation data.
+    fn part_lines(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Returns sample outputs as lines of text.
@@ -100,13 +108,6 @@ pub(crate) fn scores_of(
         scores.insert(key.into(), text.into());
     }
     scores
-}
-
-/// Returns metrics in one line of text.
-pub(crate) fn figures_line(figures: &[Figure]) -> String {
-    let figures: Vec<String> =
-        figures.iter().map(|figure| format!("{} {}", figure.name, figure.text())).collect();
-    figures.join("  ")
 }
 
 /// Metric of a validation.

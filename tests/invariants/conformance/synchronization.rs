@@ -32,8 +32,12 @@ fn an_update_is_queued_without_waiting() {
             continue;
         }
         let autodiff = device.clone().autodiff();
-        let dropout =
-            DropoutConfig { attention: 0.1, activation: 0.1, token: 0.1, ..DropoutConfig::paper(0.1) };
+        let dropout = DropoutConfig {
+            attention: 0.1,
+            activation: 0.1,
+            token: 0.1,
+            ..DropoutConfig::paper(0.1)
+        };
         let config = ModelConfig {
             d_model: 8,
             n_heads: 2,

@@ -84,8 +84,8 @@ fn corpora_are_mixed_by_weight_and_stage() {
         "mixture: synthetic: 6 of 12 pairs in each epoch (16.7 %)",
         "mixture: c.tsv: 12 of 6 pairs in each epoch (33.3 %)",
         "validation: first:",
-        "           first: loss ",
-        "      second.tsv: loss ",
+        "    first: loss ",
+        "    second.tsv: loss ",
     ]);
     let metrics = workshop.metrics("run");
     let updates = |epoch: u64| {

@@ -109,6 +109,30 @@ fn a_run_resumed_from_any_checkpoint_equals_an_uninterrupted_one() {
     run.failed(1, &["it has no checkpoint of update 99; available: 1, 2, 3,"]);
 }
 
+/// Three epochs, of which the first two sample segmentations.
+#[test]
+fn a_run_with_sampled_segmentations_resumes_exactly() {
+    let workshop = Workshop::new();
+    let settings = [
+        "train.epochs=3",
+        "tokenizer.kind=unigram",
+        "tokenizer.vocab_size=60",
+        "train.unigram_alpha=0.1",
+        "train.segmentation_epochs=2",
+        "checkpoint.keep_last=100",
+        "checkpoint.every=1 step",
+    ];
+    let arguments = set(&settings);
+    workshop.train_tiny("whole", &arguments).trained();
+    workshop.train_tiny("parts", &arguments).trained();
+    for (step, position) in [(9, "epoch 2 and 1 batches"), (6, "epoch 1 and 2 batches")] {
+        assert_same_from(&workshop, step, position);
+    }
+    let plain = [&arguments[..], &set(&["train.segmentation_epochs=", "train.unigram_alpha="])];
+    workshop.train_tiny("plain", &plain.concat()).trained();
+    assert_ne!(weights(&workshop.path("whole")), weights(&workshop.path("plain")));
+}
+
 /// Settings of each task with random numbers that a resumed run must repeat.
 fn noisy_task(task: &str) -> Vec<&'static str> {
     let pieces = ["tokenizer.kind=bpe", "tokenizer.vocab_size=40"];

@@ -37,6 +37,12 @@ pub(crate) struct Merges {
     pub merges: Vec<(String, String)>,
 }
 
+/// Pieces of a unigram model with their log-probabilities, by id.
+#[derive(Deserialize)]
+pub(crate) struct Pieces {
+    pub vocab: Vec<(String, f64)>,
+}
+
 /// Tokenizer of one side: text to ids and back. Clones share the vocabulary.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
@@ -352,6 +358,12 @@ impl Tokenizer {
     /// Vocabulary and merges; `None` unless the tokenizer is a byte-pair encoding.
     pub(crate) fn merges(&self) -> Option<Merges> {
         let ModelWrapper::BPE(model) = self.inner.get_model() else { return None };
+        serde_json::to_value(model).and_then(serde_json::from_value).ok()
+    }
+
+    /// Pieces; `None` unless the tokenizer is a unigram model of the library.
+    pub(crate) fn pieces(&self) -> Option<Pieces> {
+        let ModelWrapper::Unigram(model) = self.inner.get_model() else { return None };
         serde_json::to_value(model).and_then(serde_json::from_value).ok()
     }
 }

@@ -4,12 +4,12 @@ use burn::tensor::Device;
 use tx_data::{ClassificationLoader, EncodedPair, make_batch::MakeClassificationBatch};
 use tx_infer::ModelTask;
 use tx_model::Classifier;
-use tx_text::{BpeDropout, truncate};
+use tx_text::truncate;
 
 use super::{model::TrainedClassifier, task::Classification};
 use crate::{
     config::TrainConfig,
-    data::{DataAccess, DataSummary, Known, labeled::LabeledData},
+    data::{DataAccess, DataSummary, Known, labeled::LabeledData, segmentation::segmentation},
     error::TrainError,
     task_run::{TaskParts, TaskRun},
 };
@@ -46,12 +46,10 @@ impl TaskRun for LabeledData {
         let texts = self.train.clone();
         let loader = ClassificationLoader::training(texts, train.batch, train.seed, device.clone())
             .with_grouping(train.grouping);
-        if train.bpe_dropout == 0.0 {
-            return Ok(loader);
-        }
-        let tokenizers = &self.summary.tokenizers;
-        let dropout = BpeDropout::new(tokenizers, train.bpe_dropout, config.max_len())?;
-        Ok(loader.with_bpe_dropout(dropout))
+        Ok(match segmentation(config, &self.summary.tokenizers)? {
+            Some(segmentation) => loader.with_segmentation(segmentation),
+            None => loader,
+        })
     }
 
     fn validation_loader(

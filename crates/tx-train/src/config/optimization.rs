@@ -139,6 +139,13 @@ pub struct OptimizationConfig {
     /// `tokenizer.kind = "bpe"`: BPE dropout, the fraction of merges skipped when words are
     /// segmented, sampled anew each epoch (Provilkov et al. 2020: 0.1).
     pub bpe_dropout: f64,
+    /// Exponent α of sampled segmentations with a unigram vocabulary (Kudo 2018: 0.1 to 0.5); `None`
+    /// disables sampling.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unigram_alpha: Option<f64>,
+    /// Number of epochs with BPE dropout or sampled segmentations; later ones have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segmentation_epochs: Option<usize>,
     /// Label smoothing `ε_ls`: probability distributed evenly over the vocabulary (section 5.4).
     /// Paper: 0.1.
     pub label_smoothing: f64,
@@ -204,6 +211,8 @@ impl Default for OptimizationConfig {
             ema_decay: 0.0,
             word_dropout: 0.0,
             bpe_dropout: 0.0,
+            unigram_alpha: None,
+            segmentation_epochs: None,
             label_smoothing: 0.1,
             r_drop: 0.0,
             distill: None,
@@ -270,6 +279,22 @@ impl OptimizationConfig {
                 format!("`{key}` = {rate} must be at least 0 and below 1"),
             );
         }
+        if let Some(alpha) = self.unigram_alpha {
+            rule(
+                alpha >= 0.0 && alpha.is_finite(),
+                format!("`unigram_alpha` = {alpha} must be at least 0"),
+            );
+            rule(
+                self.bpe_dropout == 0.0,
+                "`unigram_alpha` and `bpe_dropout` exclude each other".into(),
+            );
+        }
+        rule(
+            self.segmentation_epochs.is_none()
+                || self.unigram_alpha.is_some()
+                || self.bpe_dropout > 0.0,
+            "`segmentation_epochs` needs `bpe_dropout` or `unigram_alpha`".into(),
+        );
         rule(
             self.r_drop >= 0.0 && self.r_drop.is_finite(),
             format!("`r_drop` = {} must be at least 0", self.r_drop),

@@ -266,6 +266,18 @@ impl TrainConfig {
         {
             problems.push("[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\"".into());
         }
+        if train.unigram_alpha.is_some() && !has_bpe_dropout {
+            problems
+                .push(format!("[train] `unigram_alpha` is not available for the task \"{task}\""));
+        } else if train.unigram_alpha.is_some()
+            && tokenizer.kind != TokenizerKind::Unigram
+            && !tokenizer.is_imported()
+        {
+            problems.push("[train] `unigram_alpha` needs `tokenizer.kind` = \"unigram\"".into());
+        }
+        if train.word_dropout > 0.0 && self.data.language_tokens.is_some() {
+            problems.push("[train] `word_dropout` is not available with `language_tokens`".into());
+        }
         for (key, value) in [("word_dropout", train.word_dropout), ("r_drop", train.r_drop)] {
             if value > 0.0 && *task != TaskKind::Translate {
                 problems.push(format!("[train] `{key}` is not available for the task \"{task}\""));

@@ -6,6 +6,7 @@ pub(crate) mod labeled;
 pub(crate) mod language_tokens;
 pub(crate) mod mixed;
 mod pairs;
+pub(crate) mod segmentation;
 
 use std::{path::Path, sync::atomic::AtomicBool};
 

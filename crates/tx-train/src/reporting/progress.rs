@@ -148,6 +148,9 @@ impl Progress {
             clock(seconds),
             report.summary()
         ));
+        for part in report.part_lines() {
+            self.line(&format!("    {part}"));
+        }
         for sample in report.sample_lines() {
             self.line(&format!("    {sample}"));
         }

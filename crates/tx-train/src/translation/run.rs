@@ -6,7 +6,7 @@ use burn::tensor::Device;
 use tx_data::{EncodedPair, PairLoader, make_batch::MakeSeq2SeqBatch};
 use tx_infer::{ModelTask, search::start_id};
 use tx_model::Transformer;
-use tx_text::{BpeDropout, Lowercase};
+use tx_text::Lowercase;
 
 use super::{
     seq2seq::Seq2Seq,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     config::TrainConfig,
-    data::{DataAccess, DataSummary, Known, PairData, ValidationSet},
+    data::{DataAccess, DataSummary, Known, PairData, ValidationSet, segmentation::segmentation},
     error::TrainError,
     task_run::{TaskParts, TaskRun},
 };
@@ -52,12 +52,10 @@ impl TaskRun for PairData {
             .with_grouping(train.grouping)
             .with_decoder_start(start_id(config.model.decoder_start))
             .with_word_dropout(train.word_dropout);
-        if train.bpe_dropout == 0.0 {
-            return Ok(loader);
-        }
-        let tokenizers = &self.summary.tokenizers;
-        let dropout = BpeDropout::new(tokenizers, train.bpe_dropout, config.max_len())?;
-        Ok(loader.with_bpe_dropout(dropout))
+        Ok(match segmentation(config, &self.summary.tokenizers)? {
+            Some(segmentation) => loader.with_segmentation(segmentation),
+            None => loader,
+        })
     }
 
     fn validation_loader(

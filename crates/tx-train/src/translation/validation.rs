@@ -23,9 +23,7 @@ use crate::{
     error::TrainError,
     recording::metrics::null_as_nan,
     task::{Position, StepOutput, evaluate},
-    validation_report::{
-        Figure, Format, SampleOutput, Table, ValidationReport, figures_line, scores_of,
-    },
+    validation_report::{Figure, Format, SampleOutput, Table, ValidationReport, scores_of},
 };
 
 /// Result of a validation. With several validation sets, the metrics are those of the set
@@ -136,11 +134,11 @@ impl ValidationReport for Validation {
         figures
     }
 
-    fn summary(&self) -> String {
-        let sets = self.sets.iter().map(|SetScores { name, loss, bleu, chrf, .. }| {
-            format!("\n{name:>16}: loss {loss:.4}  BLEU {bleu:.2}  chrF {chrf:.2}")
-        });
-        figures_line(&self.figures()) + &sets.collect::<String>()
+    fn part_lines(&self) -> Vec<String> {
+        let line = |SetScores { name, loss, bleu, chrf, .. }: &SetScores| {
+            format!("{name}: loss {loss:.4}  BLEU {bleu:.2}  chrF {chrf:.2}")
+        };
+        self.sets.iter().map(line).collect()
     }
 
     fn tables(&self) -> Vec<Table> {

@@ -61,6 +61,8 @@ def started(program, ranks, *arguments):
 
 def processes(mark, name=None):
     """Process ids of a job that have not ended, of one program or of all."""
+    # Linux cuts names.
+    name = name and os.path.basename(name)[:15]
     found = []
     for path in glob.glob("/proc/[0-9]*"):
         with contextlib.suppress(OSError):

@@ -40,7 +40,7 @@ def main():
                 moment = random.uniform(0.2, 0.95) * length
                 time.sleep(moment)
                 kind = ["rank", "mpirun"][trial % 2]
-                victims = job.processes(process.mark, {"rank": "train", "mpirun": "mpirun"}[kind])
+                victims = job.processes(process.mark, {"rank": program, "mpirun": "mpirun"}[kind])
                 if not victims:
                     print(f"trial {trial + 1}: the run had ended after {moment:.1f} s", flush=True)
                     continue

@@ -28,7 +28,7 @@ def main():
                 time.sleep(0.01)
             time.sleep(length / 5)
             random.seed(1)
-            victims = job.processes(process.mark, "train")
+            victims = job.processes(process.mark, program)
             os.kill(random.choice(victims), signal.SIGTERM)
             code = process.wait(timeout=60)
         assert code in (130, 143), code

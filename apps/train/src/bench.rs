@@ -5,7 +5,11 @@ use std::{io::Write, path::PathBuf};
 use clap::{Args, ValueHint};
 use tx_cli::terminal::{stderr, stdout};
 use tx_infer::bench::Report;
-use tx_train::{ConfigBuilder, ProductPrecision, TrainError, bench::Updates};
+use tx_train::{
+    ConfigBuilder, ProductPrecision, TrainError,
+    bench::{Measurement, Updates},
+    ranks::Ranks,
+};
 
 use crate::{configuration::SettingArgs, devices::DeviceArgs};
 
@@ -13,7 +17,8 @@ use crate::{configuration::SettingArgs, devices::DeviceArgs};
 ///
 /// Prints one row of a Markdown table per recipe, with the target tokens per second of the median
 /// update. Reads only the configuration and writes no file. Batches are built before the
-/// measurement starts.
+/// measurement starts. On several ranks of MPI, an update consists of batches of all ranks, as in
+/// training, and the row has the fraction of time in which their gradients are added up.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// Recipe to measure (repeatable)
@@ -51,8 +56,8 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
-/// Measures and prints one row per recipe.
-pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
+/// Measures and prints one row per recipe, as the first rank.
+pub fn bench(args: &BenchArgs, ranks: &dyn Ranks) -> anyhow::Result<()> {
     let (name, devices) = args.device.open()?;
     let layers: Vec<(String, ConfigBuilder)> = match &args.config {
         Some(path) => vec![(path.display().to_string(), ConfigBuilder::from_file(path)?)],
@@ -76,11 +81,13 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
             configs.push((model.clone(), config));
         }
     }
-    writeln!(stderr(), "tx {}, {name}", env!("CARGO_PKG_VERSION"))?;
+    if ranks.is_first() {
+        writeln!(stderr(), "tx {}, {name}", env!("CARGO_PKG_VERSION"))?;
+    }
     for (index, (model, config)) in configs.into_iter().enumerate() {
         let updates = Updates::of(&config, args.len);
-        let timing = updates
-            .measure(&config, &devices, args.updates)
+        let Measurement { timing, reducing, trained_parameters } = updates
+            .measure_on(ranks, &config, &devices, args.updates)
             .map_err(|error| TrainError::Problems { problems: vec![error.to_string()] })?;
         let Updates { pairs, len, .. } = updates;
         let work = match config.train.accumulate {
@@ -91,9 +98,23 @@ pub fn bench(args: &BenchArgs) -> anyhow::Result<()> {
             ProductPrecision::F32 => work,
             precision => format!("{work}, {precision}"),
         };
+        let share = 100.0 * reducing.iter().sum::<f64>() / timing.seconds.iter().sum::<f64>();
+        let work = match ranks.count() {
+            1 => work,
+            count => format!("{work}, {count} ranks, {share:.1} % adding up"),
+        };
+        if !ranks.is_first() {
+            continue;
+        }
         let report = Report::new(&model, &name, &devices[0].clone().into(), work, timing);
         if args.json {
-            writeln!(stdout(), "{}", serde_json::to_string(&report)?)?;
+            let mut report = serde_json::to_value(&report)?;
+            report["trained_parameters"] = trained_parameters.into();
+            if ranks.count() > 1 {
+                report["ranks"] = ranks.count().into();
+                report["reducing_seconds"] = reducing.into();
+            }
+            writeln!(stdout(), "{report}")?;
         } else {
             let heading = if index == 0 { Report::HEADING } else { "" };
             writeln!(stdout(), "{heading}{report}")?;

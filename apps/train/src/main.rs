@@ -4,6 +4,7 @@
 mod args;
 
 mod configuration;
+mod processes;
 mod run;
 
 mod bench;
@@ -26,7 +27,8 @@ use std::{io::Write, process::ExitCode};
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
-use tx_cli::{allocator, failure, terminal::stdout};
+use processes::Processes;
+use tx_cli::{Failure, allocator, failure, terminal::stdout};
 use tx_train::{CheckpointSelection, RECIPES, Recipe, RunLock, TaskKind};
 
 fn main() -> ExitCode {
@@ -40,23 +42,33 @@ fn main() -> ExitCode {
         failure::print_hint(removed::hint(&error).as_deref());
         std::process::exit(error.exit_code())
     });
+    let processes = match Processes::connect() {
+        Ok(processes) => processes,
+        Err(error) => return Failure::Usage.report(&error.into(), None),
+    };
     let result = match cli.command {
-        None => run::train(cli.run),
-        Some(command) => other(command),
+        None => run::train(cli.run, &processes),
+        Some(command) => other(command, &processes),
     };
     match result {
         Ok(code) => code,
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => hint::failure(&error).report(&error, hint::hint(&error).as_deref()),
+        Err(error) => {
+            processes.let_first_report();
+            let failure = hint::failure(&error);
+            let code = failure.report(&error, hint::hint(&error).as_deref());
+            processes.fail(failure.code());
+            code
+        }
     }
 }
 
-fn other(command: Command) -> anyhow::Result<ExitCode> {
+fn other(command: Command, processes: &Processes) -> anyhow::Result<ExitCode> {
     match command {
         Command::Recipes => print(&recipes()),
         Command::Config { recipe } => print(Recipe::find(&recipe)?.toml),
         Command::Fetch(args) => print(&fetch::fetch(args)?),
-        Command::Bench(args) => bench::bench(&args),
+        Command::Bench(args) => bench::bench(&args, &*processes.ranks()),
         Command::Devices => print(&devices::list()),
         Command::Explain(args) => explain::explain(args),
         Command::Report { run } => {

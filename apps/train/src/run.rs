@@ -18,12 +18,13 @@ use crate::{
     args::{Cli, RunArgs, Version},
     command::{command, quoted},
     fetch, gpu,
+    processes::Processes,
     signals::Signals,
 };
 
 /// Trains, and prints the commands to run next. The exit code of an interrupted run identifies the
-/// signal.
-pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
+/// signal. Of several processes, only the first prints.
+pub fn train(args: RunArgs, processes: &Processes) -> anyhow::Result<ExitCode> {
     // Clap does not enforce `requires = "resume"` beside `--run`, which conflicts with `--resume`.
     for (name, given) in [("step", args.step.is_some()), ("take", args.take.is_some())] {
         if given && args.resume.is_none() {
@@ -33,6 +34,7 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     let (names, mut others) = args.device.open()?;
     let device = others.remove(0);
+    let ranks = processes.ranks();
     let trainer = match &args.resume {
         Some(run) => {
             let from = args.step.map_or(ResumeFrom::Last, ResumeFrom::Step);
@@ -40,20 +42,24 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
                 Version::Old => OnMismatch::Old,
                 Version::New => OnMismatch::New,
             });
-            Trainer::resume(run, from, take, device, |layers| args.data.override_values(layers))?
+            let change = |layers: &mut _| args.data.override_values(layers);
+            Trainer::resume(run, from, take, device, ranks.clone(), change)?
         }
         None => {
             let config = args.data.layers()?.build()?;
             let name = config.recipe.clone().unwrap_or_else(|| "custom".into());
             let run = args.run.clone().unwrap_or_else(|| PathBuf::from("runs").join(name));
-            Trainer::new(config, run, device)
+            Trainer::new(config, run, device).with_ranks(ranks.clone())
         }
     };
-    let quiet = args.data.quiet;
+    let quiet = args.data.quiet || !ranks.is_first();
     if args.data.fetch {
-        fetch::fetch_for(trainer.config(), quiet)?;
+        if ranks.is_first() {
+            fetch::fetch_for(trainer.config(), quiet)?;
+        }
+        ranks.wait();
     }
-    let show = match (args.tui, quiet) {
+    let show = match (args.tui && ranks.is_first(), quiet) {
         (true, _) => ProgressMode::Dashboard,
         (_, true) => ProgressMode::Quiet,
         _ => ProgressMode::Lines,
@@ -61,6 +67,9 @@ pub fn train(args: RunArgs) -> anyhow::Result<ExitCode> {
     let signals = Signals::listen(show == ProgressMode::Lines)?;
     if !quiet {
         log(&format!("device: {names}\n"));
+        if ranks.count() > 1 {
+            log(&format!("ranks: {}\n", ranks.count()));
+        }
         if let Some(note) = gpu::unused() {
             log(&format!("{note}\n"));
         }

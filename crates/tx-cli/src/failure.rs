@@ -25,7 +25,8 @@ impl Failure {
         ExitCode::from(self.code())
     }
 
-    fn code(self) -> u8 {
+    /// Returns the exit code.
+    pub fn code(self) -> u8 {
         match self {
             Self::Runtime => 1,
             Self::Usage => 2,

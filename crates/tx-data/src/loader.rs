@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    mem::take,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -52,7 +53,24 @@ pub struct BatchLoader<M: MakeBatch> {
     next_epoch: Arc<AtomicUsize>,
     /// Number of batches that the next iteration skips.
     skipped: Arc<AtomicUsize>,
+    share: Share,
     device: Device,
+}
+
+/// Batches that a loader yields, of those that `count` loaders divide in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Share {
+    index: usize,
+    count: usize,
+}
+
+impl Share {
+    const ALL: Self = Self { index: 0, count: 1 };
+
+    /// Returns `true` if the batch of this number is yielded.
+    fn contains(self, number: usize) -> bool {
+        number % self.count == self.index
+    }
 }
 
 /// Loader of sentence pairs.
@@ -172,6 +190,7 @@ impl<M: MakeBatch> BatchLoader<M> {
             seed,
             next_epoch: Arc::new(AtomicUsize::new(1)),
             skipped: Arc::default(),
+            share: Share::ALL,
             device,
         }
     }
@@ -186,6 +205,14 @@ impl<M: MakeBatch> BatchLoader<M> {
         self.next_epoch.store(epoch, Ordering::SeqCst);
         self.skipped.store(batches, Ordering::SeqCst);
         self
+    }
+
+    /// Yields only one of `count` batches in turn, of which the loader with `index` yields the first,
+    /// counted from the first batch of an epoch or after those that [`resume_from`](Self::resume_from)
+    /// skips. Batches of other loaders are not constructed. Numbers of batches and examples remain
+    /// those of all loaders together.
+    pub fn with_share(self, index: usize, count: usize) -> Self {
+        Self { share: Share { index, count: count.max(1) }, ..self }
     }
 
     /// Number of batches in the next epoch.
@@ -254,22 +281,32 @@ impl<M: MakeBatch> BatchLoader<M> {
         let stream = StreamId::current();
         thread::spawn(move || {
             stream.executes(|| {
-                let mut batches = plan.enumerate().map(|(number, indices)| {
+                // Examples of batches of other loaders since the last own one.
+                let mut others = 0;
+                for (number, indices) in plan.enumerate() {
+                    if !loader.share.contains(number) {
+                        others += indices.len();
+                        continue;
+                    }
                     let turn = Turn { seed: loader.seed, epoch, number: first + number };
                     let batch = loader.make.make(&examples, &indices, turn, &loader.device);
-                    Counted { batch, examples: indices.len() }
-                });
-                // The receiver is dropped when an epoch is interrupted.
-                while batches.next().is_some_and(|batch| sender.send(batch).is_ok()) {}
+                    let examples = indices.len() + take(&mut others);
+                    // The receiver is dropped when an epoch is interrupted.
+                    if sender.send(Counted { batch: Some(batch), examples }).is_err() {
+                        return;
+                    }
+                }
+                drop(sender.send(Counted { batch: None, examples: others }));
             });
         });
         receiver
     }
 }
 
-/// Batch with the number of its examples.
+/// Batch of an epoch; `None` at its end.
 struct Counted<B> {
-    batch: B,
+    batch: Option<B>,
+    /// Number of its examples, and of those of other loaders before it.
     examples: usize,
 }
 
@@ -325,18 +362,23 @@ impl<B> Iterator for EpochIterator<B> {
     type Item = Result<B, DatasetError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.batches.recv() {
-            Ok(Counted { batch, examples }) => {
-                self.done += examples;
-                Some(Ok(batch))
+        loop {
+            match self.batches.recv() {
+                Ok(Counted { batch, examples }) => {
+                    self.done += examples;
+                    if let Some(batch) = batch {
+                        return Some(Ok(batch));
+                    }
+                }
+                Err(_) if self.done < self.total && !self.failed => {
+                    self.failed = true;
+                    let ended = io::Error::other(
+                        "the thread that constructs batches ended before the epoch",
+                    );
+                    return Some(Err(DatasetError::new(ended)));
+                }
+                Err(_) => return None,
             }
-            Err(_) if self.done < self.total && !self.failed => {
-                self.failed = true;
-                let ended =
-                    io::Error::other("the thread that constructs batches ended before the epoch");
-                Some(Err(DatasetError::new(ended)))
-            }
-            Err(_) => None,
         }
     }
 }
@@ -402,6 +444,25 @@ mod tests {
                 let mut batches = later.iter();
                 while batches.next().is_some() {}
                 assert!(batches.progress().is_completed());
+            }
+        }
+    }
+
+    /// 5 batches of 8 pairs, the first `skipped` of which are used.
+    #[test]
+    fn loaders_that_share_an_epoch_yield_its_batches_in_turn() {
+        let batches = |loader: PairLoader| -> Vec<Vec<i32>> {
+            loader.iter().map(|batch| ints(batch.unwrap().source)).collect()
+        };
+        for (skipped, count) in [(0, 2), (1, 2), (0, 3), (2, 4), (0, 9)] {
+            let resumed = || loader().with_word_dropout(0.5).resume_from(1, skipped);
+            let all = batches(resumed());
+            assert_eq!(all.len(), 5 - skipped);
+            for index in 0..count {
+                let loader = resumed().with_share(index, count);
+                assert_eq!((loader.batches(), loader.num_items()), (5, 40));
+                let expected: Vec<_> = all.iter().skip(index).step_by(count).cloned().collect();
+                assert_eq!(batches(loader), expected, "{index} of {count} after {skipped}");
             }
         }
     }

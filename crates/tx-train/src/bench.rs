@@ -20,11 +20,13 @@ use tx_text::{
 use crate::{
     classification::TrainedClassifier,
     config::{Schedule, TrainConfig},
+    fine_tuning::selection::Parameters,
     language_modeling::TrainedLanguageModel,
     masked_language_modeling::TrainedMaskedLanguageModel,
-    task::{BatchOf, Trainable},
+    ranks::{Alone, Ranks},
+    task::{BatchOf, StepOutput, Trainable},
     training::{
-        gradients::{UpdateGradients, compute_gradients},
+        gradients::{UpdateSettings, compute_update, count_tokens},
         optimizer::optimizer,
         precision::precision_problems,
         schedule::{Curve, Decay, LearningRate},
@@ -48,6 +50,17 @@ pub struct Updates {
     pub pairs: usize,
     /// Tokens of each side, or of the text.
     pub len: usize,
+}
+
+/// Times of measured updates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// Times of whole updates, with the tokens of all ranks.
+    pub timing: Timing,
+    /// Seconds of each update in which the gradients of all ranks were added up; 0 on one rank.
+    pub reducing: Vec<f64>,
+    /// Number of trained parameters, each with a gradient of 4 bytes.
+    pub trained_parameters: usize,
 }
 
 impl Updates {
@@ -82,9 +95,33 @@ impl Updates {
         devices: &[Device],
         repetitions: usize,
     ) -> Result<Timing, ConfigError> {
+        Ok(self.measure_on(&Alone, config, devices, repetitions)?.timing)
+    }
+
+    /// Measures updates as [`measure`](Self::measure) does, on several ranks. Each computes its share
+    /// of the batches of an update on its `devices`.
+    ///
+    /// # Errors
+    ///
+    /// If the model configuration is invalid, a device does not train in the precision, or the ranks
+    /// cannot divide the batches.
+    pub fn measure_on(
+        &self,
+        ranks: &dyn Ranks,
+        config: &TrainConfig,
+        devices: &[Device],
+        repetitions: usize,
+    ) -> Result<Measurement, ConfigError> {
         let (model, smoothing) = (&config.model, config.train.label_smoothing);
         let (vocabulary, precision) = (self.vocab.source, config.train.precision);
-        let problems = precision_problems(precision, devices);
+        let mut problems = precision_problems(precision, devices);
+        let batches = config.train.accumulate;
+        if !batches.is_multiple_of(ranks.count()) {
+            problems.push(format!(
+                "[train] `accumulate` = {batches} must be a multiple of the number of ranks, {}",
+                ranks.count()
+            ));
+        }
         if !problems.is_empty() {
             return Err(ConfigError { problems });
         }
@@ -96,7 +133,7 @@ impl Updates {
                     let model = Seq2Seq::new(model.with_product_precision(precision), smoothing);
                     Ok(model.with_r_drop(config.train.r_drop))
                 };
-                self.measure_model(config, devices, repetitions, init, Self::pairs_of_step)
+                self.measure_model(ranks, config, devices, repetitions, init, Self::pairs_of_step)
             }
             TaskKind::Classify => {
                 let pooling = config.classification.pooling;
@@ -105,7 +142,7 @@ impl Updates {
                     let model = model.with_product_precision(precision);
                     Ok(TrainedClassifier::new(model, smoothing, Vec::new()))
                 };
-                self.measure_model(config, devices, repetitions, init, Self::texts_of_step)
+                self.measure_model(ranks, config, devices, repetitions, init, Self::texts_of_step)
             }
             TaskKind::Generate => {
                 let init = |device: &Device| {
@@ -113,7 +150,7 @@ impl Updates {
                     let model = model.with_product_precision(precision);
                     Ok(TrainedLanguageModel::new(model, smoothing))
                 };
-                self.measure_model(config, devices, repetitions, init, Self::rows_of_step)
+                self.measure_model(ranks, config, devices, repetitions, init, Self::rows_of_step)
             }
             TaskKind::FillMask => {
                 let init = |device: &Device| {
@@ -121,7 +158,7 @@ impl Updates {
                     let model = model.with_product_precision(precision);
                     Ok(TrainedMaskedLanguageModel::new(model, smoothing))
                 };
-                self.measure_model(config, devices, repetitions, init, Self::masked_of_step)
+                self.measure_model(ranks, config, devices, repetitions, init, Self::masked_of_step)
             }
         })
     }
@@ -129,12 +166,13 @@ impl Updates {
     /// Measures updates of the model that `init` creates, with the batches of `batch`.
     fn measure_model<M: Trainable>(
         &self,
+        ranks: &dyn Ranks,
         config: &TrainConfig,
         devices: &[Device],
         repetitions: usize,
         init: impl FnOnce(&Device) -> Result<M, ConfigError>,
         batch: fn(&Self, usize, &Device) -> BatchOf<M>,
-    ) -> Result<Timing, ConfigError> {
+    ) -> Result<Measurement, ConfigError> {
         let train = &config.train;
         let devices: Vec<Device> = devices.iter().map(|device| device.clone().autodiff()).collect();
         let device = devices.first().cloned().unwrap_or_default();
@@ -147,24 +185,39 @@ impl Updates {
             d_model: config.model.d_model,
             decay: Decay::default(),
         });
-        let mut learner = Learner::new(init(&device)?, optimizer(config), rate);
+        let model = init(&device)?;
+        let trained_parameters = Parameters::of(&model).trained;
+        let mut learner = Learner::new(model, optimizer(config), rate);
         let batches = train.accumulate.max(1);
-        let prepare = |step: usize| {
+        let prepare = |step: usize| -> Vec<BatchOf<M>> {
             device.seed(step as u64);
-            (0..batches).map(|part| batch(self, step * batches + part, &device)).collect()
+            let own = (ranks.rank()..batches).step_by(ranks.count());
+            own.map(|part| batch(self, step * batches + part, &device)).collect()
         };
+        let mut reducing = Vec::new();
         let update = |batches: Vec<BatchOf<M>>| {
             let model = learner.model();
-            let UpdateGradients { gradients, .. } =
-                compute_gradients(&model, batches, &devices, train.clip_norm);
+            let own = count_tokens::<M>(&batches).target_tokens;
+            let total = ranks.sum_counts(vec![own as f64]).iter().sum::<f64>();
+            let settings = UpdateSettings {
+                devices: &devices,
+                clip_norm: train.clip_norm,
+                ranks,
+                counts: StepOutput { target_tokens: total as usize, ..StepOutput::default() },
+                seeds: None,
+            };
+            let update = compute_update(&model, batches, &settings);
             drop(model);
+            reducing.push(update.reducing);
             learner.lr_step();
-            learner.optimizer_step(gradients);
+            learner.optimizer_step(update.gradients);
             // Waits for all queued work. A device error would have occurred when the loss was read.
             drop(device.sync());
         };
         let tokens = batches * self.pairs * self.len;
-        Ok(Timing::of(tokens, WARM_UP, repetitions, prepare, update))
+        let timing = Timing::of(tokens, WARM_UP, repetitions, prepare, update);
+        reducing.drain(..reducing.len() - timing.seconds.len());
+        Ok(Measurement { timing, reducing, trained_parameters })
     }
 
     /// Creates a batch with ids that differ between steps. None of them is padding, but masks are

@@ -192,6 +192,23 @@ pub enum TrainError {
         last: Box<TrainError>,
     },
 
+    /// Two ranks of a run have different values that must be the same.
+    #[error(
+        "rank {rank} has other {part} than rank 0 at update {step}: {found}, rank 0 has {expected}"
+    )]
+    RanksDiffer {
+        /// Number of the rank, from 1.
+        rank: usize,
+        /// `training data` or `weights`.
+        part: &'static str,
+        /// Last update.
+        step: usize,
+        /// Fingerprint of the rank.
+        found: String,
+        /// Fingerprint of the first rank.
+        expected: String,
+    },
+
     /// Burn's Learner or a data loader failed.
     #[error("training failed")]
     Learner(#[source] Arc<burn::train::TrainingError>),
@@ -300,6 +317,9 @@ impl TrainError {
             Self::TooManySkipped { .. } => {
                 fixed("lower `train.learning_rate`, or set `train.clip_norm` = 1.0")
             }
+            Self::RanksDiffer { .. } => fixed(
+                "all ranks need the same program, configuration and files, and CPUs of one type",
+            ),
             Self::Data(DataError::NoPairs { .. } | DataError::NoTexts { .. }) => {
                 fixed("check the files, raise `data.max_len`, or specify validation files")
             }

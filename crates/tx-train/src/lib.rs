@@ -4,7 +4,7 @@
 //! [`data`] tokenizes and encodes them and documents. A [`task`] has a model, its loss and its
 //! validation: [`translation`], [`classification`], [`language_modeling`] and
 //! [`masked_language_modeling`]. [`trainer`] prepares data, builds the parts of a run and launches
-//! the loop of [`training`]. [`recording`] writes the files of a run folder, [`reporting`] the
+//! the loop of [`training`], on one of several [`ranks`] if there are more. [`recording`] writes the files of a run folder, [`reporting`] the
 //! output for people.
 //!
 //! ```
@@ -36,6 +36,7 @@ pub mod masked_language_modeling;
 pub mod translation;
 
 mod fine_tuning;
+pub mod ranks;
 pub mod trainer;
 pub mod training;
 

@@ -171,6 +171,8 @@ pub(crate) struct Update {
     pub took: f64,
     /// Seconds spent waiting for its batches.
     pub waited: f64,
+    /// Seconds in which the gradients of all ranks were added up, including the wait for them.
+    pub reducing: f64,
     /// Learning rate.
     pub learning_rate: f64,
     /// Gradient norm, before clipping.
@@ -317,6 +319,7 @@ mod tests {
             seconds: step as f64,
             took: 0.5,
             waited: 0.125,
+            reducing: 0.0,
             learning_rate: 0.1,
             gradient_norm: 2.0,
         }

@@ -19,7 +19,8 @@ use crate::{
 /// Reporter of a training loop.
 pub(crate) struct Reporter<T: Task> {
     progress: Progress,
-    metrics: Metrics<T::Report>,
+    /// `None` on ranks that write nothing.
+    metrics: Option<Metrics<T::Report>>,
     events: SupervisedTrainingEventProcessor<T::Model>,
     /// Receives the errors of Burn's metrics and loggers.
     interrupter: Interrupter,
@@ -27,18 +28,20 @@ pub(crate) struct Reporter<T: Task> {
     worked: f64,
     /// Seconds that these updates waited for batches.
     waited: f64,
+    /// Seconds in which the gradients of all ranks were added up.
+    reducing: f64,
 }
 
 impl<T: Task> Reporter<T> {
     pub fn new(
         budget: Budget,
         mode: ProgressMode,
-        metrics: Metrics<T::Report>,
+        metrics: Option<Metrics<T::Report>>,
         events: SupervisedTrainingEventProcessor<T::Model>,
         interrupter: Interrupter,
     ) -> Self {
         let progress = Progress::new(budget, mode);
-        Self { progress, metrics, events, interrupter, worked: 0.0, waited: 0.0 }
+        Self { progress, metrics, events, interrupter, worked: 0.0, waited: 0.0, reducing: 0.0 }
     }
 
     /// Prints a line of text.
@@ -76,7 +79,10 @@ impl<T: Task> Reporter<T> {
         self.progress.update(output, update.step, update.seconds, update.took);
         self.worked += update.took;
         self.waited += update.waited;
-        self.metrics.update(&output, update)?;
+        self.reducing += update.reducing;
+        if let Some(metrics) = &mut self.metrics {
+            metrics.update(&output, update)?;
+        }
         let rate = update.learning_rate.into();
         let item = TrainingItem::new(output, position, Some(update.step), Some(rate));
         self.event(LearnerEvent::ProcessedItem(item));
@@ -85,7 +91,9 @@ impl<T: Task> Reporter<T> {
 
     /// Counts a skipped batch.
     pub fn count_skipped(&mut self) {
-        self.metrics.count_skipped();
+        if let Some(metrics) = &mut self.metrics {
+            metrics.count_skipped();
+        }
     }
 
     /// Reports a validation in progress lines and metrics.
@@ -97,7 +105,7 @@ impl<T: Task> Reporter<T> {
         if let Record::Validation { step, epoch, seconds, best, report, .. } = record {
             self.progress.validation((*epoch, *step, *seconds), report, *best);
         }
-        self.metrics.write(record)
+        self.metrics.as_mut().map_or(Ok(()), |metrics| metrics.write(record))
     }
 
     /// Reports loss and counts of a validation to the dashboard, as one large batch.
@@ -119,15 +127,24 @@ impl<T: Task> Reporter<T> {
     ///
     /// If the metrics file cannot be written.
     pub fn flush(&mut self) -> Result<(), TrainError> {
-        self.metrics.flush()
+        self.metrics.as_mut().map_or(Ok(()), Metrics::flush)
     }
 
-    /// Ends the report. Returns the lines to print once the dashboard has closed, and Burn's event
-    /// processor.
-    pub fn finish(mut self) -> (Vec<String>, SupervisedTrainingEventProcessor<T::Model>) {
+    /// Ends the report of a run on `ranks`. Returns the lines to print once the dashboard has closed,
+    /// and Burn's event processor.
+    pub fn finish(
+        mut self,
+        ranks: usize,
+    ) -> (Vec<String>, SupervisedTrainingEventProcessor<T::Model>) {
         if self.worked > 0.0 {
             let percent = 100.0 * self.waited / self.worked;
             self.line(&format!("waiting for data: {percent:.2} % of training time"));
+            if ranks > 1 {
+                let percent = 100.0 * self.reducing / self.worked;
+                self.line(&format!(
+                    "adding up gradients of {ranks} ranks: {percent:.2} % of training time"
+                ));
+            }
         }
         (self.progress.finish(), self.events)
     }

@@ -27,6 +27,7 @@ use crate::{
     },
     memory::Memory,
     recording::{checkpoint::Checkpoints, metrics::Metrics, run_state::RunState},
+    reporting::progress::ProgressMode,
     task::Trainable,
     task_run::{ModelOf, TaskParts, TaskRun},
     training::{
@@ -45,7 +46,7 @@ pub(super) struct Built<R: TaskRun> {
 }
 
 /// Builds loaders, model, optimizer and training loop, and loads the checkpoint of a resumed run.
-/// Writes configuration and tokenizers into the run folder.
+/// The first rank writes configuration and tokenizers into the run folder.
 ///
 /// # Errors
 ///
@@ -66,7 +67,9 @@ pub(super) fn build<R: TaskRun>(
     // have other numbers, but the schedule must not change.
     let budget = Budget::new(config, train.batches().div_ceil(config.train.accumulate));
     let largest = train.largest_batch();
-    let train = train.resume_from(state.epoch + 1, state.batch);
+    let ranks = &settings.ranks;
+    let train =
+        train.resume_from(state.epoch + 1, state.batch).with_share(ranks.rank(), ranks.count());
 
     let task = data.model_task(config);
     let (model, parameters) =
@@ -78,19 +81,22 @@ pub(super) fn build<R: TaskRun>(
     let mut average = None;
     if is_resumed {
         average = load_checkpoint(settings, &mut state, &mut learner, is_changed)?;
-    } else {
+    } else if ranks.is_first() {
         // Saved before any checkpoint, whose weights would be useless without them.
         save_tokenizers(run, config.task, &summary.tokenizers)?;
         lineage.as_ref().map_or(Ok(()), |lineage| lineage.save(run))?;
     }
-    config.save(run)?;
+    if ranks.is_first() {
+        config.save(run)?;
+    }
     let decay = config.train.ema_decay;
     let average = (decay > 0.0).then(|| {
         let model = average.unwrap_or_else(|| learner.model().valid());
         MovingAverage::new(decay, model, parameters.is_trained)
     });
 
-    let metrics = Metrics::open(run, &state, config.metrics.every_steps, autodiff.clone())?;
+    let open = || Metrics::open(run, &state, config.metrics.every_steps, autodiff.clone());
+    let metrics = ranks.is_first().then(open).transpose()?;
     let examples = data.examples(config);
     let bundle = BundleParts {
         task,
@@ -117,7 +123,8 @@ pub(super) fn build<R: TaskRun>(
         average,
         state,
         metrics,
-        progress: settings.progress,
+        progress: if ranks.is_first() { settings.progress } else { ProgressMode::Quiet },
+        ranks: ranks.clone(),
         stop: settings.stop.clone(),
     };
     Ok(Built { setup, learner, train: Arc::new(train), valid, examples })
@@ -167,7 +174,7 @@ fn init_model<R: TaskRun>(
     Ok((model, parameters))
 }
 
-/// Loads the checkpoint of `state` into `learner`, and removes later ones. Returns the model with
+/// Loads the checkpoint of `state` into `learner`, and removes later ones as the first rank. Returns the model with
 /// the moving average of the weights, if the run kept one.
 fn load_checkpoint<M: Trainable>(
     settings: &RunSettings,
@@ -179,9 +186,11 @@ fn load_checkpoint<M: Trainable>(
     checkpoints.load(state.step, learner)?;
     let average = checkpoints.average(state.step, learner.model().valid())?;
     state.kept.retain(|best| best.step <= state.step);
-    checkpoints.remove_after(state.step)?;
-    if is_changed {
-        checkpoints.update_state(state)?;
+    if settings.ranks.is_first() {
+        checkpoints.remove_after(state.step)?;
+        if is_changed {
+            checkpoints.update_state(state)?;
+        }
     }
     let within = match state.batch {
         0 => String::new(),

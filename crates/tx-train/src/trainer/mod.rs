@@ -10,10 +10,7 @@ mod settings;
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use burn::tensor::Device;
@@ -32,6 +29,7 @@ use crate::{
     error::TrainError,
     language_modeling::run::LanguageModelRun,
     masked_language_modeling::run::MaskedLanguageModelRun,
+    ranks::Ranks,
     recording::{checkpoint::Checkpoints, run_lock::RunLock, run_state::RunState},
     reporting::{progress::ProgressMode, report},
     task::Task,
@@ -63,8 +61,8 @@ pub struct Trainer {
 struct Resume {
     state: RunState,
     on_mismatch: Option<OnMismatch>,
-    /// Acquired before the checkpoint was read.
-    lock: RunLock,
+    /// Acquired before the checkpoint was read; `None` on ranks that write nothing.
+    lock: Option<RunLock>,
 }
 
 impl Trainer {
@@ -75,7 +73,8 @@ impl Trainer {
 
     /// Resumes the run in `run` from one of its checkpoints. `change` may override values of its
     /// configuration, such as the budget. `on_mismatch` decides what applies if the configuration
-    /// file or the data have changed since the checkpoint; without it, such a change is an error.
+    /// file or the data have changed since the checkpoint; without it, such a change is an error. The
+    /// number of `ranks` may differ from that before.
     ///
     /// # Errors
     ///
@@ -86,6 +85,7 @@ impl Trainer {
         from: ResumeFrom,
         on_mismatch: Option<OnMismatch>,
         device: Device,
+        ranks: Arc<dyn Ranks>,
         change: impl FnOnce(&mut ConfigBuilder) -> Result<(), TrainError>,
     ) -> Result<Self, TrainError> {
         let run = run.into();
@@ -94,7 +94,7 @@ impl Trainer {
             let reason = format!("`{CONFIG_FILE}` is missing");
             return Err(TrainError::NothingToResume { path: run, reason });
         }
-        let lock = RunLock::acquire(&run)?;
+        let lock = ranks.is_first().then(|| RunLock::acquire(&run)).transpose()?;
         let state = load_state(&run, from)?;
         let mut builder = match on_mismatch {
             Some(OnMismatch::Old) => ConfigBuilder::from_config(&state.config)?,
@@ -115,7 +115,7 @@ impl Trainer {
             return Err(TrainError::Problems { problems: vec![problem] });
         }
         let resume = Some(Resume { state, on_mismatch, lock });
-        Ok(Self { resume, ..Self::new(config, run, device) })
+        Ok(Self { resume, ..Self::new(config, run, device) }.with_ranks(ranks))
     }
 
     /// Returns the configuration of the run.
@@ -127,6 +127,15 @@ impl Trainer {
     /// `train.accumulate`, must be a multiple of the number of devices.
     pub fn with_devices(mut self, others: Vec<Device>) -> Self {
         self.settings.others = others;
+        self
+    }
+
+    /// Sets the ranks among which the batches of an update are divided; by default this process is the
+    /// only one. Every rank must have the same configuration and data, and see the same run folder, to
+    /// which only the first writes. `train.accumulate` must be a multiple of the number of devices of
+    /// all ranks.
+    pub fn with_ranks(mut self, ranks: Arc<dyn Ranks>) -> Self {
+        self.settings.ranks = ranks;
         self
     }
 
@@ -155,7 +164,8 @@ impl Trainer {
     /// # Errors
     ///
     /// If another process writes to the run folder, the data cannot be used, a file cannot be
-    /// written, or the loss is not finite. The best model and the last checkpoint are kept.
+    /// written, or the loss is not finite. The best model and the last checkpoint are kept. If a rank
+    /// fails, the others wait for it until their process is ended.
     pub fn run(self) -> Result<Outcome, TrainError> {
         // Runs in a thread of the pool that the kernels use, because each of the hundreds of
         // handovers per update from another thread would cost two context switches.
@@ -173,25 +183,43 @@ impl Trainer {
     {
         let Self { settings, resume } = self;
         settings.check()?;
+        let ranks = settings.ranks.clone();
         let (resume, _lock) = match resume {
             Some(Resume { state, on_mismatch, lock }) => (Some((state, on_mismatch)), lock),
-            None => (None, lock_new(&settings.run)?),
+            None if ranks.is_first() => (None, Some(lock_new(&settings.run)?)),
+            None => (None, None),
         };
         let is_resumed = resume.is_some();
         let (state, on_mismatch) = resume.unwrap_or_default();
+        // The first rank creates the folder of prepared data, which the others open.
+        let is_later = settings.config.data.prepared.is_some() && !ranks.is_first();
+        if is_later {
+            ranks.wait();
+        }
         let prepared: Prepared<R> = match prepare(&settings, state.clone(), is_resumed, on_mismatch)
         {
-            Err(TrainError::Interrupted) => {
+            Err(TrainError::Interrupted) if ranks.count() == 1 => {
                 return outcome(settings.run, state, None, Vec::new(), true);
             }
             prepared => prepared?,
         };
+        if !is_later {
+            ranks.wait();
+        }
+        // Every rank has read the state of the run, which the first may change now.
+        ranks.wait();
         let Built { setup, learner, train, valid, examples } =
             build(&settings, prepared, is_resumed)?;
-        let RunResults { state, validation, .. } = launch(setup, learner, train, valid)?;
-        report::write(&settings.run)?;
-        let is_interrupted = settings.stop.load(Ordering::Relaxed);
-        outcome(settings.run, state, validation.map(Into::into), examples, is_interrupted)
+        // Every rank has loaded the checkpoint, which the first may remove now.
+        ranks.wait();
+        let RunResults { state, interrupted, validation, .. } =
+            launch(setup, learner, train, valid)?;
+        if ranks.is_first() {
+            report::write(&settings.run)?;
+        }
+        // A rank that ends, as after a signal, must not end the others before they are finished.
+        ranks.wait();
+        outcome(settings.run, state, validation.map(Into::into), examples, interrupted)
     }
 }
 

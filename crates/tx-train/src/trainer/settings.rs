@@ -12,6 +12,7 @@ use tx_data::source::named::CorpusCache;
 use crate::{
     config::TrainConfig,
     error::TrainError,
+    ranks::{Alone, Ranks},
     reporting::progress::{ProgressMode, print},
     training::precision::precision_problems,
 };
@@ -30,13 +31,16 @@ pub(super) struct RunSettings {
     pub progress: ProgressMode,
     /// Set to interrupt the run.
     pub stop: Arc<AtomicBool>,
+    /// Ranks among which the batches of an update are divided.
+    pub ranks: Arc<dyn Ranks>,
 }
 
 impl RunSettings {
     /// Creates settings for one device, with progress lines.
     pub fn new(config: TrainConfig, run: PathBuf, device: Device) -> Self {
         let (others, progress, stop) = (Vec::new(), ProgressMode::Lines, Arc::default());
-        Self { config, run, device, others, corpora: None, progress, stop }
+        let ranks = Arc::new(Alone);
+        Self { config, run, device, others, corpora: None, progress, stop, ranks }
     }
 
     /// Checks terminal, configuration and number of devices.
@@ -51,10 +55,18 @@ impl RunSettings {
         }
         let mut problems = self.config.problems();
         let (batches, devices) = (self.config.train.accumulate, 1 + self.others.len());
-        if !batches.is_multiple_of(devices) {
+        let ranks = self.ranks.count();
+        if ranks > 1 && self.config.model.dropout.layer > 0.0 {
+            // The sum over the ranks does not tell a skipped layer from a gradient of zero.
+            problems.push("[model] `dropout.layer` is not available with several ranks".into());
+        }
+        if !batches.is_multiple_of(ranks * devices) {
+            let number = match ranks {
+                1 => format!("devices, {devices}"),
+                ranks => format!("devices of all {ranks} ranks, {}", ranks * devices),
+            };
             problems.push(format!(
-                "[train] `accumulate` = {batches} must be a multiple of the number of devices, \
-                 {devices}"
+                "[train] `accumulate` = {batches} must be a multiple of the number of {number}"
             ));
         }
         let devices = [std::slice::from_ref(&self.device), &self.others].concat();
@@ -62,9 +74,9 @@ impl RunSettings {
         if problems.is_empty() { Ok(()) } else { Err(TrainError::Problems { problems }) }
     }
 
-    /// Prints a line of text unless the run is quiet.
+    /// Prints a line of text unless the run is quiet. Only the first rank prints.
     pub fn print(&self, line: &str) {
-        if self.progress != ProgressMode::Quiet {
+        if self.progress != ProgressMode::Quiet && self.ranks.is_first() {
             print(line);
         }
     }

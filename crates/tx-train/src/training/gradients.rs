@@ -9,7 +9,11 @@ use burn::{
 };
 use tx_model::kernels::sum_of_squares;
 
-use crate::task::{Batch, BatchLoss, BatchOf, StepOutput, Trainable};
+use super::{flat_gradients::FlatGradients, update_seeds::UpdateSeeds};
+use crate::{
+    ranks::{Alone, Ranks},
+    task::{Batch, BatchLoss, BatchOf, StepOutput, Trainable},
+};
 
 /// Gradients of the batches of an update, with loss and counts.
 #[derive(Debug)]
@@ -20,6 +24,32 @@ pub struct UpdateGradients {
     pub output: StepOutput,
     /// Gradient norm over all weights together, before clipping.
     pub norm: f64,
+    /// Seconds in which the gradients of all ranks were added up, including the wait for them.
+    pub reducing: f64,
+}
+
+/// Settings for the gradients of an update.
+#[derive(Debug, Clone, Copy)]
+pub struct UpdateSettings<'a> {
+    /// Devices to which the batches are assigned in turn, of which the first holds the model. An
+    /// empty list means the model's own device.
+    pub devices: &'a [Device],
+    /// Maximum gradient norm; 0 disables clipping.
+    pub clip_norm: f64,
+    /// Ranks that compute the batches of the update together.
+    pub ranks: &'a dyn Ranks,
+    /// Numbers of tokens in the batches of all ranks; loss and correct tokens are 0.
+    pub counts: StepOutput,
+    /// Seeds of the random numbers of each batch; `None` leaves the generators as they are.
+    pub seeds: Option<UpdateSeeds>,
+}
+
+impl UpdateSettings<'_> {
+    /// Returns the seed of the batch of this rank with this index.
+    fn seed_of(&self, index: usize) -> Option<u64> {
+        let index = index * self.ranks.count() + self.ranks.rank();
+        self.seeds.map(|seeds| seeds.of_batch(index))
+    }
 }
 
 /// Gradients of the batches of an update that the device may still be computing.
@@ -34,31 +64,68 @@ pub struct QueuedGradients {
     counts: StepOutput,
 }
 
-/// Computes the gradients of the loss per target token of all `batches` together, clipped to
-/// `clip_norm` (0 disables clipping). Up to rounding, they equal those of one batch with all
-/// examples.
-///
-/// The batches are assigned to `devices` in turn, of which the first holds the model. An empty list
-/// means the model's own device. One device computes its batches one after the other, in the memory
-/// of the largest. This thread drives all devices, so random numbers do not depend on scheduling,
-/// and a thread pool of one thread cannot deadlock; GPUs queue their work and compute in parallel.
-///
-/// Losses, counts and the gradient norm are read back together at the end, which is the only
-/// synchronization of an update. It precedes the optimizer step because a result that is not finite
-/// must not change the weights; a GPU then runs the optimizer step while the caller reports.
+/// Computes the gradients of the loss per target token of all `batches` together, as
+/// [`compute_update`] does on one rank, without new seeds.
 pub fn compute_gradients<M: Trainable>(
     model: &M,
     batches: Vec<BatchOf<M>>,
     devices: &[Device],
     clip_norm: f64,
 ) -> UpdateGradients {
+    let counts = count_tokens::<M>(&batches);
+    let settings = UpdateSettings { devices, clip_norm, ranks: &Alone, counts, seeds: None };
+    compute_update(model, batches, &settings)
+}
+
+/// Computes the gradients of the loss per target token of all batches of an update together, clipped
+/// to the maximum norm. `batches` are those of this rank. Up to rounding, the gradients equal those
+/// of one batch with all examples of all ranks.
+///
+/// The batches are assigned to the devices in turn. One device computes its batches one after the
+/// other, in the memory of the largest. This thread drives all devices, so random numbers do not
+/// depend on scheduling, and a thread pool of one thread cannot deadlock; GPUs queue their work and
+/// compute in parallel.
+///
+/// On one rank, losses, counts and the gradient norm are read back together at the end, which is the
+/// only synchronization of an update. It precedes the optimizer step because a result that is not
+/// finite must not change the weights; a GPU then runs the optimizer step while the caller reports.
+/// On several ranks, all gradients are read back and added up in one vector.
+pub fn compute_update<M: Trainable>(
+    model: &M,
+    batches: Vec<BatchOf<M>>,
+    settings: &UpdateSettings<'_>,
+) -> UpdateGradients {
+    if settings.ranks.count() > 1 {
+        return compute_on_ranks(model, batches, settings);
+    }
     let QueuedGradients { mut gradients, losses, squares, counts } =
-        queue_gradients(model, batches, devices);
+        queue(model, batches, settings);
     let (read, squares) = read(losses, squares);
     let norm = squares.sqrt();
-    clip(model, &mut gradients, norm, clip_norm);
-    let output = StepOutput { loss_sum: read.loss_sum, correct: read.correct, ..counts };
-    UpdateGradients { gradients, output, norm }
+    if let Some(factor) = clip_factor(norm, settings.clip_norm) {
+        model.visit(&mut Scale { gradients: &mut gradients, factor });
+    }
+    let StepOutput { loss_sum, correct, .. } = read;
+    let output = StepOutput { loss_sum, correct, ..counts };
+    UpdateGradients { gradients, output, norm, reducing: 0.0 }
+}
+
+/// Does the work of [`compute_update`] on several ranks.
+fn compute_on_ranks<M: Trainable>(
+    model: &M,
+    batches: Vec<BatchOf<M>>,
+    settings: &UpdateSettings<'_>,
+) -> UpdateGradients {
+    let (gradients, losses) = accumulate(model, batches, settings);
+    let (read, _) = read(losses, None);
+    let mut flat = FlatGradients::read(model, &gradients, read);
+    drop(gradients);
+    let reducing = flat.reduce(settings.ranks);
+    let norm = flat.norm();
+    let gradients = flat.scaled(model, clip_factor(norm, settings.clip_norm).unwrap_or(1.0));
+    let (loss_sum, correct) = flat.loss_and_correct();
+    let output = StepOutput { loss_sum, correct, ..settings.counts };
+    UpdateGradients { gradients, output, norm, reducing }
 }
 
 /// Does the work of [`compute_gradients`] without clipping and without reading anything back. With
@@ -69,11 +136,40 @@ pub fn queue_gradients<M: Trainable>(
     batches: Vec<BatchOf<M>>,
     devices: &[Device],
 ) -> QueuedGradients {
+    let counts = count_tokens::<M>(&batches);
+    let settings = UpdateSettings { devices, clip_norm: 0.0, ranks: &Alone, counts, seeds: None };
+    queue(model, batches, &settings)
+}
+
+/// Does the work of [`queue_gradients`] with the batches of this rank.
+fn queue<M: Trainable>(
+    model: &M,
+    batches: Vec<BatchOf<M>>,
+    settings: &UpdateSettings<'_>,
+) -> QueuedGradients {
+    let (gradients, losses) = accumulate(model, batches, settings);
+    let squares = squared_norm(model, &gradients);
+    QueuedGradients { gradients, losses, squares, counts: settings.counts }
+}
+
+/// Adds up the numbers of tokens of `batches`.
+pub(crate) fn count_tokens<M: Trainable>(batches: &[BatchOf<M>]) -> StepOutput {
     let mut counts = StepOutput::default();
-    for batch in &batches {
+    for batch in batches {
         counts.add(&batch.token_counts());
     }
-    let tokens = counts.target_tokens.max(1);
+    counts
+}
+
+/// Returns gradients and losses of the batches of this rank, without waiting for a device that
+/// queues its work.
+fn accumulate<M: Trainable>(
+    model: &M,
+    batches: Vec<BatchOf<M>>,
+    settings: &UpdateSettings<'_>,
+) -> (GradientsParams, Vec<BatchLoss>) {
+    let devices = settings.devices;
+    let tokens = settings.counts.target_tokens.max(1);
     let others = devices.iter().skip(1).take(batches.len().saturating_sub(1));
     let mut replicas: Vec<Replica<M>> = once(Replica::new(model.clone()))
         .chain(others.map(|device| Replica::new(model.clone().fork(device))))
@@ -88,7 +184,10 @@ pub fn queue_gradients<M: Trainable>(
         })
         .collect();
     let mut losses = Vec::with_capacity(batches.len());
-    for (index, batch) in batches {
+    for (number, (index, batch)) in batches.into_iter().enumerate() {
+        if let (Some(device), Some(seed)) = (devices.get(index), settings.seed_of(number)) {
+            device.seed(seed);
+        }
         let Replica { model, gradients } = &mut replicas[index];
         let loss = model.loss(batch);
         let backward = (loss.sum.clone() / tokens as f64).backward();
@@ -104,9 +203,7 @@ pub fn queue_gradients<M: Trainable>(
     let losses = (losses.into_iter())
         .map(|(index, loss)| if index == 0 { loss } else { loss.on_device(&devices[0]) })
         .collect();
-    let gradients = sum.grads();
-    let squares = squared_norm(model, &gradients);
-    QueuedGradients { gradients, losses, squares, counts }
+    (sum.grads(), losses)
 }
 
 /// Reads the loss and the number of correct tokens of one batch without autodiff.
@@ -155,12 +252,11 @@ fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams) -> Option<Ten
     squares.sum
 }
 
-/// Scales gradients whose `norm` exceeds `clip_norm` down to `clip_norm`. The norm is taken over
-/// all weights together, whereas Burn's own clipping treats each weight separately.
-fn clip<M: Module>(model: &M, gradients: &mut GradientsParams, norm: f64, clip_norm: f64) {
-    if clip_norm > 0.0 && norm > clip_norm && norm.is_finite() {
-        model.visit(&mut Scale { gradients, factor: clip_norm / norm });
-    }
+/// Returns the factor that scales gradients whose `norm` exceeds `clip_norm` down to `clip_norm`;
+/// `None` for others. The norm is taken over all weights together, whereas Burn's own clipping treats
+/// each weight separately.
+fn clip_factor(norm: f64, clip_norm: f64) -> Option<f64> {
+    (clip_norm > 0.0 && norm > clip_norm && norm.is_finite()).then(|| clip_norm / norm)
 }
 
 /// Visitor that adds up the squares of all gradients.
@@ -204,7 +300,7 @@ mod tests {
     use tx_text::special::BOS;
 
     use super::*;
-    use crate::translation::seq2seq::Seq2Seq;
+    use crate::{ranks::tests::Threads, translation::seq2seq::Seq2Seq};
 
     /// Visitor that compares the gradients of all weights.
     struct Same<'a> {
@@ -223,6 +319,10 @@ mod tests {
     }
 
     fn model(device: &Device) -> Seq2Seq {
+        model_with(DropoutConfig::none(), device)
+    }
+
+    fn model_with(dropout: DropoutConfig, device: &Device) -> Seq2Seq {
         device.seed(1);
         let config = ModelConfig {
             d_model: 8,
@@ -231,7 +331,7 @@ mod tests {
             encoder_layers: 1,
             decoder_layers: 2,
             max_len: 16,
-            dropout: DropoutConfig::none(),
+            dropout,
             ..ModelConfig::default()
         };
         let vocab = VocabSizes { source: 12, target: 12 };
@@ -262,7 +362,9 @@ mod tests {
             model.visit(&mut Fill { gradients: &mut gradients, value: -0.5 });
             let (_, squares) = read(Vec::new(), squared_norm(&model, &gradients));
             let norm = squares.sqrt();
-            clip(&model, &mut gradients, norm, clip_norm);
+            if let Some(factor) = clip_factor(norm, clip_norm) {
+                model.visit(&mut Scale { gradients: &mut gradients, factor });
+            }
             assert!((norm - 0.5 * root).abs() < 1e-4 * root, "{norm}");
             let mut expected = GradientsParams::new();
             let value = if clipped { -1.0 / root } else { -0.5 };
@@ -273,34 +375,87 @@ mod tests {
         }
     }
 
+    /// Six pairs of different lengths.
+    fn pairs() -> Vec<EncodedPair> {
+        let pair = |i: u32| EncodedPair {
+            source: (0..i + 2).map(|j| 4 + (i + j) % 8).chain([2]).collect(),
+            target: [1].into_iter().chain((0..2 * i).map(|j| 4 + (i * j) % 8)).chain([2]).collect(),
+        };
+        (0..6).map(pair).collect()
+    }
+
+    fn batch(pairs: &[EncodedPair], device: &Device) -> Seq2SeqBatch {
+        Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, device)
+    }
+
+    fn assert_same(model: &Seq2Seq, one: &UpdateGradients, other: &UpdateGradients) {
+        assert_eq!(other.output.target_tokens, one.output.target_tokens);
+        assert_eq!(other.output.source_tokens, one.output.source_tokens);
+        assert_eq!(other.output.correct, one.output.correct);
+        assert!((other.output.loss() - one.output.loss()).abs() < 1e-6);
+        assert!((other.norm - one.norm).abs() < 1e-5 * one.norm, "{} {}", other.norm, one.norm);
+        let mut same = Same { one: &one.gradients, other: &other.gradients, compared: 0 };
+        model.visit(&mut same);
+        assert!(same.compared > 30, "{}", same.compared);
+    }
+
     /// Batches of different numbers of tokens, so that a mean of means would give another gradient.
     #[test]
     fn accumulated_batches_equal_one_large_batch_on_one_device_or_several() {
         let device = Device::flex().autodiff();
-        let model = model(&device);
-        let pairs: Vec<EncodedPair> = (0..6_u32)
-            .map(|i| EncodedPair {
-                source: (0..i + 2).map(|j| 4 + (i + j) % 8).chain([2]).collect(),
-                target: [1]
-                    .into_iter()
-                    .chain((0..2 * i).map(|j| 4 + (i * j) % 8))
-                    .chain([2])
-                    .collect(),
-            })
-            .collect();
-        let batch = |pairs: &[EncodedPair]| {
-            Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, &device)
-        };
-        let whole = compute_gradients(&model, vec![batch(&pairs)], &[], 0.0);
+        let (model, pairs) = (model(&device), pairs());
+        let whole = compute_gradients(&model, vec![batch(&pairs, &device)], &[], 0.0);
         for devices in [0, 1, 2, 5] {
             let devices = vec![device.clone(); devices];
-            let parts = vec![batch(&pairs[..1]), batch(&pairs[1..3]), batch(&pairs[3..])];
-            let parts = compute_gradients(&model, parts, &devices, 0.0);
-            assert_eq!(parts.output.target_tokens, whole.output.target_tokens);
-            assert!((parts.output.loss() - whole.output.loss()).abs() < 1e-6);
-            let mut same = Same { one: &whole.gradients, other: &parts.gradients, compared: 0 };
-            model.visit(&mut same);
-            assert!(same.compared > 30, "{}", same.compared);
+            let parts = [&pairs[..1], &pairs[1..3], &pairs[3..]];
+            let parts = Vec::from(parts.map(|pairs| batch(pairs, &device)));
+            assert_same(&model, &whole, &compute_gradients(&model, parts, &devices, 0.0));
         }
+    }
+
+    /// The third of three ranks has no batch, as at the end of an epoch.
+    #[test]
+    fn ranks_add_up_to_one_large_batch_also_when_clipped() {
+        let device = Device::flex().autodiff();
+        let (model, pairs) = (model(&device), pairs());
+        for clip_norm in [0.0, 0.1] {
+            let whole = compute_gradients(&model, vec![batch(&pairs, &device)], &[], clip_norm);
+            assert!(whole.norm > 0.1);
+            let counts = StepOutput { loss_sum: 0.0, correct: 0, ..whole.output };
+            let found = Threads::run(3, |ranks| {
+                let batches = match ranks.rank() {
+                    0 => vec![batch(&pairs[..1], &device), batch(&pairs[3..], &device)],
+                    1 => vec![batch(&pairs[1..3], &device)],
+                    _ => Vec::new(),
+                };
+                let settings =
+                    UpdateSettings { devices: &[], clip_norm, ranks: &ranks, counts, seeds: None };
+                compute_update(&model, batches, &settings)
+            });
+            found.iter().for_each(|found| assert_same(&model, &whole, found));
+        }
+    }
+
+    /// With a generator that goes on from batch to batch, each device would have its own.
+    #[test]
+    fn dropout_masks_depend_on_the_batch_and_not_on_its_device() {
+        let device = Device::flex().autodiff();
+        let (model, pairs) = (model_with(DropoutConfig::default(), &device), pairs());
+        let gradients = |devices: usize, step: usize| {
+            let batches = [&pairs[..1], &pairs[1..3], &pairs[3..4], &pairs[4..]];
+            let batches = Vec::from(batches.map(|pairs| batch(pairs, &device)));
+            let settings = UpdateSettings {
+                devices: &vec![device.clone(); devices],
+                clip_norm: 0.0,
+                ranks: &Alone,
+                counts: count_tokens::<Seq2Seq>(&batches),
+                seeds: Some(UpdateSeeds { seed: 1, step }),
+            };
+            compute_update(&model, batches, &settings)
+        };
+        let one = gradients(1, 1);
+        assert_same(&model, &one, &gradients(2, 1));
+        assert_same(&model, &one, &gradients(4, 1));
+        assert!((gradients(1, 2).output.loss() - one.output.loss()).abs() > 1e-4);
     }
 }

@@ -6,7 +6,12 @@ pub mod gradients;
 pub(crate) mod optimizer;
 pub mod precision;
 pub mod schedule;
+pub mod update_seeds;
 
+mod flat_gradients;
+mod weights_hash;
+
+pub(crate) mod agreement;
 pub(crate) mod checkpointing;
 pub(crate) mod run_handle;
 pub(crate) mod training_loop;

@@ -18,6 +18,8 @@ pub(crate) struct RunHandle<R>(Arc<Mutex<RunResults<R>>>);
 pub(crate) struct RunResults<R> {
     /// State at the end of the run.
     pub state: RunState,
+    /// Whether the run was interrupted.
+    pub interrupted: bool,
     /// Report of the last validation.
     pub validation: Option<R>,
     /// Lines to print once the dashboard has closed.
@@ -36,7 +38,8 @@ impl<R: ValidationReport> RunHandle<R> {
     /// Creates the handle of a run that starts at `state`.
     pub fn new(state: RunState) -> Self {
         let (validation, deferred, error) = (None, Vec::new(), None);
-        Self(Arc::new(Mutex::new(RunResults { state, validation, deferred, error })))
+        let interrupted = false;
+        Self(Arc::new(Mutex::new(RunResults { state, interrupted, validation, deferred, error })))
     }
 
     /// Stores the report of a validation.
@@ -50,9 +53,16 @@ impl<R: ValidationReport> RunHandle<R> {
     }
 
     /// Stores the results at the end of the run.
-    pub fn finish(&self, state: RunState, deferred: Vec<String>, ended: Result<(), TrainError>) {
+    pub fn finish(
+        &self,
+        state: RunState,
+        interrupted: bool,
+        deferred: Vec<String>,
+        ended: Result<(), TrainError>,
+    ) {
         let mut results = self.results();
-        (results.state, results.deferred, results.error) = (state, deferred, ended.err());
+        (results.state, results.interrupted) = (state, interrupted);
+        (results.deferred, results.error) = (deferred, ended.err());
     }
 
     /// Takes the results of a run that has ended.
@@ -60,6 +70,7 @@ impl<R: ValidationReport> RunHandle<R> {
         let mut results = self.results();
         RunResults {
             state: mem::take(&mut results.state),
+            interrupted: results.interrupted,
             validation: results.validation.take(),
             deferred: mem::take(&mut results.deferred),
             error: results.error.take(),

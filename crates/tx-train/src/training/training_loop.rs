@@ -17,19 +17,22 @@ use burn::{
         metric::store::EventStoreClient,
     },
 };
-use tx_model::random::mix;
 
 use super::{
+    agreement::{Agreement, Local, Work},
     checkpointing::Checkpointing,
     ema::MovingAverage,
-    gradients::{UpdateGradients, compute_gradients},
+    gradients::{UpdateGradients, UpdateSettings, compute_update, count_tokens},
     run_handle::RunHandle,
     schedule::LearningRate,
+    update_seeds::UpdateSeeds,
     validation_policy::ValidationPolicy,
+    weights_hash::weights_hash,
 };
 use crate::{
     config::{Budget, OnNonFinite, OptimizationConfig, TrainConfig},
     error::TrainError,
+    ranks::Ranks,
     recording::{
         metrics::{Metrics, Record, Update},
         run_state::RunState,
@@ -57,16 +60,23 @@ pub(crate) struct LoopSetup<T: Task> {
     pub average: Option<MovingAverage<T::Model>>,
     /// State to start at.
     pub state: RunState,
-    pub metrics: Metrics<T::Report>,
+    /// Metrics files; `None` on ranks that write nothing.
+    pub metrics: Option<Metrics<T::Report>>,
     pub progress: ProgressMode,
+    /// Ranks among which the batches of an update are divided.
+    pub ranks: Arc<dyn Ranks>,
     /// Set to interrupt the run.
     pub stop: Arc<AtomicBool>,
 }
 
 /// Loop over epochs, updates, validations and checkpoints, on one device or several.
 ///
-/// Random numbers of an update are a function of the seed and the number of the update, because the
-/// devices' generators are seeded anew for each.
+/// Random numbers of a batch are a function of the seed, the number of the update and the index of the
+/// batch in the update, because the devices' generators are seeded anew for each.
+///
+/// On several ranks, each takes its batches of every update, and all make the same update. The first
+/// rank validates, writes files and reports. Every decision that ends an epoch or the run is a
+/// function of values on which the ranks have agreed.
 pub(crate) struct TrainingLoop<T: Task> {
     task: T,
     learner: Learner<T::Model>,
@@ -85,6 +95,7 @@ pub(crate) struct TrainingLoop<T: Task> {
     reporter: Reporter<T>,
     handle: RunHandle<T::Report>,
     stop: Arc<AtomicBool>,
+    agreement: Agreement,
     interrupter: Interrupter,
     events: Arc<EventStoreClient>,
 }
@@ -134,6 +145,7 @@ impl<T: Task> TrainingLoop<T> {
             skipped: 0,
             handle,
             stop: setup.stop,
+            agreement: Agreement::new(setup.ranks),
             interrupter,
             events: event_store,
         }
@@ -146,12 +158,17 @@ impl<T: Task> TrainingLoop<T> {
     ) -> (T::Model, SupervisedTrainingEventProcessor<T::Model>) {
         let ended = self.run_epochs(train);
         let ended = ended.and(self.reporter.flush());
-        let (deferred, event_processor) = self.reporter.finish();
-        self.handle.finish(self.state, deferred, ended);
+        let is_interrupted = self.is_interrupted();
+        let (deferred, event_processor) = self.reporter.finish(self.agreement.ranks().count());
+        self.handle.finish(self.state, is_interrupted, deferred, ended);
         (self.learner.model(), event_processor)
     }
 
     fn run_epochs(&mut self, train: &TrainLoader<T::Model>) -> Result<(), TrainError> {
+        self.follow_first(None)?;
+        if self.agreement.is_shared() {
+            self.compare_weights()?;
+        }
         // The dashboard counts epochs from the first.
         if self.state.epoch > 0 {
             self.reporter.end_epoch(self.state.epoch);
@@ -193,13 +210,13 @@ impl<T: Task> TrainingLoop<T> {
     fn run_epoch(&mut self, train: &TrainLoader<T::Model>) -> Result<bool, TrainError> {
         let epoch = self.state.epoch + 1;
         let updates = self.state.batch.div_ceil(self.config.accumulate);
+        let own_batches = (self.config.accumulate / self.agreement.ranks().count()).max(1);
         self.reporter.start_epoch(epoch, updates, train.num_items());
         let mut batches = train.iter();
         let mut began = Instant::now();
         let is_whole = loop {
             let waiting = Instant::now();
-            let group =
-                batches.by_ref().take(self.config.accumulate).collect::<Result<Vec<_>, _>>();
+            let group = batches.by_ref().take(own_batches).collect::<Result<Vec<_>, _>>();
             let waited = waiting.elapsed().as_secs_f64();
             let group = match group {
                 Ok(group) => group,
@@ -208,22 +225,28 @@ impl<T: Task> TrainingLoop<T> {
                     break true;
                 }
             };
-            if group.is_empty() {
+            let work = Work { batches: group.len(), counts: count_tokens::<T::Model>(&group) };
+            let local = self.local();
+            let work = self.agreement.on_update(work, local);
+            if work.batches == 0 {
                 break true;
             }
             if self.is_over() {
                 break false;
             }
-            let Some((output, gradient_norm)) = self.update(group)? else { continue };
+            let Some(Updated { output, norm, reducing }) = self.update(group, work)? else {
+                continue;
+            };
 
             let update = Update {
                 step: self.state.step,
                 epoch,
                 took: began.elapsed().as_secs_f64(),
                 waited,
+                reducing,
                 seconds: self.clock.seconds(),
                 learning_rate: self.rate.of_last_update(),
-                gradient_norm,
+                gradient_norm: norm,
             };
             self.reporter.update(output, update, batches.progress())?;
             if self.is_interrupted() {
@@ -235,6 +258,9 @@ impl<T: Task> TrainingLoop<T> {
             if self.checkpointing.is_due_after_update(self.state.step, self.clock.seconds()) {
                 self.save()?;
             }
+            if self.agreement.is_comparison_due(self.state.step) {
+                self.compare_weights()?;
+            }
             began = Instant::now();
         };
         drop(batches);
@@ -245,19 +271,24 @@ impl<T: Task> TrainingLoop<T> {
         }
     }
 
-    /// Updates the weights from a group of batches. Returns loss, counts and gradient norm; `None`
-    /// if the group was skipped.
+    /// Updates the weights from the batches of an update, of which `group` are those of this rank.
+    /// Returns `None` if they were skipped.
     fn update(
         &mut self,
         group: Vec<BatchOf<T::Model>>,
-    ) -> Result<Option<(StepOutput, f64)>, TrainError> {
-        let (step, count) = (self.state.step + 1, group.len());
-        for device in &self.devices {
-            device.seed(step_seed(self.config.seed, step));
-        }
+        Work { batches: count, counts }: Work,
+    ) -> Result<Option<Updated>, TrainError> {
+        let step = self.state.step + 1;
         let model = self.learner.model();
-        let UpdateGradients { gradients, output, norm } =
-            compute_gradients(&model, group, &self.devices, self.config.clip_norm);
+        let settings = UpdateSettings {
+            devices: &self.devices,
+            clip_norm: self.config.clip_norm,
+            ranks: self.agreement.ranks(),
+            counts,
+            seeds: Some(UpdateSeeds { seed: self.config.seed, step }),
+        };
+        let UpdateGradients { gradients, output, norm, reducing } =
+            compute_update(&model, group, &settings);
         drop(model);
         if let Some(error) = self.not_finite(output, norm) {
             match self.config.on_nonfinite {
@@ -275,7 +306,7 @@ impl<T: Task> TrainingLoop<T> {
         }
         self.state.step = step;
         self.state.batch += count;
-        Ok(Some((output, norm)))
+        Ok(Some(Updated { output, norm, reducing }))
     }
 
     /// Returns the error of the next update if its loss or gradient norm is not finite.
@@ -301,6 +332,28 @@ impl<T: Task> TrainingLoop<T> {
     /// Validates the model and applies the consequences. An interruption leaves everything
     /// unchanged.
     fn validate(&mut self) -> Result<(), TrainError> {
+        let reduction = if self.agreement.is_first() { self.validate_here()? } else { None };
+        self.follow_first(reduction)
+    }
+
+    /// Applies the state of the first rank, and its reduction of the learning rate.
+    fn follow_first(&mut self, reduction: Option<f64>) -> Result<(), TrainError> {
+        let local = self.local();
+        let reduction = self.agreement.follow(&mut self.state, reduction, local)?;
+        if let Some(reduction) = reduction {
+            self.rate.set_reduction(reduction);
+        }
+        Ok(())
+    }
+
+    /// Compares the weights of this rank with those of the first.
+    fn compare_weights(&self) -> Result<(), TrainError> {
+        self.agreement.compare_weights(self.state.step, &weights_hash(&self.learner.model()))
+    }
+
+    /// Validates the model in this process. Returns the reduction of the learning rate, if it is
+    /// reduced.
+    fn validate_here(&mut self) -> Result<Option<f64>, TrainError> {
         let model = match &self.average {
             Some(average) => average.model().clone(),
             None => self.learner.model().valid(),
@@ -308,7 +361,7 @@ impl<T: Task> TrainingLoop<T> {
         // Adds the matrices of LoRA to the weights, as a bundle contains them.
         let model = model.materialize();
         let (validated, total) = match self.task.validate(&model, &self.stop) {
-            Err(TrainError::Interrupted) => return Ok(()),
+            Err(TrainError::Interrupted) => return Ok(None),
             result => result?,
         };
         let position = self.position();
@@ -345,11 +398,17 @@ impl<T: Task> TrainingLoop<T> {
         }
         self.handle.set_validation(validated);
         self.reporter.end_validation(position.epoch, total);
-        if verdict.is_kept { self.save() } else { Ok(()) }
+        if verdict.is_kept {
+            self.save()?;
+        }
+        Ok(verdict.reduction)
     }
 
-    /// Saves a checkpoint.
+    /// Saves a checkpoint, if this is the first rank.
     fn save(&mut self) -> Result<(), TrainError> {
+        if !self.agreement.is_first() {
+            return Ok(());
+        }
         // A resumed run records only the updates after the checkpoint.
         self.reporter.flush()?;
         self.state.seconds = self.clock.seconds();
@@ -364,25 +423,40 @@ impl<T: Task> TrainingLoop<T> {
         Position { epoch, step }
     }
 
-    /// Returns `true` if a signal or the dashboard has interrupted the run.
+    /// Returns `true` if a signal or the dashboard has interrupted the run, as all ranks know it.
     fn is_interrupted(&self) -> bool {
+        self.agreement.is_interrupted(self.is_interrupted_here())
+    }
+
+    /// Returns `true` if a signal or the dashboard of this process has interrupted the run.
+    fn is_interrupted_here(&self) -> bool {
         if self.interrupter.should_stop() && self.interrupter.error().is_none() {
             self.stop.store(true, Ordering::Relaxed);
         }
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Returns the values on which the ranks have to agree.
+    fn local(&self) -> Local {
+        let is_interrupted = self.is_interrupted_here() || self.interrupter.should_stop();
+        Local { is_interrupted, seconds: self.clock.seconds() }
+    }
+
     fn is_over(&self) -> bool {
+        let has_failed = !self.agreement.is_shared() && self.interrupter.should_stop();
         self.is_interrupted()
             || self.validation.is_out_of_patience(&self.state)
-            || self.interrupter.should_stop()
+            || has_failed
             || self.state.epoch >= self.config.epochs
-            || self.budget.is_spent(self.state.step, self.clock.seconds())
+            || self.budget.is_spent(self.state.step, self.agreement.seconds(self.clock.seconds()))
     }
 }
 
-/// Returns the seed of an update. The bits are mixed, because adjacent seeds must not give similar
-/// random numbers.
-fn step_seed(seed: u64, step: usize) -> u64 {
-    mix(seed.wrapping_add((step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+/// Result of an update.
+struct Updated {
+    output: StepOutput,
+    /// Gradient norm, before clipping.
+    norm: f64,
+    /// Seconds in which the gradients of all ranks were added up.
+    reducing: f64,
 }

@@ -1,0 +1,126 @@
+//! Gradients of all trained weights as one vector, which ranks add up.
+
+use std::{mem::take, time::Instant};
+
+use burn::{
+    module::{Module, ModuleVisitor, Param},
+    optim::GradientsParams,
+    tensor::{Tensor, TensorData, Transaction},
+};
+use rayon::prelude::*;
+
+use crate::{ranks::Ranks, task::StepOutput};
+
+/// Number of values whose squares are added up together. It is fixed, so the norm does not depend on
+/// the number of threads and is the same on all ranks.
+const CHUNK: usize = 1 << 16;
+
+/// Gradients of the batches of a rank, or of all ranks, with loss and correct tokens.
+pub(super) struct FlatGradients {
+    /// Gradients in the order of the model, then the loss, then the number of correct tokens.
+    values: Vec<f32>,
+}
+
+impl FlatGradients {
+    /// Reads `gradients` from the device. A trained weight without gradient, as on a rank without
+    /// batches, gets zeros.
+    pub fn read<M: Module>(model: &M, gradients: &GradientsParams, output: StepOutput) -> Self {
+        let mut collect =
+            Collect { gradients, lens: Vec::new(), transaction: Transaction::default() };
+        model.visit(&mut collect);
+        let Collect { lens, transaction, .. } = collect;
+        let mut found = transaction.execute().into_iter();
+        let len = lens.iter().map(|(len, _)| len).sum::<usize>();
+        let mut values = Vec::with_capacity(len + 2);
+        for (len, exists) in lens {
+            let end = values.len() + len;
+            if let Some(data) = exists.then(|| found.next()).flatten() {
+                match data.as_slice::<f32>() {
+                    Ok(gradient) => values.extend_from_slice(gradient),
+                    Err(_) => values.extend(data.iter::<f32>()),
+                }
+            }
+            values.resize(end, 0.0);
+        }
+        values.extend([output.loss_sum as f32, output.correct as f32]);
+        Self { values }
+    }
+
+    /// Adds up the gradients of all ranks. Returns the seconds that this took.
+    pub fn reduce(&mut self, ranks: &dyn Ranks) -> f64 {
+        let start = Instant::now();
+        self.values = ranks.sum(take(&mut self.values));
+        start.elapsed().as_secs_f64()
+    }
+
+    /// Returns the loss and the number of correct tokens.
+    pub fn loss_and_correct(&self) -> (f64, usize) {
+        match self.values[..] {
+            [.., loss, correct] => (f64::from(loss), correct as usize),
+            _ => (0.0, 0),
+        }
+    }
+
+    /// Returns the norm over all weights together.
+    pub fn norm(&self) -> f64 {
+        let squares = |chunk: &[f32]| chunk.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+        let sums: Vec<f64> = self.gradients().par_chunks(CHUNK).map(squares).collect();
+        sums.iter().sum::<f64>().sqrt()
+    }
+
+    /// Returns the gradients, multiplied by `factor`, on the device of each weight.
+    pub fn scaled<M: Module>(&self, model: &M, factor: f64) -> GradientsParams {
+        let (rest, gradients) = (self.gradients(), GradientsParams::new());
+        let mut divide = Divide { rest, factor: factor as f32, gradients };
+        model.visit(&mut divide);
+        divide.gradients
+    }
+
+    fn gradients(&self) -> &[f32] {
+        &self.values[..self.values.len().saturating_sub(2)]
+    }
+}
+
+/// Visitor that registers the gradients of all trained weights for reading.
+struct Collect<'a> {
+    gradients: &'a GradientsParams,
+    /// Number of values of each weight, and whether it has a gradient.
+    lens: Vec<(usize, bool)>,
+    transaction: Transaction,
+}
+
+impl ModuleVisitor for Collect<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !param.is_require_grad() {
+            return;
+        }
+        let gradient = self.gradients.get::<D>(param.id);
+        self.lens.push((param.val().shape().num_elements(), gradient.is_some()));
+        if let Some(gradient) = gradient {
+            self.transaction = take(&mut self.transaction).register(gradient);
+        }
+    }
+}
+
+/// Visitor that divides a vector among the trained weights.
+struct Divide<'a> {
+    /// Values of the weights that were not visited yet.
+    rest: &'a [f32],
+    factor: f32,
+    gradients: GradientsParams,
+}
+
+impl ModuleVisitor for Divide<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !param.is_require_grad() {
+            return;
+        }
+        let weight = param.val().inner();
+        let len = weight.shape().num_elements().min(self.rest.len());
+        let (values, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        let values = values.iter().map(|value| value * self.factor).collect::<Vec<f32>>();
+        let data = TensorData::new(values, weight.shape());
+        self.gradients.register::<D>(param.id, Tensor::from_data(data, &weight.device()));
+    }
+}

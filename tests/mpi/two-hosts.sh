@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Runs mpirun on two network namespaces as if they were two machines, with a limited bandwidth between them. Needs root.
+#
+#     tests/mpi/two-hosts.sh RATE mpirun ARGUMENT ...
+#
+# RATE is that of `tc` for each direction, such as `1gbit` or `10gbit`; `none` does not limit it.
+set -euo pipefail
+
+rate=$1
+shift 2
+folder=$(mktemp -d)
+clean() {
+    rm -rf "$folder"
+    ip netns del txa 2> /dev/null || true
+    ip netns del txb 2> /dev/null || true
+}
+trap clean EXIT
+for name in txa txb; do
+    ip netns add "$name"
+    ip -n "$name" link set lo up
+done
+ip -n txa link add txa type veth peer name txb netns txb
+number=1
+for name in txa txb; do
+    ip -n "$name" addr add "10.77.0.$number/24" dev "$name"
+    ip -n "$name" link set "$name" up
+    # The burst is what passes in a few ticks of the kernel.
+    if [ "$rate" != none ]; then
+        tc -n "$name" qdisc add dev "$name" root tbf rate "$rate" burst 8mb latency 50ms
+    fi
+    number=$((number + 1))
+done
+# In place of ssh: the first argument is the host.
+cat > "$folder/agent" <<'END'
+#!/usr/bin/env bash
+shift
+exec ip netns exec txb unshare --uts bash -c "hostname txb; $*"
+END
+chmod +x "$folder/agent"
+ip netns exec txa unshare --uts bash -c 'hostname txa; exec "$@"' _ mpirun \
+    --host 10.77.0.1:1,10.77.0.2:1 --mca plm rsh --mca plm_rsh_agent "$folder/agent" --mca btl self,tcp --mca pml ob1 \
+    --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 "$@"

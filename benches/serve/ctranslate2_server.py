@@ -1,6 +1,6 @@
 """Server with the stack of LibreTranslate (Flask, waitress, CTranslate2) and the weights of a bundle.
 
-    python ctranslate2_server.py BUNDLE CTRANSLATE2_FOLDER PORT COMPUTE_TYPE BEAM
+    python ctranslate2_server.py BUNDLE CTRANSLATE2_FOLDER PORT COMPUTE_TYPE BEAM [INTER_THREADS INTRA_THREADS]
 
 It translates one sentence a request and does not divide text into sentences, which LibreTranslate does in addition.
 """
@@ -15,9 +15,10 @@ from bundle import Bundle
 from flask import Flask, jsonify, request
 from waitress import serve
 
-folder, converted, port, kind, beam = sys.argv[1:]
+folder, converted, port, kind, beam, *threads = sys.argv[1:]
+inter, intra = map(int, threads or (2, 1))
 bundle = Bundle(folder)
-translator = ctranslate2.Translator(converted, compute_type=kind, inter_threads=1, intra_threads=2)
+translator = ctranslate2.Translator(converted, compute_type=kind, inter_threads=inter, intra_threads=intra)
 app = Flask(__name__)
 
 

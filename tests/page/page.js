@@ -50,6 +50,9 @@ async function main() {
   await page.hover("#output .word");
   await page.waitForSelector("#aligned-source .linked");
   await page.waitForSelector("#alternatives:not([hidden]) li button");
+  for (const score of await page.$$eval("#alternatives .score", (found) => found.map(({ textContent }) => textContent))) {
+    assert.match(score, /^score -?\d+\.\d\d$/);
+  }
   await picture("page-desktop");
 
   // The page reads the state from its address.
@@ -104,7 +107,12 @@ async function main() {
     assert.equal(found.join("\n"), "", name);
     const overflows = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
     assert.equal(overflows, false, `${name}: wider than the window`);
-    if (name === "phone") await picture("page-phone");
+    if (name === "phone") {
+      // Each label is beside or above its own box, and the boxes are in one row.
+      const rows = await page.$$eval(".language", (found) => found.map((element) => element.getBoundingClientRect().top));
+      assert.equal(rows[0], rows[1]);
+      await picture("page-phone");
+    }
   }
 
   assert.deepEqual(faults, []);

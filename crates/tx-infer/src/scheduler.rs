@@ -6,6 +6,9 @@
 //! batch, so a short call passes long ones and no call waits forever. Threads without a batch take
 //! parts of the other threads' matrix products, as rayon distributes them.
 //!
+//! The caller's own thread runs a call of one batch if a batch may start and its products are too small
+//! to be shared: handing it over takes longer than a helper saves.
+//!
 //! While all threads work on batches that are much larger than a whole new call, the caller's own
 //! thread runs the call (see [`Queue::overtake`]), because the end of a batch may be a tenth of a
 //! second away.
@@ -69,6 +72,11 @@ pub(crate) trait Task: Send + Sync + 'static {
 
     /// Returns the items, each of which has one result.
     fn items(&self) -> &dyn Claims;
+
+    /// Returns `true` if threads without a batch can take parts of this work.
+    fn is_shared(&self) -> bool {
+        true
+    }
 
     /// Works on a batch, and passes on its results with their indices.
     ///
@@ -175,14 +183,18 @@ impl Scheduler {
             drop(own.send(Outcome::Failed(InferError::Cancelled)));
         });
         let call = Running { task, sender, stop: stop.0.clone() };
-        match self.queue.overtake(call.task.items().size()) {
-            Some(_overtaking) => {
-                while let Some(batch) = Call::claim(&call) {
-                    call.run(batch);
-                }
-                drop(call);
+        let items = call.task.items();
+        let (size, is_one_batch) = (items.size(), items.size() == items.next_size());
+        if is_one_batch && !call.task.is_shared() && self.queue.start(size) {
+            call.run_all();
+            if self.queue.finish(size) {
+                self.wake();
             }
-            None => self.push(Arc::new(call)),
+        } else if let Some(_overtaking) = self.queue.overtake(size) {
+            call.run_all();
+        } else {
+            self.queue.push(Arc::new(call));
+            self.wake();
         }
         while left > 0 {
             match receiver.recv() {
@@ -199,8 +211,8 @@ impl Scheduler {
         Ok(())
     }
 
-    fn push(&self, call: Arc<dyn Call>) {
-        self.queue.push(call);
+    /// Wakes the threads of the pool.
+    fn wake(&self) {
         let new = || ThreadPoolBuilder::new().num_threads(self.threads).build().ok();
         match self.pool.get_or_init(new) {
             Some(pool) => {
@@ -230,6 +242,17 @@ impl Queue {
         let mut state = self.state();
         let start = state.now;
         state.calls.push(Queued { call, start });
+    }
+
+    /// Starts a batch of `size` on the thread of its caller, unless a call waits or the maximum number of
+    /// batches is in progress. Returns whether the batch may run.
+    fn start(&self, size: usize) -> bool {
+        let mut state = self.state();
+        let is_free = state.running.len() < self.max_batches && !state.is_waiting();
+        if is_free {
+            state.running.push(size);
+        }
+        is_free
     }
 
     /// Permits a caller to run its call of `size` itself while the returned value exists; `None` if
@@ -284,12 +307,20 @@ impl Queue {
         }
     }
 
-    /// Records the end of a batch of `size`.
-    fn finish(&self, size: usize) {
+    /// Records the end of a batch of `size`. Returns whether another one can be claimed.
+    fn finish(&self, size: usize) -> bool {
         let mut state = self.state();
         if let Some(index) = state.running.iter().position(|running| *running == size) {
             state.running.swap_remove(index);
         }
+        state.is_waiting()
+    }
+}
+
+impl State {
+    /// Returns `true` if a batch can be claimed.
+    fn is_waiting(&self) -> bool {
+        self.calls.iter().any(|queued| queued.call.next_size() > 0)
     }
 }
 
@@ -334,6 +365,15 @@ impl<T: Task> Running<T> {
         let is_unheard = self.sender.send(outcome).is_err();
         if is_last || is_unheard {
             self.stop.cancel();
+        }
+    }
+}
+
+impl<T: Task> Running<T> {
+    /// Runs all batches on this thread.
+    fn run_all(self) {
+        while let Some(batch) = Call::claim(&self) {
+            self.run(batch);
         }
     }
 }

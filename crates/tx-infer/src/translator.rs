@@ -292,6 +292,12 @@ impl Translator {
         Self { execution: self.execution.with_batch_tokens(batch_tokens), ..self }
     }
 
+    /// Keeps the texts of a call in as few batches as their size allows, for a caller that distributes
+    /// texts itself [default: few texts are distributed among the threads].
+    pub fn with_undivided_batches(self) -> Self {
+        Self { execution: self.execution.undivided(), ..self }
+    }
+
     /// Sets the number of threads [default: all cores]. The returned translator no longer shares
     /// its threads with clones of this one.
     ///

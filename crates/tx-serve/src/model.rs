@@ -136,7 +136,9 @@ impl Model {
         };
         let translator = translator
             .with_threads(execution.threads.max(1))
-            .with_batch_tokens(execution.batch_tokens.max(1));
+            .with_batch_tokens(execution.batch_tokens.max(1))
+            // The queue distributes sentences among the threads.
+            .with_undivided_batches();
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Ok(Arc::new(Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),

@@ -216,6 +216,23 @@ impl Plan {
         answer
     }
 
+    /// Returns the mean score of the hypotheses that the [answer](Self::finish) with this rank consists
+    /// of; `None` without hypotheses. Sentences without words do not count.
+    pub fn score(&self, results: &[Done], rank: usize) -> Option<f32> {
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (_, sentences) in self.paragraphs() {
+            for sentence in sentences {
+                let done = sentence.chosen(results).1.and_then(|index| results.get(index));
+                let hypotheses = done.map_or(&[][..], |done| &done.translation.hypotheses);
+                if let Some(found) = hypotheses.get(rank).or(hypotheses.first()) {
+                    sum += found.hypothesis.score;
+                    count += 1.0;
+                }
+            }
+        }
+        (count > 0.0).then(|| sum / count)
+    }
+
     /// Returns the number of sentences.
     pub fn len(&self) -> usize {
         self.paragraphs().map(|(_, sentences)| sentences.len()).sum()

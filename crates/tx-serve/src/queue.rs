@@ -1,6 +1,7 @@
 //! Bounded queue of sentences, from which workers take batches.
 //!
-//! A worker takes a batch as soon as it is free; no timer delays one. Sentences are taken by fair
+//! A worker takes a batch as soon as it is free; no timer delays one. It leaves equal parts to other free
+//! workers. Sentences are taken by fair
 //! queuing: each job has a virtual time, which its sentences advance by their sizes, and the sentence
 //! with the earliest virtual time is next. A new job starts at the time of the latest batch, so that a
 //! short one does not wait for a long document. A batch has sentences of jobs with the same model,
@@ -40,6 +41,8 @@ struct State {
     groups: Vec<Group>,
     /// Number of waiting sentences.
     waiting: usize,
+    /// Number of workers that wait for a batch.
+    idle: usize,
     /// Virtual time of the latest batch.
     now: u64,
     next_id: u64,
@@ -125,7 +128,9 @@ impl Queue {
             if state.is_closed {
                 return None;
             }
+            state.idle += 1;
             state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
     }
 
@@ -140,6 +145,8 @@ impl State {
     /// Takes the sentences of the next batch; empty if there are none.
     fn batch(&mut self, batch_tokens: usize) -> Batch {
         let mut units = Batch::new();
+        // Other workers that are free get as many.
+        let share = self.waiting.div_ceil(1 + self.idle);
         let first = |(_, group): &(usize, &Group)| group.jobs.keys().next().copied();
         while units.is_empty()
             && let Some(index) =
@@ -156,7 +163,8 @@ impl State {
                 }
                 let rows = job.options.beam.max(1);
                 let size = job.units[*next].tokens().saturating_mul(rows);
-                if !units.is_empty() && tokens + size > batch_tokens {
+                let is_full = units.len() >= share || tokens + size > batch_tokens;
+                if !units.is_empty() && is_full {
                     break;
                 }
                 tokens += size;
@@ -218,6 +226,25 @@ mod tests {
         // The long job is at time 24, the short one at 12.
         assert_eq!(taken(&queue), [(4, 0), (40, 2), (40, 3)]);
         assert_eq!(queue.waiting(), 6);
+    }
+
+    /// Two workers wait when a job of five sentences arrives.
+    #[test]
+    fn free_workers_share_the_sentences_of_a_job() {
+        let queue = queue(100, 1_000);
+        let take = || queue.take().map(|batch| batch.len());
+        std::thread::scope(|scope| {
+            let workers = [scope.spawn(take), scope.spawn(take)];
+            while queue.state().idle < 2 {
+                std::thread::yield_now();
+            }
+            let (job, _handle) = job(&[4; 5], 1);
+            queue.push(job).unwrap();
+            let mut taken = workers.map(|worker| worker.join().unwrap().unwrap());
+            taken.sort_unstable();
+            assert_eq!(taken, [2, 3]);
+        });
+        assert_eq!(queue.waiting(), 0);
     }
 
     #[test]

@@ -27,6 +27,10 @@ use crate::{
     registry::Registry,
 };
 
+/// Maximum number of bytes of the texts of a request, and of texts, that the thread of its connection
+/// divides into sentences and composes again: waking another thread takes longer.
+const SHORT: (usize, usize) = (2_048, 16);
+
 /// State of a server, which all requests share.
 #[derive(Debug)]
 pub struct Service {
@@ -80,8 +84,10 @@ pub struct Answer {
 pub struct TextAnswer {
     /// The translation.
     pub text: String,
+    /// Score of the translation: see [`Plan::score`].
+    pub score: Option<f32>,
     /// Further translations, best first.
-    pub alternatives: Vec<String>,
+    pub alternatives: Vec<Alternative>,
     /// Detected language, if the request has none.
     pub detected: Option<Detected>,
     /// Names of the models, more than one with an intermediate language.
@@ -90,6 +96,15 @@ pub struct TextAnswer {
     pub source: String,
     /// Plan and results of the last model.
     pub result: Option<(Plan, Vec<Done>)>,
+}
+
+/// A further translation of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alternative {
+    /// The translation.
+    pub text: String,
+    /// Its score: see [`Plan::score`].
+    pub score: Option<f32>,
 }
 
 /// A text before its translation.
@@ -190,8 +205,9 @@ impl Service {
         self.check(&request)?;
         let _permit = self.admit()?;
         let deadline = Instant::now() + self.limits().timeout;
+        let is_short = is_short(&request.texts);
         let (service, routed) = (self.clone(), request.clone());
-        let mut sources = blocking(move || service.sources(routed)).await??;
+        let mut sources = blocking_unless(is_short, move || service.sources(routed)).await??;
         let stages = sources.iter().map(|source| source.routes.len()).max().unwrap_or(0);
         let mut answers: Vec<TextAnswer> = sources.iter().map(|_| TextAnswer::default()).collect();
         for stage in 0..stages.max(1) {
@@ -205,7 +221,8 @@ impl Service {
                 plan
             };
             let started = Instant::now();
-            let groups = blocking(move || groups(sources, stage, plan)).await??;
+            let planned = blocking_unless(is_short, move || groups(sources, stage, plan));
+            let groups = planned.await??;
             self.metrics.stage(Stage::Prepare, started.elapsed());
             sources = groups.1;
             let mut results = Vec::new();
@@ -222,7 +239,7 @@ impl Service {
             }
             let started = Instant::now();
             let alternatives = if is_last { request.alternatives } else { 0 };
-            let finished = blocking(move || finish(results, alternatives)).await?;
+            let finished = blocking_unless(is_short, move || finish(results, alternatives)).await?;
             self.metrics.stage(Stage::Finish, started.elapsed());
             for (index, answer) in finished {
                 if !is_last && let Some(source) = sources.get_mut(index) {
@@ -256,11 +273,13 @@ impl Service {
             return Err(ApiError::Invalid("a stream has one text and no pivot".into()));
         }
         let deadline = Instant::now() + self.limits().timeout;
+        let is_short = is_short(&request.texts);
         let (service, routed) = (self.clone(), request.clone());
-        let sources = blocking(move || service.sources(routed)).await??;
+        let sources = blocking_unless(is_short, move || service.sources(routed)).await??;
         let options = self.search_options(&request, true);
         let plan = request.plan;
-        let (mut groups, mut sources) = blocking(move || groups(sources, 0, plan)).await??;
+        let planned = blocking_unless(is_short, move || groups(sources, 0, plan));
+        let (mut groups, mut sources) = planned.await??;
         let (Some(group), Some(source)) = (groups.pop(), sources.pop()) else {
             return Err(ApiError::Internal);
         };
@@ -422,21 +441,38 @@ fn finish(results: Vec<Finished>, alternatives: usize) -> Vec<(usize, TextAnswer
             let rest = done.split_off(count.min(done.len()));
             let results = std::mem::replace(&mut done, rest);
             let text = plan.finish(&results, 0);
-            let mut others: Vec<String> = Vec::new();
+            let mut others: Vec<Alternative> = Vec::new();
             for rank in 1..=alternatives {
                 let other = plan.finish(&results, rank);
-                if other != text && !others.contains(&other) {
-                    others.push(other);
+                if other != text && others.iter().all(|known| known.text != other) {
+                    others.push(Alternative { text: other, score: plan.score(&results, rank) });
                 }
             }
+            let score = plan.score(&results, 0);
             let result = Some((plan, results));
-            answers.push((
-                index,
-                TextAnswer { text, alternatives: others, result, ..TextAnswer::default() },
-            ));
+            let answer =
+                TextAnswer { text, score, alternatives: others, result, ..TextAnswer::default() };
+            answers.push((index, answer));
         }
     }
     answers
+}
+
+fn is_short(texts: &[String]) -> bool {
+    let (bytes, count) = SHORT;
+    texts.len() <= count && texts.iter().map(String::len).sum::<usize>() <= bytes
+}
+
+/// Runs `work` on this thread if it `is_short`, otherwise on one that may block.
+///
+/// # Errors
+///
+/// Same as [`blocking`].
+async fn blocking_unless<T: Send + 'static>(
+    is_short: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if is_short { Ok(work()) } else { blocking(work).await }
 }
 
 /// Runs `work` on a thread that may block.

@@ -13,6 +13,8 @@ pub(crate) struct Execution {
     pub(crate) scheduler: Arc<Scheduler>,
     placement: Placement,
     batch_tokens: usize,
+    /// Whether few texts are distributed among the threads.
+    divides: bool,
 }
 
 /// Use of threads by a model.
@@ -31,7 +33,7 @@ impl Execution {
     pub(crate) fn new(placement: Placement) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let scheduler = scheduler(placement, threads).into();
-        Self { scheduler, placement, batch_tokens: BATCH_TOKENS }
+        Self { scheduler, placement, batch_tokens: BATCH_TOKENS, divides: true }
     }
 
     /// Uses `threads` threads, which are no longer shared with clones of `self`.
@@ -42,6 +44,11 @@ impl Execution {
     /// Sets the maximum number of tokens of a batch.
     pub(crate) fn with_batch_tokens(self, batch_tokens: usize) -> Self {
         Self { batch_tokens, ..self }
+    }
+
+    /// Does not distribute few texts among the threads.
+    pub(crate) fn undivided(self) -> Self {
+        Self { divides: false, ..self }
     }
 
     /// Uses the same number of threads for a model with another placement.
@@ -57,7 +64,8 @@ impl Execution {
 
     /// Bounds of a batch in which each text has `rows` rows.
     pub(crate) fn limits(&self, rows: usize) -> Limits {
-        Limits { tokens: self.batch_tokens, rows, threads: self.scheduler.max_batches() }
+        let threads = if self.divides { self.scheduler.max_batches() } else { 1 };
+        Limits { tokens: self.batch_tokens, rows, threads }
     }
 }
 

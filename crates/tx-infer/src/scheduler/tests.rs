@@ -14,13 +14,14 @@ use super::*;
 struct Items<F> {
     count: usize,
     size: usize,
+    is_shared: bool,
     claimed: AtomicUsize,
     work: F,
 }
 
 impl<F: Fn(usize) + Send + Sync + 'static> Items<F> {
     fn new(count: usize, work: F) -> Self {
-        Self { count, size: 1, claimed: AtomicUsize::new(0), work }
+        Self { count, size: 1, is_shared: true, claimed: AtomicUsize::new(0), work }
     }
 }
 
@@ -48,6 +49,10 @@ impl<F: Fn(usize) + Send + Sync + 'static> Task for Items<F> {
 
     fn items(&self) -> &dyn Claims {
         self
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     fn run(
@@ -257,6 +262,55 @@ fn a_call_that_is_much_shorter_than_the_batches_in_progress_overtakes_them() {
         });
         assert_eq!(scheduler.queue.state().overtaking, 0);
     }
+}
+
+/// Calls of one batch and of two, with and without products that helpers take parts of.
+#[test]
+fn one_small_batch_runs_on_the_thread_of_its_caller() {
+    for (count, is_shared, is_own) in [(1, false, true), (2, false, false), (1, true, false)] {
+        let scheduler = Scheduler::new(2, 2, true);
+        let caller = thread::current().id();
+        let work = move |_| assert_eq!(thread::current().id() == caller, is_own);
+        let task = Items { is_shared, ..Items::new(count, work) };
+        scheduler.run(task, &never(), |_| Ok::<_, InferError>(())).unwrap();
+        assert_eq!(scheduler.has_started(), !is_own);
+        assert!(scheduler.queue.state().running.is_empty());
+    }
+}
+
+/// One caller runs its batch itself, as many as may run. Another call waits meanwhile, and runs
+/// afterwards.
+#[test]
+fn a_call_waits_for_a_batch_on_the_thread_of_its_caller() {
+    let scheduler = Scheduler::new(1, 1, false);
+    let (begun, door) = (Door::default(), Door::default());
+    let has_ended = Arc::new(AtomicBool::new(false));
+    thread::scope(|scope| {
+        let (begins, passes, ends) = (begun.clone(), door.clone(), has_ended.clone());
+        let scheduler = &scheduler;
+        scope.spawn(move || {
+            let work = move |_| {
+                begins.open();
+                passes.pass();
+                ends.store(true, Ordering::SeqCst);
+            };
+            let task = Items { is_shared: false, ..Items::new(1, work) };
+            scheduler.run(task, &never(), |_| Ok::<_, InferError>(())).unwrap();
+        });
+        begun.pass();
+        let waiting = scope.spawn(move || {
+            let work = move |_| assert!(has_ended.load(Ordering::SeqCst));
+            let task = Items { is_shared: false, ..Items::new(1, work) };
+            scheduler.run(task, &never(), |_| Ok::<_, InferError>(())).unwrap();
+        });
+        while scheduler.queue.state().calls.is_empty() {
+            thread::yield_now();
+        }
+        // The thread of the pool finds no batch that it may start.
+        thread::sleep(Duration::from_millis(10));
+        door.open();
+        waiting.join().unwrap();
+    });
 }
 
 /// The only thread is busy with another call.

@@ -208,6 +208,16 @@ impl Engine {
         self.placement() == Placement::Threads
     }
 
+    /// Returns `true` if threads without a batch can take parts of the products of another thread's batch.
+    pub(crate) fn shares_products(&self) -> bool {
+        self.members.iter().any(|member| match member {
+            Member::Packed(model) => model.shares_products(),
+            Member::PackedLanguageModel(_) => true,
+            #[cfg(feature = "burn")]
+            Member::Tensors(..) | Member::LanguageModel(..) => true,
+        })
+    }
+
     /// Returns the number of decoder layers with cross-attention, of which language models have
     /// none; of an ensemble, the smallest.
     pub fn decoder_layers(&self) -> usize {

@@ -146,6 +146,10 @@ impl Task for Sentences {
         &self.batches
     }
 
+    fn is_shared(&self) -> bool {
+        self.model.engine.shares_products()
+    }
+
     fn run(
         &self,
         batch: Range<usize>,

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{Linear, source::Packer};
+use super::{Linear, prefetch::prefetch, source::Packer};
 use crate::{
     config::{ModelConfig, Positions},
     formulas::exp_shifted,
@@ -65,6 +65,27 @@ pub(super) struct Memory<'a> {
     pub(super) keys_values: &'a [f32],
     /// Slot of the key at each position of the sequence: `[K]`.
     pub(super) slots: &'a [u32],
+}
+
+/// Minimum number of features per token for which keys and values are prefetched. Smaller models fit in
+/// the second-level cache with all their keys and values.
+const WIDE: usize = 256;
+
+impl<'a> Memory<'a> {
+    /// No keys.
+    pub(super) const EMPTY: Self = Self { keys_values: &[], slots: &[] };
+
+    /// Keys of one slot, `[M]`.
+    #[inline(always)]
+    fn keys(self, slot: u32, d_model: usize) -> &'a [f32] {
+        &self.keys_values[slot as usize * 2 * d_model..][..d_model]
+    }
+
+    /// Values of one slot, `[M]`.
+    #[inline(always)]
+    fn values(self, slot: u32, d_model: usize) -> &'a [f32] {
+        &self.keys_values[(slot as usize * 2 + 1) * d_model..][..d_model]
+    }
 }
 
 impl PackedAttention {
@@ -161,7 +182,7 @@ impl PackedAttention {
     }
 
     /// Computes the attention of row `row` of the queries, at `position` of its sequence, to
-    /// `memory`.
+    /// `memory`. The keys of `next`, which the next call reads, are prefetched.
     ///
     /// The context of a query without keys is zero.
     pub(super) fn attend(
@@ -169,7 +190,7 @@ impl PackedAttention {
         scratch: &mut AttentionScratch,
         row: usize,
         position: usize,
-        memory: Memory<'_>,
+        [memory, next]: [Memory<'_>; 2],
     ) {
         let d_model = self.query.outputs();
         let at = row * d_model..(row + 1) * d_model;
@@ -182,6 +203,7 @@ impl PackedAttention {
             query: &scratch.queries[at.clone()],
             position,
             memory,
+            next,
             scores: &mut scratch.scores,
             context: &mut scratch.context[at],
         });
@@ -226,6 +248,8 @@ struct Attend<'a> {
     query: &'a [f32],
     position: usize,
     memory: Memory<'a>,
+    /// Memory of the next query.
+    next: Memory<'a>,
     /// `[H, K]`, padded with minus infinity.
     scores: &'a mut [f32],
     /// `[M]`
@@ -237,8 +261,8 @@ impl WithSimd for Attend<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { attention, query, position, memory, scores, context } = self;
-        let Memory { keys_values, slots } = memory;
+        let Self { attention, query, position, memory, next, scores, context } = self;
+        let slots = memory.slots;
         let (d_model, n_heads) = (query.len(), attention.n_heads);
         let d_head = d_model / n_heads;
         let padded = scores.len() / n_heads;
@@ -247,8 +271,12 @@ impl WithSimd for Attend<'_> {
             return;
         }
 
+        let prefetches = d_model >= WIDE;
         for (key, &slot) in slots.iter().enumerate() {
-            let keys = &keys_values[slot as usize * 2 * d_model..][..d_model];
+            if prefetches {
+                prefetch(memory.values(slot, d_model));
+            }
+            let keys = memory.keys(slot, d_model);
             let heads = query.chunks_exact(d_head).zip(keys.chunks_exact(d_head));
             for (head, (query, keys)) in heads.enumerate() {
                 scores[head * padded + key] = dot(simd, query, keys);
@@ -271,7 +299,10 @@ impl WithSimd for Attend<'_> {
             exp_shifted(scores, simd.reduce_max_f32s(max));
         }
         for (key, &slot) in slots.iter().enumerate() {
-            let values = &keys_values[slot as usize * 2 * d_model + d_model..][..d_model];
+            if let Some(&slot) = next.slots.get(key).filter(|_| prefetches) {
+                prefetch(next.keys(slot, d_model));
+            }
+            let values = memory.values(slot, d_model);
             let heads = context.chunks_exact_mut(d_head).zip(values.chunks_exact(d_head));
             for (head, (context, values)) in heads.enumerate() {
                 add_scaled(simd, context, scores[head * padded + key], values);

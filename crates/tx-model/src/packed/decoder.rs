@@ -236,13 +236,19 @@ impl PackedDecoderLayer {
             watched.weights.resize(sentence_of.len() * in_order.len(), 0.0);
             watched.weights.chunks_exact_mut(in_order.len().max(1))
         });
-        for (row, &sentence) in sentence_of.iter().enumerate() {
+        let memory = |sentence: usize| {
             let keys = &sentences[sentence];
-            let memory = Memory {
+            Memory {
                 keys_values: &cross[keys.start * width..keys.end * width],
                 slots: &in_order[..keys.len()],
-            };
-            self.cross_attention.attend(attention, row, position, memory);
+            }
+        };
+        for (row, &sentence) in sentence_of.iter().enumerate() {
+            let keys = &sentences[sentence];
+            // Hypotheses of one sentence have the same keys, which are in the cache then.
+            let next = sentence_of.get(row + 1).filter(|&&next| next != sentence);
+            let next = next.map_or(Memory::EMPTY, |&next| memory(next));
+            self.cross_attention.attend(attention, row, position, [memory(sentence), next]);
             if let Some(means) = means.as_mut().and_then(Iterator::next) {
                 self.cross_attention.mean_weights(attention, &mut means[..keys.len()]);
             }

@@ -50,6 +50,14 @@ impl Linear {
         }
     }
 
+    /// Returns `true` if a product of few rows is shared with other threads of the pool.
+    pub(super) fn is_shared(&self) -> bool {
+        match self {
+            Self::F32(matrix) => matrix.is_shared(),
+            Self::Int8(matrix) => matrix.is_shared(),
+        }
+    }
+
     /// Adds a column of the matrix to `x`, without its bias, each element multiplied by `factor`.
     ///
     /// # Panics

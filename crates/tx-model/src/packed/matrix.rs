@@ -8,7 +8,10 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::panels::{PanelRow, Panels};
+use super::{
+    panels::{PanelRow, Panels},
+    prefetch::Ahead,
+};
 
 /// Columns per panel: two vectors of AVX-512, four of AVX2, eight of NEON.
 pub(super) const PANEL: usize = 32;
@@ -166,6 +169,11 @@ impl PackedMatrix {
         self.outputs
     }
 
+    /// Returns `true` if a product of few rows is shared with other threads of the pool.
+    pub(super) fn is_shared(&self) -> bool {
+        self.inputs * self.outputs >= PARALLEL_THRESHOLD
+    }
+
     /// `y = x W + b`
     ///
     /// # Shapes
@@ -308,13 +316,15 @@ impl Product<'_> {
     fn run<S: Simd, const V: usize, const MOST: usize>(mut self, simd: S) {
         let Columns { panels, inputs, .. } = self.columns;
         // Tiles of similar height, because a low one does not fill the pipeline.
-        let height = self.rows.div_ceil(self.rows.div_ceil(MOST).max(1)).max(1);
+        let tiles = self.rows.div_ceil(MOST).max(1);
+        let height = self.rows.div_ceil(tiles).max(1);
         for (index, panel) in panels.chunks_exact(inputs).enumerate() {
             let (panel, _) = S::as_simd_f32s(panel.as_flattened()).0.as_chunks::<V>();
             let mut row = 0;
             while row < self.rows {
                 let rows = height.min(self.rows - row);
-                let at = (row, index);
+                let ahead = Ahead::new(panels, (index, inputs), (row / height, tiles));
+                let at = (row, index, ahead);
                 // Heights above `MOST` are not compiled, because each would be thousands of
                 // instructions with narrow vectors.
                 match rows {
@@ -341,7 +351,7 @@ impl Product<'_> {
         &mut self,
         simd: S,
         panel: &[[S::f32s; V]],
-        (first_row, index): (usize, usize),
+        (first_row, index, ahead): (usize, usize, Ahead<'_, PanelRow>),
     ) {
         let Columns { bias, inputs, count, .. } = self.columns;
         let (first, width) = (index * PANEL, PANEL.min(count - index * PANEL));
@@ -352,6 +362,7 @@ impl Product<'_> {
         });
         let (steps, rest) = panel.as_chunks::<UNROLL>();
         for (step, weights) in steps.iter().enumerate() {
+            ahead.prefetch(step * UNROLL);
             let x: [&[f32; UNROLL]; R] = std::array::from_fn(|row| &x[row].0[step]);
             for (input, weights) in weights.iter().enumerate() {
                 for row in 0..R {

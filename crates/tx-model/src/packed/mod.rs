@@ -30,6 +30,7 @@ mod attention_maps;
 mod linear;
 mod matrix;
 mod panels;
+mod prefetch;
 mod restriction;
 mod top_tokens;
 

@@ -140,6 +140,11 @@ impl QuantizedMatrix {
         Self { parts: vec![part], inputs: self.inputs, outputs: count, kernel: self.kernel }
     }
 
+    /// Returns `true` if a product of few rows is shared with other threads of the pool.
+    pub(super) fn is_shared(&self) -> bool {
+        self.outputs * self.inputs.next_multiple_of(STEP) >= PARALLEL_THRESHOLD
+    }
+
     /// Part of a column.
     ///
     /// # Panics
@@ -161,7 +166,7 @@ impl QuantizedMatrix {
     pub(super) fn multiply(&self, x: &QuantizedRows, y: &mut [f32], epilogue: Epilogue) {
         let rows = x.scales.len();
         let size = self.outputs * self.inputs.next_multiple_of(STEP);
-        if rows <= FEW && size >= PARALLEL_THRESHOLD && has_helpers() {
+        if rows <= FEW && self.is_shared() && has_helpers() {
             self.multiply_shared(x, y, epilogue, size);
             return;
         }

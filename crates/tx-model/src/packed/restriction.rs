@@ -1,20 +1,27 @@
 //! Vocabulary shortlist: decoding whose next tokens are some of the vocabulary.
 
+use std::sync::Arc;
+
 use super::{Linear, top_tokens::likeliest_of};
 
-/// Output projection of a batch with the columns of its candidates only.
+/// Fraction of the vocabulary from which on all its scores are computed: selecting columns takes longer
+/// than the scores of the others.
+const MOST: f32 = 0.75;
+
+/// Output projection of a batch with the columns of its candidates only, unless these are most of the
+/// vocabulary.
 ///
 /// A product computes the candidates of all sentences of the batch; each row ranks those of its own
 /// sentence, so its result does not depend on the batch.
 #[derive(Debug)]
 pub(super) struct Restriction {
-    /// `[d_model, candidates of all sentences]`
-    projection: Linear,
+    /// `[d_model, candidates of all sentences]`, or the projection of the model.
+    projection: Arc<Linear>,
     /// Candidates of each sentence.
     sentences: Vec<Candidates>,
     /// Size of the vocabulary.
     vocabulary: usize,
-    /// Scores of the last step, `[rows, candidates of all sentences]`.
+    /// Scores of the last step, `[rows, columns of the projection]`.
     scores: Vec<f32>,
     /// Scores of a row.
     row: Vec<f32>,
@@ -36,7 +43,7 @@ impl Restriction {
     /// # Panics
     ///
     /// If the vocabulary has no such token, or candidates are not in ascending order.
-    pub(super) fn new(projection: &Linear, candidates: Vec<Vec<u32>>) -> Option<Self> {
+    pub(super) fn new(projection: &Arc<Linear>, candidates: Vec<Vec<u32>>) -> Option<Self> {
         let vocabulary = projection.outputs();
         let is_ascending = |tokens: &Vec<u32>| tokens.is_sorted_by(|a, b| a < b);
         assert!(candidates.iter().all(is_ascending), "candidates in ascending order");
@@ -45,8 +52,12 @@ impl Restriction {
         }
         let mut is_candidate = vec![false; vocabulary];
         candidates.iter().flatten().for_each(|&token| is_candidate[token as usize] = true);
-        let union: Vec<u32> =
+        let mut union: Vec<u32> =
             (0..vocabulary as u32).filter(|&token| is_candidate[token as usize]).collect();
+        let is_most = union.len() as f32 >= MOST * vocabulary as f32;
+        if is_most {
+            union = (0..vocabulary as u32).collect();
+        }
         let mut column_of = vec![0; vocabulary];
         for (&token, column) in union.iter().zip(0..) {
             column_of[token as usize] = column;
@@ -56,7 +67,10 @@ impl Restriction {
             Candidates { tokens, columns }
         };
         Some(Self {
-            projection: projection.gather(&union),
+            projection: match is_most {
+                true => projection.clone(),
+                false => projection.gather(&union).into(),
+            },
             sentences: candidates.into_iter().map(sentence).collect(),
             vocabulary,
             scores: Vec::new(),

@@ -10,6 +10,9 @@ use super::{
     source::Packer,
 };
 
+/// Number of steps for which memory of keys and values is reserved at once.
+const RESERVED: usize = 32;
+
 /// Self-attention with its positional encoding and residual connection.
 #[derive(Debug, Clone)]
 pub(super) struct PackedSelfAttention {
@@ -65,7 +68,8 @@ impl PackedSelfAttention {
                 slots: &slots[..rows.len()],
             };
             for (position, row) in rows.clone().enumerate() {
-                self.attention.attend(attention, row, position, memory);
+                // All queries of a sentence have the same keys.
+                self.attention.attend(attention, row, position, [memory, Memory::EMPTY]);
                 if let Some(map) = &mut map {
                     map.record(position, self.attention.weights(attention, rows.len()));
                 }
@@ -95,14 +99,21 @@ impl PackedSelfAttention {
         let Scratch { normalized, attention, output, .. } = scratch;
         let y = self.residual.enter(x, normalized);
         let newest = past.len();
-        past.resize(history.used() * self.attention.keys_values.outputs(), 0.0);
+        let len = history.used() * self.attention.keys_values.outputs();
+        if len > past.capacity() {
+            // The system provides reserved memory when it is used, and a vector that grows is copied.
+            past.reserve((len - newest) * RESERVED);
+        }
+        past.resize(len, 0.0);
         let newest = &mut past[newest..];
         self.attention.project(y, attention, newest);
         self.attention.rotate(&mut attention.queries, newest, rotation);
         let position = history.newest();
-        for (row, slots) in history.rows().enumerate() {
-            let memory = Memory { keys_values: past, slots };
-            self.attention.attend(attention, row, position, memory);
+        let memory = |slots| Memory { keys_values: past, slots };
+        let mut rows = history.rows().enumerate().peekable();
+        while let Some((row, slots)) = rows.next() {
+            let next = rows.peek().map_or(Memory::EMPTY, |&(_, slots)| memory(slots));
+            self.attention.attend(attention, row, position, [memory(slots), next]);
             if let Some(map) = &mut map {
                 map.record(position, self.attention.weights(attention, slots.len()));
             }

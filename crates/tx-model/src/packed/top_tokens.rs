@@ -49,7 +49,8 @@ pub(super) fn likeliest(
     let blocks = projection.blocks(BLOCK / projection.inputs());
     projection.with_input(x, |x| {
         let rows = x.rows(projection.inputs());
-        let top = TopTokens::of(x, rows, &blocks, suppressed, count);
+        let shares = rows <= FEW && projection.is_shared() && has_helpers();
+        let top = TopTokens::of(x, (rows, shares), &blocks, suppressed, count);
         top.into_iter().map(TopTokens::finish).collect()
     })
 }
@@ -158,11 +159,10 @@ impl TopTokens {
     /// Computes the best `count` tokens of each of the `rows` rows of `x` among those of some blocks of the
     /// projection.
     ///
-    /// If there are few rows, as for a single sentence, the groups are divided among the threads of
-    /// the pool, if this is one of them. The result is bit-identical.
+    /// If `shares`, the groups are divided among the threads of the pool. The result is bit-identical.
     fn of(
         x: Input<'_>,
-        rows: usize,
+        (rows, shares): (usize, bool),
         blocks: &[Columns<'_>],
         suppressed: &[u32],
         count: usize,
@@ -170,7 +170,7 @@ impl TopTokens {
         let new = || (0..rows).map(|_| Self::new(count)).collect::<Vec<_>>();
         let groups = blocks.chunks(blocks_of_group(blocks.len()));
         let mut top = new();
-        if rows > FEW || groups.len() == 1 || !has_helpers() {
+        if groups.len() == 1 || !shares {
             for group in groups {
                 Self::add_group(&mut top, x, group, suppressed, |_| {});
             }
@@ -390,7 +390,8 @@ mod tests {
         for rows in [1, 3, FEW as u32, FEW as u32 + 1] {
             let x = noise(9, rows * inputs);
             let top = || -> Vec<_> {
-                let top = |x: Input<'_>| TopTokens::of(x, rows as usize, &blocks, &[7], 4);
+                let rows = (rows as usize, has_helpers());
+                let top = |x: Input<'_>| TopTokens::of(x, rows, &blocks, &[7], 4);
                 matrix.with_input(&x, top).into_iter().map(TopTokens::finish).collect()
             };
             assert_eq!(top(), pool.install(top), "{rows} rows");

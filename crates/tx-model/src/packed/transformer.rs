@@ -109,6 +109,12 @@ impl PackedTransformer {
         self.decoder.n_layers()
     }
 
+    /// Returns `true` if the thread pool in which a step of few rows runs takes parts of its largest product:
+    /// that with the output projection.
+    pub fn shares_products(&self) -> bool {
+        self.projection.is_shared()
+    }
+
     /// Encodes the sources, and prepares a row of decoding for each.
     ///
     /// `sources` are ids without padding; a source may be empty.

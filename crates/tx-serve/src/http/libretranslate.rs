@@ -98,7 +98,9 @@ pub async fn translate(
         result["detectedLanguage"] = values(&|text| json!(text.detected));
     }
     if asks {
-        result["alternatives"] = values(&|text| json!(text.alternatives));
+        result["alternatives"] = values(&|text| {
+            text.alternatives.iter().map(|other| Value::from(&*other.text)).collect()
+        });
     }
     if answer.texts.iter().any(|text| text.models.len() > 1) {
         result["models"] = values(&|text| json!(text.models));

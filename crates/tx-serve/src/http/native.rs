@@ -77,7 +77,9 @@ pub async fn translate(
 fn described(service: &Service, answer: &TextAnswer, target: &str, detail: Detail) -> Value {
     let mut value = json!({
         "text": answer.text,
-        "alternatives": answer.alternatives,
+        "score": answer.score,
+        "alternatives": answer.alternatives.iter().map(|other| &*other.text).collect::<Vec<_>>(),
+        "alternative_scores": answer.alternatives.iter().map(|other| other.score).collect::<Vec<_>>(),
         "source": answer.source,
         "target": target,
         "models": answer.models,

@@ -232,6 +232,16 @@ async fn the_native_answer_has_tokens_scores_and_alignments() {
     assert_eq!(hypotheses.len(), 2);
     assert!(hypotheses[0]["score"].as_f64() >= hypotheses[1]["score"].as_f64());
     assert!(!hypotheses[0]["tokens"].as_array().unwrap().is_empty());
+    // The score of a text is the mean of its sentences.
+    let mean = |rank: usize| {
+        let score = |sentence: &Value| sentence["hypotheses"][rank]["score"].as_f64().unwrap();
+        (score(&sentences[0]) + score(&sentences[1])) / 2.0
+    };
+    let scores = [(&translation["score"], 0), (&translation["alternative_scores"][0], 1)];
+    for (found, rank) in scores {
+        assert!((found.as_f64().unwrap() - mean(rank)).abs() < 1e-5, "{translation}");
+    }
+    assert_eq!(translation["alternatives"].as_array().unwrap().len(), 1);
     assert_eq!(sentences[0]["alignment"]["source"], json!(["the", "cat", "sleeps", "."]));
     assert_eq!(
         sentences[0]["attention"]["weights"].as_array().unwrap().len(),

@@ -4,10 +4,52 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::{Epilogue, Product};
-use crate::packed::matrix::PANEL;
+use crate::packed::{matrix::PANEL, prefetch::Ahead};
 
 /// Groups of four inputs between two bounds checks.
 const GROUPS: usize = 4;
+
+/// Rows of a panel: four inputs of each column.
+type Rows<'a> = &'a [[u8; 4 * PANEL]];
+
+/// Panels of a product.
+#[derive(Clone, Copy)]
+pub(super) struct Panels<'a> {
+    /// Rows of all panels.
+    rows: Rows<'a>,
+    /// Rows of a panel.
+    count: usize,
+}
+
+impl<'a> Panels<'a> {
+    /// Panels of a product.
+    #[inline(always)]
+    pub(super) fn of(product: &Product<'a>) -> Self {
+        Self { rows: product.panels.as_chunks().0, count: product.inputs() / 4 }
+    }
+
+    /// Number of panels.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        self.rows.len() / self.count.max(1)
+    }
+
+    #[inline(always)]
+    fn panel(self, index: usize) -> Rows<'a> {
+        &self.rows[index * self.count..][..self.count]
+    }
+
+    /// Rows that tile `tile` of `tiles` of a panel prefetches.
+    #[inline(always)]
+    pub(super) fn ahead(
+        self,
+        index: usize,
+        tile: usize,
+        tiles: usize,
+    ) -> Ahead<'a, [u8; 4 * PANEL]> {
+        Ahead::new(self.rows, (index, self.count), (tile, tiles))
+    }
+}
 
 /// Vectors of a CPU that multiplies and adds bytes.
 ///
@@ -50,10 +92,12 @@ pub(super) trait Vectors: Copy {
 #[inline(always)]
 pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: usize>(
     product: &mut Product<'_>,
-    panel: &[[[u8; 4 * PANEL]; GROUPS]],
+    panels: Panels<'_>,
     index: usize,
     first: usize,
+    ahead: Ahead<'_, [u8; 4 * PANEL]>,
 ) {
+    let panel = panels.panel(index).as_chunks::<GROUPS>().0;
     let (inputs, steps, start) = (product.inputs(), panel.len(), index * PANEL);
     let x: [&[[[u8; 4]; GROUPS]]; R] = std::array::from_fn(|row| {
         &product.x.bytes[(first + row) * inputs..][..inputs].as_chunks().0.as_chunks().0[..steps]
@@ -63,6 +107,7 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
         let zero = T::splat_bytes([0; 4]);
         let mut sums = [[[zero; V]; U]; R];
         for (step, weights) in panel.iter().enumerate() {
+            ahead.prefetch(step * GROUPS);
             let x: [&[[u8; 4]; GROUPS]; R] = std::array::from_fn(|row| &x[row][step]);
             for group in 0..GROUPS / U {
                 for part in 0..U {
@@ -126,14 +171,4 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
             }
         }
     }
-}
-
-/// Panels of a product, each as steps of groups of four inputs.
-#[inline(always)]
-pub(super) fn panels<'a>(
-    product: &Product<'a>,
-) -> impl Iterator<Item = (usize, &'a [[[u8; 4 * PANEL]; GROUPS]])> + use<'a> {
-    let size = PANEL * product.inputs();
-    let panels = product.panels.chunks_exact(size).enumerate();
-    panels.map(|(index, panel)| (index, panel.as_chunks().0.as_chunks().0))
 }

@@ -12,7 +12,7 @@ use std::arch::x86_64::{
 
 use super::{
     Product,
-    tile::{Vectors, panels, tile},
+    tile::{Panels, Vectors, tile},
 };
 
 /// Proof that the CPU has `vpdpbusd` for vectors of 512 bits.
@@ -29,15 +29,18 @@ pub(super) struct AvxVnni(());
 macro_rules! multiply {
     ($vectors:ty, $v:literal, $most:literal, $product:ident, $($rows:literal => $parts:literal),+) => {{
         let count = $product.rows();
-        let height = count.div_ceil(count.div_ceil($most).max(1)).max(1);
-        for (index, panel) in panels($product) {
+        let tiles = count.div_ceil($most).max(1);
+        let height = count.div_ceil(tiles).max(1);
+        let panels = Panels::of($product);
+        for index in 0..panels.len() {
             let mut first = 0;
             while first < count {
                 let rows = height.min(count - first);
+                let ahead = panels.ahead(index, first / height, tiles);
                 // SAFETY: the caller has the proof that the CPU has the instructions.
                 unsafe {
                     match rows {
-                        $($rows => tile::<$vectors, $v, $rows, $parts>($product, panel, index, first),)+
+                        $($rows => tile::<$vectors, $v, $rows, $parts>($product, panels, index, first, ahead),)+
                         _ => {}
                     }
                 }

@@ -4,6 +4,7 @@ const output = document.getElementById("output");
 const aligned = document.getElementById("aligned");
 const alignedSource = document.getElementById("aligned-source");
 const alternatives = document.getElementById("alternatives");
+const best = document.getElementById("score");
 
 export function text() {
   return output.textContent;
@@ -24,6 +25,11 @@ function hideDetails() {
   alternatives.hidden = true;
   alignedSource.replaceChildren();
   alternatives.querySelector("ol").replaceChildren();
+}
+
+// Score of a text as a note: the mean of its sentences; empty if it is not known.
+function scored(value) {
+  return typeof value === "number" ? `score ${value.toFixed(2)}` : "";
 }
 
 // Replaces the words of one text by elements, which `parts` are `[text, id]`; white space has no id.
@@ -72,26 +78,21 @@ export function details(answer, choose) {
     link(links);
   }
   const list = alternatives.querySelector("ol");
-  const hypotheses = sentences.length === 1 ? sentences[0].hypotheses ?? [] : [];
-  const rows = hypotheses.length > 1
-    ? hypotheses.slice(1).map(({ text, score }) => [text, score])
-    : (answer.alternatives ?? []).map((text) => [text, null]);
-  for (const [value, score] of rows) {
+  const values = answer.alternatives ?? [];
+  best.textContent = scored(answer.score);
+  values.forEach((value, index) => {
     const row = document.createElement("li");
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = value;
     button.addEventListener("click", () => choose(value));
-    row.append(button);
-    if (score !== null) {
-      const note = document.createElement("span");
-      note.className = "score";
-      note.textContent = ` score ${score.toFixed(2)}`;
-      row.append(note);
-    }
+    const note = document.createElement("span");
+    note.className = "score";
+    note.textContent = scored(answer.alternative_scores?.[index]);
+    row.append(button, note);
     list.append(row);
-  }
-  alternatives.hidden = rows.length === 0;
+  });
+  alternatives.hidden = values.length === 0;
 }
 
 // Highlights the words that are aligned to the one under the pointer.

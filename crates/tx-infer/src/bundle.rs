@@ -50,6 +50,7 @@ mod module;
 mod new;
 mod parts;
 mod quantize;
+mod search;
 mod tokenizers;
 mod weights;
 
@@ -63,6 +64,7 @@ pub use languages::{LanguagePlacement, Languages};
 #[cfg(feature = "burn")]
 pub use module::{BundleModel, ModuleBundle};
 pub use new::{NewBundle, NewWeight};
+pub use search::set_search;
 pub(crate) use tokenizers::check_same;
 use tokenizers::{
     read_one_tokenizer, read_source_tokenizer, read_target_tokenizer, read_tokenizers,

@@ -6,6 +6,7 @@
 
 use std::{
     fmt::Display,
+    path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -48,6 +49,17 @@ pub trait Task: Send + 'static {
 
     /// Returns the parts of the run's bundle besides the model.
     fn bundle(&self) -> &BundleParts;
+
+    /// Completes the bundle of the best model in the folder `run` at the end of a run. Returns a line
+    /// for the log, if something was done.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainError::Interrupted`] once `stop` is set; otherwise as the task documents.
+    fn complete(&self, run: &Path, stop: &Arc<AtomicBool>) -> Result<Option<String>, TrainError> {
+        let _ = (run, stop);
+        Ok(None)
+    }
 }
 
 /// Position in training at which a model was validated.

@@ -401,3 +401,28 @@ pub fn weights(bundle: &Path) -> BTreeMap<String, Vec<f32>> {
     };
     tensors.iter().map(|(name, tensor)| (name.to_owned(), numbers(tensor.data()))).collect()
 }
+
+/// The length penalty of the bundle is the one with the best BLEU among those of the configuration.
+#[test]
+fn the_length_penalty_is_selected_on_validation() {
+    let workshop = Workshop::new();
+    let settings = ["validation.length_penalties=[0.5, 1.5]", "train.epochs=4"];
+    let run = workshop.train_tiny("run", &set(&settings)).trained();
+    let line = run.stderr.lines().find(|line| line.starts_with("length penalty ")).unwrap();
+    let scores: Vec<(f32, f64)> = line
+        .split_once('(')
+        .unwrap()
+        .1
+        .trim_end_matches(')')
+        .split(", ")
+        .map(|tried| tried.split_once(": ").unwrap())
+        .map(|(penalty, score)| (penalty.parse().unwrap(), score.parse().unwrap()))
+        .collect();
+    assert_eq!([scores[0].0, scores[1].0], [0.5, 1.5]);
+    let best = if scores[1].1 > scores[0].1 { 1.5 } else { 0.5 };
+    let info = tx_infer::BundleInfo::read(&workshop.path("run")).unwrap();
+    assert_eq!(info.search.unwrap().length_penalty, best);
+    let none = workshop.train_tiny("none", &set(&["validation.length_penalties="])).trained();
+    assert!(!none.stderr.contains("length penalty"));
+    assert_eq!(tx_infer::BundleInfo::read(&workshop.path("none")).unwrap().search, None);
+}

@@ -1,7 +1,7 @@
 //! `config.toml`: format, task, vocabulary sizes, hashes of the tokenizers, languages, search options,
 //! model configuration.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use serde::{Deserialize, Serialize};
 use tx_model::{DecoderStart, ModelConfig, Pooling, VocabSizes};
@@ -10,6 +10,7 @@ use tx_text::Tokenizers;
 use super::{FORMAT, Languages, QUANTIZED_FORMAT, files::read_text, parts::Parts};
 use crate::{
     error::InferError,
+    file::write_whole,
     search::SearchOptions,
     task::{ModelTask, TaskKind},
 };
@@ -108,6 +109,13 @@ impl BundleConfig {
             search: parts.search.cloned(),
             model: parts.config.clone(),
         }
+    }
+
+    /// Writes `config.toml` at `path`.
+    pub(super) fn write(&self, path: &Path) -> Result<(), InferError> {
+        let text = toml::to_string(self).map_err(io::Error::other);
+        text.and_then(|text| write_whole(path, text.as_bytes()))
+            .map_err(|source| InferError::Write { path: path.into(), source })
     }
 
     /// Reads `config.toml` at `path`; also returns the task.

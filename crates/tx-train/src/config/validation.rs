@@ -77,6 +77,11 @@ pub struct ValidationConfig {
     /// for classification, `loss` for the other tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_by: Option<BestBy>,
+    /// Translation: length penalties, of which the best on the validation data, in beam search with the
+    /// default beam, becomes the default of the bundle at the end of a run. If empty, the bundle keeps
+    /// the default of the programs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub length_penalties: Vec<f32>,
     /// Several validation sets: name of the one whose metrics rank models and are plotted. Default: the
     /// mean over all sets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,6 +100,7 @@ impl Default for ValidationConfig {
             samples: 3,
             tokenize: BleuTokenizer::V13a,
             best_by: None,
+            length_penalties: Vec::new(),
             best_set: None,
             patience: None,
         }
@@ -135,7 +141,14 @@ impl ValidationConfig {
         .into_iter()
         .filter(|(_, value)| *value == 0)
         .map(|(key, _)| format!("`{key}` must be at least 1"));
-        zero.chain(other).collect()
+        let penalties = &self.length_penalties;
+        let wrong = penalties.iter().find(|penalty| !(0.0..=10.0).contains(*penalty));
+        let wrong = wrong.map(|penalty| {
+            format!("`length_penalties`: {penalty} must be at least 0 and at most 10")
+        });
+        let unused = (!penalties.is_empty() && task != TaskKind::Translate)
+            .then(|| format!("`length_penalties` is not available for the task \"{task}\""));
+        zero.chain(other).chain(wrong).chain(unused).collect()
     }
 }
 

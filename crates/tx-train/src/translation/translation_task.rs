@@ -1,6 +1,9 @@
 //! Translation task of the training loop.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use super::{
     seq2seq::Seq2Seq,
@@ -38,5 +41,9 @@ impl Task for Translation {
 
     fn bundle(&self) -> &BundleParts {
         &self.bundle
+    }
+
+    fn complete(&self, run: &Path, stop: &Arc<AtomicBool>) -> Result<Option<String>, TrainError> {
+        self.validator.select_length_penalty(run, self.best_by, stop)
     }
 }

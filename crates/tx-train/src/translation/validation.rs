@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    path::Path,
     sync::{Arc, atomic::AtomicBool},
     time::Instant,
 };
@@ -10,7 +11,10 @@ use burn::{data::dataloader::DataLoader, tensor::Device};
 use serde::{Deserialize, Serialize};
 use tx_data::Seq2SeqBatch;
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
-use tx_infer::{Cancellation, InferError, ModuleBundle, SearchOptions, Translation, Translator};
+use tx_infer::{
+    Bundle, Cancellation, InferError, ModuleBundle, SearchOptions, Translation, Translator,
+    bundle::{WEIGHTS, set_search},
+};
 use tx_text::SentencePair;
 
 use super::{
@@ -334,6 +338,74 @@ impl Validator {
             seconds: start.elapsed().as_secs_f64(),
         };
         Ok((validation, total))
+    }
+
+    /// Selects the length penalty of the bundle in the folder `run`: of those configured, the one whose
+    /// translations score best, in beam search. The score is chrF if models are ranked by it, and BLEU
+    /// otherwise. Returns a line for the log.
+    ///
+    /// # Errors
+    ///
+    /// If there is no bundle, or it cannot be written; [`TrainError::Interrupted`] once `stop` is set.
+    pub fn select_length_penalty(
+        &self,
+        run: &Path,
+        by: BestBy,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Option<String>, TrainError> {
+        if self.config.length_penalties.is_empty() || !run.join(WEIGHTS).is_file() {
+            return Ok(None);
+        }
+        let bundle = Bundle::open(run)?;
+        let mut translator = Translator::new(bundle, &self.device.clone().into())?
+            .with_batch_tokens(self.batch_tokens);
+        let mut tried: Vec<(f32, f64)> = Vec::new();
+        for &penalty in &self.config.length_penalties {
+            let options = translator.options().clone();
+            let options = SearchOptions { length_penalty: penalty, n_best: 1, ..options };
+            translator = translator.with_options(options)?;
+            let mut scores = Vec::new();
+            for set in &self.sets {
+                let (translations, _) = self.translate(set, &translator, stop)?;
+                scores.push(self.score(&translations, &set.references, by)?);
+            }
+            tried.push((penalty, scores.iter().sum::<f64>() / scores.len().max(1) as f64));
+        }
+        let best =
+            tried.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best });
+        let Some((penalty, _)) = best else { return Ok(None) };
+        let options = translator.options().clone();
+        set_search(run, &SearchOptions { length_penalty: penalty, ..options })?;
+        let tried: Vec<String> =
+            tried.iter().map(|(penalty, score)| format!("{penalty}: {score:.2}")).collect();
+        let beam = translator.options().beam;
+        Ok(Some(format!(
+            "length penalty {penalty} selected on validation, beam {beam} ({})",
+            tried.join(", ")
+        )))
+    }
+
+    fn score(
+        &self,
+        translations: &[String],
+        references: &[String],
+        by: BestBy,
+    ) -> Result<f64, TrainError> {
+        let lowercase = self.lowercase;
+        Ok(match by {
+            BestBy::Chrf => {
+                let chrf = Chrf { lowercase, ..Chrf::default() };
+                chrf.corpus_score(translations, &[references])?.score
+            }
+            BestBy::Bleu
+            | BestBy::ExactMatch
+            | BestBy::Loss
+            | BestBy::Accuracy
+            | BestBy::MacroF1 => {
+                let bleu = Bleu { tokenizer: self.tokenizer(), lowercase, ..Bleu::default() };
+                bleu.corpus_score(translations, &[references])?.score
+            }
+        })
     }
 
     fn tokenizer(&self) -> Tokenizer {

@@ -73,6 +73,7 @@ def main():
     parser.add_argument("--set", action="append", default=[])
     options = parser.parse_args()
     counts = [int(count) for count in options.ranks.split(",")]
+    alone = {}
     for rate in options.rates.split(","):
         print(f"network: {rate}, {options.batches} batches a rank\n")
         print("| recipe | MB | ranks | tokens/s | efficiency | update ms | adding up ms | share | model ms |")
@@ -80,7 +81,12 @@ def main():
         found = {}
         for recipe in options.recipes.split(","):
             for ranks in counts:
-                found[recipe, ranks] = measure(options, recipe, ranks, "local" if ranks == 1 else rate)
+                if ranks > 1:
+                    found[recipe, ranks] = measure(options, recipe, ranks, rate)
+                    continue
+                if recipe not in alone:
+                    alone[recipe] = measure(options, recipe, ranks, "local")
+                found[recipe, ranks] = alone[recipe]
         rows = [(ranks, m["bytes"], m["reducing"]) for (_, ranks), m in found.items() if ranks > 1]
         per_byte, per_message = fit(rows)
         for (recipe, ranks), m in found.items():

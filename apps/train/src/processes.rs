@@ -37,7 +37,7 @@ impl Processes {
     /// Gives the first rank time to report an error that all ranks have, and to end the job.
     pub fn let_first_report(&self) {
         if !self.ranks().is_first() {
-            std::thread::sleep(std::time::Duration::from_secs(1));
+            std::thread::sleep(std::time::Duration::from_secs(2));
         }
     }
 

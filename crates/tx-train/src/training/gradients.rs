@@ -436,10 +436,12 @@ mod tests {
         }
     }
 
-    /// With a generator that goes on from batch to batch, each device would have its own.
+    /// The generator of random numbers is one for all devices of a backend, and other tests use that of
+    /// `flex` at the same time.
     #[test]
+    #[allow(deprecated)]
     fn dropout_masks_depend_on_the_batch_and_not_on_its_device() {
-        let device = Device::flex().autodiff();
+        let device = Device::ndarray().autodiff();
         let (model, pairs) = (model_with(DropoutConfig::default(), &device), pairs());
         let gradients = |devices: usize, step: usize| {
             let batches = [&pairs[..1], &pairs[1..3], &pairs[3..4], &pairs[4..]];

@@ -9,7 +9,8 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, Thread},
 };
 
 use crate::{
@@ -21,7 +22,6 @@ use crate::{
 #[derive(Debug)]
 pub struct Queue {
     state: Mutex<State>,
-    ready: Condvar,
     limits: QueueLimits,
 }
 
@@ -41,8 +41,9 @@ struct State {
     groups: Vec<Group>,
     /// Number of waiting sentences.
     waiting: usize,
-    /// Number of workers that wait for a batch.
-    idle: usize,
+    /// Workers that wait for a batch. The last one continues first, because its core has the weights in
+    /// its cache.
+    idle: Vec<Thread>,
     /// Virtual time of the latest batch.
     now: u64,
     next_id: u64,
@@ -65,7 +66,7 @@ struct Waiting {
 impl Queue {
     /// Creates an empty queue.
     pub fn new(limits: QueueLimits) -> Self {
-        Self { state: Mutex::default(), ready: Condvar::new(), limits }
+        Self { state: Mutex::default(), limits }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -108,36 +109,47 @@ impl Queue {
             }
             None => state.groups.push(Group { jobs: BTreeMap::from([(key, waiting)]) }),
         }
-        drop(state);
-        self.ready.notify_one();
+        wake(state);
         Ok(())
     }
 
     /// Waits for the next batch; `None` after [`close`](Self::close), when the queue is empty.
     pub fn take(&self) -> Option<Batch> {
-        let mut state = self.state();
+        let worker = thread::current();
         loop {
+            let mut state = self.state();
             let units = state.batch(self.limits.batch_tokens);
             if !units.is_empty() {
                 if state.waiting > 0 {
-                    self.ready.notify_one();
+                    wake(state);
                 }
-                drop(state);
                 return Some(units);
             }
             if state.is_closed {
                 return None;
             }
-            state.idle += 1;
-            state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.idle -= 1;
+            state.idle.push(worker.clone());
+            drop(state);
+            thread::park();
+            // A thread can continue without a reason.
+            self.state().idle.retain(|idle| idle.id() != worker.id());
         }
     }
 
     /// Refuses new jobs. Workers finish the waiting ones.
     pub fn close(&self) {
-        self.state().is_closed = true;
-        self.ready.notify_all();
+        let mut state = self.state();
+        state.is_closed = true;
+        state.idle.drain(..).for_each(|worker| worker.unpark());
+    }
+}
+
+/// Continues the worker that became idle last, if there is one.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let worker = state.idle.pop();
+    drop(state);
+    if let Some(worker) = worker {
+        worker.unpark();
     }
 }
 
@@ -146,7 +158,7 @@ impl State {
     fn batch(&mut self, batch_tokens: usize) -> Batch {
         let mut units = Batch::new();
         // Other workers that are free get as many.
-        let share = self.waiting.div_ceil(1 + self.idle);
+        let share = self.waiting.div_ceil(1 + self.idle.len());
         let first = |(_, group): &(usize, &Group)| group.jobs.keys().next().copied();
         while units.is_empty()
             && let Some(index) =
@@ -235,7 +247,7 @@ mod tests {
         let take = || queue.take().map(|batch| batch.len());
         std::thread::scope(|scope| {
             let workers = [scope.spawn(take), scope.spawn(take)];
-            while queue.state().idle < 2 {
+            while queue.state().idle.len() < 2 {
                 std::thread::yield_now();
             }
             let (job, _handle) = job(&[4; 5], 1);

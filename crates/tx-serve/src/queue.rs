@@ -1,7 +1,7 @@
 //! Bounded queue of sentences, from which workers take batches.
 //!
-//! A worker takes a batch as soon as it is free; no timer delays one. It leaves equal parts to other free
-//! workers. Sentences are taken by fair
+//! A worker takes a batch as soon as it is free; no timer delays one. It takes at most its part of the
+//! sentences that wait or are translated, so that no other worker is free meanwhile. Sentences are taken by fair
 //! queuing: each job has a virtual time, which its sentences advance by their sizes, and the sentence
 //! with the earliest virtual time is next. A new job starts at the time of the latest batch, so that a
 //! short one does not wait for a long document. A batch has sentences of jobs with the same model,
@@ -33,6 +33,8 @@ pub struct QueueLimits {
     /// Maximum estimated number of source tokens of a batch, times hypotheses. A longer sentence is its
     /// own batch.
     pub batch_tokens: usize,
+    /// Number of workers.
+    pub workers: usize,
 }
 
 #[derive(Debug, Default)]
@@ -41,6 +43,8 @@ struct State {
     groups: Vec<Group>,
     /// Number of waiting sentences.
     waiting: usize,
+    /// Number of sentences that are translated.
+    running: usize,
     /// Workers that wait for a batch. The last one continues first, because its core has the weights in
     /// its cache.
     idle: Vec<Thread>,
@@ -113,13 +117,21 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for the next batch; `None` after [`close`](Self::close), when the queue is empty.
+    /// Records the end of a batch of this number of sentences.
+    pub fn finish(&self, sentences: usize) {
+        let mut state = self.state();
+        state.running = state.running.saturating_sub(sentences);
+    }
+
+    /// Waits for the next batch; `None` after [`close`](Self::close), when the queue is empty. The worker
+    /// [finishes](Self::finish) the batch afterwards.
     pub fn take(&self) -> Option<Batch> {
         let worker = thread::current();
         loop {
             let mut state = self.state();
-            let units = state.batch(self.limits.batch_tokens);
+            let units = state.batch(self.limits);
             if !units.is_empty() {
+                state.running += units.len();
                 if state.waiting > 0 {
                     wake(state);
                 }
@@ -155,10 +167,9 @@ fn wake(mut state: MutexGuard<'_, State>) {
 
 impl State {
     /// Takes the sentences of the next batch; empty if there are none.
-    fn batch(&mut self, batch_tokens: usize) -> Batch {
+    fn batch(&mut self, limits: QueueLimits) -> Batch {
         let mut units = Batch::new();
-        // Other workers that are free get as many.
-        let share = self.waiting.div_ceil(1 + self.idle.len());
+        let share = (self.waiting + self.running).div_ceil(limits.workers.max(1));
         let first = |(_, group): &(usize, &Group)| group.jobs.keys().next().copied();
         while units.is_empty()
             && let Some(index) =
@@ -175,7 +186,7 @@ impl State {
                 }
                 let rows = job.options.beam.max(1);
                 let size = job.units[*next].tokens().saturating_mul(rows);
-                let is_full = units.len() >= share || tokens + size > batch_tokens;
+                let is_full = units.len() >= share || tokens + size > limits.batch_tokens;
                 if !units.is_empty() && is_full {
                     break;
                 }
@@ -218,7 +229,7 @@ mod tests {
     }
 
     fn queue(sentences: usize, batch_tokens: usize) -> Queue {
-        Queue::new(QueueLimits { sentences, batch_tokens })
+        Queue::new(QueueLimits { sentences, batch_tokens, workers: 1 })
     }
 
     fn taken(queue: &Queue) -> Vec<(u64, usize)> {
@@ -240,10 +251,11 @@ mod tests {
         assert_eq!(queue.waiting(), 6);
     }
 
-    /// Two workers wait when a job of five sentences arrives.
+    /// Two workers wait when a job of five sentences arrives. While both translate, one of seven
+    /// sentences arrives.
     #[test]
-    fn free_workers_share_the_sentences_of_a_job() {
-        let queue = queue(100, 1_000);
+    fn workers_share_the_sentences_that_wait_or_are_translated() {
+        let queue = Queue::new(QueueLimits { sentences: 100, batch_tokens: 1_000, workers: 2 });
         let take = || queue.take().map(|batch| batch.len());
         std::thread::scope(|scope| {
             let workers = [scope.spawn(take), scope.spawn(take)];
@@ -256,7 +268,13 @@ mod tests {
             taken.sort_unstable();
             assert_eq!(taken, [2, 3]);
         });
-        assert_eq!(queue.waiting(), 0);
+        let (more, _more) = job(&[4; 7], 1);
+        queue.push(more).unwrap();
+        // Of 12 sentences, those of the other worker and 6 of those that wait.
+        assert_eq!(take(), Some(6));
+        queue.finish(3);
+        // 2 and 6 are translated, and 1 waits.
+        assert_eq!((take(), queue.waiting()), (Some(1), 0));
     }
 
     #[test]

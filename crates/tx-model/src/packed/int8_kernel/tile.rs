@@ -129,7 +129,10 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
         let zero = T::splat_bytes([0; 4]);
         let mut sums = [[[zero; V]; U]; R];
         for (step, weights) in panel.iter().enumerate() {
-            ahead.prefetch(step * GROUPS);
+            // Tiles of so few rows that they need several sums are the only ones of their panel.
+            if const { U == 1 } {
+                ahead.prefetch(step * GROUPS);
+            }
             let x: [&[[u8; 4]; GROUPS]; R] = std::array::from_fn(|row| &x[row][step]);
             for group in 0..GROUPS / U {
                 for part in 0..U {

@@ -73,7 +73,7 @@ pub(crate) trait Task: Send + Sync + 'static {
     /// Returns the items, each of which has one result.
     fn items(&self) -> &dyn Claims;
 
-    /// Returns `true` if threads without a batch can take parts of this work.
+    /// Returns `true` if a batch is faster when threads without a batch take parts of it.
     fn is_shared(&self) -> bool {
         true
     }

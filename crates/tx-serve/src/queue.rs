@@ -1,7 +1,7 @@
 //! Bounded queue of sentences, from which workers take batches.
 //!
-//! A worker takes a batch as soon as it is free; no timer delays one. It leaves equal parts to other free
-//! workers. Sentences are taken by fair
+//! A worker takes a batch as soon as it is free; no timer delays one. It takes at most its part of the
+//! sentences that wait or are translated, so that no other worker is free meanwhile. Sentences are taken by fair
 //! queuing: each job has a virtual time, which its sentences advance by their sizes, and the sentence
 //! with the earliest virtual time is next. A new job starts at the time of the latest batch, so that a
 //! short one does not wait for a long document. A batch has sentences of jobs with the same model,
@@ -9,7 +9,8 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, Thread},
 };
 
 use crate::{
@@ -21,7 +22,6 @@ use crate::{
 #[derive(Debug)]
 pub struct Queue {
     state: Mutex<State>,
-    ready: Condvar,
     limits: QueueLimits,
 }
 
@@ -33,6 +33,8 @@ pub struct QueueLimits {
     /// Maximum estimated number of source tokens of a batch, times hypotheses. A longer sentence is its
     /// own batch.
     pub batch_tokens: usize,
+    /// Number of workers.
+    pub workers: usize,
 }
 
 #[derive(Debug, Default)]
@@ -41,8 +43,11 @@ struct State {
     groups: Vec<Group>,
     /// Number of waiting sentences.
     waiting: usize,
-    /// Number of workers that wait for a batch.
-    idle: usize,
+    /// Number of sentences that are translated.
+    running: usize,
+    /// Workers that wait for a batch. The last one continues first, because its core has the weights in
+    /// its cache.
+    idle: Vec<Thread>,
     /// Virtual time of the latest batch.
     now: u64,
     next_id: u64,
@@ -65,7 +70,7 @@ struct Waiting {
 impl Queue {
     /// Creates an empty queue.
     pub fn new(limits: QueueLimits) -> Self {
-        Self { state: Mutex::default(), ready: Condvar::new(), limits }
+        Self { state: Mutex::default(), limits }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -108,45 +113,63 @@ impl Queue {
             }
             None => state.groups.push(Group { jobs: BTreeMap::from([(key, waiting)]) }),
         }
-        drop(state);
-        self.ready.notify_one();
+        wake(state);
         Ok(())
     }
 
-    /// Waits for the next batch; `None` after [`close`](Self::close), when the queue is empty.
-    pub fn take(&self) -> Option<Batch> {
+    /// Records the end of a batch of this number of sentences.
+    pub fn finish(&self, sentences: usize) {
         let mut state = self.state();
+        state.running = state.running.saturating_sub(sentences);
+    }
+
+    /// Waits for the next batch; `None` after [`close`](Self::close), when the queue is empty. The worker
+    /// [finishes](Self::finish) the batch afterwards.
+    pub fn take(&self) -> Option<Batch> {
+        let worker = thread::current();
         loop {
-            let units = state.batch(self.limits.batch_tokens);
+            let mut state = self.state();
+            let units = state.batch(self.limits);
             if !units.is_empty() {
+                state.running += units.len();
                 if state.waiting > 0 {
-                    self.ready.notify_one();
+                    wake(state);
                 }
-                drop(state);
                 return Some(units);
             }
             if state.is_closed {
                 return None;
             }
-            state.idle += 1;
-            state = self.ready.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.idle -= 1;
+            state.idle.push(worker.clone());
+            drop(state);
+            thread::park();
+            // A thread can continue without a reason.
+            self.state().idle.retain(|idle| idle.id() != worker.id());
         }
     }
 
     /// Refuses new jobs. Workers finish the waiting ones.
     pub fn close(&self) {
-        self.state().is_closed = true;
-        self.ready.notify_all();
+        let mut state = self.state();
+        state.is_closed = true;
+        state.idle.drain(..).for_each(|worker| worker.unpark());
+    }
+}
+
+/// Continues the worker that became idle last, if there is one.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let worker = state.idle.pop();
+    drop(state);
+    if let Some(worker) = worker {
+        worker.unpark();
     }
 }
 
 impl State {
     /// Takes the sentences of the next batch; empty if there are none.
-    fn batch(&mut self, batch_tokens: usize) -> Batch {
+    fn batch(&mut self, limits: QueueLimits) -> Batch {
         let mut units = Batch::new();
-        // Other workers that are free get as many.
-        let share = self.waiting.div_ceil(1 + self.idle);
+        let share = (self.waiting + self.running).div_ceil(limits.workers.max(1));
         let first = |(_, group): &(usize, &Group)| group.jobs.keys().next().copied();
         while units.is_empty()
             && let Some(index) =
@@ -163,7 +186,7 @@ impl State {
                 }
                 let rows = job.options.beam.max(1);
                 let size = job.units[*next].tokens().saturating_mul(rows);
-                let is_full = units.len() >= share || tokens + size > batch_tokens;
+                let is_full = units.len() >= share || tokens + size > limits.batch_tokens;
                 if !units.is_empty() && is_full {
                     break;
                 }
@@ -206,7 +229,7 @@ mod tests {
     }
 
     fn queue(sentences: usize, batch_tokens: usize) -> Queue {
-        Queue::new(QueueLimits { sentences, batch_tokens })
+        Queue::new(QueueLimits { sentences, batch_tokens, workers: 1 })
     }
 
     fn taken(queue: &Queue) -> Vec<(u64, usize)> {
@@ -228,14 +251,15 @@ mod tests {
         assert_eq!(queue.waiting(), 6);
     }
 
-    /// Two workers wait when a job of five sentences arrives.
+    /// Two workers wait when a job of five sentences arrives. While both translate, one of seven
+    /// sentences arrives.
     #[test]
-    fn free_workers_share_the_sentences_of_a_job() {
-        let queue = queue(100, 1_000);
+    fn workers_share_the_sentences_that_wait_or_are_translated() {
+        let queue = Queue::new(QueueLimits { sentences: 100, batch_tokens: 1_000, workers: 2 });
         let take = || queue.take().map(|batch| batch.len());
         std::thread::scope(|scope| {
             let workers = [scope.spawn(take), scope.spawn(take)];
-            while queue.state().idle < 2 {
+            while queue.state().idle.len() < 2 {
                 std::thread::yield_now();
             }
             let (job, _handle) = job(&[4; 5], 1);
@@ -244,7 +268,13 @@ mod tests {
             taken.sort_unstable();
             assert_eq!(taken, [2, 3]);
         });
-        assert_eq!(queue.waiting(), 0);
+        let (more, _more) = job(&[4; 7], 1);
+        queue.push(more).unwrap();
+        // Of 12 sentences, those of the other worker and 6 of those that wait.
+        assert_eq!(take(), Some(6));
+        queue.finish(3);
+        // 2 and 6 are translated, and 1 waits.
+        assert_eq!((take(), queue.waiting()), (Some(1), 0));
     }
 
     #[test]

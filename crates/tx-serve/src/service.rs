@@ -133,10 +133,14 @@ impl Service {
     pub fn new(options: ServerOptions) -> Result<Self, ServeError> {
         let keys = options.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
         let registry = Registry::load(&options.models, options.execution)?;
-        let batch_tokens = options.execution.batch_tokens;
+        let limits = QueueLimits {
+            sentences: options.queue,
+            batch_tokens: options.execution.batch_tokens,
+            workers: options.execution.threads,
+        };
         Ok(Self {
             registry,
-            queue: Arc::new(Queue::new(QueueLimits { sentences: options.queue, batch_tokens })),
+            queue: Arc::new(Queue::new(limits)),
             metrics: Arc::default(),
             limiter: Limiter::default(),
             downloads: Downloads::default(),

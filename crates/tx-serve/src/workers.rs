@@ -41,6 +41,7 @@ impl Workers {
             let run = move || {
                 while let Some(batch) = queue.take() {
                     work(&batch, &metrics);
+                    queue.finish(batch.len());
                 }
             };
             thread::Builder::new().name(format!("translate-{number}")).spawn(run)

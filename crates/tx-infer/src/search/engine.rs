@@ -208,10 +208,11 @@ impl Engine {
         self.placement() == Placement::Threads
     }
 
-    /// Returns `true` if threads without a batch can take parts of the products of another thread's batch.
-    pub(crate) fn shares_products(&self) -> bool {
+    /// Returns `true` if a batch of few rows is faster when threads without a batch take parts of its
+    /// products.
+    pub(crate) fn gains_from_helpers(&self) -> bool {
         self.members.iter().any(|member| match member {
-            Member::Packed(model) => model.shares_products(),
+            Member::Packed(model) => model.gains_from_helpers(),
             Member::PackedLanguageModel(_) => true,
             #[cfg(feature = "burn")]
             Member::Tensors(..) | Member::LanguageModel(..) => true,

@@ -147,7 +147,7 @@ impl Task for Sentences {
     }
 
     fn is_shared(&self) -> bool {
-        self.model.engine.shares_products()
+        self.model.engine.gains_from_helpers()
     }
 
     fn run(

@@ -8,10 +8,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{
-    panels::{PanelRow, Panels},
-    prefetch::Ahead,
-};
+use super::panels::{PanelRow, Panels};
 
 /// Columns per panel: two vectors of AVX-512, four of AVX2, eight of NEON.
 pub(super) const PANEL: usize = 32;
@@ -316,15 +313,13 @@ impl Product<'_> {
     fn run<S: Simd, const V: usize, const MOST: usize>(mut self, simd: S) {
         let Columns { panels, inputs, .. } = self.columns;
         // Tiles of similar height, because a low one does not fill the pipeline.
-        let tiles = self.rows.div_ceil(MOST).max(1);
-        let height = self.rows.div_ceil(tiles).max(1);
+        let height = self.rows.div_ceil(self.rows.div_ceil(MOST).max(1)).max(1);
         for (index, panel) in panels.chunks_exact(inputs).enumerate() {
             let (panel, _) = S::as_simd_f32s(panel.as_flattened()).0.as_chunks::<V>();
             let mut row = 0;
             while row < self.rows {
                 let rows = height.min(self.rows - row);
-                let ahead = Ahead::new(panels, (index, inputs), (row / height, tiles));
-                let at = (row, index, ahead);
+                let at = (row, index);
                 // Heights above `MOST` are not compiled, because each would be thousands of
                 // instructions with narrow vectors.
                 match rows {
@@ -351,7 +346,7 @@ impl Product<'_> {
         &mut self,
         simd: S,
         panel: &[[S::f32s; V]],
-        (first_row, index, ahead): (usize, usize, Ahead<'_, PanelRow>),
+        (first_row, index): (usize, usize),
     ) {
         let Columns { bias, inputs, count, .. } = self.columns;
         let (first, width) = (index * PANEL, PANEL.min(count - index * PANEL));
@@ -362,7 +357,6 @@ impl Product<'_> {
         });
         let (steps, rest) = panel.as_chunks::<UNROLL>();
         for (step, weights) in steps.iter().enumerate() {
-            ahead.prefetch(step * UNROLL);
             let x: [&[f32; UNROLL]; R] = std::array::from_fn(|row| &x[row].0[step]);
             for (input, weights) in weights.iter().enumerate() {
                 for row in 0..R {

@@ -23,6 +23,9 @@ const BLOCK: usize = 1 << 17;
 /// Number of scores that are compared with the threshold together, because usually none exceeds it.
 const CHUNK: usize = 64;
 
+/// Number of scores among these that are offered one by one if one of them exceeds the threshold.
+const PART: usize = 16;
+
 /// Number of groups into which the blocks of the projection are divided.
 const GROUPS: usize = 8;
 
@@ -271,8 +274,13 @@ impl TopTokens {
 
     #[inline(never)]
     fn insert(&mut self, first: usize, scores: &[f32]) {
-        for (index, &score) in scores.iter().enumerate() {
-            self.offer((first + index) as u32, score);
+        for (part, scores) in scores.chunks(PART).enumerate() {
+            let threshold = self.threshold();
+            if scores.iter().fold(false, |any, &score| any | (score > threshold)) {
+                for (index, &score) in scores.iter().enumerate() {
+                    self.offer((first + part * PART + index) as u32, score);
+                }
+            }
         }
     }
 

@@ -17,6 +17,10 @@ use crate::{
     config::{ConfigError, ModelConfig, VocabSizes},
 };
 
+/// Minimum number of weights of the output projection of a model whose products are shared with other
+/// threads.
+const HELPED: usize = 1 << 20;
+
 /// A `Transformer` for inference on a CPU. Clones share the embeddings, not the other weights.
 ///
 /// ```
@@ -109,10 +113,10 @@ impl PackedTransformer {
         self.decoder.n_layers()
     }
 
-    /// Returns `true` if the thread pool in which a step of few rows runs takes parts of its largest product:
-    /// that with the output projection.
-    pub fn shares_products(&self) -> bool {
-        self.projection.is_shared()
+    /// Returns `true` if decoding few rows is faster when other threads of a pool take parts of the products.
+    /// A thread of its own decodes small models faster, because their products end before others wake.
+    pub fn gains_from_helpers(&self) -> bool {
+        self.projection.inputs() * self.projection.outputs() >= HELPED
     }
 
     /// Encodes the sources, and prepares a row of decoding for each.

@@ -4,7 +4,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::{Epilogue, Product};
-use crate::packed::{matrix::PANEL, prefetch::Ahead};
+use crate::packed::{matrix::PANEL, prefetch::prefetch};
 
 /// Groups of four inputs between two bounds checks.
 const GROUPS: usize = 4;
@@ -39,15 +39,37 @@ impl<'a> Panels<'a> {
         &self.rows[index * self.count..][..self.count]
     }
 
-    /// Rows that tile `tile` of `tiles` of a panel prefetches.
+    /// Selects the rows that tile `tile` of `tiles` of panel `index` prefetches.
+    ///
+    /// Only the first tile reads its panel from memory, and the others read it from the cache. So the
+    /// first two tiles prefetch the next panel. A single tile waits for the memory in any case.
     #[inline(always)]
-    pub(super) fn ahead(
-        self,
-        index: usize,
-        tile: usize,
-        tiles: usize,
-    ) -> Ahead<'a, [u8; 4 * PANEL]> {
-        Ahead::new(self.rows, (index, self.count), (tile, tiles))
+    pub(super) fn ahead(self, index: usize, tile: usize, tiles: usize) -> Ahead<'a> {
+        let start = match tile < 2 && tiles > 1 {
+            true => (index + 1) * self.count,
+            false => self.rows.len(),
+        };
+        Ahead { rows: &self.rows[start.min(self.rows.len())..], is_second: tile == 1 }
+    }
+}
+
+/// Rows of the next panel that a tile prefetches.
+#[derive(Clone, Copy)]
+pub(super) struct Ahead<'a> {
+    rows: Rows<'a>,
+    /// Whether the second half of each [`GROUPS`] rows is prefetched instead of the first one.
+    is_second: bool,
+}
+
+impl Ahead<'_> {
+    /// Prefetches rows while [`GROUPS`] rows of the panel from row `row` on are read.
+    #[inline(always)]
+    fn prefetch(self, row: usize) {
+        let rows = self.rows.get(row..).and_then(|rows| rows.first_chunk::<GROUPS>());
+        let Some([a, b, c, d]) = rows else { return };
+        for row in if self.is_second { [c, d] } else { [a, b] } {
+            prefetch(row);
+        }
     }
 }
 
@@ -95,7 +117,7 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
     panels: Panels<'_>,
     index: usize,
     first: usize,
-    ahead: Ahead<'_, [u8; 4 * PANEL]>,
+    ahead: Ahead<'_>,
 ) {
     let panel = panels.panel(index).as_chunks::<GROUPS>().0;
     let (inputs, steps, start) = (product.inputs(), panel.len(), index * PANEL);
@@ -107,7 +129,10 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
         let zero = T::splat_bytes([0; 4]);
         let mut sums = [[[zero; V]; U]; R];
         for (step, weights) in panel.iter().enumerate() {
-            ahead.prefetch(step * GROUPS);
+            // Tiles of so few rows that they need several sums are the only ones of their panel.
+            if const { U == 1 } {
+                ahead.prefetch(step * GROUPS);
+            }
             let x: [&[[u8; 4]; GROUPS]; R] = std::array::from_fn(|row| &x[row][step]);
             for group in 0..GROUPS / U {
                 for part in 0..U {
@@ -170,5 +195,29 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three panels of eight rows: the first two tiles prefetch half of the next panel each; the last panel
+    /// has no successor.
+    #[test]
+    fn the_first_two_tiles_prefetch_the_next_panel() {
+        let rows: Vec<[u8; 4 * PANEL]> = (0..24).map(|row| [row; 4 * PANEL]).collect();
+        let panels = Panels { rows: &rows, count: 8 };
+        let selected = |panel, tile, tiles| {
+            let Ahead { rows, is_second } = panels.ahead(panel, tile, tiles);
+            rows.first().map(|row| (row[0], is_second))
+        };
+        assert_eq!(selected(0, 0, 1), None);
+        assert_eq!(selected(0, 0, 3), Some((8, false)));
+        assert_eq!(selected(1, 1, 3), Some((16, true)));
+        assert_eq!(selected(1, 2, 3), None);
+        assert_eq!(selected(2, 0, 2), None);
+        // Beyond the end, nothing happens.
+        (0..200).for_each(|row| panels.ahead(0, 0, 2).prefetch(row));
     }
 }

@@ -74,7 +74,7 @@ fn mutate(body: &mut Vec<u8>, random: &mut ChaCha8Rng) {
 
 /// Texts whose translations are known, translated while the mutated requests are.
 const PROBES: [&str; 5] =
-    ["the cat", "The dog eats.", "the red house\nthe cat", "a man sleeps .", "12"];
+    ["the cat", "The dog eats.", "the red house\nthe cat", "a man sleeps .", "the dog and the cat"];
 
 /// Number of requests from which on memory is checked: smaller numbers do not fill the caches.
 const MANY: usize = 10_000;

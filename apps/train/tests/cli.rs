@@ -68,7 +68,7 @@ mod cli {
 mod server;
 
 /// Settings of a model that trains in a second.
-const TINY: [&str; 14] = [
+const TINY: [&str; 17] = [
     "tokenizer.kind=word",
     "model.d_model=16",
     "model.n_heads=2",
@@ -81,8 +81,11 @@ const TINY: [&str; 14] = [
     "train.schedule=constant",
     "train.warmup_steps=0",
     "train.learning_rate=0.01",
+    "train.ema_decay=0",
     "validation.samples=1",
     "validation.best_by=loss",
+    "validation.patience=",
+    "validation.length_penalties=",
 ];
 
 /// The corpus of a [`Workshop`].

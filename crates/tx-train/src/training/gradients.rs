@@ -190,8 +190,11 @@ fn accumulate<M: Trainable>(
         }
         let Replica { model, gradients } = &mut replicas[index];
         let loss = model.loss(batch);
-        let backward = (loss.sum.clone() / tokens as f64).backward();
-        gradients.accumulate(model, GradientsParams::from_grads(backward, model));
+        let mean = loss.sum.clone() / tokens as f64;
+        // If LayerDrop skips all layers with trained weights, the loss depends on none.
+        if mean.is_tracked() {
+            gradients.accumulate(model, GradientsParams::from_grads(mean.backward(), model));
+        }
         losses.push((index, loss.without_autodiff()));
     }
 

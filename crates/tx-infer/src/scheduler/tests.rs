@@ -274,7 +274,10 @@ fn one_small_batch_runs_on_the_thread_of_its_caller() {
         let task = Items { is_shared, ..Items::new(count, work) };
         scheduler.run(task, &never(), |_| Ok::<_, InferError>(())).unwrap();
         assert_eq!(scheduler.has_started(), !is_own);
-        assert!(scheduler.queue.state().running.is_empty());
+        // A worker returns to the queue after the call has its results.
+        while !scheduler.queue.state().running.is_empty() {
+            thread::yield_now();
+        }
     }
 }
 

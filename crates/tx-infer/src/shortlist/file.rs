@@ -61,10 +61,8 @@ impl Shortlist {
         for (name, bytes) in &lists {
             views.push((*name, TensorView::new(Dtype::U32, vec![bytes.len() / 4], bytes)?));
         }
-        let metadata = HashMap::from([
-            ("format".to_owned(), FORMAT.to_owned()),
-            ("vocabulary_sha256".to_owned(), self.vocabulary_sha256.clone()),
-        ]);
+        // One entry, because several have a random order in the file.
+        let metadata = HashMap::from([(FORMAT.to_owned(), self.vocabulary_sha256.clone())]);
         safetensors::serialize(views, Some(metadata))
     }
 
@@ -76,13 +74,14 @@ impl Shortlist {
         }
         let (_, metadata) =
             SafeTensors::read_metadata(bytes).map_err(|error| format!("its header: {error}"))?;
-        let entry = |key: &str| metadata.metadata().as_ref().and_then(|entries| entries.get(key));
-        match entry("format").map(String::as_str) {
-            Some(FORMAT) => {}
-            Some(other) => return Err(format!("its format is `{other}`, expected `{FORMAT}`")),
-            None => return Err(format!("it has no format, expected `{FORMAT}`")),
-        }
-        let vocabulary_sha256 = entry("vocabulary_sha256").cloned().unwrap_or_default();
+        let entries = metadata.metadata().as_ref();
+        let Some(vocabulary_sha256) = entries.and_then(|entries| entries.get(FORMAT)).cloned()
+        else {
+            return Err(match entries.and_then(|entries| entries.keys().min()) {
+                Some(other) => format!("its format is `{other}`, expected `{FORMAT}`"),
+                None => format!("it has no format, expected `{FORMAT}`"),
+            });
+        };
         let tensors =
             SafeTensors::deserialize(bytes).map_err(|error| format!("its header: {error}"))?;
         if tensors.len() != 3 {

@@ -66,7 +66,8 @@ fn special_tokens_are_added_after_all_others() {
         let again =
             Tokenizer::from_json(added.to_json().unwrap().as_bytes(), "a".as_ref()).unwrap();
         let again = again.with_special_tokens(&tokens(&[">>de<<"])).unwrap();
-        assert_eq!(again.to_json().unwrap(), added.to_json().unwrap());
+        assert_eq!(again.vocab_size(), added.vocab_size());
+        assert_eq!(again.special_id(">>de<<"), added.special_id(">>de<<"));
         // Text is never encoded to them, and they are not decoded.
         let text = "Go <bt> go >>de<< go";
         let encoded = added.encode(text).unwrap();

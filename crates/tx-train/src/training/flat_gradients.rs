@@ -17,13 +17,16 @@ const CHUNK: usize = 1 << 16;
 
 /// Gradients of the batches of a rank, or of all ranks, with loss and correct tokens.
 pub(super) struct FlatGradients {
-    /// Gradients in the order of the model, then the loss, then the number of correct tokens.
+    /// Gradients in the order of the model; for each weight, the number of ranks that have a gradient
+    /// of it; the loss; the number of correct tokens.
     values: Vec<f32>,
+    /// Number of values of the gradients.
+    len: usize,
 }
 
 impl FlatGradients {
     /// Reads `gradients` from the device. A trained weight without gradient, as on a rank without
-    /// batches, gets zeros.
+    /// batches, gets zeros, and keeps none if no rank has one.
     pub fn read<M: Module>(model: &M, gradients: &GradientsParams, output: StepOutput) -> Self {
         let mut collect =
             Collect { gradients, lens: Vec::new(), transaction: Transaction::default() };
@@ -31,8 +34,8 @@ impl FlatGradients {
         let Collect { lens, transaction, .. } = collect;
         let mut found = transaction.execute().into_iter();
         let len = lens.iter().map(|(len, _)| len).sum::<usize>();
-        let mut values = Vec::with_capacity(len + 2);
-        for (len, exists) in lens {
+        let mut values = Vec::with_capacity(len + lens.len() + 2);
+        for &(len, exists) in &lens {
             let end = values.len() + len;
             if let Some(data) = exists.then(|| found.next()).flatten() {
                 match data.as_slice::<f32>() {
@@ -42,8 +45,9 @@ impl FlatGradients {
             }
             values.resize(end, 0.0);
         }
+        values.extend(lens.iter().map(|&(_, exists)| if exists { 1.0 } else { 0.0 }));
         values.extend([output.loss_sum as f32, output.correct as f32]);
-        Self { values }
+        Self { values, len }
     }
 
     /// Adds up the gradients of all ranks. Returns the seconds that this took.
@@ -70,14 +74,15 @@ impl FlatGradients {
 
     /// Returns the gradients, multiplied by `factor`, on the device of each weight.
     pub fn scaled<M: Module>(&self, model: &M, factor: f64) -> GradientsParams {
-        let (rest, gradients) = (self.gradients(), GradientsParams::new());
-        let mut divide = Divide { rest, factor: factor as f32, gradients };
+        let (rest, counts) = self.values.split_at(self.len.min(self.values.len()));
+        let gradients = GradientsParams::new();
+        let mut divide = Divide { rest, counts, factor: factor as f32, gradients };
         model.visit(&mut divide);
         divide.gradients
     }
 
     fn gradients(&self) -> &[f32] {
-        &self.values[..self.values.len().saturating_sub(2)]
+        &self.values[..self.len.min(self.values.len())]
     }
 }
 
@@ -106,6 +111,8 @@ impl ModuleVisitor for Collect<'_> {
 struct Divide<'a> {
     /// Values of the weights that were not visited yet.
     rest: &'a [f32],
+    /// Number of ranks with a gradient, of these weights.
+    counts: &'a [f32],
     factor: f32,
     gradients: GradientsParams,
 }
@@ -119,8 +126,56 @@ impl ModuleVisitor for Divide<'_> {
         let len = weight.shape().num_elements().min(self.rest.len());
         let (values, rest) = self.rest.split_at(len);
         self.rest = rest;
+        let count = self.counts.split_off_first();
+        if count.is_none_or(|&count| count == 0.0) {
+            return;
+        }
         let values = values.iter().map(|value| value * self.factor).collect::<Vec<f32>>();
         let data = TensorData::new(values, weight.shape());
         self.gradients.register::<D>(param.id, Tensor::from_data(data, &weight.device()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::ranks::tests::Threads;
+
+    #[derive(Module, Debug)]
+    struct Weights {
+        one: Param<Tensor<1>>,
+        two: Param<Tensor<1>>,
+        three: Param<Tensor<1>>,
+    }
+
+    /// Only rank 1 has a gradient of the second weight, and none has one of the third, as if LayerDrop
+    /// skipped its layer. With a gradient of zero, Adam would change it.
+    #[test]
+    fn a_weight_without_gradient_on_any_rank_keeps_none() {
+        let device = Device::flex().autodiff();
+        let weight = || Param::from_data([0.5, 0.25], &device);
+        let model = Weights { one: weight(), two: weight(), three: weight() };
+        let found = Threads::run(2, |ranks| {
+            let gradient = |value: f32| Tensor::<1>::from_floats([value, 2.0], &Device::flex());
+            let mut gradients = GradientsParams::new();
+            gradients.register::<1>(model.one.id, gradient(1.0));
+            if ranks.rank() == 1 {
+                gradients.register::<1>(model.two.id, gradient(3.0));
+            }
+            let output = StepOutput { loss_sum: 1.5, correct: 4, ..StepOutput::default() };
+            let mut flat = FlatGradients::read(&model, &gradients, output);
+            flat.reduce(&ranks);
+            let gradients = flat.scaled(&model, 0.5);
+            let values = [&model.one, &model.two, &model.three].map(|param| {
+                let gradient = gradients.get::<1>(param.id);
+                gradient.map(|gradient| gradient.into_data().iter::<f32>().collect::<Vec<_>>())
+            });
+            (values, flat.norm(), flat.loss_and_correct())
+        });
+        let values = [Some(vec![1.0, 2.0]), Some(vec![1.5, 1.0]), None];
+        let norm = f64::sqrt(4.0 + 16.0 + 9.0 + 4.0);
+        assert_eq!(found, vec![(values, norm, (3.0, 8)); 2]);
     }
 }

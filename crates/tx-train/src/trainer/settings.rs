@@ -56,10 +56,6 @@ impl RunSettings {
         let mut problems = self.config.problems();
         let (batches, devices) = (self.config.train.accumulate, 1 + self.others.len());
         let ranks = self.ranks.count();
-        if ranks > 1 && self.config.model.dropout.layer > 0.0 {
-            // The sum over the ranks does not tell a skipped layer from a gradient of zero.
-            problems.push("[model] `dropout.layer` is not available with several ranks".into());
-        }
         if !batches.is_multiple_of(ranks * devices) {
             let number = match ranks {
                 1 => format!("devices, {devices}"),

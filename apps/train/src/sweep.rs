@@ -27,6 +27,8 @@ use crate::{parent, signals::Signals};
 
 /// Marks a run of a sweep that has ended successfully.
 const DONE: &str = "done";
+/// File with the options of all runs, one a line.
+const OPTIONS: &str = "options";
 /// Time between two looks at running processes.
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Time to wait for a process of a killed sweep to end.
@@ -108,6 +110,7 @@ pub fn sweep(args: &SweepArgs) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot create `{}`", args.out.display()))?;
     let _lock = RunLock::acquire(&args.out)?;
+    check_options(args)?;
     let signals = Signals::listen(true)?;
     let stop = signals.stop();
     let mut waiting = cells.iter().rev().collect::<Vec<_>>();
@@ -165,6 +168,24 @@ pub fn sweep(args: &SweepArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("{count} of {all} runs failed; the first log is `{}`", file.display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Records the options of the runs in the folder of the sweep, or compares them with those recorded,
+/// because finished runs are not trained again.
+fn check_options(args: &SweepArgs) -> anyhow::Result<()> {
+    let path = args.out.join(OPTIONS);
+    let options = args.options.join("\n");
+    match fs::read_to_string(&path) {
+        Ok(found) if found == options => Ok(()),
+        Ok(_) => {
+            let problem = format!("`{}` has runs with other options", args.out.display());
+            Err(Usage::new(problem).with_hint("choose another folder with `--out`").into())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::write(&path, options).with_context(|| format!("cannot write `{}`", path.display()))
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+    }
 }
 
 fn log(text: &str) {

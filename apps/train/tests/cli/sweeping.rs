@@ -45,6 +45,9 @@ fn every_combination_is_trained_and_summarized() {
     assert_eq!((again.code, again.stdout), (Some(0), run.stdout));
     assert_eq!(again.stderr.lines().filter(|line| line.ends_with(": done")).count(), 4);
     assert!(!again.stderr.contains("started"), "{}", again.stderr);
+    // The results of other options must not be taken for those of these.
+    let other = workshop.train(&sweep(&[], &["--set", "train.learning_rate=0.02"]));
+    other.failed(2, &["`sweep` has runs with other options", "choose another folder"]);
 }
 
 /// The sweep is killed while two of its runs train. They end with checkpoints, and the same command

@@ -190,13 +190,14 @@ pub(crate) fn with_entry(config: &TrainConfig, entry: &CorpusConfig) -> TrainCon
 }
 
 /// Reads and cleans the pairs of the only corpus of `config`, in memory; all are for training. Near
-/// duplicates of the pairs `validation` are handled as configured.
+/// duplicates of the pairs `validation` are handled as configured. `name` is that of the corpus in errors.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, no pair is left, or the work is interrupted.
 pub(crate) fn load_corpus(
     config: &TrainConfig,
+    name: &str,
     validation: Vec<SentencePair>,
     cache: Option<&CorpusCache>,
     control: &Control<'_>,
@@ -210,25 +211,26 @@ pub(crate) fn load_corpus(
     let pairs = open_part(config, Part::Training, cache)?;
     let corpus = CleanCorpus::read(pairs, options, Vec::new(), control)?;
     if corpus.training_pairs() == 0 {
-        let (what, reason) = ("a training corpus".to_owned(), "it is empty".to_owned());
+        let (what, reason) = (format!("`{name}`"), "no pair is left".to_owned());
         return Err(DataError::NoPairs { what, reason }.into());
     }
     Ok(corpus)
 }
 
-/// Reads the pairs of a validation set, the only corpus of `config`.
+/// Reads the pairs of a validation set, the only corpus of `config`; `name` is its name in errors.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, or there is no pair.
 pub(crate) fn load_validation(
     config: &TrainConfig,
+    name: &str,
     cache: Option<&CorpusCache>,
 ) -> Result<Vec<SentencePair>, TrainError> {
     let pairs: Vec<SentencePair> =
         open_part(config, Part::Validation, cache)?.collect::<Result<_, _>>()?;
     if pairs.is_empty() {
-        let (what, reason) = ("a validation set".to_owned(), "it is empty".to_owned());
+        let (what, reason) = (format!("`{name}`"), "it has no pair".to_owned());
         return Err(DataError::NoPairs { what, reason }.into());
     }
     Ok(pairs)

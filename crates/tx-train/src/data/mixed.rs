@@ -198,13 +198,13 @@ fn validation_sets(config: &TrainConfig, access: &DataAccess<'_>) -> Result<Vec<
             ..CorpusConfig::default()
         };
         let own = corpus::with_entry(config, &entry);
-        let pairs = corpus::load_validation(&own, access.cache)?;
+        let pairs = corpus::load_validation(&own, &entry.name(), access.cache)?;
         return Ok(vec![Set { name: String::new(), own, pairs }]);
     }
     let read = |entry: &CorpusConfig| {
         access.check()?;
         let own = corpus::with_entry(config, entry);
-        let pairs = corpus::load_validation(&own, access.cache)?;
+        let pairs = corpus::load_validation(&own, &entry.name(), access.cache)?;
         Ok(Set { name: entry.name(), own, pairs })
     };
     data.valid.iter().map(read).collect()
@@ -228,7 +228,7 @@ fn corpora<'a>(
             }
         };
         let control = Control { stop: access.stop, progress: &print };
-        let pairs = corpus::load_corpus(&own, given.clone(), access.cache, &control)?;
+        let pairs = corpus::load_corpus(&own, &name, given.clone(), access.cache, &control)?;
         print_overlap(pairs.overlap, pairs.overlap_dropped, "pairs", access.print);
         Ok(Corpus { entry, config: own, pairs })
     };

@@ -227,7 +227,45 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tx_infer::{Device, Sampling};
+
     use super::*;
+
+    /// A file that ends within the translations of a text is continued there, with the same samples; after a
+    /// change of the texts it starts over.
+    #[test]
+    fn a_part_of_the_translations_is_continued() {
+        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/bundle-v1");
+        let translator = Translator::open(&model, &Device::Cpu).unwrap();
+        let sampling = Sampling { samples: 2, seed: 3, ..Sampling::default() };
+        let options = SearchOptions::sampling(sampling);
+        let synthesis = Synthesis {
+            translator: &translator,
+            model: &model,
+            options: &options,
+            settings: String::new(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("raw");
+        let never = Cancellation::default();
+        let mut texts = ["the cat", "", "the dog eats", "the house"].map(str::to_owned).to_vec();
+        let run = |texts: &[String]| {
+            let starts = std::cell::RefCell::new(Vec::new());
+            synthesis.run(texts, &path, &never, &|done| starts.borrow_mut().push(done)).unwrap();
+            (fs::read_to_string(&path).unwrap(), starts.into_inner()[0])
+        };
+        let (whole, start) = run(&texts);
+        assert_eq!((whole.lines().count(), start), (8, 0));
+        assert!(whole.lines().nth(2).is_some_and(str::is_empty), "a text without words");
+        // Five whole lines and a part of the sixth: two texts are done.
+        let end = whole.match_indices('\n').nth(4).unwrap().0 + 2;
+        fs::write(&path, &whole[..end]).unwrap();
+        assert_eq!(run(&texts), (whole.clone(), 2));
+        assert_eq!(run(&texts), (whole, 4));
+        texts.truncate(3);
+        let (fewer, start) = run(&texts);
+        assert_eq!((fewer.lines().count(), start), (6, 0));
+    }
 
     #[test]
     fn pairs_are_written_once_and_on_one_line() {

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Context;
 use clap::{Args, ValueEnum, ValueHint};
-use tx_cli::terminal::stderr;
+use tx_cli::{figure, terminal::stderr};
 use tx_infer::{
     Attention, AttentionKind, Bundle, Classifier, Device, FillMask, Generator, TaskKind,
     Translator,
@@ -111,26 +111,20 @@ impl From<Kind> for AttentionKind {
 /// Output format, selected by the extension of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
-    Html,
-    Svg,
-    Png,
+    Figure(figure::Format),
     Json,
 }
 
 impl Format {
     fn of(path: &Path) -> Result<Self, Usage> {
-        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-        match extension.as_str() {
-            "html" | "htm" => Ok(Self::Html),
-            "svg" => Ok(Self::Svg),
-            "png" => Ok(Self::Png),
-            "json" => Ok(Self::Json),
-            _ => Err(Usage::new(format!(
-                "`{}` does not end with .html, .svg, .png or .json",
-                path.display()
-            ))
-            .with_hint("the extension selects the format, as in `--out page.html`")),
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+            return Ok(Self::Json);
         }
+        figure::Format::of(path).map(Self::Figure).map_err(|_| {
+            let path = path.display();
+            Usage::new(format!("`{path}` does not end with .html, .svg, .png or .json"))
+                .with_hint("the extension selects the format, as in `--out page.html`")
+        })
     }
 }
 
@@ -233,9 +227,9 @@ fn write(
     path: &Path,
 ) -> anyhow::Result<()> {
     let content = match format {
-        Format::Html => html(attention, options).into_bytes(),
-        Format::Svg => svg(attention, options).into_bytes(),
-        Format::Png => png::render(&svg(attention, options))?,
+        Format::Figure(figure::Format::Html) => html(attention, options).into_bytes(),
+        Format::Figure(figure::Format::Svg) => svg(attention, options).into_bytes(),
+        Format::Figure(figure::Format::Png) => png::render(&svg(attention, options))?,
         Format::Json => format!("{}\n", attention.to_json()).into_bytes(),
     };
     write_whole(path, &content).with_context(|| format!("cannot write `{}`", path.display()))
@@ -277,10 +271,10 @@ mod tests {
     #[test]
     fn the_extension_selects_the_format() {
         for (name, format) in [
-            ("a.html", Format::Html),
-            ("a/b.HTM", Format::Html),
-            ("a.svg", Format::Svg),
-            ("a.b.png", Format::Png),
+            ("a.html", Format::Figure(figure::Format::Html)),
+            ("a/b.HTM", Format::Figure(figure::Format::Html)),
+            ("a.svg", Format::Figure(figure::Format::Svg)),
+            ("a.b.png", Format::Figure(figure::Format::Png)),
             ("a.json", Format::Json),
         ] {
             assert_eq!(Format::of(name.as_ref()).unwrap(), format, "{name}");

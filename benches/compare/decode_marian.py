@@ -23,58 +23,10 @@ from pathlib import Path
 
 from common import ask, emit, peak_megabytes, say
 from decode import BEAMS, MODELS, SENTENCES, TARGET_TOKENS, sources
+from marian_options import marian_options
 
 TYPES = {"float32": "model.npz", "int8": "model.intgemm8.bin"}
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-OPTIONS = """type: transformer
-dim-emb: {d_model}
-dim-vocabs: [{ids}, {ids}]
-enc-depth: {encoder_layers}
-dec-depth: {decoder_layers}
-transformer-heads: {n_heads}
-transformer-dim-ffn: {d_ff}
-transformer-decoder-dim-ffn: 0
-transformer-ffn-depth: 2
-transformer-decoder-ffn-depth: 0
-transformer-ffn-activation: relu
-transformer-preprocess: ""
-transformer-postprocess: dan
-transformer-postprocess-emb: d
-transformer-postprocess-top: ""
-transformer-decoder-autoreg: self-attention
-transformer-no-projection: false
-transformer-no-bias: false
-transformer-no-affine: false
-transformer-rnn-projection: false
-transformer-tied-layers: []
-transformer-guided-alignment-layer: last
-transformer-train-position-embeddings: false
-transformer-pool: false
-transformer-dim-aan: 2048
-transformer-aan-depth: 2
-transformer-aan-activation: swish
-transformer-aan-nogate: false
-transformer-depth-scaling: false
-tied-embeddings: false
-tied-embeddings-src: false
-tied-embeddings-all: true
-lemma-dim-emb: 0
-lemma-dependency: ""
-factors-combine: sum
-factors-dim-emb: 0
-factor-weight: 1
-output-omit-bias: false
-skip: false
-layer-normalization: false
-input-types: []
-ulr: false
-ulr-dim-emb: 0
-ulr-trainable-transformation: false
-bert-train-type-embeddings: true
-bert-type-vocab-size: 2
-version: v1.12.0
-"""
 
 
 def make(bundle, folder):
@@ -111,7 +63,7 @@ def make(bundle, folder):
             norm = f"{theirs}feed_forward_residual.norm."
             arrays[f"{ours}ffn_ffn_ln_scale"] = row(weights[norm + "gamma"])
             arrays[f"{ours}ffn_ffn_ln_bias"] = row(weights[norm + "beta"])
-    options = OPTIONS.format(ids=ids, **{key: shape[key] for key in shape if key != "dropout"})
+    options = marian_options(ids=ids, **shape)
     arrays["special:model.yml"] = np.frombuffer(options.encode() + b"\0", dtype=np.int8)
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / TYPES["float32"], **arrays)

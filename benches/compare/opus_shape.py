@@ -32,6 +32,7 @@ import time
 from pathlib import Path
 
 from common import ask, emit, peak_megabytes, say
+from marian_options import marian_options
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 CELLS = list(itertools.product([1, 32], [1, 4, 6]))
@@ -130,54 +131,9 @@ def make_marian(folder, source):
             norm = theirs + "final_layer_norm"
             arrays[f"{ours}ffn_ffn_ln_scale"] = row(weights[norm + ".weight"])
             arrays[f"{ours}ffn_ffn_ln_bias"] = row(weights[norm + ".bias"])
-    options = f"""type: transformer
-dim-emb: {WIDTH}
-dim-vocabs: [{IDS}, {IDS}]
-enc-depth: {LAYERS}
-dec-depth: {LAYERS}
-transformer-heads: {HEADS}
-transformer-dim-ffn: {INNER}
-transformer-decoder-dim-ffn: 0
-transformer-ffn-depth: 2
-transformer-decoder-ffn-depth: 0
-transformer-ffn-activation: swish
-transformer-preprocess: ""
-transformer-postprocess: dan
-transformer-postprocess-emb: d
-transformer-postprocess-top: ""
-transformer-decoder-autoreg: self-attention
-transformer-no-projection: false
-transformer-no-bias: false
-transformer-no-affine: false
-transformer-rnn-projection: false
-transformer-tied-layers: []
-transformer-guided-alignment-layer: last
-transformer-train-position-embeddings: false
-transformer-pool: false
-transformer-dim-aan: 2048
-transformer-aan-depth: 2
-transformer-aan-activation: swish
-transformer-aan-nogate: false
-transformer-depth-scaling: false
-tied-embeddings: false
-tied-embeddings-src: false
-tied-embeddings-all: true
-lemma-dim-emb: 0
-lemma-dependency: ""
-factors-combine: sum
-factors-dim-emb: 0
-factor-weight: 1
-output-omit-bias: false
-skip: false
-layer-normalization: false
-input-types: []
-ulr: false
-ulr-dim-emb: 0
-ulr-trainable-transformation: false
-bert-train-type-embeddings: true
-bert-type-vocab-size: 2
-version: v1.12.0
-"""
+    options = marian_options(
+        ids=IDS, d_model=WIDTH, encoder_layers=LAYERS, decoder_layers=LAYERS, n_heads=HEADS, d_ff=INNER,
+        activation="swish")
     arrays["special:model.yml"] = np.frombuffer(options.encode() + b"\0", dtype=np.int8)
     folder.mkdir(parents=True)
     np.savez(folder / "model.npz", **arrays)

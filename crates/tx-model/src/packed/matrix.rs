@@ -8,13 +8,21 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::panels::{PanelRow, Panels};
+use super::{
+    panels::{PanelRow, Panels},
+    prefetch::prefetch_ahead,
+};
 
 /// Columns per panel: two vectors of AVX-512, four of AVX2, eight of NEON.
 pub(super) const PANEL: usize = 32;
 
 /// Iterations of the innermost loop between two bounds checks.
 const UNROLL: usize = 4;
+
+/// Distance in bytes at which weights are prefetched: far enough for the latency of the memory, which the
+/// products of several rows with the same weights do not hide. The weights after those of a panel are those
+/// of the next one.
+const AHEAD: usize = 1 << 12;
 
 /// A product of few rows with at least this many weights is shared with other threads of the pool,
 /// in pieces of about half as many: reading them takes a core longer than waking another.
@@ -357,6 +365,10 @@ impl Product<'_> {
         });
         let (steps, rest) = panel.as_chunks::<UNROLL>();
         for (step, weights) in steps.iter().enumerate() {
+            // Later tiles find the panel in the cache.
+            if first_row == 0 {
+                prefetch_ahead(weights, AHEAD);
+            }
             let x: [&[f32; UNROLL]; R] = std::array::from_fn(|row| &x[row].0[step]);
             for (input, weights) in weights.iter().enumerate() {
                 for row in 0..R {

@@ -1,10 +1,11 @@
 """Scaling of `train bench` over ranks of MPI, and a cost model fitted to it.
 
-    scaling.py TRAIN [--ranks 1,2] [--recipes reverse,small,base] [--batches 1] [--updates 10] [--rates none]
+    scaling.py TRAIN [--ranks 1,2] [--recipes reverse,small,base] [--batches 1] [--updates 10] [--rates local]
         [--set KEY=VALUE ...]
 
 Each rank computes the same number of batches (`--batches`) of an update, so the update grows with the number of ranks.
-Each of `--rates` other than `local` runs two ranks in two network namespaces (two-hosts.sh) with that bandwidth.
+Each of `--rates` other than `local` runs two ranks in two network namespaces (two-hosts.sh) with that bandwidth
+in Gbit/s, and after `+` that latency in milliseconds.
 
 The model of an update of N ranks is
 

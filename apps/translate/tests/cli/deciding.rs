@@ -1,9 +1,11 @@
 use serde_json::Value;
 use tempfile::tempdir;
 use tx_eval::{Chrf, Metric, NgramMetric};
-use tx_infer::{Mbr, PseudoReferences, Sampling, SearchOptions, mbr::DEFAULT_SCALE};
+use tx_infer::{
+    Device, Generator, Mbr, PseudoReferences, Sampling, SearchOptions, mbr::DEFAULT_SCALE,
+};
 
-use crate::{file, model, run, translate, translator};
+use crate::{cli::tasks::path, file, model, run, translate, translator};
 
 const LINES: &str = "one two three\n\nseven\nsix five four three two one\n";
 
@@ -137,4 +139,36 @@ fn weights_are_tuned_and_applied() {
     let short = file(&folder, "short", "one\n");
     run(&["rerank", "tune", "--list", &features, "--reference", &short, "--output", &weights], "")
         .failed(1, &["4 sentences, but a reference 1"]);
+}
+
+/// The feature is the mean log-probability of the tokens of a hypothesis, as `Generator::score` computes
+/// it; without the feature of a reverse model, no source is needed.
+#[test]
+fn a_language_model_scores_hypotheses() {
+    let folder = tempdir().unwrap();
+    let texts = ["one two", "seven", "three four five"];
+    let list =
+        "0 ||| one two ||| ||| -1\n0 ||| seven ||| ||| -2\n1 ||| three four five ||| ||| -1\n";
+    let list = file(&folder, "list", list);
+    let language_model = path("generate");
+    let arguments = ["rerank", "features", "--list", &list, "--language-model", &language_model];
+    let features = run(&arguments, "").printed();
+    let expected = Generator::open(&language_model, &Device::Cpu).unwrap();
+    let expected = expected.score(&texts, 0).unwrap();
+    assert_eq!(features.lines().count(), texts.len());
+    for (line, expected) in features.lines().zip(expected) {
+        let fields: Vec<&str> = line.split(" ||| ").collect();
+        let (name, value) = fields[2].split_once("= ").unwrap();
+        assert_eq!(name.trim(), "lm");
+        let value: f64 = value.trim().parse().unwrap();
+        let mean = expected.log_probability() / expected.ids.len() as f64;
+        assert!((value - mean).abs() < 1e-5, "{value} {mean}: {line}");
+    }
+    // The list with its features can be ranked by the language model alone.
+    let features = file(&folder, "features", features);
+    let weights = file(&folder, "lm.toml", "[weights]\nlm = 1.0\n");
+    let best = run(&["rerank", "apply", "--list", &features, "--weights", &weights], "").printed();
+    assert_eq!(best.lines().count(), 2, "{best}");
+    run(&["rerank", "features", "--list", &list, "--language-model", model()], "")
+        .failed(1, &["for the task `translate`"]);
 }

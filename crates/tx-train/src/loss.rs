@@ -6,7 +6,7 @@ use burn::tensor::{
     Int, Tensor,
     activation::{log_softmax, softmax},
 };
-use tx_model::kernels::{self, CrossEntropyConfig};
+use tx_model::kernels::{self, CrossEntropy, CrossEntropyConfig};
 use tx_text::special::PAD;
 
 use crate::task::BatchLoss;
@@ -26,8 +26,8 @@ pub fn smoothed_cross_entropy(
     let logits = logits.reshape([batch * len, vocabulary]);
     let target = target.reshape([batch * len]);
     let config = CrossEntropyConfig { smoothing, ignore_index: PAD };
-    let (sum, correct) = kernels::cross_entropy(logits, target, config);
-    BatchLoss { sum, correct }
+    let CrossEntropy { loss, nll, correct } = kernels::cross_entropy(logits, target, config);
+    BatchLoss { sum: loss, nll, correct }
 }
 
 /// Loss of R-Drop (Wu et al. 2021), without padding: half of their equation 4, so that it is comparable
@@ -38,8 +38,8 @@ pub fn smoothed_cross_entropy(
 /// ½ (CE(p) + CE(q)) + α/4 (KL(p ‖ q) + KL(q ‖ p))
 /// ```
 ///
-/// CE is the label-smoothed cross-entropy. The number of correct tokens is the mean of both passes,
-/// rounded down.
+/// CE is the label-smoothed cross-entropy. The negative log-likelihood is the mean of both passes, and so
+/// is the number of correct tokens, rounded down.
 ///
 /// # Shapes
 ///
@@ -47,11 +47,13 @@ pub fn smoothed_cross_entropy(
 pub fn r_drop(logits: Tensor<3>, target: Tensor<2, Int>, smoothing: f64, alpha: f64) -> BatchLoss {
     let [batch, len, vocabulary] = logits.dims();
     let targets = Tensor::cat(vec![target.clone(), target.clone()], 0);
-    let BatchLoss { sum, correct } = smoothed_cross_entropy(logits.clone(), targets, smoothing);
+    let BatchLoss { sum, nll, correct } =
+        smoothed_cross_entropy(logits.clone(), targets, smoothing);
     let logits = logits.reshape([batch * len, vocabulary]);
     let target = target.reshape([batch * len / 2]);
     let divergence = kernels::divergence(logits, target, PAD);
-    BatchLoss { sum: sum * 0.5 + divergence * (0.25 * alpha), correct: correct / 2 }
+    let sum = sum * 0.5 + divergence * (0.25 * alpha);
+    BatchLoss { sum, nll: nll * 0.5, correct: correct / 2 }
 }
 
 /// Loss of word-level distillation (Kim and Rush 2016, section 3.1), without padding. For a token with
@@ -75,14 +77,14 @@ pub fn distillation(
     weight: f64,
     temperature: f64,
 ) -> BatchLoss {
-    let BatchLoss { sum, correct } =
+    let BatchLoss { sum, nll, correct } =
         smoothed_cross_entropy(logits.clone(), target.clone(), smoothing);
     let wanted = Tensor::from_inner(softmax(teacher / temperature, 2));
     let predicted = log_softmax(logits / temperature, 2);
     let is_padding = target.equal_elem(PAD).unsqueeze_dim::<3>(2);
     let crossed = (wanted * predicted).sum_dim(2).mask_fill(is_padding, 0.0).sum();
     let sum = sum * (1.0 - weight) - crossed * (weight * temperature * temperature);
-    BatchLoss { sum, correct }
+    BatchLoss { sum, nll, correct }
 }
 
 #[cfg(test)]

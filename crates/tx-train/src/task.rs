@@ -122,7 +122,7 @@ macro_rules! learner_steps {
                 let counts = $crate::task::Batch::token_counts(&batch);
                 let loss = $crate::task::Trainable::validation_loss(self, batch);
                 let read = $crate::training::gradients::read_loss(loss.without_autodiff());
-                Self::Output { loss_sum: read.loss_sum, correct: read.correct, ..counts }
+                read.with_counts(&counts)
             }
         }
     };
@@ -167,6 +167,9 @@ pub struct BatchLoss {
     /// Loss in nats, summed over the predicted tokens or labels: `[1]`. A sum allows batches of any
     /// size to be combined exactly, because the batch has their number.
     pub sum: Tensor<1>,
+    /// Negative log-likelihood in nats, summed likewise: the loss without label smoothing, weights and other
+    /// terms: `[1]`. It has no gradient.
+    pub nll: Tensor<1>,
     /// Number of predicted tokens or labels with the highest logit: `[1]`.
     pub correct: Tensor<1, Int>,
 }
@@ -174,12 +177,18 @@ pub struct BatchLoss {
 impl BatchLoss {
     /// Detaches the tensors from the autodiff graph.
     pub(crate) fn without_autodiff(self) -> Self {
-        Self { sum: self.sum.inner(), correct: self.correct.inner() }
+        let Self { sum, nll, correct } = self;
+        Self { sum: sum.inner(), nll: nll.inner(), correct: correct.inner() }
     }
 
     /// Copies the tensors to another device.
     pub(crate) fn on_device(self, device: &Device) -> Self {
-        Self { sum: self.sum.to_device(device), correct: self.correct.to_device(device) }
+        let Self { sum, nll, correct } = self;
+        Self {
+            sum: sum.to_device(device),
+            nll: nll.to_device(device),
+            correct: correct.to_device(device),
+        }
     }
 }
 
@@ -192,6 +201,9 @@ impl BatchLoss {
 pub struct StepOutput {
     /// Loss in nats, summed over the target tokens.
     pub loss_sum: f64,
+    /// Negative log-likelihood in nats, summed over the target tokens: the loss without label smoothing,
+    /// weights and other terms.
+    pub nll_sum: f64,
     /// Target tokens with the highest logit.
     pub correct: usize,
     /// Target tokens, without padding.
@@ -201,9 +213,16 @@ pub struct StepOutput {
 }
 
 impl StepOutput {
+    /// Returns this loss with the numbers of tokens of `counts`.
+    pub(crate) fn with_counts(self, counts: &Self) -> Self {
+        let Self { loss_sum, nll_sum, correct, .. } = self;
+        Self { loss_sum, nll_sum, correct, ..*counts }
+    }
+
     /// Adds loss and counts of further batches.
     pub fn add(&mut self, other: &Self) {
         self.loss_sum += other.loss_sum;
+        self.nll_sum += other.nll_sum;
         self.correct += other.correct;
         self.target_tokens += other.target_tokens;
         self.source_tokens += other.source_tokens;
@@ -212,6 +231,11 @@ impl StepOutput {
     /// Returns the loss in nats per target token; 0 without tokens.
     pub fn loss(&self) -> f64 {
         self.loss_sum / self.target_tokens.max(1) as f64
+    }
+
+    /// Returns the negative log-likelihood in nats per target token; 0 without tokens.
+    pub fn nll(&self) -> f64 {
+        self.nll_sum / self.target_tokens.max(1) as f64
     }
 
     /// Returns the fraction of target tokens predicted correctly; 0 without tokens.

@@ -10,7 +10,8 @@ use burn::tensor::{
 };
 
 use super::{
-    AdamUpdate, AttentionInput, CrossEntropyConfig, DropoutMask, EmbeddingInput, ParameterState,
+    AdamUpdate, AttentionInput, CrossEntropy, CrossEntropyConfig, DropoutMask, EmbeddingInput,
+    ParameterState,
 };
 use crate::config::Activation;
 
@@ -147,7 +148,7 @@ pub fn cross_entropy(
     logits: Tensor<2>,
     targets: Tensor<1, Int>,
     config: CrossEntropyConfig,
-) -> (Tensor<1>, Tensor<1, Int>) {
+) -> CrossEntropy {
     let CrossEntropyConfig { smoothing, ignore_index } = config;
     let counts = targets.clone().not_equal_elem(ignore_index);
     let best = logits.clone().detach().argmax(1).squeeze_dim(1);
@@ -158,11 +159,14 @@ pub fn cross_entropy(
     let max_n1 = logits.clone().detach().max_dim(1);
     let log_sum_n1 = (logits.clone() - max_n1.clone()).exp().sum_dim(1).log() + max_n1;
     let target_n1 = logits.clone().gather(1, targets_n1);
+    let ignored_n1 = counts.bool_not().unsqueeze_dim(1);
+    let nll_n1 = log_sum_n1.clone().detach() - target_n1.clone().detach();
+    let nll = nll_n1.mask_fill(ignored_n1.clone(), 0.0).sum();
     let mut loss_n1 = log_sum_n1 - target_n1 * (1.0 - smoothing);
     if smoothing > 0.0 {
         loss_n1 = loss_n1 - logits.mean_dim(1) * smoothing;
     }
-    (loss_n1.mask_fill(counts.bool_not().unsqueeze_dim(1), 0.0).sum(), correct)
+    CrossEntropy { loss: loss_n1.mask_fill(ignored_n1, 0.0).sum(), nll, correct }
 }
 
 /// See [`divergence`](super::divergence()).

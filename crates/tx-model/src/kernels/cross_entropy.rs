@@ -21,10 +21,21 @@ use crate::{
 pub struct CrossEntropyOutput {
     /// Sum over the tokens that count: `[1]`.
     pub loss: FlexTensor,
+    /// The same without smoothing: `[1]`.
+    pub nll: FlexTensor,
     /// Number of those whose target has the highest logit: `[1]`.
     pub correct: FlexTensor,
     /// `log Σ exp` of each row.
     pub log_sums: Vec<f32>,
+}
+
+/// Loss of some rows.
+#[derive(Default)]
+struct Part {
+    loss: f64,
+    nll: f64,
+    correct: i32,
+    log_sums: Vec<f32>,
 }
 
 /// Smoothing and ignored target id in the kernel's dtypes.
@@ -32,7 +43,8 @@ fn options(config: CrossEntropyConfig) -> (f32, i32) {
     (config.smoothing as f32, config.ignore_index as i32)
 }
 
-/// Computes the loss: for a row `x` with target `t`: `log Σ exp x - (1 - ε) x_t - ε mean(x)`.
+/// Computes the loss: for a row `x` with target `t`: `log Σ exp x - (1 - ε) x_t - ε mean(x)`; and the
+/// negative log-likelihood `log Σ exp x - x_t`.
 ///
 /// # Shapes
 ///
@@ -46,16 +58,15 @@ pub fn forward(
     let [_, width] = rows(logits);
     let (logits, targets) = (floats(logits), ids(targets));
     let piece = per_piece(width);
-    let parts: Vec<(f64, i32, Vec<f32>)> = logits
+    let parts: Vec<Part> = logits
         .par_chunks((piece * width).max(1))
         .zip(targets.par_chunks(piece))
         .map(|(logits, targets)| {
-            let (mut loss, mut correct) = (0.0_f64, 0);
-            let mut log_sums = vec![0.0; targets.len()];
+            let mut part = Part { log_sums: vec![0.0; targets.len()], ..Part::default() };
             vectorized(
                 #[inline(always)]
                 || {
-                    let rows = logits.chunks_exact(width).zip(targets).zip(&mut log_sums);
+                    let rows = logits.chunks_exact(width).zip(targets).zip(&mut part.log_sums);
                     for ((x, &target), log_sum) in rows {
                         let (largest, sum) = max_and_exp_sum(x);
                         *log_sum = largest + sum.ln();
@@ -63,26 +74,29 @@ pub fn forward(
                             continue;
                         }
                         let score = x[target as usize];
-                        loss += f64::from(*log_sum - (1.0 - smoothing) * score);
+                        part.loss += f64::from(*log_sum - (1.0 - smoothing) * score);
+                        part.nll += f64::from(*log_sum - score);
                         if smoothing > 0.0 {
-                            loss -= f64::from(smoothing * (sum_of(x, |x| x) / width as f32));
+                            part.loss -= f64::from(smoothing * (sum_of(x, |x| x) / width as f32));
                         }
                         // On a tie the first is the best, as in `argmax`.
                         let best = score == largest
                             && x.iter().position(|&x| x == largest) == Some(target as usize);
-                        correct += i32::from(best);
+                        part.correct += i32::from(best);
                     }
                 },
             );
-            (loss, correct, log_sums)
+            part
         })
         .collect();
-    let loss: f64 = parts.iter().map(|part| part.0).sum();
-    let correct: i32 = parts.iter().map(|part| part.1).sum();
+    let loss: f64 = parts.iter().map(|part| part.loss).sum();
+    let nll: f64 = parts.iter().map(|part| part.nll).sum();
+    let correct: i32 = parts.iter().map(|part| part.correct).sum();
     CrossEntropyOutput {
         loss: tensor(vec![loss as f32], [1]),
+        nll: tensor(vec![nll as f32], [1]),
         correct: FlexTensor::from_data(TensorData::new(vec![correct], Shape::new([1]))),
-        log_sums: parts.into_iter().flat_map(|part| part.2).collect(),
+        log_sums: parts.into_iter().flat_map(|part| part.log_sums).collect(),
     }
 }
 

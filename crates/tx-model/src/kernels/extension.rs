@@ -121,12 +121,13 @@ pub trait Kernels: Backend {
         options: EmbeddingOptions,
     ) -> FloatTensor<Self>;
 
-    /// See [`mod@cross_entropy`]; returns the loss and the number of correct tokens.
+    /// See [`mod@cross_entropy`]; returns the loss, the negative log-likelihood and the number of
+    /// correct tokens.
     fn cross_entropy_kernel(
         logits: FloatTensor<Self>,
         targets: IntTensor<Self>,
         config: CrossEntropyConfig,
-    ) -> (FloatTensor<Self>, IntTensor<Self>);
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
 
     /// See [`mod@divergence`].
     fn divergence_kernel(
@@ -231,9 +232,9 @@ impl Kernels for Flex {
         logits: FlexTensor,
         targets: FlexTensor,
         config: CrossEntropyConfig,
-    ) -> (FlexTensor, FlexTensor) {
+    ) -> (FlexTensor, FlexTensor, FlexTensor) {
         let output = cross_entropy::forward(&contiguous(logits), &contiguous(targets), config);
-        (output.loss, output.correct)
+        (output.loss, output.nll, output.correct)
     }
 
     fn divergence_kernel(logits: FlexTensor, targets: FlexTensor, ignore_index: u32) -> FlexTensor {

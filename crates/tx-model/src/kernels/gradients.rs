@@ -335,12 +335,13 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         logits: Tracked,
         targets: IntTensor<Flex>,
         config: CrossEntropyConfig,
-    ) -> (Tracked, IntTensor<Flex>) {
+    ) -> (Tracked, Tracked, IntTensor<Flex>) {
         let (logits, node) = logits.into_parts();
         let (logits, targets) = (contiguous(logits), contiguous(targets));
         let output = cross_entropy::forward(&logits, &targets, config);
         let state = CrossEntropy { logits, targets, config, log_sums: output.log_sums };
-        (record::<C, _, 1>([node], state, output.loss), output.correct)
+        let nll = Tracked::new(output.nll);
+        (record::<C, _, 1>([node], state, output.loss), nll, output.correct)
     }
 
     fn divergence_kernel(logits: Tracked, targets: IntTensor<Flex>, ignore_index: u32) -> Tracked {

@@ -262,8 +262,18 @@ pub struct CrossEntropyConfig {
     pub ignore_index: u32,
 }
 
-/// Label-smoothed cross-entropy, summed over the tokens that count, and the number of those whose
-/// target has the highest logit.
+/// Loss of a batch, summed over the tokens that count. All tensors are `[1]`.
+#[derive(Debug, Clone)]
+pub struct CrossEntropy {
+    /// Label-smoothed cross-entropy in nats.
+    pub loss: Tensor<1>,
+    /// Negative log-likelihood in nats, the same without smoothing. It has no gradient.
+    pub nll: Tensor<1>,
+    /// Number of tokens whose target has the highest logit.
+    pub correct: Tensor<1, Int>,
+}
+
+/// Label-smoothed cross-entropy.
 ///
 /// For logits `x`, target `t` and smoothing `ε`, the loss of a token is
 ///
@@ -275,17 +285,20 @@ pub struct CrossEntropyConfig {
 /// # Shapes
 ///
 /// - `logits`: `[N, V]`; `targets`: `[N]`
-/// - returns `[1]` each, the loss in nats
 pub fn cross_entropy(
     logits: Tensor<2>,
     targets: Tensor<1, Int>,
     config: CrossEntropyConfig,
-) -> (Tensor<1>, Tensor<1, Int>) {
+) -> CrossEntropy {
     #[cfg(feature = "flex")]
     if is_flex_f32(&logits) {
         let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
-        let (loss, correct) = Dispatch::cross_entropy_kernel(logits, targets, config);
-        return (Tensor::from_dispatch(loss), Tensor::from_dispatch(correct));
+        let (loss, nll, correct) = Dispatch::cross_entropy_kernel(logits, targets, config);
+        return CrossEntropy {
+            loss: Tensor::from_dispatch(loss),
+            nll: Tensor::from_dispatch(nll),
+            correct: Tensor::from_dispatch(correct),
+        };
     }
     composed::cross_entropy(logits, targets, config)
 }

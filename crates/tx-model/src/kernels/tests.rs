@@ -143,8 +143,9 @@ fn empty_inputs_give_empty_results() {
         assert_eq!(gradient.into_data().iter::<f32>().collect::<Vec<_>>(), [0.0; 9]);
     }
     let logits = Tensor::<2>::empty([0, 5], &device).require_grad();
-    let (loss, correct) = cross_entropy(logits, Tensor::empty([0], &device), smoothed(0.1));
-    assert_eq!((loss.into_scalar::<f32>(), correct.into_scalar::<i32>()), (0.0, 0));
+    let found = cross_entropy(logits, Tensor::empty([0], &device), smoothed(0.1));
+    let [loss, nll] = [found.loss, found.nll].map(Tensor::into_scalar::<f32>);
+    assert_eq!((loss, nll, found.correct.into_scalar::<i32>()), (0.0, 0.0, 0));
 }
 
 const KEY: u64 = 42;
@@ -303,9 +304,13 @@ fn cross_entropy_with_and_without_smoothing() {
             check("cross-entropy", &[rows * vocabulary], |inputs| {
                 let logits = shaped(&inputs[0], [rows, vocabulary]) * 8.0;
                 let targets = Tensor::from_data(targets.clone(), &logits.device());
-                let (loss, correct) = cross_entropy(logits, targets, smoothed(smoothing));
-                counts.borrow_mut().push(correct.into_scalar::<i64>());
-                loss
+                // Without smoothing, the loss is the negative log-likelihood.
+                let plain = cross_entropy(logits.clone(), targets.clone(), smoothed(0.0)).loss;
+                let found = cross_entropy(logits, targets, smoothed(smoothing));
+                let [plain, nll] = [plain, found.nll].map(Tensor::into_scalar::<f32>);
+                assert!((plain - nll).abs() <= 1e-5 * plain, "{nll}, {plain}");
+                counts.borrow_mut().push(found.correct.into_scalar::<i64>());
+                found.loss
             });
             assert_eq!(correct[0], correct[1]);
         }
@@ -437,7 +442,7 @@ fn ids_may_have_64_bits() {
         let embedded = embedding(EmbeddingInput { scale: 1.5, ..plain(table.clone(), ids) });
         let logits = embedded.clone().reshape([3, 4]) * 3.0;
         let targets = Tensor::<1, Int>::from_data(targets.clone(), (&device, dtype));
-        let (loss, correct) = cross_entropy(logits, targets, smoothed(0.1));
+        let CrossEntropy { loss, correct, .. } = cross_entropy(logits, targets, smoothed(0.1));
         let gradients = loss.clone().backward();
         let read = |x: Tensor<1>| x.into_data().iter::<f32>().collect::<Vec<_>>();
         let gradient = read(flat(table.grad(&gradients).unwrap()));

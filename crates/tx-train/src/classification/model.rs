@@ -85,6 +85,7 @@ pub(super) fn class_loss(
     let correct = logits.clone().argmax(1).reshape([batch]).equal(classes.clone()).int().sum();
     let log_probs = log_softmax(logits, 1);
     let of_class = log_probs.clone().gather(1, classes.clone().reshape([batch, 1]));
+    let nll = of_class.clone().detach().sum().neg();
     let expected =
         of_class.mul_scalar(1.0 - smoothing) + log_probs.mean_dim(1).mul_scalar(smoothing);
     let losses = expected.neg().reshape([batch]);
@@ -92,7 +93,7 @@ pub(super) fn class_loss(
         [] => losses,
         weights => losses * Tensor::<1>::from_floats(weights, &device).select(0, classes),
     };
-    BatchLoss { sum: losses.sum(), correct }
+    BatchLoss { sum: losses.sum(), nll, correct }
 }
 
 #[cfg(test)]

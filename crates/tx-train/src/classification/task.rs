@@ -61,7 +61,7 @@ impl Task for Classification {
                 confusion[expected as usize][predicted as usize] += 1;
             }
             let read = read_loss(class_loss(logits, batch.classes, 0.0, &[]));
-            total.add(&StepOutput { loss_sum: read.loss_sum, correct: read.correct, ..counts });
+            total.add(&read.with_counts(&counts));
         }
         let samples = self.samples.iter().map(|(pair, ids)| {
             let batch = ClassificationBatch::new(&[ids], &self.device);

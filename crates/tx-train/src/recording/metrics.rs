@@ -41,7 +41,11 @@ pub enum Record<R> {
         /// Loss in nats per target token, with smoothing and dropout.
         #[serde(deserialize_with = "null_as_nan")]
         loss: f64,
-        /// `e^loss`
+        /// Negative log-likelihood in nats per target token, with dropout: the loss without smoothing and
+        /// other terms. NaN in files of earlier versions, which lack it.
+        #[serde(default = "nan", deserialize_with = "null_as_nan")]
+        nll: f64,
+        /// `e^nll`
         #[serde(deserialize_with = "null_as_nan")]
         perplexity: f64,
         /// Fraction of target tokens predicted correctly.
@@ -91,6 +95,10 @@ pub(crate) fn null_as_nan<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
+fn nan() -> f64 {
+    f64::NAN
+}
+
 impl<R> Record<R> {
     /// Returns the update after which the record was written.
     pub fn step(&self) -> usize {
@@ -106,6 +114,7 @@ impl<R: ValidationReport> Record<R> {
             Self::Training {
                 step,
                 loss,
+                nll,
                 perplexity,
                 accuracy,
                 learning_rate,
@@ -117,6 +126,7 @@ impl<R: ValidationReport> Record<R> {
                 "training",
                 &[
                     ("loss", *loss),
+                    ("nll", *nll),
                     ("perplexity", *perplexity),
                     ("accuracy", *accuracy),
                     ("learning_rate", *learning_rate),
@@ -247,7 +257,8 @@ impl<R: ValidationReport> Metrics<R> {
             epoch: update.epoch,
             seconds: update.seconds,
             loss: sum.loss(),
-            perplexity: sum.loss().exp(),
+            nll: sum.nll(),
+            perplexity: sum.nll().exp(),
             accuracy: sum.accuracy(),
             learning_rate: update.learning_rate,
             gradient_norm: update.gradient_norm,
@@ -346,13 +357,17 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let mut metrics = open(&run, &RunState::default(), 2);
         for (step, loss_sum) in [(1, 10.0), (2, 30.0), (3, 99.0)] {
-            let output = StepOutput { loss_sum, correct: 4, target_tokens: 10, source_tokens: 20 };
+            let nll_sum = loss_sum / 4.0;
+            let (target_tokens, source_tokens) = (10, 20);
+            let output = StepOutput { loss_sum, nll_sum, correct: 4, target_tokens, source_tokens };
             metrics.update(&output, update(step)).unwrap();
         }
         let text = fs::read_to_string(run.path().join(FILE)).unwrap();
         let Record::Training {
             step,
             loss,
+            nll,
+            perplexity,
             accuracy,
             source_tokens_per_second,
             target_tokens_per_second,
@@ -362,7 +377,8 @@ mod tests {
         else {
             panic!("{text}")
         };
-        assert_eq!((step, loss, accuracy), (2, 2.0, 0.4));
+        assert_eq!((step, loss, nll, accuracy), (2, 2.0, 0.5, 0.4));
+        assert!((perplexity - 0.5_f64.exp()).abs() < 1e-12);
         assert_eq!((source_tokens_per_second, target_tokens_per_second), (40.0, 20.0));
         assert_eq!(waiting_for_data, 0.25);
     }
@@ -390,13 +406,15 @@ mod tests {
         assert_eq!(skipped.collect::<Vec<_>>(), [1, 0, 0]);
     }
 
-    /// The perplexity of a loss of 800 nats is infinite, for which JSON has no number.
+    /// The perplexity of 800 nats is infinite, for which JSON has no number.
     #[test]
     fn values_that_are_not_finite_do_not_end_the_file() {
         let run = tempfile::tempdir().unwrap();
         let mut metrics = open(&run, &RunState::default(), 1);
         for (step, loss_sum) in [(1, 800.0), (2, f64::NAN), (3, 1.0)] {
-            let output = StepOutput { loss_sum, target_tokens: 1, ..StepOutput::default() };
+            let nll_sum = loss_sum;
+            let output =
+                StepOutput { loss_sum, nll_sum, target_tokens: 1, ..StepOutput::default() };
             metrics.update(&output, update(step)).unwrap();
         }
         let lost = Validation { loss: f64::NAN, ..validation() };

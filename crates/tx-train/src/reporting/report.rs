@@ -104,7 +104,8 @@ fn validation_charts<R: ValidationReport>(records: &[Record<R>]) -> Vec<(String,
             figures.iter().find(|figure| figure.key == key).map(|figure| figure.value)
         });
         let training = series(records, "training", |record| match record {
-            Record::Training { loss, .. } if key == "loss" => Some(*loss),
+            // Like the loss of validations, without label smoothing.
+            Record::Training { nll, .. } if key == "loss" => Some(*nll),
             Record::Training { accuracy, .. } if key == "accuracy" => Some(*accuracy),
             _ => None,
         });

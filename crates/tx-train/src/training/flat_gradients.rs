@@ -18,7 +18,7 @@ const CHUNK: usize = 1 << 16;
 /// Gradients of the batches of a rank, or of all ranks, with loss and correct tokens.
 pub(super) struct FlatGradients {
     /// Gradients in the order of the model; for each weight, the number of ranks that have a gradient
-    /// of it; the loss; the number of correct tokens.
+    /// of it; the loss; the negative log-likelihood; the number of correct tokens.
     values: Vec<f32>,
     /// Number of values of the gradients.
     len: usize,
@@ -34,7 +34,7 @@ impl FlatGradients {
         let Collect { lens, transaction, .. } = collect;
         let mut found = transaction.execute().into_iter();
         let len = lens.iter().map(|(len, _)| len).sum::<usize>();
-        let mut values = Vec::with_capacity(len + lens.len() + 2);
+        let mut values = Vec::with_capacity(len + lens.len() + 3);
         for &(len, exists) in &lens {
             let end = values.len() + len;
             if let Some(data) = exists.then(|| found.next()).flatten() {
@@ -46,7 +46,8 @@ impl FlatGradients {
             values.resize(end, 0.0);
         }
         values.extend(lens.iter().map(|&(_, exists)| if exists { 1.0 } else { 0.0 }));
-        values.extend([output.loss_sum as f32, output.correct as f32]);
+        let StepOutput { loss_sum, nll_sum, correct, .. } = output;
+        values.extend([loss_sum as f32, nll_sum as f32, correct as f32]);
         Self { values, len }
     }
 
@@ -57,11 +58,16 @@ impl FlatGradients {
         start.elapsed().as_secs_f64()
     }
 
-    /// Returns the loss and the number of correct tokens.
-    pub fn loss_and_correct(&self) -> (f64, usize) {
+    /// Returns the loss and the number of correct tokens, without numbers of tokens.
+    pub fn output(&self) -> StepOutput {
         match self.values[..] {
-            [.., loss, correct] => (f64::from(loss), correct as usize),
-            _ => (0.0, 0),
+            [.., loss, nll, correct] => StepOutput {
+                loss_sum: loss.into(),
+                nll_sum: nll.into(),
+                correct: correct as usize,
+                ..StepOutput::default()
+            },
+            _ => StepOutput::default(),
         }
     }
 
@@ -164,7 +170,8 @@ mod tests {
             if ranks.rank() == 1 {
                 gradients.register::<1>(model.two.id, gradient(3.0));
             }
-            let output = StepOutput { loss_sum: 1.5, correct: 4, ..StepOutput::default() };
+            let output =
+                StepOutput { loss_sum: 1.5, nll_sum: 1.25, correct: 4, ..StepOutput::default() };
             let mut flat = FlatGradients::read(&model, &gradients, output);
             flat.reduce(&ranks);
             let gradients = flat.scaled(&model, 0.5);
@@ -172,10 +179,12 @@ mod tests {
                 let gradient = gradients.get::<1>(param.id);
                 gradient.map(|gradient| gradient.into_data().iter::<f32>().collect::<Vec<_>>())
             });
-            (values, flat.norm(), flat.loss_and_correct())
+            (values, flat.norm(), flat.output())
         });
         let values = [Some(vec![1.0, 2.0]), Some(vec![1.5, 1.0]), None];
         let norm = f64::sqrt(4.0 + 16.0 + 9.0 + 4.0);
-        assert_eq!(found, vec![(values, norm, (3.0, 8)); 2]);
+        let output =
+            StepOutput { loss_sum: 3.0, nll_sum: 2.5, correct: 8, ..StepOutput::default() };
+        assert_eq!(found, vec![(values, norm, output); 2]);
     }
 }

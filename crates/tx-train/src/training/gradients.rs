@@ -105,8 +105,7 @@ pub fn compute_update<M: Trainable>(
     if let Some(factor) = clip_factor(norm, settings.clip_norm) {
         model.visit(&mut Scale { gradients: &mut gradients, factor });
     }
-    let StepOutput { loss_sum, correct, .. } = read;
-    let output = StepOutput { loss_sum, correct, ..counts };
+    let output = read.with_counts(&counts);
     UpdateGradients { gradients, output, norm, reducing: 0.0 }
 }
 
@@ -123,8 +122,7 @@ fn compute_on_ranks<M: Trainable>(
     let reducing = flat.reduce(settings.ranks);
     let norm = flat.norm();
     let gradients = flat.scaled(model, clip_factor(norm, settings.clip_norm).unwrap_or(1.0));
-    let (loss_sum, correct) = flat.loss_and_correct();
-    let output = StepOutput { loss_sum, correct, ..settings.counts };
+    let output = flat.output().with_counts(&settings.counts);
     UpdateGradients { gradients, output, norm, reducing }
 }
 
@@ -231,18 +229,19 @@ impl<M: Trainable> Replica<M> {
 fn read(losses: Vec<BatchLoss>, squares: Option<Tensor<1>>) -> (StepOutput, f64) {
     let mut transaction = Transaction::default();
     let count = losses.len();
-    for BatchLoss { sum, correct } in losses {
-        transaction = transaction.register(sum).register(correct);
+    for BatchLoss { sum, nll, correct } in losses {
+        transaction = transaction.register(sum).register(nll).register(correct);
     }
     if let Some(squares) = squares {
         transaction = transaction.register(squares);
     }
     let data = transaction.execute();
-    let (losses, squares) = data.split_at(2 * count);
+    let (losses, squares) = data.split_at(3 * count);
     let number = |data: &TensorData| data.iter::<f64>().next().unwrap_or_default();
     let output = StepOutput {
-        loss_sum: losses.iter().step_by(2).map(number).sum(),
-        correct: losses.iter().skip(1).step_by(2).map(|data| number(data) as usize).sum(),
+        loss_sum: losses.iter().step_by(3).map(number).sum(),
+        nll_sum: losses.iter().skip(1).step_by(3).map(number).sum(),
+        correct: losses.iter().skip(2).step_by(3).map(|data| number(data) as usize).sum(),
         ..StepOutput::default()
     };
     (output, squares.first().map_or(0.0, number))
@@ -424,7 +423,7 @@ mod tests {
         for clip_norm in [0.0, 0.1] {
             let whole = compute_gradients(&model, vec![batch(&pairs, &device)], &[], clip_norm);
             assert!(whole.norm > 0.1);
-            let counts = StepOutput { loss_sum: 0.0, correct: 0, ..whole.output };
+            let counts = StepOutput { loss_sum: 0.0, nll_sum: 0.0, correct: 0, ..whole.output };
             let found = Threads::run(3, |ranks| {
                 let batches = match ranks.rank() {
                     0 => vec![batch(&pairs[..1], &device), batch(&pairs[3..], &device)],

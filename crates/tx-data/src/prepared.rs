@@ -111,7 +111,8 @@ impl PreparedCorpus {
     }
 
     /// Opens a folder and verifies the hashes of the files of some shards, and the lengths of the
-    /// others. If all processes of a run open a corpus, each with its own number, together they verify all files.
+    /// others. If all processes of a run open a corpus, each with its own number, together they verify
+    /// all files.
     ///
     /// # Errors
     ///

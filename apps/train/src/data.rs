@@ -4,7 +4,10 @@ use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Subcommand, ValueHint};
 use tx_cli::terminal::{stderr, stdout};
-use tx_train::{Statistics, TrainConfig, TrainError, data};
+use tx_train::{
+    Statistics, TrainConfig, TrainError,
+    data::{self, ShardOptions},
+};
 
 use crate::{configuration::DataArgs, fetch, signals::Signals};
 
@@ -15,6 +18,10 @@ pub enum DataCommand {
     Stats(StatsArgs),
     /// Clean, split and tokenize the data of a run, and write it to a folder for
     /// --set data.prepared=DIR
+    ///
+    /// --file, or --source and --target, can be patterns such as 'pairs/*.parquet'. Then each file
+    /// becomes a shard, several processes can prepare shards of one folder at the same time, and the
+    /// same command continues an interrupted preparation.
     Prepare(PrepareArgs),
 }
 
@@ -37,6 +44,11 @@ pub struct PrepareArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     output: PathBuf,
 
+    /// Shards that this process prepares at the same time, each in its own memory [default: number of
+    /// cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
     /// Configuration and data
     #[command(flatten)]
     data: DataArgs,
@@ -53,7 +65,7 @@ pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
             };
             stdout().write_all(text.as_bytes())?;
         }
-        DataCommand::Prepare(PrepareArgs { output, data }) => {
+        DataCommand::Prepare(PrepareArgs { output, threads, data }) => {
             let config = config(&data)?;
             let log = |line: &str| {
                 if !data.quiet {
@@ -64,9 +76,17 @@ pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
             let signals = Signals::listen(false)?;
             let corpora = fetch::corpora();
             let stop = signals.stop();
-            let corpus = match data::prepared(&config, &output, corpora.as_ref(), &stop, &log) {
+            let mut shards = ShardOptions::default();
+            shards.threads = threads.map_or(shards.threads, usize::from);
+            let corpora = corpora.as_ref();
+            let corpus = match data::prepared(&config, &output, corpora, shards, &stop, &log) {
                 Err(TrainError::Interrupted) => {
-                    log("interrupted: nothing was written");
+                    log(match output.exists() {
+                        true => {
+                            "interrupted: complete shards are kept, and the same command continues"
+                        }
+                        false => "interrupted: nothing was written",
+                    });
                     return Ok(ExitCode::from(signals.exit_code()));
                 }
                 corpus => corpus?,

@@ -52,6 +52,8 @@ mod cli {
     mod synthesizing;
     // Corpora: cleaning, statistics, preparation on disk, segmentation.
     mod data;
+    // Prepared corpora of several files.
+    mod shards;
     // Resumed runs, which equal uninterrupted ones.
     mod resuming;
     // Changes between a checkpoint and its resumption.

@@ -2,7 +2,7 @@
 //!
 //! | dataset | item | batcher |
 //! |---|---|---|
-//! | [`PairStore`], [`MappedPairs`] | [`EncodedPair`] | [`Seq2SeqBatcher`], [`ClassificationBatcher`] |
+//! | [`PairStore`], [`MappedShards`] | [`EncodedPair`] | [`Seq2SeqBatcher`], [`ClassificationBatcher`] |
 //! | [`PackedDocuments`] | [`PackedRow`] | [`LanguageModelBatcher`] |
 //! | [`TextParts`] | [`TextPart`] | [`MaskedBatcher`] |
 //! | [`MappedText`], Burn's `InMemDataset` | [`SentencePair`] | – |
@@ -44,7 +44,7 @@ use crate::{
     encode::EncodedPair,
     masking::Masking,
     packing::{PackedDocuments, PackedRow},
-    prepared::{MappedPairs, MappedText},
+    prepared::{MappedShards, MappedText},
     store::PairStore,
 };
 
@@ -58,7 +58,7 @@ impl Dataset<EncodedPair> for PairStore {
     }
 }
 
-impl Dataset<EncodedPair> for MappedPairs {
+impl Dataset<EncodedPair> for MappedShards {
     fn get(&self, index: usize) -> Result<EncodedPair, DatasetError> {
         Ok(self.pair(index))
     }

@@ -69,6 +69,19 @@ pub struct EncodingReport {
     pub target_side: TargetSide,
 }
 
+impl EncodingReport {
+    /// Adds the counts of the next part of a corpus.
+    pub(crate) fn add(&mut self, next: &Self) {
+        self.first_empty = self.first_empty.or(next.first_empty.map(|first| self.pairs + first));
+        self.pairs += next.pairs;
+        self.empty += next.empty;
+        self.long += next.long;
+        self.policy = self.policy.or(next.policy);
+        self.longest_source = self.longest_source.max(next.longest_source);
+        self.longest_target = self.longest_target.max(next.longest_target);
+    }
+}
+
 impl fmt::Display for EncodingReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dropped = match self.policy {

@@ -119,6 +119,15 @@ pub enum DataError {
         problem: String,
     },
 
+    /// A file of a corpus of several files could not be prepared.
+    #[error("cannot prepare `{path}`")]
+    Shard {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        source: Box<DataError>,
+    },
+
     /// A corpus was prepared from other files or with other settings.
     #[error("the prepared data in `{path}` is stale: {what}")]
     StalePrepared {
@@ -135,6 +144,7 @@ impl DataError {
     pub fn remedy(&self) -> Option<crate::remedy::Remedy> {
         match self {
             Self::Source(error) => error.remedy(),
+            Self::Shard { source, .. } => source.remedy(),
             Self::Fetch(error) => error.remedy(),
             _ => None,
         }
@@ -145,6 +155,7 @@ impl DataError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Text(error) => error.hint(),
+            Self::Shard { source, .. } => source.hint(),
             Self::Columns { .. } => Some("source and target go in the first two columns"),
             Self::Labels { .. } => Some("the text is the source and its label the target"),
             Self::UnknownLabel { .. } => {

@@ -72,7 +72,7 @@ pub use loader::{
     BatchLoader, ClassificationLoader, LanguageModelLoader, MaskedLoader, PairLoader,
 };
 pub use masking::Masking;
-pub use mixture::{Mixture, MixturePart};
+pub use mixture::{AddedIds, Mixture, MixturePart};
 pub use packing::PackedDocuments;
 pub use sampler::{BatchSize, Grouping};
 pub use split::{Split, SplitBy};

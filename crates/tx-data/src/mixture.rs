@@ -4,6 +4,7 @@ use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
+use tx_text::special::BOS;
 
 use crate::{encode::EncodedPair, store::PairStore};
 
@@ -21,12 +22,36 @@ pub struct MixturePart {
     pub first_epoch: usize,
     /// Last epoch with pairs of this corpus; `None` if there is no last one.
     pub last_epoch: Option<usize>,
+    /// Ids added to each pair.
+    pub added: AddedIds,
+}
+
+/// Ids added to the start of both sides of a pair.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AddedIds {
+    /// Ids at the start of the source, after `<bos>` if there is one.
+    pub source: Vec<u32>,
+    /// Ids after the first id of the target, which is `<bos>`.
+    pub target: Vec<u32>,
+}
+
+impl AddedIds {
+    fn is_empty(&self) -> bool {
+        self.source.is_empty() && self.target.is_empty()
+    }
+
+    fn add_to(&self, pair: &mut EncodedPair) {
+        let source = usize::from(pair.source.first() == Some(&BOS));
+        pair.source.splice(source..source, self.source.iter().copied());
+        let target = pair.target.len().min(1);
+        pair.target.splice(target..target, self.target.iter().copied());
+    }
 }
 
 impl MixturePart {
     /// Creates a part of all epochs.
     pub fn new(pairs: PairStore, per_epoch: usize) -> Self {
-        Self { pairs, per_epoch, first_epoch: 1, last_epoch: None }
+        Self { pairs, per_epoch, first_epoch: 1, last_epoch: None, added: AddedIds::default() }
     }
 
     /// Returns the number of pairs in an epoch, from 1.
@@ -132,14 +157,14 @@ impl Mixture {
     }
 
     /// Corpus of a pair, and its index there.
-    fn find(&self, mut index: usize) -> (&PairStore, usize) {
+    fn find(&self, mut index: usize) -> (&MixturePart, usize) {
         // An index after the last pair is out of bounds in the last part.
         let mut part = 0;
         while part + 1 < self.parts.len() && index >= self.chosen[part].len() {
             index -= self.chosen[part].len();
             part += 1;
         }
-        (&self.parts[part].pairs, self.chosen[part].get(index))
+        (&self.parts[part], self.chosen[part].get(index))
     }
 
     /// Returns the numbers of source and target tokens of a pair.
@@ -148,8 +173,9 @@ impl Mixture {
     ///
     /// If `index` is out of bounds.
     pub fn lengths(&self, index: usize) -> [usize; 2] {
-        let (pairs, index) = self.find(index);
-        pairs.lengths(index)
+        let (part, index) = self.find(index);
+        let [source, target] = part.pairs.lengths(index);
+        [source + part.added.source.len(), target + part.added.target.len()]
     }
 
     /// Returns the pair at `index`.
@@ -158,8 +184,12 @@ impl Mixture {
     ///
     /// If `index` is out of bounds.
     pub fn pair(&self, index: usize) -> Cow<'_, EncodedPair> {
-        let (pairs, index) = self.find(index);
-        pairs.pair(index)
+        let (part, index) = self.find(index);
+        let mut pair = part.pairs.pair(index);
+        if !part.added.is_empty() {
+            part.added.add_to(pair.to_mut());
+        }
+        pair
     }
 
     /// Returns the pairs from `start` to `end`, exclusive.
@@ -272,5 +302,22 @@ mod tests {
                 assert_eq!(ids(&mixture.slice(start, end)), all[start..end], "{start}..{end}");
             }
         }
+    }
+
+    /// A tag before the source of some pairs, and a language token on both sides of others.
+    #[test]
+    fn ids_are_added_to_the_pairs_of_a_corpus() {
+        let part = |first, source: &[u32], target: &[u32]| MixturePart {
+            added: AddedIds { source: source.into(), target: target.into() },
+            ..MixturePart::new(pairs(first, 1), 1)
+        };
+        let mixture = Mixture::new(vec![part(10, &[5], &[]), part(20, &[6, 5], &[7])]);
+        let pair = |index| mixture.pair(index).into_owned();
+        assert_eq!((pair(0).source, pair(0).target), (vec![5, 10, 2], vec![1, 10, 2]));
+        assert_eq!((pair(1).source, pair(1).target), (vec![6, 5, 20, 2], vec![1, 7, 20, 2]));
+        assert_eq!([mixture.lengths(0), mixture.lengths(1)], [[3, 3], [4, 4]]);
+        let bos = EncodedPair { source: vec![BOS, 9, 2], target: vec![1, 2] };
+        let bos = MixturePart { pairs: vec![bos].into(), ..part(10, &[5], &[]) };
+        assert_eq!(Mixture::new(vec![bos]).pair(0).source, [BOS, 5, 9, 2]);
     }
 }

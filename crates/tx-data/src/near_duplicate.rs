@@ -134,6 +134,23 @@ pub struct Overlap {
     pub first_near: Option<usize>,
 }
 
+impl Overlap {
+    /// Adds the overlap of the same validation pairs with the next part of a corpus. The counts are
+    /// those of the part with the most, and therefore lower bounds, because parts do not record which
+    /// pairs they have found.
+    pub(crate) fn add(&mut self, next: &Self) {
+        for (count, next) in [
+            (&mut self.pairs, next.pairs),
+            (&mut self.sources, next.sources),
+            (&mut self.targets, next.targets),
+            (&mut self.near, next.near),
+        ] {
+            *count = (*count).max(next);
+        }
+        self.first_near = self.first_near.into_iter().chain(next.first_near).min();
+    }
+}
+
 /// Search for validation pairs in training data of any size; only hashes of the validation pairs
 /// are held in memory.
 #[derive(Debug, Clone)]

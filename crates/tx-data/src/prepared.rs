@@ -11,36 +11,45 @@
 //! | `validation.jsonl` | validation pairs as text, a JSON object a line |
 //! | `source.tokenizer.json`, `target.tokenizer.json` | the tokenizers |
 //! | `corpus.json` | format, settings, hashes of the input files and of the files above, counts |
+//!
+//! A corpus of several shards is a folder of such folders, `shard-00000` and so on, one for each input
+//! file. They have the same tokenizers and validation pairs. `tokenizers` has the tokenizers, and
+//! `preparation.json` with the settings that they were learned with. `corpus.json` has the sums of the
+//! counts, and the hashes of the files of all shards.
 
 mod mapped;
+mod mapped_shards;
 mod mapped_text;
 mod prepare;
+mod record;
+#[cfg(feature = "sources")]
+mod shards;
 mod spool;
 
 use std::{
-    collections::BTreeMap,
-    fs::{self, File},
-    io::{self, BufRead, BufReader, Read},
+    fs::File,
+    io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
-    time::UNIX_EPOCH,
 };
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tx_text::{SentencePair, Tokenizer, Tokenizers, hash::hexadecimal};
 
-use crate::{
-    clean::CleaningReport, encode::EncodingReport, error::DataError, labels::Labels,
-    near_duplicate::Overlap,
-};
+use self::{mapped::MappedPairs, record::difference};
+use crate::{error::DataError, labels::Labels};
 
-pub use mapped::MappedPairs;
+pub use mapped_shards::MappedShards;
 pub use mapped_text::MappedText;
 pub use prepare::{Preparation, prepare};
+pub use record::{CorpusRecord, FileHash, InputFile, ShardRecord};
+#[cfg(feature = "sources")]
+pub use shards::{ShardInputs, prepare_shards};
 
-/// Format number that this build writes and reads.
+/// Format number of a folder with one corpus, which this build writes and reads.
 pub const FORMAT: u32 = 1;
+/// Format number of a folder with shards, which this build writes and reads.
+pub const SHARDS_FORMAT: u32 = 2;
 
 const CORPUS: &str = "corpus.json";
 const IDS: &str = "train.ids";
@@ -48,69 +57,33 @@ const INDEX: &str = "train.index";
 const VALIDATION: &str = "validation.jsonl";
 const SOURCE_TOKENIZER: &str = "source.tokenizer.json";
 const TARGET_TOKENIZER: &str = "target.tokenizer.json";
+/// Files of a corpus besides `corpus.json`.
+const FILES: [&str; 5] = [IDS, INDEX, VALIDATION, SOURCE_TOKENIZER, TARGET_TOKENIZER];
 
-/// Content of `corpus.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct CorpusRecord {
-    /// Format number of the folder.
-    pub format: u32,
-    /// Version of tx that wrote the folder.
-    pub tx_version: String,
-    /// All settings that affect the content, besides the input files.
-    pub settings: Value,
-    /// Input files.
-    pub inputs: Vec<InputFile>,
-    /// Training pairs in the folder.
-    pub training_pairs: usize,
-    /// Ids of the training pairs, special tokens included.
-    pub training_ids: u64,
-    /// Bytes of an id.
-    pub id_bytes: usize,
-    /// Validation pairs in the folder.
-    pub validation_pairs: usize,
-    /// Counts of each cleaning step.
-    pub cleaning: CleaningReport,
-    /// Counts of encoding the training pairs.
-    pub encoding: EncodingReport,
-    /// Given validation pairs that are in training too.
-    pub overlap: Option<Overlap>,
-    /// Training pairs dropped as near duplicates of given validation pairs.
-    pub overlap_left_out: usize,
-    /// Labels, if the targets are classes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub labels: Option<Labels>,
-    /// Bytes and SHA-256 of the files of the folder.
-    pub files: BTreeMap<String, FileHash>,
+/// Shards whose content a process verifies when it opens a corpus: of `processes`, process number
+/// `process` verifies the shards whose index modulo `processes` is that number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verification {
+    /// Number of this process, from 0.
+    pub process: usize,
+    /// Number of processes that open the corpus together.
+    pub processes: usize,
 }
 
-/// Input file of a preparation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct InputFile {
-    /// Path at the time of the preparation.
-    pub path: PathBuf,
-    /// Time of the last change in nanoseconds since 1970, if the file system records it.
-    pub modified: Option<u64>,
-    /// Bytes and SHA-256 of the content.
-    #[serde(flatten)]
-    pub hash: FileHash,
-}
+impl Verification {
+    /// All shards.
+    pub const ALL: Self = Self { process: 0, processes: 1 };
 
-/// Length and hash of a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct FileHash {
-    /// Length in bytes.
-    pub bytes: u64,
-    /// SHA-256 in hexadecimal.
-    pub sha256: String,
+    fn includes(self, shard: usize) -> bool {
+        shard % self.processes.max(1) == self.process
+    }
 }
 
 /// Opened prepared corpus.
 #[derive(Debug)]
 pub struct PreparedCorpus {
     folder: PathBuf,
+    verification: Verification,
     /// Content of `corpus.json`.
     pub record: CorpusRecord,
     /// Tokenizers of both sides.
@@ -118,9 +91,13 @@ pub struct PreparedCorpus {
 }
 
 impl PreparedCorpus {
-    /// Returns `true` if `folder` contains a `corpus.json`, valid or not.
+    /// Returns `true` if `folder` contains a `corpus.json`, valid or not, and so do the shards that it
+    /// names.
     pub fn exists(folder: &Path) -> bool {
+        let has_shard = |shard| shard_folder(folder, shard).join(CORPUS).exists();
         folder.join(CORPUS).exists()
+            && CorpusRecord::read(folder)
+                .map_or(true, |record| (0..record.shards.len()).all(has_shard))
     }
 
     /// Opens a folder and verifies the hashes of all its files.
@@ -130,47 +107,44 @@ impl PreparedCorpus {
     /// If it is not a prepared corpus, has another format, or is damaged; the message names the
     /// file.
     pub fn open(folder: &Path) -> Result<Self, DataError> {
-        #[derive(Deserialize)]
-        struct Format {
-            format: u32,
-        }
+        Self::open_verifying(folder, Verification::ALL)
+    }
+
+    /// Opens a folder and verifies the hashes of the files of some shards, and the lengths of the
+    /// others. If all processes of a run open a corpus, each with its own number, together they verify
+    /// all files.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`open`](Self::open), for damage that this process finds.
+    pub fn open_verifying(folder: &Path, verification: Verification) -> Result<Self, DataError> {
+        let record = CorpusRecord::read(folder)?;
+        record.check_shards(folder)?;
         let problem = |problem| DataError::Prepared { path: folder.into(), problem };
-        let path = folder.join(CORPUS);
-        let text = fs::read(&path).map_err(|source| DataError::Read { path, source })?;
-        let not_json = |error: serde_json::Error| problem(format!("`{CORPUS}`: {error}"));
-        // The format is checked first, because another one may have other keys.
-        let Format { format } = serde_json::from_slice(&text).map_err(not_json)?;
-        if format != FORMAT {
-            let newer = format!("it has format {format}; this build reads format {FORMAT}");
-            return Err(problem(newer));
-        }
-        let record: CorpusRecord = serde_json::from_slice(&text).map_err(not_json)?;
-        for name in [IDS, INDEX, VALIDATION, SOURCE_TOKENIZER, TARGET_TOKENIZER] {
-            let expected = record.files.get(name);
-            let expected =
-                expected.ok_or_else(|| problem(format!("`{CORPUS}` has no entry for `{name}`")))?;
-            let path = folder.join(name);
-            let read = |source| DataError::Read { path: path.clone(), source };
-            let bytes = fs::metadata(&path).map_err(read)?.len();
-            if bytes != expected.bytes {
-                return Err(problem(format!(
-                    "`{name}` is damaged: it has {bytes} bytes, expected {}",
-                    expected.bytes
-                )));
-            }
-            let found = FileHash::of(&path).map_err(read)?;
-            if found != *expected {
-                return Err(problem(format!(
-                    "`{name}` is damaged: its SHA-256 is {}, expected {}",
-                    found.sha256, expected.sha256
-                )));
+        let count = record.shards.len();
+        // Every process uses the first folder of tokenizers and validation pairs.
+        let first = &[VALIDATION, SOURCE_TOKENIZER, TARGET_TOKENIZER];
+        for shard in 0..count.max(1) {
+            let names = FILES.iter().chain((count > 0).then_some(&CORPUS));
+            for name in names {
+                let key = if count == 0 { (*name).into() } else { shard_file(shard, name) };
+                let expected = record.files.get(&key);
+                let expected = expected
+                    .ok_or_else(|| problem(format!("`{CORPUS}` has no entry for `{key}`")))?;
+                let is_verified =
+                    verification.includes(shard) || shard == 0 && first.contains(name);
+                expected.verify(folder, &key, is_verified)?;
             }
         }
-        let tokenizers = Tokenizers {
-            source: Tokenizer::open(&folder.join(SOURCE_TOKENIZER))?,
-            target: Tokenizer::open(&folder.join(TARGET_TOKENIZER))?,
+        let first = match count {
+            0 => folder.to_owned(),
+            _ => shard_folder(folder, 0),
         };
-        Ok(Self { folder: folder.into(), record, tokenizers })
+        let tokenizers = Tokenizers {
+            source: Tokenizer::open(&first.join(SOURCE_TOKENIZER))?,
+            target: Tokenizer::open(&first.join(TARGET_TOKENIZER))?,
+        };
+        Ok(Self { folder: folder.into(), verification, record, tokenizers })
     }
 
     /// Compares settings and input files with those of the preparation.
@@ -183,35 +157,20 @@ impl PreparedCorpus {
     ///
     /// If the corpus is stale; the message names the change, with both values.
     pub fn check(&self, settings: &Value, inputs: &[PathBuf]) -> Result<(), DataError> {
-        let stale = |what| DataError::StalePrepared { path: self.folder.clone(), what };
-        if let Some(what) = difference("", &self.record.settings, settings) {
-            return Err(stale(what));
+        self.record.check(&self.folder, settings, inputs)
+    }
+
+    /// Compares one section of the settings with that of the preparation.
+    ///
+    /// # Errors
+    ///
+    /// If it differs; the message names the change, with both values.
+    pub fn check_section(&self, section: &str, settings: &Value) -> Result<(), DataError> {
+        let known = self.record.settings.get(section).cloned().unwrap_or_default();
+        match difference(section, &known, settings) {
+            None => Ok(()),
+            Some(what) => Err(DataError::StalePrepared { path: self.folder.clone(), what }),
         }
-        if self.record.inputs.len() != inputs.len() {
-            let (was, is) = (self.record.inputs.len(), inputs.len());
-            return Err(stale(format!("it was prepared from {was} files, now there are {is}")));
-        }
-        for (known, path) in self.record.inputs.iter().zip(inputs) {
-            if !path.exists() {
-                continue;
-            }
-            let read = |source| DataError::Read { path: path.clone(), source };
-            let now = InputFile::at(path, FileHash::default()).map_err(read)?;
-            let (bytes, modified) = (now.hash.bytes, now.modified);
-            if bytes == known.hash.bytes && modified.is_some() && modified == known.modified {
-                continue;
-            }
-            let same = bytes == known.hash.bytes
-                && FileHash::of(path).map_err(read)?.sha256 == known.hash.sha256;
-            if !same {
-                let name = path.display();
-                return Err(stale(format!(
-                    "`{name}` has changed: {bytes} bytes, was {} bytes with SHA-256 {}",
-                    known.hash.bytes, known.hash.sha256
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// Returns the training pairs, memory-mapped.
@@ -219,13 +178,34 @@ impl PreparedCorpus {
     /// # Errors
     ///
     /// If a file cannot be opened, or index and ids are inconsistent.
-    pub fn training(&self) -> Result<MappedPairs, DataError> {
-        let CorpusRecord { training_pairs, training_ids, id_bytes, .. } = self.record;
-        let (ids, index) = (self.folder.join(IDS), self.folder.join(INDEX));
+    pub fn training(&self) -> Result<MappedShards, DataError> {
+        let CorpusRecord { training_pairs, training_ids, id_bytes, shards, .. } = &self.record;
         let Tokenizers { source, target } = &self.tokenizers;
         let classes = self.record.labels.as_ref().map(Labels::classes);
         let vocabularies = [source.vocab_size(), classes.unwrap_or(target.vocab_size())];
-        MappedPairs::open(&ids, &index, id_bytes, training_pairs, training_ids, vocabularies)
+        let open = |folder: &Path, pairs: usize, total: u64, is_verified: bool| {
+            let (ids, index) = (folder.join(IDS), folder.join(INDEX));
+            MappedPairs::open(&ids, &index, *id_bytes, pairs, total, vocabularies, is_verified)
+        };
+        if shards.is_empty() {
+            let is_verified = self.verification.includes(0);
+            let pairs = open(&self.folder, *training_pairs, *training_ids, is_verified)?;
+            return Ok(MappedShards::new(vec![pairs]));
+        }
+        let open = |(shard, record): (usize, &ShardRecord)| {
+            let folder = shard_folder(&self.folder, shard);
+            let is_verified = self.verification.includes(shard);
+            open(&folder, record.training_pairs, record.training_ids, is_verified)
+        };
+        Ok(MappedShards::new(shards.iter().enumerate().map(open).collect::<Result<_, _>>()?))
+    }
+
+    /// Path of the validation pairs; those of the first shard are those of all.
+    fn validation_file(&self) -> PathBuf {
+        match self.record.shards.is_empty() {
+            true => self.folder.join(VALIDATION),
+            false => shard_folder(&self.folder, 0).join(VALIDATION),
+        }
     }
 
     /// Reads the first `most` validation pairs.
@@ -234,7 +214,7 @@ impl PreparedCorpus {
     ///
     /// If the file cannot be read.
     pub fn validation(&self, most: usize) -> Result<Vec<SentencePair>, DataError> {
-        let path = self.folder.join(VALIDATION);
+        let path = self.validation_file();
         let read = |source| DataError::Read { path: path.clone(), source };
         let file = File::open(&path).map_err(read)?;
         BufReader::new(file)
@@ -251,7 +231,7 @@ impl PreparedCorpus {
     ///
     /// If the file cannot be opened.
     pub fn mapped_validation(&self) -> Result<MappedText, DataError> {
-        MappedText::open(&self.folder.join(VALIDATION))
+        MappedText::open(&self.validation_file())
     }
 
     /// Returns the fingerprint of the corpus: counts, and a hash of all files.
@@ -273,9 +253,14 @@ impl PreparedCorpus {
         format!("{} pairs, prepared, SHA-256 {hash}", self.record.validation_pairs)
     }
 
-    /// SHA-256 of the names and hashes of the files for which `is_hashed` holds.
+    /// SHA-256 of the names and hashes of the files for whose name in their folder `is_hashed` holds.
+    /// Records are excluded, because they contain the times of the input files.
     fn hash(&self, is_hashed: impl Fn(&str) -> bool) -> String {
         let mut hasher = Sha256::new();
+        let is_hashed = |path: &str| {
+            let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+            name != CORPUS && is_hashed(name)
+        };
         for (name, hash) in self.record.files.iter().filter(|(name, _)| is_hashed(name)) {
             hasher.update(format!("{name} {}\n", hash.sha256));
         }
@@ -283,50 +268,18 @@ impl PreparedCorpus {
     }
 }
 
-impl InputFile {
-    fn at(path: &Path, hash: FileHash) -> io::Result<Self> {
-        let about = fs::metadata(path)?;
-        let since = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let modified = since.and_then(|time| u64::try_from(time.as_nanos()).ok());
-        Ok(Self { path: path.into(), modified, hash: FileHash { bytes: about.len(), ..hash } })
-    }
+/// Returns the name of the folder of a shard.
+fn shard_name(shard: usize) -> String {
+    format!("shard-{shard:05}")
 }
 
-impl FileHash {
-    /// Hashes a file.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        let mut hasher = Sha256::new();
-        let mut buffer = vec![0; 1 << 18];
-        let mut bytes = 0;
-        loop {
-            match file.read(&mut buffer)? {
-                0 => break,
-                count => {
-                    hasher.update(&buffer[..count]);
-                    bytes += count as u64;
-                }
-            }
-        }
-        Ok(Self { bytes, sha256: hexadecimal(&hasher.finalize()) })
-    }
+/// Returns the key of a file of a shard in `corpus.json`.
+fn shard_file(shard: usize, name: &str) -> String {
+    format!("{}/{name}", shard_name(shard))
 }
 
-/// Returns the first setting that differs between `was` and `is`, with both values.
-fn difference(key: &str, was: &Value, is: &Value) -> Option<String> {
-    let (Value::Object(old), Value::Object(new)) = (was, is) else {
-        return (was != is).then(|| format!("`{key}` is {is} now, was {was}"));
-    };
-    let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    keys.into_iter().find_map(|name| {
-        let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
-        let get = |table: &serde_json::Map<String, Value>| table.get(name).cloned();
-        difference(&key, &get(old).unwrap_or_default(), &get(new).unwrap_or_default())
-    })
+fn shard_folder(folder: &Path, shard: usize) -> PathBuf {
+    folder.join(shard_name(shard))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use crate::{encode::EncodedPair, mixture::Mixture, prepared::MappedPairs};
+use crate::{encode::EncodedPair, mixture::Mixture, prepared::MappedShards};
 
 /// Encoded pairs by index. Clones share the pairs.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub enum PairStore {
     /// Pairs in the files of a prepared corpus.
     Mapped {
         /// Memory-mapped files.
-        pairs: Arc<MappedPairs>,
+        pairs: Arc<MappedShards>,
         /// Range of the pairs.
         range: Range<usize>,
     },
@@ -105,8 +105,8 @@ impl From<Mixture> for PairStore {
     }
 }
 
-impl From<MappedPairs> for PairStore {
-    fn from(pairs: MappedPairs) -> Self {
+impl From<MappedShards> for PairStore {
+    fn from(pairs: MappedShards) -> Self {
         Self::Mapped { range: 0..pairs.len(), pairs: Arc::new(pairs) }
     }
 }

@@ -1,7 +1,10 @@
 //! Training and validation pairs of a run: read from files or the cache, or generated; cleaned and
 //! split.
 
-use std::{iter::once, path::PathBuf};
+use std::{
+    iter::{empty, once},
+    path::{Path, PathBuf},
+};
 
 use tx_data::{
     DataError, Split, TargetSide,
@@ -82,7 +85,7 @@ pub(crate) fn open(
         };
         return Ok((Box::new(train.into_iter().map(Ok)), options));
     }
-    let training = open_training(config, cache)?;
+    let training = open_part(config, Part::Training, cache)?;
     let validation = match open_validation(config, cache)? {
         Some(pairs) => ValidationPairs::Given(pairs.take(limits.given).collect::<Result<_, _>>()?),
         None if data.valid_share == 0.0 => ValidationPairs::Training(limits.of_training),
@@ -250,15 +253,9 @@ fn open_part(
             DataError::NoPairs { what: name.clone(), reason }
         })?,
         (_, Some(source), Some(target)) => {
-            let (sources, targets) = (pattern::files(source)?, pattern::files(target)?);
-            if sources.len() != targets.len() {
-                let (what, found) = (format!("`{}`", source.display()), sources.len());
-                let (other, expected) = (target.display(), targets.len());
-                let reason = format!("it names {found} files, and `{other}` names {expected}");
-                return Err(DataError::NoPairs { what, reason }.into());
-            }
+            let files = parallel_files(source, target)?.into_iter();
             let options = options(config);
-            Box::new(sources.into_iter().zip(targets).flat_map(move |(source, target)| {
+            Box::new(files.flat_map(move |[source, target]| {
                 opened(read::parallel(&source, &target, &options))
             }))
         }
@@ -279,20 +276,102 @@ fn opened(pairs: Result<Pairs, DataError>) -> Pairs {
     pairs.unwrap_or_else(|error| Box::new(once(Err(error))))
 }
 
+/// Returns the files of two patterns, side by side.
+fn parallel_files(source: &Path, target: &Path) -> Result<Vec<[PathBuf; 2]>, DataError> {
+    let (sources, targets) = (pattern::files(source)?, pattern::files(target)?);
+    if sources.len() != targets.len() {
+        let (what, found) = (format!("`{}`", source.display()), sources.len());
+        let (other, expected) = (target.display(), targets.len());
+        let reason = format!("it names {found} files, and `{other}` names {expected}");
+        return Err(DataError::NoPairs { what, reason });
+    }
+    Ok(sources.into_iter().zip(targets).map(|(source, target)| [source, target]).collect())
+}
+
+/// Returns `true` if the training files are patterns, each file of which is a shard of a prepared
+/// corpus.
+pub(crate) fn has_shards(data: &DataConfig) -> bool {
+    [&data.train_source, &data.train_target, &data.train_file]
+        .into_iter()
+        .flatten()
+        .any(|path| read::file_of(path).as_ref() == Some(path) && pattern::is_pattern(path))
+}
+
+/// Returns the files of each shard.
+///
+/// # Errors
+///
+/// If a pattern names no file, or two patterns name different numbers of files.
+pub(crate) fn shards(data: &DataConfig) -> Result<Vec<Vec<PathBuf>>, DataError> {
+    match (&data.train_source, &data.train_target, &data.train_file) {
+        (Some(source), Some(target), _) => {
+            Ok(parallel_files(source, target)?.into_iter().map(Vec::from).collect())
+        }
+        (_, _, Some(file)) => {
+            Ok(pattern::files(file)?.into_iter().map(|file| vec![file]).collect())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Opens the files of a shard.
+pub(crate) fn open_shard(config: &TrainConfig, files: &[PathBuf]) -> Result<Pairs, DataError> {
+    let options = options(config);
+    match files {
+        [source, target] => read::parallel(source, target, &options),
+        [file, ..] => read::pairs(file, &options),
+        [] => Ok(Box::new(empty())),
+    }
+}
+
+/// Returns the options of the shards of `config`, whose validation pairs are given.
+///
+/// # Errors
+///
+/// If the validation pairs cannot be read, or are not given.
+pub(crate) fn shard_options(
+    config: &TrainConfig,
+    limits: ValidationLimits,
+) -> Result<CorpusOptions, TrainError> {
+    let mut problems = Vec::new();
+    let Some(pairs) = open_validation(config, None)? else {
+        problems.push(
+            "[data] a pattern of prepared files needs `valid_file`, or `valid_source` and \
+             `valid_target`"
+                .into(),
+        );
+        return Err(TrainError::Problems { problems });
+    };
+    if config.data.train_pairs.is_some() {
+        problems
+            .push("[data] `train_pairs` is not available with a pattern of prepared files".into());
+        return Err(TrainError::Problems { problems });
+    }
+    let validation = pairs.take(limits.given).collect::<Result<_, _>>()?;
+    Ok(CorpusOptions {
+        clean: config.data.cleaning(),
+        validation: ValidationPairs::Given(validation),
+        overlaps: overlaps(config),
+        target: target_side(config.task),
+    })
+}
+
+/// Returns the validation files of `data`, without standard input.
+pub(crate) fn validation_files(data: &DataConfig) -> Vec<PathBuf> {
+    [&data.valid_source, &data.valid_target, &data.valid_file]
+        .into_iter()
+        .flatten()
+        .filter_map(|path| read::file_of(path))
+        .collect()
+}
+
 /// Returns the input files of `data` in a fixed order, without standard input.
 pub(crate) fn input_files(data: &DataConfig) -> Vec<PathBuf> {
-    [
-        &data.train_source,
-        &data.train_target,
-        &data.train_file,
-        &data.valid_source,
-        &data.valid_target,
-        &data.valid_file,
-    ]
-    .into_iter()
-    .flatten()
-    .filter_map(|path| read::file_of(path))
-    .collect()
+    let training = [&data.train_source, &data.train_target, &data.train_file];
+    let mut files: Vec<PathBuf> =
+        training.into_iter().flatten().filter_map(|path| read::file_of(path)).collect();
+    files.extend(validation_files(data));
+    files
 }
 
 /// Returns the request for the named corpus of a configuration; `None` if it names none.
@@ -333,20 +412,6 @@ pub fn fetch(
         fetcher.get(remote).map_err(DataError::from)?;
     }
     Ok(corpus)
-}
-
-/// Opens the first `train_pairs` training pairs.
-fn open_training(config: &TrainConfig, cache: Option<&CorpusCache>) -> Result<Pairs, TrainError> {
-    let data = &config.data;
-    let files = [&data.train_source, &data.train_target, &data.train_file];
-    let pairs = match data.source {
-        DataSource::Named(_) => from_cache(config, Part::Training, cache)?,
-        _ => open_files(files, &options(config))?,
-    };
-    let Some(pairs) = pairs else {
-        return Err(TrainError::Problems { problems: config.problems() });
-    };
-    Ok(Box::new(pairs.take(data.train_pairs.unwrap_or(usize::MAX))))
 }
 
 /// Opens the validation pairs of the validation files, or else of the named corpus.

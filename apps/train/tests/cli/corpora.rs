@@ -219,3 +219,67 @@ fn lists_of_corpora_are_checked() {
     let run = train(&workshop, "x", "[[data.train]]\nfile = \"b.tsv\"\nweigth = 2\n", &[]);
     run.failed(2, &["unknown field `weigth`", "did you mean `weight`?"]);
 }
+
+const PREPARED: &str = r#"
+[[data.train]]
+prepared = "shards"
+
+[[data.train]]
+file = "b.tsv"
+tag = "<bt>"
+weight = 0.5
+"#;
+
+/// A prepared corpus in a mixture gives the pairs that its files give, with its tokenizers, and with a
+/// tag. A run on both resumes exactly.
+#[test]
+fn prepared_corpora_are_entries_of_a_mixture() {
+    let workshop = workshop();
+    // The prepared corpus has the words of both entries.
+    let words = lines(["four", "five", "six"], "quattro", 12);
+    workshop.write("a-3.tsv", words);
+    let prepare = |folder: &str, settings: &[&str]| {
+        workshop.write("prepare.toml", CONFIG.split("[[data.valid]]").next().unwrap());
+        let start = ["data", "prepare", "--config", "prepare.toml", "--output", folder];
+        let files = ["--file", "a-*.tsv", "--valid-file", "first.tsv"];
+        workshop.train(&[&start[..], &files, settings].concat()).trained();
+    };
+    prepare("shards", &[]);
+    train(&workshop, "from-disk", PREPARED, &[]).trained().logged(&[
+        "shards: cleaning: 30 pairs in, 30 out\n",
+        "training: shards: 30 pairs",
+        "mixture: shards: 30 of 30 pairs in each epoch",
+    ]);
+    let files = PREPARED.replace("prepared = \"shards\"", "file = \"a-*.tsv\"");
+    let vocabulary = ["--set", "tokenizer.file=shards/tokenizers/source.tokenizer.json"];
+    train(&workshop, "from-files", &files, &vocabulary).trained();
+    assert!(workshop.weights("from-disk") == workshop.weights("from-files"), "the weights differ");
+
+    // The tag of a prepared corpus.
+    let tagged = |entry: &str| PREPARED.replace("prepared = \"shards\"", entry);
+    let disk = tagged("prepared = \"shards\"\ntag = \"<x>\"");
+    let every = set(&["checkpoint.keep_last=100", "checkpoint.every=1 step"]);
+    train(&workshop, "whole", &disk, &every).trained();
+    let files = tagged("file = \"a-*.tsv\"\ntag = \"<x>\"");
+    train(&workshop, "tagged", &files, &[&every[..], &vocabulary].concat()).trained();
+    assert!(workshop.weights("whole") == workshop.weights("tagged"), "the weights differ");
+    assert!(workshop.weights("whole") != workshop.weights("from-disk"));
+    train(&workshop, "parts", &disk, &every).trained();
+    assert_same_from(&workshop, 7, "epoch 1 and 2 batches");
+
+    // A second prepared corpus with the tokenizers of the first.
+    prepare("imported", &vocabulary);
+    let both = PREPARED.replace("file = \"b.tsv\"", "prepared = \"imported\"");
+    train(&workshop, "two", &both, &[]).trained().logged(&["mixture: imported: 15 of 30 pairs"]);
+
+    // Other tokenizers, and a folder that does not exist.
+    prepare("frequent", &["--set", "tokenizer.min_frequency=9"]);
+    let both = PREPARED.replace("file = \"b.tsv\"", "prepared = \"frequent\"");
+    let run = train(&workshop, "both", &both, &[]);
+    run.failed(2, &["the vocabulary of the prepared corpus \"frequent\" differs"]);
+    let run = train(&workshop, "changed", PREPARED, &["--set", "tokenizer.min_frequency=2"]);
+    run.failed(1, &["is stale: `tokenizer.min_frequency` is 2 now, was 1"]);
+    let none = PREPARED.replace("\"shards\"", "\"none\"");
+    train(&workshop, "none", &none, &[])
+        .failed(2, &["`prepared` = \"none\" is no prepared corpus"]);
+}

@@ -54,6 +54,16 @@ pub struct CleaningReport {
 }
 
 impl CleaningReport {
+    /// Adds the counts of the next part of a corpus, which is cleaned by itself with the same options.
+    pub(crate) fn add(&mut self, next: &Self) {
+        for (step, next) in self.steps.iter_mut().zip(&next.steps) {
+            step.pairs += next.pairs;
+            step.first = step.first.or(next.first.map(|first| self.pairs + first));
+        }
+        self.pairs += next.pairs;
+        self.kept += next.kept;
+    }
+
     pub(super) fn new(config: &CleanConfig, target: TargetSide) -> Self {
         let form = match config.unicode {
             NormalForm::None => "unicode normal form".into(),

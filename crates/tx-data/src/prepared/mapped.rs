@@ -19,9 +19,13 @@ pub struct MappedPairs {
     index: Mmap,
     id_bytes: usize,
     pairs: usize,
+    /// Number of ids of all pairs.
+    total: u64,
 }
 
 impl MappedPairs {
+    /// Maps the files. Their lengths are checked; their content only if `is_verified`, because that
+    /// reads all of it.
     pub(super) fn open(
         ids: &Path,
         index: &Path,
@@ -29,12 +33,13 @@ impl MappedPairs {
         pairs: usize,
         total: u64,
         vocabularies: [usize; 2],
+        is_verified: bool,
     ) -> Result<Self, DataError> {
         let problem = |path: &Path, problem| DataError::Prepared { path: path.into(), problem };
         if !matches!(id_bytes, 2 | 4) {
             return Err(problem(ids, format!("ids of {id_bytes} bytes, expected 2 or 4")));
         }
-        let mapped = Self { ids: map(ids)?, index: map(index)?, id_bytes, pairs };
+        let mapped = Self { ids: map(ids)?, index: map(index)?, id_bytes, pairs, total };
         let expected = (pairs as u64).checked_add(1).and_then(|n| n.checked_mul(ENTRY as u64));
         if expected != Some(mapped.index.len() as u64) {
             let bytes = mapped.index.len();
@@ -44,13 +49,15 @@ impl MappedPairs {
             let bytes = mapped.ids.len();
             return Err(problem(ids, format!("{bytes} bytes do not fit {total} ids")));
         }
-        mapped.check_index(total).map_err(|text| problem(index, text))?;
-        mapped.check_ids(vocabularies).map_err(|text| problem(ids, text))?;
+        if is_verified {
+            mapped.check_index().map_err(|text| problem(index, text))?;
+            mapped.check_ids(vocabularies).map_err(|text| problem(ids, text))?;
+        }
         Ok(mapped)
     }
 
     /// Rejects an index whose pairs overlap, skip ids or do not end with the ids.
-    fn check_index(&self, total: u64) -> Result<(), String> {
+    fn check_index(&self) -> Result<(), String> {
         let mut end_before = 0;
         for pair in 0..self.pairs {
             let (start, source) = self.entry(pair);
@@ -60,9 +67,9 @@ impl MappedPairs {
             }
             end_before = end;
         }
-        match end_before == total {
+        match end_before == self.total {
             true => Ok(()),
-            false => Err(format!("the pairs have {end_before} ids, expected {total}")),
+            false => Err(format!("the pairs have {end_before} ids, expected {}", self.total)),
         }
     }
 
@@ -93,11 +100,6 @@ impl MappedPairs {
         self.pairs
     }
 
-    /// Returns `true` if there are no pairs.
-    pub fn is_empty(&self) -> bool {
-        self.pairs == 0
-    }
-
     /// Start of a pair, counted in ids, and number of its source ids.
     fn entry(&self, index: usize) -> (u64, usize) {
         let entry = &self.index[index * ENTRY..(index + 1) * ENTRY];
@@ -114,7 +116,8 @@ impl MappedPairs {
         assert!(index < self.pairs, "pair {index} of {}", self.pairs);
         let (start, source) = self.entry(index);
         let (end, _) = self.entry(index + 1);
-        let both = end.saturating_sub(start) as usize;
+        // Limited to the ids of the file, in case that the index was not verified.
+        let both = end.min(self.total).saturating_sub(start) as usize;
         [source.min(both), both.saturating_sub(source)]
     }
 

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tx_text::{SentencePair, TokenizerConfig, Tokenizers};
 
 use super::{
-    CORPUS, CorpusRecord, FORMAT, FileHash, IDS, INDEX, InputFile, PreparedCorpus,
+    CORPUS, CorpusRecord, FILES, FORMAT, FileHash, IDS, INDEX, InputFile, PreparedCorpus,
     SOURCE_TOKENIZER, TARGET_TOKENIZER, VALIDATION, spool::Spool,
 };
 use crate::{
@@ -24,6 +24,9 @@ use crate::{
     labels::Labels,
     pipeline::{CleanCorpus, Control, CorpusOptions, CorpusSink},
 };
+
+/// End of the name of a folder under construction, before the id of the process.
+pub(super) const PARTIAL: &str = ".partial-";
 
 /// Options of a preparation.
 #[derive(Debug, Clone)]
@@ -57,30 +60,32 @@ pub fn prepare(
     folder: &Path,
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, DataError> {
+    prepare_with(pairs, options, None, folder, say)?;
+    PreparedCorpus::open(folder)
+}
+
+/// Prepares a corpus in `folder`, with `tokenizers` if they are given.
+pub(super) fn prepare_with(
+    pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
+    options: Preparation<'_>,
+    tokenizers: Option<&Tokenizers>,
+    folder: &Path,
+    say: &dyn Fn(&str),
+) -> Result<(), DataError> {
     if folder.exists() {
         let problem = "it exists and is not a prepared corpus".into();
         return Err(DataError::Prepared { path: folder.into(), problem });
     }
-    let mut name = folder.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".partial-{}", process::id()));
-    let partial = PartialFolder(folder.with_file_name(name));
-    let write = |path: &Path| {
-        let path = path.to_owned();
-        move |source| DataError::Write { path, source }
-    };
-    fs::create_dir_all(&partial.0).map_err(write(&partial.0))?;
-    write_files(pairs, options, &partial.0, say)?;
-    sync_folder(&partial.0).map_err(write(&partial.0))?;
-    fs::rename(&partial.0, folder).map_err(write(folder))?;
-    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
-    sync_folder(above.unwrap_or(Path::new("."))).map_err(write(folder))?;
-    PreparedCorpus::open(folder)
+    let partial = PartialFolder::create(folder)?;
+    write_files(pairs, options, tokenizers, &partial.path, say)?;
+    partial.finish(folder)
 }
 
 /// Runs the corpus pipeline with files in `folder` as sink.
 fn write_files(
     pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
     options: Preparation<'_>,
+    tokenizers: Option<&Tokenizers>,
     folder: &Path,
     say: &dyn Fn(&str),
 ) -> Result<(), DataError> {
@@ -90,7 +95,10 @@ fn write_files(
     let target = corpus.target;
     let spool = Spool::create(folder, target)?;
     let corpus = CleanCorpus::read(pairs, corpus, spool, &control)?;
-    let tokenizers = corpus.learn_tokenizers(tokenizer, &control)?;
+    let tokenizers = match tokenizers {
+        Some(tokenizers) => tokenizers.clone(),
+        None => corpus.learn_tokenizers(tokenizer, &control)?,
+    };
     write_tokenizers(&tokenizers, folder)?;
     let labels = match target {
         TargetSide::Sentence => None,
@@ -123,13 +131,14 @@ fn write_files(
         overlap,
         overlap_left_out: overlap_dropped,
         labels,
+        shards: Vec::new(),
         files: Default::default(),
     };
     write_record(record, folder)
 }
 
 /// Flushes the entries of a folder to disk. Only Unix opens folders as files.
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     match cfg!(unix) {
         true => File::open(folder)?.sync_all(),
         false => Ok(()),
@@ -137,17 +146,48 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Folder under construction; deleted on drop unless it has been renamed.
-struct PartialFolder(PathBuf);
+pub(super) struct PartialFolder {
+    pub path: PathBuf,
+}
+
+impl PartialFolder {
+    /// Creates the folder beside `folder`, with the id of the process in its name.
+    pub fn create(folder: &Path) -> Result<Self, DataError> {
+        let mut name = folder.file_name().unwrap_or_default().to_owned();
+        name.push(format!("{PARTIAL}{}", process::id()));
+        let partial = Self { path: folder.with_file_name(name) };
+        fs::create_dir_all(&partial.path).map_err(unwritable(&partial.path))?;
+        Ok(partial)
+    }
+
+    /// Renames it to `folder`.
+    pub fn finish(self, folder: &Path) -> Result<(), DataError> {
+        sync_folder(&self.path).map_err(unwritable(&self.path))?;
+        fs::rename(&self.path, folder).map_err(unwritable(folder))?;
+        sync_folder(above(folder)).map_err(unwritable(folder))
+    }
+}
+
+/// Returns the folder that contains a path.
+pub(super) fn above(path: &Path) -> &Path {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    above.unwrap_or(Path::new("."))
+}
+
+pub(super) fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> DataError {
+    let path = path.to_owned();
+    move |source| DataError::Write { path, source }
+}
 
 impl Drop for PartialFolder {
     fn drop(&mut self) {
         // Fails after the rename, because the folder no longer exists. A folder that cannot be
         // deleted is left behind.
-        drop(fs::remove_dir_all(&self.0));
+        drop(fs::remove_dir_all(&self.path));
     }
 }
 
-fn write_tokenizers(tokenizers: &Tokenizers, folder: &Path) -> Result<(), DataError> {
+pub(super) fn write_tokenizers(tokenizers: &Tokenizers, folder: &Path) -> Result<(), DataError> {
     for (name, tokenizer) in
         [(SOURCE_TOKENIZER, &tokenizers.source), (TARGET_TOKENIZER, &tokenizers.target)]
     {
@@ -173,7 +213,7 @@ fn input_files(paths: &[PathBuf]) -> Result<Vec<InputFile>, DataError> {
 
 /// Adds the hashes of all files to the record and writes it.
 fn write_record(mut record: CorpusRecord, folder: &Path) -> Result<(), DataError> {
-    for name in [IDS, INDEX, VALIDATION, SOURCE_TOKENIZER, TARGET_TOKENIZER] {
+    for name in FILES {
         let path = folder.join(name);
         let hash = FileHash::of(&path).map_err(|source| DataError::Read { path, source })?;
         record.files.insert(name.into(), hash);
@@ -249,7 +289,7 @@ impl CorpusSink for CorpusFiles {
 }
 
 /// Output file, with its path for error messages.
-struct OutputFile {
+pub(super) struct OutputFile {
     path: PathBuf,
     file: BufWriter<File>,
 }
@@ -263,7 +303,7 @@ impl OutputFile {
     }
 
     /// Creates, writes and flushes a file.
-    fn write_whole(path: PathBuf, bytes: io::Result<Vec<u8>>) -> Result<(), DataError> {
+    pub fn write_whole(path: PathBuf, bytes: io::Result<Vec<u8>>) -> Result<(), DataError> {
         let mut output = Self::create(path)?;
         output.write(bytes)?;
         output.finish()

@@ -1,5 +1,6 @@
 use std::{
     collections::HashMap,
+    fs,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
@@ -242,9 +243,9 @@ fn a_failed_preparation_leaves_no_files_and_overwrites_none() {
 #[test]
 fn a_newer_format_is_refused_as_such() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join(CORPUS), r#"{ "format": 2, "more": true }"#).unwrap();
+    fs::write(folder.path().join(CORPUS), r#"{ "format": 3, "more": true }"#).unwrap();
     let error = PreparedCorpus::open(folder.path()).unwrap_err().to_string();
-    assert!(error.ends_with("it has format 2; this build reads format 1"), "{error}");
+    assert!(error.ends_with("it has format 3; this build reads formats 1 and 2"), "{error}");
 }
 
 /// A folder whose hashes are correct, but whose index or ids are invalid.

@@ -4,6 +4,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::DataError;
 
+/// Returns `true` if a path contains `*`, `?` or `[`, and does not exist.
+pub fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?', '[']) && !path.exists()
+}
+
 /// Returns the files of a pattern with `*`, `?` or `[…]` in alphabetical order; `**` stands for any
 /// number of folders. A path that exists, or that contains none of these characters, is returned
 /// unchanged.
@@ -13,7 +18,7 @@ use crate::error::DataError;
 /// [`DataError::NoPairs`] if the pattern is malformed or no file matches it.
 pub fn files(path: &Path) -> Result<Vec<PathBuf>, DataError> {
     let text = path.to_string_lossy();
-    if !text.contains(['*', '?', '[']) || path.exists() {
+    if !is_pattern(path) {
         return Ok(vec![path.to_owned()]);
     }
     let failed = |reason: String| DataError::NoPairs { what: format!("`{text}`"), reason };

@@ -24,6 +24,9 @@ pub struct CorpusConfig {
     pub file: Option<PathBuf>,
     /// Named corpus.
     pub corpus: Option<String>,
+    /// Training: folder of a prepared corpus, whose tokenizers are those of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<PathBuf>,
     /// Named corpora: subset, such as `en-it`; by default that of the languages.
     pub subset: Option<String>,
     /// Named corpora: split to train on; `train` by default.
@@ -59,6 +62,7 @@ impl Default for CorpusConfig {
             target: None,
             file: None,
             corpus: None,
+            prepared: None,
             subset: None,
             split: None,
             revision: None,
@@ -81,7 +85,8 @@ impl CorpusConfig {
         let of_file = |path: &PathBuf| {
             path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
         };
-        let file = || self.file.as_ref().or(self.source.as_ref()).map(of_file);
+        let path = || self.file.as_ref().or(self.source.as_ref()).or(self.prepared.as_ref());
+        let file = || path().map(of_file);
         self.name.clone().or_else(|| self.corpus.clone()).or_else(file).unwrap_or_default()
     }
 
@@ -114,6 +119,7 @@ impl CorpusConfig {
         let mut problems = self.problems("valid", number);
         let default = Self::default();
         for (key, is_given) in [
+            ("prepared", self.prepared.is_some()),
             ("tag", self.tag.is_some()),
             ("weight", self.weight != default.weight),
             ("first_epoch", self.first_epoch != default.first_epoch),
@@ -136,7 +142,21 @@ impl CorpusConfig {
             self.file.is_some(),
             self.corpus.is_some(),
         );
+        let excluded = [
+            ("source", self.source.is_some()),
+            ("target", self.target.is_some()),
+            ("file", self.file.is_some()),
+            ("corpus", self.corpus.is_some()),
+            ("format", self.format.is_some()),
+            ("pairs", self.pairs.is_some()),
+            ("clean", self.clean.is_some()),
+        ];
+        for (key, _) in excluded.iter().filter(|(_, is_given)| self.prepared.is_some() && *is_given)
+        {
+            problem(&format!("`prepared` and `{key}` exclude each other"));
+        }
         match given {
+            _ if self.prepared.is_some() => {}
             (true, true, false, false)
             | (false, false, true, false)
             | (false, false, false, true) => {}
@@ -223,6 +243,19 @@ mod tests {
         assert!(problems[0].contains("exclude each other"), "{problems:?}");
         assert!(problems[1].contains("`corpus` = \"multi\" is unknown; known are"), "{problems:?}");
         assert_eq!(problems[2], "`valid` 1: `weight` is for training");
+        let entry =
+            CorpusConfig { prepared: Some("corpora/de-en".into()), ..CorpusConfig::default() };
+        assert_eq!(entry.name(), "de-en");
+        assert_eq!(entry.training_problems(1), [""; 0]);
+        assert_eq!(entry.validation_problems(1), ["`valid` 1: `prepared` is for training"]);
+        let entry = CorpusConfig { pairs: Some(3), file: Some("a.tsv".into()), ..entry };
+        assert_eq!(
+            entry.training_problems(1),
+            [
+                "`train` 1: `prepared` and `file` exclude each other",
+                "`train` 1: `prepared` and `pairs` exclude each other",
+            ]
+        );
         let problems = CorpusConfig::default().training_problems(1);
         assert_eq!(problems, ["`train` 1: needs `source` and `target`, `file`, or `corpus`"]);
     }

@@ -139,6 +139,10 @@ pub struct DataConfig {
     pub overlap: OverlapPolicy,
     /// Folder of the tokenized data, for a corpus larger than memory; created if it does not exist.
     pub prepared: Option<PathBuf>,
+    /// Prepared data of several files: maximum number of pairs that the vocabulary is learned from, the
+    /// same number from the beginning of each file; 1,000,000 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vocabulary_pairs: Option<usize>,
     /// Files: cleaning of training pairs.
     pub clean: CleanConfig,
     /// Other pairs of which each epoch contains some.
@@ -206,6 +210,7 @@ impl Default for DataConfig {
             split_by: SplitBy::Seed,
             overlap: OverlapPolicy::Report,
             prepared: None,
+            vocabulary_pairs: None,
             clean: CleanConfig::default(),
             replay: None,
             temperature: 1.0,
@@ -394,7 +399,11 @@ impl DataConfig {
         if self.has_lists() {
             problems.extend(self.list_problems(task));
         }
-        for (key, count) in [("train_pairs", self.train_pairs), ("valid_pairs", self.valid_pairs)] {
+        for (key, count) in [
+            ("train_pairs", self.train_pairs),
+            ("valid_pairs", self.valid_pairs),
+            ("vocabulary_pairs", self.vocabulary_pairs),
+        ] {
             if count == Some(0) {
                 problems.push(format!("`{key}` must be at least 1"));
             }

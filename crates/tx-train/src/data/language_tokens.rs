@@ -1,6 +1,6 @@
 //! Tokens that select the languages of a multilingual model.
 
-use tx_data::EncodedPair;
+use tx_data::{AddedIds, EncodedPair};
 use tx_infer::bundle::{LanguagePlacement, Languages};
 use tx_text::{Tokenizers, special::BOS};
 
@@ -95,6 +95,14 @@ impl LanguageTokens {
     /// Token before the source alone.
     pub fn of_source(token: Option<u32>) -> Self {
         Self { source: token, target: None }
+    }
+
+    /// Returns the tokens of both sides, with `tag` before the text of the source.
+    pub fn with_tag(self, tag: Option<u32>) -> AddedIds {
+        AddedIds {
+            source: self.source.into_iter().chain(tag).collect(),
+            target: self.target.into_iter().collect(),
+        }
     }
 
     /// Returns the largest number of tokens that a side gets.

@@ -1,18 +1,21 @@
 //! Sentence pairs of several training corpora and validation sets.
 
+use std::path::Path;
+
 use tx_data::{
-    CleaningReport, DataError, Mixture, MixturePart,
+    AddedIds, CleaningReport, DataError, EncodingReport, Mixture, MixturePart, PairStore,
     encode::encode_corpus,
     pipeline::{CleanCorpus, Control, MemoryCorpus, Progress},
+    prepared::PreparedCorpus,
 };
 use tx_infer::bundle::{LanguagePlacement, Languages};
-use tx_text::{SentencePair, TextError, Tokenizers};
+use tx_text::{SentencePair, TextError, Tokenizer, Tokenizers};
 
 use super::{
     DataAccess, DataSummary, Known,
     fingerprints::Fingerprints,
     language_tokens::{LanguageCodes, LanguageTokens},
-    pairs::{PairData, ValidationSet},
+    pairs::{PairData, ValidationSet, tokenizer_settings},
     print_overlap,
 };
 use crate::{
@@ -31,7 +34,15 @@ struct Corpus<'a> {
     entry: Option<&'a CorpusConfig>,
     /// Configuration as if this were the only corpus.
     config: TrainConfig,
-    pairs: CleanCorpus<Vec<SentencePair>>,
+    pairs: CorpusPairs,
+}
+
+/// Pairs of a training corpus.
+enum CorpusPairs {
+    /// Text in memory.
+    Text(CleanCorpus<Vec<SentencePair>>),
+    /// Ids on disk.
+    Prepared(Box<PreparedCorpus>),
 }
 
 /// Facts about a training corpus of a mixture, for provenance.
@@ -48,7 +59,7 @@ pub(crate) struct CorpusSummary {
 }
 
 impl PairData {
-    /// Reads, cleans and encodes several corpora, in memory.
+    /// Reads, cleans and encodes several corpora, in memory, besides those that are prepared.
     pub(super) fn mixed(
         config: &TrainConfig,
         known: Known,
@@ -58,7 +69,10 @@ impl PairData {
         let corpora = corpora(config, &sets, access)?;
         let (tokenizers, languages) = match known {
             Known::Both(tokenizers, languages) => (tokenizers, languages),
-            Known::Source(_) | Known::None => (learn(config, &corpora, access)?, None),
+            Known::Source(_) | Known::None => match prepared(config, &corpora)? {
+                Some(tokenizers) => (tokenizers, None),
+                None => (learn(config, &corpora, access)?, None),
+            },
         };
         let languages = languages.or_else(|| new_languages(config));
         let tokenizers = with_special_tokens(config, tokenizers, languages.as_ref())?;
@@ -70,32 +84,48 @@ impl PairData {
             let tag = entry.and_then(|entry| entry.tag.as_ref());
             let tag = tag.map(|tag| tag_id(tag, &tokenizers)).transpose()?;
             let room = tokens.room() + usize::from(tag.is_some());
-            let mut encoded = MemoryCorpus::default();
-            let control = Control { stop: access.stop, progress: &|_| {} };
-            let (max_len, long) = (config.max_len().saturating_sub(room), config.data.long);
-            let report = pairs.encode(&tokenizers, max_len, long, &mut encoded, &control)?;
-            for pair in &mut encoded.training {
-                LanguageTokens::of_source(tag).add_to(pair);
-                tokens.add_to(pair);
-            }
             let name = name_of(*entry, own);
-            (access.print)(&format!("training: {name}: {report}"));
-            fingerprints.push(Fingerprints::of_pairs(pairs.training()?, &[], 0)?.training);
-            let pairs_of = encoded.training.len();
+            let (store, added, cleaning, fingerprint) = match pairs {
+                CorpusPairs::Text(pairs) => {
+                    let mut encoded = MemoryCorpus::default();
+                    let control = Control { stop: access.stop, progress: &|_| {} };
+                    let (max_len, long) = (config.max_len().saturating_sub(room), config.data.long);
+                    let report =
+                        pairs.encode(&tokenizers, max_len, long, &mut encoded, &control)?;
+                    for pair in &mut encoded.training {
+                        LanguageTokens::of_source(tag).add_to(pair);
+                        tokens.add_to(pair);
+                    }
+                    (access.print)(&format!("training: {name}: {report}"));
+                    let fingerprint = Fingerprints::of_pairs(pairs.training()?, &[], 0)?.training;
+                    let store = PairStore::from(encoded.training);
+                    (store, AddedIds::default(), &pairs.cleaning, fingerprint)
+                }
+                CorpusPairs::Prepared(corpus) => {
+                    check_prepared(config, &name, corpus, &tokenizers, languages.as_ref(), room)?;
+                    (access.print)(&format!("training: {name}: {}", corpus.record.encoding));
+                    let store = PairStore::from(corpus.training()?);
+                    let fingerprint = corpus.training_fingerprint();
+                    (store, tokens.with_tag(tag), &corpus.record.cleaning, fingerprint)
+                }
+            };
+            fingerprints.push(fingerprint);
+            let pairs_of = store.len();
+            let part = MixturePart { added, ..MixturePart::new(store, 0) };
             parts.push(match entry {
                 Some(entry) => MixturePart {
                     first_epoch: entry.first_epoch,
                     last_epoch: entry.last_epoch,
-                    ..MixturePart::new(encoded.training.into(), 0)
+                    ..part
                 },
-                None => MixturePart::new(encoded.training.into(), 0),
+                None => part,
             });
             summaries.push(CorpusSummary {
                 name,
                 pairs: pairs_of,
                 pairs_per_epoch: 0,
                 tag: entry.and_then(|entry| entry.tag.clone()),
-                cleaning: pairs.cleaning.clone(),
+                cleaning: cleaning.clone(),
             });
         }
         let weights: Vec<f64> = corpora
@@ -228,13 +258,96 @@ fn corpora<'a>(
             }
         };
         let control = Control { stop: access.stop, progress: &print };
-        let pairs = corpus::load_corpus(&own, &name, given.clone(), access.cache, &control)?;
-        print_overlap(pairs.overlap, pairs.overlap_dropped, "pairs", access.print);
+        let pairs = match entry.and_then(|entry| entry.prepared.as_ref()) {
+            Some(folder) => CorpusPairs::Prepared(Box::new(open_prepared(folder, &name, access)?)),
+            None => {
+                let given = given.clone();
+                let pairs = corpus::load_corpus(&own, &name, given, access.cache, &control)?;
+                print_overlap(pairs.overlap, pairs.overlap_dropped, "pairs", access.print);
+                CorpusPairs::Text(pairs)
+            }
+        };
         Ok(Corpus { entry, config: own, pairs })
     };
     match &config.data.train[..] {
         [] => Ok(vec![read(None)?]),
         entries => entries.iter().map(|entry| read(Some(entry))).collect(),
+    }
+}
+
+/// Opens a prepared corpus, which must exist. `name` is that of the corpus in messages.
+fn open_prepared(
+    folder: &Path,
+    name: &str,
+    access: &DataAccess<'_>,
+) -> Result<PreparedCorpus, TrainError> {
+    if !PreparedCorpus::exists(folder) {
+        let problem = format!(
+            "[data] `train`: `prepared` = \"{}\" is no prepared corpus: write it with `train data \
+             prepare`",
+            folder.display()
+        );
+        return Err(TrainError::Problems { problems: vec![problem] });
+    }
+    let corpus = PreparedCorpus::open_verifying(folder, access.verification)?;
+    (access.print)(&format!("{name}: {}", corpus.record.cleaning));
+    Ok(corpus)
+}
+
+/// Returns the tokenizers of the first prepared corpus, if there is one.
+fn prepared(
+    config: &TrainConfig,
+    corpora: &[Corpus<'_>],
+) -> Result<Option<Tokenizers>, TrainError> {
+    let settings = tokenizer_settings(config);
+    let mut prepared = corpora.iter().filter_map(|corpus| match &corpus.pairs {
+        CorpusPairs::Text(_) => None,
+        CorpusPairs::Prepared(corpus) => Some(corpus),
+    });
+    let Some(corpus) = prepared.next() else { return Ok(None) };
+    corpus.check_section("tokenizer", &settings)?;
+    Ok(Some(corpus.tokenizers.clone()))
+}
+
+/// Rejects a prepared corpus whose ids are not those of `tokenizers`, or whose pairs are too long for
+/// the model with `room` more tokens.
+fn check_prepared(
+    config: &TrainConfig,
+    name: &str,
+    corpus: &PreparedCorpus,
+    tokenizers: &Tokenizers,
+    languages: Option<&Languages>,
+    room: usize,
+) -> Result<(), TrainError> {
+    // Tokenizers that were imported from those of another corpus can divide unusual text differently,
+    // but their ids are the same.
+    let is_same = |one: &Tokenizer, other: &Tokenizer| {
+        let size = one.vocab_size();
+        size == other.vocab_size() && (0..size as u32).all(|id| one.token(id) == other.token(id))
+    };
+    let own = with_special_tokens(config, corpus.tokenizers.clone(), languages)?;
+    let mut problems = Vec::new();
+    if !is_same(&own.source, &tokenizers.source) || !is_same(&own.target, &tokenizers.target) {
+        problems.push(format!(
+            "[data] `train`: the vocabulary of the prepared corpus \"{name}\" differs from that of the \
+             other prepared corpora or of the weights to start from"
+        ));
+    }
+    // Longer sides were dropped or truncated.
+    let prepared_max = corpus.record.settings["data"]["max_len"].as_u64();
+    let prepared_max = prepared_max.map_or(usize::MAX, |max_len| max_len as usize);
+    let EncodingReport { longest_source, longest_target, .. } = corpus.record.encoding;
+    let longest = longest_source.max(longest_target).min(prepared_max).saturating_add(room);
+    let limit = config.model.max_len;
+    if longest > limit {
+        problems.push(format!(
+            "[data] `train`: the prepared corpus \"{name}\" has sides of up to {longest} tokens with \
+             its tag and languages, which exceeds `model.max_len` = {limit}"
+        ));
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(TrainError::Problems { problems }),
     }
 }
 
@@ -246,7 +359,10 @@ fn learn(
 ) -> Result<Tokenizers, TrainError> {
     let stop = access.stop;
     let tokenizers = Tokenizers::train_on_stream(&config.tokenizer, || {
-        let streams = corpora.iter().map(|corpus| corpus.pairs.training());
+        let streams = corpora.iter().filter_map(|corpus| match &corpus.pairs {
+            CorpusPairs::Text(pairs) => Some(pairs.training()),
+            CorpusPairs::Prepared(_) => None,
+        });
         let streams: Vec<_> = streams.collect::<Result<_, DataError>>()?;
         let pairs = streams.into_iter().flatten();
         Ok::<_, TrainError>(pairs.map(move |pair| {

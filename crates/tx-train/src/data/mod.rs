@@ -11,7 +11,8 @@ pub(crate) mod segmentation;
 use std::{path::Path, sync::atomic::AtomicBool};
 
 use tx_data::{
-    CleaningReport, near_duplicate::Overlap, pipeline::Progress, source::named::CorpusCache,
+    CleaningReport, near_duplicate::Overlap, pipeline::Progress, prepared::Verification,
+    source::named::CorpusCache,
 };
 use tx_infer::{Bundle, TaskKind, bundle::Languages};
 use tx_model::VocabSizes;
@@ -20,8 +21,8 @@ use tx_text::{Tokenizer, TokenizerKind, Tokenizers};
 use self::{fingerprints::Fingerprints, mixed::CorpusSummary};
 use crate::{config::TrainConfig, error::TrainError, interrupt::check};
 
-pub use pairs::prepared;
 pub(crate) use pairs::{PairData, ValidationSet};
+pub use pairs::{ShardOptions, prepared};
 
 /// Facts about the data of a run.
 pub(crate) struct DataSummary {
@@ -141,6 +142,8 @@ pub(crate) fn encoder_bundle(folder: &Path) -> Result<Bundle, TrainError> {
 pub(crate) struct DataAccess<'a> {
     /// Cache of named corpora, if any.
     pub cache: Option<&'a CorpusCache>,
+    /// Shards of prepared corpora that this process verifies.
+    pub verification: Verification,
     /// Ends the work with [`TrainError::Interrupted`] once set.
     pub stop: &'a AtomicBool,
     /// Receiver of messages.

@@ -1,13 +1,19 @@
 //! Sentence pairs of a run: the corpus pipeline with memory or a prepared folder as sink.
 
-use std::{borrow::Cow, path::Path, sync::atomic::AtomicBool};
+use std::{
+    borrow::Cow,
+    num::NonZero,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+    thread,
+};
 
 use serde_json::Value;
 use tx_data::{
     DataError, Mixture, MixturePart, PairStore,
     encode::{EncodedPair, encode_corpus},
     pipeline::{CleanCorpus, Control, MemoryCorpus, Progress},
-    prepared::{Preparation, PreparedCorpus, prepare},
+    prepared::{Preparation, PreparedCorpus, ShardInputs, Verification, prepare, prepare_shards},
     source::named::CorpusCache,
 };
 use tx_infer::TaskKind;
@@ -26,6 +32,9 @@ use crate::{
     corpus::{self, ValidationLimits},
     error::TrainError,
 };
+
+/// Number of pairs that the vocabulary of several shards is learned from by default.
+const VOCABULARY_PAIRS: usize = 1_000_000;
 
 /// Encoded training and validation pairs of a run.
 pub(crate) struct PairData {
@@ -169,7 +178,8 @@ impl PairData {
         folder: &Path,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
-        let corpus = prepared(config, folder, access.cache, access.stop, access.print)?;
+        let shards = ShardOptions { verification: access.verification, ..ShardOptions::default() };
+        let corpus = prepared(config, folder, access.cache, shards, access.stop, access.print)?;
         let PreparedCorpus { record, tokenizers, .. } = &corpus;
         // The weights belong to the ids of the known tokenizers.
         let is_known = match &known {
@@ -261,8 +271,25 @@ fn target_tokenizer(
     Ok(Tokenizer::train_on_stream::<_, DataError>(&config, special, targets)?)
 }
 
-/// Opens the prepared corpus in `folder`, or prepares it if there is none. Named corpora are read
-/// from `cache`.
+/// Shards of a prepared corpus that this process verifies and prepares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardOptions {
+    /// Shards that are verified when the corpus is opened.
+    pub verification: Verification,
+    /// Number of shards that are prepared at the same time.
+    pub threads: usize,
+}
+
+impl Default for ShardOptions {
+    /// Verifies all shards, and prepares one on each core.
+    fn default() -> Self {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        Self { verification: Verification::ALL, threads }
+    }
+}
+
+/// Opens the prepared corpus in `folder`, or prepares it if there is none. If the training files are
+/// patterns, each file becomes a shard. Named corpora are read from `cache`.
 ///
 /// # Errors
 ///
@@ -272,6 +299,7 @@ pub fn prepared(
     config: &TrainConfig,
     folder: &Path,
     cache: Option<&CorpusCache>,
+    shards: ShardOptions,
     stop: &AtomicBool,
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, TrainError> {
@@ -287,11 +315,14 @@ pub fn prepared(
         let problem = "[data] `prepared` is not available with `from`, whose tokenizers it lacks";
         return Err(TrainError::Problems { problems: vec![problem.into()] });
     }
-    let mut inputs = corpus::input_files(&config.data);
-    inputs.extend(config.tokenizer.files().map(Path::to_path_buf));
+    let tokenizers = config.tokenizer.files().map(Path::to_path_buf);
     let settings = settings(config);
     if PreparedCorpus::exists(folder) {
-        let corpus = PreparedCorpus::open(folder)?;
+        let corpus = PreparedCorpus::open_verifying(folder, shards.verification)?;
+        let inputs = match corpus::has_shards(&config.data) {
+            true => shard_files(config, &corpus, tokenizers),
+            false => corpus::input_files(&config.data).into_iter().chain(tokenizers).collect(),
+        };
         corpus.check(&settings, &inputs)?;
         say(&format!("prepared data: {} (reused)", folder.display()));
         say(&corpus.record.cleaning.to_string());
@@ -301,19 +332,51 @@ pub fn prepared(
         given: config.data.valid_pairs.unwrap_or(usize::MAX),
         of_training: config.validation.sentences,
     };
-    let (pairs, corpus) = corpus::open(config, cache, limits)?;
-    let preparation = Preparation {
+    let preparation = |corpus, inputs| Preparation {
         corpus,
         tokenizer: &config.tokenizer,
         max_len: config.max_len(),
         long: config.data.long,
         inputs,
-        settings,
+        settings: settings.clone(),
         stop,
     };
-    let corpus = prepare(pairs, preparation, folder, say)?;
+    let corpus = if corpus::has_shards(&config.data) {
+        let options = corpus::shard_options(config, limits)?;
+        let shared = corpus::validation_files(&config.data).into_iter().chain(tokenizers).collect();
+        let files = corpus::shards(&config.data)?;
+        let inputs = ShardInputs {
+            files: &files,
+            open: &|shard| corpus::open_shard(config, &files[shard]),
+            sample: config.data.vocabulary_pairs.unwrap_or(VOCABULARY_PAIRS),
+            threads: shards.threads,
+        };
+        let corpus = prepare_shards(inputs, &preparation(options, shared), folder, say)?;
+        say(&corpus.record.cleaning.to_string());
+        corpus
+    } else {
+        let (pairs, options) = corpus::open(config, cache, limits)?;
+        let inputs = corpus::input_files(&config.data).into_iter().chain(tokenizers).collect();
+        prepare(pairs, preparation(options, inputs), folder, say)?
+    };
     say(&format!("prepared data: {} (created)", folder.display()));
     Ok(corpus)
+}
+
+/// Returns the input files of a corpus of several shards in the order of its record; those of the
+/// record if the training files no longer exist.
+fn shard_files(
+    config: &TrainConfig,
+    corpus: &PreparedCorpus,
+    tokenizers: impl Iterator<Item = PathBuf>,
+) -> Vec<PathBuf> {
+    match corpus::shards(&config.data) {
+        Ok(files) => {
+            let shared = corpus::validation_files(&config.data).into_iter().chain(tokenizers);
+            files.into_iter().flatten().chain(shared).collect()
+        }
+        Err(_) => corpus.record.inputs.iter().map(|input| input.path.clone()).collect(),
+    }
 }
 
 /// All settings that affect the content of a prepared corpus, besides the input files.
@@ -336,13 +399,19 @@ fn settings(config: &TrainConfig) -> Value {
         }
         table.insert("max_len".into(), config.max_len().into());
     }
+    let tokenizer = tokenizer_settings(config);
+    serde_json::json!({ "data": data, "tokenizer": tokenizer, "train": { "seed": config.train.seed } })
+}
+
+/// Settings of the tokenizers of a prepared corpus, besides their files.
+pub(super) fn tokenizer_settings(config: &TrainConfig) -> Value {
     let mut tokenizer = serde_json::to_value(&config.tokenizer).unwrap_or_default();
     if let Some(table) = tokenizer.as_object_mut() {
         for key in ["file", "source_file", "target_file"] {
             table.remove(key);
         }
     }
-    serde_json::json!({ "data": data, "tokenizer": tokenizer, "train": { "seed": config.train.seed } })
+    tokenizer
 }
 
 /// Encodes the validation pairs in use, the first of `available`.

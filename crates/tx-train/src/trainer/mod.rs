@@ -14,7 +14,7 @@ use std::{
 };
 
 use burn::tensor::Device;
-use tx_data::source::named::CorpusCache;
+use tx_data::{prepared::PreparedCorpus, source::named::CorpusCache};
 use tx_infer::{TaskKind, bundle::WEIGHTS};
 
 use self::{
@@ -191,8 +191,11 @@ impl Trainer {
         };
         let is_resumed = resume.is_some();
         let (state, on_mismatch) = resume.unwrap_or_default();
-        // The first rank creates the folder of prepared data, which the others open.
-        let is_later = settings.config.data.prepared.is_some() && !ranks.is_first();
+        // If the folder of prepared data is not complete, the first rank creates it and the others
+        // wait. Every rank waits once, before or after, so ranks may disagree on this.
+        let is_created = |folder: &PathBuf| !PreparedCorpus::exists(folder);
+        let is_later =
+            !ranks.is_first() && settings.config.data.prepared.as_ref().is_some_and(is_created);
         if is_later {
             ranks.wait();
         }

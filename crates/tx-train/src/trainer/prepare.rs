@@ -1,5 +1,6 @@
 //! Data of a run, and the state of a resumed run reconciled with it.
 
+use tx_data::prepared::Verification;
 use tx_infer::BundleInfo;
 
 use super::{
@@ -57,7 +58,10 @@ pub(super) fn prepare<R: TaskRun>(
             None => (Known::of_encoder(config)?, None),
         },
     };
-    let access = DataAccess { cache: corpora.as_ref(), stop, print: &print };
+    // Together, the ranks verify prepared data. No rank starts to train before all have.
+    let verification =
+        Verification { process: settings.ranks.rank(), processes: settings.ranks.count() };
+    let access = DataAccess { cache: corpora.as_ref(), verification, stop, print: &print };
     let data = R::prepare(config, known, &access)?;
     let summary = data.summary();
     let is_changed = is_resumed && reconcile(&mut state, config, summary, on_mismatch, &print)?;

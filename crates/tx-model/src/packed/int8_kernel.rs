@@ -6,6 +6,8 @@
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod matrix_unit;
 mod reference;
 #[cfg(target_arch = "x86_64")]
 mod tile;
@@ -105,7 +107,9 @@ impl Int8Kernel {
         }
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Kind::Amx(amx, _) if product.rows() >= FEW_ROWS => multiply_tiles(amx, &mut product),
+            Kind::Amx(amx, vectors) if product.rows() >= FEW_ROWS => {
+                matrix_unit::multiply(amx, vectors, &mut product);
+            }
             #[cfg(target_arch = "x86_64")]
             Kind::Amx(_, vectors) | Kind::Avx512Vnni(vectors) => vectors.multiply(&mut product),
             #[cfg(target_arch = "x86_64")]
@@ -199,43 +203,6 @@ impl Product<'_> {
                 *y = if result <= 0.0 { 0.0 } else { result };
             }),
         }
-    }
-}
-
-/// Product with the matrix unit: blocks of rows for each panel.
-#[cfg(target_arch = "x86_64")]
-fn multiply_tiles(amx: Amx, product: &mut Product<'_>) {
-    use crate::{
-        amx::{MAX_ROWS, Rows, RowsMut, Start},
-        vector::vectorized,
-    };
-
-    let (inputs, count) = (product.inputs(), product.rows());
-    let (x, panels, offsets) = (product.x, product.panels, product.offsets);
-    let mut sums = [[0_i32; PANEL]; MAX_ROWS];
-    let mut first = 0;
-    while first < count {
-        let rows = MAX_ROWS.min(count - first);
-        let x = Rows { values: &x.bytes[first * inputs..], stride: inputs };
-        amx.with_tiles(rows, |tiles| {
-            for (index, panel) in panels.chunks_exact(PANEL * inputs).enumerate() {
-                let y = RowsMut { values: sums.as_flattened_mut(), stride: PANEL };
-                tiles.multiply_i8(x, panel, y, Start::Zero);
-                vectorized(
-                    #[inline(always)]
-                    || {
-                        let offsets = &offsets[index * PANEL..][..PANEL];
-                        for (row, sums) in sums[..rows].iter_mut().enumerate() {
-                            for (sum, offset) in sums.iter_mut().zip(offsets) {
-                                *sum = sum.wrapping_add(*offset);
-                            }
-                            product.finish(first + row, index, sums);
-                        }
-                    },
-                );
-            }
-        });
-        first += rows;
     }
 }
 

@@ -160,39 +160,81 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
                 totals[row][v] = total;
             }
         }
-        let width = product.width(index);
-        let lanes = |v: usize| start + v * T::LANES..start + (v + 1) * T::LANES;
         for v in 0..V {
-            let offsets = T::load_sums(&product.offsets[lanes(v)]);
-            let scales = T::load(&product.scales[lanes(v)]);
-            let bias = T::load(&product.bias[lanes(v)]);
+            let columns = Columns::<T>::load(product, index, v);
             for row in 0..R {
-                let sum = T::add_sums(totals[row][v], offsets);
-                let x_scale = T::splat(product.x.scales[first + row]);
-                let result = T::scale(sum, T::multiply(x_scale, scales), bias);
-                let at = (first + row) * product.stride + product.first + lanes(v).start;
-                let place = v * T::LANES;
-                if width >= place + T::LANES {
-                    let y = &mut product.y[at..at + T::LANES];
-                    let result = match product.epilogue {
-                        Epilogue::Replace => result,
-                        Epilogue::Add => T::add(T::load(y), result),
-                        Epilogue::Relu => T::relu(result),
-                    };
-                    T::store(result, y);
-                } else if width > place {
-                    let y = &mut product.y[at..at + width - place];
-                    let mut edge = [0.0; PANEL];
-                    let edge = &mut edge[..T::LANES];
-                    edge[..y.len()].copy_from_slice(y);
-                    let result = match product.epilogue {
-                        Epilogue::Replace => result,
-                        Epilogue::Add => T::add(T::load(edge), result),
-                        Epilogue::Relu => T::relu(result),
-                    };
-                    T::store(result, edge);
-                    y.copy_from_slice(&edge[..y.len()]);
-                }
+                columns.finish(product, first + row, totals[row][v]);
+            }
+        }
+    }
+}
+
+/// Columns of one vector, with their operands in the epilogue.
+pub(super) struct Columns<T: Vectors> {
+    offsets: T::Sums,
+    scales: T::Floats,
+    bias: T::Floats,
+    /// First column of the product.
+    first: usize,
+    /// Columns that exist.
+    width: usize,
+}
+
+impl<T: Vectors> Columns<T> {
+    /// Loads the operands of vector `v` of panel `index`.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have the instructions of `T`.
+    #[inline(always)]
+    pub(super) unsafe fn load(product: &Product<'_>, index: usize, v: usize) -> Self {
+        let first = index * PANEL + v * T::LANES;
+        let lanes = first..first + T::LANES;
+        // SAFETY: the caller says that the CPU has the instructions.
+        unsafe {
+            Self {
+                offsets: T::load_sums(&product.offsets[lanes.clone()]),
+                scales: T::load(&product.scales[lanes.clone()]),
+                bias: T::load(&product.bias[lanes]),
+                first,
+                width: product.columns.saturating_sub(first).min(T::LANES),
+            }
+        }
+    }
+
+    /// Applies the epilogue to the sums of one row.
+    ///
+    /// # Safety
+    ///
+    /// The CPU must have the instructions of `T`.
+    #[inline(always)]
+    pub(super) unsafe fn finish(&self, product: &mut Product<'_>, row: usize, sums: T::Sums) {
+        // SAFETY: the caller says that the CPU has the instructions.
+        unsafe {
+            let sums = T::add_sums(sums, self.offsets);
+            let x_scale = T::splat(product.x.scales[row]);
+            let result = T::scale(sums, T::multiply(x_scale, self.scales), self.bias);
+            let at = row * product.stride + product.first + self.first;
+            if self.width == T::LANES {
+                let y = &mut product.y[at..at + T::LANES];
+                let result = match product.epilogue {
+                    Epilogue::Replace => result,
+                    Epilogue::Add => T::add(T::load(y), result),
+                    Epilogue::Relu => T::relu(result),
+                };
+                T::store(result, y);
+            } else if self.width > 0 {
+                let y = &mut product.y[at..at + self.width];
+                let mut edge = [0.0; PANEL];
+                let edge = &mut edge[..T::LANES];
+                edge[..y.len()].copy_from_slice(y);
+                let result = match product.epilogue {
+                    Epilogue::Replace => result,
+                    Epilogue::Add => T::add(T::load(edge), result),
+                    Epilogue::Relu => T::relu(result),
+                };
+                T::store(result, edge);
+                y.copy_from_slice(&edge[..y.len()]);
             }
         }
     }

@@ -120,7 +120,7 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
     ahead: Ahead<'_>,
 ) {
     let panel = panels.panel(index).as_chunks::<GROUPS>().0;
-    let (inputs, steps, start) = (product.inputs(), panel.len(), index * PANEL);
+    let (inputs, steps) = (product.inputs(), panel.len());
     let x: [&[[[u8; 4]; GROUPS]]; R] = std::array::from_fn(|row| {
         &product.x.bytes[(first + row) * inputs..][..inputs].as_chunks().0.as_chunks().0[..steps]
     });

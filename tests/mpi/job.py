@@ -10,6 +10,8 @@ import uuid
 
 # Environment variable by which the processes of a job are found.
 MARK = "TX_MPI_JOB"
+# Device of all ranks.
+DEVICE = os.environ.get("TX_TEST_DEVICE", "cpu")
 # More ranks than cores, also as root in a container.
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]
 ENVIRONMENT = {
@@ -39,14 +41,14 @@ def environment(**more):
 def train(program, ranks, *arguments):
     """Trains on `ranks` ranks; 0 is a process that no launcher has started."""
     launcher = [*MPIRUN, "-n", str(ranks)] if ranks else []
-    subprocess.run([*launcher, program, *arguments, "--quiet"], check=True, env=environment())
+    subprocess.run([*launcher, program, *arguments, "--device", DEVICE, "--quiet"], check=True, env=environment())
 
 
 @contextlib.contextmanager
 def started(program, ranks, *arguments):
     """Starts a job; the environment of its processes has the attribute `mark`."""
     mark = uuid.uuid4().hex
-    command = [*MPIRUN, "-n", str(ranks), program, *arguments, "--quiet"]
+    command = [*MPIRUN, "-n", str(ranks), program, *arguments, "--device", DEVICE, "--quiet"]
     output = subprocess.DEVNULL
     process = subprocess.Popen(command, stdout=output, stderr=output, env=environment(**{MARK: mark}))
     process.mark = mark

@@ -8,10 +8,9 @@ use tx_infer::bench::Report;
 use tx_train::{
     ConfigBuilder, ProductPrecision, TrainError,
     bench::{Measurement, Updates},
-    ranks::Ranks,
 };
 
-use crate::{configuration::SettingArgs, devices::DeviceArgs};
+use crate::{configuration::SettingArgs, devices::DeviceArgs, processes::Processes};
 
 /// Measure the speed of training: complete updates on synthetic sentences
 ///
@@ -57,8 +56,9 @@ pub struct BenchArgs {
 }
 
 /// Measures and prints one row per recipe, as the first rank.
-pub fn bench(args: &BenchArgs, ranks: &dyn Ranks) -> anyhow::Result<()> {
-    let (name, devices) = args.device.open()?;
+pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
+    let (name, devices) = args.device.open(processes.local_rank())?;
+    let ranks = &*processes.ranks_on(&devices)?;
     let layers: Vec<(String, ConfigBuilder)> = match &args.config {
         Some(path) => vec![(path.display().to_string(), ConfigBuilder::from_file(path)?)],
         None => {

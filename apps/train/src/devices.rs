@@ -19,11 +19,12 @@ pub struct DeviceArgs {
 }
 
 impl DeviceArgs {
-    /// Opens the devices, at least one, and returns them with a description.
-    pub fn open(&self) -> Result<(String, Vec<Device>), DeviceError> {
+    /// Opens the devices of one of several processes of this machine, counted from 0: at least one.
+    /// Returns them with a description.
+    pub fn open(&self, process: usize) -> Result<(String, Vec<Device>), DeviceError> {
         let (mut about, mut devices) = (Vec::new(), Vec::new());
         for name in &self.device {
-            let (kind, device) = name.open()?;
+            let (kind, device) = name.open_for(process)?;
             about.push(match Adapter::of(&device) {
                 Some(adapter) => format!("{} ({})", kind.name(), adapter.name),
                 None => kind.name().to_owned(),

@@ -102,7 +102,7 @@ pub fn find(args: &LrFindArgs) -> anyhow::Result<ExitCode> {
         fetch::fetch_for(&config, args.data.quiet)?;
     }
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let (_, mut devices) = args.device.open()?;
+    let (_, mut devices) = args.device.open(0)?;
     let device = devices.remove(0);
     let show = if args.data.quiet { ProgressMode::Quiet } else { ProgressMode::Lines };
     let signals = Signals::listen(!args.data.quiet)?;

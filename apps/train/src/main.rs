@@ -68,7 +68,7 @@ fn other(command: Command, processes: &Processes) -> anyhow::Result<ExitCode> {
         Command::Recipes => print(&recipes()),
         Command::Config { recipe } => print(Recipe::find(&recipe)?.toml),
         Command::Fetch(args) => print(&fetch::fetch(args)?),
-        Command::Bench(args) => bench::bench(&args, &*processes.ranks()),
+        Command::Bench(args) => bench::bench(&args, processes),
         Command::Devices => print(&devices::list()),
         Command::Explain(args) => explain::explain(args),
         Command::Report { run } => {

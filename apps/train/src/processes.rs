@@ -2,12 +2,18 @@
 
 use std::sync::Arc;
 
+use burn::tensor::Device;
 #[cfg(feature = "mpi")]
 use tx_train::ranks::mpi::MpiSession;
+#[cfg(feature = "nccl")]
+use tx_train::ranks::nccl::NcclRanks;
 use tx_train::{
     TrainError,
     ranks::{Alone, Ranks},
 };
+
+#[cfg(all(feature = "nccl", feature = "fusion"))]
+compile_error!("the features `nccl` and `fusion` exclude each other");
 
 /// Connection to the other processes of the job, if there are any. Dropping it waits for them.
 pub struct Processes {
@@ -26,17 +32,26 @@ impl Processes {
         Ok(Self { session })
     }
 
-    /// Ranks of the processes.
-    pub fn ranks(&self) -> Arc<dyn Ranks> {
-        match &self.session {
-            Some(session) => Arc::new(session.ranks()),
-            None => Arc::new(Alone),
+    /// Number of this process among those of the job on this machine, from 0.
+    pub fn local_rank(&self) -> usize {
+        self.session.as_ref().map_or(0, MpiSession::local_rank)
+    }
+
+    /// Ranks of the processes, which train on `devices`.
+    pub fn ranks_on(&self, devices: &[Device]) -> Result<Arc<dyn Ranks>, TrainError> {
+        let Some(session) = &self.session else { return Ok(Arc::new(Alone)) };
+        #[cfg(feature = "nccl")]
+        if let Some(ranks) = NcclRanks::connect(session.ranks(), devices)? {
+            return Ok(Arc::new(ranks));
         }
+        #[cfg(not(feature = "nccl"))]
+        let _ = devices;
+        Ok(Arc::new(session.ranks()))
     }
 
     /// Gives the first rank time to report an error that all ranks have, and to end the job.
     pub fn let_first_report(&self) {
-        if !self.ranks().is_first() {
+        if self.session.as_ref().is_some_and(|session| !session.ranks().is_first()) {
             std::thread::sleep(std::time::Duration::from_secs(2));
         }
     }
@@ -56,9 +71,14 @@ impl Processes {
         Ok(Self {})
     }
 
-    /// Ranks of the processes.
-    pub fn ranks(&self) -> Arc<dyn Ranks> {
-        Arc::new(Alone)
+    /// Returns 0, because there is no other process.
+    pub fn local_rank(&self) -> usize {
+        0
+    }
+
+    /// Returns this process alone.
+    pub fn ranks_on(&self, _devices: &[Device]) -> Result<Arc<dyn Ranks>, TrainError> {
+        Ok(Arc::new(Alone))
     }
 
     /// Returns at once, because there is no other process.

@@ -32,9 +32,9 @@ pub fn train(args: RunArgs, processes: &Processes) -> anyhow::Result<ExitCode> {
             Cli::command().error(ErrorKind::MissingRequiredArgument, problem).exit();
         }
     }
-    let (names, mut others) = args.device.open()?;
+    let (names, mut others) = args.device.open(processes.local_rank())?;
+    let ranks = processes.ranks_on(&others)?;
     let device = others.remove(0);
-    let ranks = processes.ranks();
     let trainer = match &args.resume {
         Some(run) => {
             let from = args.step.map_or(ResumeFrom::Last, ResumeFrom::Step);

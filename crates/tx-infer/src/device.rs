@@ -63,8 +63,8 @@ pub enum Kind {
 pub struct DeviceName {
     /// The kind; `None` for `auto`.
     kind: Option<Kind>,
-    /// Index among the devices of its kind, from 0.
-    index: usize,
+    /// Index among the devices of its kind, from 0; `None` if the name has none.
+    index: Option<usize>,
 }
 
 /// Error of resolving a device name.
@@ -203,14 +203,26 @@ impl DeviceName {
     /// If the program was built without the kind, there are fewer devices of it, or the device is
     /// known to compute wrong results.
     pub fn open(self) -> Result<(Kind, Device), DeviceError> {
+        self.open_for(0)
+    }
+
+    /// Opens the device as [`open`](Self::open) does, for one of several processes of this machine,
+    /// counted from 0. A name without index stands for all devices of the kind, which the processes
+    /// take in turn.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_for(self, process: usize) -> Result<(Kind, Device), DeviceError> {
         let Self { kind, index } = self;
-        let Some(kind) = kind else { return automatic(index) };
+        let Some(kind) = kind else { return automatic(process) };
         let Some(devices) = kind.devices() else {
             let present = Kind::ALL.into_iter().filter(|kind| kind.devices().is_some());
             let present = present.map(Kind::name).collect();
             return Err(DeviceError::NotCompiled { kind: kind.name(), present });
         };
         let count = devices.len();
+        let index = index.unwrap_or(process % count.max(1));
         let Some(device) = devices.into_iter().nth(index) else {
             return Err(DeviceError::Absent { kind: kind.name(), index, count, present: names() });
         };
@@ -223,15 +235,20 @@ impl DeviceName {
     }
 }
 
-/// Opens the device that `auto` selects.
-fn automatic(index: usize) -> Result<(Kind, Device), DeviceError> {
+/// Opens the device that `auto` selects for a process.
+fn automatic(process: usize) -> Result<(Kind, Device), DeviceError> {
     let find = |suits: fn(&Adapter) -> bool| {
-        let mut all = Kind::ALL.into_iter().flat_map(Kind::each);
-        all.find(|(_, device)| Adapter::of(device).as_ref().is_none_or(suits))
+        Kind::ALL.into_iter().find_map(|kind| {
+            let suitable =
+                |(_, device): &(Kind, Device)| Adapter::of(device).as_ref().is_none_or(suits);
+            let mut all: Vec<_> = kind.each().filter(suitable).collect();
+            let index = process % all.len().max(1);
+            (!all.is_empty()).then(|| all.swap_remove(index))
+        })
     };
     find(|adapter| adapter.is_gpu && !adapter.is_miscompiled)
         .or_else(|| find(|adapter| !adapter.is_miscompiled))
-        .ok_or_else(|| DeviceError::Absent { kind: "auto", index, count: 0, present: names() })
+        .ok_or_else(|| DeviceError::Absent { kind: "auto", index: 0, count: 0, present: names() })
 }
 
 /// Returns the names of all devices of this system.
@@ -248,8 +265,8 @@ impl FromStr for DeviceName {
     fn from_str(name: &str) -> Result<Self, DeviceError> {
         let unknown = || DeviceError::Unknown { name: name.into() };
         let (kind, index) = match name.split_once(':') {
-            Some((kind, index)) => (kind, index.parse().map_err(|_| unknown())?),
-            None => (name, 0),
+            Some((kind, index)) => (kind, Some(index.parse().map_err(|_| unknown())?)),
+            None => (name, None),
         };
         if name == "auto" {
             return Ok(Self { kind: None, index });
@@ -266,8 +283,8 @@ mod tests {
     #[test]
     fn names_are_parsed_or_rejected() {
         let name = |name: &str| name.parse::<DeviceName>();
-        assert_eq!(name("auto"), Ok(DeviceName { kind: None, index: 0 }));
-        assert_eq!(name("cuda:2"), Ok(DeviceName { kind: Some(Kind::Cuda), index: 2 }));
+        assert_eq!(name("auto"), Ok(DeviceName { kind: None, index: None }));
+        assert_eq!(name("cuda:2"), Ok(DeviceName { kind: Some(Kind::Cuda), index: Some(2) }));
         for wrong in ["gpu", "auto:0", "auto:5", "cuda:", "cuda:x", "cuda:-1", ""] {
             assert_eq!(name(wrong), Err(DeviceError::Unknown { name: wrong.into() }));
         }
@@ -278,5 +295,9 @@ mod tests {
         let cpu: DeviceName = "cpu".parse().unwrap();
         assert_eq!(cpu.open(), Ok((Kind::Cpu, Device::Cpu)));
         assert!(DeviceName::default().open().is_ok());
+        // It is the only one of its kind, so all processes share it; an index is kept.
+        assert_eq!(cpu.open_for(3), Ok((Kind::Cpu, Device::Cpu)));
+        let second: DeviceName = "cpu:1".parse().unwrap();
+        assert!(matches!(second.open_for(0), Err(DeviceError::Absent { index: 1, count: 1, .. })));
     }
 }

@@ -213,6 +213,20 @@ pub struct StepOutput {
 }
 
 impl StepOutput {
+    /// Returns the last three of `numbers`: loss, negative log-likelihood and correct tokens, without
+    /// numbers of tokens.
+    pub(crate) fn of_numbers(numbers: &[f32]) -> Self {
+        match *numbers {
+            [.., loss, nll, correct] => Self {
+                loss_sum: loss.into(),
+                nll_sum: nll.into(),
+                correct: correct as usize,
+                ..Self::default()
+            },
+            _ => Self::default(),
+        }
+    }
+
     /// Returns this loss with the numbers of tokens of `counts`.
     pub(crate) fn with_counts(self, counts: &Self) -> Self {
         let Self { loss_sum, nll_sum, correct, .. } = self;

@@ -64,6 +64,12 @@ impl MpiSession {
         MpiRanks { rank: number(world.rank()), count: number(world.size()).max(1) }
     }
 
+    /// Returns the number of this rank among those of the same machine, from 0. All ranks call it.
+    pub fn local_rank(&self) -> usize {
+        let world = self.universe.world();
+        usize::try_from(world.split_shared(world.rank()).rank()).unwrap_or_default()
+    }
+
     /// Ends this process and all other ranks with an exit code.
     pub fn abort(&self, code: u8) -> ! {
         self.universe.world().abort(code.into())
@@ -127,7 +133,7 @@ impl Ranks for MpiRanks {
 
 /// Communicator of all ranks. It contains a pointer that cannot be sent to another thread, so it is
 /// created for each call.
-fn world() -> SimpleCommunicator {
+pub(super) fn world() -> SimpleCommunicator {
     SimpleCommunicator::world()
 }
 

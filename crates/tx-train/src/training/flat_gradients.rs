@@ -1,4 +1,4 @@
-//! Gradients of all trained weights as one vector, which ranks add up.
+//! Gradients of all trained weights as one vector in the memory of the host, which ranks add up.
 
 use std::{mem::take, time::Instant};
 
@@ -60,15 +60,7 @@ impl FlatGradients {
 
     /// Returns the loss and the number of correct tokens, without numbers of tokens.
     pub fn output(&self) -> StepOutput {
-        match self.values[..] {
-            [.., loss, nll, correct] => StepOutput {
-                loss_sum: loss.into(),
-                nll_sum: nll.into(),
-                correct: correct as usize,
-                ..StepOutput::default()
-            },
-            _ => StepOutput::default(),
-        }
+        StepOutput::of_numbers(&self.values)
     }
 
     /// Returns the norm over all weights together.
@@ -147,7 +139,7 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
-    use crate::ranks::tests::Threads;
+    use crate::{ranks::tests::Threads, training::device_gradients::DeviceGradients};
 
     #[derive(Module, Debug)]
     struct Weights {
@@ -160,11 +152,12 @@ mod tests {
     /// skipped its layer. With a gradient of zero, Adam would change it.
     #[test]
     fn a_weight_without_gradient_on_any_rank_keeps_none() {
-        let device = Device::flex().autodiff();
-        let weight = || Param::from_data([0.5, 0.25], &device);
+        let device = Device::flex();
+        let autodiff = device.clone().autodiff();
+        let weight = || Param::from_data([0.5, 0.25], &autodiff);
         let model = Weights { one: weight(), two: weight(), three: weight() };
         let found = Threads::run(2, |ranks| {
-            let gradient = |value: f32| Tensor::<1>::from_floats([value, 2.0], &Device::flex());
+            let gradient = |value: f32| Tensor::<1>::from_floats([value, 2.0], &device);
             let mut gradients = GradientsParams::new();
             gradients.register::<1>(model.one.id, gradient(1.0));
             if ranks.rank() == 1 {
@@ -172,19 +165,26 @@ mod tests {
             }
             let output =
                 StepOutput { loss_sum: 1.5, nll_sum: 1.25, correct: 4, ..StepOutput::default() };
+            let values = |gradients: GradientsParams| {
+                [&model.one, &model.two, &model.three].map(|param| {
+                    let gradient = gradients.get::<1>(param.id);
+                    gradient.map(|gradient| gradient.into_data().iter::<f32>().collect::<Vec<_>>())
+                })
+            };
             let mut flat = FlatGradients::read(&model, &gradients, output);
             flat.reduce(&ranks);
-            let gradients = flat.scaled(&model, 0.5);
-            let values = [&model.one, &model.two, &model.three].map(|param| {
-                let gradient = gradients.get::<1>(param.id);
-                gradient.map(|gradient| gradient.into_data().iter::<f32>().collect::<Vec<_>>())
-            });
-            (values, flat.norm(), flat.output())
+            let sum = DeviceGradients::sum(&model, gradients, output, &ranks, &device);
+            let (norm, output) = (sum.norm, sum.output());
+            [
+                (values(flat.scaled(&model, 0.5)), flat.norm(), flat.output()),
+                (values(sum.scaled(&model, 0.5)), norm, output),
+            ]
         });
         let values = [Some(vec![1.0, 2.0]), Some(vec![1.5, 1.0]), None];
         let norm = f64::sqrt(4.0 + 16.0 + 9.0 + 4.0);
         let output =
             StepOutput { loss_sum: 3.0, nll_sum: 2.5, correct: 8, ..StepOutput::default() };
-        assert_eq!(found, vec![(values, norm, output); 2]);
+        let expected = (values, norm, output);
+        assert_eq!(found, vec![[expected.clone(), expected]; 2]);
     }
 }

@@ -9,7 +9,9 @@ use burn::{
 };
 use tx_model::kernels::sum_of_squares;
 
-use super::{flat_gradients::FlatGradients, update_seeds::UpdateSeeds};
+use super::{
+    device_gradients::DeviceGradients, flat_gradients::FlatGradients, update_seeds::UpdateSeeds,
+};
 use crate::{
     ranks::{Alone, Ranks},
     task::{Batch, BatchLoss, BatchOf, StepOutput, Trainable},
@@ -89,7 +91,8 @@ pub fn compute_gradients<M: Trainable>(
 /// On one rank, losses, counts and the gradient norm are read back together at the end, which is the
 /// only synchronization of an update. It precedes the optimizer step because a result that is not
 /// finite must not change the weights; a GPU then runs the optimizer step while the caller reports.
-/// On several ranks, all gradients are read back and added up in one vector.
+/// On several ranks, all gradients are added up in one vector: in the memory of the devices if the
+/// ranks can, or else read back.
 pub fn compute_update<M: Trainable>(
     model: &M,
     batches: Vec<BatchOf<M>>,
@@ -117,11 +120,24 @@ fn compute_on_ranks<M: Trainable>(
 ) -> UpdateGradients {
     let (gradients, losses) = accumulate(model, batches, settings);
     let (read, _) = read(losses, None);
+    let device = settings.devices.first().map(|device| device.clone().inner());
+    let factor = |norm| clip_factor(norm, settings.clip_norm).unwrap_or(1.0);
+    if let Some(device) = device.filter(|device| settings.ranks.adds_on(device)) {
+        let sum = DeviceGradients::sum(model, gradients, read, settings.ranks, &device);
+        let (norm, reducing) = (sum.norm, sum.seconds);
+        let output = sum.output().with_counts(&settings.counts);
+        return UpdateGradients {
+            gradients: sum.scaled(model, factor(norm)),
+            output,
+            norm,
+            reducing,
+        };
+    }
     let mut flat = FlatGradients::read(model, &gradients, read);
     drop(gradients);
     let reducing = flat.reduce(settings.ranks);
     let norm = flat.norm();
-    let gradients = flat.scaled(model, clip_factor(norm, settings.clip_norm).unwrap_or(1.0));
+    let gradients = flat.scaled(model, factor(norm));
     let output = flat.output().with_counts(&settings.counts);
     UpdateGradients { gradients, output, norm, reducing }
 }
@@ -424,17 +440,20 @@ mod tests {
             let whole = compute_gradients(&model, vec![batch(&pairs, &device)], &[], clip_norm);
             assert!(whole.norm > 0.1);
             let counts = StepOutput { loss_sum: 0.0, nll_sum: 0.0, correct: 0, ..whole.output };
-            let found = Threads::run(3, |ranks| {
+            let update = |ranks: Threads| {
                 let batches = match ranks.rank() {
                     0 => vec![batch(&pairs[..1], &device), batch(&pairs[3..], &device)],
                     1 => vec![batch(&pairs[1..3], &device)],
                     _ => Vec::new(),
                 };
+                let devices = std::slice::from_ref(&device);
                 let settings =
-                    UpdateSettings { devices: &[], clip_norm, ranks: &ranks, counts, seeds: None };
+                    UpdateSettings { devices, clip_norm, ranks: &ranks, counts, seeds: None };
                 compute_update(&model, batches, &settings)
-            });
-            found.iter().for_each(|found| assert_same(&model, &whole, found));
+            };
+            for found in [Threads::run(3, update), Threads::run_on_devices(3, update)] {
+                found.iter().for_each(|found| assert_same(&model, &whole, found));
+            }
         }
     }
 

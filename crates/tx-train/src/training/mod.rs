@@ -8,6 +8,7 @@ pub mod precision;
 pub mod schedule;
 pub mod update_seeds;
 
+mod device_gradients;
 mod flat_gradients;
 mod weights_hash;
 

@@ -8,9 +8,10 @@ use std::{
 
 use burn::{
     backend::{Cube, DispatchDevice},
-    cubecl::{Device as CubeDevice, Runtime, cuda::CudaRuntime},
+    cubecl::{Device as CubeDevice, cuda::CudaRuntime},
     tensor::{Device, Tensor},
 };
+use cubecl_runtime::runtime::Runtime;
 use cudarc::{
     driver::{CudaContext, CudaStream},
     nccl::{Comm, Id, ReduceOp},

@@ -51,6 +51,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
 
+    /// Time after SIGTERM in which the server is not ready, but answers requests, so that load
+    /// balancers stop sending them, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
+    stop_delay: u64,
+
     /// Time limit of requests in progress after a signal to stop, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     drain: u64,
@@ -113,6 +118,7 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
         options.execution.threads = threads.get();
     }
     options.queue = args.queue;
+    options.stop_delay = Duration::from_secs(args.stop_delay);
     options.drain = Duration::from_secs(args.drain);
     options.limits = Limits {
         body: limits.max_body,

@@ -27,6 +27,9 @@ pub struct ServerOptions {
     pub trusts_proxy: bool,
     /// Whether the log contains texts.
     pub logs_text: bool,
+    /// Time after SIGTERM in which the server is not ready, but answers requests, so that load
+    /// balancers stop sending them.
+    pub stop_delay: Duration,
     /// Maximum time to finish requests after a signal to stop.
     pub drain: Duration,
 }
@@ -88,6 +91,7 @@ impl ServerOptions {
             cors: Some(Cors::Any),
             trusts_proxy: false,
             logs_text: false,
+            stop_delay: Duration::from_secs(2),
             drain: Duration::from_secs(30),
         }
     }

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, http::Request, response::Response};
+use futures_util::future::OptionFuture;
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -92,6 +93,9 @@ impl Server {
     /// Answers requests until a signal to stop: SIGTERM, SIGINT or `stop`. SIGHUP loads models and keys
     /// again.
     ///
+    /// After SIGTERM the server is not ready, but answers requests for [`ServerOptions::stop_delay`],
+    /// unless another signal to stop arrives.
+    ///
     /// # Errors
     ///
     /// If signals cannot be received.
@@ -131,6 +135,9 @@ async fn serve(
         }
     };
     tokio::pin!(stop);
+    // Ends after the delay of a signal to stop.
+    let leaving = OptionFuture::from(None);
+    tokio::pin!(leaving);
     loop {
         let accept = async {
             let slot = slots.clone().acquire_owned().await;
@@ -155,8 +162,13 @@ async fn serve(
             },
             signal = signals.next() => match signal {
                 Signaled::Reload => reload(&service),
-                Signaled::Stop => break,
+                Signaled::Leave if !service.is_leaving() => {
+                    service.leave();
+                    leaving.set(Some(tokio::time::sleep(service.options.stop_delay)).into());
+                }
+                Signaled::Leave | Signaled::Stop => break,
             },
+            Some(()) = &mut leaving => break,
             () = &mut stop => break,
         }
     }
@@ -217,6 +229,8 @@ fn reload(service: &Arc<Service>) {
 enum Signaled {
     /// Load models and keys again.
     Reload,
+    /// Stop, after load balancers had time to notice.
+    Leave,
     /// Stop.
     Stop,
 }
@@ -242,7 +256,7 @@ impl Signals {
 
     async fn next(&mut self) -> Signaled {
         tokio::select! {
-            _ = self.terminate.recv() => Signaled::Stop,
+            _ = self.terminate.recv() => Signaled::Leave,
             _ = self.interrupt.recv() => Signaled::Stop,
             _ = self.hangup.recv() => Signaled::Reload,
         }

@@ -47,7 +47,8 @@ pub struct Service {
     /// Options.
     pub options: ServerOptions,
     keys: RwLock<Keys>,
-    is_ready: AtomicBool,
+    is_leaving: AtomicBool,
+    is_stopped: AtomicBool,
     requests: Semaphore,
 }
 
@@ -145,7 +146,8 @@ impl Service {
             limiter: Limiter::default(),
             downloads: Downloads::default(),
             keys: RwLock::new(keys),
-            is_ready: AtomicBool::new(true),
+            is_leaving: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
             requests: Semaphore::new(options.requests.max(1)),
             options,
         })
@@ -176,12 +178,24 @@ impl Service {
 
     /// Whether a load balancer should send requests.
     pub fn is_ready(&self) -> bool {
-        self.is_ready.load(Ordering::SeqCst) && !self.registry.models().is_empty()
+        !self.is_leaving() && !self.registry.models().is_empty()
     }
 
-    /// Reports the server as not ready, from now on.
+    /// Whether each connection is closed after its next answer.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::SeqCst)
+    }
+
+    /// Reports the server as not ready, from now on, and closes each connection after its next answer.
+    /// Requests are still answered.
+    pub fn leave(&self) {
+        self.is_leaving.store(true, Ordering::SeqCst);
+    }
+
+    /// Refuses further requests. The server is not ready.
     pub fn stop(&self) {
-        self.is_ready.store(false, Ordering::SeqCst);
+        self.leave();
+        self.is_stopped.store(true, Ordering::SeqCst);
     }
 
     /// Reserves one of the requests in progress.
@@ -299,7 +313,7 @@ impl Service {
     /// Returns the first exceeded limit.
     fn check(&self, request: &Request) -> Result<(), ApiError> {
         let limits = self.limits();
-        if !self.is_ready.load(Ordering::SeqCst) {
+        if self.is_stopped.load(Ordering::SeqCst) {
             return Err(ApiError::Stopping);
         }
         if request.texts.len() > limits.texts {

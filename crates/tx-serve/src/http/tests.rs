@@ -422,6 +422,19 @@ async fn a_stopping_server_is_alive_and_not_ready() {
 }
 
 #[tokio::test]
+async fn a_leaving_server_answers_and_closes_connections() {
+    let service = service(|_| {});
+    let body = || json!({ "q": "the cat", "source": "en", "target": "it" });
+    let before = post(&service, "/translate", body()).await;
+    assert!(before.status == 200 && !before.headers.contains(r#""connection": "close""#));
+    service.leave();
+    assert_eq!(get(&service, "/health/ready").await.status, 503);
+    let after = post(&service, "/translate", body()).await;
+    assert_eq!((after.status, after.json()), (200, before.json()));
+    assert!(after.headers.contains(r#""connection": "close""#), "{}", after.headers);
+}
+
+#[tokio::test]
 async fn a_full_queue_refuses_at_once() {
     let service = service(|options| options.queue = 1);
     let slow =

@@ -35,6 +35,10 @@ pub async fn track(State(service): State<Arc<Service>>, request: Request, next: 
     for (name, value) in defaults {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
+    if service.is_leaving() {
+        // A balancer that has not noticed yet must not send another request to a connection that ends.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     let (status, duration) = (response.status().as_u16(), started.elapsed());
     service.metrics.answered(&route, status, duration);
     tracing::info!(

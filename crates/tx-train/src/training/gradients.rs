@@ -311,7 +311,9 @@ impl ModuleVisitor for Scale<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
     use burn::tensor::Tolerance;
     use tx_data::{EncodedPair, Seq2SeqBatch};
     use tx_model::{DropoutConfig, ModelConfig, Transformer, VocabSizes};
@@ -319,6 +321,15 @@ mod tests {
 
     use super::*;
     use crate::{ranks::tests::Threads, translation::seq2seq::Seq2Seq};
+
+    /// Returns a device whose random numbers no other test reads before the guard is dropped. The
+    /// generator is one for all devices of a backend, and other tests use that of `flex`.
+    #[allow(deprecated)]
+    pub(crate) fn device_with_own_generator() -> (Device, MutexGuard<'static, ()>) {
+        static GENERATOR: Mutex<()> = Mutex::new(());
+        let guard = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
+        (Device::ndarray().autodiff(), guard)
+    }
 
     /// Visitor that compares the gradients of all weights.
     struct Same<'a> {
@@ -457,12 +468,9 @@ mod tests {
         }
     }
 
-    /// The generator of random numbers is one for all devices of a backend, and other tests use that of
-    /// `flex` at the same time.
     #[test]
-    #[allow(deprecated)]
     fn dropout_masks_depend_on_the_batch_and_not_on_its_device() {
-        let device = Device::ndarray().autodiff();
+        let (device, _guard) = device_with_own_generator();
         let (model, pairs) = (model_with(DropoutConfig::default(), &device), pairs());
         let gradients = |devices: usize, step: usize| {
             let batches = [&pairs[..1], &pairs[1..3], &pairs[3..4], &pairs[4..]];

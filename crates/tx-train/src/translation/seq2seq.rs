@@ -123,6 +123,7 @@ mod tests {
     use tx_text::special::BOS;
 
     use super::*;
+    use crate::training::gradients::tests::device_with_own_generator;
 
     fn model(dropout: DropoutConfig, device: &Device) -> Seq2Seq {
         device.seed(1);
@@ -167,7 +168,7 @@ mod tests {
     /// With dropout, the loss rises in proportion to α. Validation has neither.
     #[test]
     fn r_drop_penalizes_differences_between_dropout_masks() {
-        let device = Device::flex().autodiff();
+        let (device, _guard) = device_with_own_generator();
         let model = model(DropoutConfig::default(), &device);
         let loss = |alpha: f64| {
             device.seed(3);
@@ -179,7 +180,7 @@ mod tests {
         let batch = batch(&device);
         let validation = |alpha: f64| {
             let model = model.clone().with_r_drop(alpha).valid();
-            value(model.validation_loss(batch.clone().to_device(&Device::flex())))
+            value(model.validation_loss(batch.clone().to_device(&device.clone().inner())))
         };
         assert_eq!(validation(5.0), validation(0.0));
     }

@@ -33,7 +33,8 @@ def main():
         whole = job.result(program, f"{folder}/whole")
         print(f"an uninterrupted run takes {length:.1f} s", flush=True)
         times, resumed, failures = [], 0, 0
-        for trial in range(trials):
+        while len(times) < trials:
+            trial = len(times)
             run = f"{folder}/run"
             shutil.rmtree(run, ignore_errors=True)
             with job.started(program, ranks, *arguments, "--run", run) as process:
@@ -42,7 +43,7 @@ def main():
                 kind = ["rank", "mpirun"][trial % 2]
                 victims = job.processes(process.mark, {"rank": program, "mpirun": "mpirun"}[kind])
                 if not victims:
-                    print(f"trial {trial + 1}: the run had ended after {moment:.1f} s", flush=True)
+                    print(f"trial {trial + 1}: the run had ended after {moment:.1f} s and is repeated", flush=True)
                     continue
                 os.kill(random.choice(victims), signal.SIGKILL)
                 start = time.monotonic()

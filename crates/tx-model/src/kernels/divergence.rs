@@ -34,15 +34,21 @@ impl Pair {
     /// Computes the sums in three passes.
     #[inline(always)]
     fn of(x: &[f32], y: &[f32]) -> Self {
-        let log_sums = [x, y].map(|row| {
-            let (largest, sum) = max_and_exp_sum(row);
-            largest + sum.ln()
-        });
-        let [first, second] = log_sums;
-        let ratio = |x: f32, y: f32| (x - first) - (y - second);
-        let forward = sum_of_two(x, y, |x, y| exp(x - first) * ratio(x, y));
-        let reverse = sum_of_two(x, y, |x, y| -exp(y - second) * ratio(x, y));
-        Self { log_sums, divergences: [forward, reverse] }
+        // Not `map`, whose closure is compiled without vectors.
+        let (first, second) = (log_sum(x), log_sum(y));
+        let forward = sum_of_two(
+            x,
+            y,
+            #[inline(always)]
+            |x, y| exp(x - first) * ((x - first) - (y - second)),
+        );
+        let reverse = sum_of_two(
+            x,
+            y,
+            #[inline(always)]
+            |x, y| exp(y - second) * ((y - second) - (x - first)),
+        );
+        Self { log_sums: [first, second], divergences: [forward, reverse] }
     }
 
     /// Replaces the logits by the gradient of `KL(p ‖ q) + KL(q ‖ p)`, times `grad`. With
@@ -58,6 +64,13 @@ impl Pair {
             *y = grad * (q * (-d - reverse) + (q - p));
         }
     }
+}
+
+/// `log Σ exp x`
+#[inline(always)]
+fn log_sum(x: &[f32]) -> f32 {
+    let (largest, sum) = max_and_exp_sum(x);
+    largest + sum.ln()
 }
 
 /// Computes `Σ KL(p ‖ q) + KL(q ‖ p)` over the tokens whose target is not `ignore_index`, where `p` and

@@ -19,7 +19,10 @@ use tx_infer::{
 };
 
 use super::{run_state::RunState, tensorboard::EventFile};
-use crate::{error::TrainError, task::StepOutput, validation_report::ValidationReport};
+use crate::{
+    error::TrainError, task::StepOutput, training::layer_norms::LayerNorms,
+    validation_report::ValidationReport,
+};
 
 /// Name of the metrics file in a run folder.
 const FILE: &str = "metrics.jsonl";
@@ -233,7 +236,27 @@ impl<R: ValidationReport> Metrics<R> {
         self.took += update.took;
         self.waited += update.waited;
         self.last = Some(update);
-        if update.step.is_multiple_of(self.every) { self.flush() } else { Ok(()) }
+        if self.is_line_due(update.step) { self.flush() } else { Ok(()) }
+    }
+
+    /// Returns `true` if the update `step` ends the updates of a line.
+    pub fn is_line_due(&self, step: usize) -> bool {
+        step.is_multiple_of(self.every)
+    }
+
+    /// Adds the norms of the layers in an update to the event files.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn layers(&mut self, step: usize, layers: &[LayerNorms]) -> Result<(), TrainError> {
+        let scalars = |of: fn(&LayerNorms) -> f64| -> Vec<(&str, f64)> {
+            layers.iter().map(|layer| (&*layer.name, of(layer))).collect()
+        };
+        self.events
+            .scalars(step, "gradient_norm", &scalars(|layer| layer.gradient))
+            .and_then(|()| self.events.scalars(step, "weight_norm", &scalars(|layer| layer.weight)))
+            .map_err(TrainError::writing(&self.path))
     }
 
     /// Counts a skipped batch.

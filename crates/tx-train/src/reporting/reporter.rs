@@ -14,6 +14,7 @@ use crate::{
     error::TrainError,
     recording::metrics::{Metrics, Record, Update},
     task::{StepOutput, Task},
+    training::layer_norms::LayerNorms,
 };
 
 /// Reporter of a training loop.
@@ -87,6 +88,20 @@ impl<T: Task> Reporter<T> {
         let item = TrainingItem::new(output, position, Some(update.step), Some(rate));
         self.event(LearnerEvent::ProcessedItem(item));
         Ok(())
+    }
+
+    /// Returns `true` if the norms of layers are recorded at the update `step`.
+    pub fn records_layers(&self, step: usize) -> bool {
+        self.metrics.as_ref().is_some_and(|metrics| metrics.is_line_due(step))
+    }
+
+    /// Records the norms of the layers in an update.
+    ///
+    /// # Errors
+    ///
+    /// If the event file cannot be written.
+    pub fn layers(&mut self, step: usize, layers: &[LayerNorms]) -> Result<(), TrainError> {
+        self.metrics.as_mut().map_or(Ok(()), |metrics| metrics.layers(step, layers))
     }
 
     /// Counts a skipped batch.

@@ -273,7 +273,7 @@ fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams) -> Option<Ten
 /// Returns the factor that scales gradients whose `norm` exceeds `clip_norm` down to `clip_norm`;
 /// `None` for others. The norm is taken over all weights together, whereas Burn's own clipping treats
 /// each weight separately.
-fn clip_factor(norm: f64, clip_norm: f64) -> Option<f64> {
+pub(super) fn clip_factor(norm: f64, clip_norm: f64) -> Option<f64> {
     (clip_norm > 0.0 && norm > clip_norm && norm.is_finite()).then(|| clip_norm / norm)
 }
 

@@ -10,6 +10,7 @@ pub mod update_seeds;
 
 mod device_gradients;
 mod flat_gradients;
+pub(crate) mod layer_norms;
 mod weights_hash;
 
 pub(crate) mod agreement;

@@ -22,7 +22,8 @@ use super::{
     agreement::{Agreement, Local, Work},
     checkpointing::Checkpointing,
     ema::MovingAverage,
-    gradients::{UpdateGradients, UpdateSettings, compute_update, count_tokens},
+    gradients::{UpdateGradients, UpdateSettings, clip_factor, compute_update, count_tokens},
+    layer_norms::layer_norms,
     run_handle::RunHandle,
     schedule::LearningRate,
     update_seeds::UpdateSeeds,
@@ -297,6 +298,10 @@ impl<T: Task> TrainingLoop<T> {
         };
         let UpdateGradients { gradients, output, norm, reducing } =
             compute_update(&model, group, &settings);
+        let layers = self.reporter.records_layers(step).then(|| {
+            let factor = clip_factor(norm, self.config.clip_norm).unwrap_or(1.0);
+            layer_norms(&model, &gradients, factor)
+        });
         drop(model);
         if let Some(error) = self.not_finite(output, norm) {
             match self.config.on_nonfinite {
@@ -314,6 +319,9 @@ impl<T: Task> TrainingLoop<T> {
         }
         self.state.step = step;
         self.state.batch += count;
+        if let Some(layers) = layers {
+            self.reporter.layers(step, &layers)?;
+        }
         Ok(Some(Updated { output, norm, reducing }))
     }
 

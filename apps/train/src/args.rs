@@ -12,6 +12,7 @@ use crate::{
     devices::DeviceArgs,
     explain::ExplainArgs,
     fetch::FetchArgs,
+    log::LogArgs,
     lr_find::LrFindArgs,
     sweep::SweepArgs,
     synthesize::{BackTranslateArgs, DiversifyArgs},
@@ -152,6 +153,10 @@ pub struct RunArgs {
     /// Show bars and curves in the terminal; q, then s, stops the run with a checkpoint
     #[arg(long, conflicts_with = "quiet")]
     pub tui: bool,
+
+    /// Log of events
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// Version of a configuration that differs from that of the checkpoint.

@@ -16,6 +16,7 @@ mod fetch;
 mod command;
 mod gpu;
 mod hint;
+mod log;
 mod lr_find;
 mod parent;
 mod removed;

@@ -35,6 +35,7 @@ pub fn train(args: RunArgs, processes: &Processes) -> anyhow::Result<ExitCode> {
     let (names, mut others) = args.device.open(processes.local_rank())?;
     let ranks = processes.ranks_on(&others)?;
     let device = others.remove(0);
+    args.log.start(ranks.rank())?;
     let trainer = match &args.resume {
         Some(run) => {
             let from = args.step.map_or(ResumeFrom::Last, ResumeFrom::Step);
@@ -74,12 +75,16 @@ pub fn train(args: RunArgs, processes: &Processes) -> anyhow::Result<ExitCode> {
             log(&format!("{note}\n"));
         }
     }
+    tracing::info!(device = %names, ranks = ranks.count(), rank = ranks.rank(), "started");
     let outcome = trainer
         .with_devices(others)
         .with_corpora(fetch::corpora())
         .with_progress(show)
         .with_interrupt(signals.stop())
-        .run()?;
+        .run()
+        .inspect_err(|error| tracing::error!(%error, "failed"))?;
+    let step = outcome.state.step;
+    tracing::info!(step, interrupted = outcome.interrupted, "ended");
     if !quiet {
         log(&summary(&outcome));
     }

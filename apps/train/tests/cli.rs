@@ -33,6 +33,8 @@ mod cli {
     mod training;
     // Classification and language modeling, from text files to bundles.
     mod tasks;
+    // The log of events.
+    mod logging;
     // Labeled texts: formats, unusual and invalid ones.
     mod labels;
     // Labels and columns that are numbers, and data that a task cannot use.

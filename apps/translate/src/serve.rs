@@ -4,8 +4,10 @@ use std::{net::SocketAddr, num::NonZero, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
+use tracing::Level;
+use tx_cli::log;
 use tx_infer::{Precision, Translator};
-use tx_serve::{Cors, Limits, ModelSpec, Server, ServerOptions, log};
+use tx_serve::{Cors, Limits, ModelSpec, Server, ServerOptions};
 
 /// Arguments of `translate serve`.
 #[derive(Debug, Args)]
@@ -136,9 +138,10 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
     };
     options.trusts_proxy = args.trust_proxy;
     options.logs_text = args.log_text;
-    log::start();
+    log::start(Level::INFO);
     let server = Server::bind(options)?;
     let address = server.address().context("cannot read the address")?;
-    log::listening(address, server.service().registry.models().len());
+    let models = server.service().registry.models().len();
+    tracing::info!(%address, url = %format!("http://{address}/"), models, "listening");
     Ok(server.run(None)?)
 }

@@ -1,6 +1,6 @@
 //! Parts that the programs `train` and `translate` share: the allocator, output that is safe to show
-//! on a terminal, error reports with exit codes, the commands `completions` and `manual`, and, with the
-//! feature `figures`, files with figures.
+//! on a terminal, error reports with exit codes, the commands `completions` and `manual`, with the
+//! feature `figures` files with figures, and with the feature `log` a log of events.
 //!
 //! This crate depends on no other crate of tx. Linking it makes mimalloc the global allocator.
 
@@ -8,6 +8,8 @@ pub mod allocator;
 pub mod failure;
 #[cfg(feature = "figures")]
 pub mod figure;
+#[cfg(feature = "log")]
+pub mod log;
 pub mod manual;
 #[cfg(feature = "figures")]
 pub mod png;

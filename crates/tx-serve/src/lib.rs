@@ -40,7 +40,6 @@ mod keys;
 pub mod language;
 mod limiter;
 
-pub mod log;
 mod metrics;
 
 pub mod error;

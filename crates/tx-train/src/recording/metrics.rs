@@ -275,6 +275,16 @@ impl<R: ValidationReport> Metrics<R> {
         let (took, waited) = (mem::take(&mut self.took), mem::take(&mut self.waited));
         let skipped = mem::take(&mut self.skipped);
         let per_second = |tokens: usize| tokens as f64 / took.max(1e-9);
+        tracing::debug!(
+            step = update.step,
+            loss = sum.loss(),
+            nll = sum.nll(),
+            accuracy = sum.accuracy(),
+            learning_rate = update.learning_rate,
+            gradient_norm = update.gradient_norm,
+            target_tokens_per_second = per_second(sum.target_tokens),
+            "updates"
+        );
         self.write(&Record::Training {
             step: update.step,
             epoch: update.epoch,

@@ -77,6 +77,18 @@ impl<T: Task> Reporter<T> {
         update: Update,
         position: dataloader::Progress,
     ) -> Result<(), TrainError> {
+        tracing::trace!(
+            step = update.step,
+            loss = output.loss(),
+            gradient_norm = update.gradient_norm,
+            learning_rate = update.learning_rate,
+            source_tokens = output.source_tokens,
+            target_tokens = output.target_tokens,
+            seconds = update.took,
+            waited = update.waited,
+            reducing = update.reducing,
+            "update"
+        );
         self.progress.update(output, update.step, update.seconds, update.took);
         self.worked += update.took;
         self.waited += update.waited;

@@ -70,8 +70,9 @@ impl RunSettings {
         if problems.is_empty() { Ok(()) } else { Err(TrainError::Problems { problems }) }
     }
 
-    /// Prints a line of text unless the run is quiet. Only the first rank prints.
+    /// Logs a line of text, and prints it unless the run is quiet. Only the first rank prints.
     pub fn print(&self, line: &str) {
+        tracing::info!("{line}");
         if self.progress != ProgressMode::Quiet && self.ranks.is_first() {
             print(line);
         }

@@ -341,6 +341,7 @@ impl<T: Task> TrainingLoop<T> {
         if self.skipped == MAX_SKIPPED {
             return Err(TrainError::TooManySkipped { count: self.skipped, last: Box::new(error) });
         }
+        tracing::warn!(in_a_row = self.skipped, "batch skipped: {error}");
         self.reporter.line(&format!("warning: {error}"));
         Ok(())
     }
@@ -393,11 +394,20 @@ impl<T: Task> TrainingLoop<T> {
         if let Some(reduction) = verdict.reduction {
             self.rate.set_reduction(reduction);
             let next = self.rate.of_next_update();
+            tracing::info!(step = position.step, learning_rate = next, "learning rate reduced");
             self.reporter.line(&format!(
                 "learning rate: {next:.3e}, as the last {without_progress} found no better model"
             ));
         }
         let perplexity = validated.perplexity();
+        tracing::info!(
+            step = position.step,
+            epoch = position.epoch,
+            seconds = validated.seconds(),
+            best = verdict.is_best,
+            "validation: {}",
+            validated.summary()
+        );
         self.reporter.validation(&Record::Validation {
             step: position.step,
             epoch: position.epoch,
@@ -408,6 +418,7 @@ impl<T: Task> TrainingLoop<T> {
         })?;
         report::write_as::<T::Report>(&self.run)?;
         if self.validation.is_out_of_patience(&self.state) {
+            tracing::info!(step = position.step, "out of patience");
             self.reporter.line(&format!(
                 "stopping early: the last {without_progress} found no better model"
             ));
@@ -429,7 +440,11 @@ impl<T: Task> TrainingLoop<T> {
         self.reporter.flush()?;
         self.state.seconds = self.clock.seconds();
         let average = self.average.as_ref().map(MovingAverage::model);
-        self.checkpointing.save(&self.learner, average, &self.state, &self.events)
+        let start = Instant::now();
+        self.checkpointing.save(&self.learner, average, &self.state, &self.events)?;
+        let seconds = start.elapsed().as_secs_f64();
+        tracing::info!(step = self.state.step, seconds, "checkpoint written");
+        Ok(())
     }
 
     /// Returns the position of the last update. Between two epochs, that is the end of the first.

@@ -26,7 +26,7 @@ use tx_model::{
     Architecture, ModelConfig, ProductPrecision, Transformer, TransformerInput, VocabSizes,
 };
 use tx_text::special::{BOS, PAD};
-use tx_train::loss::smoothed_cross_entropy;
+use tx_train::loss::{Labels, smoothed_cross_entropy};
 
 use crate::support::{self, Named, devices, largest, values};
 
@@ -89,7 +89,7 @@ fn products_of_split_factors_agree() {
         let real = fixture.real("target_in");
         let expected = real_rows(fixture.tensor("logits"), &real);
         error.add("logits", real_rows(&logits.to_data(), &real), &expected);
-        let loss = smoothed_cross_entropy(logits, batch.target_out, 0.1).sum;
+        let loss = smoothed_cross_entropy(logits, Labels::new(batch.target_out, 0.1)).sum;
         let gradients = support::gradients(&model, &loss.backward());
         let gradients = compare_gradients_within(SPLIT_LIMITS[1], 1e-4, &fixture, &gradients);
         println!("{case} in bf16x3: logits {error}, {gradients}");
@@ -119,7 +119,11 @@ fn check_forward(fixture: &Fixture, device: &Device) -> String {
     let mut loss_error = Worst::within(FORWARD_LIMIT);
     for smoothing in [0.0, 0.1] {
         let path = format!("loss.{smoothing:?}");
-        let loss = smoothed_cross_entropy(logits.clone(), batch.target_out.clone(), smoothing).sum;
+        let loss = smoothed_cross_entropy(
+            logits.clone(),
+            Labels::new(batch.target_out.clone(), smoothing),
+        )
+        .sum;
         let expected = values(fixture.tensor(&path));
         loss_error.add(&path, values(&loss.into_data()), &expected);
     }
@@ -152,7 +156,7 @@ fn check_backward(fixture: &Fixture, device: &Device) -> String {
     let batch = fixture.batch(device);
     let model = fixture.model(device);
     let logits = model.forward(input(&batch));
-    let loss = smoothed_cross_entropy(logits, batch.target_out, 0.1).sum;
+    let loss = smoothed_cross_entropy(logits, Labels::new(batch.target_out, 0.1)).sum;
     compare_gradients(fixture, &support::gradients(&model, &loss.backward()))
 }
 
@@ -305,7 +309,7 @@ impl Fixture {
             .zip(inputs.zip(outputs))
             .map(|(source, (input, output))| {
                 let target = [&input[..1], &output[..]].concat();
-                EncodedPair { source, target }
+                EncodedPair::new(source, target)
             })
             .collect();
 

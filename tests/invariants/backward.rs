@@ -8,7 +8,7 @@ use tx_model::{
     Activation, ModelConfig, NormPlacement, Positions, ProductPrecision, Sinusoids, Transformer,
     TransformerInput, Tying,
 };
-use tx_train::loss::smoothed_cross_entropy;
+use tx_train::loss::{Labels, smoothed_cross_entropy};
 
 use super::{Subject, answers, ids, input, noise, pattern, sources, subjects, targets};
 use crate::support::{self, Named, largest, values, with_weights};
@@ -20,7 +20,7 @@ pub(super) fn loss_and_gradients(
     answers: &[Vec<u32>],
 ) -> (f64, Named) {
     let target = ids(answers, 0, &input.target.device());
-    let loss = smoothed_cross_entropy(model.forward(input), target, 0.1).sum;
+    let loss = smoothed_cross_entropy(model.forward(input), Labels::new(target, 0.1)).sum;
     let gradients = support::gradients(model, &loss.backward());
     (f64::from(loss.into_scalar::<f32>()), gradients)
 }
@@ -28,7 +28,7 @@ pub(super) fn loss_and_gradients(
 /// Summed loss without gradients.
 fn loss(model: &Transformer, input: TransformerInput) -> f64 {
     let target = ids(&answers(), 0, &input.target.device());
-    let loss = smoothed_cross_entropy(model.forward(input), target, 0.1).sum;
+    let loss = smoothed_cross_entropy(model.forward(input), Labels::new(target, 0.1)).sum;
     f64::from(loss.into_scalar::<f32>())
 }
 
@@ -225,7 +225,7 @@ fn sinusoids_are_no_weights_and_stay_fixed_in_training() {
         for _ in 0..3 {
             let target = ids(&answers(), 0, &subject.device);
             let logits = model.forward(subject.input());
-            let gradients = smoothed_cross_entropy(logits, target, 0.1).sum.backward();
+            let gradients = smoothed_cross_entropy(logits, Labels::new(target, 0.1)).sum.backward();
             let gradients = GradientsParams::from_grads(gradients, &model);
             model = adam.step(1e-2, model, gradients);
         }
@@ -263,7 +263,7 @@ fn every_variant_learns_in(precision: ProductPrecision) {
         for _ in 0..30 {
             let logits = model.forward(subject.input());
             let target = ids(&answers(), 0, &subject.device);
-            let gradients = smoothed_cross_entropy(logits, target, 0.1).sum.backward();
+            let gradients = smoothed_cross_entropy(logits, Labels::new(target, 0.1)).sum.backward();
             let gradients = GradientsParams::from_grads(gradients, &model);
             model = adam.step(1e-2, model, gradients);
         }

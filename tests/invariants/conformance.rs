@@ -23,7 +23,7 @@ use tx_model::{Activation, NormPlacement, Positions, Tying};
 use tx_text::special::BOS;
 use tx_train::{
     config::{OptimizationConfig, Schedule},
-    loss::smoothed_cross_entropy,
+    loss::{Labels, smoothed_cross_entropy},
     training::{
         adam::Adam,
         gradients::compute_gradients,
@@ -204,7 +204,7 @@ fn an_update_of_adam() {
             let model = subject.trainable();
             let target = ids(&answers(), 0, &subject.device);
             let logits = model.forward(subject.input());
-            let loss = smoothed_cross_entropy(logits, target, 0.1).sum;
+            let loss = smoothed_cross_entropy(logits, Labels::new(target, 0.1)).sum;
             let gradients = GradientsParams::from_grads(loss.backward(), &model);
             let mut adam: ModuleOptimizer = Adam::new(&config).into();
             weights(&adam.step(1e-2, model, gradients))
@@ -304,7 +304,7 @@ fn batch(device: &Device) -> Seq2SeqBatch {
         .zip(targets().into_iter().zip(answers()))
         .map(|(source, (target, answer))| {
             let target = [&target[..1], &answer].concat();
-            EncodedPair { source, target }
+            EncodedPair::new(source, target)
         })
         .collect();
     Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, device)

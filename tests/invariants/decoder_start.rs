@@ -29,7 +29,7 @@ fn input_from(start: u32, subject: &Subject) -> TransformerInput {
     let pairs: Vec<EncodedPair> = sources()
         .into_iter()
         .zip(answers())
-        .map(|(source, answer)| EncodedPair { source, target: [&[BOS], &answer[..]].concat() })
+        .map(|(source, answer)| EncodedPair::new(source, [&[BOS], &answer[..]].concat()))
         .collect();
     let batch = Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), start, &subject.device);
     TransformerInput {

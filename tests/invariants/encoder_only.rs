@@ -7,7 +7,7 @@ use tx_model::{
     kernels::{self, CrossEntropyConfig},
     packed::{PackedClassifier, PackedMaskedLanguageModel},
 };
-use tx_train::loss::smoothed_cross_entropy;
+use tx_train::loss::{Labels, smoothed_cross_entropy};
 
 use super::{
     Subject, VOCABULARY,
@@ -197,12 +197,12 @@ fn every_weight_of_an_encoder_alone_has_a_part_in_the_loss() {
             let logits = model.forward(batch.clone(), mask::padding(&batch));
             let classes = Tensor::<1, Int>::from_data([0, 2, 1, 1], device);
             let config = CrossEntropyConfig { smoothing: 0.1, ignore_index: CLASSES as u32 };
-            let loss = kernels::cross_entropy(logits, classes, config).loss;
+            let loss = kernels::cross_entropy(logits, classes, None, config).loss;
             assert_parts(&subject, &support::gradients(&model, &loss.backward()));
         }
         let model = masked_model(&subject, &autodiff);
         let logits = model.forward(batch.clone(), mask::padding(&batch));
-        let loss = smoothed_cross_entropy(logits, batch, 0.1).sum;
+        let loss = smoothed_cross_entropy(logits, Labels::new(batch, 0.1)).sum;
         assert_parts(&subject, &support::gradients(&model, &loss.backward()));
     }
 }

@@ -116,6 +116,24 @@ fn cached_decoding_equals_full_decoding() {
     println!("cache: {worst:.1e}");
 }
 
+/// The weights of one layer are those of all maps, and the logits do not depend on the request.
+#[test]
+fn cross_attention_of_one_layer_is_that_of_all_maps() {
+    for subject in subjects() {
+        let model = subject.model();
+        let input = subject.input();
+        let (logits, maps) = model.forward_with_attention(input.clone());
+        for (layer, expected) in maps.decoder.cross.into_iter().enumerate() {
+            let (found_logits, found) = model.forward_with_cross_attention(input.clone(), layer);
+            let expected = expected.into_data();
+            subject.assert_close("weights", &found.unwrap().into_data(), &expected);
+            subject.assert_close("logits", &found_logits.into_data(), &logits.to_data());
+        }
+        let (_, none) = model.forward_with_cross_attention(input, 99);
+        assert!(none.is_none());
+    }
+}
+
 /// As in beam search, rows are swapped, repeated and dropped after each step.
 #[test]
 fn selected_rows_continue_decoding_unchanged() {

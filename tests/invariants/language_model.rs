@@ -7,7 +7,7 @@ use tx_model::{
     packed::{LanguageModelDecoding, PackedLanguageModel},
 };
 use tx_text::special::PAD;
-use tx_train::loss::smoothed_cross_entropy;
+use tx_train::loss::{Labels, smoothed_cross_entropy};
 
 use super::{
     Subject, VOCABULARY,
@@ -338,7 +338,7 @@ fn loss_and_gradients(
     labels.resize(len, PAD as i32);
     let labels =
         Tensor::<2, Int>::from_data(TensorData::new(labels, [1, len]), &input.ids.device());
-    let loss = smoothed_cross_entropy(model.forward(input), labels, 0.1).sum;
+    let loss = smoothed_cross_entropy(model.forward(input), Labels::new(labels, 0.1)).sum;
     let gradients = support::gradients(model, &loss.backward());
     (f64::from(loss.into_scalar::<f32>()), gradients)
 }

@@ -135,7 +135,7 @@ fn check<M: Module>(
     let loss = |logits: Tensor<2>, smoothing| {
         let labels = Tensor::<1, Int>::from_data(labels.clone(), device);
         let config = CrossEntropyConfig { smoothing, ignore_index: ignored };
-        kernels::cross_entropy(logits, labels, config).loss
+        kernels::cross_entropy(logits, labels, None, config).loss
     };
 
     let (logits, maps) = run(&fixture.load(new(device)), device);

@@ -50,6 +50,8 @@ mod cli {
     mod sweeping;
     // Several training corpora and validation sets.
     mod corpora;
+    // Weights and word alignments of pairs.
+    mod annotations;
     // Synthetic pairs.
     mod synthesizing;
     // Corpora: cleaning, statistics, preparation on disk, segmentation.

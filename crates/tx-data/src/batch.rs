@@ -28,6 +28,11 @@ pub struct Seq2SeqBatch {
     pub target_blocked: Tensor<4, Bool>,
     /// Labels `[B, T]`: the target without its first token, padded on the right.
     pub target_out: Tensor<2, Int>,
+    /// Weights of the pairs in the loss, `[B]`; `None` if all are 1.
+    pub pair_weights: Option<Tensor<1>>,
+    /// Word alignment, `[B, T, S]`: for each label a distribution over the source tokens that it is
+    /// linked to, times the weight of the pair, or zeros. `None` if no pair has links.
+    pub alignment: Option<Tensor<3>>,
     /// Number of tokens of `source`, without padding.
     pub source_tokens: usize,
     /// Number of tokens of `target_out`, without padding; the denominator of a mean loss.
@@ -43,7 +48,7 @@ impl Seq2SeqBatch {
     /// use tx_data::{EncodedPair, Seq2SeqBatch};
     /// use tx_text::special::BOS;
     ///
-    /// let pair = EncodedPair { source: vec![5, 6, 2], target: vec![1, 7, 2] };
+    /// let pair = EncodedPair::new(vec![5, 6, 2], vec![1, 7, 2]);
     /// let batch = Seq2SeqBatch::new(&[&pair], BOS, &Device::flex());
     /// batch.target_in.into_data().assert_eq(&TensorData::from([[1, 7]]), false);
     /// batch.target_out.into_data().assert_eq(&TensorData::from([[7, 2]]), false);
@@ -80,6 +85,8 @@ impl Seq2SeqBatch {
             target_in: self.target_in.to_device(device),
             target_blocked: self.target_blocked.to_device(device),
             target_out: self.target_out.to_device(device),
+            pair_weights: self.pair_weights.map(|weights| weights.to_device(device)),
+            alignment: self.alignment.map(|alignment| alignment.to_device(device)),
             ..self
         }
     }
@@ -109,6 +116,8 @@ impl Seq2SeqBatch {
             target_in: Tensor::from_data(TensorData::new(target_in, target_shape), device),
             target_blocked: mask::causal(target_len, device),
             target_out: padded(&outputs, device),
+            pair_weights: pair_weights(pairs, device),
+            alignment: alignment(pairs, [target_shape[1], source_shape[1]], device),
             source_tokens: sources.iter().map(|ids| ids.len()).sum(),
             target_tokens: outputs.iter().map(|ids| ids.len()).sum(),
         }
@@ -118,6 +127,51 @@ impl Seq2SeqBatch {
 /// Decoder inputs: targets without their last token.
 fn inputs<'a>(pairs: &[&'a EncodedPair]) -> Vec<&'a [u32]> {
     pairs.iter().map(|pair| pair.target.split_last().map_or(&[][..], |(_, rest)| rest)).collect()
+}
+
+fn weight_of(pair: &EncodedPair) -> f32 {
+    pair.annotation.as_ref().map_or(1.0, |annotation| annotation.weight)
+}
+
+/// Weights of pairs, `[B]`; `None` if all are 1.
+fn pair_weights(pairs: &[&EncodedPair], device: &Device) -> Option<Tensor<1>> {
+    let weights: Vec<f32> = pairs.iter().map(|pair| weight_of(pair)).collect();
+    weights
+        .iter()
+        .any(|&weight| weight != 1.0)
+        .then(|| Tensor::from_data(TensorData::new(weights, [pairs.len()]), device))
+}
+
+/// Word alignment of pairs with at most `T` labels and `S` source tokens, `[B, T, S]`; `None` if there are
+/// no links. The label of a row is the next token of the target.
+fn alignment(
+    pairs: &[&EncodedPair],
+    [target_len, source_len]: [usize; 2],
+    device: &Device,
+) -> Option<Tensor<3>> {
+    let links = |pair: &EncodedPair| -> Vec<[usize; 2]> {
+        let links = pair.annotation.iter().flat_map(|annotation| &annotation.links);
+        links
+            .filter(|link| link.source < pair.source.len() && link.target < pair.target.len())
+            .filter_map(|link| Some([link.target.checked_sub(1)?, link.source]))
+            .collect()
+    };
+    let links: Vec<_> = pairs.iter().map(|pair| links(pair)).collect();
+    if links.iter().all(Vec::is_empty) {
+        return None;
+    }
+    let mut rows = vec![0.0_f32; pairs.len() * target_len * source_len];
+    for ((links, pair), rows) in
+        links.iter().zip(pairs).zip(rows.chunks_exact_mut(target_len * source_len))
+    {
+        links.iter().for_each(|[row, column]| rows[row * source_len + column] = 1.0);
+        for row in rows.chunks_exact_mut(source_len) {
+            let links: f32 = row.iter().sum();
+            row.iter_mut().for_each(|x| *x *= weight_of(pair) / links.max(1.0));
+        }
+    }
+    let shape = [pairs.len(), target_len, source_len];
+    Some(Tensor::from_data(TensorData::new(rows, shape), device))
 }
 
 /// Slices of `rows`.
@@ -148,11 +202,12 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
+    use crate::annotation::{Link, PairAnnotation};
 
     #[test]
     fn the_shift_by_one_and_the_padding() {
-        let long = EncodedPair { source: vec![5, 2], target: vec![1, 7, 8, 2] };
-        let short = EncodedPair { source: vec![5, 6, 4, 2], target: vec![1, 9, 2] };
+        let long = EncodedPair::new(vec![5, 2], vec![1, 7, 8, 2]);
+        let short = EncodedPair::new(vec![5, 6, 4, 2], vec![1, 9, 2]);
         let batch = Seq2SeqBatch::new(&[&long, &short], BOS, &Device::flex());
 
         let expect = |tensor: Tensor<2, Int>, expected: TensorData| {
@@ -171,7 +226,7 @@ mod tests {
     #[test]
     fn another_start_is_the_first_input_of_the_decoder_alone() {
         let pairs = [[1, 7, 8, 2].to_vec(), vec![1], vec![1, 2]]
-            .map(|target| EncodedPair { source: vec![5, 2], target });
+            .map(|target| EncodedPair::new(vec![5, 2], target));
         let pairs: Vec<&EncodedPair> = pairs.iter().collect();
         let device = Device::flex();
         let usual = Seq2SeqBatch::new(&pairs, BOS, &device);
@@ -195,13 +250,34 @@ mod tests {
         }
     }
 
+    /// Targets `<bos> 7 8 <eos>` and `<bos> 9 <eos>`; the first pair has weight 2, and its label 8 two
+    /// links.
+    #[test]
+    fn weights_and_links_are_those_of_the_labels() {
+        let mut long = EncodedPair::new(vec![5, 6, 2], vec![1, 7, 8, 2]);
+        let short = EncodedPair::new(vec![5, 2], vec![1, 9, 2]);
+        let device = Device::flex();
+        let plain = Seq2SeqBatch::new(&[&long, &short], BOS, &device);
+        assert!(plain.pair_weights.is_none() && plain.alignment.is_none());
+
+        let link = |source, target| Link { source, target };
+        let links = vec![link(1, 1), link(0, 2), link(1, 2)];
+        long.annotation = Some(Box::new(PairAnnotation { weight: 2.0, links }));
+        let batch = Seq2SeqBatch::new(&[&long, &short], BOS, &device);
+        let expect = |found: TensorData, expected: TensorData| found.assert_eq(&expected, true);
+        expect(batch.pair_weights.unwrap().into_data(), TensorData::from([2.0_f32, 1.0]));
+        let none = [0.0_f32; 3];
+        expect(
+            batch.alignment.unwrap().into_data(),
+            TensorData::from([[[0.0, 2.0, 0.0], [1.0, 1.0, 0.0], none], [none; 3]]),
+        );
+    }
+
     /// 20,000 samples at rate 0.3: the standard deviation of the count is √(n p q) = 65.
     #[test]
     fn dropped_words_are_unknown_on_both_sides_but_stay_labels() {
-        let pair = EncodedPair {
-            source: [vec![9; 10_000], vec![EOS]].concat(),
-            target: [vec![BOS], vec![8; 10_000], vec![EOS]].concat(),
-        };
+        let source = [vec![9; 10_000], vec![EOS]].concat();
+        let pair = EncodedPair::new(source, [vec![BOS], vec![8; 10_000], vec![EOS]].concat());
         let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(1);
         let device = Device::flex();
         let batch = Seq2SeqBatch::with_word_dropout(&[&pair], PAD, 0.3, &mut random, &device);

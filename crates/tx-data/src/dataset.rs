@@ -19,7 +19,7 @@
 //! use tx_data::{EncodedPair, PairStore, dataset::Seq2SeqBatcher};
 //!
 //! let pairs: PairStore =
-//!     (4..44).map(|id| EncodedPair { source: vec![id, 2], target: vec![1, id, 2] }).collect();
+//!     (4..44).map(|id| EncodedPair::new(vec![id, 2], vec![1, id, 2])).collect();
 //! let first_half = PartialDataset::new(pairs, 0, 20);
 //! let loader = DataLoaderBuilder::new(Seq2SeqBatcher::default())
 //!     .batch_size(8)
@@ -180,7 +180,7 @@ mod tests {
 
     /// 40 pairs; pair `i` has the id `i + 4` on both sides.
     fn store() -> PairStore {
-        (4..44).map(|id| EncodedPair { source: vec![id, 2], target: vec![1, id, 2] }).collect()
+        (4..44).map(|id| EncodedPair::new(vec![id, 2], vec![1, id, 2])).collect()
     }
 
     /// First source id of each pair, in order.
@@ -201,7 +201,7 @@ mod tests {
 
     impl Mapper<EncodedPair, EncodedPair> for Reverse {
         fn map(&self, pair: &EncodedPair) -> EncodedPair {
-            EncodedPair { source: pair.target.clone(), target: pair.source.clone() }
+            EncodedPair::new(pair.target.clone(), pair.source.clone())
         }
     }
 
@@ -254,9 +254,8 @@ mod tests {
             let builder = DataLoaderBuilder::new(batcher).batch_size(3).set_device(Device::flex());
             builder.build(dataset).iter().map(Result::unwrap).collect()
         }
-        let texts: PairStore = (5..12)
-            .map(|id| EncodedPair { source: vec![1, id, 2], target: vec![id % 2] })
-            .collect();
+        let texts: PairStore =
+            (5..12).map(|id| EncodedPair::new(vec![1, id, 2], vec![id % 2])).collect();
         let classified = batches(texts, ClassificationBatcher);
         assert_eq!(classified.iter().map(|batch| batch.examples).collect::<Vec<_>>(), [3, 3, 1]);
 

@@ -5,15 +5,48 @@ use std::{borrow::Borrow, fmt};
 use serde::{Deserialize, Serialize};
 use tx_text::{SentencePair, Tokenizer, Tokenizers, truncate};
 
-use crate::{error::DataError, labels::Labels};
+use crate::{annotation::PairAnnotation, error::DataError, labels::Labels};
 
 /// Sentence as token ids, special tokens included, with its translation or its class.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct EncodedPair {
     /// Input of the encoder; ends with `<eos>`.
     pub source: Vec<u32>,
     /// `<bos> … <eos>`, or the class of a labeled text.
     pub target: Vec<u32>,
+    /// Weight and links between tokens of a training pair; `None` if it has weight 1 and no links.
+    pub annotation: Option<Box<PairAnnotation>>,
+}
+
+impl EncodedPair {
+    /// Creates a pair without annotation.
+    pub fn new(source: Vec<u32>, target: Vec<u32>) -> Self {
+        Self { source, target, annotation: None }
+    }
+
+    /// Inserts ids that no token of the target is linked to.
+    ///
+    /// # Panics
+    ///
+    /// If `position` is out of bounds.
+    pub fn insert_source(&mut self, position: usize, ids: &[u32]) {
+        self.source.splice(position..position, ids.iter().copied());
+        for link in self.annotation.iter_mut().flat_map(|annotation| &mut annotation.links) {
+            link.source += if link.source < position { 0 } else { ids.len() };
+        }
+    }
+
+    /// Inserts ids that are linked to no token of the source.
+    ///
+    /// # Panics
+    ///
+    /// If `position` is out of bounds.
+    pub fn insert_target(&mut self, position: usize, ids: &[u32]) {
+        self.target.splice(position..position, ids.iter().copied());
+        for link in self.annotation.iter_mut().flat_map(|annotation| &mut annotation.links) {
+            link.target += if link.target < position { 0 } else { ids.len() };
+        }
+    }
 }
 
 /// Content of the target side of a corpus.
@@ -161,7 +194,8 @@ impl<'a> Encoder<'a> {
         Self { source: tokenizer, target, max_len, policy, report }
     }
 
-    /// Encodes the next part of the corpus and passes each pair to `take`, in order.
+    /// Encodes the next part of the corpus and passes each pair to `take`, in order, with its index in
+    /// `pairs`.
     ///
     /// # Errors
     ///
@@ -169,10 +203,10 @@ impl<'a> Encoder<'a> {
     pub fn encode<P: Borrow<SentencePair>, E: From<DataError>>(
         &mut self,
         pairs: &[P],
-        mut take: impl FnMut(EncodedPair) -> Result<(), E>,
+        mut take: impl FnMut(usize, EncodedPair) -> Result<(), E>,
     ) -> Result<(), E> {
         let Self { source, target: target_side, max_len, policy, report } = self;
-        for pairs in pairs.chunks(PART) {
+        for (part, pairs) in pairs.chunks(PART).enumerate() {
             let texts = pairs.iter().map(Borrow::borrow);
             let sources = encode_side(source, texts.clone().map(|pair| &pair.source))?;
             let targets = match target_side {
@@ -181,7 +215,8 @@ impl<'a> Encoder<'a> {
                 }
                 TargetEncoder::Label { .. } => vec![Vec::new(); pairs.len()],
             };
-            for ((mut source, mut target), pair) in sources.into_iter().zip(targets).zip(texts) {
+            let encoded = sources.into_iter().zip(targets).zip(texts).enumerate();
+            for (index, ((mut source, mut target), pair)) in encoded {
                 report.pairs += 1;
                 if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
                     report.empty += 1;
@@ -204,7 +239,7 @@ impl<'a> Encoder<'a> {
                         }
                     }
                 }
-                take(EncodedPair { source, target })?;
+                take(part * PART + index, EncodedPair::new(source, target))?;
             }
         }
         Ok(())
@@ -279,7 +314,7 @@ fn encode_all(
     what: &str,
 ) -> Result<(Vec<EncodedPair>, EncodingReport), DataError> {
     let mut encoded = Vec::with_capacity(pairs.len());
-    encoder.encode(pairs, |pair| {
+    encoder.encode(pairs, |_, pair| {
         encoded.push(pair);
         Ok::<_, DataError>(())
     })?;
@@ -331,9 +366,9 @@ mod tests {
             encode_corpus(&pairs, &tokenizers, 4, LongPolicy::Truncate, "test").unwrap();
         let (a, b) = (tokenizers.source.id("a").unwrap(), tokenizers.target.id("b").unwrap());
         let expected = [
-            EncodedPair { source: vec![a, EOS], target: vec![BOS, b, EOS] },
-            EncodedPair { source: vec![a, a, a, EOS], target: vec![BOS, b, EOS] },
-            EncodedPair { source: vec![a, EOS], target: vec![BOS, b, b, EOS] },
+            EncodedPair::new(vec![a, EOS], vec![BOS, b, EOS]),
+            EncodedPair::new(vec![a, a, a, EOS], vec![BOS, b, EOS]),
+            EncodedPair::new(vec![a, EOS], vec![BOS, b, b, EOS]),
         ];
         assert_eq!(encoded, expected);
         assert_eq!((report.long, report.empty), (2, 2));
@@ -350,8 +385,7 @@ mod tests {
         let labels = Labels::new(["x", "y"], "test").unwrap();
         let encode =
             |policy| encode_labeled(&pairs, &tokenizer, &labels, 4, policy, "test").unwrap();
-        let pair =
-            |source: &[u32], class| EncodedPair { source: source.into(), target: vec![class] };
+        let pair = |source: &[u32], class| EncodedPair::new(source.into(), vec![class]);
 
         let (encoded, report) = encode(LongPolicy::Truncate);
         let expected =

@@ -91,6 +91,26 @@ pub enum DataError {
         reason: String,
     },
 
+    /// A line of a file of weights or alignments is malformed or does not fit its pair.
+    #[error("`{path}` line {line}: {problem}")]
+    Annotation {
+        /// The file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: usize,
+        /// Content found and content expected.
+        problem: String,
+    },
+
+    /// A file of weights or alignments has another number of lines than the corpus has pairs.
+    #[error("`{path}` has {problem}")]
+    AnnotationCount {
+        /// The file.
+        path: PathBuf,
+        /// Both numbers.
+        problem: String,
+    },
+
     /// A file of pairs is malformed or unreadable.
     #[cfg(feature = "sources")]
     #[error(transparent)]

@@ -9,6 +9,7 @@
 //! `DataLoader` over the batches.
 //!
 //! A labeled text passes through the same modules; its target is a label, which [`labels`] maps to a class.
+//! [`annotation`] reads weights and word alignments of pairs from other files.
 //! [`documents`] reads and encodes the documents of a language model, [`packing`] packs them into rows of
 //! one length, and [`masking`] chooses the tokens that a masked language model predicts.
 //!
@@ -37,6 +38,7 @@ pub mod remedy;
 pub mod source;
 pub mod split;
 
+pub mod annotation;
 pub mod encode;
 pub mod labels;
 
@@ -59,6 +61,7 @@ pub mod sampler;
 
 pub mod error;
 
+pub use annotation::{Annotations, Link, PairAnnotation};
 pub use batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch};
 pub use clean::{CleanConfig, Cleaner, CleaningReport};
 pub use documents::{DocumentEnd, DocumentStore, TextParts};

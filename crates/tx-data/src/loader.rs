@@ -405,7 +405,7 @@ mod tests {
 
     fn loader() -> PairLoader {
         let pairs = (0..40)
-            .map(|i| EncodedPair { source: vec![i + 4, 2], target: vec![1, i + 4, 2] })
+            .map(|i| EncodedPair::new(vec![i + 4, 2], vec![1, i + 4, 2]))
             .collect::<Vec<_>>();
         PairLoader::training(pairs, BatchSize::Sentences(8), 1, Device::flex())
     }
@@ -471,7 +471,7 @@ mod tests {
     #[test]
     fn a_mixture_changes_with_the_epoch_and_resumes() {
         let pairs = |first: u32, count: u32| -> PairStore {
-            let pair = |i| EncodedPair { source: vec![i, 2], target: vec![1, i, 2] };
+            let pair = |i| EncodedPair::new(vec![i, 2], vec![1, i, 2]);
             (first..first + count).map(pair).collect()
         };
         let size = BatchSize::Sentences(8);
@@ -539,7 +539,7 @@ mod tests {
     #[test]
     fn labeled_texts_resume_and_keep_their_classes() {
         let texts = || {
-            let text = |i: u32| EncodedPair { source: vec![1, i + 5, 2], target: vec![i % 3] };
+            let text = |i: u32| EncodedPair::new(vec![1, i + 5, 2], vec![i % 3]);
             (0..40).map(text).collect::<Vec<_>>()
         };
         let size = BatchSize::Sentences(8);

@@ -116,8 +116,10 @@ impl MakeBatch for MakeSeq2SeqBatch {
         let mut pairs = pairs_at(pairs, indices);
         if let Some(segmentation) = self.segmentation.as_ref().and_then(|one| one.of(turn)) {
             let mut random = turn.random(MERGES);
-            for EncodedPair { source, target } in &mut pairs {
+            for EncodedPair { source, target, annotation } in &mut pairs {
                 segmentation.apply(source, target, &mut random);
+                // The links are between other tokens.
+                annotation.iter_mut().for_each(|annotation| annotation.links.clear());
             }
         }
         let pairs: Vec<&EncodedPair> = pairs.iter().collect();

@@ -42,9 +42,8 @@ impl AddedIds {
 
     fn add_to(&self, pair: &mut EncodedPair) {
         let source = usize::from(pair.source.first() == Some(&BOS));
-        pair.source.splice(source..source, self.source.iter().copied());
-        let target = pair.target.len().min(1);
-        pair.target.splice(target..target, self.target.iter().copied());
+        pair.insert_source(source, &self.source);
+        pair.insert_target(pair.target.len().min(1), &self.target);
     }
 }
 
@@ -213,12 +212,11 @@ impl Mixture {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::annotation::{Link, PairAnnotation};
 
     /// Pairs with the ids from `first`.
     fn pairs(first: u32, count: u32) -> PairStore {
-        (first..first + count)
-            .map(|id| EncodedPair { source: vec![id, 2], target: vec![1, id, 2] })
-            .collect()
+        (first..first + count).map(|id| EncodedPair::new(vec![id, 2], vec![1, id, 2])).collect()
     }
 
     fn mixture(parts: &[(u32, u32, usize)]) -> Mixture {
@@ -316,8 +314,16 @@ mod tests {
         assert_eq!((pair(0).source, pair(0).target), (vec![5, 10, 2], vec![1, 10, 2]));
         assert_eq!((pair(1).source, pair(1).target), (vec![6, 5, 20, 2], vec![1, 7, 20, 2]));
         assert_eq!([mixture.lengths(0), mixture.lengths(1)], [[3, 3], [4, 4]]);
-        let bos = EncodedPair { source: vec![BOS, 9, 2], target: vec![1, 2] };
+        let bos = EncodedPair::new(vec![BOS, 9, 2], vec![1, 2]);
         let bos = MixturePart { pairs: vec![bos].into(), ..part(10, &[5], &[]) };
         assert_eq!(Mixture::new(vec![bos]).pair(0).source, [BOS, 5, 9, 2]);
+        // A link between the texts `8` and `9` stays one.
+        let links = vec![Link { source: 0, target: 1 }];
+        let annotation = Some(Box::new(PairAnnotation { weight: 1.0, links }));
+        let pair = EncodedPair { annotation, ..EncodedPair::new(vec![8, 2], vec![1, 9, 2]) };
+        let part = MixturePart { pairs: vec![pair].into(), ..part(20, &[6, 5], &[7]) };
+        let pair = Mixture::new(vec![part]).pair(0).into_owned();
+        let link = pair.annotation.unwrap().links[0];
+        assert_eq!((pair.source[link.source], pair.target[link.target]), (8, 9));
     }
 }

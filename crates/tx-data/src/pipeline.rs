@@ -33,6 +33,8 @@
 //! # Ok::<(), tx_data::DataError>(())
 //! ```
 
+mod storage;
+
 use std::{
     borrow::Cow,
     fmt,
@@ -42,13 +44,15 @@ use std::{
 use tx_text::{SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens};
 
 use crate::{
+    annotation::{Annotations, PairAnnotation, annotate, word_counts},
     clean::{CleanConfig, Cleaner, CleaningReport},
     encode::{EncodedPair, Encoder, EncodingReport, LongPolicy, TargetSide},
     error::DataError,
     labels::Labels,
     near_duplicate::{Overlap, OverlapFinder},
-    split::{Split, SplitBy, held_out},
+    split::{Split, SplitBy},
 };
+pub use storage::{CorpusSink, MemoryCorpus, StoredPairs, TextStore};
 
 /// Pairs tokenized and written together.
 const PART: usize = 1 << 15;
@@ -154,118 +158,6 @@ impl fmt::Display for Progress<'_> {
     }
 }
 
-/// Pairs in the order of the corpus, borrowed from memory or read from disk.
-pub type StoredPairs<'a> =
-    Box<dyn Iterator<Item = Result<Cow<'a, SentencePair>, DataError>> + Send + 'a>;
-
-/// Storage of cleaned text: appended to once, read several times.
-pub trait TextStore {
-    /// Appends a pair.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
-    fn append(&mut self, pair: SentencePair) -> Result<(), DataError>;
-
-    /// Ends appending, before the first read.
-    ///
-    /// # Errors
-    ///
-    /// If buffered text cannot be written.
-    fn seal(&mut self) -> Result<(), DataError>;
-
-    /// Number of stored pairs.
-    fn pair_count(&self) -> usize;
-
-    /// Reads all pairs in order.
-    ///
-    /// # Errors
-    ///
-    /// If the storage cannot be opened.
-    fn read(&self) -> Result<StoredPairs<'_>, DataError>;
-
-    /// Selects about `fraction` of the pairs for validation, as [`split`](crate::split::split) does.
-    /// Returns for each pair whether it is selected. Targets that are labels are not compared.
-    ///
-    /// # Errors
-    ///
-    /// If the storage cannot be read.
-    fn held_out(
-        &self,
-        target: TargetSide,
-        fraction: f64,
-        by: SplitBy,
-        seed: u64,
-    ) -> Result<Vec<bool>, DataError>;
-}
-
-impl TextStore for Vec<SentencePair> {
-    fn append(&mut self, pair: SentencePair) -> Result<(), DataError> {
-        self.push(pair);
-        Ok(())
-    }
-
-    fn seal(&mut self) -> Result<(), DataError> {
-        Ok(())
-    }
-
-    fn pair_count(&self) -> usize {
-        self.len()
-    }
-
-    fn read(&self) -> Result<StoredPairs<'_>, DataError> {
-        Ok(Box::new(self.iter().map(|pair| Ok(Cow::Borrowed(pair)))))
-    }
-
-    fn held_out(
-        &self,
-        target: TargetSide,
-        fraction: f64,
-        by: SplitBy,
-        seed: u64,
-    ) -> Result<Vec<bool>, DataError> {
-        Ok(held_out(self, target, fraction, by, seed))
-    }
-}
-
-/// Destination of an encoded corpus.
-pub trait CorpusSink {
-    /// Appends an encoded training pair.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
-    fn training(&mut self, pair: EncodedPair) -> Result<(), DataError>;
-
-    /// Appends a validation pair, as text.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
-    fn validation(&mut self, pair: &SentencePair) -> Result<(), DataError>;
-}
-
-/// Encoded corpus in memory.
-#[derive(Debug, Clone, Default)]
-pub struct MemoryCorpus {
-    /// Training pairs as ids.
-    pub training: Vec<EncodedPair>,
-    /// Validation pairs as text.
-    pub validation: Vec<SentencePair>,
-}
-
-impl CorpusSink for MemoryCorpus {
-    fn training(&mut self, pair: EncodedPair) -> Result<(), DataError> {
-        self.training.push(pair);
-        Ok(())
-    }
-
-    fn validation(&mut self, pair: &SentencePair) -> Result<(), DataError> {
-        self.validation.push(pair.clone());
-        Ok(())
-    }
-}
-
 /// Cleaned and split corpus, as text.
 #[derive(Debug)]
 pub struct CleanCorpus<T> {
@@ -275,6 +167,10 @@ pub struct CleanCorpus<T> {
     target: TargetSide,
     /// For each pair of `text`, whether it is set aside for validation; empty if none is.
     held_out: Vec<bool>,
+    /// Weight and word alignment of each pair of `text`; empty if they have none.
+    annotations: Vec<PairAnnotation>,
+    /// Pairs without the links that they had, because cleaning changed the number of their words.
+    pub unlinked: usize,
     /// Counts of each cleaning step.
     pub cleaning: CleaningReport,
     /// Given validation pairs that are in training too; `None` if they were not searched for.
@@ -293,6 +189,23 @@ impl<T: TextStore> CleanCorpus<T> {
     pub fn read(
         pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
         options: CorpusOptions,
+        text: T,
+        control: &Control<'_>,
+    ) -> Result<Self, DataError> {
+        Self::read_annotated(pairs, Annotations::default(), options, text, control)
+    }
+
+    /// Same as [`read`](Self::read), with weights and word alignments of `pairs`.
+    ///
+    /// A pair whose number of words changes in cleaning loses its links.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read), and the first error of `annotations`.
+    pub fn read_annotated(
+        pairs: impl Iterator<Item = Result<SentencePair, DataError>>,
+        mut annotations: Annotations,
+        options: CorpusOptions,
         mut text: T,
         control: &Control<'_>,
     ) -> Result<Self, DataError> {
@@ -304,15 +217,27 @@ impl<T: TextStore> CleanCorpus<T> {
             }
             _ => None,
         };
-        let mut overlap_dropped = 0;
+        let (mut overlap_dropped, mut unlinked) = (0, 0);
+        let mut kept = Vec::new();
         for pair in pairs {
             control.check()?;
-            if let Some(pair) = cleaner.clean(pair?) {
+            let pair = pair?;
+            let mut annotation = annotations.next(&pair)?;
+            let linked = annotation.as_mut().filter(|annotation| !annotation.links.is_empty());
+            let linked = linked.map(|annotation| (word_counts(&pair), annotation));
+            if let Some(pair) = cleaner.clean(pair) {
+                if let Some((words, annotation)) = linked
+                    && word_counts(&pair) != words
+                {
+                    annotation.links.clear();
+                    unlinked += 1;
+                }
                 let overlaps_validation = finder.as_mut().is_some_and(|finder| finder.meet(&pair));
                 if overlaps_validation && overlaps == Overlaps::Drop {
                     overlap_dropped += 1;
                 } else {
                     text.append(pair)?;
+                    kept.extend(annotation);
                 }
             }
             let read = cleaner.report().pairs;
@@ -321,6 +246,7 @@ impl<T: TextStore> CleanCorpus<T> {
             }
         }
         text.seal()?;
+        annotations.finish(cleaner.report().pairs)?;
         // Frees the memory of duplicate detection before the split needs its own.
         let cleaning = cleaner.into_report();
         (control.progress)(Progress::Cleaned(&cleaning));
@@ -332,8 +258,17 @@ impl<T: TextStore> CleanCorpus<T> {
             ValidationPairs::Given(_) | ValidationPairs::Training(_) => Vec::new(),
         };
         let overlap = finder.map(|finder| finder.overlap());
-        let corpus =
-            Self { text, validation, target, held_out, cleaning, overlap, overlap_dropped };
+        let corpus = Self {
+            text,
+            validation,
+            target,
+            held_out,
+            annotations: kept,
+            unlinked,
+            cleaning,
+            overlap,
+            overlap_dropped,
+        };
         corpus.check_validation()?;
         Ok(corpus)
     }
@@ -384,6 +319,12 @@ impl<T: TextStore> CleanCorpus<T> {
         let held_out = &self.held_out[..];
         let training = self.text.read()?.enumerate().filter(|&(index, _)| !is_in(held_out, index));
         Ok(Box::new(training.map(|(_, pair)| pair)))
+    }
+
+    /// Returns the weights and word alignments of the training pairs, in order; none if they have none.
+    pub fn annotations(&self) -> impl Iterator<Item = &PairAnnotation> {
+        let training = self.annotations.iter().enumerate();
+        training.filter(|&(index, _)| !is_in(&self.held_out, index)).map(|(_, one)| one)
     }
 
     /// Labels of the training pairs.
@@ -447,7 +388,13 @@ impl<T: TextStore> CleanCorpus<T> {
         sink: &mut S,
         control: &Control<'_>,
     ) -> Result<EncodingReport, DataError> {
-        self.encode_with(Encoder::new(tokenizers, max_len, long), sink, control)
+        let encoder = Encoder::new(tokenizers, max_len, long);
+        self.encode_with(encoder, sink, control, |index, text, encoded| {
+            match self.annotations.get(index) {
+                Some(annotation) => annotate(encoded, text, annotation, tokenizers),
+                None => Ok(()),
+            }
+        })
     }
 
     /// Encodes the training texts with their classes and writes them, and the validation pairs as text, to
@@ -467,25 +414,29 @@ impl<T: TextStore> CleanCorpus<T> {
     ) -> Result<EncodingReport, DataError> {
         let encoder = Encoder::labeled(tokenizer, labels, max_len, long, TRAINING);
         let mut checked = KnownLabels { labels, sink, validation: 0 };
-        self.encode_with(encoder, &mut checked, control)
+        self.encode_with(encoder, &mut checked, control, |_, _, _| Ok(()))
     }
 
+    /// Encodes the training pairs; `add` completes each of them, given its index among all pairs and its
+    /// text.
     fn encode_with<S: CorpusSink>(
         &self,
         mut encoder: Encoder<'_>,
         sink: &mut S,
         control: &Control<'_>,
+        add: impl Fn(usize, &SentencePair, &mut EncodedPair) -> Result<(), DataError>,
     ) -> Result<EncodingReport, DataError> {
         if let ValidationPairs::Given(pairs) = &self.validation {
             pairs.iter().try_for_each(|pair| sink.validation(pair))?;
         }
-        let mut encode_part = |part: &[Cow<'_, SentencePair>], sink: &mut S| {
-            encoder.encode(part, |pair| {
+        let mut encode_part = |part: &[Cow<'_, SentencePair>], indices: &[usize], sink: &mut S| {
+            encoder.encode(part, |position, mut pair| {
                 control.check()?;
+                add(indices[position], &part[position], &mut pair)?;
                 sink.training(pair)
             })
         };
-        let mut part = Vec::with_capacity(PART);
+        let (mut part, mut indices) = (Vec::with_capacity(PART), Vec::with_capacity(PART));
         let mut encoded = 0;
         for (index, pair) in self.text.read()?.enumerate() {
             let pair = pair?;
@@ -498,8 +449,9 @@ impl<T: TextStore> CleanCorpus<T> {
                 _ => {}
             }
             part.push(pair);
+            indices.push(index);
             if part.len() == PART {
-                encode_part(&part, sink)?;
+                encode_part(&part, &indices, sink)?;
                 let before = encoded;
                 encoded += part.len();
                 if encoded / PROGRESS > before / PROGRESS {
@@ -507,9 +459,10 @@ impl<T: TextStore> CleanCorpus<T> {
                     (control.progress)(Progress::Encoded { pairs: encoded, total });
                 }
                 part.clear();
+                indices.clear();
             }
         }
-        encode_part(&part, sink)?;
+        encode_part(&part, &indices, sink)?;
         encoder.finish(TRAINING)
     }
 }
@@ -555,3 +508,6 @@ impl CleanCorpus<Vec<SentencePair>> {
 fn is_in(held_out: &[bool], index: usize) -> bool {
     held_out.get(index).copied().unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests;

@@ -184,10 +184,7 @@ mod tests {
     fn pairs() -> PairStore {
         // Lengths 1..=13, each many times, source one longer than target now and then.
         (0..500)
-            .map(|i| EncodedPair {
-                source: vec![9; 1 + i * 7 % 13 + i % 2],
-                target: vec![9; 1 + i * 7 % 13],
-            })
+            .map(|i| EncodedPair::new(vec![9; 1 + i * 7 % 13 + i % 2], vec![9; 1 + i * 7 % 13]))
             .collect::<Vec<_>>()
             .into()
     }
@@ -226,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_sentence_above_the_limit_is_its_own_batch() {
-        let pairs = [3, 50, 3].map(|n| EncodedPair { source: vec![9; n], target: vec![9; 2] });
+        let pairs = [3, 50, 3].map(|n| EncodedPair::new(vec![9; n], vec![9; 2]));
         let batches = sorted(&PairStore::from(pairs.to_vec()), BatchSize::Tokens(10));
         assert_eq!(batches, [vec![0, 2], vec![1]]);
     }

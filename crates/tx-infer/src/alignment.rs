@@ -189,7 +189,7 @@ mod tensors {
                 .map(|&index| {
                     let (source, target) = &pairs[index];
                     let target = [&[self.start], &target.ids[..]].concat();
-                    EncodedPair { source: source.ids.clone(), target }
+                    EncodedPair::new(source.ids.clone(), target)
                 })
                 .collect();
             let input =

@@ -1,13 +1,11 @@
-//! Tokens of a text, and the words of the text that they are part of.
-//!
-//! Words are separated by white space, as by `str::split_whitespace`, because word alignments count
-//! them in this way.
+//! Tokens of a text, and the words of the text that they are part of: those of [`tx_text::text_words`].
 
 use std::{collections::HashSet, ops::Range};
 
 use tx_text::{
     Tokenizer,
     special::{BOS, EOS, MASK_TOKEN, UNK},
+    text_words::{word_of_tokens, word_ranges},
     truncate,
 };
 
@@ -239,16 +237,9 @@ impl Tokens {
         max_len: usize,
     ) -> Result<Self, InferError> {
         // Further words have no token within `max_len`.
-        let words = word_spans(text, max_len);
-        let (mut ids, mut word_of): (Vec<u32>, Vec<_>) = spans
-            .into_iter()
-            .map(|(id, span)| {
-                // The first word that ends after the start of the token.
-                let word = words.partition_point(|word| word.end <= span.start);
-                let word = words.get(word).filter(|word| share_bytes(word, &span)).and(Some(word));
-                (id, word.filter(|_| !is_space(tokenizer, id)))
-            })
-            .unzip();
+        let words = word_ranges(text, max_len);
+        let mut word_of = word_of_tokens(tokenizer, &spans, &words);
+        let mut ids: Vec<u32> = spans.into_iter().map(|(id, _)| id).collect();
         if ids.len() > max_len {
             truncate(&mut ids, max_len);
             word_of.truncate(max_len);
@@ -263,22 +254,6 @@ impl Tokens {
 
 fn names(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<String> {
     ids.iter().map(|&id| tokenizer.token(id).unwrap_or_default()).collect()
-}
-
-/// Returns `true` if a token is only the mark of a space, which is not part of a word.
-fn is_space(tokenizer: &Tokenizer, id: u32) -> bool {
-    tokenizer.token(id).is_some_and(|token| token.trim_matches('▁').trim().is_empty())
-}
-
-/// Byte ranges of the first words of `text`, at most `max`.
-fn word_spans(text: &str, max: usize) -> Vec<Range<usize>> {
-    let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
-    let words = text.split_whitespace().take(max);
-    words.map(|word| start(word)..start(word) + word.len()).collect()
-}
-
-fn share_bytes(a: &Range<usize>, b: &Range<usize>) -> bool {
-    a.start.max(b.start) < a.end.min(b.end)
 }
 
 #[cfg(test)]

@@ -102,8 +102,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     compare(
         "cross-entropy",
-        Box::new(|| kernels::cross_entropy(logits.clone(), targets(), config).loss),
-        Box::new(|| composed::cross_entropy(logits.clone(), targets(), config).loss),
+        Box::new(|| kernels::cross_entropy(logits.clone(), targets(), None, config).loss),
+        Box::new(|| composed::cross_entropy(logits.clone(), targets(), None, config).loss),
     )?;
     Ok(())
 }

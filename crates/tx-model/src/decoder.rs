@@ -50,8 +50,10 @@ struct LayerContext<'a> {
     cross_blocked: Tensor<4, Bool>,
     /// Tables of the positions of `x`.
     tables: &'a PositionTables,
-    /// Also return the attention weights.
-    need_weights: bool,
+    /// Also return the weights of self-attention.
+    need_self_weights: bool,
+    /// Also return the weights of cross-attention.
+    need_cross_weights: bool,
 }
 
 impl DecoderLayer {
@@ -75,8 +77,15 @@ impl DecoderLayer {
     }
 
     fn forward(&self, x: Tensor<3>, context: LayerContext<'_>) -> LayerOutput {
-        let LayerContext { cache, self_blocked, cross, cross_blocked, tables, need_weights } =
-            context;
+        let LayerContext {
+            cache,
+            self_blocked,
+            cross,
+            cross_blocked,
+            tables,
+            need_self_weights,
+            need_cross_weights,
+        } = context;
 
         let y = self.self_attention_residual.enter(x.clone());
         let newest = self.self_attention.keys_values(y.clone(), tables);
@@ -85,13 +94,14 @@ impl DecoderLayer {
             None => newest,
         };
         let attention =
-            self.self_attention.forward(y, &keys_values, self_blocked, tables, need_weights);
+            self.self_attention.forward(y, &keys_values, self_blocked, tables, need_self_weights);
         let self_weights = attention.weights;
         let x = self.self_attention_residual.leave(x, attention.context);
 
         let y = self.cross_attention_residual.enter(x.clone());
         let (cross_blocked, none) = (Some(cross_blocked), &PositionTables::None);
-        let attention = self.cross_attention.forward(y, cross, cross_blocked, none, need_weights);
+        let attention =
+            self.cross_attention.forward(y, cross, cross_blocked, none, need_cross_weights);
         let cross_weights = attention.weights;
         let x = self.cross_attention_residual.leave(x, attention.context);
 
@@ -136,6 +146,22 @@ pub struct DecoderAttention {
     pub cross: Vec<Tensor<4>>,
 }
 
+/// Attention weights that a pass through the decoder returns.
+#[derive(Debug)]
+pub enum AttentionRequest<'a> {
+    /// None, which is faster.
+    None,
+    /// Those of every layer.
+    All(&'a mut DecoderAttention),
+    /// Those of the cross-attention of one layer.
+    Cross {
+        /// Layer, from 0.
+        layer: usize,
+        /// `[B, H, T, S]`; unchanged if LayerDrop skips the layer.
+        weights: &'a mut Option<Tensor<4>>,
+    },
+}
+
 impl Decoder {
     /// Initializes the weights; `config` must have been checked.
     pub(crate) fn new(config: &ModelConfig, device: &Device) -> Self {
@@ -162,17 +188,12 @@ impl Decoder {
     ///
     /// # Shapes
     ///
-    /// - `weights`: if given, receives the attention weights of each layer
     /// - returns `[B, T, d_model]`
-    pub fn forward(
-        &self,
-        input: DecoderInput,
-        mut weights: Option<&mut DecoderAttention>,
-    ) -> Tensor<3> {
+    pub fn forward(&self, input: DecoderInput, mut request: AttentionRequest<'_>) -> Tensor<3> {
         let mut x = input.target;
         let tables = self.tables(0, &x);
         let device = x.device();
-        for layer in &self.layers {
+        for (number, layer) in self.layers.iter().enumerate() {
             if self.layer_drop.skips(&device) {
                 continue;
             }
@@ -184,13 +205,24 @@ impl Decoder {
                 cross: &cross,
                 cross_blocked: input.memory_blocked.clone(),
                 tables: &tables,
-                need_weights: weights.is_some(),
+                need_self_weights: matches!(request, AttentionRequest::All(_)),
+                need_cross_weights: match request {
+                    AttentionRequest::None => false,
+                    AttentionRequest::All(_) => true,
+                    AttentionRequest::Cross { layer, .. } => layer == number,
+                },
             };
             let output = layer.forward(x, context);
             x = output.x;
-            if let Some(weights) = &mut weights {
-                weights.self_attention.extend(output.self_weights);
-                weights.cross.extend(output.cross_weights);
+            match &mut request {
+                AttentionRequest::None => {}
+                AttentionRequest::All(weights) => {
+                    weights.self_attention.extend(output.self_weights);
+                    weights.cross.extend(output.cross_weights);
+                }
+                AttentionRequest::Cross { weights, .. } => {
+                    **weights = weights.take().or(output.cross_weights);
+                }
             }
         }
         self.finish(x)
@@ -237,7 +269,8 @@ impl Decoder {
                 cross: &cross,
                 cross_blocked: cache.source_blocked.clone(),
                 tables: &tables,
-                need_weights: weights.is_some(),
+                need_self_weights: weights.is_some(),
+                need_cross_weights: weights.is_some(),
             };
             let output = layer.forward(x, context);
             x = output.x;

@@ -13,7 +13,7 @@ use crate::{
     cache::DecoderCache,
     cast::cast,
     config::{ConfigError, ModelConfig, Side, VocabSizes},
-    decoder::{Decoder, DecoderAttention, DecoderInput},
+    decoder::{AttentionRequest, Decoder, DecoderAttention, DecoderInput},
     embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
     init::{self, initialize_weights},
@@ -172,7 +172,7 @@ impl Transformer {
     ///
     /// - returns the logits `[B, T, V]`
     pub fn forward(&self, input: TransformerInput) -> Tensor<3> {
-        self.run(input, None)
+        self.run(input, None, AttentionRequest::None)
     }
 
     /// Same as [`forward`](Self::forward), but also returns the attention weights.
@@ -182,15 +182,35 @@ impl Transformer {
     /// - returns the logits `[B, T, V]` and the attention weights before dropout
     pub fn forward_with_attention(&self, input: TransformerInput) -> (Tensor<3>, AttentionMaps) {
         let mut maps = AttentionMaps::default();
-        let logits = self.run(input, Some(&mut maps));
+        let logits =
+            self.run(input, Some(&mut maps.encoder), AttentionRequest::All(&mut maps.decoder));
         (logits, maps)
     }
 
-    fn run(&self, input: TransformerInput, maps: Option<&mut AttentionMaps>) -> Tensor<3> {
-        let (encoder_maps, decoder_maps) = match maps {
-            Some(maps) => (Some(&mut maps.encoder), Some(&mut maps.decoder)),
-            None => (None, None),
-        };
+    /// Same as [`forward`](Self::forward), but also returns the weights of the cross-attention of a
+    /// decoder layer, from 0, with their gradients.
+    ///
+    /// # Shapes
+    ///
+    /// - returns the logits `[B, T, V]` and the attention weights before dropout, `[B, H, T, S]`; `None`
+    ///   if LayerDrop skips the layer or the model does not have it
+    pub fn forward_with_cross_attention(
+        &self,
+        input: TransformerInput,
+        layer: usize,
+    ) -> (Tensor<3>, Option<Tensor<4>>) {
+        let mut weights = None;
+        let request = AttentionRequest::Cross { layer, weights: &mut weights };
+        let logits = self.run(input, None, request);
+        (logits, weights)
+    }
+
+    fn run(
+        &self,
+        input: TransformerInput,
+        encoder_maps: Option<&mut Vec<Tensor<4>>>,
+        request: AttentionRequest<'_>,
+    ) -> Tensor<3> {
         let source = self.source_input.forward(self.source_table(), input.source, 0);
         let memory = self.encoder.forward(source, Some(input.source_blocked.clone()), encoder_maps);
         let decoder_input = DecoderInput {
@@ -199,7 +219,7 @@ impl Transformer {
             memory,
             memory_blocked: input.source_blocked,
         };
-        self.project(self.decoder.forward(decoder_input, decoder_maps))
+        self.project(self.decoder.forward(decoder_input, request))
     }
 
     /// Encodes the source.

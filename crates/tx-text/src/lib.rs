@@ -2,7 +2,7 @@
 //!
 //! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
 //! imports and applies tokenizers. [`bpe_dropout`] segments words randomly for training; [`word_table`]
-//! finds the words of a text in its ids. [`sentences`] divides text
+//! finds the words of a text in its ids, [`text_words`] those of its tokens. [`sentences`] divides text
 //! into sentences. [`lines`] reads text files, plain or gzip, within the limits of [`gzip`].
 //!
 //! ```
@@ -22,6 +22,7 @@ pub mod special;
 pub mod bpe_dropout;
 pub mod segmentation;
 pub mod sentences;
+pub mod text_words;
 pub mod tokenizer;
 pub mod unigram_sampling;
 pub mod word_table;

@@ -227,7 +227,7 @@ impl Updates {
         let pairs: Vec<EncodedPair> = self
             .ids(2 * step, self.len, self.vocab.source)
             .zip(self.ids(2 * step + 1, self.len + 1, self.vocab.target))
-            .map(|(source, target)| EncodedPair { source, target })
+            .map(|(source, target)| EncodedPair::new(source, target))
             .collect();
         Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, device)
     }
@@ -236,7 +236,7 @@ impl Updates {
     fn texts_of_step(&self, step: usize, device: &Device) -> ClassificationBatch {
         let texts = self.ids(step, self.len, self.vocab.source).enumerate();
         let texts: Vec<EncodedPair> = texts
-            .map(|(row, source)| EncodedPair { source, target: vec![(row % CLASSES) as u32] })
+            .map(|(row, source)| EncodedPair::new(source, vec![(row % CLASSES) as u32]))
             .collect();
         ClassificationBatch::new(&texts.iter().collect::<Vec<_>>(), device)
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use tx_data::{
-    DataError, Split, TargetSide,
+    Annotations, DataError, Split, TargetSide,
     fetch::{FetchError, Fetcher, Mode},
     pipeline::{CleanCorpus, Control, CorpusOptions, Overlaps, ValidationPairs},
     source::{
@@ -50,7 +50,14 @@ pub fn load(
     // excludes.
     let limits = ValidationLimits { given: usize::MAX, of_training: most };
     let (pairs, options) = open(config, cache, limits)?;
-    Ok(CleanCorpus::read(pairs, options, Vec::new(), control)?)
+    let annotations = annotations(&config.data)?;
+    Ok(CleanCorpus::read_annotated(pairs, annotations, options, Vec::new(), control)?)
+}
+
+/// Opens the files with weights and word alignments of the training pairs.
+fn annotations(data: &DataConfig) -> Result<Annotations, DataError> {
+    let (weights, alignments) = (data.pair_weights.as_deref(), data.alignments.as_deref());
+    Annotations::open(weights, alignments, data.train_pairs.is_some())
 }
 
 /// Maximum numbers of validation pairs, by origin.
@@ -178,11 +185,13 @@ pub(crate) fn load_replayed(
 /// Returns the configuration of a run whose only corpus is `entry`.
 pub(crate) fn with_entry(config: &TrainConfig, entry: &CorpusConfig) -> TrainConfig {
     let CorpusConfig { source, target, file, corpus, subset, split, revision, .. } = entry.clone();
+    let CorpusConfig { pair_weights, alignments, .. } = entry.clone();
     let mut config = config.clone();
     let data = &mut config.data;
     data.source = corpus.map_or(DataSource::Files, DataSource::Named);
     (data.train_source, data.train_target, data.train_file) = (source, target, file);
     (data.valid_source, data.valid_target, data.valid_file) = (None, None, None);
+    (data.pair_weights, data.alignments) = (pair_weights, alignments);
     (data.subset, data.split, data.revision) = (subset, split, revision);
     (data.format, data.train_pairs) = (entry.format.or(data.format), entry.pairs);
     data.source_language = entry.source_language.clone().or(data.source_language.take());
@@ -212,7 +221,8 @@ pub(crate) fn load_corpus(
         target: target_side(config.task),
     };
     let pairs = open_part(config, Part::Training, cache)?;
-    let corpus = CleanCorpus::read(pairs, options, Vec::new(), control)?;
+    let annotations = annotations(&config.data)?;
+    let corpus = CleanCorpus::read_annotated(pairs, annotations, options, Vec::new(), control)?;
     if corpus.training_pairs() == 0 {
         let (what, reason) = (format!("`{name}`"), "no pair is left".to_owned());
         return Err(DataError::NoPairs { what, reason }.into());

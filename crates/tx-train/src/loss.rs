@@ -1,6 +1,7 @@
-//! Label-smoothed cross-entropy: section 5.4 of the paper, Szegedy et al. 2016.
+//! Training losses: label-smoothed cross-entropy (section 5.4 of the paper, Szegedy et al. 2016), R-Drop,
+//! distillation and guided alignment.
 //!
-//! Axis letters: `B` batch, `T` target tokens, `V` target vocabulary.
+//! Axis letters: `B` batch, `H` heads, `T` target tokens, `S` source tokens, `V` target vocabulary.
 
 use burn::tensor::{
     Int, Tensor,
@@ -11,22 +12,46 @@ use tx_text::special::PAD;
 
 use crate::task::BatchLoss;
 
+/// Labels of a batch.
+#[derive(Debug, Clone)]
+pub struct Labels {
+    /// Ids `[B, T]`; padding does not count.
+    pub target: Tensor<2, Int>,
+    /// Weights of the rows in the loss, `[B]`; `None` if all are 1.
+    pub weights: Option<Tensor<1>>,
+    /// Label smoothing ε.
+    pub smoothing: f64,
+}
+
+impl Labels {
+    /// Creates labels with weight 1.
+    pub fn new(target: Tensor<2, Int>, smoothing: f64) -> Self {
+        Self { target, weights: None, smoothing }
+    }
+
+    /// Ids and weights of the tokens, `[B · T]` each.
+    fn flat(self) -> (Tensor<1, Int>, Option<Tensor<1>>) {
+        let [batch, len] = self.target.dims();
+        let weights = self.weights.map(|weights| {
+            weights.unsqueeze_dim::<2>(1).expand([batch, len]).reshape([batch * len])
+        });
+        (self.target.reshape([batch * len]), weights)
+    }
+}
+
 /// Label-smoothed cross-entropy of a batch, without padding. [`kernels::cross_entropy`] gives the
 /// formula, which is PyTorch's.
 ///
 /// # Shapes
 ///
-/// - `logits`: `[B, T, V]`; `target`: ids `[B, T]`
-pub fn smoothed_cross_entropy(
-    logits: Tensor<3>,
-    target: Tensor<2, Int>,
-    smoothing: f64,
-) -> BatchLoss {
+/// - `logits`: `[B, T, V]`
+pub fn smoothed_cross_entropy(logits: Tensor<3>, labels: Labels) -> BatchLoss {
     let [batch, len, vocabulary] = logits.dims();
     let logits = logits.reshape([batch * len, vocabulary]);
-    let target = target.reshape([batch * len]);
-    let config = CrossEntropyConfig { smoothing, ignore_index: PAD };
-    let CrossEntropy { loss, nll, correct } = kernels::cross_entropy(logits, target, config);
+    let config = CrossEntropyConfig { smoothing: labels.smoothing, ignore_index: PAD };
+    let (target, weights) = labels.flat();
+    let CrossEntropy { loss, nll, correct } =
+        kernels::cross_entropy(logits, target, weights, config);
     BatchLoss { sum: loss, nll, correct }
 }
 
@@ -43,15 +68,19 @@ pub fn smoothed_cross_entropy(
 ///
 /// # Shapes
 ///
-/// - `logits`: `[2 B, T, V]`, the second pass after the first; `target`: ids `[B, T]`
-pub fn r_drop(logits: Tensor<3>, target: Tensor<2, Int>, smoothing: f64, alpha: f64) -> BatchLoss {
+/// - `logits`: `[2 B, T, V]`, the second pass after the first
+pub fn r_drop(logits: Tensor<3>, labels: Labels, alpha: f64) -> BatchLoss {
     let [batch, len, vocabulary] = logits.dims();
-    let targets = Tensor::cat(vec![target.clone(), target.clone()], 0);
-    let BatchLoss { sum, nll, correct } =
-        smoothed_cross_entropy(logits.clone(), targets, smoothing);
+    let Labels { target, weights, smoothing } = labels.clone();
+    let twice = Labels {
+        target: Tensor::cat(vec![target.clone(), target], 0),
+        weights: weights.map(|weights| Tensor::cat(vec![weights.clone(), weights], 0)),
+        smoothing,
+    };
+    let BatchLoss { sum, nll, correct } = smoothed_cross_entropy(logits.clone(), twice);
     let logits = logits.reshape([batch * len, vocabulary]);
-    let target = target.reshape([batch * len / 2]);
-    let divergence = kernels::divergence(logits, target, PAD);
+    let (target, weights) = labels.flat();
+    let divergence = kernels::divergence(logits, target, weights, PAD);
     let sum = sum * 0.5 + divergence * (0.25 * alpha);
     BatchLoss { sum, nll: nll * 0.5, correct: correct / 2 }
 }
@@ -68,23 +97,47 @@ pub fn r_drop(logits: Tensor<3>, target: Tensor<2, Int>, smoothing: f64, alpha: 
 ///
 /// # Shapes
 ///
-/// - `logits`: `[B, T, V]`; `teacher`: `[B, T, V]`, without autodiff; `target`: ids `[B, T]`
+/// - `logits`: `[B, T, V]`; `teacher`: `[B, T, V]`, without autodiff
 pub fn distillation(
     logits: Tensor<3>,
     teacher: Tensor<3>,
-    target: Tensor<2, Int>,
-    smoothing: f64,
+    labels: Labels,
     weight: f64,
     temperature: f64,
 ) -> BatchLoss {
-    let BatchLoss { sum, nll, correct } =
-        smoothed_cross_entropy(logits.clone(), target.clone(), smoothing);
+    let BatchLoss { sum, nll, correct } = smoothed_cross_entropy(logits.clone(), labels.clone());
+    let Labels { target, weights, .. } = labels;
     let wanted = Tensor::from_inner(softmax(teacher / temperature, 2));
     let predicted = log_softmax(logits / temperature, 2);
     let is_padding = target.equal_elem(PAD).unsqueeze_dim::<3>(2);
-    let crossed = (wanted * predicted).sum_dim(2).mask_fill(is_padding, 0.0).sum();
+    let mut crossed = (wanted * predicted).sum_dim(2).mask_fill(is_padding, 0.0);
+    if let Some(weights) = weights {
+        crossed = crossed * weights.unsqueeze_dims(&[1, 2]);
+    }
+    let crossed = crossed.sum();
     let sum = sum * (1.0 - weight) - crossed * (weight * temperature * temperature);
     BatchLoss { sum, nll, correct }
+}
+
+/// Added to attention weights before the logarithm, because a weight can underflow to 0.
+const LEAST_WEIGHT: f64 = 1e-9;
+
+/// Loss of guided alignment (Chen et al. 2016): cross-entropy between the links of a word
+/// alignment and the attention weights `a`, the mean over the heads of a cross-attention. For a target
+/// token `t` that is linked to `n_t` source tokens:
+///
+/// ```text
+/// -1 / n_t Σ_s ln a_ts    over the linked tokens s
+/// ```
+///
+/// Tokens without links have no loss. Returns the sum over all tokens, `[1]`.
+///
+/// # Shapes
+///
+/// - `weights`: `[B, H, T, S]`; `alignment`: `[B, T, S]`, see [`Seq2SeqBatch`](tx_data::Seq2SeqBatch)
+pub fn guided_alignment(weights: Tensor<4>, alignment: Tensor<3>) -> Tensor<1> {
+    let mean = weights.mean_dim(1).squeeze_dim::<3>(1);
+    -(alignment * (mean + LEAST_WEIGHT).log()).sum()
 }
 
 #[cfg(test)]
@@ -109,7 +162,8 @@ mod tests {
         let target = Tensor::<2, Int>::from_data([[2], [PAD as i32]], &device);
         for (smoothing, expected) in [(0.0, 5.0_f32.ln() - ln2), (0.1, 5.0_f32.ln() - 0.925 * ln2)]
         {
-            let loss = smoothed_cross_entropy(logits.clone(), target.clone(), smoothing);
+            let loss =
+                smoothed_cross_entropy(logits.clone(), Labels::new(target.clone(), smoothing));
             let expected = TensorData::from([expected]);
             loss.sum.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
             assert_eq!(loss.correct.into_scalar::<i64>(), 1);
@@ -125,7 +179,7 @@ mod tests {
         let first = [[0.0, ln3], [5.0, 1.0]];
         let logits = Tensor::<3>::from_data([first, [[2.0, 2.0], [0.0, 9.0]]], &device);
         let target = Tensor::<2, Int>::from_data([[1, PAD as i32]], &device);
-        let loss = r_drop(logits, target, 0.0, 5.0);
+        let loss = r_drop(logits, Labels::new(target, 0.0), 5.0);
         let expected = 0.5 * ((4.0_f32 / 3.0).ln() + 2.0_f32.ln()) + 5.0 / 16.0 * ln3;
         let found = loss.sum.into_scalar::<f32>();
         assert!((found - expected).abs() < 1e-6, "{found}, {expected}");
@@ -151,7 +205,8 @@ mod tests {
             (1.0, 0.5 * (4.0_f32.ln() + ce)),
             (2.0, 4.0 * 0.5 * (2.0 * (1.0 + root).ln() - 0.5 * ln3)),
         ] {
-            let loss = distillation(logits(), teacher(), target(), 0.0, 0.25, temperature);
+            let loss =
+                distillation(logits(), teacher(), Labels::new(target(), 0.0), 0.25, temperature);
             let found = loss.sum.into_scalar::<f32>();
             let expected = 0.75 * ce + 0.25 * crossed;
             assert!((found - expected).abs() < 1e-6, "{temperature}: {found}, {expected}");
@@ -195,15 +250,60 @@ mod tests {
                 }
             }
         };
-        check("r_drop", &|logits, setting| {
-            r_drop(logits, target.clone(), setting("smoothing"), setting("alpha"))
+        let weights = TensorData::new(numbers(&fixture["weights"]), [batch]);
+        let labels = |setting: &dyn Fn(&str) -> f64| {
+            let weights = || Tensor::<1>::from_data(weights.clone(), &device);
+            let weights = (setting("weighted") == 1.0).then(weights);
+            Labels { target: target.clone(), weights, smoothing: setting("smoothing") }
+        };
+        check("cross_entropy", &|logits, setting| {
+            smoothed_cross_entropy(logits.narrow(0, 0, batch), labels(setting))
         });
+        check("r_drop", &|logits, setting| r_drop(logits, labels(setting), setting("alpha")));
         check("distillation", &|logits, setting| {
             let teacher = of("teacher", batch, &device.clone().inner());
             let (weight, temperature) = (setting("weight"), setting("temperature"));
             let logits = logits.narrow(0, 0, batch);
-            distillation(logits, teacher, target.clone(), setting("smoothing"), weight, temperature)
+            distillation(logits, teacher, labels(setting), weight, temperature)
         });
+    }
+
+    /// Value and gradient of `fixtures/losses.py`.
+    #[test]
+    fn guided_alignment_is_that_of_pytorch() {
+        let fixture: serde_json::Value =
+            serde_json::from_str(include_str!("fixtures/losses.json")).unwrap();
+        let fixture = &fixture["guided_alignment"];
+        let numbers = |name: &str| -> Vec<f32> {
+            let numbers = fixture[name].as_array().unwrap().iter();
+            numbers.map(|number| number.as_f64().unwrap() as f32).collect()
+        };
+        let sizes: Vec<usize> = numbers("shape").iter().map(|&size| size as usize).collect();
+        let [batch, heads, len, sources] = sizes[..] else { panic!("{sizes:?}") };
+        let device = Device::flex().autodiff();
+        let data = TensorData::new(numbers("attention"), [batch, heads, len, sources]);
+        let weights = Tensor::<4>::from_data(data, &device).require_grad();
+        let data = TensorData::new(numbers("alignment"), [batch, len, sources]);
+        let sum = guided_alignment(weights.clone(), Tensor::from_data(data, &device));
+        let gradients = sum.backward();
+        let (found, expected) = (sum.into_scalar::<f32>(), fixture["loss"].as_f64().unwrap());
+        assert!((f64::from(found) - expected).abs() < 1e-4, "{found}, {expected}");
+        let gradient = weights.grad(&gradients).unwrap().into_data();
+        let expected = TensorData::new(numbers("gradient"), [batch, heads, len, sources]);
+        gradient.assert_approx_eq::<f32>(&expected, Tolerance::absolute(1e-4));
+    }
+
+    /// Two heads with the weights (1/2, 1/2) and (1, 0) for a token linked to both sources:
+    /// -½ (ln 3/4 + ln 1/4). The second token has no links.
+    #[test]
+    fn guided_alignment_follows_its_equation() {
+        let device = Device::flex();
+        let heads = [[[0.5, 0.5], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]];
+        let weights = Tensor::<4>::from_data([heads], &device);
+        let alignment = Tensor::<3>::from_data([[[0.5, 0.5], [0.0, 0.0]]], &device);
+        let found = guided_alignment(weights, alignment).into_scalar::<f32>();
+        let expected = -0.5 * (0.75_f32.ln() + 0.25_f32.ln());
+        assert!((found - expected).abs() < 1e-6, "{found}, {expected}");
     }
 
     #[test]
@@ -211,7 +311,8 @@ mod tests {
         let device = Device::flex();
         let logits = Tensor::<3>::from_data([[[1e30, -1e30, 0.0]]], &device);
         let target = Tensor::<2, Int>::from_data([[1]], &device);
-        let loss = smoothed_cross_entropy(logits, target, 0.0).sum.into_scalar::<f32>();
+        let loss =
+            smoothed_cross_entropy(logits, Labels::new(target, 0.0)).sum.into_scalar::<f32>();
         assert!(loss.is_finite() && loss > 1e30, "{loss}");
     }
 }

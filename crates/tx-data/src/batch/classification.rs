@@ -27,7 +27,7 @@ impl ClassificationBatch {
     /// use burn::tensor::{Device, TensorData};
     /// use tx_data::{ClassificationBatch, EncodedPair};
     ///
-    /// let text = EncodedPair { source: vec![1, 5, 2], target: vec![3] };
+    /// let text = EncodedPair::new(vec![1, 5, 2], vec![3]);
     /// let batch = ClassificationBatch::new(&[&text], &Device::flex());
     /// batch.classes.into_data().assert_eq(&TensorData::from([3]), false);
     /// ```
@@ -62,8 +62,7 @@ mod tests {
 
     #[test]
     fn texts_are_padded_and_classes_are_not() {
-        let text =
-            |source: &[u32], class| EncodedPair { source: source.into(), target: vec![class] };
+        let text = |source: &[u32], class| EncodedPair::new(source.into(), vec![class]);
         let (short, long) = (text(&[1, 2], 7), text(&[1, 8, 9, 2], 0));
         let device = Device::flex();
         let batch = ClassificationBatch::new(&[&short, &long], &device).to_device(&device);

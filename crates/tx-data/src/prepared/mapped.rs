@@ -85,7 +85,7 @@ impl MappedPairs {
         }
         // An id that is too large for one side may belong to the other.
         for index in 0..self.pairs {
-            let EncodedPair { source, target } = self.pair(index);
+            let EncodedPair { source, target, .. } = self.pair(index);
             for (ids, size) in [source, target].iter().zip(vocabularies) {
                 if let Some(id) = ids.iter().find(|&&id| !fits(id, size)) {
                     return Err(format!("pair {index} has id {id} of a vocabulary of {size}"));
@@ -137,10 +137,7 @@ impl MappedPairs {
             let number = |id: &[u8]| id.iter().rev().fold(0, |n, &byte| n << 8 | u32::from(byte));
             bytes.chunks_exact(self.id_bytes).map(number).collect()
         };
-        EncodedPair {
-            source: read(start, source),
-            target: read(start.saturating_add(source), target),
-        }
+        EncodedPair::new(read(start, source), read(start.saturating_add(source), target))
     }
 }
 

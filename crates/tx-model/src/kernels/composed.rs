@@ -147,6 +147,7 @@ pub fn embedding(input: EmbeddingInput) -> Tensor<3> {
 pub fn cross_entropy(
     logits: Tensor<2>,
     targets: Tensor<1, Int>,
+    weights: Option<Tensor<1>>,
     config: CrossEntropyConfig,
 ) -> CrossEntropy {
     let CrossEntropyConfig { smoothing, ignore_index } = config;
@@ -166,18 +167,29 @@ pub fn cross_entropy(
     if smoothing > 0.0 {
         loss_n1 = loss_n1 - logits.mean_dim(1) * smoothing;
     }
+    if let Some(weights) = weights {
+        loss_n1 = loss_n1 * weights.unsqueeze_dim(1);
+    }
     CrossEntropy { loss: loss_n1.mask_fill(ignored_n1, 0.0).sum(), nll, correct }
 }
 
 /// See [`divergence`](super::divergence()).
-pub fn divergence(logits: Tensor<2>, targets: Tensor<1, Int>, ignore_index: u32) -> Tensor<1> {
+pub fn divergence(
+    logits: Tensor<2>,
+    targets: Tensor<1, Int>,
+    weights: Option<Tensor<1>>,
+    ignore_index: u32,
+) -> Tensor<1> {
     let [rows, _] = logits.dims();
     let ignored = targets.equal_elem(ignore_index);
     let log = log_softmax(logits, 1);
     let log_p_nv = log.clone().narrow(0, 0, rows / 2);
     let log_q_nv = log.narrow(0, rows / 2, rows / 2);
     let difference_nv = log_p_nv.clone().exp() - log_q_nv.clone().exp();
-    let sums_n1 = (difference_nv * (log_p_nv - log_q_nv)).sum_dim(1);
+    let mut sums_n1 = (difference_nv * (log_p_nv - log_q_nv)).sum_dim(1);
+    if let Some(weights) = weights {
+        sums_n1 = sums_n1 * weights.unsqueeze_dim(1);
+    }
     sums_n1.mask_fill(ignored.unsqueeze_dim(1), 0.0).sum()
 }
 

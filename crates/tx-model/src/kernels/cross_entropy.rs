@@ -43,41 +43,46 @@ fn options(config: CrossEntropyConfig) -> (f32, i32) {
     (config.smoothing as f32, config.ignore_index as i32)
 }
 
-/// Computes the loss: for a row `x` with target `t`: `log Σ exp x - (1 - ε) x_t - ε mean(x)`; and the
-/// negative log-likelihood `log Σ exp x - x_t`.
+/// Computes the loss: for a row `x` with target `t` and weight `w`:
+/// `w (log Σ exp x - (1 - ε) x_t - ε mean(x))`; and the negative log-likelihood `log Σ exp x - x_t`.
 ///
 /// # Shapes
 ///
-/// - `logits`: `[N, V]`; `targets`: `[N]`
+/// - `logits`: `[N, V]`; `targets` and `weights`: `[N]`
 pub fn forward(
     logits: &FlexTensor,
     targets: &FlexTensor,
+    weights: Option<&FlexTensor>,
     config: CrossEntropyConfig,
 ) -> CrossEntropyOutput {
     let (smoothing, ignore_index) = options(config);
     let [_, width] = rows(logits);
-    let (logits, targets) = (floats(logits), ids(targets));
+    let (logits, targets, weights) = (floats(logits), ids(targets), weights.map(floats));
     let piece = per_piece(width);
     let parts: Vec<Part> = logits
         .par_chunks((piece * width).max(1))
         .zip(targets.par_chunks(piece))
-        .map(|(logits, targets)| {
+        .enumerate()
+        .map(|(number, (logits, targets))| {
+            let weights = weights.map(|weights| &weights[number * piece..]);
             let mut part = Part { log_sums: vec![0.0; targets.len()], ..Part::default() };
             vectorized(
                 #[inline(always)]
                 || {
                     let rows = logits.chunks_exact(width).zip(targets).zip(&mut part.log_sums);
-                    for ((x, &target), log_sum) in rows {
+                    for (row, ((x, &target), log_sum)) in rows.enumerate() {
                         let (largest, sum) = max_and_exp_sum(x);
                         *log_sum = largest + sum.ln();
                         if target == ignore_index {
                             continue;
                         }
                         let score = x[target as usize];
-                        part.loss += f64::from(*log_sum - (1.0 - smoothing) * score);
+                        let weight = weights.map_or(1.0, |weights| weights[row]);
+                        part.loss += f64::from(weight * (*log_sum - (1.0 - smoothing) * score));
                         part.nll += f64::from(*log_sum - score);
                         if smoothing > 0.0 {
-                            part.loss -= f64::from(smoothing * (sum_of(x, |x| x) / width as f32));
+                            let mean = sum_of(x, |x| x) / width as f32;
+                            part.loss -= f64::from(weight * (smoothing * mean));
                         }
                         // On a tie the first is the best, as in `argmax`.
                         let best = score == largest
@@ -100,20 +105,20 @@ pub fn forward(
     }
 }
 
-/// Returns the gradient of the logits: `grad · (softmax(x) - (1 - ε) [v = t] - ε / V)`. It
+/// Returns the gradient of the logits: `grad · w (softmax(x) - (1 - ε) [v = t] - ε / V)`. It
 /// overwrites the logits if they are not used elsewhere.
 pub fn backward(
     logits: FlexTensor,
     targets: &FlexTensor,
+    weights: Option<&FlexTensor>,
     log_sums: &[f32],
     grad: f32,
     config: CrossEntropyConfig,
 ) -> FlexTensor {
     let (smoothing, ignore_index) = options(config);
     let [_, width] = rows(&logits);
-    let targets = ids(targets);
+    let (targets, weights) = (ids(targets), weights.map(floats));
     let mut logits = writable(logits);
-    let uniform = grad * smoothing / width as f32;
     each_piece(logits.storage_mut(), width, |first, x| {
         vectorized(
             #[inline(always)]
@@ -125,6 +130,8 @@ pub fn backward(
                         continue;
                     }
                     let log_sum = log_sums[first + i];
+                    let grad = grad * weights.map_or(1.0, |weights| weights[first + i]);
+                    let uniform = grad * smoothing / width as f32;
                     for x in x.iter_mut() {
                         *x = grad * exp(*x - log_sum) - uniform;
                     }

@@ -73,31 +73,41 @@ fn log_sum(x: &[f32]) -> f32 {
     largest + sum.ln()
 }
 
-/// Computes `Σ KL(p ‖ q) + KL(q ‖ p)` over the tokens whose target is not `ignore_index`, where `p` and
-/// `q` are the softmax of row `i` and of row `N + i`.
+/// Computes `Σ w (KL(p ‖ q) + KL(q ‖ p))` over the tokens whose target is not `ignore_index`, where `p` and
+/// `q` are the softmax of row `i` and of row `N + i`, and `w` is the weight of the token.
 ///
 /// # Shapes
 ///
-/// - `logits`: `[2 N, V]`; `targets`: `[N]`
-pub fn forward(logits: &FlexTensor, targets: &FlexTensor, ignore_index: u32) -> DivergenceOutput {
+/// - `logits`: `[2 N, V]`; `targets` and `weights`: `[N]`
+pub fn forward(
+    logits: &FlexTensor,
+    targets: &FlexTensor,
+    weights: Option<&FlexTensor>,
+    ignore_index: u32,
+) -> DivergenceOutput {
     let [_, width] = rows(logits);
-    let (logits, targets) = (floats(logits), ids(targets));
+    let (logits, targets, weights) = (floats(logits), ids(targets), weights.map(floats));
     let (first, second) = logits.split_at(logits.len() / 2);
     let piece = per_piece(width);
     let parts: Vec<(f64, Vec<Pair>)> = first
         .par_chunks((piece * width).max(1))
         .zip(second.par_chunks((piece * width).max(1)))
         .zip(targets.par_chunks(piece))
-        .map(|((first, second), targets)| {
+        .enumerate()
+        .map(|(number, ((first, second), targets))| {
+            let weights = weights.map(|weights| &weights[number * piece..]);
             let (mut sum, mut pairs) = (0.0_f64, vec![Pair::default(); targets.len()]);
             vectorized(
                 #[inline(always)]
                 || {
                     let rows = first.chunks_exact(width).zip(second.chunks_exact(width));
-                    for (((x, y), &target), pair) in rows.zip(targets).zip(&mut pairs) {
+                    let rows = rows.zip(targets).zip(&mut pairs).enumerate();
+                    for (row, (((x, y), &target), pair)) in rows {
                         if target != ignore_index as i32 {
                             *pair = Pair::of(x, y);
-                            sum += pair.divergences.iter().copied().map(f64::from).sum::<f64>();
+                            let weight = weights.map_or(1.0, |weights| f64::from(weights[row]));
+                            let [forward, reverse] = pair.divergences.map(f64::from);
+                            sum += weight * (forward + reverse);
                         }
                     }
                 },
@@ -115,12 +125,13 @@ pub fn forward(logits: &FlexTensor, targets: &FlexTensor, ignore_index: u32) -> 
 pub fn backward(
     logits: FlexTensor,
     targets: &FlexTensor,
+    weights: Option<&FlexTensor>,
     pairs: &[Pair],
     grad: f32,
     ignore_index: u32,
 ) -> FlexTensor {
     let [_, width] = rows(&logits);
-    let targets = ids(targets);
+    let (targets, weights) = (ids(targets), weights.map(floats));
     let mut logits = writable(logits);
     let numbers: &mut [f32] = logits.storage_mut();
     let (first, second) = numbers.split_at_mut(numbers.len() / 2);
@@ -129,17 +140,21 @@ pub fn backward(
         .par_chunks_mut((piece * width).max(1))
         .zip(second.par_chunks_mut((piece * width).max(1)))
         .zip(targets.par_chunks(piece).zip(pairs.par_chunks(piece)))
-        .for_each(|((first, second), (targets, pairs))| {
+        .enumerate()
+        .for_each(|(number, ((first, second), (targets, pairs)))| {
+            let weights = weights.map(|weights| &weights[number * piece..]);
             vectorized(
                 #[inline(always)]
                 || {
                     let rows = first.chunks_exact_mut(width).zip(second.chunks_exact_mut(width));
-                    for ((x, y), (&target, pair)) in rows.zip(targets.iter().zip(pairs)) {
+                    let rows = rows.zip(targets.iter().zip(pairs)).enumerate();
+                    for (row, ((x, y), (&target, pair))) in rows {
                         if target == ignore_index as i32 {
                             x.fill(0.0);
                             y.fill(0.0);
                         } else {
-                            pair.gradient(x, y, grad);
+                            let weight = weights.map_or(1.0, |weights| weights[row]);
+                            pair.gradient(x, y, grad * weight);
                         }
                     }
                 },

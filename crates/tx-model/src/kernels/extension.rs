@@ -126,6 +126,7 @@ pub trait Kernels: Backend {
     fn cross_entropy_kernel(
         logits: FloatTensor<Self>,
         targets: IntTensor<Self>,
+        #[extension_type] weights: OptionalTensor<Self>,
         config: CrossEntropyConfig,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
 
@@ -133,6 +134,7 @@ pub trait Kernels: Backend {
     fn divergence_kernel(
         logits: FloatTensor<Self>,
         targets: IntTensor<Self>,
+        #[extension_type] weights: OptionalTensor<Self>,
         ignore_index: u32,
     ) -> FloatTensor<Self>;
 }
@@ -231,13 +233,23 @@ impl Kernels for Flex {
     fn cross_entropy_kernel(
         logits: FlexTensor,
         targets: FlexTensor,
+        weights: OptionalTensor<Self>,
         config: CrossEntropyConfig,
     ) -> (FlexTensor, FlexTensor, FlexTensor) {
-        let output = cross_entropy::forward(&contiguous(logits), &contiguous(targets), config);
+        let [logits, targets] = [logits, targets].map(contiguous);
+        let weights = weights.into_option().map(contiguous);
+        let output = cross_entropy::forward(&logits, &targets, weights.as_ref(), config);
         (output.loss, output.nll, output.correct)
     }
 
-    fn divergence_kernel(logits: FlexTensor, targets: FlexTensor, ignore_index: u32) -> FlexTensor {
-        divergence::forward(&contiguous(logits), &contiguous(targets), ignore_index).sum
+    fn divergence_kernel(
+        logits: FlexTensor,
+        targets: FlexTensor,
+        weights: OptionalTensor<Self>,
+        ignore_index: u32,
+    ) -> FlexTensor {
+        let [logits, targets] = [logits, targets].map(contiguous);
+        let weights = weights.into_option().map(contiguous);
+        divergence::forward(&logits, &targets, weights.as_ref(), ignore_index).sum
     }
 }

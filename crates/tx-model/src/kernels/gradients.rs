@@ -203,15 +203,17 @@ impl SavedState<2> for Embedding {
 struct CrossEntropy {
     logits: FlexTensor,
     targets: FlexTensor,
+    weights: Option<FlexTensor>,
     config: CrossEntropyConfig,
     log_sums: Vec<f32>,
 }
 
 impl SavedState<1> for CrossEntropy {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        let Self { logits, targets, config, log_sums } = self;
+        let Self { logits, targets, weights, config, log_sums } = self;
         let dy = floats(&dy).iter().sum();
-        [Some(cross_entropy::backward(logits, &targets, &log_sums, dy, config))]
+        let weights = weights.as_ref();
+        [Some(cross_entropy::backward(logits, &targets, weights, &log_sums, dy, config))]
     }
 }
 
@@ -219,16 +221,25 @@ impl SavedState<1> for CrossEntropy {
 struct Divergence {
     logits: FlexTensor,
     targets: FlexTensor,
+    weights: Option<FlexTensor>,
     ignore_index: u32,
     pairs: Vec<Pair>,
 }
 
 impl SavedState<1> for Divergence {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        let Self { logits, targets, ignore_index, pairs } = self;
+        let Self { logits, targets, weights, ignore_index, pairs } = self;
         let dy = floats(&dy).iter().sum();
-        [Some(divergence::backward(logits, &targets, &pairs, dy, ignore_index))]
+        let weights = weights.as_ref();
+        [Some(divergence::backward(logits, &targets, weights, &pairs, dy, ignore_index))]
     }
+}
+
+/// Weights of rows, of which no gradient is computed.
+fn without_gradient<C: CheckpointStrategy>(
+    weights: OptionalTensor<Autodiff<Flex, C>>,
+) -> Option<FlexTensor> {
+    weights.into_option().map(|weights| contiguous(weights.into_parts().0))
 }
 
 impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
@@ -334,21 +345,30 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
     fn cross_entropy_kernel(
         logits: Tracked,
         targets: IntTensor<Flex>,
+        weights: OptionalTensor<Self>,
         config: CrossEntropyConfig,
     ) -> (Tracked, Tracked, IntTensor<Flex>) {
         let (logits, node) = logits.into_parts();
         let (logits, targets) = (contiguous(logits), contiguous(targets));
-        let output = cross_entropy::forward(&logits, &targets, config);
-        let state = CrossEntropy { logits, targets, config, log_sums: output.log_sums };
+        let weights = without_gradient(weights);
+        let output = cross_entropy::forward(&logits, &targets, weights.as_ref(), config);
+        let state = CrossEntropy { logits, targets, weights, config, log_sums: output.log_sums };
         let nll = Tracked::new(output.nll);
         (record::<C, _, 1>([node], state, output.loss), nll, output.correct)
     }
 
-    fn divergence_kernel(logits: Tracked, targets: IntTensor<Flex>, ignore_index: u32) -> Tracked {
+    fn divergence_kernel(
+        logits: Tracked,
+        targets: IntTensor<Flex>,
+        weights: OptionalTensor<Self>,
+        ignore_index: u32,
+    ) -> Tracked {
         let (logits, node) = logits.into_parts();
         let (logits, targets) = (contiguous(logits), contiguous(targets));
-        let output = divergence::forward(&logits, &targets, ignore_index);
-        let state = Divergence { logits, targets, ignore_index, pairs: output.pairs };
+        let weights = without_gradient(weights);
+        let output = divergence::forward(&logits, &targets, weights.as_ref(), ignore_index);
+        let pairs = output.pairs;
+        let state = Divergence { logits, targets, weights, ignore_index, pairs };
         record::<C, _, 1>([node], state, output.sum)
     }
 }

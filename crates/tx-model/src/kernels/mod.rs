@@ -282,42 +282,54 @@ pub struct CrossEntropy {
 /// = log Σ_v exp x_v - (1 - ε) x_t - ε mean(x)
 /// ```
 ///
+/// times its weight, which is 1 by default. The negative log-likelihood has no weights.
+///
 /// # Shapes
 ///
-/// - `logits`: `[N, V]`; `targets`: `[N]`
+/// - `logits`: `[N, V]`; `targets` and `weights`: `[N]`
 pub fn cross_entropy(
     logits: Tensor<2>,
     targets: Tensor<1, Int>,
+    weights: Option<Tensor<1>>,
     config: CrossEntropyConfig,
 ) -> CrossEntropy {
     #[cfg(feature = "flex")]
     if is_flex_f32(&logits) {
         let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
-        let (loss, nll, correct) = Dispatch::cross_entropy_kernel(logits, targets, config);
+        let weights = OptionalTensor::from_tensor(weights);
+        let (loss, nll, correct) = Dispatch::cross_entropy_kernel(logits, targets, weights, config);
         return CrossEntropy {
             loss: Tensor::from_dispatch(loss),
             nll: Tensor::from_dispatch(nll),
             correct: Tensor::from_dispatch(correct),
         };
     }
-    composed::cross_entropy(logits, targets, config)
+    composed::cross_entropy(logits, targets, weights, config)
 }
 
 /// Symmetric Kullback-Leibler divergence between the predictions of both halves of a batch, summed over
-/// the tokens that count: `Σ KL(p ‖ q) + KL(q ‖ p)`, where `p` and `q` are the softmax of row `i` and of
-/// row `N + i` of the logits.
+/// the tokens that count: `Σ w (KL(p ‖ q) + KL(q ‖ p))`, where `p` and `q` are the softmax of row `i` and
+/// of row `N + i` of the logits, and `w` is the weight of the token, 1 by default.
 ///
 /// # Shapes
 ///
-/// - `logits`: `[2 N, V]`; `targets`: `[N]`, of which those with `ignore_index` do not count
+/// - `logits`: `[2 N, V]`; `targets`: `[N]`, of which those with `ignore_index` do not count; `weights`:
+///   `[N]`
 /// - returns `[1]`, in nats
-pub fn divergence(logits: Tensor<2>, targets: Tensor<1, Int>, ignore_index: u32) -> Tensor<1> {
+pub fn divergence(
+    logits: Tensor<2>,
+    targets: Tensor<1, Int>,
+    weights: Option<Tensor<1>>,
+    ignore_index: u32,
+) -> Tensor<1> {
     #[cfg(feature = "flex")]
     if is_flex_f32(&logits) {
         let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
-        return Tensor::from_dispatch(Dispatch::divergence_kernel(logits, targets, ignore_index));
+        let weights = OptionalTensor::from_tensor(weights);
+        let sum = Dispatch::divergence_kernel(logits, targets, weights, ignore_index);
+        return Tensor::from_dispatch(sum);
     }
-    composed::divergence(logits, targets, ignore_index)
+    composed::divergence(logits, targets, weights, ignore_index)
 }
 
 /// Coefficients of one update by Adam (Kingma and Ba 2015), the same for all parameters.

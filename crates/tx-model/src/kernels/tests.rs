@@ -143,7 +143,7 @@ fn empty_inputs_give_empty_results() {
         assert_eq!(gradient.into_data().iter::<f32>().collect::<Vec<_>>(), [0.0; 9]);
     }
     let logits = Tensor::<2>::empty([0, 5], &device).require_grad();
-    let found = cross_entropy(logits, Tensor::empty([0], &device), smoothed(0.1));
+    let found = cross_entropy(logits, Tensor::empty([0], &device), None, smoothed(0.1));
     let [loss, nll] = [found.loss, found.nll].map(Tensor::into_scalar::<f32>);
     assert_eq!((loss, nll, found.correct.into_scalar::<i32>()), (0.0, 0.0, 0));
 }
@@ -305,8 +305,9 @@ fn cross_entropy_with_and_without_smoothing() {
                 let logits = shaped(&inputs[0], [rows, vocabulary]) * 8.0;
                 let targets = Tensor::from_data(targets.clone(), &logits.device());
                 // Without smoothing, the loss is the negative log-likelihood.
-                let plain = cross_entropy(logits.clone(), targets.clone(), smoothed(0.0)).loss;
-                let found = cross_entropy(logits, targets, smoothed(smoothing));
+                let plain =
+                    cross_entropy(logits.clone(), targets.clone(), None, smoothed(0.0)).loss;
+                let found = cross_entropy(logits, targets, None, smoothed(smoothing));
                 let [plain, nll] = [plain, found.nll].map(Tensor::into_scalar::<f32>);
                 assert!((plain - nll).abs() <= 1e-5 * plain, "{nll}, {plain}");
                 counts.borrow_mut().push(found.correct.into_scalar::<i64>());
@@ -315,6 +316,34 @@ fn cross_entropy_with_and_without_smoothing() {
             assert_eq!(correct[0], correct[1]);
         }
     }
+}
+
+/// The loss has the weights, the negative log-likelihood has not.
+#[test]
+fn cross_entropy_of_weighted_rows() {
+    for [rows, vocabulary] in [[1, 3], [70, 65], [30, 2_049]] {
+        let targets: Vec<i32> = (0..rows).map(|i| (mix(i) % vocabulary) as i32).collect();
+        let targets = TensorData::new(targets, [rows as usize]);
+        let shape = [rows as usize, vocabulary as usize];
+        for smoothing in [0.0, 0.1] {
+            check("weighted cross-entropy", &[shape[0] * shape[1]], |inputs| {
+                let logits = shaped(&inputs[0], shape) * 8.0;
+                let device = logits.device();
+                let target = || Tensor::from_data(targets.clone(), &device);
+                let weights = Some(weights_of_rows(shape[0], &logits));
+                let plain = cross_entropy(logits.clone(), target(), None, smoothed(smoothing));
+                let found = cross_entropy(logits, target(), weights, smoothed(smoothing));
+                assert_eq!(found.nll.into_data(), plain.nll.into_data());
+                found.loss
+            });
+        }
+    }
+}
+
+/// Weights 0, 1/4, 1/2 … 7/4 of rows, in the dtype of `logits`.
+fn weights_of_rows(rows: usize, logits: &Tensor<2>) -> Tensor<1> {
+    let weights: Vec<f32> = (0..rows).map(|row| (row % 8) as f32 / 4.0).collect();
+    Tensor::from_data(TensorData::new(weights, [rows]), (&logits.device(), logits.dtype()))
 }
 
 #[test]
@@ -442,7 +471,8 @@ fn ids_may_have_64_bits() {
         let embedded = embedding(EmbeddingInput { scale: 1.5, ..plain(table.clone(), ids) });
         let logits = embedded.clone().reshape([3, 4]) * 3.0;
         let targets = Tensor::<1, Int>::from_data(targets.clone(), (&device, dtype));
-        let CrossEntropy { loss, correct, .. } = cross_entropy(logits, targets, smoothed(0.1));
+        let CrossEntropy { loss, correct, .. } =
+            cross_entropy(logits, targets, None, smoothed(0.1));
         let gradients = loss.clone().backward();
         let read = |x: Tensor<1>| x.into_data().iter::<f32>().collect::<Vec<_>>();
         let gradient = read(flat(table.grad(&gradients).unwrap()));

@@ -92,7 +92,7 @@ impl TaskRun for LabeledData {
         for text in self.validation.iter().take(config.validation.samples) {
             let mut source = self.summary.tokenizers.source.encode(&text.source)?;
             truncate(&mut source, config.max_len());
-            samples.push((text.clone(), EncodedPair { source, target: Vec::new() }));
+            samples.push((text.clone(), EncodedPair::new(source, Vec::new())));
         }
         Ok(Classification {
             loader: validation,

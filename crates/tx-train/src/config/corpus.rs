@@ -41,6 +41,12 @@ pub struct CorpusConfig {
     pub target_language: Option<String>,
     /// Number of pairs to read from the beginning.
     pub pairs: Option<usize>,
+    /// Training: file with a weight of each pair in the loss, one a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pair_weights: Option<PathBuf>,
+    /// Training: file with the word alignment of each pair in Pharaoh format, one a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alignments: Option<PathBuf>,
     /// Training: special token that precedes each source, such as `<bt>` for back-translated pairs
     /// (Caswell et al. 2019).
     pub tag: Option<String>,
@@ -70,6 +76,8 @@ impl Default for CorpusConfig {
             source_language: None,
             target_language: None,
             pairs: None,
+            pair_weights: None,
+            alignments: None,
             tag: None,
             weight: 1.0,
             first_epoch: 1,
@@ -120,6 +128,8 @@ impl CorpusConfig {
         let default = Self::default();
         for (key, is_given) in [
             ("prepared", self.prepared.is_some()),
+            ("pair_weights", self.pair_weights.is_some()),
+            ("alignments", self.alignments.is_some()),
             ("tag", self.tag.is_some()),
             ("weight", self.weight != default.weight),
             ("first_epoch", self.first_epoch != default.first_epoch),
@@ -149,6 +159,8 @@ impl CorpusConfig {
             ("corpus", self.corpus.is_some()),
             ("format", self.format.is_some()),
             ("pairs", self.pairs.is_some()),
+            ("pair_weights", self.pair_weights.is_some()),
+            ("alignments", self.alignments.is_some()),
             ("clean", self.clean.is_some()),
         ];
         for (key, _) in excluded.iter().filter(|(_, is_given)| self.prepared.is_some() && *is_given)

@@ -7,6 +7,7 @@ use tx_model::ProductPrecision;
 use super::{
     distillation::DistillationConfig,
     fine_tuning::{LoraConfig, RateFactor},
+    guided_alignment::GuidedAlignmentConfig,
 };
 
 /// Optimizer.
@@ -155,6 +156,9 @@ pub struct OptimizationConfig {
     /// Distillation from a teacher. Needs `task = "translate"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distill: Option<DistillationConfig>,
+    /// Guided alignment. Needs `task = "translate"` and `data.alignments`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guided_alignment: Option<GuidedAlignmentConfig>,
     /// Maximum gradient norm over all weights together; larger gradients are scaled down. 0
     /// disables clipping.
     pub clip_norm: f64,
@@ -216,6 +220,7 @@ impl Default for OptimizationConfig {
             label_smoothing: 0.1,
             r_drop: 0.0,
             distill: None,
+            guided_alignment: None,
             clip_norm: 1.0,
             on_nonfinite: OnNonFinite::Stop,
             freeze: Vec::new(),

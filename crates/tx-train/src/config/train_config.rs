@@ -150,6 +150,7 @@ impl TrainConfig {
         }
         problems.extend(self.decoder_start_problem());
         problems.extend(self.dropout_problems());
+        problems.extend(self.annotation_problems());
         if self.task == TaskKind::Generate && self.model.encoder_from.is_some() {
             problems.push("[model] `encoder_from`: a language model has no encoder".into());
         }
@@ -302,6 +303,42 @@ impl TrainConfig {
         problems
     }
 
+    /// Problems of weights and word alignments of pairs.
+    fn annotation_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let Self { task, data, train, .. } = self;
+        let (has_weights, has_alignments) = (data.has_pair_weights(), data.has_alignments());
+        for (key, is_given) in [("pair_weights", has_weights), ("alignments", has_alignments)] {
+            if is_given && *task != TaskKind::Translate {
+                problems.push(format!("[data] `{key}` is not available for the task \"{task}\""));
+            }
+            if is_given && data.prepared.is_some() {
+                problems.push(format!("[data] `{key}` is not available with `prepared`"));
+            }
+        }
+        match &train.guided_alignment {
+            None if has_alignments => {
+                problems.push("[data] `alignments` needs `train.guided_alignment`".into());
+            }
+            None => {}
+            Some(guided) => {
+                let found = guided.problems(self.model.decoder_layers);
+                problems.extend(found.into_iter().map(|problem| format!("[train] {problem}")));
+                if !has_alignments {
+                    problems.push("[train] `guided_alignment` needs `data.alignments`".into());
+                }
+                if train.bpe_dropout > 0.0 || train.unigram_alpha.is_some() {
+                    problems.push(
+                        "[train] `guided_alignment` is not available with `bpe_dropout` or \
+                         `unigram_alpha`, because an alignment belongs to one segmentation"
+                            .into(),
+                    );
+                }
+            }
+        }
+        problems
+    }
+
     /// Configuration as a TOML table.
     pub(super) fn to_table(&self) -> Result<toml::Table, TrainError> {
         toml::Table::try_from(self).map_err(|error| TrainError::Config {
@@ -345,6 +382,33 @@ impl CheckpointConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::GuidedAlignmentConfig;
+
+    #[test]
+    fn alignments_and_their_loss_need_each_other() {
+        let mut config = TrainConfig::default();
+        config.data.train_file = Some("a.tsv".into());
+        config.data.alignments = Some("a.align".into());
+        assert_eq!(config.problems(), ["[data] `alignments` needs `train.guided_alignment`"]);
+        config.train.guided_alignment = Some(GuidedAlignmentConfig::default());
+        assert_eq!(config.problems(), [""; 0]);
+        config.data.alignments = None;
+        config.train.bpe_dropout = 0.1;
+        config.train.guided_alignment = Some(GuidedAlignmentConfig { weight: 0.0, layer: Some(7) });
+        config.data.pair_weights = Some("a.weights".into());
+        config.data.prepared = Some("corpus".into());
+        assert_eq!(
+            config.problems(),
+            [
+                "[data] `pair_weights` is not available with `prepared`",
+                "[train] `guided_alignment.weight` = 0 must be more than 0",
+                "[train] `guided_alignment.layer` = 7 must be in 1..=6, the decoder layers",
+                "[train] `guided_alignment` needs `data.alignments`",
+                "[train] `guided_alignment` is not available with `bpe_dropout` or `unigram_alpha`, \
+                 because an alignment belongs to one segmentation",
+            ]
+        );
+    }
 
     #[test]
     fn every_section_reports_its_problems_at_once() {

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use sha2::{Digest, Sha256};
-use tx_data::DataError;
+use tx_data::{DataError, PairAnnotation};
 use tx_text::{SentencePair, hash::hexadecimal};
 
 /// Fingerprints of the data of a run: numbers of pairs or documents, and hashes of their text.
@@ -64,6 +64,31 @@ impl Fingerprints {
     }
 }
 
+impl Fingerprints {
+    /// Adds weights and word alignments to the fingerprint of the training data.
+    pub fn with_annotations<'a>(
+        mut self,
+        annotations: impl Iterator<Item = &'a PairAnnotation>,
+    ) -> Self {
+        let mut annotations = annotations.peekable();
+        if annotations.peek().is_none() {
+            return self;
+        }
+        let mut hasher = Sha256::new();
+        for PairAnnotation { weight, links } in annotations {
+            hasher.update(weight.to_le_bytes());
+            hasher.update((links.len() as u64).to_le_bytes());
+            for link in links {
+                hasher.update((link.source as u64).to_le_bytes());
+                hasher.update((link.target as u64).to_le_bytes());
+            }
+        }
+        let hash = hexadecimal(&hasher.finalize());
+        self.training = format!("{}; annotations: SHA-256 {hash}", self.training);
+        self
+    }
+}
+
 fn hash_pair(hasher: &mut Sha256, pair: &SentencePair) {
     for side in [&pair.source, &pair.target] {
         hasher.update(side);
@@ -73,6 +98,8 @@ fn hash_pair(hasher: &mut Sha256, pair: &SentencePair) {
 
 #[cfg(test)]
 mod tests {
+    use tx_data::Link;
+
     use super::*;
 
     /// Hashes computed with `printf 'a\0b\0' | sha256sum`.
@@ -99,6 +126,23 @@ mod tests {
         assert_eq!(one.training, other.training);
         assert_ne!(one.validation, other.validation);
         assert_ne!(of("x", &["c"], 1).training, one.training);
+    }
+
+    /// Weight and links of pairs change the fingerprint; pairs without them have that of their text.
+    #[test]
+    fn annotations_are_part_of_the_fingerprint() {
+        let pairs = || [Ok(SentencePair::new("a", "b"))].into_iter();
+        let plain = Fingerprints::of_pairs(pairs(), &[], 0).unwrap();
+        let of = |weight, links: &[Link]| {
+            let annotation = PairAnnotation { weight, links: links.into() };
+            plain.clone().with_annotations([annotation].iter()).training
+        };
+        let link = Link { source: 0, target: 0 };
+        let found = [of(1.0, &[]), of(2.0, &[]), of(1.0, &[link]), of(1.0, &[link, link])];
+        for (number, one) in found.iter().enumerate() {
+            assert!(one.starts_with(&plain.training) && !found[..number].contains(one), "{one}");
+        }
+        assert_eq!(plain.clone().with_annotations([].iter()), plain);
     }
 
     /// Hashes computed with `printf 'a\\0' | sha256sum`.

@@ -115,10 +115,10 @@ impl LanguageTokens {
         if let Some(id) = self.source {
             // A source starts with `<bos>` only if its tokenizer adds it.
             let start = usize::from(pair.source.first() == Some(&BOS));
-            pair.source.insert(start, id);
+            pair.insert_source(start, &[id]);
         }
         if let Some(id) = self.target {
-            pair.target.insert(pair.target.len().min(1), id);
+            pair.insert_target(pair.target.len().min(1), &[id]);
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn tokens_precede_the_text() {
-        let pair = || EncodedPair { source: vec![7, 8, 2], target: vec![1, 9, 2] };
+        let pair = || EncodedPair::new(vec![7, 8, 2], vec![1, 9, 2]);
         for (source, target, expected) in [
             (None, None, [vec![7, 8, 2], vec![1, 9, 2]]),
             (Some(5), None, [vec![5, 7, 8, 2], vec![1, 9, 2]]),

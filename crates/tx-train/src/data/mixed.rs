@@ -16,7 +16,7 @@ use super::{
     fingerprints::Fingerprints,
     language_tokens::{LanguageCodes, LanguageTokens},
     pairs::{PairData, ValidationSet, tokenizer_settings},
-    print_overlap,
+    print_annotations, print_overlap,
 };
 use crate::{
     config::{CorpusConfig, DataConfig, TrainConfig},
@@ -40,7 +40,7 @@ struct Corpus<'a> {
 /// Pairs of a training corpus.
 enum CorpusPairs {
     /// Text in memory.
-    Text(CleanCorpus<Vec<SentencePair>>),
+    Text(Box<CleanCorpus<Vec<SentencePair>>>),
     /// Ids on disk.
     Prepared(Box<PreparedCorpus>),
 }
@@ -97,7 +97,9 @@ impl PairData {
                         tokens.add_to(pair);
                     }
                     (access.print)(&format!("training: {name}: {report}"));
-                    let fingerprint = Fingerprints::of_pairs(pairs.training()?, &[], 0)?.training;
+                    let fingerprint = Fingerprints::of_pairs(pairs.training()?, &[], 0)?
+                        .with_annotations(pairs.annotations())
+                        .training;
                     let store = PairStore::from(encoded.training);
                     (store, AddedIds::default(), &pairs.cleaning, fingerprint)
                 }
@@ -264,7 +266,8 @@ fn corpora<'a>(
                 let given = given.clone();
                 let pairs = corpus::load_corpus(&own, &name, given, access.cache, &control)?;
                 print_overlap(pairs.overlap, pairs.overlap_dropped, "pairs", access.print);
-                CorpusPairs::Text(pairs)
+                print_annotations(&pairs, access.print);
+                CorpusPairs::Text(Box::new(pairs))
             }
         };
         Ok(Corpus { entry, config: own, pairs })

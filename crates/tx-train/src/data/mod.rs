@@ -11,7 +11,10 @@ pub(crate) mod segmentation;
 use std::{path::Path, sync::atomic::AtomicBool};
 
 use tx_data::{
-    CleaningReport, near_duplicate::Overlap, pipeline::Progress, prepared::Verification,
+    CleaningReport, PairAnnotation,
+    near_duplicate::Overlap,
+    pipeline::{CleanCorpus, Progress, TextStore},
+    prepared::Verification,
     source::named::CorpusCache,
 };
 use tx_infer::{Bundle, TaskKind, bundle::Languages};
@@ -216,5 +219,26 @@ pub(crate) fn print_overlap(
     print(&format!(
         "validation: {near} of {validation} {unit} have a near duplicate in training (first: \
          {first}){consequence}"
+    ));
+}
+
+/// Prints numbers of pairs with word alignments, and the mean of their weights, if they have any.
+pub(crate) fn print_annotations<T: TextStore>(corpus: &CleanCorpus<T>, print: &dyn Fn(&str)) {
+    let (mut pairs, mut linked, mut weights) = (0_usize, 0_usize, 0.0);
+    for PairAnnotation { weight, links } in corpus.annotations() {
+        pairs += 1;
+        linked += usize::from(!links.is_empty());
+        weights += f64::from(*weight);
+    }
+    if pairs == 0 {
+        return;
+    }
+    let unlinked = match corpus.unlinked {
+        0 => String::new(),
+        lost => format!("; {lost} lost their links, because cleaning changed their words"),
+    };
+    let mean = weights / pairs as f64;
+    print(&format!(
+        "annotations: {linked} of {pairs} pairs with links, mean weight {mean:.3}{unlinked}"
     ));
 }

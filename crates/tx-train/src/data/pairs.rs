@@ -25,7 +25,7 @@ use super::{
     DataAccess, DataSummary, Known, ReplaySummary,
     fingerprints::Fingerprints,
     language_tokens::{LanguageCodes, LanguageTokens},
-    print_overlap,
+    print_annotations, print_overlap,
 };
 use crate::{
     config::TrainConfig,
@@ -121,6 +121,7 @@ impl PairData {
         let control = Control { stop: access.stop, progress: &print };
         let corpus = corpus::load(config, access.cache, &control)?;
         print_overlap(corpus.overlap, corpus.overlap_dropped, "pairs", access.print);
+        print_annotations(&corpus, access.print);
         access.check()?;
         let languages = match &known {
             Known::Both(_, languages) => languages.clone(),
@@ -144,7 +145,8 @@ impl PairData {
         training.iter_mut().for_each(|pair| tokens.add_to(pair));
         validation.truncate(config.data.valid_pairs.unwrap_or(usize::MAX));
         let used = config.validation.sentences;
-        let fingerprints = Fingerprints::of_pairs(corpus.training()?, &validation, used)?;
+        let fingerprints = Fingerprints::of_pairs(corpus.training()?, &validation, used)?
+            .with_annotations(corpus.annotations());
         let available = validation.len();
         validation.truncate(used);
         let valid = encode_validation(config, &tokenizers, tokens, &validation, available, access)?;

@@ -5,7 +5,7 @@ use tx_data::LanguageModelBatch;
 use tx_model::{LanguageModel, LanguageModelInput};
 
 use crate::{
-    loss::smoothed_cross_entropy,
+    loss::{Labels, smoothed_cross_entropy},
     task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
 };
 
@@ -30,7 +30,7 @@ impl TrainedLanguageModel {
             positions: Some(batch.positions),
             blocked: batch.blocked,
         });
-        smoothed_cross_entropy(logits, batch.labels, smoothing)
+        smoothed_cross_entropy(logits, Labels::new(batch.labels, smoothing))
     }
 }
 

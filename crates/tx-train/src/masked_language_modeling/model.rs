@@ -6,7 +6,7 @@ use tx_data::MaskedBatch;
 use tx_model::MaskedLanguageModel;
 
 use crate::{
-    loss::smoothed_cross_entropy,
+    loss::{Labels, smoothed_cross_entropy},
     task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
 };
 
@@ -27,7 +27,7 @@ impl TrainedMaskedLanguageModel {
 
     fn loss_with(&self, batch: MaskedBatch, smoothing: f64) -> BatchLoss {
         let logits = self.model.forward_at(batch.ids, batch.blocked, batch.positions);
-        smoothed_cross_entropy(logits.unsqueeze(), batch.labels.unsqueeze(), smoothing)
+        smoothed_cross_entropy(logits.unsqueeze(), Labels::new(batch.labels.unsqueeze(), smoothing))
     }
 }
 

@@ -435,7 +435,7 @@ mod tests {
     }
 
     fn gradients(model: &Seq2Seq, device: &Device) -> GradientsParams {
-        let pair = EncodedPair { source: vec![4, 5, 2], target: vec![1, 6, 7, 2] };
+        let pair = EncodedPair::new(vec![4, 5, 2], vec![1, 6, 7, 2]);
         TrainStep::step(model, Seq2SeqBatch::new(&[&pair], BOS, device)).grads
     }
 

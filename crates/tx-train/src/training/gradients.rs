@@ -406,9 +406,10 @@ pub(crate) mod tests {
 
     /// Six pairs of different lengths.
     fn pairs() -> Vec<EncodedPair> {
-        let pair = |i: u32| EncodedPair {
-            source: (0..i + 2).map(|j| 4 + (i + j) % 8).chain([2]).collect(),
-            target: [1].into_iter().chain((0..2 * i).map(|j| 4 + (i * j) % 8)).chain([2]).collect(),
+        let pair = |i: u32| {
+            let source = (0..i + 2).map(|j| 4 + (i + j) % 8).chain([2]).collect();
+            let target = (0..2 * i).map(|j| 4 + (i * j) % 8);
+            EncodedPair::new(source, [1].into_iter().chain(target).chain([2]).collect())
         };
         (0..6).map(pair).collect()
     }

@@ -134,7 +134,7 @@ mod tests {
     fn norms_of_layers_add_up_to_the_norm_before_clipping() {
         let device = Device::flex().autodiff();
         let model = model(&device);
-        let pair = EncodedPair { source: vec![5, 6, 7, 2], target: vec![1, 7, 9, 2] };
+        let pair = EncodedPair::new(vec![5, 6, 7, 2], vec![1, 7, 9, 2]);
         for clip_norm in [0.0, 0.01] {
             let batch = Seq2SeqBatch::new(&[&pair], BOS, &device);
             let UpdateGradients { gradients, norm, .. } =

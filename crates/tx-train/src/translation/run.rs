@@ -9,7 +9,7 @@ use tx_model::Transformer;
 use tx_text::Lowercase;
 
 use super::{
-    seq2seq::Seq2Seq,
+    seq2seq::{GuidedAlignment, Seq2Seq},
     teacher::Teacher,
     translation_task::Translation,
     validation::{ValidatedSet, Validator},
@@ -82,9 +82,14 @@ impl TaskRun for PairData {
     ) -> Result<Seq2Seq, TrainError> {
         let train = &config.train;
         let teacher = train.distill.as_ref().map(|distill| Teacher::open(distill, config, device));
+        let guided_alignment = train.guided_alignment.as_ref().map(|guided| GuidedAlignment {
+            layer: guided.layer.unwrap_or(config.model.decoder_layers).saturating_sub(1),
+            weight: guided.weight,
+        });
         Ok(Seq2Seq::new(model, train.label_smoothing)
             .with_r_drop(train.r_drop)
-            .with_teacher(teacher.transpose()?))
+            .with_teacher(teacher.transpose()?)
+            .with_guided_alignment(guided_alignment))
     }
 
     fn examples(&self, _config: &TrainConfig) -> Vec<String> {

@@ -9,7 +9,7 @@ use tx_model::{Transformer, TransformerInput};
 
 use super::teacher::Teacher;
 use crate::{
-    loss::{distillation, r_drop, smoothed_cross_entropy},
+    loss::{Labels, distillation, guided_alignment, r_drop, smoothed_cross_entropy},
     task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
 };
 
@@ -24,12 +24,23 @@ pub struct Seq2Seq {
     r_drop: f64,
     #[module(skip)]
     teacher: Option<Teacher>,
+    #[module(skip)]
+    guided_alignment: Option<GuidedAlignment>,
+}
+
+/// Settings of guided alignment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GuidedAlignment {
+    /// Decoder layer whose cross-attention learns the alignment, from 0.
+    pub layer: usize,
+    /// Weight of its loss.
+    pub weight: f64,
 }
 
 impl Seq2Seq {
     /// Wraps a model for training.
     pub fn new(model: Transformer, label_smoothing: f64) -> Self {
-        Self { model, label_smoothing, r_drop: 0.0, teacher: None }
+        Self { model, label_smoothing, r_drop: 0.0, teacher: None, guided_alignment: None }
     }
 
     /// Sets the weight α of R-Drop; 0 disables it.
@@ -42,31 +53,70 @@ impl Seq2Seq {
         Self { teacher, ..self }
     }
 
-    fn distillation_loss(&self, batch: Seq2SeqBatch, teacher: &Teacher) -> BatchLoss {
-        let wanted = teacher.logits(&batch);
-        let target = batch.target_out.clone();
-        let logits = self.model.forward(input(batch));
-        let Teacher { weight, temperature, .. } = *teacher;
-        distillation(logits, wanted, target, self.label_smoothing, weight, temperature)
+    /// Sets guided alignment, which changes the loss of batches with links.
+    pub fn with_guided_alignment(self, guided_alignment: Option<GuidedAlignment>) -> Self {
+        Self { guided_alignment, ..self }
     }
 
-    fn loss_with(&self, batch: Seq2SeqBatch, smoothing: f64) -> BatchLoss {
-        let target = batch.target_out.clone();
-        smoothed_cross_entropy(self.model.forward(input(batch)), target, smoothing)
+    /// Computes the logits `[B, T, V]`, and the weighted loss of guided alignment if there are links.
+    fn forward(
+        &self,
+        input: TransformerInput,
+        alignment: Option<Tensor<3>>,
+    ) -> (Tensor<3>, Option<Tensor<1>>) {
+        let (Some(GuidedAlignment { layer, weight }), Some(alignment)) =
+            (self.guided_alignment, alignment)
+        else {
+            return (self.model.forward(input), None);
+        };
+        let (logits, weights) = self.model.forward_with_cross_attention(input, layer);
+        (logits, weights.map(|weights| guided_alignment(weights, alignment) * weight))
     }
 
-    /// Computes the batch twice in one pass, each time with other dropout masks.
-    fn r_drop_loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
-        let logits = self.model.forward(TransformerInput {
-            source: Tensor::cat(vec![batch.source.clone(), batch.source], 0),
-            source_blocked: Tensor::cat(
-                vec![batch.source_blocked.clone(), batch.source_blocked],
-                0,
-            ),
-            target: Tensor::cat(vec![batch.target_in.clone(), batch.target_in], 0),
-            target_blocked: batch.target_blocked,
-        });
-        r_drop(logits, batch.target_out, self.label_smoothing, self.r_drop)
+    fn training_loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
+        let labels = labels(&batch, self.label_smoothing);
+        let alignment = batch.alignment.clone();
+        let (loss, guided) = match &self.teacher {
+            Some(teacher) => {
+                let wanted = teacher.logits(&batch);
+                let Teacher { weight, temperature, .. } = *teacher;
+                let (logits, guided) = self.forward(input(batch), alignment);
+                (distillation(logits, wanted, labels, weight, temperature), guided)
+            }
+            None if self.r_drop > 0.0 => {
+                let alignment = alignment.map(twice);
+                let (logits, guided) = self.forward(input_twice(batch), alignment);
+                (r_drop(logits, labels, self.r_drop), guided.map(|guided| guided * 0.5))
+            }
+            None => {
+                let (logits, guided) = self.forward(input(batch), alignment);
+                (smoothed_cross_entropy(logits, labels), guided)
+            }
+        };
+        match guided {
+            Some(guided) => BatchLoss { sum: loss.sum + guided, ..loss },
+            None => loss,
+        }
+    }
+}
+
+fn labels(batch: &Seq2SeqBatch, smoothing: f64) -> Labels {
+    Labels { target: batch.target_out.clone(), weights: batch.pair_weights.clone(), smoothing }
+}
+
+/// Repeats the rows of a tensor.
+fn twice<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    Tensor::cat(vec![x.clone(), x], 0)
+}
+
+/// Input of two passes in one, each with other dropout masks.
+fn input_twice(batch: Seq2SeqBatch) -> TransformerInput {
+    let (source, blocked, target) = (batch.source, batch.source_blocked, batch.target_in);
+    TransformerInput {
+        source: Tensor::cat(vec![source.clone(), source], 0),
+        source_blocked: Tensor::cat(vec![blocked.clone(), blocked], 0),
+        target: Tensor::cat(vec![target.clone(), target], 0),
+        target_blocked: batch.target_blocked,
     }
 }
 
@@ -91,15 +141,12 @@ impl Trainable for Seq2Seq {
     }
 
     fn loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
-        match &self.teacher {
-            Some(teacher) => self.distillation_loss(batch, teacher),
-            None if self.r_drop > 0.0 => self.r_drop_loss(batch),
-            None => self.loss_with(batch, self.label_smoothing),
-        }
+        self.training_loss(batch)
     }
 
     fn validation_loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
-        self.loss_with(batch, 0.0)
+        let labels = labels(&batch, 0.0);
+        smoothed_cross_entropy(self.model.forward(input(batch)), labels)
     }
 }
 
@@ -118,7 +165,7 @@ impl Batch for Seq2SeqBatch {
 
 #[cfg(test)]
 mod tests {
-    use tx_data::EncodedPair;
+    use tx_data::{EncodedPair, Link, PairAnnotation};
     use tx_model::{DropoutConfig, ModelConfig, VocabSizes};
     use tx_text::special::BOS;
 
@@ -141,12 +188,15 @@ mod tests {
         Seq2Seq::new(Transformer::new(&config, vocab, device).unwrap(), 0.1)
     }
 
+    fn pairs() -> [EncodedPair; 2] {
+        [
+            EncodedPair::new(vec![5, 6, 7, 2], vec![1, 7, 2]),
+            EncodedPair::new(vec![8, 2], vec![1, 9, 10, 4, 2]),
+        ]
+    }
+
     fn batch(device: &Device) -> Seq2SeqBatch {
-        let pairs = [
-            EncodedPair { source: vec![5, 6, 7, 2], target: vec![1, 7, 2] },
-            EncodedPair { source: vec![8, 2], target: vec![1, 9, 10, 4, 2] },
-        ];
-        Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, device)
+        Seq2SeqBatch::new(&pairs().iter().collect::<Vec<_>>(), BOS, device)
     }
 
     fn value(loss: BatchLoss) -> f32 {
@@ -163,6 +213,65 @@ mod tests {
         assert_eq!(twice.correct.into_scalar::<i64>(), plain.correct.into_scalar::<i64>());
         let (plain, twice) = (plain.sum.into_scalar::<f32>(), twice.sum.into_scalar::<f32>());
         assert!((twice - plain).abs() < 1e-5 * plain, "{twice}, {plain}");
+    }
+
+    /// A batch of two pairs with weights 3 and 1/2, the first with the given links.
+    fn annotated(links: &[(usize, usize)], device: &Device) -> Seq2SeqBatch {
+        let links = links.iter().map(|&(source, target)| Link { source, target }).collect();
+        let annotation = |weight, links| Some(Box::new(PairAnnotation { weight, links }));
+        let mut pairs = pairs();
+        pairs[0].annotation = annotation(3.0, links);
+        pairs[1].annotation = annotation(0.5, Vec::new());
+        Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, device)
+    }
+
+    /// The loss is the weighted sum of the losses of the pairs; their tokens count equally.
+    #[test]
+    fn weights_are_factors_of_the_losses_of_pairs() {
+        let device = Device::flex().autodiff();
+        let model = model(DropoutConfig::none(), &device);
+        let alone = |pair: &EncodedPair| model.loss(Seq2SeqBatch::new(&[pair], BOS, &device));
+        let expected: f32 =
+            pairs().iter().zip([3.0, 0.5]).map(|(pair, weight)| weight * value(alone(pair))).sum();
+        let both = annotated(&[], &device);
+        for r_drop in [0.0, 5.0] {
+            let model = model.clone().with_r_drop(r_drop);
+            let found = value(model.loss(both.clone()));
+            assert!((found - expected).abs() < 1e-5 * expected, "{found}, {expected}");
+        }
+        let nll = |batch| model.loss(batch).nll.into_scalar::<f32>();
+        assert_eq!(nll(both), nll(batch(&device)));
+    }
+
+    /// The loss of the links is added with its weight, to that of one pass and to that of R-Drop; without
+    /// links there is none.
+    #[test]
+    fn guided_alignment_adds_the_loss_of_the_links() {
+        let device = Device::flex().autodiff();
+        let model = model(DropoutConfig::none(), &device);
+        let batch = annotated(&[(0, 1), (2, 1)], &device);
+        let guided = |weight| {
+            model.clone().with_guided_alignment(Some(GuidedAlignment { layer: 0, weight }))
+        };
+        let plain = value(model.loss(batch.clone()));
+        let (_, weights) = model.model.forward_with_cross_attention(input(batch.clone()), 0);
+        let weights = weights.unwrap().mean_dim(1).into_data().iter::<f32>().collect::<Vec<_>>();
+        // Weight 3 of the pair, half of it for each link of the first label.
+        let expected = -1.5 * (weights[0].ln() + weights[2].ln());
+        for r_drop in [0.0, 5.0] {
+            for weight in [0.5, 2.0] {
+                let found = value(guided(weight).with_r_drop(r_drop).loss(batch.clone())) - plain;
+                let expected = weight as f32 * expected;
+                assert!((found - expected).abs() < 1e-4, "{r_drop} {weight}: {found}, {expected}");
+            }
+        }
+        let without = annotated(&[], &device);
+        assert_eq!(value(guided(2.0).loss(without.clone())), value(model.loss(without)));
+        let validation = |model: Seq2Seq| {
+            let batch = super::tests::batch(&device).to_device(&device.clone().inner());
+            value(model.valid().validation_loss(batch))
+        };
+        assert_eq!(validation(guided(2.0)), validation(model.clone()));
     }
 
     /// With dropout, the loss rises in proportion to α. Validation has neither.

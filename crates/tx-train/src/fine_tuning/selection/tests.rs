@@ -55,7 +55,7 @@ fn model(config: &TrainConfig) -> Seq2Seq {
 }
 
 fn batch() -> Seq2SeqBatch {
-    let pair = |id: u32| EncodedPair { source: vec![id, 4, 2], target: vec![1, id, 5, 2] };
+    let pair = |id: u32| EncodedPair::new(vec![id, 4, 2], vec![1, id, 5, 2]);
     let pairs = [pair(4), pair(7), pair(8)];
     Seq2SeqBatch::new(&pairs.iter().collect::<Vec<_>>(), BOS, &Device::flex().autodiff())
 }

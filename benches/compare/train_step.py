@@ -1,6 +1,6 @@
 """Seconds per training step in PyTorch: forward, smoothed loss, backward, Adam.
 
-    python train_step.py [SHAPE ...] [--steps N] [--dropout everywhere] [--variant V]
+    python train_step.py [SHAPE ...] [--steps N] [--dropout everywhere] [--compile] [--variant V]
     python train_step.py --device cuda [--tf32] [--compile] [SHAPE ...]
 
 Prints one line of JSON per shape. `run_tx` measures the same models and batches with `train bench`.
@@ -9,7 +9,7 @@ masked although the rows are full. `zero_grad` and reading the loss are part of 
 applied as in `nn.Transformer` and to the embeddings (`everywhere`), or to embeddings and sub-layers
 only (`paper`).
 
-PyTorch runs with its fastest eager setting. For each shape these are tried in turn, each in its own
+PyTorch runs with its fastest setting. For each shape these are tried in turn, each in its own
 process, and the best of each is kept:
 
     layers   built-in: nn.Transformer; own: model.py, on F.scaled_dot_product_attention
@@ -17,12 +17,13 @@ process, and the best of each is kept:
     threads  1, 2 and all cores
     memory   glibc by default, or with settings that keep freed pages, as the allocator of tx does
     precision  f32; with --precision best also medium (`set_float32_matmul_precision`) and bf16 (autocast)
+    compile    no; with --compile also yes: `torch.compile` of model and loss, which needs a C++ compiler
 
-`--variant layers=own,adam=fused,threads=2,memory=keep` skips that. Not tried: torch.compile, which
-is not eager, and other allocators, which are other software.
+`--variant layers=own,adam=fused,threads=2,memory=keep,compile=yes` skips that. Not tried: other
+allocators, which are other software. Compilation is not part of the measured steps.
 
 With `--device cuda` layers are `own` and Adam is fused, products are in full single precision unless
-`--tf32` is given, and `--compile` compiles the model; the shapes of `docs/results/gpu.sh` are added.
+`--tf32` is given, and `--compile` compiles model and loss; the shapes of `docs/results/gpu.sh` are added.
 """
 
 import argparse
@@ -61,6 +62,7 @@ CHOICES = {
     "threads": sorted({1, min(2, CORES), CORES}, reverse=True),
     "memory": ["glibc", "keep"],
     "precision": ["f32"],
+    "compile": ["no"],
 }
 # Precisions of `--precision best`.
 PRECISIONS = ["f32", "medium", "bf16"]
@@ -68,7 +70,7 @@ PRECISIONS = ["f32", "medium", "bf16"]
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1", "MALLOC_TOP_PAD_": "67108864"}
 
 
-def measure(shape, steps, dropout, variant, device="cpu", tf32=False, compiled=False):
+def measure(shape, steps, dropout, variant, device="cpu", tf32=False):
     """Runs the steps in this process."""
     import torch
     import torch.nn.functional as F
@@ -89,11 +91,20 @@ def measure(shape, steps, dropout, variant, device="cpu", tf32=False, compiled=F
     adam = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9,
                             **how[variant["adam"]])
 
-    forward = torch.compile(model) if compiled else model
     # Weights and optimizer stay in f32 in every precision.
     if variant["precision"] == "medium":
         torch.set_float32_matmul_precision("medium")
     autocast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=variant["precision"] == "bf16")
+
+    def loss_of(source, target_in, target_out):
+        with autocast:
+            logits = model(source, target_in)
+        return F.cross_entropy(logits.float().flatten(0, 1), target_out.flatten(),
+                               ignore_index=PAD, label_smoothing=0.1)
+
+    compiled = variant["compile"] == "yes"
+    if compiled:
+        loss_of = torch.compile(loss_of)
 
     def side(seed, length):
         ids = (torch.arange(batch * length) * 7_919 + seed * 104_729) % (vocabulary - 1) + 1
@@ -105,11 +116,7 @@ def measure(shape, steps, dropout, variant, device="cpu", tf32=False, compiled=F
         target_in, target_out = target[:, :-1].contiguous(), target[:, 1:].contiguous()
         start = time.perf_counter()
         adam.zero_grad()
-        with autocast:
-            logits = forward(source, target_in)
-        logits = logits.float()
-        loss = F.cross_entropy(logits.flatten(0, 1), target_out.flatten(),
-                               ignore_index=PAD, label_smoothing=0.1)
+        loss = loss_of(source, target_in, target_out)
         loss.backward()
         adam.step()
         last = loss.item()
@@ -184,16 +191,18 @@ def main():
     parser.add_argument("--variant", help="setting to measure instead of the fastest")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--tf32", action="store_true", help="products in TF32, on cuda")
-    parser.add_argument("--compile", action="store_true", help="torch.compile, on cuda")
+    parser.add_argument("--compile", action="store_true", help="torch.compile: on cuda the only setting, otherwise one to choose")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.precision == "best":
         CHOICES["precision"] = PRECISIONS
+    if args.compile:
+        CHOICES["compile"] = ["no", "yes"]
     if args.device != "cpu":
+        variant = read("layers=own,adam=fused") | {"compile": "yes" if args.compile else "no"}
         for shape in args.shapes or GPU_SHAPES:
             steps = args.steps or (SHAPES | GPU_SHAPES)[shape][-1]
-            emit(measure(shape, steps, args.dropout, read("layers=own,adam=fused"),
-                         args.device, args.tf32, args.compile))
+            emit(measure(shape, steps, args.dropout, variant, args.device, args.tf32))
         return
     for shape in args.shapes or SHAPES:
         if shape not in SHAPES:

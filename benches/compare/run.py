@@ -75,6 +75,8 @@ def run_train_step(args):
     shapes, records = args.shapes or list(train_step.SHAPES), []
     if args.precision != "f32":
         train_step.CHOICES["precision"] = train_step.PRECISIONS
+    if args.compile:
+        train_step.CHOICES["compile"] = ["no", "yes"]
     variants = {
         shape: train_step.tune(shape, max(3, (args.steps or train_step.SHAPES[shape][-1]) // 3),
                                args.dropout)
@@ -99,7 +101,8 @@ def run_train_step(args):
            "paper": "on embeddings and sub-layers"}[args.dropout]
         + ". Tokens are target tokens. MB are the process's peak, in brackets what the imported "
         f"library alone takes. tx has products in {args.precision}. The last column is PyTorch's fastest "
-        "eager setting" + (", of all its precisions." if args.precision != "f32" else " in f32."),
+        + ("" if args.compile else "eager ") + "setting"
+        + (", of all its precisions." if args.precision != "f32" else " in f32."),
         "",
         "| shape | tx ms | PyTorch ms | tx's speed / PyTorch's | tx tokens/s | PyTorch tokens/s "
         "| tx MB | PyTorch MB | PyTorch's setting |",
@@ -227,6 +230,8 @@ def main():
     parser.add_argument("--shapes", nargs="+", choices=train_step.SHAPES, help="train-step: which")
     parser.add_argument("--steps", type=int, help="train-step: steps a round")
     parser.add_argument("--dropout", choices=["everywhere", "paper"], default="everywhere")
+    parser.add_argument("--compile", action="store_true",
+                        help="train-step: try torch.compile among the settings of PyTorch")
     parser.add_argument("--precision", choices=["f32", "bf16", "bf16x3"], default="f32",
                         help="train-step: precision of tx; but for f32, PyTorch has its fastest")
     parser.add_argument("--models", nargs="+", choices=decode.MODELS, default=decode.MODELS,

@@ -77,13 +77,25 @@ pub struct RowsMut<'a, T> {
     pub stride: usize,
 }
 
-/// Initial content of the result of a product.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// The product replaces the content.
+/// Result of a product that is addressed by pointers, because other threads write other columns of the
+/// same rows.
+#[derive(Debug, Clone, Copy)]
+pub struct RowsPointer {
+    /// First element of the first row.
+    pub first: *mut f32,
+    /// Distance from the start of a row to the start of the next, in elements.
+    pub stride: usize,
+}
+
+/// Value to which a product is added.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Start<'a, T> {
+    /// Zero: the product replaces the content of the result.
     Zero,
-    /// The product is added to the content.
+    /// The content of the result.
     Content,
+    /// The same row of [`COLUMNS`] elements for all rows.
+    Row(&'a [T]),
 }
 
 impl Tiles {
@@ -103,48 +115,62 @@ impl Tiles {
     /// # Panics
     ///
     /// If `inputs` is not divisible by [`I8_STEP`], or a slice is too short.
-    pub fn multiply_i8(&self, x: Rows<'_, u8>, panel: &[u8], y: RowsMut<'_, i32>, start: Start) {
-        let inputs = panel.len() / COLUMNS;
-        assert!(panel.len() == inputs * COLUMNS && inputs.is_multiple_of(I8_STEP), "panel");
-        self.check(x, inputs, &y);
-        platform::multiply_i8(self.rows, x, panel, y, start);
+    pub fn multiply_i8(
+        &self,
+        x: Rows<'_, u8>,
+        panel: &[u8],
+        y: RowsMut<'_, i32>,
+        start: Start<'_, i32>,
+    ) {
+        self.check(x, panel, I8_STEP);
+        let fits = self.fits(y.values.len(), y.stride, COLUMNS);
+        assert!(y.stride >= COLUMNS && fits, "length of y");
+        let (first, stride) = (y.values.as_mut_ptr(), y.stride);
+        platform::multiply_i8(self.rows, [(x, panel)].into_iter(), first, stride, start);
     }
 
-    /// Computes `y = x w` or `y += x w` for bf16 numbers, given by their bits, in single precision.
+    /// Computes `y = start + Σ x w` over all `factors`, for bf16 numbers, given by their bits, in single
+    /// precision.
     ///
     /// Products of an even and of an odd input are summed separately over 32 inputs; the sum of the
     /// two is added to `y`. Subnormal numbers count as zero.
     ///
     /// # Shapes
     ///
-    /// - `x`: `[rows, inputs]`
-    /// - `panel`: `w` as `[inputs / 2, COLUMNS, 2]`
+    /// - each of `factors`: `x`, `[rows, inputs]`, and `w` as `[inputs / 2, COLUMNS, 2]`
     /// - `y`: `[rows, COLUMNS]`
+    ///
+    /// # Safety
+    ///
+    /// All rows of `y` must be valid for writing, and with [`Start::Content`] for reading. Nothing else
+    /// may use them meanwhile.
     ///
     /// # Panics
     ///
-    /// If `inputs` is not divisible by [`BF16_STEP`], or a slice is too short.
-    pub fn multiply_bf16(
+    /// If a number of inputs is not divisible by [`BF16_STEP`], or a slice is too short.
+    #[allow(unsafe_code)]
+    #[inline]
+    pub unsafe fn multiply_bf16<'a>(
         &self,
-        x: Rows<'_, u16>,
-        panel: &[u16],
-        y: RowsMut<'_, f32>,
-        start: Start,
+        factors: impl Iterator<Item = (Rows<'a, u16>, &'a [u16])>,
+        y: RowsPointer,
+        start: Start<'_, f32>,
     ) {
-        let inputs = panel.len() / COLUMNS;
-        assert!(panel.len() == inputs * COLUMNS && inputs.is_multiple_of(BF16_STEP), "panel");
-        self.check(x, inputs, &y);
-        platform::multiply_bf16(self.rows, x, panel, y, start);
+        let factors = factors.inspect(|&(x, panel)| self.check(x, panel, BF16_STEP));
+        platform::multiply_bf16(self.rows, factors, y.first, y.stride, start);
     }
 
-    /// Checks that all rows are within their slices.
-    fn check<X, Y>(&self, x: Rows<'_, X>, inputs: usize, y: &RowsMut<'_, Y>) {
-        let fits = |len: usize, stride: usize, width: usize| {
-            let last = (self.rows - 1).checked_mul(stride);
-            last.and_then(|last| last.checked_add(width)).is_some_and(|end| end <= len)
-        };
-        assert!(fits(x.values.len(), x.stride, inputs), "length of x");
-        assert!(y.stride >= COLUMNS && fits(y.values.len(), y.stride, COLUMNS), "length of y");
+    /// Checks the sizes of the factors of a product.
+    fn check<T>(&self, x: Rows<'_, T>, panel: &[T], step: usize) {
+        let inputs = panel.len() / COLUMNS;
+        assert!(panel.len() == inputs * COLUMNS && inputs.is_multiple_of(step), "panel");
+        assert!(self.fits(x.values.len(), x.stride, inputs), "length of x");
+    }
+
+    /// Returns `true` if rows of `width` elements are within a slice of `len` elements.
+    fn fits(&self, len: usize, stride: usize, width: usize) -> bool {
+        let last = (self.rows - 1).checked_mul(stride);
+        last.and_then(|last| last.checked_add(width)).is_some_and(|end| end <= len)
     }
 }
 
@@ -154,18 +180,31 @@ impl Drop for Tiles {
     }
 }
 
+/// Writes the initial value of a row.
+fn begin<T: Copy + Default>(y: &mut [T], start: Start<'_, T>) {
+    match start {
+        Start::Zero => y.fill(T::default()),
+        Start::Content => {}
+        Start::Row(row) => y.copy_from_slice(&row[..COLUMNS]),
+    }
+}
+
 /// Product of bytes in plain loops, for any number of inputs that is divisible by 4; see
 /// [`Tiles::multiply_i8`].
 ///
 /// # Panics
 ///
 /// If a slice is too short.
-pub fn reference_i8(rows: usize, x: Rows<'_, u8>, panel: &[u8], y: RowsMut<'_, i32>, start: Start) {
+pub fn reference_i8(
+    rows: usize,
+    x: Rows<'_, u8>,
+    panel: &[u8],
+    y: RowsMut<'_, i32>,
+    start: Start<'_, i32>,
+) {
     for row in 0..rows {
         let y = &mut y.values[row * y.stride..][..COLUMNS];
-        if start == Start::Zero {
-            y.fill(0);
-        }
+        begin(y, start);
         let x = &x.values[row * x.stride..][..panel.len() / COLUMNS];
         for (x, weights) in x.as_chunks::<4>().0.iter().zip(panel.chunks_exact(4 * COLUMNS)) {
             for (y, weights) in y.iter_mut().zip(weights.as_chunks::<4>().0) {
@@ -188,14 +227,12 @@ pub fn reference_bf16(
     x: Rows<'_, u16>,
     panel: &[u16],
     y: RowsMut<'_, f32>,
-    start: Start,
+    start: Start<'_, f32>,
 ) {
     let value = |bits: u16| f32::from_bits(u32::from(bits) << 16);
     for row in 0..rows {
         let y = &mut y.values[row * y.stride..][..COLUMNS];
-        if start == Start::Zero {
-            y.fill(0.0);
-        }
+        begin(y, start);
         let x = &x.values[row * x.stride..][..panel.len() / COLUMNS];
         for (x, weights) in x.as_chunks::<2>().0.iter().zip(panel.chunks_exact(2 * COLUMNS)) {
             for (y, weights) in y.iter_mut().zip(weights.as_chunks::<2>().0) {
@@ -214,7 +251,7 @@ mod platform {
         sync::OnceLock,
     };
 
-    use super::{Cell, Rows, RowsMut, Start};
+    use super::{COLUMNS, Cell, Rows, Start};
 
     /// Rows of a tile.
     const TILE_ROWS: usize = 16;
@@ -332,80 +369,72 @@ mod platform {
 
     /// Defines a function that multiplies a block with an instruction for bytes or bf16 numbers.
     macro_rules! multiply {
-        ($name:ident, $instruction:literal, $x:ty, $panel:ty, $y:ty) => {
-            pub(super) fn $name(
+        ($name:ident, $instruction:literal, $x:ty, $y:ty) => {
+            #[inline]
+            pub(super) fn $name<'a>(
                 rows: usize,
-                x: Rows<'_, $x>,
-                panel: &[$panel],
-                y: RowsMut<'_, $y>,
-                start: Start,
+                factors: impl Iterator<Item = (Rows<'a, $x>, &'a [$x])>,
+                y: *mut $y,
+                y_stride: usize,
+                start: Start<'_, $y>,
             ) {
                 configure(rows);
-                // Strides in bytes. That of `x` is not used for a single row, and may be anything then.
-                let x_stride = x.stride.wrapping_mul(size_of::<$x>());
-                let y_stride = y.stride.wrapping_mul(size_of::<$y>());
-                let steps = size_of_val(panel) / (TILE_ROWS * PANEL_STRIDE);
-                let (x, panel, y) = (x.values.as_ptr(), panel.as_ptr(), y.values.as_mut_ptr());
-                // SAFETY: the tiles are configured for `rows` rows of 64 bytes. The caller has
-                // checked that `x` has `steps` tiles of that height side by side, that the panel has
-                // `steps` pairs of tiles, and that `y` has rows of two tiles. The second tiles of
-                // `x` and `y` are accessed only if there are more than 16 rows.
+                let y_stride = y_stride.wrapping_mul(size_of::<$y>());
+                let second = |first: *mut u8, stride: usize| first.wrapping_add(TILE_ROWS * stride);
+                let is_high = rows > TILE_ROWS;
+                // A row that is repeated has the stride 0.
+                let content = match start {
+                    Start::Zero => None,
+                    Start::Content => Some((y, y_stride)),
+                    Start::Row(row) => Some((row[..COLUMNS].as_ptr().cast_mut(), 0)),
+                };
+                // SAFETY: the tiles are configured for `rows` rows of 64 bytes. The caller guarantees
+                // rows of two tiles in `y`, and a row of two tiles has been sliced. The second tiles
+                // of rows are accessed only if there are more than 16 rows.
                 unsafe {
-                    if start == Start::Content {
-                        asm!(
-                            "tileloadd tmm0, [{y} + {stride}*1]",
-                            "tileloadd tmm1, [{y} + {stride}*1 + 64]",
-                            y = in(reg) y,
-                            stride = in(reg) y_stride,
-                            options(nostack, preserves_flags, readonly),
-                        );
-                    } else {
-                        asm!(
+                    match content {
+                        None => asm!(
                             "tilezero tmm0",
                             "tilezero tmm1",
                             options(nostack, preserves_flags, nomem),
-                        );
+                        ),
+                        Some((content, stride)) => asm!(
+                            "tileloadd tmm0, [{y} + {stride}*1]",
+                            "tileloadd tmm1, [{y} + {stride}*1 + 64]",
+                            y = in(reg) content,
+                            stride = in(reg) stride,
+                            options(nostack, preserves_flags, readonly),
+                        ),
                     }
-                    if rows <= TILE_ROWS {
-                        if steps > 0 {
-                            asm!(
-                                "2:",
-                                "tileloadd tmm4, [{x} + {x_stride}*1]",
-                                "tileloadd tmm6, [{panel} + {panel_stride}*1]",
-                                "tileloadd tmm7, [{panel} + {panel_stride}*1 + 64]",
-                                concat!($instruction, " tmm0, tmm4, tmm6"),
-                                concat!($instruction, " tmm1, tmm4, tmm7"),
-                                "add {x}, 64",
-                                "add {panel}, 2048",
-                                "dec {steps}",
-                                "jnz 2b",
-                                x = inout(reg) x => _,
-                                panel = inout(reg) panel => _,
-                                steps = inout(reg) steps => _,
-                                x_stride = in(reg) x_stride,
-                                panel_stride = in(reg) PANEL_STRIDE,
-                                options(nostack, readonly),
-                            );
-                        }
-                    } else {
-                        let second = x.cast::<u8>().add(TILE_ROWS * x_stride);
-                        let second_y = y.cast::<u8>().add(TILE_ROWS * y_stride);
-                        if start == Start::Content {
-                            asm!(
-                                "tileloadd tmm2, [{y} + {stride}*1]",
-                                "tileloadd tmm3, [{y} + {stride}*1 + 64]",
-                                y = in(reg) second_y,
-                                stride = in(reg) y_stride,
-                                options(nostack, preserves_flags, readonly),
-                            );
-                        } else {
-                            asm!(
+                    if is_high {
+                        match content {
+                            None => asm!(
                                 "tilezero tmm2",
                                 "tilezero tmm3",
                                 options(nostack, preserves_flags, nomem),
-                            );
+                            ),
+                            Some((content, stride)) => asm!(
+                                "tileloadd tmm2, [{y} + {stride}*1]",
+                                "tileloadd tmm3, [{y} + {stride}*1 + 64]",
+                                y = in(reg) second(content.cast(), stride),
+                                stride = in(reg) stride,
+                                options(nostack, preserves_flags, readonly),
+                            ),
                         }
-                        if steps > 0 {
+                    }
+                }
+                for (x, panel) in factors {
+                    // Strides in bytes. That of `x` is not used for a single row, and may be anything then.
+                    let x_stride = x.stride.wrapping_mul(size_of::<$x>());
+                    let steps = size_of_val(panel) / (TILE_ROWS * PANEL_STRIDE);
+                    let (x, panel) = (x.values.as_ptr(), panel.as_ptr());
+                    if steps == 0 {
+                        continue;
+                    }
+                    // SAFETY: as above. The caller has checked that `x` has `steps` tiles of that
+                    // height side by side, and that the panel has `steps` pairs of tiles.
+                    unsafe {
+                        if is_high {
                             asm!(
                                 "2:",
                                 "tileloadd tmm4, [{x} + {x_stride}*1]",
@@ -422,7 +451,26 @@ mod platform {
                                 "dec {steps}",
                                 "jnz 2b",
                                 x = inout(reg) x => _,
-                                second = inout(reg) second => _,
+                                second = inout(reg) second(x.cast_mut().cast(), x_stride) => _,
+                                panel = inout(reg) panel => _,
+                                steps = inout(reg) steps => _,
+                                x_stride = in(reg) x_stride,
+                                panel_stride = in(reg) PANEL_STRIDE,
+                                options(nostack, readonly),
+                            );
+                        } else {
+                            asm!(
+                                "2:",
+                                "tileloadd tmm4, [{x} + {x_stride}*1]",
+                                "tileloadd tmm6, [{panel} + {panel_stride}*1]",
+                                "tileloadd tmm7, [{panel} + {panel_stride}*1 + 64]",
+                                concat!($instruction, " tmm0, tmm4, tmm6"),
+                                concat!($instruction, " tmm1, tmm4, tmm7"),
+                                "add {x}, 64",
+                                "add {panel}, 2048",
+                                "dec {steps}",
+                                "jnz 2b",
+                                x = inout(reg) x => _,
                                 panel = inout(reg) panel => _,
                                 steps = inout(reg) steps => _,
                                 x_stride = in(reg) x_stride,
@@ -430,14 +478,10 @@ mod platform {
                                 options(nostack, readonly),
                             );
                         }
-                        asm!(
-                            "tilestored [{y} + {stride}*1], tmm2",
-                            "tilestored [{y} + {stride}*1 + 64], tmm3",
-                            y = in(reg) second_y,
-                            stride = in(reg) y_stride,
-                            options(nostack, preserves_flags),
-                        );
                     }
+                }
+                // SAFETY: as above.
+                unsafe {
                     asm!(
                         "tilestored [{y} + {stride}*1], tmm0",
                         "tilestored [{y} + {stride}*1 + 64], tmm1",
@@ -445,25 +489,46 @@ mod platform {
                         stride = in(reg) y_stride,
                         options(nostack, preserves_flags),
                     );
+                    if is_high {
+                        asm!(
+                            "tilestored [{y} + {stride}*1], tmm2",
+                            "tilestored [{y} + {stride}*1 + 64], tmm3",
+                            y = in(reg) second(y.cast(), y_stride),
+                            stride = in(reg) y_stride,
+                            options(nostack, preserves_flags),
+                        );
+                    }
                 }
             }
         };
     }
 
-    multiply!(multiply_i8, "tdpbusd", u8, u8, i32);
-    multiply!(multiply_bf16, "tdpbf16ps", u16, u16, f32);
+    multiply!(multiply_i8, "tdpbusd", u8, i32);
+    multiply!(multiply_bf16, "tdpbf16ps", u16, f32);
 }
 
 /// Other platforms, which have no [`Amx`].
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod platform {
-    pub(super) use super::{reference_bf16 as multiply_bf16, reference_i8 as multiply_i8};
+    use super::{Rows, Start};
 
     pub(super) fn is_usable() -> bool {
         false
     }
 
     pub(super) fn release() {}
+
+    /// Is never called, because there is no [`Amx`](super::Amx).
+    fn multiply<'a, X: 'a, Y>(
+        _rows: usize,
+        _factors: impl Iterator<Item = (Rows<'a, X>, &'a [X])>,
+        _y: *mut Y,
+        _stride: usize,
+        _start: Start<'_, Y>,
+    ) {
+    }
+
+    pub(super) use {multiply as multiply_i8, multiply as multiply_bf16};
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ mod vectors {
 
     /// See [`super::pack_block`].
     pub(super) fn pack_block(
-        _proof: Avx512Bf16,
+        proof: Avx512Bf16,
         lines: Matrix<'_>,
         order: Order,
         high: &mut [MaybeUninit<Group>],
@@ -124,17 +124,16 @@ mod vectors {
     ) {
         let room = (BLOCK_LINES - 1) * stride;
         assert!(high.len() > room && low.as_ref().is_none_or(|low| low.len() > room), "room");
-        let mut copy = [0.0; BLOCK_LINES * BLOCK_DEPTH];
-        let lines = if lines.row_stride == 1 || lines.column_stride == 1 {
-            lines
-        } else {
+        if lines.row_stride != 1 && lines.column_stride != 1 {
+            let mut copy = [0.0; BLOCK_LINES * BLOCK_DEPTH];
             for line in 0..lines.rows {
                 for k in 0..lines.columns {
                     copy[line * BLOCK_DEPTH + k] = lines.at(line, k);
                 }
             }
-            Matrix::with_strides(&copy, [lines.rows, lines.columns], [BLOCK_DEPTH, 1])
-        };
+            let copy = Matrix::with_strides(&copy, [lines.rows, lines.columns], [BLOCK_DEPTH, 1]);
+            return pack_block(proof, copy, order, high, low, stride);
+        }
         let high = high.as_mut_ptr().cast();
         let low = low.map(|low| low.as_mut_ptr().cast());
         // SAFETY: there is a proof of the instructions. A matrix lies within its slice, and one

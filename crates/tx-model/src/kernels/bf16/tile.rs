@@ -1,7 +1,5 @@
 //! Products of packed factors.
 
-use std::ops::Range;
-
 use super::{
     Split,
     panels::{BLOCK_DEPTH, BLOCK_LINES, Group, Panels},
@@ -55,8 +53,10 @@ pub unsafe fn multiply(
     // SAFETY: the caller guarantees `out`.
     unsafe {
         match unit {
-            Unit::Reference => blocks(None, split, [left, right], factor, out, start),
-            Unit::Amx(unit, _) => blocks(Some(unit), split, [left, right], factor, out, start),
+            Unit::Reference => plain(split, [left, right], factor, out, start),
+            Unit::Amx(unit, proof) => {
+                tiles(unit, proof, split, [left, right], factor, out, start);
+            }
             Unit::Avx512(proof) => {
                 vectors::multiply(proof, split, [left, right], factor, out, start)
             }
@@ -64,65 +64,125 @@ pub unsafe fn multiply(
     }
 }
 
-/// Computes blocks of 32 by 32, with tiles or in plain loops.
+/// Rows and columns of a block of the output, which two panels have.
+const BLOCK: [usize; 2] = [amx::MAX_ROWS, amx::COLUMNS];
+
+/// Sums of a block, one row of a tile in a line of the cache.
+#[repr(align(64))]
+struct Sums([[f32; BLOCK[1]]; BLOCK[0]]);
+
+/// Factors of a block: rows `i` and columns `j`, for each term. An iterator, because factors that are
+/// written to memory would wait there for the output of the matrix unit.
+#[inline(always)]
+fn terms<'a>(
+    split: Split,
+    [left, right]: [&'a Panels; 2],
+    [i, j]: [usize; 2],
+) -> impl Iterator<Item = (amx::Rows<'a, u16>, &'a [u16])> {
+    let stride = left.panel_len() / amx::MAX_ROWS * BLOCK_DEPTH;
+    split.terms().iter().map(move |&[a, b]| {
+        let values = numbers(left.panels(i, 1, a));
+        (amx::Rows { values, stride }, numbers(right.panels(j, 1, b)))
+    })
+}
+
+/// Computes blocks of 32 by 32 with tiles.
+///
+/// Whole blocks are written by the matrix unit, and blocks at the right edge or with a factor by
+/// vectors.
 ///
 /// # Safety
 ///
 /// As for [`multiply`].
 #[allow(unsafe_code)]
-unsafe fn blocks(
-    unit: Option<Amx>,
+unsafe fn tiles(
+    unit: Amx,
+    proof: Avx512Bf16,
     split: Split,
     [left, right]: [&Panels; 2],
     factor: f32,
     out: Window,
     start: Start<'_>,
 ) {
-    let (full, rest) = (left.lines / amx::MAX_ROWS, left.lines % amx::MAX_ROWS);
-    let block = |tiles: Option<&Tiles>, i: usize, j: usize, rows: usize| {
-        let mut sums = [0.0; amx::MAX_ROWS * amx::COLUMNS];
-        for &[a, b] in split.terms() {
-            let stride = left.panel_len() / amx::MAX_ROWS * BLOCK_DEPTH;
-            let x = amx::Rows { values: numbers(left.panels(i, 1, a)), stride };
-            let panel = numbers(right.panels(j, 1, b));
-            let y = amx::RowsMut { values: &mut sums[..], stride: amx::COLUMNS };
-            match tiles {
-                Some(tiles) => tiles.multiply_bf16(x, panel, y, amx::Start::Content),
-                None => amx::reference_bf16(rows, x, panel, y, amx::Start::Content),
+    let (full, rest) = (left.lines / BLOCK[0], left.lines % BLOCK[0]);
+    let block = |tiles: &Tiles, i: usize, j: usize| {
+        let factors = terms(split, [left, right], [i, j]);
+        let column = j * BLOCK[1];
+        let columns = (right.lines - column).min(BLOCK[1]);
+        // SAFETY: row and column are within the product, and a block that is not whole has sums of
+        // its own.
+        unsafe {
+            let first = out.data.add(i * BLOCK[0] * out.row_stride + column);
+            if columns == BLOCK[1] && factor == 1.0 {
+                let y = amx::RowsPointer { first, stride: out.row_stride };
+                let start = match start {
+                    Start::Zero => amx::Start::Zero,
+                    Start::Content => amx::Start::Content,
+                    Start::Bias(bias) => amx::Start::Row(&bias[column..][..BLOCK[1]]),
+                };
+                tiles.multiply_bf16(factors, y, start);
+                return;
             }
-        }
-        let [row, column] = [i * amx::MAX_ROWS, j * amx::COLUMNS];
-        let columns = (right.lines - column).min(amx::COLUMNS);
-        for (i, sums) in sums.chunks_exact(amx::COLUMNS).take(rows).enumerate() {
-            // SAFETY: row and column are within the product.
-            let y = unsafe {
-                let y = out.data.add((row + i) * out.row_stride + column);
-                std::slice::from_raw_parts_mut(y, columns)
+            let mut sums = Sums([[0.0; BLOCK[1]]; BLOCK[0]]);
+            let y = amx::RowsPointer { first: sums.0.as_mut_ptr().cast(), stride: BLOCK[1] };
+            tiles.multiply_bf16(factors, y, amx::Start::Zero);
+            let start = match start {
+                Start::Zero | Start::Content => start,
+                Start::Bias(bias) => Start::Bias(&bias[column..][..columns]),
             };
-            let y = y.iter_mut().zip(sums);
-            match start {
-                Start::Zero => y.for_each(|(y, sum)| *y = factor * sum),
-                Start::Content => y.for_each(|(y, sum)| *y += factor * sum),
-                Start::Bias(bias) => {
-                    y.zip(&bias[column..]).for_each(|((y, sum), bias)| *y = bias + factor * sum);
+            let window = Window { data: first, ..out };
+            vectors::finish(proof, &sums, [tiles.rows(), columns], factor, window, start);
+        }
+    };
+    for (panels, rows) in [(0..full, BLOCK[0]), (full..left.count(), rest)] {
+        if !panels.is_empty() {
+            unit.with_tiles(rows, |tiles| {
+                for j in 0..right.count() {
+                    panels.clone().for_each(|i| block(tiles, i, j));
+                }
+            });
+        }
+    }
+}
+
+/// Computes blocks of 32 by 32 in plain loops.
+///
+/// # Safety
+///
+/// As for [`multiply`].
+#[allow(unsafe_code)]
+unsafe fn plain(
+    split: Split,
+    [left, right]: [&Panels; 2],
+    factor: f32,
+    out: Window,
+    start: Start<'_>,
+) {
+    for j in 0..right.count() {
+        for i in 0..left.count() {
+            let [row, column] = [i * BLOCK[0], j * BLOCK[1]];
+            let rows = (left.lines - row).min(BLOCK[0]);
+            let columns = (right.lines - column).min(BLOCK[1]);
+            let mut sums = Sums([[0.0; BLOCK[1]]; BLOCK[0]]);
+            for (x, panel) in terms(split, [left, right], [i, j]) {
+                let y = amx::RowsMut { values: sums.0.as_flattened_mut(), stride: BLOCK[1] };
+                amx::reference_bf16(rows, x, panel, y, amx::Start::Content);
+            }
+            for (i, sums) in sums.0.iter().take(rows).enumerate() {
+                // SAFETY: row and column are within the product.
+                let y = unsafe {
+                    let y = out.data.add((row + i) * out.row_stride + column);
+                    std::slice::from_raw_parts_mut(y, columns)
+                };
+                let y = y.iter_mut().zip(sums);
+                match start {
+                    Start::Zero => y.for_each(|(y, sum)| *y = factor * sum),
+                    Start::Content => y.for_each(|(y, sum)| *y += factor * sum),
+                    Start::Bias(bias) => {
+                        y.zip(&bias[column..]).for_each(|((y, sum), b)| *y = b + factor * sum);
+                    }
                 }
             }
-        }
-    };
-    let all = |tiles: Option<&Tiles>, panels: Range<usize>, rows: usize| {
-        for j in 0..right.count() {
-            for i in panels.clone() {
-                block(tiles, i, j, rows);
-            }
-        }
-    };
-    for (panels, rows) in [(0..full, amx::MAX_ROWS), (full..left.count(), rest)] {
-        if panels.is_empty() {
-            continue;
-        }
-        match unit {
-            Some(unit) => unit.with_tiles(rows, |tiles| all(Some(tiles), panels, rows)),
-            None => all(None, panels, rows),
         }
     }
 }
@@ -215,6 +275,85 @@ mod vectors {
         }
     }
 
+    /// Writes `start + factor · sums` for the rows and columns of a block that exist.
+    ///
+    /// # Safety
+    ///
+    /// The output must be valid for writing them, and with [`Start::Content`] for reading them.
+    pub(super) unsafe fn finish(
+        _proof: Avx512Bf16,
+        sums: &Sums,
+        [rows, columns]: [usize; 2],
+        factor: f32,
+        out: Window,
+        start: Start<'_>,
+    ) {
+        let start = match start {
+            Start::Zero | Start::Content => start,
+            Start::Bias(bias) => Start::Bias(&bias[..columns]),
+        };
+        // SAFETY: there is a proof of the instructions, and the caller guarantees the output.
+        unsafe { finish_rows(sums, [rows, columns], factor, out, start) };
+    }
+
+    /// # Safety
+    ///
+    /// As for [`finish`]; a bias must have all columns.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    unsafe fn finish_rows(
+        sums: &Sums,
+        [rows, columns]: [usize; 2],
+        factor: f32,
+        out: Window,
+        start: Start<'_>,
+    ) {
+        let factor = _mm512_set1_ps(factor);
+        for (first, lane) in [0, BLOCK_LINES].into_iter().enumerate() {
+            let mask = match columns.saturating_sub(lane) {
+                0 => break,
+                1..BLOCK_LINES => (1_u16 << (columns - lane)) - 1,
+                _ => !0,
+            };
+            for (row, sums) in sums.0.iter().take(rows).enumerate() {
+                let sums = &sums.as_chunks::<BLOCK_LINES>().0[first];
+                // SAFETY: the caller guarantees the output; the bias has the lanes of the mask.
+                unsafe {
+                    let y = out.data.add(row * out.row_stride + lane);
+                    let product = _mm512_mul_ps(_mm512_loadu_ps(sums.as_ptr()), factor);
+                    add_and_store(y, mask, product, start, lane);
+                }
+            }
+        }
+    }
+
+    /// Writes the lanes of `mask` of `start + product`.
+    ///
+    /// # Safety
+    ///
+    /// `y`, and a bias from `lane` on, must have the lanes of the mask.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    #[inline]
+    unsafe fn add_and_store(
+        y: *mut f32,
+        mask: __mmask16,
+        product: __m512,
+        start: Start<'_>,
+        lane: usize,
+    ) {
+        // SAFETY: the caller guarantees the lanes.
+        unsafe {
+            let result = match start {
+                Start::Zero => product,
+                Start::Content => _mm512_add_ps(_mm512_maskz_loadu_ps(mask, y), product),
+                Start::Bias(bias) => {
+                    let bias = _mm512_maskz_loadu_ps(mask, bias.as_ptr().add(lane));
+                    _mm512_add_ps(bias, product)
+                }
+            };
+            _mm512_mask_storeu_ps(y, mask, result);
+        }
+    }
+
     struct Tile<'a> {
         terms: &'a [Term],
         pairs: usize,
@@ -271,20 +410,10 @@ mod vectors {
                 unsafe {
                     let y = self.out.data.add(row * self.out.row_stride);
                     for (v, sum) in sums.iter().enumerate() {
-                        let y = y.add(v * BLOCK_LINES);
+                        let lane = v * BLOCK_LINES;
                         let mask = if v + 1 < V { !0 } else { self.last };
                         let product = _mm512_mul_ps(*sum, factor);
-                        let result = match self.start {
-                            Start::Zero => product,
-                            Start::Content => {
-                                _mm512_add_ps(_mm512_maskz_loadu_ps(mask, y), product)
-                            }
-                            Start::Bias(bias) => {
-                                let bias = bias.as_ptr().add(v * BLOCK_LINES);
-                                _mm512_add_ps(_mm512_maskz_loadu_ps(mask, bias), product)
-                            }
-                        };
-                        _mm512_mask_storeu_ps(y, mask, result);
+                        add_and_store(y.add(lane), mask, product, self.start, lane);
                     }
                 }
             }
@@ -301,6 +430,17 @@ mod vectors {
         proof: Avx512Bf16,
         _split: Split,
         _factors: [&Panels; 2],
+        _factor: f32,
+        _out: Window,
+        _start: Start<'_>,
+    ) {
+        match proof.absurd() {}
+    }
+
+    pub(super) fn finish(
+        proof: Avx512Bf16,
+        _sums: &Sums,
+        _size: [usize; 2],
         _factor: f32,
         _out: Window,
         _start: Start<'_>,

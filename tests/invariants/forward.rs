@@ -124,12 +124,13 @@ fn cross_attention_of_one_layer_is_that_of_all_maps() {
         let input = subject.input();
         let (logits, maps) = model.forward_with_attention(input.clone());
         for (layer, expected) in maps.decoder.cross.into_iter().enumerate() {
-            let (found_logits, found) = model.forward_with_cross_attention(input.clone(), layer);
+            let (hidden, found) = model.hidden_states_with_cross_attention(input.clone(), layer);
+            let found_logits = model.project(hidden);
             let expected = expected.into_data();
             subject.assert_close("weights", &found.unwrap().into_data(), &expected);
             subject.assert_close("logits", &found_logits.into_data(), &logits.to_data());
         }
-        let (_, none) = model.forward_with_cross_attention(input, 99);
+        let (_, none) = model.hidden_states_with_cross_attention(input, 99);
         assert!(none.is_none());
     }
 }

@@ -59,13 +59,31 @@ pub struct Tiles {
     thread: PhantomData<*const ()>,
 }
 
-/// First factor of a product: rows that are `stride` elements apart.
+/// First factor of a product: rows in parts of 64 bytes, the inputs of a step.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a, T> {
     /// The elements of all rows.
     pub values: &'a [T],
     /// Distance from the start of a row to the start of the next.
     pub stride: usize,
+    /// Distance from the start of a part of a row to the start of the next.
+    pub step: usize,
+}
+
+impl<'a, T> Rows<'a, T> {
+    /// Creates rows without gaps that are `stride` elements apart.
+    pub fn new(values: &'a [T], stride: usize) -> Self {
+        Self { values, stride, step: 64 / size_of::<T>() }
+    }
+
+    /// Returns the inputs of a row, in parts of a step.
+    fn parts(self, row: usize) -> impl Iterator<Item = &'a [T]> {
+        let width = 64 / size_of::<T>();
+        (0..).map(move |part| {
+            let row = &self.values[row * self.stride + part * self.step..];
+            &row[..width.min(row.len())]
+        })
+    }
 }
 
 /// Result of a product: rows of [`COLUMNS`] elements that are `stride` elements apart.
@@ -162,9 +180,14 @@ impl Tiles {
 
     /// Checks the sizes of the factors of a product.
     fn check<T>(&self, x: Rows<'_, T>, panel: &[T], step: usize) {
-        let inputs = panel.len() / COLUMNS;
-        assert!(panel.len() == inputs * COLUMNS && inputs.is_multiple_of(step), "panel");
-        assert!(self.fits(x.values.len(), x.stride, inputs), "length of x");
+        let steps = panel.len() / (COLUMNS * step);
+        assert!(panel.len() == steps * COLUMNS * step, "panel");
+        let width = match steps.checked_sub(1) {
+            Some(last) => last.checked_mul(x.step).and_then(|last| last.checked_add(step)),
+            None => Some(0),
+        };
+        let fits = width.is_some_and(|width| self.fits(x.values.len(), x.stride, width));
+        assert!(fits, "length of x");
     }
 
     /// Returns `true` if rows of `width` elements are within a slice of `len` elements.
@@ -205,8 +228,8 @@ pub fn reference_i8(
     for row in 0..rows {
         let y = &mut y.values[row * y.stride..][..COLUMNS];
         begin(y, start);
-        let x = &x.values[row * x.stride..][..panel.len() / COLUMNS];
-        for (x, weights) in x.as_chunks::<4>().0.iter().zip(panel.chunks_exact(4 * COLUMNS)) {
+        let x = x.parts(row).flat_map(|part| part.as_chunks::<4>().0);
+        for (weights, x) in panel.chunks_exact(4 * COLUMNS).zip(x) {
             for (y, weights) in y.iter_mut().zip(weights.as_chunks::<4>().0) {
                 let products =
                     x.iter().zip(weights).map(|(&x, &w)| i32::from(x) * i32::from(w as i8));
@@ -233,8 +256,8 @@ pub fn reference_bf16(
     for row in 0..rows {
         let y = &mut y.values[row * y.stride..][..COLUMNS];
         begin(y, start);
-        let x = &x.values[row * x.stride..][..panel.len() / COLUMNS];
-        for (x, weights) in x.as_chunks::<2>().0.iter().zip(panel.chunks_exact(2 * COLUMNS)) {
+        let x = x.parts(row).flat_map(|part| part.as_chunks::<2>().0);
+        for (weights, x) in panel.chunks_exact(2 * COLUMNS).zip(x) {
             for (y, weights) in y.iter_mut().zip(weights.as_chunks::<2>().0) {
                 *y += value(x[0]) * value(weights[0]) + value(x[1]) * value(weights[1]);
             }
@@ -426,6 +449,7 @@ mod platform {
                 for (x, panel) in factors {
                     // Strides in bytes. That of `x` is not used for a single row, and may be anything then.
                     let x_stride = x.stride.wrapping_mul(size_of::<$x>());
+                    let x_step = x.step.wrapping_mul(size_of::<$x>());
                     let steps = size_of_val(panel) / (TILE_ROWS * PANEL_STRIDE);
                     let (x, panel) = (x.values.as_ptr(), panel.as_ptr());
                     if steps == 0 {
@@ -445,8 +469,8 @@ mod platform {
                                 "tileloadd tmm5, [{second} + {x_stride}*1]",
                                 concat!($instruction, " tmm2, tmm5, tmm6"),
                                 concat!($instruction, " tmm3, tmm5, tmm7"),
-                                "add {x}, 64",
-                                "add {second}, 64",
+                                "add {x}, {x_step}",
+                                "add {second}, {x_step}",
                                 "add {panel}, 2048",
                                 "dec {steps}",
                                 "jnz 2b",
@@ -455,6 +479,7 @@ mod platform {
                                 panel = inout(reg) panel => _,
                                 steps = inout(reg) steps => _,
                                 x_stride = in(reg) x_stride,
+                                x_step = in(reg) x_step,
                                 panel_stride = in(reg) PANEL_STRIDE,
                                 options(nostack, readonly),
                             );
@@ -466,7 +491,7 @@ mod platform {
                                 "tileloadd tmm7, [{panel} + {panel_stride}*1 + 64]",
                                 concat!($instruction, " tmm0, tmm4, tmm6"),
                                 concat!($instruction, " tmm1, tmm4, tmm7"),
-                                "add {x}, 64",
+                                "add {x}, {x_step}",
                                 "add {panel}, 2048",
                                 "dec {steps}",
                                 "jnz 2b",
@@ -474,6 +499,7 @@ mod platform {
                                 panel = inout(reg) panel => _,
                                 steps = inout(reg) steps => _,
                                 x_stride = in(reg) x_stride,
+                                x_step = in(reg) x_step,
                                 panel_stride = in(reg) PANEL_STRIDE,
                                 options(nostack, readonly),
                             );

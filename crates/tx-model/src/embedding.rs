@@ -9,7 +9,7 @@ use crate::{
     config::{ModelConfig, Side},
     dropout::{Dropout, TokenCutoff},
     init,
-    kernels::{self, EmbeddingInput},
+    kernels::{self, CrossEntropy, CrossEntropyConfig, EmbeddingInput, LinearInput, Targets},
     position::PositionalEncoding,
     product_precision::ProductPrecision,
 };
@@ -136,10 +136,37 @@ impl OutputProjection {
     /// - `table`: returns the `[vocabulary, d_model]` table of tied weights
     /// - returns the logits `[B, T, vocabulary]`
     pub(crate) fn forward(&self, x: Tensor<3>, table: impl FnOnce() -> Tensor<2>) -> Tensor<3> {
-        let weight = match &self.weight {
+        let bias = self.bias.as_ref().map(Param::val);
+        kernels::linear(x, self.matrix(table), bias, self.precision)
+    }
+
+    /// Computes the loss of the scores of all tokens.
+    ///
+    /// # Shapes
+    ///
+    /// - `x` and `table`: as in [`forward`](Self::forward)
+    /// - `targets`: `[B · T]`
+    pub(crate) fn cross_entropy(
+        &self,
+        x: Tensor<3>,
+        table: impl FnOnce() -> Tensor<2>,
+        targets: Targets,
+        config: CrossEntropyConfig,
+    ) -> CrossEntropy {
+        let layer = LinearInput {
+            x,
+            w: self.matrix(table),
+            b: self.bias.as_ref().map(Param::val),
+            precision: self.precision,
+        };
+        kernels::linear_cross_entropy(layer, targets, config)
+    }
+
+    /// `[d_model, vocabulary]`
+    fn matrix(&self, table: impl FnOnce() -> Tensor<2>) -> Tensor<2> {
+        match &self.weight {
             Some(weight) => weight.val(),
             None => table().transpose(),
-        };
-        kernels::linear(x, weight, self.bias.as_ref().map(Param::val), self.precision)
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
     init::{self, initialize_weights},
+    kernels::{CrossEntropy, CrossEntropyConfig, Targets},
     product_precision::ProductPrecision,
 };
 
@@ -159,24 +160,43 @@ impl LanguageModel {
     /// If rows are longer than `max_len` and have no explicit positions, with an encoding that is
     /// added to the embeddings.
     pub fn forward(&self, input: LanguageModelInput) -> Tensor<3> {
-        self.run(input, None)
+        self.project(self.run(input, None))
+    }
+
+    /// Computes the label-smoothed cross-entropy of every next token.
+    ///
+    /// # Shapes
+    ///
+    /// - `targets`: `[B · T]`
+    ///
+    /// # Panics
+    ///
+    /// Same as [`forward`](Self::forward).
+    pub fn cross_entropy(
+        &self,
+        input: LanguageModelInput,
+        targets: Targets,
+        config: CrossEntropyConfig,
+    ) -> CrossEntropy {
+        let hidden = self.run(input, None);
+        self.projection.cross_entropy(hidden, || self.table(), targets, config)
     }
 
     /// [`forward`](Self::forward), and the attention weights `[B, H, T, T]` of each layer.
     pub fn forward_with_attention(&self, input: LanguageModelInput) -> (Tensor<3>, Vec<Tensor<4>>) {
         let mut maps = Vec::new();
-        let logits = self.run(input, Some(&mut maps));
-        (logits, maps)
+        let hidden = self.run(input, Some(&mut maps));
+        (self.project(hidden), maps)
     }
 
+    /// Computes the output of the last layer, `[B, T, d_model]`.
     fn run(&self, input: LanguageModelInput, maps: Option<&mut Vec<Tensor<4>>>) -> Tensor<3> {
         let LanguageModelInput { ids, positions, blocked } = input;
         let x = match positions {
             Some(positions) => self.input.forward_at(self.table(), ids, positions),
             None => self.input.forward(self.table(), ids, 0),
         };
-        let x = self.layers.forward(x, Some(blocked), maps);
-        self.project(x)
+        self.layers.forward(x, Some(blocked), maps)
     }
 
     /// Prepares decoding of `batch` texts step by step; see [`decode_step`](Self::decode_step).

@@ -17,6 +17,7 @@ use crate::{
     embedding::{OutputProjection, TokenEmbedding},
     encoder::Encoder,
     init::{self, initialize_weights},
+    kernels::{CrossEntropy, CrossEntropyConfig, Targets},
     product_precision::ProductPrecision,
 };
 
@@ -172,7 +173,7 @@ impl Transformer {
     ///
     /// - returns the logits `[B, T, V]`
     pub fn forward(&self, input: TransformerInput) -> Tensor<3> {
-        self.run(input, None, AttentionRequest::None)
+        self.project(self.hidden_states(input))
     }
 
     /// Same as [`forward`](Self::forward), but also returns the attention weights.
@@ -182,27 +183,36 @@ impl Transformer {
     /// - returns the logits `[B, T, V]` and the attention weights before dropout
     pub fn forward_with_attention(&self, input: TransformerInput) -> (Tensor<3>, AttentionMaps) {
         let mut maps = AttentionMaps::default();
-        let logits =
-            self.run(input, Some(&mut maps.encoder), AttentionRequest::All(&mut maps.decoder));
-        (logits, maps)
+        let request = AttentionRequest::All(&mut maps.decoder);
+        let hidden = self.run(input, Some(&mut maps.encoder), request);
+        (self.project(hidden), maps)
     }
 
-    /// Same as [`forward`](Self::forward), but also returns the weights of the cross-attention of a
-    /// decoder layer, from 0, with their gradients.
+    /// Computes the output of the decoder, from which [`project`](Self::project) computes the logits.
     ///
     /// # Shapes
     ///
-    /// - returns the logits `[B, T, V]` and the attention weights before dropout, `[B, H, T, S]`; `None`
-    ///   if LayerDrop skips the layer or the model does not have it
-    pub fn forward_with_cross_attention(
+    /// - returns `[B, T, d_model]`
+    pub fn hidden_states(&self, input: TransformerInput) -> Tensor<3> {
+        self.run(input, None, AttentionRequest::None)
+    }
+
+    /// Same as [`hidden_states`](Self::hidden_states), but also returns the weights of the
+    /// cross-attention of a decoder layer, from 0, with their gradients.
+    ///
+    /// # Shapes
+    ///
+    /// - returns `[B, T, d_model]` and the attention weights before dropout, `[B, H, T, S]`; `None` if
+    ///   LayerDrop skips the layer or the model does not have it
+    pub fn hidden_states_with_cross_attention(
         &self,
         input: TransformerInput,
         layer: usize,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
         let mut weights = None;
         let request = AttentionRequest::Cross { layer, weights: &mut weights };
-        let logits = self.run(input, None, request);
-        (logits, weights)
+        let hidden = self.run(input, None, request);
+        (hidden, weights)
     }
 
     fn run(
@@ -219,7 +229,30 @@ impl Transformer {
             memory,
             memory_blocked: input.source_blocked,
         };
-        self.project(self.decoder.forward(decoder_input, request))
+        self.decoder.forward(decoder_input, request)
+    }
+
+    /// Computes the logits of hidden states.
+    ///
+    /// # Shapes
+    ///
+    /// - `hidden`: `[B, T, d_model]`; returns `[B, T, V]`
+    pub fn project(&self, hidden: Tensor<3>) -> Tensor<3> {
+        self.projection.forward(hidden, || self.target_table())
+    }
+
+    /// Computes the label-smoothed cross-entropy of the logits of hidden states.
+    ///
+    /// # Shapes
+    ///
+    /// - `hidden`: `[B, T, d_model]`; `targets`: `[B · T]`
+    pub fn cross_entropy(
+        &self,
+        hidden: Tensor<3>,
+        targets: Targets,
+        config: CrossEntropyConfig,
+    ) -> CrossEntropy {
+        self.projection.cross_entropy(hidden, || self.target_table(), targets, config)
     }
 
     /// Encodes the source.
@@ -284,10 +317,6 @@ impl Transformer {
         let ids = tokens.unsqueeze_dim(1);
         let x = self.target_input.forward(self.target_table(), ids, cache.len());
         self.project(self.decoder.step(x, cache, maps)).squeeze_dim(1)
-    }
-
-    fn project(&self, x: Tensor<3>) -> Tensor<3> {
-        self.projection.forward(x, || self.target_table())
     }
 
     /// `[source vocabulary, d_model]`

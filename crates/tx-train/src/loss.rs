@@ -7,7 +7,7 @@ use burn::tensor::{
     Int, Tensor,
     activation::{log_softmax, softmax},
 };
-use tx_model::kernels::{self, CrossEntropy, CrossEntropyConfig};
+use tx_model::kernels::{self, CrossEntropy, CrossEntropyConfig, Targets};
 use tx_text::special::PAD;
 
 use crate::task::BatchLoss;
@@ -29,13 +29,14 @@ impl Labels {
         Self { target, weights: None, smoothing }
     }
 
-    /// Ids and weights of the tokens, `[B · T]` each.
-    fn flat(self) -> (Tensor<1, Int>, Option<Tensor<1>>) {
+    /// Returns ids and weights of the tokens, `[B · T]` each, and the options of their loss.
+    pub fn flat(self) -> (Targets, CrossEntropyConfig) {
         let [batch, len] = self.target.dims();
         let weights = self.weights.map(|weights| {
             weights.unsqueeze_dim::<2>(1).expand([batch, len]).reshape([batch * len])
         });
-        (self.target.reshape([batch * len]), weights)
+        let config = CrossEntropyConfig { smoothing: self.smoothing, ignore_index: PAD };
+        (Targets { ids: self.target.reshape([batch * len]), weights }, config)
     }
 }
 
@@ -48,11 +49,14 @@ impl Labels {
 pub fn smoothed_cross_entropy(logits: Tensor<3>, labels: Labels) -> BatchLoss {
     let [batch, len, vocabulary] = logits.dims();
     let logits = logits.reshape([batch * len, vocabulary]);
-    let config = CrossEntropyConfig { smoothing: labels.smoothing, ignore_index: PAD };
-    let (target, weights) = labels.flat();
-    let CrossEntropy { loss, nll, correct } =
-        kernels::cross_entropy(logits, target, weights, config);
-    BatchLoss { sum: loss, nll, correct }
+    let (Targets { ids, weights }, config) = labels.flat();
+    kernels::cross_entropy(logits, ids, weights, config).into()
+}
+
+impl From<CrossEntropy> for BatchLoss {
+    fn from(CrossEntropy { loss, nll, correct }: CrossEntropy) -> Self {
+        Self { sum: loss, nll, correct }
+    }
 }
 
 /// Loss of R-Drop (Wu et al. 2021), without padding: half of their equation 4, so that it is comparable
@@ -79,8 +83,8 @@ pub fn r_drop(logits: Tensor<3>, labels: Labels, alpha: f64) -> BatchLoss {
     };
     let BatchLoss { sum, nll, correct } = smoothed_cross_entropy(logits.clone(), twice);
     let logits = logits.reshape([batch * len, vocabulary]);
-    let (target, weights) = labels.flat();
-    let divergence = kernels::divergence(logits, target, weights, PAD);
+    let (Targets { ids, weights }, _) = labels.flat();
+    let divergence = kernels::divergence(logits, ids, weights, PAD);
     let sum = sum * 0.5 + divergence * (0.25 * alpha);
     BatchLoss { sum, nll: nll * 0.5, correct: correct / 2 }
 }

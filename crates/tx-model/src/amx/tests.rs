@@ -34,7 +34,7 @@ fn blocks_of_bytes_equal_the_reference() {
         for (steps, gap) in [(0, 0), (1, 0), (2, 3), (5, 64)] {
             let inputs = steps * I8_STEP;
             let x = noise(1, rows * (inputs + gap));
-            let x = Rows { values: &x[..x.len() - gap], stride: inputs + gap };
+            let x = Rows::new(&x[..x.len() - gap], inputs + gap);
             let panel = noise(7, inputs * COLUMNS);
             for start in [Start::Zero, Start::Content] {
                 let stride = COLUMNS + gap;
@@ -56,7 +56,7 @@ fn extreme_bytes_do_not_saturate() {
     let Some(amx) = amx() else { return };
     let inputs = 4 * I8_STEP;
     let x = vec![255; MAX_ROWS * inputs];
-    let x = Rows { values: &x, stride: inputs };
+    let x = Rows::new(&x, inputs);
     for weight in [127_i8, -128] {
         let panel = vec![weight as u8; inputs * COLUMNS];
         let mut y = vec![0; MAX_ROWS * COLUMNS];
@@ -75,7 +75,7 @@ fn blocks_of_bf16_numbers_equal_the_reference() {
         for (steps, gap) in [(0, 0), (1, 0), (2, 3), (5, 64)] {
             let inputs = steps * BF16_STEP;
             let x = integers(1, rows * (inputs + gap));
-            let x = Rows { values: &x[..x.len() - gap], stride: inputs + gap };
+            let x = Rows::new(&x[..x.len() - gap], inputs + gap);
             let panel = integers(7, inputs * COLUMNS);
             for start in [Start::Zero, Start::Content] {
                 let stride = COLUMNS + gap;
@@ -96,7 +96,7 @@ fn blocks_of_bf16_numbers_equal_the_reference() {
 fn nested_tiles_are_configured_again() {
     let Some(amx) = amx() else { return };
     let x = noise(3, MAX_ROWS * I8_STEP);
-    let x = Rows { values: &x, stride: I8_STEP };
+    let x = Rows::new(&x, I8_STEP);
     let panel = vec![1; I8_STEP * COLUMNS];
     let multiply = |tiles: &Tiles| {
         let mut y = vec![0; tiles.rows() * COLUMNS];
@@ -127,7 +127,7 @@ fn slices_that_are_too_short_are_refused() {
         let (x, panel, mut y) = (vec![0; x_len], vec![0; panel_len], vec![0; y_len]);
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             amx.with_tiles(2, |tiles| {
-                let x = Rows { values: &x, stride: I8_STEP };
+                let x = Rows::new(&x, I8_STEP);
                 let y = RowsMut { values: &mut y, stride: COLUMNS };
                 tiles.multiply_i8(x, &panel, y, Start::Zero);
             });

@@ -1,12 +1,14 @@
 //! One update by Adam (Kingma and Ba 2015) in a single pass.
 
+use std::mem::MaybeUninit;
+
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
 
 use super::{
     AdamUpdate,
     flex::{contiguous, floats, tensor, writable},
-    rows::{copy_pieces, per_piece},
+    rows::per_piece,
 };
 use crate::vector::{sum_of, vectorized};
 
@@ -23,44 +25,45 @@ pub fn update(
     update: AdamUpdate,
 ) -> (FlexTensor, FlexTensor, FlexTensor) {
     let AdamUpdate { beta_1, beta_2, step, epsilon, l2, decay } = update;
-    let piece = per_piece(1);
-    let parameter = contiguous(parameter);
+    let [parameter, gradient] = [parameter, gradient].map(contiguous);
     let shape = parameter.layout().shape().clone();
-    // Burn's Learner still refers to the old parameter, so a copy is unavoidable; here all cores
-    // make it.
-    let (mut parameter, _) = copy_pieces(floats(&parameter), 1, piece, |_, _| ());
     let [mut exp_avg, mut exp_avg_sq] = [exp_avg, exp_avg_sq].map(writable);
-    let gradient = contiguous(gradient);
-    let one = |parameter: &mut [f32], m: &mut [f32], v: &mut [f32], gradient: &[f32]| {
+    // Burn's Learner still refers to the old parameter, so the new one has memory of its own.
+    let (old, gradient) = (floats(&parameter), floats(&gradient));
+    let mut new = Vec::with_capacity(old.len());
+    let one = |new: &mut [MaybeUninit<f32>], m: &mut [f32], v: &mut [f32], old: &[f32], g: &[f32]| {
         vectorized(
             #[inline(always)]
             || {
-                let moments = m.iter_mut().zip(v.iter_mut()).zip(gradient);
-                for (x, ((m, v), g)) in parameter.iter_mut().zip(moments) {
-                    let g = g + l2 * *x;
+                let moments = m.iter_mut().zip(v.iter_mut()).zip(g);
+                for ((new, &x), ((m, v), g)) in new.iter_mut().zip(old).zip(moments) {
+                    let g = g + l2 * x;
                     *m = beta_1 * *m + (1.0 - beta_1) * g;
                     *v = beta_2 * *v + (1.0 - beta_2) * g * g;
-                    *x = decay * *x - step * *m / (v.sqrt() + epsilon);
+                    new.write(decay * x - step * *m / (v.sqrt() + epsilon));
                 }
             },
         );
     };
-    let (x, m, v, g) = (
-        &mut parameter[..],
-        exp_avg.storage_mut::<f32>(),
-        exp_avg_sq.storage_mut::<f32>(),
-        floats(&gradient),
-    );
-    if x.len() <= piece {
-        one(x, m, v, g);
+    let room = &mut new.spare_capacity_mut()[..old.len()];
+    let (m, v) = (exp_avg.storage_mut::<f32>(), exp_avg_sq.storage_mut::<f32>());
+    assert!([m.len(), v.len(), gradient.len()] == [old.len(); 3], "lengths of an update");
+    let piece = per_piece(1);
+    if old.len() <= piece {
+        one(room, m, v, old, gradient);
     } else {
-        x.par_chunks_mut(piece)
+        room.par_chunks_mut(piece)
             .zip(m.par_chunks_mut(piece))
             .zip(v.par_chunks_mut(piece))
-            .zip(g.par_chunks(piece))
-            .for_each(|(((x, m), v), g)| one(x, m, v, g));
+            .zip(old.par_chunks(piece).zip(gradient.par_chunks(piece)))
+            .for_each(|(((room, m), v), (old, g))| one(room, m, v, old, g));
     }
-    (tensor(parameter, shape), exp_avg, exp_avg_sq)
+    // SAFETY: `one` has written every element, because all slices have the same length.
+    #[allow(unsafe_code)]
+    unsafe {
+        new.set_len(old.len());
+    }
+    (tensor(new, shape), exp_avg, exp_avg_sq)
 }
 
 /// `Σ x²`

@@ -5,7 +5,7 @@ use burn::backend::flex::FlexTensor;
 use super::{
     HashedMask,
     flex::{dims, floats, ids, tensor},
-    rows::each_piece,
+    rows::{each_piece, zeros},
 };
 use crate::vector::vectorized;
 
@@ -88,7 +88,7 @@ pub fn gradient_of_table(
     options: EmbeddingOptions,
 ) -> FlexTensor {
     let [_, len, width] = dims(dy);
-    let mut gradient = vec![0.0; vocabulary * width];
+    let mut gradient = zeros(vocabulary * width);
     vectorized(
         #[inline(always)]
         || {

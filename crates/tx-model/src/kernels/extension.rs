@@ -13,7 +13,7 @@ use super::{
     AdamUpdate, CrossEntropyConfig, HashedMask, activation, adam, attention, cross_entropy,
     divergence,
     embedding::{self, EmbeddingOptions},
-    flex::{contiguous, forward, tensor},
+    flex::{contiguous, forward, rows, tensor},
     layer_norm, linear, residual,
 };
 use crate::{config::Activation, product_precision::ProductPrecision};
@@ -130,6 +130,17 @@ pub trait Kernels: Backend {
         config: CrossEntropyConfig,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
 
+    /// See [`mod@linear_cross_entropy`](super::linear_cross_entropy); returns what
+    /// [`cross_entropy_kernel`](Self::cross_entropy_kernel) returns.
+    fn linear_cross_entropy_kernel(
+        x: FloatTensor<Self>,
+        w: FloatTensor<Self>,
+        #[extension_type] b: OptionalTensor<Self>,
+        targets: IntTensor<Self>,
+        #[extension_type] weights: OptionalTensor<Self>,
+        config: CrossEntropyConfig,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
+
     /// See [`mod@divergence`].
     fn divergence_kernel(
         logits: FloatTensor<Self>,
@@ -240,6 +251,19 @@ impl Kernels for Flex {
         let weights = weights.into_option().map(contiguous);
         let output = cross_entropy::forward(&logits, &targets, weights.as_ref(), config);
         (output.loss, output.nll, output.correct)
+    }
+
+    fn linear_cross_entropy_kernel(
+        x: FlexTensor,
+        w: FlexTensor,
+        b: OptionalTensor<Self>,
+        targets: FlexTensor,
+        weights: OptionalTensor<Self>,
+        config: CrossEntropyConfig,
+    ) -> (FlexTensor, FlexTensor, FlexTensor) {
+        let logits = Self::linear_kernel(x, w, b, ProductPrecision::F32);
+        let shape = rows(&logits);
+        Self::cross_entropy_kernel(logits.reshape(shape.into()), targets, weights, config)
     }
 
     fn divergence_kernel(

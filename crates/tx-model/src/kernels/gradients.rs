@@ -1,6 +1,6 @@
 //! Backward passes of the kernels: for each, the state saved in forward and the gradients from it.
 
-use std::{fmt::Debug, marker::PhantomData};
+use std::{fmt::Debug, marker::PhantomData, sync::Arc};
 
 use burn::backend::{
     Autodiff, Flex,
@@ -19,7 +19,9 @@ use super::{
     embedding::{self, EmbeddingOptions},
     extension::{Kernels, OptionalMask, OptionalTensor},
     flex::{contiguous, floats, forward, rows},
-    layer_norm, linear, residual,
+    layer_norm, linear,
+    linear_cross_entropy::{self, Layer, LogitGradients},
+    residual,
 };
 use crate::{config, product_precision::ProductPrecision};
 
@@ -218,6 +220,33 @@ impl SavedState<1> for CrossEntropy {
 }
 
 #[derive(Debug, Clone)]
+struct LinearCrossEntropy {
+    x: FlexTensor,
+    w: FlexTensor,
+    gradients: Arc<LogitGradients>,
+}
+
+impl LinearCrossEntropy {
+    fn of_layer(&self, dy: &FlexTensor, needed: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let layer = Layer { x: &self.x, w: &self.w, b: None };
+        linear_cross_entropy::backward(layer, &self.gradients, floats(dy).iter().sum(), needed)
+    }
+}
+
+impl SavedState<2> for LinearCrossEntropy {
+    fn gradients(self, dy: FlexTensor, [x, w]: [bool; 2]) -> [Option<FlexTensor>; 2] {
+        let [dx, dw, _] = self.of_layer(&dy, [x, w, false]);
+        [dx, dw]
+    }
+}
+
+impl SavedState<3> for LinearCrossEntropy {
+    fn gradients(self, dy: FlexTensor, needed: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        self.of_layer(&dy, needed)
+    }
+}
+
+#[derive(Debug, Clone)]
 struct Divergence {
     logits: FlexTensor,
     targets: FlexTensor,
@@ -355,6 +384,30 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         let state = CrossEntropy { logits, targets, weights, config, log_sums: output.log_sums };
         let nll = Tracked::new(output.nll);
         (record::<C, _, 1>([node], state, output.loss), nll, output.correct)
+    }
+
+    fn linear_cross_entropy_kernel(
+        x: Tracked,
+        w: Tracked,
+        b: OptionalTensor<Self>,
+        targets: IntTensor<Flex>,
+        weights: OptionalTensor<Self>,
+        config: CrossEntropyConfig,
+    ) -> (Tracked, Tracked, IntTensor<Flex>) {
+        let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+        let (x, w, targets) = (contiguous(x), forward(w), contiguous(targets));
+        let weights = without_gradient(weights);
+        let (b, b_node) = b.into_option().map(Tracked::into_parts).unzip();
+        let b = b.map(contiguous);
+        let layer = Layer { x: &x, w: &w, b: b.as_ref() };
+        let (output, gradients) =
+            linear_cross_entropy::forward(layer, &targets, weights.as_ref(), config);
+        let state = LinearCrossEntropy { x, w, gradients };
+        let loss = match b_node {
+            Some(b_node) => record::<C, _, 3>([x_node, w_node, b_node], state, output.loss),
+            None => record::<C, _, 2>([x_node, w_node], state, output.loss),
+        };
+        (loss, Tracked::new(output.nll), output.correct)
     }
 
     fn divergence_kernel(

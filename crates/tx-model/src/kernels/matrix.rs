@@ -28,17 +28,17 @@ const MAX_RIGHT_FACTOR: usize = 512;
 
 /// View of a matrix with strides; element `(i, j)` is `data[i · row_stride + j · column_stride]`.
 #[derive(Debug, Clone, Copy)]
-pub struct Matrix<'a> {
-    pub(super) data: &'a [f32],
+pub struct Matrix<'a, T = f32> {
+    pub(super) data: &'a [T],
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) row_stride: usize,
     pub(super) column_stride: usize,
 }
 
-impl<'a> Matrix<'a> {
+impl<'a, T: Copy> Matrix<'a, T> {
     /// Creates a view of a contiguous matrix in row-major order.
-    pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
+    pub fn new(data: &'a [T], rows: usize, columns: usize) -> Self {
         Self::with_strides(data, [rows, columns], [columns, 1])
     }
 
@@ -47,25 +47,10 @@ impl<'a> Matrix<'a> {
     /// # Panics
     ///
     /// If the last element lies beyond the data.
-    pub fn with_strides(data: &'a [f32], shape: [usize; 2], strides: [usize; 2]) -> Self {
+    pub fn with_strides(data: &'a [T], shape: [usize; 2], strides: [usize; 2]) -> Self {
         assert!(fits(data.len(), shape, strides), "{shape:?} by {strides:?} in {}", data.len());
         let ([rows, columns], [row_stride, column_stride]) = (shape, strides);
         Self { data, rows, columns, row_stride, column_stride }
-    }
-
-    /// Copies the matrix, with another column at the end.
-    fn with_column(self, last: impl Fn(usize) -> f32) -> Vec<f32> {
-        let mut numbers = Vec::with_capacity(self.rows * (self.columns + 1));
-        for i in 0..self.rows {
-            let row = &self.data[i * self.row_stride..];
-            if self.column_stride == 1 {
-                numbers.extend_from_slice(&row[..self.columns]);
-            } else {
-                numbers.extend((0..self.columns).map(|j| row[j * self.column_stride]));
-            }
-            numbers.push(last(i));
-        }
-        numbers
     }
 
     /// Returns an element.
@@ -73,7 +58,7 @@ impl<'a> Matrix<'a> {
     /// # Panics
     ///
     /// If it lies beyond the data.
-    pub fn at(self, row: usize, column: usize) -> f32 {
+    pub fn at(self, row: usize, column: usize) -> T {
         self.data[row * self.row_stride + column * self.column_stride]
     }
 
@@ -99,6 +84,23 @@ impl<'a> Matrix<'a> {
             column_stride: self.row_stride,
             ..self
         }
+    }
+}
+
+impl Matrix<'_> {
+    /// Copies the matrix, with another column at the end.
+    fn with_column(self, last: impl Fn(usize) -> f32) -> Vec<f32> {
+        let mut numbers = Vec::with_capacity(self.rows * (self.columns + 1));
+        for i in 0..self.rows {
+            let row = &self.data[i * self.row_stride..];
+            if self.column_stride == 1 {
+                numbers.extend_from_slice(&row[..self.columns]);
+            } else {
+                numbers.extend((0..self.columns).map(|j| row[j * self.column_stride]));
+            }
+            numbers.push(last(i));
+        }
+        numbers
     }
 }
 

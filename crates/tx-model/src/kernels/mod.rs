@@ -27,6 +27,8 @@ mod embedding;
 mod layer_norm;
 #[cfg(feature = "flex")]
 mod linear;
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+mod linear_cross_entropy;
 #[cfg(feature = "flex")]
 mod residual;
 
@@ -52,7 +54,10 @@ mod tests;
 use burn::tensor::{Bool, Int, Tensor};
 #[cfg(feature = "flex")]
 use burn::{
-    backend::Dispatch,
+    backend::{
+        Dispatch,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::{DType, Device, IntDType},
 };
 #[cfg(feature = "flex")]
@@ -273,6 +278,24 @@ pub struct CrossEntropy {
     pub correct: Tensor<1, Int>,
 }
 
+#[cfg(feature = "flex")]
+impl CrossEntropy {
+    /// Wraps loss, negative log-likelihood and number of correct tokens of a kernel.
+    fn from_dispatch(
+        (loss, nll, correct): (
+            FloatTensor<Dispatch>,
+            FloatTensor<Dispatch>,
+            IntTensor<Dispatch>,
+        ),
+    ) -> Self {
+        Self {
+            loss: Tensor::from_dispatch(loss),
+            nll: Tensor::from_dispatch(nll),
+            correct: Tensor::from_dispatch(correct),
+        }
+    }
+}
+
 /// Label-smoothed cross-entropy.
 ///
 /// For logits `x`, target `t` and smoothing `ε`, the loss of a token is
@@ -297,14 +320,58 @@ pub fn cross_entropy(
     if is_flex_f32(&logits) {
         let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
         let weights = OptionalTensor::from_tensor(weights);
-        let (loss, nll, correct) = Dispatch::cross_entropy_kernel(logits, targets, weights, config);
-        return CrossEntropy {
-            loss: Tensor::from_dispatch(loss),
-            nll: Tensor::from_dispatch(nll),
-            correct: Tensor::from_dispatch(correct),
-        };
+        let found = Dispatch::cross_entropy_kernel(logits, targets, weights, config);
+        return CrossEntropy::from_dispatch(found);
     }
     composed::cross_entropy(logits, targets, weights, config)
+}
+
+/// Target tokens of a loss.
+#[derive(Debug, Clone)]
+pub struct Targets {
+    /// `[N]`
+    pub ids: Tensor<1, Int>,
+    /// Weights of the tokens, `[N]`; `None` if all are 1.
+    pub weights: Option<Tensor<1>>,
+}
+
+/// Linear layer with its input.
+#[derive(Debug, Clone)]
+pub struct LinearInput {
+    /// `[B, L, d_in]`
+    pub x: Tensor<3>,
+    /// `[d_in, d_out]`
+    pub w: Tensor<2>,
+    /// `[d_out]`
+    pub b: Option<Tensor<1>>,
+    /// Precision of products; devices without fused kernels ignore it.
+    pub precision: ProductPrecision,
+}
+
+/// Label-smoothed cross-entropy of the result of a linear layer: [`linear()`], then
+/// [`cross_entropy()`]. In training with [`ProductPrecision::Bf16`], it stores no logits.
+///
+/// # Shapes
+///
+/// - `targets`: `[B · L]`
+pub fn linear_cross_entropy(
+    layer: LinearInput,
+    targets: Targets,
+    config: CrossEntropyConfig,
+) -> CrossEntropy {
+    let (LinearInput { x, w, b, precision }, Targets { ids, weights }) = (layer, targets);
+    #[cfg(all(feature = "flex", feature = "autodiff"))]
+    if is_flex_f32(&x) && precision == ProductPrecision::Bf16 {
+        let [x, w] = [x.into_dispatch(), w.into_dispatch()];
+        let ids = in_32_bits(ids).into_dispatch();
+        let (b, weights) = (OptionalTensor::from_tensor(b), OptionalTensor::from_tensor(weights));
+        let found = Dispatch::linear_cross_entropy_kernel(x, w, b, ids, weights, config);
+        return CrossEntropy::from_dispatch(found);
+    }
+    let [batch, len, _] = x.dims();
+    let [_, width] = w.dims();
+    let logits = linear(x, w, b, precision).reshape([batch * len, width]);
+    cross_entropy(logits, ids, weights, config)
 }
 
 /// Symmetric Kullback-Leibler divergence between the predictions of both halves of a batch, summed over

@@ -35,7 +35,7 @@ pub fn product(
 ) -> Vec<f32> {
     match split(precision) {
         None => matrix::product(a, b, bias),
-        Some(split) => bf16::product(Unit::fastest(), split, [a, b], bias),
+        Some(split) => bf16::product(Unit::fastest(), split, (a, b), bias),
     }
 }
 

@@ -5,7 +5,7 @@ use tx_data::LanguageModelBatch;
 use tx_model::{LanguageModel, LanguageModelInput};
 
 use crate::{
-    loss::{Labels, smoothed_cross_entropy},
+    loss::Labels,
     task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
 };
 
@@ -25,12 +25,13 @@ impl TrainedLanguageModel {
     }
 
     fn loss_with(&self, batch: LanguageModelBatch, smoothing: f64) -> BatchLoss {
-        let logits = self.model.forward(LanguageModelInput {
+        let input = LanguageModelInput {
             ids: batch.ids,
             positions: Some(batch.positions),
             blocked: batch.blocked,
-        });
-        smoothed_cross_entropy(logits, Labels::new(batch.labels, smoothing))
+        };
+        let (targets, config) = Labels::new(batch.labels, smoothing).flat();
+        self.model.cross_entropy(input, targets, config).into()
     }
 }
 

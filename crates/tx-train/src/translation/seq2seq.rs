@@ -58,7 +58,8 @@ impl Seq2Seq {
         Self { guided_alignment, ..self }
     }
 
-    /// Computes the logits `[B, T, V]`, and the weighted loss of guided alignment if there are links.
+    /// Computes the hidden states `[B, T, d_model]`, and the weighted loss of guided alignment if there
+    /// are links.
     fn forward(
         &self,
         input: TransformerInput,
@@ -67,10 +68,10 @@ impl Seq2Seq {
         let (Some(GuidedAlignment { layer, weight }), Some(alignment)) =
             (self.guided_alignment, alignment)
         else {
-            return (self.model.forward(input), None);
+            return (self.model.hidden_states(input), None);
         };
-        let (logits, weights) = self.model.forward_with_cross_attention(input, layer);
-        (logits, weights.map(|weights| guided_alignment(weights, alignment) * weight))
+        let (hidden, weights) = self.model.hidden_states_with_cross_attention(input, layer);
+        (hidden, weights.map(|weights| guided_alignment(weights, alignment) * weight))
     }
 
     fn training_loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
@@ -80,17 +81,20 @@ impl Seq2Seq {
             Some(teacher) => {
                 let wanted = teacher.logits(&batch);
                 let Teacher { weight, temperature, .. } = *teacher;
-                let (logits, guided) = self.forward(input(batch), alignment);
+                let (hidden, guided) = self.forward(input(batch), alignment);
+                let logits = self.model.project(hidden);
                 (distillation(logits, wanted, labels, weight, temperature), guided)
             }
             None if self.r_drop > 0.0 => {
                 let alignment = alignment.map(twice);
-                let (logits, guided) = self.forward(input_twice(batch), alignment);
+                let (hidden, guided) = self.forward(input_twice(batch), alignment);
+                let logits = self.model.project(hidden);
                 (r_drop(logits, labels, self.r_drop), guided.map(|guided| guided * 0.5))
             }
             None => {
-                let (logits, guided) = self.forward(input(batch), alignment);
-                (smoothed_cross_entropy(logits, labels), guided)
+                let (hidden, guided) = self.forward(input(batch), alignment);
+                let (targets, config) = labels.flat();
+                (self.model.cross_entropy(hidden, targets, config).into(), guided)
             }
         };
         match guided {
@@ -254,7 +258,7 @@ mod tests {
             model.clone().with_guided_alignment(Some(GuidedAlignment { layer: 0, weight }))
         };
         let plain = value(model.loss(batch.clone()));
-        let (_, weights) = model.model.forward_with_cross_attention(input(batch.clone()), 0);
+        let (_, weights) = model.model.hidden_states_with_cross_attention(input(batch.clone()), 0);
         let weights = weights.unwrap().mean_dim(1).into_data().iter::<f32>().collect::<Vec<_>>();
         // Weight 3 of the pair, half of it for each link of the first label.
         let expected = -1.5 * (weights[0].ln() + weights[2].ln());

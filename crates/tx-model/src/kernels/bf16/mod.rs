@@ -1,7 +1,7 @@
 //! Matrix products of bf16 numbers, summed in single precision.
 //!
-//! The factors are in single precision and are rounded when they are copied into `Panels`, the
-//! order in which a [`Unit`] of the CPU reads them. With [`Split::HighAndLow`], each number `x`
+//! A factor in single precision is rounded when it is copied into `Panels`, the order in which a
+//! [`Unit`] of the CPU reads it; one of bf16 numbers, given by their bits, is only copied. With [`Split::HighAndLow`], each number `x`
 //! becomes `x₁ + x₂` with `x₁ = bf16(x)` and `x₂ = bf16(x - x₁)`, and the product is
 //! `a₁ b₁ + a₁ b₂ + a₂ b₁`; the omitted `a₂ b₂` is below the rounding of `x₂`.
 //!
@@ -15,7 +15,8 @@ mod product;
 mod tile;
 mod unit;
 
-pub use product::{multiply_here, product};
+pub use pack::round;
+pub use product::{RightFactor, multiply_here, product};
 pub use unit::Unit;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Rounding of blocks of a factor to bf16, in the order of a unit.
+//! Packing of blocks of a factor: bf16 numbers in the order of a unit.
 
 use std::mem::MaybeUninit;
 
@@ -8,6 +8,26 @@ use super::{
 };
 use crate::kernels::matrix::Matrix;
 
+/// Number of a factor.
+pub trait Number: vectors::Load + Copy + Sync {
+    /// Returns the bf16 number that is nearest, and the one that is nearest to the rest.
+    fn parts(self) -> [u16; 2];
+}
+
+impl Number for f32 {
+    fn parts(self) -> [u16; 2] {
+        let high = round(self);
+        [high, round(self - value(high))]
+    }
+}
+
+/// A bf16 number, given by its bits.
+impl Number for u16 {
+    fn parts(self) -> [u16; 2] {
+        [self, 0]
+    }
+}
+
 /// Packs the rows of `lines`, of which there are at most 16 with at most 32 numbers, and zeros
 /// beyond them. The groups of the block are `stride` apart in `high`, and those of the low parts in
 /// `low`.
@@ -15,9 +35,9 @@ use crate::kernels::matrix::Matrix;
 /// # Panics
 ///
 /// If the matrix is larger, or there is no room for 16 groups.
-pub fn pack_block(
+pub fn pack_block<T: Number>(
     unit: Unit,
-    lines: Matrix<'_>,
+    lines: Matrix<'_, T>,
     order: Order,
     high: &mut [MaybeUninit<Group>],
     low: Option<&mut [MaybeUninit<Group>]>,
@@ -49,9 +69,9 @@ pub struct PairPanels {
 /// # Panics
 ///
 /// If lines are not side by side, or there is no room for them.
-pub fn pack_pairs(
+pub fn pack_pairs<T: Number>(
     proof: Avx512Bf16,
-    lines: Matrix<'_>,
+    lines: Matrix<'_, T>,
     panels: PairPanels,
     room: &mut [MaybeUninit<Group>],
 ) {
@@ -59,33 +79,32 @@ pub fn pack_pairs(
 }
 
 /// Packs a block in plain loops.
-fn plain(
-    lines: Matrix<'_>,
+fn plain<T: Number>(
+    lines: Matrix<'_, T>,
     order: Order,
     high: &mut [MaybeUninit<Group>],
     mut low: Option<&mut [MaybeUninit<Group>]>,
     stride: usize,
 ) {
-    let number = |line: usize, k: usize| {
+    let parts = |line: usize, k: usize| {
         let is_inside = line < lines.rows && k < lines.columns;
-        if is_inside { lines.at(line, k) } else { 0.0 }
+        if is_inside { lines.at(line, k).parts() } else { [0, 0] }
     };
     for group in 0..BLOCK_LINES {
-        let numbers: [f32; BLOCK_DEPTH] = std::array::from_fn(|i| match order {
-            Order::Pairs => number(i / 2, 2 * group + i % 2),
-            Order::Lines => number(group, i),
+        let numbers: [[u16; 2]; BLOCK_DEPTH] = std::array::from_fn(|i| match order {
+            Order::Pairs => parts(i / 2, 2 * group + i % 2),
+            Order::Lines => parts(group, i),
         });
-        let rounded = numbers.map(round);
-        high[group * stride].write(Group(rounded));
+        high[group * stride].write(Group(numbers.map(|[high, _]| high)));
         if let Some(low) = &mut low {
-            let rest = std::array::from_fn(|i| round(numbers[i] - value(rounded[i])));
-            low[group * stride].write(Group(rest));
+            low[group * stride].write(Group(numbers.map(|[_, low]| low)));
         }
     }
 }
 
 /// Rounds to the nearest bf16 number, on a tie to the even one. Subnormal numbers become zero, as
 /// in the instructions.
+#[inline(always)]
 pub fn round(x: f32) -> u16 {
     let bits = x.to_bits();
     let rounded = if x.is_nan() {
@@ -99,6 +118,7 @@ pub fn round(x: f32) -> u16 {
 }
 
 /// Value of a bf16 number.
+#[inline(always)]
 pub fn value(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
@@ -113,10 +133,100 @@ mod vectors {
     /// Sixteen vectors of 32 bf16 numbers.
     type Block = [__m512i; BLOCK_LINES];
 
+    /// Numbers that are loaded into vectors of bf16 numbers, and what a rounding leaves if there is
+    /// another part.
+    ///
+    /// # Safety of the methods
+    ///
+    /// The CPU must have the instructions, and the masks must contain only numbers of the slice.
+    pub trait Load: Sized {
+        /// Loads 32 numbers.
+        unsafe fn line<const PARTS: usize>(
+            row: *const Self,
+            masks: [__mmask16; 2],
+        ) -> [__m512i; PARTS];
+
+        /// Loads 16 numbers of each of two rows; those of one that does not exist are zero.
+        unsafe fn pair<const PARTS: usize>(
+            rows: [Option<*const Self>; 2],
+            mask: __mmask16,
+        ) -> [__m512i; PARTS];
+    }
+
+    impl Load for f32 {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        #[inline]
+        unsafe fn line<const PARTS: usize>(
+            row: *const Self,
+            masks: [__mmask16; 2],
+        ) -> [__m512i; PARTS] {
+            // SAFETY: the caller guarantees the numbers.
+            unsafe {
+                let x = _mm512_maskz_loadu_ps(masks[0], row);
+                split(x, _mm512_maskz_loadu_ps(masks[1], row.wrapping_add(16)))
+            }
+        }
+
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        #[inline]
+        unsafe fn pair<const PARTS: usize>(
+            rows: [Option<*const Self>; 2],
+            mask: __mmask16,
+        ) -> [__m512i; PARTS] {
+            let [mut x, mut y] = [_mm512_setzero_ps(); 2];
+            // SAFETY: the caller guarantees the numbers.
+            unsafe {
+                if let Some(row) = rows[0] {
+                    x = _mm512_maskz_loadu_ps(mask, row);
+                }
+                if let Some(row) = rows[1] {
+                    y = _mm512_maskz_loadu_ps(mask, row);
+                }
+            }
+            split(x, y)
+        }
+    }
+
+    impl Load for u16 {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        #[inline]
+        unsafe fn line<const PARTS: usize>(
+            row: *const Self,
+            masks: [__mmask16; 2],
+        ) -> [__m512i; PARTS] {
+            let mask = u32::from(masks[1]) << 16 | u32::from(masks[0]);
+            let mut parts = [_mm512_setzero_si512(); PARTS];
+            // SAFETY: the caller guarantees the numbers.
+            parts[0] = unsafe { _mm512_maskz_loadu_epi16(mask, row.cast()) };
+            parts
+        }
+
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+        #[inline]
+        unsafe fn pair<const PARTS: usize>(
+            rows: [Option<*const Self>; 2],
+            mask: __mmask16,
+        ) -> [__m512i; PARTS] {
+            let [mut x, mut y] = [_mm256_setzero_si256(); 2];
+            // SAFETY: the caller guarantees the numbers.
+            unsafe {
+                if let Some(row) = rows[0] {
+                    x = _mm256_maskz_loadu_epi16(mask, row.cast());
+                }
+                if let Some(row) = rows[1] {
+                    y = _mm256_maskz_loadu_epi16(mask, row.cast());
+                }
+            }
+            let mut parts = [_mm512_setzero_si512(); PARTS];
+            parts[0] = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(x), y);
+            parts
+        }
+    }
+
     /// See [`super::pack_block`].
-    pub(super) fn pack_block(
-        proof: Avx512Bf16,
-        lines: Matrix<'_>,
+    pub(super) fn pack_block<T: Number>(
+        _proof: Avx512Bf16,
+        lines: Matrix<'_, T>,
         order: Order,
         high: &mut [MaybeUninit<Group>],
         low: Option<&mut [MaybeUninit<Group>]>,
@@ -125,30 +235,18 @@ mod vectors {
         let room = (BLOCK_LINES - 1) * stride;
         assert!(high.len() > room && low.as_ref().is_none_or(|low| low.len() > room), "room");
         if lines.row_stride != 1 && lines.column_stride != 1 {
-            let mut copy = [0.0; BLOCK_LINES * BLOCK_DEPTH];
-            for line in 0..lines.rows {
-                for k in 0..lines.columns {
-                    copy[line * BLOCK_DEPTH + k] = lines.at(line, k);
-                }
-            }
-            let copy = Matrix::with_strides(&copy, [lines.rows, lines.columns], [BLOCK_DEPTH, 1]);
-            return pack_block(proof, copy, order, high, low, stride);
+            return plain(lines, order, high, low, stride);
         }
         let high = high.as_mut_ptr().cast();
         let low = low.map(|low| low.as_mut_ptr().cast());
         // SAFETY: there is a proof of the instructions. A matrix lies within its slice, and one
         // of its strides is 1. There is room for 16 groups in `high` and `low`.
         unsafe {
-            match low {
-                None => {
-                    let [block] = round::<1>(lines, order);
-                    store(&block, high, stride);
-                }
-                Some(low) => {
-                    let [block, rest] = round::<2>(lines, order);
-                    store(&block, high, stride);
-                    store(&rest, low, stride);
-                }
+            match (lines.column_stride == 1, low) {
+                (true, None) => pack_rows::<T, 1>(lines, order, [high], stride),
+                (true, Some(low)) => pack_rows::<T, 2>(lines, order, [high, low], stride),
+                (false, None) => pack_columns::<T, 1>(lines, order, [high], stride),
+                (false, Some(low)) => pack_columns::<T, 2>(lines, order, [high, low], stride),
             }
         }
     }
@@ -170,7 +268,7 @@ mod vectors {
 
     /// Fetches a cache line. Addresses beyond the data have no effect.
     #[inline]
-    fn prefetch(place: *const f32) {
+    fn prefetch<T>(place: *const T) {
         // SAFETY: a prefetch accesses no memory that the program can observe, for any address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
@@ -182,67 +280,107 @@ mod vectors {
         if count >= 16 { !0 } else { (1_u16 << count) - 1 }
     }
 
+    // The loops below have constant bounds, so that they are unrolled and blocks stay in registers.
+
+    /// Packs a block whose lines are contiguous.
+    ///
     /// # Safety
     ///
-    /// One of the strides must be 1.
+    /// There must be room for 16 vectors, `stride` vectors apart, at each of `to`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-    #[inline]
-    unsafe fn round<const PARTS: usize>(lines: Matrix<'_>, order: Order) -> [Block; PARTS] {
-        let zero = _mm512_setzero_ps();
-        let mut parts = [[_mm512_setzero_si512(); BLOCK_LINES]; PARTS];
+    unsafe fn pack_rows<T: Number, const PARTS: usize>(
+        lines: Matrix<'_, T>,
+        order: Order,
+        to: [*mut __m512i; PARTS],
+        stride: usize,
+    ) {
         let start = lines.data.as_ptr();
-        if lines.column_stride == 1 {
-            let masks = [first(lines.columns), first(lines.columns.saturating_sub(16))];
-            for line in 0..BLOCK_LINES {
-                let [mut x, mut y] = [zero, zero];
-                if line < lines.rows {
-                    let row = start.wrapping_add(line * lines.row_stride);
-                    // The block of the next panel, because rows are too short for the CPU to
-                    // recognize the order.
-                    let next = row.wrapping_add(BLOCK_LINES * lines.row_stride);
-                    prefetch(next);
-                    prefetch(next.wrapping_add(16));
-                    // SAFETY: the masks contain only numbers of the row.
-                    unsafe {
-                        x = _mm512_maskz_loadu_ps(masks[0], row);
-                        y = _mm512_maskz_loadu_ps(masks[1], row.wrapping_add(16));
-                    }
-                }
-                for (part, rounded) in parts.iter_mut().zip(split::<PARTS>(x, y)) {
-                    part[line] = rounded;
-                }
+        let masks = [first(lines.columns), first(lines.columns.saturating_sub(16))];
+        let mut parts = [[_mm512_setzero_si512(); BLOCK_LINES]; PARTS];
+        for line in 0..BLOCK_LINES {
+            let mut found = [_mm512_setzero_si512(); PARTS];
+            if line < lines.rows {
+                let row = start.wrapping_add(line * lines.row_stride);
+                // The block of the next panel, because rows are too short for the CPU to
+                // recognize the order.
+                let next = row.wrapping_add(BLOCK_LINES * lines.row_stride);
+                prefetch(next);
+                prefetch(next.wrapping_add(16));
+                // SAFETY: the masks contain only numbers of the row.
+                found = unsafe { T::line::<PARTS>(row, masks) };
             }
-        } else {
-            let mask = first(lines.rows);
-            for pair in 0..BLOCK_LINES {
-                let mut numbers = [zero, zero];
-                for (i, numbers) in numbers.iter_mut().enumerate() {
-                    let k = 2 * pair + i;
-                    if k < lines.columns {
-                        let column = start.wrapping_add(k * lines.column_stride);
-                        // SAFETY: the mask contains only numbers of the column.
-                        *numbers = unsafe { _mm512_maskz_loadu_ps(mask, column) };
-                    }
-                }
-                let rounded = split::<PARTS>(numbers[0], numbers[1]);
-                for (part, rounded) in parts.iter_mut().zip(rounded) {
-                    part[pair] = interleave(rounded);
+            for part in 0..PARTS {
+                match order {
+                    // SAFETY: the caller guarantees the room.
+                    Order::Lines => unsafe {
+                        _mm512_store_si512(to[part].add(line * stride), found[part]);
+                    },
+                    Order::Pairs => parts[part][line] = found[part],
                 }
             }
         }
-        let found = if lines.column_stride == 1 { Order::Lines } else { Order::Pairs };
-        if found != order {
-            for part in &mut parts {
-                *part = transposed(part);
+        if order == Order::Pairs {
+            for part in 0..PARTS {
+                // SAFETY: the caller guarantees the room.
+                unsafe { store(&transposed(&parts[part]), to[part], stride) };
             }
         }
-        parts
+    }
+
+    /// Packs a block whose lines are the columns of rows in memory.
+    ///
+    /// # Safety
+    ///
+    /// Same as [`pack_rows`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    unsafe fn pack_columns<T: Number, const PARTS: usize>(
+        lines: Matrix<'_, T>,
+        order: Order,
+        to: [*mut __m512i; PARTS],
+        stride: usize,
+    ) {
+        let mask = first(lines.rows);
+        let mut parts = [[_mm512_setzero_si512(); BLOCK_LINES]; PARTS];
+        for pair in 0..BLOCK_LINES {
+            // SAFETY: the mask contains only numbers of the rows.
+            let found = unsafe { T::pair::<PARTS>(row_pair(lines, pair, 0), mask) };
+            for part in 0..PARTS {
+                let found = interleave(found[part]);
+                match order {
+                    // SAFETY: the caller guarantees the room.
+                    Order::Pairs => unsafe {
+                        _mm512_store_si512(to[part].add(pair * stride), found);
+                    },
+                    Order::Lines => parts[part][pair] = found,
+                }
+            }
+        }
+        if order == Order::Lines {
+            for part in 0..PARTS {
+                // SAFETY: the caller guarantees the room.
+                unsafe { store(&transposed(&parts[part]), to[part], stride) };
+            }
+        }
+    }
+
+    /// Rows in memory of the numbers `2 pair` and `2 pair + 1` of all lines, from `line` on.
+    #[inline(always)]
+    fn row_pair<T: Number>(
+        lines: Matrix<'_, T>,
+        pair: usize,
+        line: usize,
+    ) -> [Option<*const T>; 2] {
+        let start = lines.data.as_ptr().wrapping_add(line);
+        let row = |k: usize| {
+            (k < lines.columns).then_some(start.wrapping_add(k * lines.column_stride))
+        };
+        [row(2 * pair), row(2 * pair + 1)]
     }
 
     /// See [`super::pack_pairs`].
-    pub(super) fn pack_pairs(
+    pub(super) fn pack_pairs<T: Number>(
         _proof: Avx512Bf16,
-        lines: Matrix<'_>,
+        lines: Matrix<'_, T>,
         panels: PairPanels,
         room: &mut [MaybeUninit<Group>],
     ) {
@@ -255,8 +393,8 @@ mod vectors {
         // side by side, and there is room for the panels.
         unsafe {
             match parts {
-                1 => round_pairs::<1>(lines, panels, room),
-                _ => round_pairs::<2>(lines, panels, room),
+                1 => load_pairs::<T, 1>(lines, panels, room),
+                _ => load_pairs::<T, 2>(lines, panels, room),
             }
         }
     }
@@ -265,30 +403,23 @@ mod vectors {
     ///
     /// There must be room for the panels, of `PARTS` parts each.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-    unsafe fn round_pairs<const PARTS: usize>(
-        lines: Matrix<'_>,
+    unsafe fn load_pairs<T: Number, const PARTS: usize>(
+        lines: Matrix<'_, T>,
         PairPanels { layout, len, depth }: PairPanels,
         room: &mut [MaybeUninit<Group>],
     ) {
         let blocks = layout.lines / BLOCK_LINES;
         let count = room.len() / len * blocks;
         let to: *mut __m512i = room.as_mut_ptr().cast();
-        let start = lines.data.as_ptr();
         for pair in 0..depth * BLOCK_LINES {
             for block in 0..count {
                 let mask = first(lines.rows.saturating_sub(block * BLOCK_LINES));
-                let mut numbers = [_mm512_setzero_ps(); 2];
-                for (i, numbers) in numbers.iter_mut().enumerate() {
-                    let k = 2 * pair + i;
-                    if k < lines.columns {
-                        let place = k * lines.column_stride + block * BLOCK_LINES;
-                        prefetch(start.wrapping_add(place + ROWS_AHEAD * lines.column_stride));
-                        // SAFETY: the mask contains only numbers of the row.
-                        *numbers =
-                            unsafe { _mm512_maskz_loadu_ps(mask, start.wrapping_add(place)) };
-                    }
+                let rows = row_pair(lines, pair, block * BLOCK_LINES);
+                for row in rows.into_iter().flatten() {
+                    prefetch(row.wrapping_add(ROWS_AHEAD * lines.column_stride));
                 }
-                let rounded = split::<PARTS>(numbers[0], numbers[1]);
+                // SAFETY: the mask contains only numbers of the rows.
+                let rounded = unsafe { T::pair::<PARTS>(rows, mask) };
                 for (part, rounded) in rounded.into_iter().enumerate() {
                     let place = block / blocks * len + part * layout.lines * depth;
                     let place = place + pair * blocks + block % blocks;
@@ -372,9 +503,14 @@ mod vectors {
 mod vectors {
     use super::*;
 
-    pub(super) fn pack_block(
+    /// Numbers that other architectures load in plain loops.
+    pub trait Load {}
+    impl Load for f32 {}
+    impl Load for u16 {}
+
+    pub(super) fn pack_block<T>(
         proof: Avx512Bf16,
-        _lines: Matrix<'_>,
+        _lines: Matrix<'_, T>,
         _order: Order,
         _high: &mut [MaybeUninit<Group>],
         _low: Option<&mut [MaybeUninit<Group>]>,
@@ -383,9 +519,9 @@ mod vectors {
         match proof.absurd() {}
     }
 
-    pub(super) fn pack_pairs(
+    pub(super) fn pack_pairs<T>(
         proof: Avx512Bf16,
-        _lines: Matrix<'_>,
+        _lines: Matrix<'_, T>,
         _panels: PairPanels,
         _room: &mut [MaybeUninit<Group>],
     ) {

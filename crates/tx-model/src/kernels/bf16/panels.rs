@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{
     Split,
-    pack::{PairPanels, pack_block, pack_pairs},
+    pack::{Number, PairPanels, pack_block, pack_pairs},
     unit::{Side, Unit},
 };
 use crate::kernels::matrix::Matrix;
@@ -45,16 +45,16 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the group of a panel of `depth` blocks with which a block begins, and the distance
+    /// Returns the group of a panel with which a block begins, and the distance
     /// from each of its groups to the next. The block is the `half`-th of its lines, at block
     /// `index` of the depth.
-    fn block(self, depth: usize, half: usize, index: usize) -> (usize, usize) {
+    fn block(self, half: usize, index: usize) -> (usize, usize) {
         match self.order {
             Order::Pairs => {
                 let halves = self.lines / BLOCK_LINES;
                 (index * self.lines + half, halves)
             }
-            Order::Lines => (half * BLOCK_LINES * depth + index, depth),
+            Order::Lines => (index * self.lines + half * BLOCK_LINES, 1),
         }
     }
 }
@@ -74,10 +74,10 @@ pub struct Panels {
 impl Panels {
     /// Packs the rows of `lines` in the layout of `side`, on all cores if `is_parallel`, in the
     /// memory of `room`.
-    pub fn pack(
+    pub fn pack<T: Number>(
         unit: Unit,
         side: Side,
-        lines: Matrix<'_>,
+        lines: Matrix<'_, T>,
         split: Split,
         room: Vec<Group>,
         is_parallel: bool,
@@ -142,9 +142,9 @@ impl Panels {
 
 /// Packs the panels of `room`, `len` groups and `depth` blocks each, from panel `first` of the rows
 /// of `lines`.
-fn pack_panels(
+fn pack_panels<T: Number>(
     unit: Unit,
-    lines: Matrix<'_>,
+    lines: Matrix<'_, T>,
     first: usize,
     layout: Layout,
     [len, depth]: [usize; 2],
@@ -167,7 +167,7 @@ fn pack_panels(
         for half in 0..layout.lines / BLOCK_LINES {
             let start = ((first + panel) * layout.lines + half * BLOCK_LINES).min(lines.rows);
             let part = lines.part(start..(start + BLOCK_LINES).min(lines.rows), inner.clone());
-            let (start, stride) = layout.block(depth, half, block);
+            let (start, stride) = layout.block(half, block);
             let low = if low.is_empty() { None } else { Some(&mut low[start..]) };
             pack_block(unit, part, layout.order, &mut high[start..], low, stride);
         }

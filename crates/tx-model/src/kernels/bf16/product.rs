@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::{
     Split,
+    pack::Number,
     panels::{Group, Panels},
     tile::{Start, Window, multiply},
     unit::{Side, Unit},
@@ -29,10 +30,10 @@ const PARALLEL_THRESHOLD: usize = 1 << 19;
 /// # Panics
 ///
 /// If the shapes disagree.
-pub fn product(
+pub fn product<A: Number, B: Number>(
     unit: Unit,
     split: Split,
-    [a, b]: [Matrix<'_>; 2],
+    (a, b): (Matrix<'_, A>, Matrix<'_, B>),
     bias: Option<&[f32]>,
 ) -> Vec<f32> {
     assert_eq!(a.columns, b.rows, "inner sizes");
@@ -61,21 +62,21 @@ pub fn product(
     out
 }
 
-struct Product<'a> {
+struct Product<'a, A, B> {
     unit: Unit,
     split: Split,
-    a: Matrix<'a>,
+    a: Matrix<'a, A>,
     /// Right factor, transposed.
-    b: Matrix<'a>,
+    b: Matrix<'a, B>,
     bias: Option<&'a [f32]>,
     out: Window,
 }
 
 // SAFETY: the window is used by several threads, but each writes elements of its own.
 #[allow(unsafe_code)]
-unsafe impl Sync for Product<'_> {}
+unsafe impl<A: Sync, B: Sync> Sync for Product<'_, A, B> {}
 
-impl Product<'_> {
+impl<A: Number, B: Number> Product<'_, A, B> {
     /// Packs the smaller factor, then chunks of lines of the larger, each of which is multiplied by
     /// the smaller while it is in the cache.
     ///
@@ -84,19 +85,31 @@ impl Product<'_> {
     /// The output must be valid for writing all elements of the product.
     #[allow(unsafe_code)]
     unsafe fn compute(&self) {
-        let (large, small, side) = if self.a.rows >= self.b.rows {
-            (self.a, self.b, Side::Left)
-        } else {
-            (self.b, self.a, Side::Right)
-        };
-        let work = self.a.rows.saturating_mul(self.b.rows).saturating_mul(self.a.columns);
+        // SAFETY: the caller guarantees the output.
+        unsafe {
+            if self.a.rows >= self.b.rows {
+                self.compute_by_chunks(Side::Left, self.a, self.b);
+            } else {
+                self.compute_by_chunks(Side::Right, self.b, self.a);
+            }
+        }
+    }
+
+    /// Does the work of [`compute`](Self::compute); `side` is that of the larger factor.
+    ///
+    /// # Safety
+    ///
+    /// Same as [`compute`](Self::compute).
+    #[allow(unsafe_code)]
+    unsafe fn compute_by_chunks<L: Number, S: Number>(
+        &self,
+        side: Side,
+        large: Matrix<'_, L>,
+        small: Matrix<'_, S>,
+    ) {
+        let work = large.rows.saturating_mul(small.rows).saturating_mul(large.columns);
         let is_parallel = work >= PARALLEL_THRESHOLD;
-        let resident: Vec<Panels> = depths(small.columns)
-            .map(|inner| {
-                let part = small.part(0..small.rows, inner);
-                Panels::pack(self.unit, side.other(), part, self.split, Vec::new(), is_parallel)
-            })
-            .collect();
+        let resident = resident(self.unit, side.other(), small, self.split, is_parallel);
         let cores = if is_parallel { rayon::current_num_threads() } else { 1 };
         let rounds = (large.rows + cores * CHUNK / 2) / (cores * CHUNK);
         let lines = large.rows.div_ceil(cores * rounds.max(1));
@@ -132,6 +145,68 @@ impl Product<'_> {
         } else {
             (0..chunks).for_each(one);
         }
+    }
+}
+
+/// Packs a whole factor, one part for each of the [`depths`].
+fn resident<T: Number>(
+    unit: Unit,
+    side: Side,
+    lines: Matrix<'_, T>,
+    split: Split,
+    is_parallel: bool,
+) -> Vec<Panels> {
+    let pack = |inner| {
+        let part = lines.part(0..lines.rows, inner);
+        Panels::pack(unit, side, part, split, Vec::new(), is_parallel)
+    };
+    depths(lines.columns).map(pack).collect()
+}
+
+/// Right factor that is packed once for products with several left factors.
+#[derive(Debug)]
+pub struct RightFactor {
+    unit: Unit,
+    /// Its parts by inner positions.
+    parts: Vec<Panels>,
+    inner: usize,
+    columns: usize,
+}
+
+impl RightFactor {
+    /// Packs a factor with at least one inner position, on all cores.
+    pub fn new(unit: Unit, b: Matrix<'_>) -> Self {
+        let parts = resident(unit, Side::Right, b.transposed(), Split::High, true);
+        Self { unit, parts, inner: b.rows, columns: b.columns }
+    }
+
+    /// Computes `out = a b`, or `a b + bias` in each row, on this thread.
+    ///
+    /// # Panics
+    ///
+    /// If the shapes disagree.
+    pub fn multiply(&self, a: Matrix<'_>, bias: Option<&[f32]>, out: &mut [f32]) {
+        assert_eq!(a.columns, self.inner, "inner sizes");
+        assert_eq!(out.len(), a.rows * self.columns, "length of the output");
+        let mut room = ROOMS.take();
+        for (depth, (inner, right)) in depths(a.columns).zip(&self.parts).enumerate() {
+            let part = a.part(0..a.rows, inner);
+            let left = Panels::pack(self.unit, Side::Left, part, Split::High, room.0, false);
+            let start = match bias {
+                _ if depth > 0 => Start::Content,
+                Some(bias) => Start::Bias(bias),
+                None => Start::Zero,
+            };
+            let window = Window { data: out.as_mut_ptr(), row_stride: self.columns };
+            // SAFETY: the output has all elements of the product, and the first part writes all of
+            // them.
+            #[allow(unsafe_code)]
+            unsafe {
+                multiply(self.unit, Split::High, [&left, right], 1.0, window, start);
+            }
+            room.0 = left.into_room();
+        }
+        ROOMS.set(room);
     }
 }
 

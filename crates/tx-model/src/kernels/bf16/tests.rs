@@ -74,7 +74,7 @@ fn products_of_integers_are_exact_at_every_edge_of_a_tile() {
         let bias: Vec<f32> = (0..columns).map(|_| element()).collect();
         for unit in units() {
             for split in SPLITS {
-                let y = product(unit, split, [a.view(), b.view()], Some(&bias));
+                let y = product(unit, split, (a.view(), b.view()), Some(&bias));
                 each_element(a.view(), b.view(), |sum, _, i| {
                     let expected = sum as f32 + bias[i % columns];
                     assert_eq!(y[i], expected, "{unit:?} {split:?} {rows} {inner} {columns}: {i}");
@@ -113,7 +113,7 @@ fn ten_thousand_random_products_differ_by_rounding_only() {
                 Split::HighAndLow => 3.0 * 2.0_f64.powi(-16) + 2.0_f64.powi(-32),
             };
             let limit = rounding + summation_error(3 * inner);
-            let y = product(unit, split, [a.view(), b.view()], None);
+            let y = product(unit, split, (a.view(), b.view()), None);
             each_element(a.view(), b.view(), |sum, total, i| {
                 let error = (f64::from(y[i]) - sum).abs();
                 *worst = worst.max(error / (limit * total + 1e-30));
@@ -138,7 +138,7 @@ fn products_larger_than_a_cache_do_not_depend_on_the_number_of_threads() {
             for split in SPLITS {
                 let run = |threads: usize| {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                    let factors = [a.view(), b.view()];
+                    let factors = (a.view(), b.view());
                     pool.unwrap().install(|| product(unit, split, factors, Some(&bias)))
                 };
                 let one = run(1);
@@ -199,7 +199,7 @@ fn infinities_and_nan_reach_the_output() {
                 let mut a = vec![1.0; 40 * 40];
                 a[3 * 40 + 5] = x;
                 let (a, b) = (Matrix::new(&a, 40, 40), vec![1.0; 40 * 40]);
-                let y = product(unit, split, [a, Matrix::new(&b, 40, 40)], None);
+                let y = product(unit, split, (a, Matrix::new(&b, 40, 40)), None);
                 for (i, y) in y.into_iter().enumerate() {
                     // What an infinite number leaves after rounding is not a number.
                     let same = if infinite && split == Split::High { y == x } else { y.is_nan() };

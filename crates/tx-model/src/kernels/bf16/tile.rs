@@ -79,10 +79,11 @@ fn terms<'a>(
     [left, right]: [&'a Panels; 2],
     [i, j]: [usize; 2],
 ) -> impl Iterator<Item = (amx::Rows<'a, u16>, &'a [u16])> {
-    let stride = left.panel_len() / amx::MAX_ROWS * BLOCK_DEPTH;
     split.terms().iter().map(move |&[a, b]| {
         let values = numbers(left.panels(i, 1, a));
-        (amx::Rows { values, stride }, numbers(right.panels(j, 1, b)))
+        // Blocks of 16 rows follow each other.
+        let rows = amx::Rows { values, stride: BLOCK_DEPTH, step: BLOCK_DEPTH * BLOCK[0] };
+        (rows, numbers(right.panels(j, 1, b)))
     })
 }
 

@@ -54,7 +54,7 @@ unsafe fn run(tiles: &Tiles, product: &mut Product<'_>) {
     for (panel, weights) in panels.chunks_exact(size).enumerate() {
         for first in (0..count).step_by(height) {
             let start = first.min(count - height);
-            let x = Rows { values: &bytes[start * inputs..], stride: inputs };
+            let x = Rows::new(&bytes[start * inputs..], inputs);
             let y = RowsMut { values: current.0.as_flattened_mut(), stride: PANEL };
             tiles.multiply_i8(x, weights, y, Start::Zero);
             if let Some(block) = last {

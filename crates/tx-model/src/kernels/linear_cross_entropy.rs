@@ -1,0 +1,153 @@
+//! Linear layer and label-smoothed cross-entropy of its result with bf16 products, in one pass over
+//! the rows: the logits of a few rows at a time stay in the cache, and only their gradients are stored,
+//! as bf16 numbers, to which the backward products would round them anyway.
+
+use std::{mem::MaybeUninit, sync::Arc};
+
+use burn::backend::flex::FlexTensor;
+use rayon::prelude::*;
+
+use super::{
+    CrossEntropyConfig,
+    bf16::{self, RightFactor, Split, Unit},
+    cross_entropy::{CrossEntropyOutput, RowsLoss, gradient_of_row},
+    flex::{dims, floats, ids, matrix, rows, tensor},
+    matrix::Matrix,
+    rows::{copy_pieces, per_piece},
+};
+use crate::vector::vectorized;
+
+/// Rows whose logits are computed together: a panel of the matrix unit.
+const ROWS: usize = 32;
+
+/// Gradients of the loss with respect to the logits.
+#[derive(Debug)]
+pub struct LogitGradients {
+    /// Bf16 numbers, `[N, V]`.
+    values: Vec<u16>,
+    /// Sum of the rows in single precision, `[V]`; empty without bias.
+    of_bias: Vec<f32>,
+}
+
+/// Factors and bias of the linear layer.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer<'a> {
+    /// `[.., d_in]`
+    pub x: &'a FlexTensor,
+    /// `[d_in, V]`, in any memory layout
+    pub w: &'a FlexTensor,
+    /// `[V]`
+    pub b: Option<&'a FlexTensor>,
+}
+
+/// Computes the loss of [`cross_entropy::forward`](super::cross_entropy::forward) for the logits
+/// `x w + b`, and their gradients.
+///
+/// # Shapes
+///
+/// - `targets` and `weights`: `[N]`, for the `N` rows of `x`
+pub fn forward(
+    Layer { x, w, b }: Layer<'_>,
+    targets: &FlexTensor,
+    weights: Option<&FlexTensor>,
+    config: CrossEntropyConfig,
+) -> (CrossEntropyOutput, Arc<LogitGradients>) {
+    let options = config.into();
+    let [count, d_in] = rows(x);
+    let [_, width] = dims(w);
+    let x = Matrix::new(floats(x), count, d_in);
+    let (bias, weights) = (b.map(floats), weights.map(floats));
+    assert_eq!(ids(targets).len(), count, "one target for each row");
+    let layer = RightFactor::new(Unit::fastest(), matrix(w));
+    let mut values = Vec::with_capacity(count * width);
+    let chunk = |logits: &mut Vec<f32>,
+                 (number, (room, targets)): (usize, (&mut [MaybeUninit<u16>], &[i32]))| {
+        let first = number * ROWS;
+        let x = x.part(first..first + targets.len(), 0..d_in);
+        logits.resize(targets.len() * width, 0.0);
+        layer.multiply(x, bias, logits);
+        let mut part = RowsLoss::default();
+        let mut sum = vec![0.0; if bias.is_some() { width } else { 0 }];
+        vectorized(
+            #[inline(always)]
+            || {
+                let rows = logits.chunks_exact_mut(width).zip(room.chunks_exact_mut(width));
+                for (row, ((x, room), &target)) in rows.zip(targets).enumerate() {
+                    let weight = weights.map_or(1.0, |weights| weights[first + row]);
+                    let log_sum = part.add(x, target, weight, options);
+                    gradient_of_row(x, target, log_sum, weight, options);
+                    for (place, &x) in room.iter_mut().zip(&*x) {
+                        place.write(bf16::round(x));
+                    }
+                    for (sum, &x) in sum.iter_mut().zip(&*x) {
+                        *sum += x;
+                    }
+                }
+            },
+        );
+        (part, sum)
+    };
+    let room = &mut values.spare_capacity_mut()[..count * width];
+    let parts: Vec<(RowsLoss, Vec<f32>)> = room
+        .par_chunks_mut((ROWS * width).max(1))
+        .zip(ids(targets).par_chunks(ROWS))
+        .enumerate()
+        .map_init(Vec::new, chunk)
+        .collect();
+    // SAFETY: every row has been written.
+    #[allow(unsafe_code)]
+    unsafe {
+        values.set_len(count * width);
+    }
+    let (losses, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let mut of_bias = vec![0.0; if bias.is_some() { width } else { 0 }];
+    for sum in sums {
+        for (total, part) in of_bias.iter_mut().zip(sum) {
+            *total += part;
+        }
+    }
+    (CrossEntropyOutput::of(losses), Arc::new(LogitGradients { values, of_bias }))
+}
+
+/// Returns the gradients of `x`, `w` and `b` that are `needed`, from the gradient `dy` of the loss.
+pub fn backward(
+    Layer { x, w, .. }: Layer<'_>,
+    gradients: &LogitGradients,
+    dy: f32,
+    needed: [bool; 3],
+) -> [Option<FlexTensor>; 3] {
+    let [count, d_in] = rows(x);
+    let [_, width] = dims(w);
+    let logits = Matrix::new(&gradients.values, count, width);
+    let [of_x, of_w, of_b] = needed;
+    let unit = Unit::fastest();
+    let dx = of_x.then(|| {
+        let dx = bf16::product(unit, Split::High, (logits, matrix(w).transposed()), None);
+        tensor(scaled(&dx, d_in, dy), x.layout().shape().clone())
+    });
+    let dw = of_w.then(|| {
+        let x = scaled(floats(x), d_in, dy);
+        let x = Matrix::new(&x, count, d_in);
+        // In the memory layout of `w`.
+        if w.layout().strides()[1] != 1 {
+            let dw = bf16::product(unit, Split::High, (logits.transposed(), x), None);
+            tensor(dw, [width, d_in]).transpose(0, 1)
+        } else {
+            let dw = bf16::product(unit, Split::High, (x.transposed(), logits), None);
+            tensor(dw, [d_in, width])
+        }
+    });
+    let db = of_b.then(|| tensor(scaled(&gradients.of_bias, width, dy), [width]));
+    [dx, dw, db]
+}
+
+/// Returns rows multiplied by a factor.
+fn scaled(x: &[f32], width: usize, factor: f32) -> Vec<f32> {
+    let multiply = |_, x: &mut [f32]| {
+        vectorized(
+            #[inline(always)]
+            || x.iter_mut().for_each(|x| *x *= factor),
+        );
+    };
+    copy_pieces(x, width, per_piece(width), multiply).0
+}

@@ -10,7 +10,7 @@ use crate::{
     config::{Activation, ModelConfig},
     dropout::Dropout,
     init::{self, project},
-    kernels::{self, DropoutMask},
+    kernels::{self, DropoutMask, FeedForwardWeights},
     product_precision::ProductPrecision,
 };
 
@@ -59,17 +59,25 @@ impl FeedForward {
     /// - returns `[B, L, d_model]`
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let mask = self.dropout.sample(&x.device());
-        let inner = project(&self.inner, x.clone(), self.precision);
-        let active = match &self.gate {
-            Some(gate) => {
-                let gate = project(gate, x, self.precision);
-                let gate = kernels::activation(gate, self.activation, DropoutMask::KeepAll);
-                kernels::dropout(gate * inner, mask)
-            }
-            None => kernels::activation(inner, self.activation, mask),
+        let Some(gate) = &self.gate else {
+            let weights = FeedForwardWeights {
+                inner: self.inner.weight.val(),
+                outer: self.outer.weight.val(),
+                biases: biases([&self.inner, &self.outer]),
+            };
+            return kernels::feed_forward(x, weights, self.activation, mask, self.precision);
         };
-        project(&self.outer, active, self.precision)
+        let inner = project(&self.inner, x.clone(), self.precision);
+        let gate = project(gate, x, self.precision);
+        let gate = kernels::activation(gate, self.activation, DropoutMask::KeepAll);
+        project(&self.outer, kernels::dropout(gate * inner, mask), self.precision)
     }
+}
+
+/// Returns the biases of both layers, which have both or none.
+fn biases([inner, outer]: [&Linear; 2]) -> Option<[Tensor<1>; 2]> {
+    let (inner, outer) = inner.bias.as_ref().zip(outer.bias.as_ref())?;
+    Some([inner.val(), outer.val()])
 }
 
 #[cfg(test)]

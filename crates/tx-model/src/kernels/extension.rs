@@ -78,6 +78,16 @@ pub trait Kernels: Backend {
         precision: ProductPrecision,
     ) -> FloatTensor<Self>;
 
+    /// See [`mod@feed_forward`](super::feed_forward).
+    fn feed_forward_kernel(
+        x: FloatTensor<Self>,
+        inner: FloatTensor<Self>,
+        #[extension_type] inner_bias: OptionalTensor<Self>,
+        outer: FloatTensor<Self>,
+        #[extension_type] outer_bias: OptionalTensor<Self>,
+        mask: Option<HashedMask>,
+    ) -> FloatTensor<Self>;
+
     /// See [`mod@attention`].
     fn attention_kernel(
         q: FloatTensor<Self>,
@@ -191,6 +201,19 @@ impl Kernels for Flex {
     ) -> FlexTensor {
         let b = b.into_option().map(contiguous);
         linear::forward(&contiguous(x), &forward(w), b.as_ref(), ProductPrecision::F32)
+    }
+
+    fn feed_forward_kernel(
+        x: FlexTensor,
+        inner: FlexTensor,
+        inner_bias: OptionalTensor<Self>,
+        outer: FlexTensor,
+        outer_bias: OptionalTensor<Self>,
+        mask: Option<HashedMask>,
+    ) -> FlexTensor {
+        let x = Self::linear_kernel(x, inner, inner_bias, ProductPrecision::F32);
+        let x = activation::forward(x, Activation::Relu, mask);
+        Self::linear_kernel(x, outer, outer_bias, ProductPrecision::F32)
     }
 
     fn attention_kernel(

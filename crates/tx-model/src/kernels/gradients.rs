@@ -18,6 +18,7 @@ use super::{
     divergence::{self, Pair},
     embedding::{self, EmbeddingOptions},
     extension::{Kernels, OptionalMask, OptionalTensor},
+    feed_forward::{self, FeedForwardGradients, Weights},
     flex::{contiguous, floats, forward, rows},
     layer_norm, linear,
     linear_cross_entropy::{self, Layer, LogitGradients},
@@ -95,6 +96,35 @@ impl SavedState<3> for Linear {
     fn gradients(self, dy: FlexTensor, [x, w, b]: [bool; 3]) -> [Option<FlexTensor>; 3] {
         let [dx, dw] = self.of_x_and_w(&dy, [x, w]);
         [dx, dw, b.then(|| linear::gradient_of_b(&dy))]
+    }
+}
+
+#[derive(Debug, Clone)]
+struct FeedForward {
+    x: FlexTensor,
+    weights: Weights,
+    mask: Option<HashedMask>,
+    /// Inner activations after dropout.
+    hidden: Arc<Vec<u16>>,
+}
+
+impl FeedForward {
+    fn all(&self, dy: &FlexTensor) -> FeedForwardGradients {
+        feed_forward::backward(&self.x, &self.weights, self.mask, &self.hidden, dy)
+    }
+}
+
+impl SavedState<3> for FeedForward {
+    fn gradients(self, dy: FlexTensor, _: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let FeedForwardGradients { x, inner, outer, .. } = self.all(&dy);
+        [x, inner, outer].map(Some)
+    }
+}
+
+impl SavedState<5> for FeedForward {
+    fn gradients(self, dy: FlexTensor, _: [bool; 5]) -> [Option<FlexTensor>; 5] {
+        let FeedForwardGradients { x, inner, inner_bias, outer, outer_bias } = self.all(&dy);
+        [x, inner, outer, inner_bias, outer_bias].map(Some)
     }
 }
 
@@ -289,6 +319,33 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
                 let y = linear::forward(&x, &w, None, precision);
                 record::<C, _, 2>([x_node, w_node], Linear { x, w, precision }, y)
             }
+        }
+    }
+
+    fn feed_forward_kernel(
+        x: Tracked,
+        inner: Tracked,
+        inner_bias: OptionalTensor<Self>,
+        outer: Tracked,
+        outer_bias: OptionalTensor<Self>,
+        mask: Option<HashedMask>,
+    ) -> Tracked {
+        let [(x, x_node), (inner, inner_node), (outer, outer_node)] =
+            [x, inner, outer].map(Tracked::into_parts);
+        let parents = [x_node, inner_node, outer_node];
+        let [(inner_bias, inner_bias_node), (outer_bias, outer_bias_node)] =
+            [inner_bias, outer_bias].map(|bias| bias.into_option().map(Tracked::into_parts).unzip());
+        let [inner_bias, outer_bias] = [inner_bias, outer_bias].map(|bias| bias.map(contiguous));
+        let [inner, outer] = [inner, outer].map(forward);
+        let (x, weights) = (contiguous(x), Weights { inner, inner_bias, outer, outer_bias });
+        let (y, hidden) = feed_forward::forward(&x, &weights, mask);
+        let state = FeedForward { x, weights, mask, hidden };
+        match inner_bias_node.zip(outer_bias_node) {
+            Some((inner_bias, outer_bias)) => {
+                let [x, inner, outer] = parents;
+                record::<C, _, 5>([x, inner, outer, inner_bias, outer_bias], state, y)
+            }
+            None => record::<C, _, 3>(parents, state, y),
         }
     }
 

@@ -21,6 +21,11 @@ impl HashedMask {
         Self { key, threshold, scale: (1.0 / (1.0 - rate)) as f32 }
     }
 
+    /// Returns the factor of the elements that are kept: 1 / (1 - rate).
+    pub fn scale(self) -> f32 {
+        self.scale
+    }
+
     /// Returns the mask of one row.
     #[inline(always)]
     pub fn row(self, row: usize) -> MaskRow {

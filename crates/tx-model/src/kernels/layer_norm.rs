@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 
 use super::{
     flex::{floats, rows, tensor},
-    rows::{MIN_SUMMED_ROWS, copy_pieces, per_piece},
+    rows::{MIN_SUMMED_ROWS, copy_pieces, per_piece, sum_in_order},
 };
 use crate::{
     formulas::moments,
@@ -79,12 +79,7 @@ pub fn backward(
         );
         sums
     });
-    let mut total = vec![0.0; 2 * width];
-    for sum in sums {
-        for (total, part) in total.iter_mut().zip(sum) {
-            *total += part;
-        }
-    }
+    let mut total = sum_in_order(sums, 2 * width);
     let dbeta = total.split_off(width);
     [tensor(dx, x.layout().shape().clone()), tensor(total, [width]), tensor(dbeta, [width])]
 }

@@ -3,6 +3,7 @@
 use burn::backend::flex::FlexTensor;
 
 use super::{
+    bf16,
     flex::{dims, floats, matrix, rows, tensor},
     matrix::Matrix,
     products::product,
@@ -48,12 +49,32 @@ pub fn gradient_of_w(
     let [_, d_out] = rows(dy);
     let x = Matrix::new(floats(x), count, d_in);
     let dy = Matrix::new(floats(dy), count, d_out);
-    let transposed = w.layout().strides()[1] != 1;
-    if transposed {
+    if is_transposed(w) {
         tensor(product(precision, dy.transposed(), x, None), [d_out, d_in]).transpose(0, 1)
     } else {
         tensor(product(precision, x.transposed(), dy, None), [d_in, d_out])
     }
+}
+
+/// Returns the gradient of `w`, as [`gradient_of_w`] does, with products of bf16 numbers.
+pub fn reduced_gradient_of_w<X: bf16::Number, D: bf16::Number>(
+    x: Matrix<'_, X>,
+    dy: Matrix<'_, D>,
+    w: &FlexTensor,
+) -> FlexTensor {
+    let (unit, split) = (bf16::Unit::fastest(), bf16::Split::High);
+    let (d_in, d_out) = (x.columns, dy.columns);
+    if is_transposed(w) {
+        let dw = bf16::product(unit, split, (dy.transposed(), x), None);
+        tensor(dw, [d_out, d_in]).transpose(0, 1)
+    } else {
+        tensor(bf16::product(unit, split, (x.transposed(), dy), None), [d_in, d_out])
+    }
+}
+
+/// Returns whether the rows of a matrix are not contiguous in memory.
+fn is_transposed(w: &FlexTensor) -> bool {
+    w.layout().strides()[1] != 1
 }
 
 /// Returns the gradient of `b`: the sum of the rows of `dy`, `[d_out]`.

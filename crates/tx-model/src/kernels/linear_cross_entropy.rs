@@ -12,8 +12,9 @@ use super::{
     bf16::{self, RightFactor, Split, Unit},
     cross_entropy::{CrossEntropyOutput, RowsLoss, gradient_of_row},
     flex::{dims, floats, ids, matrix, rows, tensor},
+    linear::reduced_gradient_of_w,
     matrix::Matrix,
-    rows::{copy_pieces, per_piece},
+    rows::{copy_pieces, per_piece, sum_in_order},
 };
 use crate::vector::vectorized;
 
@@ -64,8 +65,9 @@ pub fn forward(
                  (number, (room, targets)): (usize, (&mut [MaybeUninit<u16>], &[i32]))| {
         let first = number * ROWS;
         let x = x.part(first..first + targets.len(), 0..d_in);
-        logits.resize(targets.len() * width, 0.0);
-        layer.multiply(x, bias, logits);
+        logits.reserve(targets.len() * width);
+        let scratch = &mut logits.spare_capacity_mut()[..targets.len() * width];
+        let logits = layer.multiply(x, bias, scratch);
         let mut part = RowsLoss::default();
         let mut sum = vec![0.0; if bias.is_some() { width } else { 0 }];
         vectorized(
@@ -100,12 +102,7 @@ pub fn forward(
         values.set_len(count * width);
     }
     let (losses, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-    let mut of_bias = vec![0.0; if bias.is_some() { width } else { 0 }];
-    for sum in sums {
-        for (total, part) in of_bias.iter_mut().zip(sum) {
-            *total += part;
-        }
-    }
+    let of_bias = sum_in_order(sums, if bias.is_some() { width } else { 0 });
     (CrossEntropyOutput::of(losses), Arc::new(LogitGradients { values, of_bias }))
 }
 
@@ -127,15 +124,7 @@ pub fn backward(
     });
     let dw = of_w.then(|| {
         let x = scaled(floats(x), d_in, dy);
-        let x = Matrix::new(&x, count, d_in);
-        // In the memory layout of `w`.
-        if w.layout().strides()[1] != 1 {
-            let dw = bf16::product(unit, Split::High, (logits.transposed(), x), None);
-            tensor(dw, [width, d_in]).transpose(0, 1)
-        } else {
-            let dw = bf16::product(unit, Split::High, (x.transposed(), logits), None);
-            tensor(dw, [d_in, width])
-        }
+        reduced_gradient_of_w(Matrix::new(&x, count, d_in), logits, w)
     });
     let db = of_b.then(|| tensor(scaled(&gradients.of_bias, width, dy), [width]));
     [dx, dw, db]

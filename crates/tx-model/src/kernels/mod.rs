@@ -23,6 +23,8 @@ mod cross_entropy;
 mod divergence;
 #[cfg(feature = "flex")]
 mod embedding;
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+mod feed_forward;
 #[cfg(feature = "flex")]
 mod layer_norm;
 #[cfg(feature = "flex")]
@@ -209,6 +211,45 @@ pub fn activation(x: Tensor<3>, activation: Activation, mask: DropoutMask) -> Te
         return Tensor::from_dispatch(x);
     }
     composed::activation(x, activation, mask)
+}
+
+/// Weights of a feed-forward network.
+#[derive(Debug, Clone)]
+pub struct FeedForwardWeights {
+    /// `W_1`, `[d_model, d_ff]`
+    pub inner: Tensor<2>,
+    /// `W_2`, `[d_ff, d_model]`
+    pub outer: Tensor<2>,
+    /// `b_1`, `[d_ff]`, and `b_2`, `[d_model]`
+    pub biases: Option<[Tensor<1>; 2]>,
+}
+
+/// Feed-forward network without gate: `dropout(f(x W_1 + b_1)) W_2 + b_2` (section 3.3). In training
+/// with relu and [`ProductPrecision::Bf16`], it is one kernel.
+///
+/// # Shapes
+///
+/// - `x`: `[B, L, d_model]`
+/// - returns `[B, L, d_model]`
+pub fn feed_forward(
+    x: Tensor<3>,
+    weights: FeedForwardWeights,
+    function: Activation,
+    mask: DropoutMask,
+    precision: ProductPrecision,
+) -> Tensor<3> {
+    let FeedForwardWeights { inner, outer, biases } = weights;
+    let (inner_bias, outer_bias) = biases.map(|[inner, outer]| (inner, outer)).unzip();
+    #[cfg(all(feature = "flex", feature = "autodiff"))]
+    if is_flex_f32(&x) && precision == ProductPrecision::Bf16 && function == Activation::Relu {
+        let [inner_bias, outer_bias] = [inner_bias, outer_bias].map(OptionalTensor::from_tensor);
+        let [inner, outer] = [inner, outer].map(Tensor::into_dispatch);
+        let (x, mask) = (x.into_dispatch(), mask.hashed());
+        let y = Dispatch::feed_forward_kernel(x, inner, inner_bias, outer, outer_bias, mask);
+        return Tensor::from_dispatch(y);
+    }
+    let x = activation(linear(x, inner, inner_bias, precision), function, mask);
+    linear(x, outer, outer_bias, precision)
 }
 
 /// Dropout: sets the elements of `mask` to 0 and scales the others by `1 / (1 - rate)`.

@@ -104,9 +104,14 @@ pub fn sum_pieces(
             sum
         })
         .collect();
+    sum_in_order(sums, len)
+}
+
+/// Adds up vectors of `len` elements in their order.
+pub fn sum_in_order(parts: Vec<Vec<f32>>, len: usize) -> Vec<f32> {
     let mut total = vec![0.0; len];
-    for sum in sums {
-        for (total, part) in total.iter_mut().zip(sum) {
+    for part in parts {
+        for (total, part) in total.iter_mut().zip(part) {
             *total += part;
         }
     }

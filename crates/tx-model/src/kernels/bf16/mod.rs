@@ -15,7 +15,7 @@ mod product;
 mod tile;
 mod unit;
 
-pub use pack::round;
+pub use pack::{Number, round};
 pub use product::{RightFactor, multiply_here, product};
 pub use unit::Unit;
 

@@ -1,6 +1,6 @@
 //! Division of products into cache-sized parts and among the cores.
 
-use std::{cell::Cell, ops::Range};
+use std::{cell::Cell, mem::MaybeUninit, ops::Range};
 
 use rayon::prelude::*;
 
@@ -174,19 +174,24 @@ pub struct RightFactor {
 }
 
 impl RightFactor {
-    /// Packs a factor with at least one inner position, on all cores.
+    /// Packs a factor on all cores.
     pub fn new(unit: Unit, b: Matrix<'_>) -> Self {
         let parts = resident(unit, Side::Right, b.transposed(), Split::High, true);
         Self { unit, parts, inner: b.rows, columns: b.columns }
     }
 
-    /// Computes `out = a b`, or `a b + bias` in each row, on this thread.
+    /// Writes `a b`, or `a b + bias` in each row, to `out`, on this thread.
     ///
     /// # Panics
     ///
-    /// If the shapes disagree.
-    pub fn multiply(&self, a: Matrix<'_>, bias: Option<&[f32]>, out: &mut [f32]) {
-        assert_eq!(a.columns, self.inner, "inner sizes");
+    /// If the shapes disagree, or there is no inner position.
+    pub fn multiply<'a, T: Number>(
+        &self,
+        a: Matrix<'_, T>,
+        bias: Option<&[f32]>,
+        out: &'a mut [MaybeUninit<f32>],
+    ) -> &'a mut [f32] {
+        assert!(a.columns == self.inner && self.inner > 0, "inner sizes");
         assert_eq!(out.len(), a.rows * self.columns, "length of the output");
         let mut room = ROOMS.take();
         for (depth, (inner, right)) in depths(a.columns).zip(&self.parts).enumerate() {
@@ -197,9 +202,9 @@ impl RightFactor {
                 Some(bias) => Start::Bias(bias),
                 None => Start::Zero,
             };
-            let window = Window { data: out.as_mut_ptr(), row_stride: self.columns };
+            let window = Window { data: out.as_mut_ptr().cast(), row_stride: self.columns };
             // SAFETY: the output has all elements of the product, and the first part writes all of
-            // them.
+            // them before they are read.
             #[allow(unsafe_code)]
             unsafe {
                 multiply(self.unit, Split::High, [&left, right], 1.0, window, start);
@@ -207,6 +212,11 @@ impl RightFactor {
             room.0 = left.into_room();
         }
         ROOMS.set(room);
+        // SAFETY: there is at least one part, which has written all elements.
+        #[allow(unsafe_code)]
+        unsafe {
+            out.assume_init_mut()
+        }
     }
 }
 

@@ -31,20 +31,21 @@ pub fn update(
     // Burn's Learner still refers to the old parameter, so the new one has memory of its own.
     let (old, gradient) = (floats(&parameter), floats(&gradient));
     let mut new = Vec::with_capacity(old.len());
-    let one = |new: &mut [MaybeUninit<f32>], m: &mut [f32], v: &mut [f32], old: &[f32], g: &[f32]| {
-        vectorized(
-            #[inline(always)]
-            || {
-                let moments = m.iter_mut().zip(v.iter_mut()).zip(g);
-                for ((new, &x), ((m, v), g)) in new.iter_mut().zip(old).zip(moments) {
-                    let g = g + l2 * x;
-                    *m = beta_1 * *m + (1.0 - beta_1) * g;
-                    *v = beta_2 * *v + (1.0 - beta_2) * g * g;
-                    new.write(decay * x - step * *m / (v.sqrt() + epsilon));
-                }
-            },
-        );
-    };
+    let one =
+        |new: &mut [MaybeUninit<f32>], m: &mut [f32], v: &mut [f32], old: &[f32], g: &[f32]| {
+            vectorized(
+                #[inline(always)]
+                || {
+                    let moments = m.iter_mut().zip(v.iter_mut()).zip(g);
+                    for ((new, &x), ((m, v), g)) in new.iter_mut().zip(old).zip(moments) {
+                        let g = g + l2 * x;
+                        *m = beta_1 * *m + (1.0 - beta_1) * g;
+                        *v = beta_2 * *v + (1.0 - beta_2) * g * g;
+                        new.write(decay * x - step * *m / (v.sqrt() + epsilon));
+                    }
+                },
+            );
+        };
     let room = &mut new.spare_capacity_mut()[..old.len()];
     let (m, v) = (exp_avg.storage_mut::<f32>(), exp_avg_sq.storage_mut::<f32>());
     assert!([m.len(), v.len(), gradient.len()] == [old.len(); 3], "lengths of an update");

@@ -8,7 +8,10 @@
 //! Rows of weights are padded to whole vectors: beyond the last key, scores are minus infinity and
 //! weights are zero.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    mem::MaybeUninit,
+    sync::{Mutex, PoisonError},
+};
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
@@ -18,7 +21,7 @@ use super::{
     flex::{dims, floats, stride, tensor},
     matrix::{Matrix, Output, Write},
     products::multiply_here,
-    rows::zeros,
+    rows::{filled_with_zeros, zeros},
 };
 use crate::{
     formulas::exp_shifted,
@@ -48,11 +51,11 @@ pub fn forward(
     let blocked = blocked.map(Mask::of);
     let d_model = n_heads * d_head;
     let padded = n_keys.next_multiple_of(LANES);
-    let mut out = zeros(batch * n_queries * d_model);
+    let mut out = Vec::new();
     let mut log_sums = vec![0.0; batch * n_heads * n_queries];
 
     if n_queries > 0 && n_keys > 0 && d_model > 0 {
-        let rows = sentences(&mut out, n_queries * d_model);
+        let rows = sentences(&mut out, batch, n_queries * d_model);
         let head = |scores: &mut Vec<f32>, (index, log_sums): (usize, &mut [f32])| {
             let (b, h) = (index / n_heads, index % n_heads);
             scores.resize(n_queries * padded, 0.0);
@@ -72,10 +75,11 @@ pub fn forward(
                 },
             );
             let weights = Matrix::with_strides(scores, [n_queries, n_keys], [padded, 1]);
-            let mut rows = lock(&rows[b]);
-            let mixed = Output::with_stride(&mut rows[h * d_head..], d_model);
             let factors = [weights, heads.v.matrix(b, h)];
-            multiply_here(precision, factors, 1.0, mixed, Write::Replace);
+            rows[b].write(|rows| {
+                let mixed = Output::with_stride(&mut rows[h * d_head..], d_model);
+                multiply_here(precision, factors, 1.0, mixed, Write::Replace);
+            });
         };
         log_sums
             .par_chunks_mut(n_queries)
@@ -83,6 +87,7 @@ pub fn forward(
             .with_min_len(heads.at_least())
             .for_each_init(Vec::new, head);
     }
+    let out = written(out, batch * n_queries * d_model);
     (tensor(out, [batch, n_queries, d_model]), log_sums)
 }
 
@@ -107,14 +112,12 @@ pub fn backward(
     let padded = n_keys.next_multiple_of(LANES);
     let scale = heads.scale();
     let dy = floats(dy);
-    let mut dq = zeros(batch * n_queries * d_model);
-    let mut dk = zeros(batch * n_keys * d_model);
-    let mut dv = zeros(batch * n_keys * d_model);
+    let [mut dq, mut dk, mut dv] = [const { Vec::new() }; 3];
 
     if n_queries > 0 && n_keys > 0 && d_model > 0 {
-        let dq_rows = sentences(&mut dq, n_queries * d_model);
+        let dq_rows = sentences(&mut dq, batch, n_queries * d_model);
         let [dk_rows, dv_rows] =
-            [&mut dk, &mut dv].map(|gradient| sentences(gradient, n_keys * d_model));
+            [&mut dk, &mut dv].map(|gradient| sentences(gradient, batch, n_keys * d_model));
         let head = |scratch: &mut [Vec<f32>; 2], index: usize| {
             let (b, h) = (index / n_heads, index % n_heads);
             let [weights, slopes] = scratch;
@@ -157,10 +160,11 @@ pub fn backward(
             );
             let [weights, slopes] = [&*weights, &*slopes]
                 .map(|rows| Matrix::with_strides(rows, [n_queries, n_keys], [padded, 1]));
-            let write = |rows: &[Mutex<&mut [f32]>], a, b_of_head, factor| {
-                let mut rows = lock(&rows[b]);
-                let to = Output::with_stride(&mut rows[h * d_head..], d_model);
-                multiply_here(precision, [a, b_of_head], factor, to, Write::Replace);
+            let write = |rows: &[Sentence<'_>], a, b_of_head, factor| {
+                rows[b].write(|rows| {
+                    let to = Output::with_stride(&mut rows[h * d_head..], d_model);
+                    multiply_here(precision, [a, b_of_head], factor, to, Write::Replace);
+                });
             };
             write(&dv_rows, weights.transposed(), dy, 1.0);
             write(&dq_rows, slopes, heads.k.matrix(b, h), scale);
@@ -172,20 +176,56 @@ pub fn backward(
             .for_each_init(Default::default, head);
     }
     [(dq, n_queries), (dk, n_keys), (dv, n_keys)].map(|(gradient, len)| {
+        let gradient = written(gradient, batch * len * d_model);
         tensor(gradient, [batch, len, n_heads, d_head]).permute(&[0, 2, 1, 3])
     })
 }
 
-/// Rows of each sentence, to which its heads write their columns in turn, because the columns of
-/// one head are not a slice. A head holds the lock for one product, a fraction of its work.
-fn sentences(rows: &mut [f32], len: usize) -> Vec<Mutex<&mut [f32]>> {
-    rows.chunks_exact_mut(len).map(Mutex::new).collect()
+/// Rows of a sentence, to which its heads write their columns in turn, because the columns of one head
+/// are not a slice. A head holds the lock for one product, a fraction of its work.
+struct Sentence<'a>(Mutex<Rows<'a>>);
+
+enum Rows<'a> {
+    Empty(&'a mut [MaybeUninit<f32>]),
+    /// Zeros where no head has written.
+    Filled(&'a mut [f32]),
 }
 
-/// Locks the rows of a sentence. A poisoned lock is accepted, because a panic of another head ends
-/// the whole kernel.
-fn lock<'a, 'b>(rows: &'a Mutex<&'b mut [f32]>) -> MutexGuard<'a, &'b mut [f32]> {
-    rows.lock().unwrap_or_else(PoisonError::into_inner)
+impl Sentence<'_> {
+    /// Calls `work` with the rows. A poisoned lock is accepted, because a panic of another head ends
+    /// the whole kernel.
+    fn write(&self, work: impl FnOnce(&mut [f32])) {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Rows::Empty(room) = &mut *rows {
+            // The first head clears the rows, which are then in its cache.
+            *rows = Rows::Filled(filled_with_zeros(std::mem::take(room)));
+        }
+        if let Rows::Filled(rows) = &mut *rows {
+            work(rows);
+        }
+    }
+}
+
+/// Divides memory for `count` sentences of `len` numbers among them.
+fn sentences(numbers: &mut Vec<f32>, count: usize, len: usize) -> Vec<Sentence<'_>> {
+    numbers.reserve_exact(count * len);
+    let room = &mut numbers.spare_capacity_mut()[..count * len];
+    room.chunks_exact_mut(len).map(|rows| Sentence(Mutex::new(Rows::Empty(rows)))).collect()
+}
+
+/// Returns the numbers of [`sentences`] to which at least one head each has written; zeros if there are
+/// no heads.
+fn written(mut numbers: Vec<f32>, len: usize) -> Vec<f32> {
+    if numbers.capacity() < len {
+        return zeros(len);
+    }
+    // SAFETY: there is room for all numbers only if there are sentences and heads, and the first head
+    // of each has initialized all of its numbers.
+    #[allow(unsafe_code)]
+    unsafe {
+        numbers.set_len(len);
+    }
+    numbers
 }
 
 /// Queries, keys and values of all heads.

@@ -70,8 +70,8 @@ impl RowsLoss {
             self.loss -= f64::from(weight * (smoothing * mean));
         }
         // On a tie the first is the best, as in `argmax`.
-        let best = score == largest
-            && x.iter().position(|&x| x == largest) == Some(target as usize);
+        let best =
+            score == largest && x.iter().position(|&x| x == largest) == Some(target as usize);
         self.correct += i32::from(best);
         log_sum
     }

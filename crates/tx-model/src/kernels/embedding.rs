@@ -45,7 +45,7 @@ pub fn forward(
     let [_, width] = dims(table);
     let (table, tokens, positions) = (floats(table), ids(tokens), positions.map(floats));
     let zero = vec![0.0; if options.zero_first { width } else { 0 }];
-    let mut out = vec![0.0; batch * len * width];
+    let mut out = zeros(batch * len * width);
     each_piece(&mut out, width, |first, out| {
         vectorized(
             #[inline(always)]

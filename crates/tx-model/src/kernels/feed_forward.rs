@@ -34,17 +34,17 @@ pub struct Weights {
     pub outer_bias: Option<FlexTensor>,
 }
 
-/// Gradients of input and weights.
+/// Gradients of input and weights; of the matrices, those that are needed.
 #[derive(Debug)]
 pub struct FeedForwardGradients {
     /// Shape of the input.
     pub x: FlexTensor,
     /// `[d_model, d_ff]`
-    pub inner: FlexTensor,
+    pub inner: Option<FlexTensor>,
     /// `[d_ff]`
     pub inner_bias: FlexTensor,
     /// `[d_ff, d_model]`
-    pub outer: FlexTensor,
+    pub outer: Option<FlexTensor>,
     /// `[d_model]`
     pub outer_bias: FlexTensor,
 }
@@ -106,7 +106,7 @@ fn relu(x: f32) -> f32 {
     if x <= 0.0 { 0.0 } else { x }
 }
 
-/// Returns the gradients, from the inner activations of [`forward`] and the gradient of its result.
+/// Returns the gradients, of the matrices only if they are needed, from the inner activations of [`forward`] and the gradient of its result.
 ///
 /// With `h` the inner activations and `s` the factor of dropout, `g = dy W_2ᵀ s [h ≠ 0]`, `dx = g
 /// W_1ᵀ`, `dW_1 = xᵀ g`, `dW_2 = hᵀ dy`.
@@ -116,6 +116,7 @@ pub fn backward(
     mask: Option<HashedMask>,
     hidden: &[u16],
     dy: &FlexTensor,
+    [of_inner, of_outer]: [bool; 2],
 ) -> FeedForwardGradients {
     let ([count, d_model], [_, d_ff]) = (rows(x), dims(&weights.inner));
     let dy_rows = Matrix::new(floats(dy), count, d_model);
@@ -123,10 +124,8 @@ pub fn backward(
     let outer = RightFactor::new(unit, matrix(&weights.outer).transposed());
     let inner = RightFactor::new(unit, matrix(&weights.inner).transposed());
     let scale = mask.map_or(1.0, HashedMask::scale);
-    let (dx, gradients, sums) = by_chunks(
-        count,
-        [d_model, d_ff],
-        |first, scratch, Room { y: dx, hidden: gradients }| {
+    let (dx, gradients, sums) =
+        by_chunks(count, [d_model, d_ff], |first, scratch, Room { y: dx, hidden: gradients }| {
             let count = gradients.len() / d_ff;
             let dy = dy_rows.part(first..first + count, 0..d_model);
             let dy = outer.multiply(dy, None, scratch);
@@ -151,15 +150,14 @@ pub fn backward(
             let gradients = unsafe { gradients.assume_init_ref() };
             let dx = inner.multiply(Matrix::new(gradients, count, d_ff), None, dx);
             (Room { y: dx, hidden: gradients }, sum)
-        },
-    );
+        });
     let x_rows = Matrix::new(floats(x), count, d_model);
     let [hidden, gradients] = [hidden, &gradients].map(|rows| Matrix::new(rows, count, d_ff));
     FeedForwardGradients {
         x: tensor(dx, x.layout().shape().clone()),
-        inner: reduced_gradient_of_w(x_rows, gradients, &weights.inner),
+        inner: of_inner.then(|| reduced_gradient_of_w(x_rows, gradients, &weights.inner)),
         inner_bias: tensor(sum_in_order(sums, d_ff), [d_ff]),
-        outer: reduced_gradient_of_w(hidden, dy_rows, &weights.outer),
+        outer: of_outer.then(|| reduced_gradient_of_w(hidden, dy_rows, &weights.outer)),
         outer_bias: gradient_of_b(dy),
     }
 }

@@ -109,22 +109,28 @@ struct FeedForward {
 }
 
 impl FeedForward {
-    fn all(&self, dy: &FlexTensor) -> FeedForwardGradients {
-        feed_forward::backward(&self.x, &self.weights, self.mask, &self.hidden, dy)
+    fn all(&self, dy: &FlexTensor, of_matrices: [bool; 2]) -> FeedForwardGradients {
+        let Self { x, weights, mask, hidden } = self;
+        feed_forward::backward(x, weights, *mask, hidden, dy, of_matrices)
     }
 }
 
 impl SavedState<3> for FeedForward {
-    fn gradients(self, dy: FlexTensor, _: [bool; 3]) -> [Option<FlexTensor>; 3] {
-        let FeedForwardGradients { x, inner, outer, .. } = self.all(&dy);
-        [x, inner, outer].map(Some)
+    fn gradients(self, dy: FlexTensor, [_, inner, outer]: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let FeedForwardGradients { x, inner, outer, .. } = self.all(&dy, [inner, outer]);
+        [Some(x), inner, outer]
     }
 }
 
 impl SavedState<5> for FeedForward {
-    fn gradients(self, dy: FlexTensor, _: [bool; 5]) -> [Option<FlexTensor>; 5] {
-        let FeedForwardGradients { x, inner, inner_bias, outer, outer_bias } = self.all(&dy);
-        [x, inner, outer, inner_bias, outer_bias].map(Some)
+    fn gradients(
+        self,
+        dy: FlexTensor,
+        [_, inner, outer, ..]: [bool; 5],
+    ) -> [Option<FlexTensor>; 5] {
+        let FeedForwardGradients { x, inner, inner_bias, outer, outer_bias } =
+            self.all(&dy, [inner, outer]);
+        [Some(x), inner, outer, Some(inner_bias), Some(outer_bias)]
     }
 }
 
@@ -334,7 +340,8 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
             [x, inner, outer].map(Tracked::into_parts);
         let parents = [x_node, inner_node, outer_node];
         let [(inner_bias, inner_bias_node), (outer_bias, outer_bias_node)] =
-            [inner_bias, outer_bias].map(|bias| bias.into_option().map(Tracked::into_parts).unzip());
+            [inner_bias, outer_bias]
+                .map(|bias| bias.into_option().map(Tracked::into_parts).unzip());
         let [inner_bias, outer_bias] = [inner_bias, outer_bias].map(|bias| bias.map(contiguous));
         let [inner, outer] = [inner, outer].map(forward);
         let (x, weights) = (contiguous(x), Weights { inner, inner_bias, outer, outer_bias });

@@ -61,34 +61,35 @@ pub fn forward(
     assert_eq!(ids(targets).len(), count, "one target for each row");
     let layer = RightFactor::new(Unit::fastest(), matrix(w));
     let mut values = Vec::with_capacity(count * width);
-    let chunk = |logits: &mut Vec<f32>,
-                 (number, (room, targets)): (usize, (&mut [MaybeUninit<u16>], &[i32]))| {
-        let first = number * ROWS;
-        let x = x.part(first..first + targets.len(), 0..d_in);
-        logits.reserve(targets.len() * width);
-        let scratch = &mut logits.spare_capacity_mut()[..targets.len() * width];
-        let logits = layer.multiply(x, bias, scratch);
-        let mut part = RowsLoss::default();
-        let mut sum = vec![0.0; if bias.is_some() { width } else { 0 }];
-        vectorized(
-            #[inline(always)]
-            || {
-                let rows = logits.chunks_exact_mut(width).zip(room.chunks_exact_mut(width));
-                for (row, ((x, room), &target)) in rows.zip(targets).enumerate() {
-                    let weight = weights.map_or(1.0, |weights| weights[first + row]);
-                    let log_sum = part.add(x, target, weight, options);
-                    gradient_of_row(x, target, log_sum, weight, options);
-                    for (place, &x) in room.iter_mut().zip(&*x) {
-                        place.write(bf16::round(x));
+    let chunk =
+        |logits: &mut Vec<f32>,
+         (number, (room, targets)): (usize, (&mut [MaybeUninit<u16>], &[i32]))| {
+            let first = number * ROWS;
+            let x = x.part(first..first + targets.len(), 0..d_in);
+            logits.reserve(targets.len() * width);
+            let scratch = &mut logits.spare_capacity_mut()[..targets.len() * width];
+            let logits = layer.multiply(x, bias, scratch);
+            let mut part = RowsLoss::default();
+            let mut sum = vec![0.0; if bias.is_some() { width } else { 0 }];
+            vectorized(
+                #[inline(always)]
+                || {
+                    let rows = logits.chunks_exact_mut(width).zip(room.chunks_exact_mut(width));
+                    for (row, ((x, room), &target)) in rows.zip(targets).enumerate() {
+                        let weight = weights.map_or(1.0, |weights| weights[first + row]);
+                        let log_sum = part.add(x, target, weight, options);
+                        gradient_of_row(x, target, log_sum, weight, options);
+                        for (place, &x) in room.iter_mut().zip(&*x) {
+                            place.write(bf16::round(x));
+                        }
+                        for (sum, &x) in sum.iter_mut().zip(&*x) {
+                            *sum += x;
+                        }
                     }
-                    for (sum, &x) in sum.iter_mut().zip(&*x) {
-                        *sum += x;
-                    }
-                }
-            },
-        );
-        (part, sum)
-    };
+                },
+            );
+            (part, sum)
+        };
     let room = &mut values.spare_capacity_mut()[..count * width];
     let parts: Vec<(RowsLoss, Vec<f32>)> = room
         .par_chunks_mut((ROWS * width).max(1))

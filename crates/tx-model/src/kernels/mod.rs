@@ -323,11 +323,7 @@ pub struct CrossEntropy {
 impl CrossEntropy {
     /// Wraps loss, negative log-likelihood and number of correct tokens of a kernel.
     fn from_dispatch(
-        (loss, nll, correct): (
-            FloatTensor<Dispatch>,
-            FloatTensor<Dispatch>,
-            IntTensor<Dispatch>,
-        ),
+        (loss, nll, correct): (FloatTensor<Dispatch>, FloatTensor<Dispatch>, IntTensor<Dispatch>),
     ) -> Self {
         Self {
             loss: Tensor::from_dispatch(loss),

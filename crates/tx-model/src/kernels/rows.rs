@@ -56,6 +56,18 @@ pub fn zeros(count: usize) -> Vec<f32> {
     fresh(count, PIECE, |_, room| (room.write_copy_of_slice(&ZEROS[..room.len()]), ())).0
 }
 
+/// Writes zeros.
+pub fn filled_with_zeros(room: &mut [MaybeUninit<f32>]) -> &mut [f32] {
+    for room in room.chunks_mut(PIECE) {
+        room.write_copy_of_slice(&ZEROS[..room.len()]);
+    }
+    // SAFETY: all elements have been written.
+    #[allow(unsafe_code)]
+    unsafe {
+        room.assume_init_mut()
+    }
+}
+
 static ZEROS: [f32; PIECE] = [0.0; PIECE];
 
 /// Allocates `count` elements and lets `make` initialize them piece by piece.

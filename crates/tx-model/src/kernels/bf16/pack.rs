@@ -371,9 +371,8 @@ mod vectors {
         line: usize,
     ) -> [Option<*const T>; 2] {
         let start = lines.data.as_ptr().wrapping_add(line);
-        let row = |k: usize| {
-            (k < lines.columns).then_some(start.wrapping_add(k * lines.column_stride))
-        };
+        let row =
+            |k: usize| (k < lines.columns).then_some(start.wrapping_add(k * lines.column_stride));
         [row(2 * pair), row(2 * pair + 1)]
     }
 

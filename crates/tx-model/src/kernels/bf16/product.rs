@@ -13,9 +13,9 @@ use super::{
 };
 use crate::kernels::matrix::{Matrix, Output, Write};
 
-/// Inner positions whose products are added up before they are added to the output. A tile's part
-/// of the factors then fits into the cache of the second level.
-const DEPTH: usize = 1_024;
+/// Inner positions whose products are added up before they are added to the output, so that the panels
+/// of a tile fit into the nearest caches.
+const DEPTH: usize = 512;
 
 /// Typical number of lines of the larger factor that are packed at once, so that they fit into the
 /// cache of the second level.

@@ -16,7 +16,9 @@ Prints one line of JSON per epoch:
     wall_s     the same with validations, from the first update on
     bleu       of the weights after this epoch
 
-and a last one with "reached": whether and when BLEU reached --until. Differences: the random numbers;
+and a last one with "reached": whether and when BLEU reached --until. `--set train.precision=bf16` trains
+with bf16 products: in PyTorch, with autocast; `--set train.precision=medium` is PyTorch's
+`set_float32_matmul_precision`. `--compile` compiles PyTorch's model and loss. Differences: the random numbers;
 the validation of tx also computes the loss on the validation pairs; PyTorch runs model.py, with fused
 Adam, on all cores.
 """
@@ -36,7 +38,7 @@ from pathlib import Path
 from common import emit, peak_megabytes, say
 
 HERE = Path(__file__).resolve().parent
-RECIPES = HERE.parent.parent / "crates" / "tx-train" / "src" / "recipes"
+RECIPES = HERE.parent.parent / "crates" / "tx-train" / "src" / "config" / "recipes"
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"]
 
 # Defaults of tx (docs/training.md) for the keys that are used here.
@@ -54,7 +56,7 @@ DEFAULTS = {
     "train": dict(seed=1, epochs=10, max_steps=None, max_minutes=None, batch=dict(tokens=4_096),
                   grouping="length", optimizer="adam", learning_rate=1e-3,
                   schedule="inverse-sqrt", warmup_steps=400, beta1=0.9, beta2=0.98, epsilon=1e-9,
-                  weight_decay=0.0, label_smoothing=0.1, clip_norm=1.0),
+                  weight_decay=0.0, label_smoothing=0.1, clip_norm=1.0, precision="f32"),
     "validation": dict(every_epochs=1, every_steps=None, sentences=1_000, beam=1, samples=3,
                        tokenize="13a", best_by="bleu"),
     "data": {},
@@ -186,13 +188,18 @@ def learning_rate(train, d_model, total, step):
 class PyTorch:
     """Trains and validates."""
 
-    def __init__(self, config, data):
+    def __init__(self, config, data, compiled):
         import torch
 
         from model import Config, Transformer
 
         self.torch, self.config = torch, config
         train, model = config["train"], config["model"]
+        if train["precision"] == "medium":
+            torch.set_float32_matmul_precision("medium")
+        # Weights and optimizer stay in f32.
+        self.autocast = torch.autocast("cpu", dtype=torch.bfloat16, enabled=train["precision"] == "bf16")
+        self.loss_of = torch.compile(self.loss, dynamic=True) if compiled else self.loss
         torch.manual_seed(train["seed"])
         self.draw = random.Random(train["seed"])
         pairs = read_pairs(data, "train")
@@ -220,9 +227,17 @@ class PyTorch:
         longest = max(map(len, rows))
         return self.torch.tensor([row + [0] * (longest - len(row)) for row in rows])
 
+    def loss(self, source, target_in, target_out):
+        """Loss per target token."""
+        with self.autocast:
+            logits = self.model(source, target_in)
+        return self.torch.nn.functional.cross_entropy(
+            logits.float().flatten(0, 1), target_out.flatten(), ignore_index=0,
+            label_smoothing=self.config["train"]["label_smoothing"])
+
     def update(self, batch):
         """Summed loss and number of target tokens."""
-        F, train = self.torch.nn.functional, self.config["train"]
+        train = self.config["train"]
         source = self.padded([self.pairs[i][0] for i in batch])
         target_in = self.padded([self.pairs[i][1][:-1] for i in batch])
         target_out = self.padded([self.pairs[i][1][1:] for i in batch])
@@ -231,9 +246,7 @@ class PyTorch:
         for group in self.adam.param_groups:
             group["lr"] = rate
         self.adam.zero_grad()
-        logits = self.model(source, target_in)
-        loss = F.cross_entropy(logits.flatten(0, 1), target_out.flatten(), ignore_index=0,
-                               label_smoothing=train["label_smoothing"])
+        loss = self.loss_of(source, target_in, target_out)
         loss.backward()
         if train["clip_norm"] > 0:
             self.torch.nn.utils.clip_grad_norm_(self.model.parameters(), train["clip_norm"])
@@ -341,6 +354,7 @@ def main():
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE")
     parser.add_argument("--until", type=float, default=36.0, help="stop at this BLEU [36]")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so many [60]")
+    parser.add_argument("--compile", action="store_true", help="torch.compile for model and loss")
     parser.add_argument("--tx", metavar="PATH", help="train with tx's program `train` instead")
     parser.add_argument("--run", help="tx's run folder, which must not exist")
     args = parser.parse_args()
@@ -350,7 +364,7 @@ def main():
             parser.error("--tx needs --run")
         program = Tx(args.tx, args.run, args.config, args.set, args.data)
     else:
-        program = PyTorch(config, args.data)
+        program = PyTorch(config, args.data, args.compile)
 
     reached, last = None, None
     for last in program.epochs(args.minutes):

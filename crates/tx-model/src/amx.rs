@@ -182,10 +182,8 @@ impl Tiles {
     fn check<T>(&self, x: Rows<'_, T>, panel: &[T], step: usize) {
         let steps = panel.len() / (COLUMNS * step);
         assert!(panel.len() == steps * COLUMNS * step, "panel");
-        let width = match steps.checked_sub(1) {
-            Some(last) => last.checked_mul(x.step).and_then(|last| last.checked_add(step)),
-            None => Some(0),
-        };
+        let Some(last) = steps.checked_sub(1) else { return };
+        let width = last.checked_mul(x.step).and_then(|last| last.checked_add(step));
         let fits = width.is_some_and(|width| self.fits(x.values.len(), x.stride, width));
         assert!(fits, "length of x");
     }

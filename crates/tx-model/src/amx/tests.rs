@@ -69,22 +69,32 @@ fn extreme_bytes_do_not_saturate() {
 }
 
 #[test]
+#[allow(unsafe_code)]
 fn blocks_of_bf16_numbers_equal_the_reference() {
     let Some(amx) = amx() else { return };
+    let bias: Vec<f32> = (0..COLUMNS).map(|i| i as f32 / 2.0).collect();
     for rows in 1..=MAX_ROWS {
         for (steps, gap) in [(0, 0), (1, 0), (2, 3), (5, 64)] {
             let inputs = steps * BF16_STEP;
             let x = integers(1, rows * (inputs + gap));
-            let x = Rows::new(&x[..x.len() - gap], inputs + gap);
-            let panel = integers(7, inputs * COLUMNS);
-            for start in [Start::Zero, Start::Content] {
+            // Rows one after the other, and parts of rows one after the other.
+            let by_rows = Rows::new(&x[..x.len() - gap], inputs + gap);
+            let by_parts = Rows { values: &x, stride: BF16_STEP, step: rows * BF16_STEP };
+            let panels = [7, 8].map(|seed| integers(seed, inputs * COLUMNS));
+            for start in [Start::Zero, Start::Content, Start::Row(&bias)] {
                 let stride = COLUMNS + gap;
                 let mut expected: Vec<f32> = (0..rows * stride).map(|i| i as f32).collect();
                 let mut found = expected.clone();
-                let y = RowsMut { values: &mut expected, stride };
-                reference_bf16(rows, x, &panel, y, start);
-                let y = RowsMut { values: &mut found, stride };
-                amx.with_tiles(rows, |tiles| tiles.multiply_bf16(x, &panel, y, start));
+                let factors = [(by_rows, &panels[0][..]), (by_parts, &panels[1][..])];
+                for ((x, panel), start) in factors.into_iter().zip([start, Start::Content]) {
+                    let y = RowsMut { values: &mut expected, stride };
+                    reference_bf16(rows, x, panel, y, start);
+                }
+                let y = RowsPointer { first: found.as_mut_ptr(), stride };
+                // SAFETY: `found` has all rows.
+                amx.with_tiles(rows, |tiles| unsafe {
+                    tiles.multiply_bf16(factors.into_iter(), y, start);
+                });
                 assert_eq!(found, expected, "{rows} rows, {steps} steps, {start:?}");
             }
         }

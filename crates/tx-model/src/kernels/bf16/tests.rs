@@ -210,6 +210,37 @@ fn infinities_and_nan_reach_the_output() {
     }
 }
 
+/// A factor of bf16 numbers gives the product of the same numbers in single precision, bit for bit, on
+/// either side and in any order in memory; so does a right factor that is packed once.
+#[test]
+fn bf16_factors_equal_factors_that_are_rounded() {
+    let mut random = ChaCha8Rng::seed_from_u64(6);
+    for (number, [rows, inner, columns]) in
+        [[1, 1, 1], [33, 70, 31], [20, 600, 129], [200, 33, 64]].into_iter().enumerate()
+    {
+        for order in 0..4 {
+            let mut element = || random.random_range(-1.0..1.0_f32);
+            let a = Stored::new([rows, inner], order, &mut element);
+            let b = Stored::new([inner, columns], (order + number) % 4, &mut element);
+            let [a16, b16] = [&a, &b].map(|x| x.data.iter().map(|&x| round(x)).collect::<Vec<_>>());
+            let a16 = Matrix::with_strides(&a16, a.shape, a.strides);
+            let b16 = Matrix::with_strides(&b16, b.shape, b.strides);
+            for unit in units() {
+                let expected = product(unit, Split::High, (a.view(), b.view()), None);
+                let found = [
+                    product(unit, Split::High, (a16, b.view()), None),
+                    product(unit, Split::High, (a.view(), b16), None),
+                    product(unit, Split::High, (a16, b16), None),
+                ];
+                assert!(found.iter().all(|found| found == &expected), "{unit:?} {order}");
+                let mut out = vec![std::mem::MaybeUninit::uninit(); rows * columns];
+                let found = RightFactor::new(unit, b.view()).multiply(a16, None, &mut out);
+                assert_eq!(found, &expected[..], "{unit:?} {order}");
+            }
+        }
+    }
+}
+
 /// 1 + 2⁻⁸ is halfway between 1 and 1 + 2⁻⁷, whose significands are even and odd.
 #[test]
 fn numbers_are_rounded_to_the_nearest_even() {

@@ -76,6 +76,128 @@ fn attention_differs_by_rounding_only() {
     }
 }
 
+/// Integers from -4 to 4 with the gradient of `4 x`. Their products are exact in bf16, so that no rounding
+/// changes the sign of the argument of relu.
+fn integers<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    let x = x * 4.0;
+    x.clone().detach().round() + (x.clone() - x.detach())
+}
+
+/// Numbers of rows and features: one, parts of blocks, several chunks, several depths.
+const LAYERS: [[usize; 3]; 4] = [[1, 1, 1], [33, 40, 65], [300, 17, 130], [5, 600, 70]];
+
+/// Runs `work` in thread pools of several sizes.
+fn in_pools<R: Send>(work: impl Fn() -> R + Sync) -> Vec<R> {
+    let run = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.unwrap().install(&work)
+    };
+    [1, 2, 5].map(run).into()
+}
+
+/// Rounding changes inner activations, gradients and each factor by up to 2⁻⁸: four times in the two
+/// products of a gradient.
+#[test]
+fn feed_forward_differs_by_rounding_only() {
+    let mut worst = 0.0_f64;
+    for [rows, d_model, d_ff] in LAYERS {
+        let sizes = [rows * d_model, d_model * d_ff, d_ff * d_model, d_ff, d_model];
+        for (mask, has_biases) in masks().into_iter().flat_map(|m| [(m, false), (m, true)]) {
+            let sizes = if has_biases { &sizes[..] } else { &sizes[..3] };
+            worst = worst.max(check_within(1.6e-2, "feed-forward", sizes, |inputs| {
+                let weights = FeedForwardWeights {
+                    inner: integers(shaped(&inputs[1], [d_model, d_ff])),
+                    outer: integers(shaped(&inputs[2], [d_ff, d_model])),
+                    biases: has_biases
+                        .then(|| [&inputs[3], &inputs[4]].map(|b| integers(b.clone()))),
+                };
+                let x = integers(shaped(&inputs[0], [1, rows, d_model]));
+                flat(feed_forward(x, weights, Activation::Relu, mask, Bf16))
+            }));
+        }
+    }
+    println!("feed-forward in bf16: {worst:.1e}");
+}
+
+/// Logits of integers are exact, and so are loss and counts; gradients of logits are rounded, and then
+/// multiplied with rounded factors.
+#[test]
+fn linear_layers_with_cross_entropy_differ_by_rounding_only() {
+    let mut worst = 0.0_f64;
+    for [rows, d_in, vocabulary] in LAYERS {
+        let targets: Vec<i32> =
+            (0..rows).map(|i| (mix(i as u64) % vocabulary as u64) as i32).collect();
+        let targets = TensorData::new(targets, [rows]);
+        let weights = TensorData::new((0..rows).map(|i| (i % 3) as f32).collect(), [rows]);
+        let sizes = [rows * d_in, d_in * vocabulary, vocabulary];
+        for (is_tied, is_weighted) in [(false, false), (true, false), (false, true), (true, true)] {
+            let sizes = if is_tied { &sizes[..2] } else { &sizes[..] };
+            worst = worst.max(check_within(7.9e-3, "loss", sizes, |inputs| {
+                let x = integers(shaped(&inputs[0], [1, rows, d_in])) / 4.0;
+                let w = integers(match is_tied {
+                    true => shaped(&inputs[1], [vocabulary, d_in]).transpose(),
+                    false => shaped(&inputs[1], [d_in, vocabulary]),
+                });
+                let device = x.device();
+                let targets = Targets {
+                    ids: Tensor::from_data(targets.clone(), &device),
+                    weights: is_weighted.then(|| {
+                        Tensor::<1>::from_data(weights.clone(), (&device, inputs[0].dtype()))
+                    }),
+                };
+                let layer = |precision| LinearInput {
+                    x: x.clone(),
+                    w: w.clone(),
+                    b: inputs.get(2).map(|b| integers(b.clone())),
+                    precision,
+                };
+                let single = linear_cross_entropy(layer(F32), targets.clone(), smoothed(0.1));
+                let found = linear_cross_entropy(layer(Bf16), targets, smoothed(0.1));
+                let numbers = |all: &CrossEntropy| {
+                    [all.loss.clone(), all.nll.clone()].map(Tensor::into_scalar::<f64>)
+                };
+                for (found, expected) in numbers(&found).into_iter().zip(numbers(&single)) {
+                    assert!((found - expected).abs() <= 1e-6 * expected, "{found}, {expected}");
+                }
+                let correct = found.correct.into_scalar::<i64>();
+                assert_eq!(correct, single.correct.into_scalar::<i64>());
+                found.loss
+            }));
+        }
+    }
+    println!("linear layer with cross-entropy in bf16: {worst:.1e}");
+}
+
+#[test]
+fn results_in_one_pass_do_not_depend_on_the_number_of_threads() {
+    let [rows, width, wide] = [300, 24, 130];
+    let dropout = masks()[1];
+    let all = in_pools(|| {
+        let input = |key, len| numbers(key, len, Implementation::Kernel).require_grad();
+        let [x, inner, outer] = [(1, rows * width), (2, width * wide), (3, wide * width)]
+            .map(|(key, len)| input(key, len));
+        let biases = [input(4, wide), input(5, width)];
+        let weights = FeedForwardWeights {
+            inner: shaped(&inner, [width, wide]),
+            outer: shaped(&outer, [wide, width]),
+            biases: Some(biases.clone()),
+        };
+        let y = shaped(&x, [1, rows, width]);
+        let y = feed_forward(y, weights, Activation::Relu, dropout, Bf16);
+        let ids = TensorData::new((0..rows as i32).map(|i| i % 130).collect(), [rows]);
+        let targets = Targets { ids: Tensor::from_data(ids, &y.device()), weights: None };
+        let (w, b) = (shaped(&inner, [width, wide]), Some(biases[0].clone()));
+        let layer = LinearInput { x: y, w, b, precision: Bf16 };
+        let loss = linear_cross_entropy(layer, targets, smoothed(0.1)).loss;
+        let gradients = loss.backward();
+        let inputs = [x, inner, outer].into_iter().chain(biases);
+        let gradients = inputs.map(|input| input.grad(&gradients).unwrap().into_data());
+        let all: Vec<_> = std::iter::once(loss.into_data()).chain(gradients).collect();
+        all
+    });
+    assert!(all.iter().all(|results| results == &all[0]));
+}
+
 /// Validation and inference compute in single precision.
 #[test]
 fn the_precision_applies_with_autodiff_only() {

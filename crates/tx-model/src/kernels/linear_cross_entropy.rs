@@ -19,7 +19,7 @@ use super::{
 use crate::vector::vectorized;
 
 /// Rows whose logits are computed together: a panel of the matrix unit.
-const ROWS: usize = 32;
+const ROWS: usize = 64;
 
 /// Gradients of the loss with respect to the logits.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::kernels::matrix::{Matrix, Output, Write};
 
-/// Inner positions whose products are added up before they are added to the output, so that the panels
-/// of a tile fit into the nearest caches.
-const DEPTH: usize = 512;
+/// Inner positions whose products are added up before they are added to the output. Two panels of the
+/// left factor and one of the right then fit into the nearest cache.
+const DEPTH: usize = 256;
 
 /// Typical number of lines of the larger factor that are packed at once, so that they fit into the
 /// cache of the second level.

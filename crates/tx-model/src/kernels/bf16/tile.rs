@@ -67,6 +67,10 @@ pub unsafe fn multiply(
 /// Rows and columns of a block of the output, which two panels have.
 const BLOCK: [usize; 2] = [amx::MAX_ROWS, amx::COLUMNS];
 
+/// Panels of the left factor that are multiplied by one panel of the right after the other, so that they
+/// stay in the nearest cache.
+const GROUP: usize = 2;
+
 /// Sums of a block, one row of a tile in a line of the cache.
 #[repr(align(64))]
 struct Sums([[f32; BLOCK[1]]; BLOCK[0]]);
@@ -138,8 +142,10 @@ unsafe fn tiles(
     for (panels, rows) in [(0..full, BLOCK[0]), (full..left.count(), rest)] {
         if !panels.is_empty() {
             unit.with_tiles(rows, |tiles| {
-                for j in 0..right.count() {
-                    panels.clone().for_each(|i| block(tiles, i, j));
+                for first in panels.clone().step_by(GROUP) {
+                    for j in 0..right.count() {
+                        (first..(first + GROUP).min(panels.end)).for_each(|i| block(tiles, i, j));
+                    }
                 }
             });
         }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     formulas::max_and_exp_sum,
-    vector::{exp, sum_of, vectorized},
+    vector::{exp, map, max, sum_of, vectorized},
 };
 
 /// Loss of a batch.
@@ -51,29 +51,79 @@ impl From<CrossEntropyConfig> for RowOptions {
     }
 }
 
-impl RowsLoss {
-    /// Adds the loss of the logits `x` of a token. Returns `log Σ exp x`.
+/// Numbers of a row of logits on which the loss of its token depends.
+struct Row {
+    largest: f32,
+    /// Logit of the target, and the mean of all.
+    target: f32,
+    mean: f32,
+    is_correct: bool,
+}
+
+impl Row {
     #[inline(always)]
-    pub fn add(&mut self, x: &[f32], target: i32, weight: f32, options: RowOptions) -> f32 {
-        let (largest, sum) = max_and_exp_sum(x);
-        let log_sum = largest + sum.ln();
-        self.log_sums.push(log_sum);
-        if target == options.ignore_index {
-            return log_sum;
-        }
-        let smoothing = options.smoothing;
-        let score = x[target as usize];
-        self.loss += f64::from(weight * (log_sum - (1.0 - smoothing) * score));
-        self.nll += f64::from(log_sum - score);
-        if smoothing > 0.0 {
-            let mean = sum_of(x, |x| x) / x.len() as f32;
-            self.loss -= f64::from(weight * (smoothing * mean));
-        }
+    fn new(x: &[f32], largest: f32, target: usize, options: RowOptions) -> Self {
+        let mean = if options.smoothing > 0.0 { sum_of(x, |x| x) / x.len() as f32 } else { 0.0 };
         // On a tie the first is the best, as in `argmax`.
-        let best =
-            score == largest && x.iter().position(|&x| x == largest) == Some(target as usize);
-        self.correct += i32::from(best);
-        log_sum
+        let is_correct =
+            x[target] == largest && x.iter().position(|&x| x == largest) == Some(target);
+        Self { largest, target: x[target], mean, is_correct }
+    }
+}
+
+impl RowOptions {
+    /// Returns the place of the target, unless its token is ignored.
+    #[inline(always)]
+    pub fn place(self, target: i32) -> Option<usize> {
+        (target != self.ignore_index).then_some(target as usize)
+    }
+
+    /// Returns the parts of the gradient that do not depend on the logits: that of every element, and
+    /// that of the target in addition.
+    #[inline(always)]
+    pub fn constant_gradients(self, grad: f32, width: usize) -> [f32; 2] {
+        [-grad * self.smoothing / width as f32, -grad * (1.0 - self.smoothing)]
+    }
+}
+
+impl RowsLoss {
+    /// Adds the loss of the logits `x` of a token.
+    #[inline(always)]
+    pub fn add(&mut self, x: &[f32], target: i32, weight: f32, options: RowOptions) {
+        let (largest, sum) = max_and_exp_sum(x);
+        self.log_sums.push(largest + sum.ln());
+        if let Some(target) = options.place(target) {
+            self.add_row(&Row::new(x, largest, target, options), sum, weight, options);
+        }
+    }
+
+    /// Adds the loss of the logits `x` of the token `target`, and replaces them by `e^(x - max)`. Returns
+    /// the sum of these numbers.
+    #[inline(always)]
+    pub fn add_and_exponentiate(
+        &mut self,
+        x: &mut [f32],
+        target: usize,
+        weight: f32,
+        options: RowOptions,
+    ) -> f32 {
+        let largest = max(x);
+        let row = Row::new(x, largest, target, options);
+        map(x, |x| exp(x - largest));
+        let sum = sum_of(x, |x| x);
+        self.add_row(&row, sum, weight, options);
+        sum
+    }
+
+    /// Adds the loss of a row, of which `sum` is `Σ e^(x - max)`.
+    #[inline(always)]
+    fn add_row(&mut self, row: &Row, sum: f32, weight: f32, options: RowOptions) {
+        let &Row { largest, target, mean, is_correct } = row;
+        let (log_sum, smoothing) = (largest + sum.ln(), options.smoothing);
+        self.loss += f64::from(weight * (log_sum - (1.0 - smoothing) * target));
+        self.loss -= f64::from(weight * (smoothing * mean));
+        self.nll += f64::from(log_sum - target);
+        self.correct += i32::from(is_correct);
     }
 }
 
@@ -90,20 +140,6 @@ impl CrossEntropyOutput {
             log_sums: parts.into_iter().flat_map(|part| part.log_sums).collect(),
         }
     }
-}
-
-/// Replaces the logits `x` of a token by their gradient: `grad (softmax(x) - (1 - ε) [v = t] - ε / V)`.
-#[inline(always)]
-pub fn gradient_of_row(x: &mut [f32], target: i32, log_sum: f32, grad: f32, options: RowOptions) {
-    if target == options.ignore_index {
-        x.fill(0.0);
-        return;
-    }
-    let uniform = grad * options.smoothing / x.len() as f32;
-    for x in x.iter_mut() {
-        *x = grad * exp(*x - log_sum) - uniform;
-    }
-    x[target as usize] -= grad * (1.0 - options.smoothing);
 }
 
 /// Computes the loss: for a row `x` with target `t` and weight `w`:
@@ -153,7 +189,7 @@ pub fn backward(
     grad: f32,
     config: CrossEntropyConfig,
 ) -> FlexTensor {
-    let options = config.into();
+    let options = RowOptions::from(config);
     let [_, width] = rows(&logits);
     let (targets, weights) = (ids(targets), weights.map(floats));
     let mut logits = writable(logits);
@@ -162,8 +198,17 @@ pub fn backward(
             #[inline(always)]
             || {
                 for (i, x) in x.chunks_exact_mut(width).enumerate() {
+                    let Some(target) = options.place(targets[first + i]) else {
+                        x.fill(0.0);
+                        continue;
+                    };
+                    let log_sum = log_sums[first + i];
                     let grad = grad * weights.map_or(1.0, |weights| weights[first + i]);
-                    gradient_of_row(x, targets[first + i], log_sums[first + i], grad, options);
+                    let [constant, of_target] = options.constant_gradients(grad, width);
+                    for x in x.iter_mut() {
+                        *x = grad * exp(*x - log_sum) + constant;
+                    }
+                    x[target] += of_target;
                 }
             },
         );

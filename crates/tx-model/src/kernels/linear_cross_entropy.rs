@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::{
     CrossEntropyConfig,
     bf16::{self, RightFactor, Split, Unit},
-    cross_entropy::{CrossEntropyOutput, RowsLoss, gradient_of_row},
+    cross_entropy::{CrossEntropyOutput, RowOptions, RowsLoss},
     flex::{dims, floats, ids, matrix, rows, tensor},
     linear::reduced_gradient_of_w,
     matrix::Matrix,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::vector::vectorized;
 
-/// Rows whose logits are computed together: a panel of the matrix unit.
+/// Rows whose logits are computed together: two panels of the matrix unit.
 const ROWS: usize = 64;
 
 /// Gradients of the loss with respect to the logits.
@@ -53,7 +53,7 @@ pub fn forward(
     weights: Option<&FlexTensor>,
     config: CrossEntropyConfig,
 ) -> (CrossEntropyOutput, Arc<LogitGradients>) {
-    let options = config.into();
+    let options = RowOptions::from(config);
     let [count, d_in] = rows(x);
     let [_, width] = dims(w);
     let x = Matrix::new(floats(x), count, d_in);
@@ -76,15 +76,27 @@ pub fn forward(
                 || {
                     let rows = logits.chunks_exact_mut(width).zip(room.chunks_exact_mut(width));
                     for (row, ((x, room), &target)) in rows.zip(targets).enumerate() {
+                        let Some(target) = options.place(target) else {
+                            room.fill(MaybeUninit::new(0));
+                            continue;
+                        };
                         let weight = weights.map_or(1.0, |weights| weights[first + row]);
-                        let log_sum = part.add(x, target, weight, options);
-                        gradient_of_row(x, target, log_sum, weight, options);
-                        for (place, &x) in room.iter_mut().zip(&*x) {
-                            place.write(bf16::round(x));
+                        let factor = weight / part.add_and_exponentiate(x, target, weight, options);
+                        let [constant, of_target] = options.constant_gradients(weight, width);
+                        if sum.is_empty() {
+                            for (place, &x) in room.iter_mut().zip(&*x) {
+                                place.write(bf16::round(factor * x + constant));
+                            }
+                        } else {
+                            for ((place, sum), &x) in room.iter_mut().zip(&mut sum).zip(&*x) {
+                                let x = factor * x + constant;
+                                *sum += x;
+                                place.write(bf16::round(x));
+                            }
+                            sum[target] += of_target;
                         }
-                        for (sum, &x) in sum.iter_mut().zip(&*x) {
-                            *sum += x;
-                        }
+                        let of_target = factor * x[target] + constant + of_target;
+                        room[target].write(bf16::round(of_target));
                     }
                 },
             );

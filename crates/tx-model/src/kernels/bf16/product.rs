@@ -156,11 +156,18 @@ fn resident<T: Number>(
     split: Split,
     is_parallel: bool,
 ) -> Vec<Panels> {
+    let depths: Vec<Range<usize>> = depths(lines.columns).collect();
+    // Several parts are divided among the cores at once, a single one is divided itself.
+    let is_divided = is_parallel && depths.len() == 1;
     let pack = |inner| {
         let part = lines.part(0..lines.rows, inner);
-        Panels::pack(unit, side, part, split, Vec::new(), is_parallel)
+        Panels::pack(unit, side, part, split, Vec::new(), is_divided)
     };
-    depths(lines.columns).map(pack).collect()
+    if is_parallel && !is_divided {
+        depths.into_par_iter().map(pack).collect()
+    } else {
+        depths.into_iter().map(pack).collect()
+    }
 }
 
 /// Right factor that is packed once for products with several left factors.

@@ -288,6 +288,7 @@ mod vectors {
     ///
     /// There must be room for 16 vectors, `stride` vectors apart, at each of `to`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    #[allow(clippy::needless_range_loop)]
     unsafe fn pack_rows<T: Number, const PARTS: usize>(
         lines: Matrix<'_, T>,
         order: Order,
@@ -333,6 +334,7 @@ mod vectors {
     ///
     /// Same as [`pack_rows`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    #[allow(clippy::needless_range_loop)]
     unsafe fn pack_columns<T: Number, const PARTS: usize>(
         lines: Matrix<'_, T>,
         order: Order,

@@ -13,10 +13,6 @@ use super::{
 };
 use crate::kernels::matrix::{Matrix, Output, Write};
 
-/// Inner positions whose products are added up before they are added to the output. Two panels of the
-/// left factor and one of the right then fit into the nearest cache.
-const DEPTH: usize = 256;
-
 /// Typical number of lines of the larger factor that are packed at once, so that they fit into the
 /// cache of the second level.
 const CHUNK: usize = 128;
@@ -117,7 +113,7 @@ impl<A: Number, B: Number> Product<'_, A, B> {
         let one = |index: usize| {
             let lines = index * chunk..(index * chunk + chunk).min(large.rows);
             let mut room = ROOMS.take();
-            for (depth, inner) in depths(large.columns).enumerate() {
+            for (depth, inner) in depths(self.unit, large.columns).enumerate() {
                 let part = large.part(lines.clone(), inner);
                 let packed = Panels::pack(self.unit, side, part, self.split, room.0, false);
                 let (row, column, factors) = match side {
@@ -156,7 +152,7 @@ fn resident<T: Number>(
     split: Split,
     is_parallel: bool,
 ) -> Vec<Panels> {
-    let depths: Vec<Range<usize>> = depths(lines.columns).collect();
+    let depths: Vec<Range<usize>> = depths(unit, lines.columns).collect();
     // Several parts are divided among the cores at once, a single one is divided itself.
     let is_divided = is_parallel && depths.len() == 1;
     let pack = |inner| {
@@ -201,7 +197,7 @@ impl RightFactor {
         assert!(a.columns == self.inner && self.inner > 0, "inner sizes");
         assert_eq!(out.len(), a.rows * self.columns, "length of the output");
         let mut room = ROOMS.take();
-        for (depth, (inner, right)) in depths(a.columns).zip(&self.parts).enumerate() {
+        for (depth, (inner, right)) in depths(self.unit, a.columns).zip(&self.parts).enumerate() {
             let part = a.part(0..a.rows, inner);
             let left = Panels::pack(self.unit, Side::Left, part, Split::High, room.0, false);
             let start = match bias {
@@ -228,8 +224,9 @@ impl RightFactor {
 }
 
 /// Ranges of the inner positions that are added up in one tile.
-fn depths(inner: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..inner).step_by(DEPTH).map(move |start| start..(start + DEPTH).min(inner))
+fn depths(unit: Unit, inner: usize) -> impl Iterator<Item = Range<usize>> {
+    let depth = unit.depth();
+    (0..inner).step_by(depth).map(move |start| start..(start + depth).min(inner))
 }
 
 thread_local! {
@@ -259,7 +256,7 @@ pub fn multiply_here(
         out.data.chunks_mut(out.row_stride).take(a.rows).for_each(|y| y[..b.columns].fill(0.0));
     }
     let (mut left, mut right) = ROOMS.take();
-    for (depth, inner) in depths(a.columns).enumerate() {
+    for (depth, inner) in depths(unit, a.columns).enumerate() {
         let (a, b) = (a.part(0..a.rows, inner.clone()), b.transposed().part(0..b.columns, inner));
         let packed = [
             Panels::pack(unit, Side::Left, a, split, left, false),

@@ -107,6 +107,16 @@ impl Unit {
         }
     }
 
+    /// Returns the number of inner positions whose products are added up before they are added to the
+    /// output. With tiles, two panels of the left factor and one of the right then fit into the
+    /// nearest cache; with vectors, whose tiles are smaller, the part of a tile fits into the next.
+    pub(super) fn depth(self) -> usize {
+        match self {
+            Self::Amx(..) => 256,
+            Self::Reference | Self::Avx512(_) => 1_024,
+        }
+    }
+
     /// Returns the order of numbers in panels.
     pub(super) fn layout(self, side: Side) -> Layout {
         match (self, side) {

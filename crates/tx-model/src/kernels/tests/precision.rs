@@ -86,15 +86,6 @@ fn integers<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 /// Numbers of rows and features: one, parts of blocks, several chunks, several depths.
 const LAYERS: [[usize; 3]; 4] = [[1, 1, 1], [33, 40, 65], [300, 17, 130], [5, 600, 70]];
 
-/// Runs `work` in thread pools of several sizes.
-fn in_pools<R: Send>(work: impl Fn() -> R + Sync) -> Vec<R> {
-    let run = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        pool.unwrap().install(&work)
-    };
-    [1, 2, 5].map(run).into()
-}
-
 /// Rounding changes inner activations, gradients and each factor by up to 2⁻⁸: four times in the two
 /// products of a gradient.
 #[test]
@@ -172,28 +163,30 @@ fn linear_layers_with_cross_entropy_differ_by_rounding_only() {
 fn results_in_one_pass_do_not_depend_on_the_number_of_threads() {
     let [rows, width, wide] = [300, 24, 130];
     let dropout = masks()[1];
-    let all = in_pools(|| {
-        let input = |key, len| numbers(key, len, Implementation::Kernel).require_grad();
-        let [x, inner, outer] = [(1, rows * width), (2, width * wide), (3, wide * width)]
-            .map(|(key, len)| input(key, len));
-        let biases = [input(4, wide), input(5, width)];
-        let weights = FeedForwardWeights {
-            inner: shaped(&inner, [width, wide]),
-            outer: shaped(&outer, [wide, width]),
-            biases: Some(biases.clone()),
-        };
-        let y = shaped(&x, [1, rows, width]);
-        let y = feed_forward(y, weights, Activation::Relu, dropout, Bf16);
-        let ids = TensorData::new((0..rows as i32).map(|i| i % 130).collect(), [rows]);
-        let targets = Targets { ids: Tensor::from_data(ids, &y.device()), weights: None };
-        let (w, b) = (shaped(&inner, [width, wide]), Some(biases[0].clone()));
-        let layer = LinearInput { x: y, w, b, precision: Bf16 };
-        let loss = linear_cross_entropy(layer, targets, smoothed(0.1)).loss;
-        let gradients = loss.backward();
-        let inputs = [x, inner, outer].into_iter().chain(biases);
-        let gradients = inputs.map(|input| input.grad(&gradients).unwrap().into_data());
-        let all: Vec<_> = std::iter::once(loss.into_data()).chain(gradients).collect();
-        all
+    let all = [1, 2, 5].map(|threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let input = |key, len| numbers(key, len, Implementation::Kernel).require_grad();
+            let [x, inner, outer] = [(1, rows * width), (2, width * wide), (3, wide * width)]
+                .map(|(key, len)| input(key, len));
+            let biases = [input(4, wide), input(5, width)];
+            let weights = FeedForwardWeights {
+                inner: shaped(&inner, [width, wide]),
+                outer: shaped(&outer, [wide, width]),
+                biases: Some(biases.clone()),
+            };
+            let y = shaped(&x, [1, rows, width]);
+            let y = feed_forward(y, weights, Activation::Relu, dropout, Bf16);
+            let ids = TensorData::new((0..rows as i32).map(|i| i % 130).collect(), [rows]);
+            let targets = Targets { ids: Tensor::from_data(ids, &y.device()), weights: None };
+            let (w, b) = (shaped(&inner, [width, wide]), Some(biases[0].clone()));
+            let layer = LinearInput { x: y, w, b, precision: Bf16 };
+            let loss = linear_cross_entropy(layer, targets, smoothed(0.1)).loss;
+            let gradients = loss.backward();
+            let inputs = [x, inner, outer].into_iter().chain(biases);
+            let gradients = inputs.map(|input| input.grad(&gradients).unwrap().into_data());
+            std::iter::once(loss.into_data()).chain(gradients).collect::<Vec<_>>()
+        })
     });
     assert!(all.iter().all(|results| results == &all[0]));
 }

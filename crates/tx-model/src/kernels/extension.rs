@@ -78,7 +78,7 @@ pub trait Kernels: Backend {
         precision: ProductPrecision,
     ) -> FloatTensor<Self>;
 
-    /// See [`mod@feed_forward`](super::feed_forward).
+    /// See [`feed_forward`](super::feed_forward()).
     fn feed_forward_kernel(
         x: FloatTensor<Self>,
         inner: FloatTensor<Self>,
@@ -140,7 +140,7 @@ pub trait Kernels: Backend {
         config: CrossEntropyConfig,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
 
-    /// See [`mod@linear_cross_entropy`](super::linear_cross_entropy); returns what
+    /// See [`linear_cross_entropy`](super::linear_cross_entropy()); returns what
     /// [`cross_entropy_kernel`](Self::cross_entropy_kernel) returns.
     fn linear_cross_entropy_kernel(
         x: FloatTensor<Self>,

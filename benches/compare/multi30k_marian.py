@@ -107,6 +107,8 @@ def main():
             if bleu >= args.until or wall > 60 * args.minutes:
                 process.terminate()
                 break
+    if not last:
+        raise SystemExit("error: Marian ended before its first validation")
     emit(dict(last, until=args.until, reached=last.get("bleu", 0) >= args.until))
 
 

@@ -15,7 +15,7 @@ use super::{
     matrix::Matrix,
     rows::sum_in_order,
 };
-use crate::vector::vectorized;
+use crate::{config::Activation, vector::vectorized};
 
 /// Rows that are computed together: some panels of the matrix unit, whose activations fit into the
 /// cache of the second level.
@@ -79,12 +79,14 @@ pub fn forward(
                     match mask.map(|mask| mask.row(first + i)) {
                         Some(factors) => {
                             for (column, (hidden, &x)) in hidden.iter_mut().zip(x).enumerate() {
-                                hidden.write(bf16::round(relu(x) * factors.factor(column)));
+                                hidden.write(bf16::round(
+                                    Activation::Relu.value(x) * factors.factor(column),
+                                ));
                             }
                         }
                         None => {
                             for (hidden, &x) in hidden.iter_mut().zip(x) {
-                                hidden.write(bf16::round(relu(x)));
+                                hidden.write(bf16::round(Activation::Relu.value(x)));
                             }
                         }
                     }
@@ -98,12 +100,6 @@ pub fn forward(
         (Room { y, hidden }, ())
     });
     (tensor(y, x.layout().shape().clone()), Arc::new(hidden))
-}
-
-/// Relu; not `max`, which would turn NaN into 0.
-#[inline(always)]
-fn relu(x: f32) -> f32 {
-    if x <= 0.0 { 0.0 } else { x }
 }
 
 /// Returns the gradients, of the matrices only if they are needed, from the inner activations of [`forward`] and the gradient of its result.

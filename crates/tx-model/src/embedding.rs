@@ -153,13 +153,33 @@ impl OutputProjection {
         targets: Targets,
         config: CrossEntropyConfig,
     ) -> CrossEntropy {
-        let layer = LinearInput {
+        kernels::linear_cross_entropy(self.layer(x, table), targets, config)
+    }
+
+    /// Computes the loss of R-Drop of the scores of all tokens.
+    ///
+    /// # Shapes
+    ///
+    /// - `x` and `table`: as in [`forward`](Self::forward), the second pass after the first in `x`
+    /// - `targets`: `[B / 2 · T]`
+    pub(crate) fn r_drop(
+        &self,
+        x: Tensor<3>,
+        table: impl FnOnce() -> Tensor<2>,
+        targets: Targets,
+        config: CrossEntropyConfig,
+        alpha: f64,
+    ) -> CrossEntropy {
+        kernels::linear_r_drop(self.layer(x, table), targets, config, alpha)
+    }
+
+    fn layer(&self, x: Tensor<3>, table: impl FnOnce() -> Tensor<2>) -> LinearInput {
+        LinearInput {
             x,
             w: self.matrix(table),
             b: self.bias.as_ref().map(Param::val),
             precision: self.precision,
-        };
-        kernels::linear_cross_entropy(layer, targets, config)
+        }
     }
 
     /// `[d_model, vocabulary]`

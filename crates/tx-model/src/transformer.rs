@@ -255,6 +255,22 @@ impl Transformer {
         self.projection.cross_entropy(hidden, || self.target_table(), targets, config)
     }
 
+    /// Computes the loss of R-Drop of the logits of hidden states; [`r_drop`](crate::kernels::r_drop()) gives the
+    /// formula.
+    ///
+    /// # Shapes
+    ///
+    /// - `hidden`: `[2 B, T, d_model]`, the second pass after the first; `targets`: `[B · T]`
+    pub fn r_drop(
+        &self,
+        hidden: Tensor<3>,
+        targets: Targets,
+        config: CrossEntropyConfig,
+        alpha: f64,
+    ) -> CrossEntropy {
+        self.projection.r_drop(hidden, || self.target_table(), targets, config, alpha)
+    }
+
     /// Encodes the source.
     ///
     /// # Shapes

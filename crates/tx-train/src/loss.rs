@@ -1,5 +1,5 @@
-//! Training losses: label-smoothed cross-entropy (section 5.4 of the paper, Szegedy et al. 2016), R-Drop,
-//! distillation and guided alignment.
+//! Training losses: label-smoothed cross-entropy (section 5.4 of the paper, Szegedy et al. 2016),
+//! distillation and guided alignment. The model computes that of R-Drop ([`kernels::r_drop`]).
 //!
 //! Axis letters: `B` batch, `H` heads, `T` target tokens, `S` source tokens, `V` target vocabulary.
 
@@ -57,36 +57,6 @@ impl From<CrossEntropy> for BatchLoss {
     fn from(CrossEntropy { loss, nll, correct }: CrossEntropy) -> Self {
         Self { sum: loss, nll, correct }
     }
-}
-
-/// Loss of R-Drop (Wu et al. 2021), without padding: half of their equation 4, so that it is comparable
-/// with the loss of one pass. For a token with the predictions `p` and `q` of two passes with different
-/// dropout masks:
-///
-/// ```text
-/// ½ (CE(p) + CE(q)) + α/4 (KL(p ‖ q) + KL(q ‖ p))
-/// ```
-///
-/// CE is the label-smoothed cross-entropy. The negative log-likelihood is the mean of both passes, and so
-/// is the number of correct tokens, rounded down.
-///
-/// # Shapes
-///
-/// - `logits`: `[2 B, T, V]`, the second pass after the first
-pub fn r_drop(logits: Tensor<3>, labels: Labels, alpha: f64) -> BatchLoss {
-    let [batch, len, vocabulary] = logits.dims();
-    let Labels { target, weights, smoothing } = labels.clone();
-    let twice = Labels {
-        target: Tensor::cat(vec![target.clone(), target], 0),
-        weights: weights.map(|weights| Tensor::cat(vec![weights.clone(), weights], 0)),
-        smoothing,
-    };
-    let BatchLoss { sum, nll, correct } = smoothed_cross_entropy(logits.clone(), twice);
-    let logits = logits.reshape([batch * len, vocabulary]);
-    let (Targets { ids, weights }, _) = labels.flat();
-    let divergence = kernels::divergence(logits, ids, weights, PAD);
-    let sum = sum * 0.5 + divergence * (0.25 * alpha);
-    BatchLoss { sum, nll: nll * 0.5, correct: correct / 2 }
 }
 
 /// Loss of word-level distillation (Kim and Rush 2016, section 3.1), without padding. For a token with
@@ -172,6 +142,12 @@ mod tests {
             loss.sum.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
             assert_eq!(loss.correct.into_scalar::<i64>(), 1);
         }
+    }
+
+    fn r_drop(logits: Tensor<3>, labels: Labels, alpha: f64) -> BatchLoss {
+        let [batch, len, vocabulary] = logits.dims();
+        let (targets, config) = labels.flat();
+        kernels::r_drop(logits.reshape([batch * len, vocabulary]), targets, config, alpha).into()
     }
 
     /// V = 2, p = (1/4, 3/4), q = (1/2, 1/2), target 1: CE is ln 4/3 and ln 2, and the divergences

@@ -29,6 +29,10 @@ use crate::{
     vector::{LANES, map, map_two, max, sum_of, sum_of_two, vectorized},
 };
 
+/// Rows of weights that are computed together. The steps of the softmax of one short row depend on each
+/// other, and those of several rows overlap.
+const ROWS: usize = 16;
+
 /// Computes `dropout(softmax(q kᵀ / √D)) v`, and the logarithm of each row's sum of exponentials,
 /// `[B, H, Q]`.
 ///
@@ -63,13 +67,17 @@ pub fn forward(
             vectorized(
                 #[inline(always)]
                 || {
-                    for (i, (row, log_sum)) in
-                        scores.chunks_exact_mut(padded).zip(log_sums.iter_mut()).enumerate()
-                    {
-                        block(row, n_keys, blocked.as_ref(), [b, h, i]);
-                        *log_sum = softmax(row);
+                    let blocks = scores.chunks_mut(ROWS * padded).zip(log_sums.chunks_mut(ROWS));
+                    for (number, (rows, log_sums)) in blocks.enumerate() {
+                        let first = number * ROWS;
+                        for (i, row) in rows.chunks_exact_mut(padded).enumerate() {
+                            block(row, n_keys, blocked.as_ref(), [b, h, first + i]);
+                        }
+                        softmax(rows, padded, log_sums);
                         if let Some(mask) = mask {
-                            mask.row(index * n_queries + i).apply(row);
+                            for (i, row) in rows.chunks_exact_mut(padded).enumerate() {
+                                mask.row(index * n_queries + first + i).apply(row);
+                            }
                         }
                     }
                 },
@@ -138,22 +146,37 @@ pub fn backward(
             vectorized(
                 #[inline(always)]
                 || {
-                    let rows =
-                        weights.chunks_exact_mut(padded).zip(slopes.chunks_exact_mut(padded));
-                    for (i, (p, dp)) in rows.enumerate() {
-                        block(p, n_keys, blocked.as_ref(), [b, h, i]);
-                        // The previous head may have left a NaN here.
-                        dp[n_keys..].fill(0.0);
-                        let log_sum = log_sums[row_of(i)];
-                        exp_shifted(p, log_sum);
-                        let factors = mask.map(|mask| mask.row(row_of(i)));
-                        if let Some(factors) = factors {
-                            factors.apply(dp);
+                    let blocks = weights.chunks_mut(ROWS * padded);
+                    let blocks = blocks.zip(slopes.chunks_mut(ROWS * padded));
+                    for (number, (p, dp)) in blocks.enumerate() {
+                        let first = number * ROWS;
+                        let rows = p.chunks_exact_mut(padded).zip(dp.chunks_exact_mut(padded));
+                        for (i, (p, dp)) in rows.enumerate() {
+                            block(p, n_keys, blocked.as_ref(), [b, h, first + i]);
+                            // The previous head may have left a NaN here.
+                            dp[n_keys..].fill(0.0);
                         }
-                        let along = sum_of_two(p, dp, |p, dp| p * dp);
-                        map_two(dp, p, |dp, p| p * (dp - along));
-                        if let Some(factors) = factors {
-                            factors.apply(p);
+                        for (i, p) in p.chunks_exact_mut(padded).enumerate() {
+                            exp_shifted(p, log_sums[row_of(first + i)]);
+                        }
+                        if let Some(mask) = mask {
+                            for (i, dp) in dp.chunks_exact_mut(padded).enumerate() {
+                                mask.row(row_of(first + i)).apply(dp);
+                            }
+                        }
+                        let mut along = [0.0; ROWS];
+                        let rows = p.chunks_exact(padded).zip(dp.chunks_exact(padded));
+                        for (along, (p, dp)) in along.iter_mut().zip(rows) {
+                            *along = sum_of_two(p, dp, |p, dp| p * dp);
+                        }
+                        let rows = p.chunks_exact(padded).zip(dp.chunks_exact_mut(padded));
+                        for (along, (p, dp)) in along.iter().zip(rows) {
+                            map_two(dp, p, |dp, p| p * (dp - along));
+                        }
+                        if let Some(mask) = mask {
+                            for (i, p) in p.chunks_exact_mut(padded).enumerate() {
+                                mask.row(row_of(first + i)).apply(p);
+                            }
                         }
                     }
                 },
@@ -316,25 +339,27 @@ fn block(scores: &mut [f32], n_keys: usize, mask: Option<&Mask<'_>>, [b, h, i]: 
     }
 }
 
-/// Replaces a row of scores by weights that sum to 1, or by zeros if all scores are minus infinity.
-/// Returns the logarithm of the sum of exponentials, which is infinite in the latter case. A score
-/// that is NaN makes the whole row and the logarithm NaN.
+/// Replaces each row of at most [`ROWS`] rows of scores by weights that sum to 1, or by zeros if all of
+/// its scores are minus infinity, and writes the logarithms of the sums of exponentials, which are
+/// infinite in the latter case. A score that is NaN makes its row and its logarithm NaN.
 #[inline(always)]
-fn softmax(row: &mut [f32]) -> f32 {
-    let largest = max(row);
-    if largest == f32::NEG_INFINITY {
-        // The maximum ignores NaN.
-        let (weight, log_sum) = if row.iter().any(|score| score.is_nan()) {
-            (f32::NAN, f32::NAN)
-        } else {
-            (0.0, f32::INFINITY)
-        };
-        row.fill(weight);
-        return log_sum;
+fn softmax(scores: &mut [f32], padded: usize, log_sums: &mut [f32]) {
+    let (mut shifts, mut sums) = ([0.0; ROWS], [0.0; ROWS]);
+    for (shift, row) in shifts.iter_mut().zip(scores.chunks_exact(padded)) {
+        let largest = max(row);
+        *shift = if largest == f32::NEG_INFINITY { 0.0 } else { largest };
     }
-    exp_shifted(row, largest);
-    let sum = sum_of(row, |x| x);
-    let factor = 1.0 / sum;
-    map(row, |x| x * factor);
-    largest + sum.ln()
+    for (shift, row) in shifts.iter().zip(scores.chunks_exact_mut(padded)) {
+        exp_shifted(row, *shift);
+    }
+    for (sum, row) in sums.iter_mut().zip(scores.chunks_exact(padded)) {
+        *sum = sum_of(row, |x| x);
+    }
+    for (sum, row) in sums.iter().zip(scores.chunks_exact_mut(padded)) {
+        let factor = if *sum == 0.0 { 0.0 } else { 1.0 / sum };
+        map(row, |x| x * factor);
+    }
+    for (log_sum, (shift, sum)) in log_sums.iter_mut().zip(shifts.into_iter().zip(sums)) {
+        *log_sum = if sum == 0.0 { f32::INFINITY } else { shift + sum.ln() };
+    }
 }

@@ -52,7 +52,8 @@ impl From<CrossEntropyConfig> for RowOptions {
 }
 
 /// Numbers of a row of logits on which the loss of its token depends.
-struct Row {
+#[derive(Debug)]
+pub struct Row {
     largest: f32,
     /// Logit of the target, and the mean of all.
     target: f32,
@@ -62,7 +63,8 @@ struct Row {
 
 impl Row {
     #[inline(always)]
-    fn new(x: &[f32], largest: f32, target: usize, options: RowOptions) -> Self {
+    /// Computes the numbers of the logits `x`, of which `largest` is the maximum.
+    pub fn new(x: &[f32], largest: f32, target: usize, options: RowOptions) -> Self {
         let mean = if options.smoothing > 0.0 { sum_of(x, |x| x) / x.len() as f32 } else { 0.0 };
         // On a tie the first is the best, as in `argmax`.
         let is_correct =
@@ -117,13 +119,18 @@ impl RowsLoss {
 
     /// Adds the loss of a row, of which `sum` is `Σ e^(x - max)`.
     #[inline(always)]
-    fn add_row(&mut self, row: &Row, sum: f32, weight: f32, options: RowOptions) {
+    pub fn add_row(&mut self, row: &Row, sum: f32, weight: f32, options: RowOptions) {
         let &Row { largest, target, mean, is_correct } = row;
         let (log_sum, smoothing) = (largest + sum.ln(), options.smoothing);
         self.loss += f64::from(weight * (log_sum - (1.0 - smoothing) * target));
         self.loss -= f64::from(weight * (smoothing * mean));
         self.nll += f64::from(log_sum - target);
         self.correct += i32::from(is_correct);
+    }
+
+    /// Adds another part of the loss.
+    pub fn add_loss(&mut self, loss: f64) {
+        self.loss += loss;
     }
 }
 

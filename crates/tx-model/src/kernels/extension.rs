@@ -4,6 +4,7 @@ use burn::{
     backend::{
         Backend, Dispatch, ExtensionType, Flex, backend_extension,
         flex::FlexTensor,
+        ops::{FloatTensorOps, IntTensorOps},
         tensor::{BoolTensor, FloatTensor, IntTensor},
     },
     tensor::{Bool, Tensor},
@@ -13,7 +14,7 @@ use super::{
     AdamUpdate, CrossEntropyConfig, HashedMask, activation, adam, attention, cross_entropy,
     divergence,
     embedding::{self, EmbeddingOptions},
-    flex::{contiguous, forward, rows, tensor},
+    flex::{contiguous, floats, forward, rows, tensor},
     layer_norm, linear, residual,
 };
 use crate::{config::Activation, product_precision::ProductPrecision};
@@ -141,7 +142,9 @@ pub trait Kernels: Backend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
 
     /// See [`linear_cross_entropy`](super::linear_cross_entropy()); returns what
-    /// [`cross_entropy_kernel`](Self::cross_entropy_kernel) returns.
+    /// [`cross_entropy_kernel`](Self::cross_entropy_kernel) returns. With the weight `r_drop`, see
+    /// [`linear_r_drop`](super::linear_r_drop()); negative log-likelihood and number of correct tokens
+    /// are then those of both halves together.
     fn linear_cross_entropy_kernel(
         x: FloatTensor<Self>,
         w: FloatTensor<Self>,
@@ -149,6 +152,7 @@ pub trait Kernels: Backend {
         targets: IntTensor<Self>,
         #[extension_type] weights: OptionalTensor<Self>,
         config: CrossEntropyConfig,
+        r_drop: Option<f32>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
 
     /// See [`mod@divergence`].
@@ -283,10 +287,23 @@ impl Kernels for Flex {
         targets: FlexTensor,
         weights: OptionalTensor<Self>,
         config: CrossEntropyConfig,
+        r_drop: Option<f32>,
     ) -> (FlexTensor, FlexTensor, FlexTensor) {
         let logits = Self::linear_kernel(x, w, b, ProductPrecision::F32);
         let shape = rows(&logits);
-        Self::cross_entropy_kernel(logits.reshape(shape.into()), targets, weights, config)
+        let logits = logits.reshape(shape.into());
+        let Some(alpha) = r_drop else {
+            return Self::cross_entropy_kernel(logits, targets, weights, config);
+        };
+        let [logits, targets] = [logits, targets].map(contiguous);
+        let weights = weights.into_option().map(contiguous);
+        let ignore_index = config.ignore_index;
+        let divergence = divergence::forward(&logits, &targets, weights.as_ref(), ignore_index);
+        let targets = Self::int_cat(vec![targets.clone(), targets], 0);
+        let weights = weights.map(|weights| Self::float_cat(vec![weights.clone(), weights], 0));
+        let output = cross_entropy::forward(&logits, &targets, weights.as_ref(), config);
+        let loss = 0.5 * floats(&output.loss)[0] + 0.25 * alpha * floats(&divergence.sum)[0];
+        (tensor(vec![loss], [1]), output.nll, output.correct)
     }
 
     fn divergence_kernel(

@@ -22,7 +22,7 @@ use super::{
     flex::{contiguous, floats, forward, rows},
     layer_norm, linear,
     linear_cross_entropy::{self, Layer, LogitGradients},
-    residual,
+    linear_r_drop, residual,
 };
 use crate::{config, product_precision::ProductPrecision};
 
@@ -457,6 +457,7 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         targets: IntTensor<Flex>,
         weights: OptionalTensor<Self>,
         config: CrossEntropyConfig,
+        r_drop: Option<f32>,
     ) -> (Tracked, Tracked, IntTensor<Flex>) {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
         let (x, w, targets) = (contiguous(x), forward(w), contiguous(targets));
@@ -464,8 +465,11 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         let (b, b_node) = b.into_option().map(Tracked::into_parts).unzip();
         let b = b.map(contiguous);
         let layer = Layer { x: &x, w: &w, b: b.as_ref() };
-        let (output, gradients) =
-            linear_cross_entropy::forward(layer, &targets, weights.as_ref(), config);
+        let weights = weights.as_ref();
+        let (output, gradients) = match r_drop {
+            None => linear_cross_entropy::forward(layer, &targets, weights, config),
+            Some(alpha) => linear_r_drop::forward(layer, &targets, weights, config, alpha),
+        };
         let state = LinearCrossEntropy { x, w, gradients };
         let loss = match b_node {
             Some(b_node) => record::<C, _, 3>([x_node, w_node, b_node], state, output.loss),

@@ -19,7 +19,7 @@ use super::{
 use crate::vector::vectorized;
 
 /// Rows whose logits are computed together: two panels of the matrix unit.
-const ROWS: usize = 64;
+pub const ROWS: usize = 64;
 
 /// Gradients of the loss with respect to the logits.
 #[derive(Debug)]
@@ -28,6 +28,19 @@ pub struct LogitGradients {
     values: Vec<u16>,
     /// Sum of the rows in single precision, `[V]`; empty without bias.
     of_bias: Vec<f32>,
+}
+
+impl LogitGradients {
+    /// Adds up losses and gradients of the bias of all parts in their order.
+    pub fn collect(
+        parts: Vec<(RowsLoss, Vec<f32>)>,
+        values: Vec<u16>,
+        sum_width: usize,
+    ) -> (CrossEntropyOutput, Arc<Self>) {
+        let (losses, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let of_bias = sum_in_order(sums, sum_width);
+        (CrossEntropyOutput::of(losses), Arc::new(Self { values, of_bias }))
+    }
 }
 
 /// Factors and bias of the linear layer.
@@ -61,6 +74,7 @@ pub fn forward(
     assert_eq!(ids(targets).len(), count, "one target for each row");
     let layer = RightFactor::new(Unit::fastest(), matrix(w));
     let mut values = Vec::with_capacity(count * width);
+    let sum_width = if bias.is_some() { width } else { 0 };
     let chunk =
         |logits: &mut Vec<f32>,
          (number, (room, targets)): (usize, (&mut [MaybeUninit<u16>], &[i32]))| {
@@ -70,7 +84,7 @@ pub fn forward(
             let scratch = &mut logits.spare_capacity_mut()[..targets.len() * width];
             let logits = layer.multiply(x, bias, scratch);
             let mut part = RowsLoss::default();
-            let mut sum = vec![0.0; if bias.is_some() { width } else { 0 }];
+            let mut sum = vec![0.0; sum_width];
             vectorized(
                 #[inline(always)]
                 || {
@@ -103,7 +117,7 @@ pub fn forward(
             (part, sum)
         };
     let room = &mut values.spare_capacity_mut()[..count * width];
-    let parts: Vec<(RowsLoss, Vec<f32>)> = room
+    let parts = room
         .par_chunks_mut((ROWS * width).max(1))
         .zip(ids(targets).par_chunks(ROWS))
         .enumerate()
@@ -114,9 +128,7 @@ pub fn forward(
     unsafe {
         values.set_len(count * width);
     }
-    let (losses, sums): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-    let of_bias = sum_in_order(sums, if bias.is_some() { width } else { 0 });
-    (CrossEntropyOutput::of(losses), Arc::new(LogitGradients { values, of_bias }))
+    LogitGradients::collect(parts, values, sum_width)
 }
 
 /// Returns the gradients of `x`, `w` and `b` that are `needed`, from the gradient `dy` of the loss.

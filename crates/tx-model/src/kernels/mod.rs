@@ -31,6 +31,8 @@ mod layer_norm;
 mod linear;
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod linear_cross_entropy;
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+mod linear_r_drop;
 #[cfg(feature = "flex")]
 mod residual;
 
@@ -402,13 +404,71 @@ pub fn linear_cross_entropy(
         let [x, w] = [x.into_dispatch(), w.into_dispatch()];
         let ids = in_32_bits(ids).into_dispatch();
         let (b, weights) = (OptionalTensor::from_tensor(b), OptionalTensor::from_tensor(weights));
-        let found = Dispatch::linear_cross_entropy_kernel(x, w, b, ids, weights, config);
+        let found = Dispatch::linear_cross_entropy_kernel(x, w, b, ids, weights, config, None);
         return CrossEntropy::from_dispatch(found);
     }
     let [batch, len, _] = x.dims();
     let [_, width] = w.dims();
     let logits = linear(x, w, b, precision).reshape([batch * len, width]);
     cross_entropy(logits, ids, weights, config)
+}
+
+/// Loss of R-Drop (Wu et al. 2021): half of their equation 4, so that it is comparable with the loss of
+/// one pass. For a token with the predictions `p` and `q` of two passes with different dropout masks:
+///
+/// ```text
+/// ½ (CE(p) + CE(q)) + α/4 (KL(p ‖ q) + KL(q ‖ p))
+/// ```
+///
+/// CE is the label-smoothed [`cross_entropy()`]. The negative log-likelihood is the mean of both passes,
+/// and so is the number of correct tokens, rounded down.
+///
+/// # Shapes
+///
+/// - `logits`: `[2 N, V]`, the second pass after the first; `targets`: `[N]`
+pub fn r_drop(
+    logits: Tensor<2>,
+    targets: Targets,
+    config: CrossEntropyConfig,
+    alpha: f64,
+) -> CrossEntropy {
+    let Targets { ids, weights } = targets;
+    let twice = Tensor::cat(vec![ids.clone(), ids.clone()], 0);
+    let both = weights.clone().map(|weights| Tensor::cat(vec![weights.clone(), weights], 0));
+    let CrossEntropy { loss, nll, correct } = cross_entropy(logits.clone(), twice, both, config);
+    let divergence = divergence(logits, ids, weights, config.ignore_index);
+    let loss = loss * 0.5 + divergence * (0.25 * alpha);
+    CrossEntropy { loss, nll: nll * 0.5, correct: correct / 2 }
+}
+
+/// Loss of R-Drop of the result of a linear layer: [`linear()`], then [`r_drop()`]. In training with
+/// [`ProductPrecision::Bf16`], it stores no logits.
+///
+/// # Shapes
+///
+/// - `x` of the layer: `[2 B, L, d_in]`, the second pass after the first; `targets`: `[B · L]`
+pub fn linear_r_drop(
+    layer: LinearInput,
+    targets: Targets,
+    config: CrossEntropyConfig,
+    alpha: f64,
+) -> CrossEntropy {
+    let LinearInput { x, w, b, precision } = layer;
+    #[cfg(all(feature = "flex", feature = "autodiff"))]
+    if is_flex_f32(&x) && precision == ProductPrecision::Bf16 {
+        let Targets { ids, weights } = targets;
+        let [x, w] = [x.into_dispatch(), w.into_dispatch()];
+        let ids = in_32_bits(ids).into_dispatch();
+        let (b, weights) = (OptionalTensor::from_tensor(b), OptionalTensor::from_tensor(weights));
+        let alpha = Some(alpha as f32);
+        let found = Dispatch::linear_cross_entropy_kernel(x, w, b, ids, weights, config, alpha);
+        let CrossEntropy { loss, nll, correct } = CrossEntropy::from_dispatch(found);
+        return CrossEntropy { loss, nll: nll * 0.5, correct: correct / 2 };
+    }
+    let [batch, len, _] = x.dims();
+    let [_, width] = w.dims();
+    let logits = linear(x, w, b, precision).reshape([batch * len, width]);
+    r_drop(logits, targets, config, alpha)
 }
 
 /// Symmetric Kullback-Leibler divergence between the predictions of both halves of a batch, summed over

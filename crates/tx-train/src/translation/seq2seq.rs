@@ -9,7 +9,7 @@ use tx_model::{Transformer, TransformerInput};
 
 use super::teacher::Teacher;
 use crate::{
-    loss::{Labels, distillation, guided_alignment, r_drop, smoothed_cross_entropy},
+    loss::{Labels, distillation, guided_alignment, smoothed_cross_entropy},
     task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
 };
 
@@ -88,8 +88,9 @@ impl Seq2Seq {
             None if self.r_drop > 0.0 => {
                 let alignment = alignment.map(twice);
                 let (hidden, guided) = self.forward(input_twice(batch), alignment);
-                let logits = self.model.project(hidden);
-                (r_drop(logits, labels, self.r_drop), guided.map(|guided| guided * 0.5))
+                let (targets, config) = labels.flat();
+                let loss = self.model.r_drop(hidden, targets, config, self.r_drop);
+                (loss.into(), guided.map(|guided| guided * 0.5))
             }
             None => {
                 let (hidden, guided) = self.forward(input(batch), alignment);

@@ -159,6 +159,50 @@ fn linear_layers_with_cross_entropy_differ_by_rounding_only() {
     println!("linear layer with cross-entropy in bf16: {worst:.1e}");
 }
 
+/// As above; the second half of the rows has other inputs than the first, so that predictions diverge.
+#[test]
+fn linear_layers_with_r_drop_differ_by_rounding_only() {
+    let mut worst = 0.0_f64;
+    for [tokens, d_in, vocabulary] in LAYERS {
+        let targets: Vec<i32> =
+            (0..tokens).map(|i| (mix(i as u64) % vocabulary as u64) as i32).collect();
+        let targets = TensorData::new(targets, [tokens]);
+        let weights = TensorData::new((0..tokens).map(|i| (i % 3) as f32).collect(), [tokens]);
+        let sizes = [2 * tokens * d_in, d_in * vocabulary, vocabulary];
+        for (has_bias, is_weighted) in [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let sizes = if has_bias { &sizes[..] } else { &sizes[..2] };
+            worst = worst.max(check_within(7.9e-3, "loss", sizes, |inputs| {
+                let device = inputs[0].device();
+                let targets = Targets {
+                    ids: Tensor::from_data(targets.clone(), &device),
+                    weights: is_weighted.then(|| {
+                        Tensor::<1>::from_data(weights.clone(), (&device, inputs[0].dtype()))
+                    }),
+                };
+                let layer = |precision| LinearInput {
+                    x: integers(shaped(&inputs[0], [2, tokens, d_in])) / 4.0,
+                    w: integers(shaped(&inputs[1], [d_in, vocabulary])),
+                    b: inputs.get(2).map(|b| integers(b.clone())),
+                    precision,
+                };
+                let single = linear_r_drop(layer(F32), targets.clone(), smoothed(0.1), 3.0);
+                let found = linear_r_drop(layer(Bf16), targets, smoothed(0.1), 3.0);
+                let numbers = |all: &CrossEntropy| {
+                    [all.loss.clone(), all.nll.clone()].map(Tensor::into_scalar::<f64>)
+                };
+                for (found, expected) in numbers(&found).into_iter().zip(numbers(&single)) {
+                    assert!((found - expected).abs() <= 1e-6 * expected, "{found}, {expected}");
+                }
+                let correct = found.correct.into_scalar::<i64>();
+                assert_eq!(correct, single.correct.into_scalar::<i64>());
+                found.loss
+            }));
+        }
+    }
+    println!("linear layer with R-Drop in bf16: {worst:.1e}");
+}
+
 #[test]
 fn results_in_one_pass_do_not_depend_on_the_number_of_threads() {
     let [rows, width, wide] = [300, 24, 130];
@@ -181,7 +225,10 @@ fn results_in_one_pass_do_not_depend_on_the_number_of_threads() {
             let targets = Targets { ids: Tensor::from_data(ids, &y.device()), weights: None };
             let (w, b) = (shaped(&inner, [width, wide]), Some(biases[0].clone()));
             let layer = LinearInput { x: y, w, b, precision: Bf16 };
-            let loss = linear_cross_entropy(layer, targets, smoothed(0.1)).loss;
+            let loss = linear_cross_entropy(layer.clone(), targets.clone(), smoothed(0.1)).loss;
+            let half = targets.ids.narrow(0, 0, rows / 2);
+            let targets = Targets { ids: half, weights: None };
+            let loss = loss + linear_r_drop(layer, targets, smoothed(0.1), 2.0).loss;
             let gradients = loss.backward();
             let inputs = [x, inner, outer].into_iter().chain(biases);
             let gradients = inputs.map(|input| input.grad(&gradients).unwrap().into_data());

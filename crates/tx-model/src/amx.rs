@@ -114,6 +114,8 @@ pub enum Start<'a, T> {
     Content,
     /// The same row of [`COLUMNS`] elements for all rows.
     Row(&'a [T]),
+    /// Rows of [`COLUMNS`] elements, one after the other.
+    Block(&'a [T]),
 }
 
 impl Tiles {
@@ -202,11 +204,12 @@ impl Drop for Tiles {
 }
 
 /// Writes the initial value of a row.
-fn begin<T: Copy + Default>(y: &mut [T], start: Start<'_, T>) {
+fn begin<T: Copy + Default>(y: &mut [T], row: usize, start: Start<'_, T>) {
     match start {
         Start::Zero => y.fill(T::default()),
         Start::Content => {}
         Start::Row(row) => y.copy_from_slice(&row[..COLUMNS]),
+        Start::Block(block) => y.copy_from_slice(&block[row * COLUMNS..][..COLUMNS]),
     }
 }
 
@@ -225,7 +228,7 @@ pub fn reference_i8(
 ) {
     for row in 0..rows {
         let y = &mut y.values[row * y.stride..][..COLUMNS];
-        begin(y, start);
+        begin(y, row, start);
         let x = x.parts(row).flat_map(|part| part.as_chunks::<4>().0);
         for (weights, x) in panel.chunks_exact(4 * COLUMNS).zip(x) {
             for (y, weights) in y.iter_mut().zip(weights.as_chunks::<4>().0) {
@@ -253,7 +256,7 @@ pub fn reference_bf16(
     let value = |bits: u16| f32::from_bits(u32::from(bits) << 16);
     for row in 0..rows {
         let y = &mut y.values[row * y.stride..][..COLUMNS];
-        begin(y, start);
+        begin(y, row, start);
         let x = x.parts(row).flat_map(|part| part.as_chunks::<2>().0);
         for (weights, x) in panel.chunks_exact(2 * COLUMNS).zip(x) {
             for (y, weights) in y.iter_mut().zip(weights.as_chunks::<2>().0) {
@@ -408,10 +411,14 @@ mod platform {
                     Start::Zero => None,
                     Start::Content => Some((y, y_stride)),
                     Start::Row(row) => Some((row[..COLUMNS].as_ptr().cast_mut(), 0)),
+                    Start::Block(block) => {
+                        let block = block[..rows * COLUMNS].as_ptr().cast_mut();
+                        Some((block, COLUMNS * size_of::<$y>()))
+                    }
                 };
                 // SAFETY: the tiles are configured for `rows` rows of 64 bytes. The caller guarantees
-                // rows of two tiles in `y`, and a row of two tiles has been sliced. The second tiles
-                // of rows are accessed only if there are more than 16 rows.
+                // rows of two tiles in `y`, and a row or block of two tiles has been sliced. The second
+                // tiles of rows are accessed only if there are more than 16 rows.
                 unsafe {
                     match content {
                         None => asm!(

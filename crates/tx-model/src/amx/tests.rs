@@ -73,6 +73,7 @@ fn extreme_bytes_do_not_saturate() {
 fn blocks_of_bf16_numbers_equal_the_reference() {
     let Some(amx) = amx() else { return };
     let bias: Vec<f32> = (0..COLUMNS).map(|i| i as f32 / 2.0).collect();
+    let block: Vec<f32> = (0..MAX_ROWS * COLUMNS).map(|i| i as f32 / 4.0).collect();
     for rows in 1..=MAX_ROWS {
         for (steps, gap) in [(0, 0), (1, 0), (2, 3), (5, 64)] {
             let inputs = steps * BF16_STEP;
@@ -81,7 +82,7 @@ fn blocks_of_bf16_numbers_equal_the_reference() {
             let by_rows = Rows::new(&x[..x.len() - gap], inputs + gap);
             let by_parts = Rows { values: &x, stride: BF16_STEP, step: rows * BF16_STEP };
             let panels = [7, 8].map(|seed| integers(seed, inputs * COLUMNS));
-            for start in [Start::Zero, Start::Content, Start::Row(&bias)] {
+            for start in [Start::Zero, Start::Content, Start::Row(&bias), Start::Block(&block)] {
                 let stride = COLUMNS + gap;
                 let mut expected: Vec<f32> = (0..rows * stride).map(|i| i as f32).collect();
                 let mut found = expected.clone();

@@ -344,8 +344,12 @@ mod vectors {
         let mask = first(lines.rows);
         let mut parts = [[_mm512_setzero_si512(); BLOCK_LINES]; PARTS];
         for pair in 0..BLOCK_LINES {
+            let rows = row_pair(lines, pair, 0);
+            for row in rows.into_iter().flatten() {
+                prefetch(row.wrapping_add(BLOCK_DEPTH * lines.column_stride));
+            }
             // SAFETY: the mask contains only numbers of the rows.
-            let found = unsafe { T::pair::<PARTS>(row_pair(lines, pair, 0), mask) };
+            let found = unsafe { T::pair::<PARTS>(rows, mask) };
             for part in 0..PARTS {
                 let found = interleave(found[part]);
                 match order {
@@ -365,7 +369,8 @@ mod vectors {
         }
     }
 
-    /// Rows in memory of the numbers `2 pair` and `2 pair + 1` of all lines, from `line` on.
+    /// Rows in memory of the numbers `2 pair` and `2 pair + 1` of all lines, from `line` on. There are none
+    /// beyond the lines, because a masked load from memory that does not exist is slow.
     #[inline(always)]
     fn row_pair<T: Number>(
         lines: Matrix<'_, T>,
@@ -373,8 +378,8 @@ mod vectors {
         line: usize,
     ) -> [Option<*const T>; 2] {
         let start = lines.data.as_ptr().wrapping_add(line);
-        let row =
-            |k: usize| (k < lines.columns).then_some(start.wrapping_add(k * lines.column_stride));
+        let exists = |k: usize| k < lines.columns && line < lines.rows;
+        let row = |k: usize| exists(k).then_some(start.wrapping_add(k * lines.column_stride));
         [row(2 * pair), row(2 * pair + 1)]
     }
 

@@ -172,5 +172,10 @@ fn pack_panels<T: Number>(
             pack_block(unit, part, layout.order, &mut high[start..], low, stride);
         }
     };
-    (0..count).for_each(|panel| (0..depth).for_each(|block| pack(panel, block)));
+    // In the order of the memory.
+    if lines.row_stride == 1 {
+        (0..depth).for_each(|block| (0..count).for_each(|panel| pack(panel, block)));
+    } else {
+        (0..count).for_each(|panel| (0..depth).for_each(|block| pack(panel, block)));
+    }
 }

@@ -8,7 +8,7 @@ use super::{
     Split,
     pack::Number,
     panels::{Group, Panels},
-    tile::{Start, Window, multiply},
+    tile::{Part, Start, Sums, Window, multiply},
     unit::{Side, Unit},
 };
 use crate::kernels::matrix::{Matrix, Output, Write};
@@ -112,28 +112,28 @@ impl<A: Number, B: Number> Product<'_, A, B> {
         let chunk = lines.next_multiple_of(self.unit.step(side));
         let one = |index: usize| {
             let lines = index * chunk..(index * chunk + chunk).min(large.rows);
-            let mut room = ROOMS.take();
+            let mut room = ROOM.take();
             for (depth, inner) in depths(self.unit, large.columns).enumerate() {
                 let part = large.part(lines.clone(), inner);
-                let packed = Panels::pack(self.unit, side, part, self.split, room.0, false);
+                let packed = Panels::pack(self.unit, side, part, self.split, room.left, false);
                 let (row, column, factors) = match side {
                     Side::Left => (lines.start, 0, [&packed, &resident[depth]]),
                     Side::Right => (0, lines.start, [&resident[depth], &packed]),
                 };
-                let start = match self.bias {
-                    _ if depth > 0 => Start::Content,
-                    Some(bias) => Start::Bias(&bias[column..][..factors[1].lines]),
-                    None => Start::Zero,
-                };
+                let start = self
+                    .bias
+                    .map_or(Start::Zero, |bias| Start::Bias(&bias[column..][..factors[1].lines]));
+                let index = [depth, resident.len()];
+                let (start, part) = Part::of(index, factors, start, &mut room.sums);
                 // SAFETY: no other chunk has these rows or columns.
                 unsafe {
                     let data = self.out.data.add(row * self.out.row_stride + column);
                     let out = Window { data, ..self.out };
-                    multiply(self.unit, self.split, factors, 1.0, out, start);
+                    multiply(self.unit, self.split, factors, 1.0, out, start, part);
                 }
-                room.0 = packed.into_room();
+                room.left = packed.into_room();
             }
-            ROOMS.set(room);
+            ROOM.set(room);
         };
         let chunks = large.rows.div_ceil(chunk);
         if is_parallel {
@@ -196,25 +196,23 @@ impl RightFactor {
     ) -> &'a mut [f32] {
         assert!(a.columns == self.inner && self.inner > 0, "inner sizes");
         assert_eq!(out.len(), a.rows * self.columns, "length of the output");
-        let mut room = ROOMS.take();
+        let mut room = ROOM.take();
         for (depth, (inner, right)) in depths(self.unit, a.columns).zip(&self.parts).enumerate() {
             let part = a.part(0..a.rows, inner);
-            let left = Panels::pack(self.unit, Side::Left, part, Split::High, room.0, false);
-            let start = match bias {
-                _ if depth > 0 => Start::Content,
-                Some(bias) => Start::Bias(bias),
-                None => Start::Zero,
-            };
+            let left = Panels::pack(self.unit, Side::Left, part, Split::High, room.left, false);
+            let start = bias.map_or(Start::Zero, Start::Bias);
+            let (index, factors) = ([depth, self.parts.len()], [&left, right]);
+            let (start, part) = Part::of(index, factors, start, &mut room.sums);
             let window = Window { data: out.as_mut_ptr().cast(), row_stride: self.columns };
             // SAFETY: the output has all elements of the product, and the first part writes all of
             // them before they are read.
             #[allow(unsafe_code)]
             unsafe {
-                multiply(self.unit, Split::High, [&left, right], 1.0, window, start);
+                multiply(self.unit, Split::High, factors, 1.0, window, start, part);
             }
-            room.0 = left.into_room();
+            room.left = left.into_room();
         }
-        ROOMS.set(room);
+        ROOM.set(room);
         // SAFETY: there is at least one part, which has written all elements.
         #[allow(unsafe_code)]
         unsafe {
@@ -229,9 +227,17 @@ fn depths(unit: Unit, inner: usize) -> impl Iterator<Item = Range<usize>> {
     (0..inner).step_by(depth).map(move |start| start..(start + depth).min(inner))
 }
 
+/// Memory of a thread for panels that it packs for itself, and for sums.
+#[derive(Default)]
+struct Room {
+    left: Vec<Group>,
+    right: Vec<Group>,
+    sums: Vec<Sums>,
+}
+
 thread_local! {
-    /// Memory for the panels that a thread packs for itself.
-    static ROOMS: Cell<(Vec<Group>, Vec<Group>)> = const { Cell::new((Vec::new(), Vec::new())) };
+    static ROOM: Cell<Room> =
+        const { Cell::new(Room { left: Vec::new(), right: Vec::new(), sums: Vec::new() }) };
 }
 
 /// Computes `out = factor · a b`, or adds that to `out`, on this thread; for work that is already
@@ -255,24 +261,27 @@ pub fn multiply_here(
     if a.columns == 0 && write == Write::Replace {
         out.data.chunks_mut(out.row_stride).take(a.rows).for_each(|y| y[..b.columns].fill(0.0));
     }
-    let (mut left, mut right) = ROOMS.take();
+    let Room { mut left, mut right, mut sums } = ROOM.take();
+    let count = depths(unit, a.columns).count();
+    let start = match write {
+        Write::Replace => Start::Zero,
+        Write::Add => Start::Content,
+    };
     for (depth, inner) in depths(unit, a.columns).enumerate() {
         let (a, b) = (a.part(0..a.rows, inner.clone()), b.transposed().part(0..b.columns, inner));
         let packed = [
             Panels::pack(unit, Side::Left, a, split, left, false),
             Panels::pack(unit, Side::Right, b, split, right, false),
         ];
-        let start = match write {
-            Write::Replace if depth == 0 => Start::Zero,
-            Write::Replace | Write::Add => Start::Content,
-        };
+        let factors = packed.each_ref();
+        let (start, part) = Part::of([depth, count], factors, start, &mut sums);
         let to = Window { data: out.data.as_mut_ptr(), row_stride: out.row_stride };
         // SAFETY: the rows lie in the output, which is borrowed for writing, as has been checked.
         #[allow(unsafe_code)]
         unsafe {
-            multiply(unit, split, packed.each_ref(), factor, to, start);
+            multiply(unit, split, factors, factor, to, start, part);
         }
         [left, right] = packed.map(Panels::into_room);
     }
-    ROOMS.set((left, right));
+    ROOM.set(Room { left, right, sums });
 }

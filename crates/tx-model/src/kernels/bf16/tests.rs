@@ -67,6 +67,8 @@ fn products_of_integers_are_exact_at_every_edge_of_a_tile() {
     let shapes = sizes.clone().map(|rows| [rows, 17, 37]);
     let shapes = shapes.chain(sizes.clone().map(|inner| [9, inner, 49]));
     let shapes = shapes.chain(sizes.map(|columns| [33, 40, columns]));
+    // Several parts of the inner positions.
+    let shapes = shapes.chain([[64, 512, 64], [33, 800, 64], [70, 1_100, 97]]);
     for (number, [rows, inner, columns]) in shapes.enumerate() {
         let mut element = || random.random_range(-16..=16) as f32;
         let a = Stored::new([rows, inner], number % 4, &mut element);

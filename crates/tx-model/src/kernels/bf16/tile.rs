@@ -27,16 +27,62 @@ pub enum Start<'a> {
     Bias(&'a [f32]),
 }
 
-/// Computes `out = start + factor · left right`.
+/// Place of the sums of some inner positions of a product.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// The output.
+    Output,
+    /// Blocks in memory, because other positions follow.
+    Inner {
+        /// Whether they are the first.
+        is_first: bool,
+        /// Sums of all blocks.
+        sums: &'a mut [Sums],
+    },
+    /// The output, with the sums of the positions before.
+    Last {
+        /// Sums of all blocks.
+        sums: &'a mut [Sums],
+    },
+}
+
+impl<'a> Part<'a> {
+    /// Returns the value to which part `index` of `count` is added, and its place.
+    ///
+    /// The rows of the output can be so far apart that they compete for places in the cache. Many parts
+    /// are therefore added up in `sums`, which get room for the blocks of the product.
+    pub fn of<'s>(
+        [index, count]: [usize; 2],
+        [left, right]: [&Panels; 2],
+        start: Start<'s>,
+        sums: &'a mut Vec<Sums>,
+    ) -> (Start<'s>, Self) {
+        if count <= PARTS_OF_OUTPUT {
+            return (if index == 0 { start } else { Start::Content }, Self::Output);
+        }
+        let blocks = left.count() * right.count();
+        if sums.len() < blocks {
+            sums.resize_with(blocks, Sums::default);
+        }
+        if index + 1 == count {
+            (start, Self::Last { sums })
+        } else {
+            (start, Self::Inner { is_first: index == 0, sums })
+        }
+    }
+}
+
+/// Computes `out = start + factor · left right`, or a part of it.
 ///
 /// # Safety
 ///
-/// `out` must be valid for writing all elements of the product, and with [`Start::Content`] for
-/// reading them; nothing else may use them meanwhile.
+/// `out` must be valid for writing all elements of the product, and with [`Start::Content`] and after the
+/// first of several parts for reading them; nothing else may use them meanwhile.
 ///
 /// # Panics
 ///
-/// If the inner sizes differ, or a bias has another length than the rows of the output.
+/// If the inner sizes differ, or a bias has another length than the rows of the output or comes with a
+/// factor.
 #[allow(unsafe_code)]
 pub unsafe fn multiply(
     unit: Unit,
@@ -45,20 +91,33 @@ pub unsafe fn multiply(
     factor: f32,
     out: Window,
     start: Start<'_>,
+    part: Part<'_>,
 ) {
     assert_eq!(left.inner, right.inner, "inner sizes");
     if let Start::Bias(bias) = start {
-        assert_eq!(bias.len(), right.lines, "length of the bias");
+        assert!(bias.len() == right.lines && factor == 1.0, "length of the bias, and factor");
     }
+    // Without tiles, sums of a part are added to the output.
+    let added = match part {
+        Part::Output | Part::Inner { is_first: true, .. } => start,
+        Part::Inner { is_first: false, .. } | Part::Last { .. } => Start::Content,
+    };
     // SAFETY: the caller guarantees `out`.
     unsafe {
         match unit {
-            Unit::Reference => plain(split, [left, right], factor, out, start),
-            Unit::Amx(unit, proof) => {
-                tiles(unit, proof, split, [left, right], factor, out, start);
-            }
+            Unit::Reference => plain(split, [left, right], factor, out, added),
+            Unit::Amx(unit, proof) => match part {
+                Part::Output => tiles(unit, proof, split, [left, right], factor, out, start),
+                Part::Inner { is_first, sums } => {
+                    let start = is_first.then_some(start);
+                    add_to_sums(unit, split, [left, right], start, sums);
+                }
+                Part::Last { sums } => {
+                    finish_sums(unit, proof, split, [left, right], factor, out, start, sums);
+                }
+            },
             Unit::Avx512(proof) => {
-                vectors::multiply(proof, split, [left, right], factor, out, start)
+                vectors::multiply(proof, split, [left, right], factor, out, added)
             }
         }
     }
@@ -71,9 +130,25 @@ const BLOCK: [usize; 2] = [amx::MAX_ROWS, amx::COLUMNS];
 /// stay in the nearest cache.
 const GROUP: usize = 2;
 
+/// Number of parts that are added to the output itself.
+const PARTS_OF_OUTPUT: usize = 2;
+
 /// Sums of a block, one row of a tile in a line of the cache.
+#[derive(Debug)]
 #[repr(align(64))]
-struct Sums([[f32; BLOCK[1]]; BLOCK[0]]);
+pub struct Sums([[f32; BLOCK[1]]; BLOCK[0]]);
+
+impl Sums {
+    fn rows(&mut self) -> amx::RowsPointer {
+        amx::RowsPointer { first: self.0.as_flattened_mut().as_mut_ptr(), stride: BLOCK[1] }
+    }
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self([[0.0; BLOCK[1]]; BLOCK[0]])
+    }
+}
 
 /// Factors of a block: rows `i` and columns `j`, for each term. An iterator, because factors that are
 /// written to memory would wait there for the output of the matrix unit.
@@ -109,8 +184,7 @@ unsafe fn tiles(
     out: Window,
     start: Start<'_>,
 ) {
-    let (full, rest) = (left.lines / BLOCK[0], left.lines % BLOCK[0]);
-    let block = |tiles: &Tiles, i: usize, j: usize| {
+    each_block(unit, [left, right], |tiles, [i, j]| {
         let factors = terms(split, [left, right], [i, j]);
         let column = j * BLOCK[1];
         let columns = (right.lines - column).min(BLOCK[1]);
@@ -128,9 +202,8 @@ unsafe fn tiles(
                 tiles.multiply_bf16(factors, y, start);
                 return;
             }
-            let mut sums = Sums([[0.0; BLOCK[1]]; BLOCK[0]]);
-            let y = amx::RowsPointer { first: sums.0.as_mut_ptr().cast(), stride: BLOCK[1] };
-            tiles.multiply_bf16(factors, y, amx::Start::Zero);
+            let mut sums = Sums::default();
+            tiles.multiply_bf16(factors, sums.rows(), amx::Start::Zero);
             let start = match start {
                 Start::Zero | Start::Content => start,
                 Start::Bias(bias) => Start::Bias(&bias[column..][..columns]),
@@ -138,13 +211,88 @@ unsafe fn tiles(
             let window = Window { data: first, ..out };
             vectors::finish(proof, &sums, [tiles.rows(), columns], factor, window, start);
         }
-    };
+    });
+}
+
+/// Adds a part of a product to the sums of its blocks. The first part of a whole block begins with the bias.
+fn add_to_sums(
+    unit: Amx,
+    split: Split,
+    [left, right]: [&Panels; 2],
+    start: Option<Start<'_>>,
+    sums: &mut [Sums],
+) {
+    each_block(unit, [left, right], |tiles, [i, j]| {
+        let factors = terms(split, [left, right], [i, j]);
+        let y = sums[i * right.count() + j].rows();
+        let column = j * BLOCK[1];
+        let start = match start {
+            None => amx::Start::Content,
+            Some(Start::Bias(bias)) if column + BLOCK[1] <= right.lines => {
+                amx::Start::Row(&bias[column..][..BLOCK[1]])
+            }
+            Some(Start::Bias(_) | Start::Zero | Start::Content) => amx::Start::Zero,
+        };
+        // SAFETY: the sums have a whole block, and are borrowed for writing.
+        #[allow(unsafe_code)]
+        unsafe {
+            tiles.multiply_bf16(factors, y, start);
+        }
+    });
+}
+
+/// Adds the last part of a product to the sums of its blocks, and writes the output.
+///
+/// # Safety
+///
+/// As for [`multiply`].
+#[allow(unsafe_code, clippy::too_many_arguments)]
+unsafe fn finish_sums(
+    unit: Amx,
+    proof: Avx512Bf16,
+    split: Split,
+    [left, right]: [&Panels; 2],
+    factor: f32,
+    out: Window,
+    start: Start<'_>,
+    sums: &mut [Sums],
+) {
+    // With a bias, the sums of a whole block contain it.
+    let is_direct = factor == 1.0 && !matches!(start, Start::Content);
+    each_block(unit, [left, right], |tiles, [i, j]| {
+        let factors = terms(split, [left, right], [i, j]);
+        let column = j * BLOCK[1];
+        let columns = (right.lines - column).min(BLOCK[1]);
+        let sums = &mut sums[i * right.count() + j];
+        // SAFETY: row and column are within the product, and the sums have a whole block.
+        unsafe {
+            let first = out.data.add(i * BLOCK[0] * out.row_stride + column);
+            if is_direct && columns == BLOCK[1] {
+                let y = amx::RowsPointer { first, stride: out.row_stride };
+                tiles.multiply_bf16(factors, y, amx::Start::Block(sums.0.as_flattened()));
+                return;
+            }
+            tiles.multiply_bf16(factors, sums.rows(), amx::Start::Content);
+            let start = match start {
+                Start::Zero | Start::Content => start,
+                Start::Bias(bias) => Start::Bias(&bias[column..][..columns]),
+            };
+            let window = Window { data: first, ..out };
+            vectors::finish(proof, sums, [tiles.rows(), columns], factor, window, start);
+        }
+    });
+}
+
+/// Calls `work` with the tiles and the panels `[i, j]` of each block.
+#[inline(always)]
+fn each_block(unit: Amx, [left, right]: [&Panels; 2], mut work: impl FnMut(&Tiles, [usize; 2])) {
+    let (full, rest) = (left.lines / BLOCK[0], left.lines % BLOCK[0]);
     for (panels, rows) in [(0..full, BLOCK[0]), (full..left.count(), rest)] {
         if !panels.is_empty() {
             unit.with_tiles(rows, |tiles| {
                 for first in panels.clone().step_by(GROUP) {
                     for j in 0..right.count() {
-                        (first..(first + GROUP).min(panels.end)).for_each(|i| block(tiles, i, j));
+                        (first..(first + GROUP).min(panels.end)).for_each(|i| work(tiles, [i, j]));
                     }
                 }
             });
@@ -170,7 +318,7 @@ unsafe fn plain(
             let [row, column] = [i * BLOCK[0], j * BLOCK[1]];
             let rows = (left.lines - row).min(BLOCK[0]);
             let columns = (right.lines - column).min(BLOCK[1]);
-            let mut sums = Sums([[0.0; BLOCK[1]]; BLOCK[0]]);
+            let mut sums = Sums::default();
             for (x, panel) in terms(split, [left, right], [i, j]) {
                 let y = amx::RowsMut { values: sums.0.as_flattened_mut(), stride: BLOCK[1] };
                 amx::reference_bf16(rows, x, panel, y, amx::Start::Content);

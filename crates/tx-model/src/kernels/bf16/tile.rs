@@ -113,7 +113,8 @@ pub unsafe fn multiply(
                     add_to_sums(unit, split, [left, right], start, sums);
                 }
                 Part::Last { sums } => {
-                    finish_sums(unit, proof, split, [left, right], factor, out, start, sums);
+                    let unit = (unit, proof);
+                    finish_sums(unit, split, [left, right], factor, out, start, sums);
                 }
             },
             Unit::Avx512(proof) => {
@@ -246,10 +247,9 @@ fn add_to_sums(
 /// # Safety
 ///
 /// As for [`multiply`].
-#[allow(unsafe_code, clippy::too_many_arguments)]
+#[allow(unsafe_code)]
 unsafe fn finish_sums(
-    unit: Amx,
-    proof: Avx512Bf16,
+    (unit, proof): (Amx, Avx512Bf16),
     split: Split,
     [left, right]: [&Panels; 2],
     factor: f32,

@@ -1,5 +1,5 @@
 //! Linear layer and the loss of R-Drop (Wu et al. 2021) with bf16 products, in one pass over the rows,
-//! like [`linear_cross_entropy`](super::linear_cross_entropy): the logits of a few tokens in both halves
+//! like [`linear_cross_entropy`](mod@super::linear_cross_entropy): the logits of a few tokens in both halves
 //! of the batch stay in the cache.
 
 use std::{mem::MaybeUninit, sync::Arc};

@@ -146,37 +146,22 @@ pub fn backward(
             vectorized(
                 #[inline(always)]
                 || {
-                    let blocks = weights.chunks_mut(ROWS * padded);
-                    let blocks = blocks.zip(slopes.chunks_mut(ROWS * padded));
-                    for (number, (p, dp)) in blocks.enumerate() {
-                        let first = number * ROWS;
-                        let rows = p.chunks_exact_mut(padded).zip(dp.chunks_exact_mut(padded));
-                        for (i, (p, dp)) in rows.enumerate() {
-                            block(p, n_keys, blocked.as_ref(), [b, h, first + i]);
-                            // The previous head may have left a NaN here.
-                            dp[n_keys..].fill(0.0);
+                    let rows =
+                        weights.chunks_exact_mut(padded).zip(slopes.chunks_exact_mut(padded));
+                    for (i, (p, dp)) in rows.enumerate() {
+                        block(p, n_keys, blocked.as_ref(), [b, h, i]);
+                        // The previous head may have left a NaN here.
+                        dp[n_keys..].fill(0.0);
+                        let log_sum = log_sums[row_of(i)];
+                        exp_shifted(p, log_sum);
+                        let factors = mask.map(|mask| mask.row(row_of(i)));
+                        if let Some(factors) = factors {
+                            factors.apply(dp);
                         }
-                        for (i, p) in p.chunks_exact_mut(padded).enumerate() {
-                            exp_shifted(p, log_sums[row_of(first + i)]);
-                        }
-                        if let Some(mask) = mask {
-                            for (i, dp) in dp.chunks_exact_mut(padded).enumerate() {
-                                mask.row(row_of(first + i)).apply(dp);
-                            }
-                        }
-                        let mut along = [0.0; ROWS];
-                        let rows = p.chunks_exact(padded).zip(dp.chunks_exact(padded));
-                        for (along, (p, dp)) in along.iter_mut().zip(rows) {
-                            *along = sum_of_two(p, dp, |p, dp| p * dp);
-                        }
-                        let rows = p.chunks_exact(padded).zip(dp.chunks_exact_mut(padded));
-                        for (along, (p, dp)) in along.iter().zip(rows) {
-                            map_two(dp, p, |dp, p| p * (dp - along));
-                        }
-                        if let Some(mask) = mask {
-                            for (i, p) in p.chunks_exact_mut(padded).enumerate() {
-                                mask.row(row_of(first + i)).apply(p);
-                            }
+                        let along = sum_of_two(p, dp, |p, dp| p * dp);
+                        map_two(dp, p, |dp, p| p * (dp - along));
+                        if let Some(factors) = factors {
+                            factors.apply(p);
                         }
                     }
                 },

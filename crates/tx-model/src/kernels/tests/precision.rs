@@ -110,6 +110,16 @@ fn feed_forward_differs_by_rounding_only() {
     println!("feed-forward in bf16: {worst:.1e}");
 }
 
+fn assert_same_values(found: &CrossEntropy, expected: &CrossEntropy) {
+    let numbers =
+        |all: &CrossEntropy| [all.loss.clone(), all.nll.clone()].map(Tensor::into_scalar::<f64>);
+    for (found, expected) in numbers(found).into_iter().zip(numbers(expected)) {
+        assert!((found - expected).abs() <= 1e-6 * expected, "{found}, {expected}");
+    }
+    let [found, expected] = [found, expected].map(|all| all.correct.clone().into_scalar::<i64>());
+    assert_eq!(found, expected);
+}
+
 /// Logits of integers are exact, and so are loss and counts; gradients of logits are rounded, and then
 /// multiplied with rounded factors.
 #[test]
@@ -144,14 +154,7 @@ fn linear_layers_with_cross_entropy_differ_by_rounding_only() {
                 };
                 let single = linear_cross_entropy(layer(F32), targets.clone(), smoothed(0.1));
                 let found = linear_cross_entropy(layer(Bf16), targets, smoothed(0.1));
-                let numbers = |all: &CrossEntropy| {
-                    [all.loss.clone(), all.nll.clone()].map(Tensor::into_scalar::<f64>)
-                };
-                for (found, expected) in numbers(&found).into_iter().zip(numbers(&single)) {
-                    assert!((found - expected).abs() <= 1e-6 * expected, "{found}, {expected}");
-                }
-                let correct = found.correct.into_scalar::<i64>();
-                assert_eq!(correct, single.correct.into_scalar::<i64>());
+                assert_same_values(&found, &single);
                 found.loss
             }));
         }
@@ -188,14 +191,7 @@ fn linear_layers_with_r_drop_differ_by_rounding_only() {
                 };
                 let single = linear_r_drop(layer(F32), targets.clone(), smoothed(0.1), 3.0);
                 let found = linear_r_drop(layer(Bf16), targets, smoothed(0.1), 3.0);
-                let numbers = |all: &CrossEntropy| {
-                    [all.loss.clone(), all.nll.clone()].map(Tensor::into_scalar::<f64>)
-                };
-                for (found, expected) in numbers(&found).into_iter().zip(numbers(&single)) {
-                    assert!((found - expected).abs() <= 1e-6 * expected, "{found}, {expected}");
-                }
-                let correct = found.correct.into_scalar::<i64>();
-                assert_eq!(correct, single.correct.into_scalar::<i64>());
+                assert_same_values(&found, &single);
                 found.loss
             }));
         }

@@ -255,8 +255,8 @@ impl Transformer {
         self.projection.cross_entropy(hidden, || self.target_table(), targets, config)
     }
 
-    /// Computes the loss of R-Drop of the logits of hidden states; [`r_drop`](crate::kernels::r_drop()) gives the
-    /// formula.
+    /// Computes the loss of R-Drop of the logits of hidden states.
+    /// [`r_drop`](crate::kernels::r_drop()) gives the formula.
     ///
     /// # Shapes
     ///

@@ -234,6 +234,27 @@ fn results_in_one_pass_do_not_depend_on_the_number_of_threads() {
     assert!(all.iter().all(|results| results == &all[0]));
 }
 
+/// Without autodiff, the loss of R-Drop is that of single precision, with weights and without.
+#[test]
+fn r_drop_without_autodiff_is_in_single_precision() {
+    let [x, w] = [(1, 2 * 5 * 30), (2, 30 * 40)]
+        .map(|(key, len)| numbers(key, len, Implementation::Kernel).inner());
+    let device = x.device();
+    let targets = Targets {
+        ids: Tensor::from_data([1, 0, 39, 7, 1], &device),
+        weights: Some(Tensor::from_data([1.0, 0.5, 2.0, 0.0, 3.0], &device)),
+    };
+    for weights in [None, targets.weights.clone()] {
+        let targets = Targets { weights, ..targets.clone() };
+        let [single, found] = [F32, Bf16].map(|precision| {
+            let (x, w) = (shaped(&x, [2, 5, 30]), shaped(&w, [30, 40]));
+            let layer = LinearInput { x, w, b: None, precision };
+            linear_r_drop(layer, targets.clone(), smoothed(0.1), 3.0)
+        });
+        assert_same_values(&found, &single);
+    }
+}
+
 /// Validation and inference compute in single precision.
 #[test]
 fn the_precision_applies_with_autodiff_only() {

@@ -59,6 +59,24 @@ pub fn log_softmax(x: &mut [f32]) {
     );
 }
 
+/// `sum ← sum + factor · softmax(x)`, which is NaN if an element of `x` is. If all elements are minus
+/// infinity, it adds nothing.
+pub fn add_softmax(x: &[f32], factor: f32, sum: &mut [f32]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            let (max, total) = max_and_exp_sum(x);
+            if max > f32::NEG_INFINITY {
+                let factor = factor / total;
+                map_two(sum, x, |sum, x| factor.mul_add(exp(x - max), sum));
+            } else if x.iter().any(|x| x.is_nan()) {
+                // The maximum ignores NaN.
+                sum.fill(f32::NAN);
+            }
+        },
+    );
+}
+
 impl Activation {
     /// Returns the value of the activation function at `x`. [`Gated`](Self::Gated) applies swish to
     /// the gate.
@@ -141,6 +159,21 @@ fn normal(x: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// softmax(ln 1, ln 3) = (1/4, 3/4).
+    #[test]
+    fn softmax_is_added() {
+        let mut sum = [1.0, 0.5];
+        add_softmax(&[0.0, 3.0_f32.ln()], 2.0, &mut sum);
+        assert!((sum[0] - 1.5).abs() < 1e-6 && (sum[1] - 2.0).abs() < 1e-6, "{sum:?}");
+        add_softmax(&[f32::NEG_INFINITY; 2], 2.0, &mut sum);
+        assert!((sum[0] - 1.5).abs() < 1e-6, "{sum:?}");
+        for x in [[0.0, f32::NAN], [f32::NAN; 2]] {
+            let mut sum = sum;
+            add_softmax(&x, 2.0, &mut sum);
+            assert!(sum.iter().all(|x| x.is_nan()), "{x:?} gives {sum:?}");
+        }
+    }
 
     /// (1, 3, 5, 7): mean 4, variance (9 + 1 + 1 + 9) / 4 = 5, with ε = 4 the scale is 1/3.
     #[test]

@@ -1,6 +1,7 @@
 //! Ensembles: the mean of the probabilities of several models.
 
-use tx_model::packed::log_softmax;
+use rayon::prelude::*;
+use tx_model::packed::{add_softmax, log_softmax};
 
 use super::{
     decoder::{IncrementalDecoder, NOT_FINITE, Next},
@@ -37,45 +38,89 @@ impl<'a> EnsembleDecoder<'a> {
     }
 }
 
-impl IncrementalDecoder for EnsembleDecoder<'_> {
-    fn step(&mut self, tokens: &[u32], suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
-        let mut log_probs = self.logits(tokens);
-        let width = (log_probs.len() / tokens.len().max(1)).max(1);
-        let rows = log_probs.chunks_exact_mut(width).map(|row| {
-            if row.iter().any(|log_prob| log_prob.is_nan()) {
-                return vec![NOT_FINITE];
-            }
-            suppress(row, suppressed);
-            best_of_row(row, count)
-        });
-        rows.collect()
-    }
-
-    /// Returns log-probabilities, which are logits whose exponentials sum to 1.
-    fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
-        let rows = tokens.len().max(1);
+impl EnsembleDecoder<'_> {
+    /// Appends a token to each row of each member.
+    fn member_logits(&mut self, tokens: &[u32]) -> MemberLogits {
         let starts = self.starts.take();
         let members = self.members.iter_mut().enumerate();
-        let scores: Vec<Vec<f32>> = members
+        let logits: Vec<Vec<f32>> = members
             .map(|(index, member)| match starts.and_then(|starts| starts.get(index)) {
                 Some(&start) => member.logits(&vec![start; tokens.len()]),
                 None => member.logits(tokens),
             })
             .collect();
         self.average_attention(tokens.len());
-        // The vocabulary may be padded in one member and not in another.
-        let width = scores.iter().map(|scores| scores.len() / rows).min().unwrap_or(0);
-        let mut mean = vec![f32::NEG_INFINITY; rows * width];
-        for mut scores in scores {
-            let vocabulary = (scores.len() / rows).max(1);
-            let rows = scores.chunks_exact_mut(vocabulary);
-            for (mean, row) in mean.chunks_exact_mut(width.max(1)).zip(rows) {
-                log_softmax(row);
-                mean.iter_mut().zip(row).for_each(|(mean, x)| *mean = log_sum(*mean, *x));
-            }
+        let rows = tokens.len().max(1);
+        let width = logits.iter().map(|logits| logits.len() / rows).min().unwrap_or(0);
+        MemberLogits { logits, rows: tokens.len(), width }
+    }
+}
+
+/// Logits of all next tokens.
+struct MemberLogits {
+    /// Those of each member, `[R, V]`. The vocabulary may be padded in one member and not in another.
+    logits: Vec<Vec<f32>>,
+    /// `R`
+    rows: usize,
+    /// Smallest `V`.
+    width: usize,
+}
+
+impl MemberLogits {
+    /// Returns the logits of a row of each member.
+    fn of_row(&self, row: usize) -> impl Iterator<Item = &[f32]> {
+        self.logits.iter().map(move |logits| {
+            let width = logits.len() / self.rows.max(1);
+            &logits[row * width..][..width]
+        })
+    }
+
+    /// Returns the mean probabilities of a row. One below the smallest positive number is 0.
+    fn probabilities(&self, row: usize) -> Vec<f32> {
+        let fraction = 1.0 / self.logits.len() as f32;
+        let mut mean = vec![0.0; self.logits.iter().map(Vec::len).max().unwrap_or(0) / self.rows];
+        for logits in self.of_row(row) {
+            add_softmax(logits, fraction, &mut mean[..logits.len()]);
         }
-        let log_count = (self.members.len() as f32).ln();
+        mean.truncate(self.width);
+        mean
+    }
+
+    /// Writes the logarithms of the mean probabilities of a row, of any magnitude.
+    fn log_probabilities(&self, row: usize, mean: &mut [f32]) {
+        for logits in self.of_row(row) {
+            let mut log_probs = logits.to_vec();
+            log_softmax(&mut log_probs);
+            mean.iter_mut().zip(log_probs).for_each(|(mean, x)| *mean = log_sum(*mean, x));
+        }
+        let log_count = (self.logits.len() as f32).ln();
         mean.iter_mut().for_each(|x| *x -= log_count);
+    }
+}
+
+impl IncrementalDecoder for EnsembleDecoder<'_> {
+    fn step(&mut self, tokens: &[u32], suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
+        let logits = self.member_logits(tokens);
+        let best = |row| {
+            // The order of the probabilities is that of their logarithms, which few tokens need.
+            let mut probabilities = logits.probabilities(row);
+            if probabilities.iter().any(|probability| probability.is_nan()) {
+                return vec![NOT_FINITE];
+            }
+            suppress(&mut probabilities, suppressed);
+            let best = best_of_row(&probabilities, count).into_iter();
+            let possible = best.filter(|(_, probability)| *probability > 0.0);
+            possible.map(|(token, probability)| (token, probability.ln())).collect()
+        };
+        (0..tokens.len()).into_par_iter().map(best).collect()
+    }
+
+    /// Returns log-probabilities, which are logits whose exponentials sum to 1.
+    fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
+        let logits = self.member_logits(tokens);
+        let mut mean = vec![f32::NEG_INFINITY; logits.rows * logits.width];
+        let rows = mean.par_chunks_exact_mut(logits.width.max(1)).enumerate();
+        rows.for_each(|(row, mean)| logits.log_probabilities(row, mean));
         mean
     }
 
@@ -134,6 +179,36 @@ mod tests {
         assert_eq!(both.attention(0), [0.75, 0.25]);
         let best = both.step(&[9], &[0], 5);
         assert_eq!(best[0].iter().map(|(token, _)| *token).collect::<Vec<_>>(), [1, 2]);
+        for ((_, found), expected) in best[0].iter().zip([5.0, 4.0]) {
+            assert!((found.exp() - expected / 16.0).abs() < 1e-6, "{found}");
+        }
+    }
+
+    /// Token 0 is impossible in both members. Token 1, with probability e⁻²⁰⁰ and 0, is possible, but its
+    /// probability is not representable.
+    #[test]
+    fn impossible_tokens_are_no_hypotheses() {
+        let impossible = f32::NEG_INFINITY;
+        let members: Vec<Box<dyn IncrementalDecoder>> = vec![
+            Box::new(Fixed(vec![impossible, -200.0, 0.0], Vec::new())),
+            Box::new(Fixed(vec![impossible, impossible, 0.0], Vec::new())),
+        ];
+        let mut both = EnsembleDecoder::new(members, &[]);
+        assert_eq!(both.step(&[9], &[], 5), [[(2, 0.0)]]);
+        let found = both.logits(&[9]);
+        assert_eq!((found[0], found[2]), (impossible, 0.0));
+        assert!((found[1] - (-200.0 - 2.0_f32.ln())).abs() < 1e-4, "{}", found[1]);
+    }
+
+    #[test]
+    fn a_member_that_is_not_finite_spoils_its_row_only() {
+        let members: Vec<Box<dyn IncrementalDecoder>> = vec![
+            Box::new(Fixed(vec![0.0, 0.0, f32::NAN, 0.0], Vec::new())),
+            Box::new(Fixed(vec![0.0; 4], Vec::new())),
+        ];
+        let best = EnsembleDecoder::new(members, &[]).step(&[9, 9], &[], 1);
+        assert_eq!(best[0][0].0, 0);
+        assert!(best[1][0].1.is_nan(), "{best:?}");
     }
 
     /// Decoder with probability 1 for the token that it has read.

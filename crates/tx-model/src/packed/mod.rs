@@ -45,7 +45,7 @@ mod shared_bytes;
 mod module_weights;
 mod source;
 
-pub use crate::formulas::log_softmax;
+pub use crate::formulas::{add_softmax, log_softmax};
 pub use attention_maps::{Map, PackedAttentionMaps};
 pub use classifier::PackedClassifier;
 pub use int8_kernel::Int8Kernel;

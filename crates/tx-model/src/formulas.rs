@@ -59,8 +59,8 @@ pub fn log_softmax(x: &mut [f32]) {
     );
 }
 
-/// `sum ← sum + factor · softmax(x)`, which is NaN if an element of `x` is. If all elements are minus
-/// infinity, it adds nothing.
+/// `sum ← sum + factor · softmax(x)` for `x` and `sum` of the same length; all NaN if an element of `x`
+/// is. If all elements are minus infinity, it adds nothing.
 pub fn add_softmax(x: &[f32], factor: f32, sum: &mut [f32]) {
     vectorized(
         #[inline(always)]

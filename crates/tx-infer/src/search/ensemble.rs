@@ -39,7 +39,7 @@ impl<'a> EnsembleDecoder<'a> {
 }
 
 impl EnsembleDecoder<'_> {
-    /// Appends a token to each row of each member.
+    /// Appends a token to each row of each member, and returns the logits of the next tokens.
     fn member_logits(&mut self, tokens: &[u32]) -> MemberLogits {
         let starts = self.starts.take();
         let members = self.members.iter_mut().enumerate();
@@ -52,7 +52,7 @@ impl EnsembleDecoder<'_> {
         self.average_attention(tokens.len());
         let rows = tokens.len().max(1);
         let width = logits.iter().map(|logits| logits.len() / rows).min().unwrap_or(0);
-        MemberLogits { logits, rows: tokens.len(), width }
+        MemberLogits { logits, rows, width }
     }
 }
 
@@ -60,7 +60,7 @@ impl EnsembleDecoder<'_> {
 struct MemberLogits {
     /// Those of each member, `[R, V]`. The vocabulary may be padded in one member and not in another.
     logits: Vec<Vec<f32>>,
-    /// `R`
+    /// `R`, at least 1.
     rows: usize,
     /// Smallest `V`.
     width: usize,
@@ -70,12 +70,13 @@ impl MemberLogits {
     /// Returns the logits of a row of each member.
     fn of_row(&self, row: usize) -> impl Iterator<Item = &[f32]> {
         self.logits.iter().map(move |logits| {
-            let width = logits.len() / self.rows.max(1);
+            let width = logits.len() / self.rows;
             &logits[row * width..][..width]
         })
     }
 
-    /// Returns the mean probabilities of a row. One below the smallest positive number is 0.
+    /// Returns the mean probabilities of a row, `[V]`; 0 for a token whose logit is far below the largest
+    /// in each member.
     fn probabilities(&self, row: usize) -> Vec<f32> {
         let fraction = 1.0 / self.logits.len() as f32;
         let mut mean = vec![0.0; self.logits.iter().map(Vec::len).max().unwrap_or(0) / self.rows];
@@ -86,8 +87,9 @@ impl MemberLogits {
         mean
     }
 
-    /// Writes the logarithms of the mean probabilities of a row, of any magnitude.
+    /// Writes the logarithms of the mean probabilities of a row, of any magnitude, to `mean`, `[V]`.
     fn log_probabilities(&self, row: usize, mean: &mut [f32]) {
+        mean.fill(f32::NEG_INFINITY);
         for logits in self.of_row(row) {
             let mut log_probs = logits.to_vec();
             log_softmax(&mut log_probs);
@@ -108,9 +110,15 @@ impl IncrementalDecoder for EnsembleDecoder<'_> {
                 return vec![NOT_FINITE];
             }
             suppress(&mut probabilities, suppressed);
-            let best = best_of_row(&probabilities, count).into_iter();
-            let possible = best.filter(|(_, probability)| *probability > 0.0);
-            possible.map(|(token, probability)| (token, probability.ln())).collect()
+            let mut best = best_of_row(&probabilities, count);
+            if best.len() < count || best.iter().any(|(_, probability)| *probability == 0.0) {
+                // Some are impossible or too small to be represented.
+                logits.log_probabilities(row, &mut probabilities);
+                suppress(&mut probabilities, suppressed);
+                return best_of_row(&probabilities, count);
+            }
+            best.iter_mut().for_each(|(_, probability)| *probability = probability.ln());
+            best
         };
         (0..tokens.len()).into_par_iter().map(best).collect()
     }
@@ -118,7 +126,7 @@ impl IncrementalDecoder for EnsembleDecoder<'_> {
     /// Returns log-probabilities, which are logits whose exponentials sum to 1.
     fn logits(&mut self, tokens: &[u32]) -> Vec<f32> {
         let logits = self.member_logits(tokens);
-        let mut mean = vec![f32::NEG_INFINITY; logits.rows * logits.width];
+        let mut mean = vec![0.0; logits.rows * logits.width];
         let rows = mean.par_chunks_exact_mut(logits.width.max(1)).enumerate();
         rows.for_each(|(row, mean)| logits.log_probabilities(row, mean));
         mean
@@ -194,10 +202,16 @@ mod tests {
             Box::new(Fixed(vec![impossible, impossible, 0.0], Vec::new())),
         ];
         let mut both = EnsembleDecoder::new(members, &[]);
-        assert_eq!(both.step(&[9], &[], 5), [[(2, 0.0)]]);
+        let small = -200.0 - 2.0_f32.ln();
+        for count in [2, 5] {
+            let [(2, 0.0), (1, found)] = both.step(&[9], &[], count)[0][..] else {
+                panic!("token 2, then token 1");
+            };
+            assert!((found - small).abs() < 1e-4, "{found}");
+        }
         let found = both.logits(&[9]);
         assert_eq!((found[0], found[2]), (impossible, 0.0));
-        assert!((found[1] - (-200.0 - 2.0_f32.ln())).abs() < 1e-4, "{}", found[1]);
+        assert!((found[1] - small).abs() < 1e-4, "{}", found[1]);
     }
 
     #[test]

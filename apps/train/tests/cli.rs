@@ -52,6 +52,8 @@ mod cli {
     mod corpora;
     // Weights and word alignments of pairs.
     mod annotations;
+    // Distillation from one or more teachers.
+    mod distilling;
     // Synthetic pairs.
     mod synthesizing;
     // Corpora: cleaning, statistics, preparation on disk, segmentation.

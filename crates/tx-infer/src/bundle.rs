@@ -66,6 +66,7 @@ pub use module::{BundleModel, ModuleBundle};
 pub use new::{NewBundle, NewWeight};
 pub use search::set_search;
 pub(crate) use tokenizers::check_same;
+pub use tokenizers::check_same_tokenizers;
 use tokenizers::{
     read_one_tokenizer, read_source_tokenizer, read_target_tokenizer, read_tokenizers,
     tokenizer_bytes,

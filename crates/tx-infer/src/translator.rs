@@ -11,7 +11,7 @@ use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 
 use crate::{
-    bundle::{Bundle, Languages, check_same},
+    bundle::{Bundle, Languages, check_same_tokenizers},
     cancellation::Cancellation,
     device::Device,
     error::InferError,
@@ -156,11 +156,7 @@ impl Translator {
     /// shortlist.
     pub fn with_member(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
         let (ours, theirs) = (self.texts.tokenizers(), other.texts.tokenizers());
-        for (side, ours, theirs) in
-            [("source", &ours.source, &theirs.source), ("target", &ours.target, &theirs.target)]
-        {
-            check_same(side, (first, ours), (path, theirs))?;
-        }
+        check_same_tokenizers([(first, ours), (path, theirs)])?;
         if self.engine().has_shortlist() || other.engine().has_shortlist() {
             let problems = vec!["`shortlist` conflicts with an ensemble".into()];
             return Err(InferError::Search { problems });

@@ -1,12 +1,10 @@
 //! Training losses: label-smoothed cross-entropy (section 5.4 of the paper, Szegedy et al. 2016),
-//! distillation and guided alignment. The model computes that of R-Drop ([`kernels::r_drop`]).
+//! and guided alignment. The model computes that of R-Drop ([`kernels::r_drop`]), and
+//! [`kernels::distillation`] that of distillation.
 //!
 //! Axis letters: `B` batch, `H` heads, `T` target tokens, `S` source tokens, `V` target vocabulary.
 
-use burn::tensor::{
-    Int, Tensor,
-    activation::{log_softmax, softmax},
-};
+use burn::tensor::{Int, Tensor};
 use tx_model::kernels::{self, CrossEntropy, CrossEntropyConfig, Targets};
 use tx_text::special::PAD;
 
@@ -59,40 +57,6 @@ impl From<CrossEntropy> for BatchLoss {
     }
 }
 
-/// Loss of word-level distillation (Kim and Rush 2016, section 3.1), without padding. For a token with
-/// the prediction `p` of the student and `q` of the teacher:
-///
-/// ```text
-/// (1 - weight) CE(p) - weight · τ² Σ_k q_τ(k) ln p_τ(k),  p_τ = softmax(logits / τ)
-/// ```
-///
-/// CE is the label-smoothed cross-entropy, and q_τ is like p_τ. The factor τ² keeps the scale of the
-/// gradients (Hinton et al. 2015, section 2).
-///
-/// # Shapes
-///
-/// - `logits`: `[B, T, V]`; `teacher`: `[B, T, V]`, without autodiff
-pub fn distillation(
-    logits: Tensor<3>,
-    teacher: Tensor<3>,
-    labels: Labels,
-    weight: f64,
-    temperature: f64,
-) -> BatchLoss {
-    let BatchLoss { sum, nll, correct } = smoothed_cross_entropy(logits.clone(), labels.clone());
-    let Labels { target, weights, .. } = labels;
-    let wanted = Tensor::from_inner(softmax(teacher / temperature, 2));
-    let predicted = log_softmax(logits / temperature, 2);
-    let is_padding = target.equal_elem(PAD).unsqueeze_dim::<3>(2);
-    let mut crossed = (wanted * predicted).sum_dim(2).mask_fill(is_padding, 0.0);
-    if let Some(weights) = weights {
-        crossed = crossed * weights.unsqueeze_dims(&[1, 2]);
-    }
-    let crossed = crossed.sum();
-    let sum = sum * (1.0 - weight) - crossed * (weight * temperature * temperature);
-    BatchLoss { sum, nll, correct }
-}
-
 /// Added to attention weights before the logarithm, because a weight can underflow to 0.
 const LEAST_WEIGHT: f64 = 1e-9;
 
@@ -118,6 +82,7 @@ pub fn guided_alignment(weights: Tensor<4>, alignment: Tensor<3>) -> Tensor<1> {
 mod tests {
     use super::*;
     use burn::tensor::{Device, TensorData, Tolerance};
+    use tx_model::kernels::Distillation;
 
     /// V = 4, logits (0, 0, ln 2, 0), target 2, so that softmax is (1, 1, 2, 1) / 5.
     ///
@@ -165,7 +130,20 @@ mod tests {
         assert!((found - expected).abs() < 1e-6, "{found}, {expected}");
     }
 
-    /// V = 2, p = (1/4, 3/4), q = (1/2, 1/2), target 1. The second token is padding.
+    fn distillation(
+        logits: Tensor<3>,
+        teachers: Tensor<4>,
+        labels: Labels,
+        settings: Distillation,
+    ) -> BatchLoss {
+        let [batch, len, vocabulary] = logits.dims();
+        let logits = logits.reshape([batch * len, vocabulary]);
+        let (targets, config) = labels.flat();
+        kernels::distillation(logits, teachers.flatten(1, 2), targets, config, settings).into()
+    }
+
+    /// V = 2, p = (1/4, 3/4), q = (1/2, 1/2), target 1. The second token is padding. Two teachers with
+    /// (1/4, 3/4) and (3/4, 1/4) have the mean q.
     ///
     /// ```text
     /// τ = 1   CE = ln 4/3, -Σ q ln p = ½ (ln 4 + ln 4/3)
@@ -176,8 +154,8 @@ mod tests {
         let device = Device::flex().autodiff();
         let ln3 = 3.0_f32.ln();
         let logits = || Tensor::<3>::from_data([[[0.0, ln3], [5.0, 1.0]]], &device);
-        let teacher =
-            || Tensor::<3>::from_data([[[2.0, 2.0], [0.0, 9.0]]], &device.clone().inner());
+        let teachers: [&[f32]; 2] =
+            [&[2.0, 2.0, 0.0, 9.0], &[0.0, ln3, 0.0, 9.0, ln3, 0.0, 3.0, 1.0]];
         let target = || Tensor::<2, Int>::from_data([[1, PAD as i32]], &device);
         let ce = (4.0_f32 / 3.0).ln();
         let root = 3.0_f32.sqrt();
@@ -185,12 +163,16 @@ mod tests {
             (1.0, 0.5 * (4.0_f32.ln() + ce)),
             (2.0, 4.0 * 0.5 * (2.0 * (1.0 + root).ln() - 0.5 * ln3)),
         ] {
-            let loss =
-                distillation(logits(), teacher(), Labels::new(target(), 0.0), 0.25, temperature);
-            let found = loss.sum.into_scalar::<f32>();
-            let expected = 0.75 * ce + 0.25 * crossed;
-            assert!((found - expected).abs() < 1e-6, "{temperature}: {found}, {expected}");
-            assert_eq!(loss.correct.into_scalar::<i64>(), 1);
+            for teachers in teachers {
+                let data = TensorData::new(teachers.to_vec(), [teachers.len() / 4, 1, 2, 2]);
+                let teachers = Tensor::<4>::from_data(data, &device);
+                let settings = Distillation { weight: 0.25, temperature };
+                let loss = distillation(logits(), teachers, Labels::new(target(), 0.0), settings);
+                let found = loss.sum.into_scalar::<f32>();
+                let expected = 0.75 * ce + 0.25 * crossed;
+                assert!((found - expected).abs() < 1e-6, "{temperature}: {found}, {expected}");
+                assert_eq!(loss.correct.into_scalar::<i64>(), 1);
+            }
         }
     }
 
@@ -241,10 +223,10 @@ mod tests {
         });
         check("r_drop", &|logits, setting| r_drop(logits, labels(setting), setting("alpha")));
         check("distillation", &|logits, setting| {
-            let teacher = of("teacher", batch, &device.clone().inner());
-            let (weight, temperature) = (setting("weight"), setting("temperature"));
-            let logits = logits.narrow(0, 0, batch);
-            distillation(logits, teacher, labels(setting), weight, temperature)
+            let teachers = of("teacher", batch, &device).unsqueeze_dim(0);
+            let settings =
+                Distillation { weight: setting("weight"), temperature: setting("temperature") };
+            distillation(logits.narrow(0, 0, batch), teachers, labels(setting), settings)
         });
     }
 

@@ -75,6 +75,18 @@ pub(super) fn tokenizer_contents(
     })
 }
 
+/// Compares the tokenizers of two bundles for translation, each with the folder of its bundle.
+///
+/// # Errors
+///
+/// [`InferError::OtherVocabulary`] if they differ.
+pub fn check_same_tokenizers(
+    [(first, ours), (other, theirs)]: [(&Path, &Tokenizers); 2],
+) -> Result<(), InferError> {
+    check_same("source", (first, &ours.source), (other, &theirs.source))?;
+    check_same("target", (first, &ours.target), (other, &theirs.target))
+}
+
 /// Compares a tokenizer of two bundles of an ensemble, each with the folder of its bundle. `side`
 /// names it in the message.
 ///

@@ -12,7 +12,7 @@ use burn::{
 
 use super::{
     AdamUpdate, CrossEntropyConfig, HashedMask, activation, adam, attention, cross_entropy,
-    divergence,
+    distillation, divergence,
     embedding::{self, EmbeddingOptions},
     flex::{contiguous, floats, forward, rows, tensor},
     layer_norm, linear, residual,
@@ -153,6 +153,16 @@ pub trait Kernels: Backend {
         #[extension_type] weights: OptionalTensor<Self>,
         config: CrossEntropyConfig,
         r_drop: Option<f32>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
+
+    /// See [`mod@distillation`]; returns what [`cross_entropy_kernel`](Self::cross_entropy_kernel) returns.
+    fn distillation_kernel(
+        logits: FloatTensor<Self>,
+        teachers: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        #[extension_type] weights: OptionalTensor<Self>,
+        config: CrossEntropyConfig,
+        weight: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
 
     /// See [`mod@divergence`].
@@ -304,6 +314,22 @@ impl Kernels for Flex {
         let output = cross_entropy::forward(&logits, &targets, weights.as_ref(), config);
         let loss = 0.5 * floats(&output.loss)[0] + 0.25 * alpha * floats(&divergence.sum)[0];
         (tensor(vec![loss], [1]), output.nll, output.correct)
+    }
+
+    fn distillation_kernel(
+        logits: FlexTensor,
+        teachers: FlexTensor,
+        targets: FlexTensor,
+        weights: OptionalTensor<Self>,
+        config: CrossEntropyConfig,
+        weight: f32,
+    ) -> (FlexTensor, FlexTensor, FlexTensor) {
+        let [logits, teachers, targets] = [logits, teachers, targets].map(contiguous);
+        let weights = weights.into_option().map(contiguous);
+        let weights = weights.as_ref();
+        let (output, _) =
+            distillation::forward(logits, &teachers, &targets, weights, config, weight);
+        (output.loss, output.nll, output.correct)
     }
 
     fn divergence_kernel(

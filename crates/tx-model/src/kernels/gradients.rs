@@ -14,7 +14,7 @@ use burn::backend::{
 };
 
 use super::{
-    CrossEntropyConfig, HashedMask, activation, attention, cross_entropy,
+    CrossEntropyConfig, HashedMask, activation, attention, cross_entropy, distillation,
     divergence::{self, Pair},
     embedding::{self, EmbeddingOptions},
     extension::{Kernels, OptionalMask, OptionalTensor},
@@ -283,6 +283,18 @@ impl SavedState<3> for LinearCrossEntropy {
 }
 
 #[derive(Debug, Clone)]
+struct Distillation {
+    /// Gradient of the logits.
+    gradient: FlexTensor,
+}
+
+impl SavedState<1> for Distillation {
+    fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
+        [Some(distillation::backward(self.gradient, floats(&dy).iter().sum()))]
+    }
+}
+
+#[derive(Debug, Clone)]
 struct Divergence {
     logits: FlexTensor,
     targets: FlexTensor,
@@ -475,6 +487,25 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
             Some(b_node) => record::<C, _, 3>([x_node, w_node, b_node], state, output.loss),
             None => record::<C, _, 2>([x_node, w_node], state, output.loss),
         };
+        (loss, Tracked::new(output.nll), output.correct)
+    }
+
+    fn distillation_kernel(
+        logits: Tracked,
+        teachers: Tracked,
+        targets: IntTensor<Flex>,
+        weights: OptionalTensor<Self>,
+        config: CrossEntropyConfig,
+        weight: f32,
+    ) -> (Tracked, Tracked, IntTensor<Flex>) {
+        let (logits, node) = logits.into_parts();
+        let (teachers, _) = teachers.into_parts();
+        let [logits, teachers, targets] = [logits, teachers, targets].map(contiguous);
+        let weights = without_gradient(weights);
+        let weights = weights.as_ref();
+        let (output, gradient) =
+            distillation::forward(logits, &teachers, &targets, weights, config, weight);
+        let loss = record::<C, _, 1>([node], Distillation { gradient }, output.loss);
         (loss, Tracked::new(output.nll), output.correct)
     }
 

@@ -20,6 +20,8 @@ mod attention;
 #[cfg(feature = "flex")]
 mod cross_entropy;
 #[cfg(feature = "flex")]
+mod distillation;
+#[cfg(feature = "flex")]
 mod divergence;
 #[cfg(feature = "flex")]
 mod embedding;
@@ -411,6 +413,67 @@ pub fn linear_cross_entropy(
     let [_, width] = w.dims();
     let logits = linear(x, w, b, precision).reshape([batch * len, width]);
     cross_entropy(logits, ids, weights, config)
+}
+
+/// Weight and temperature of distillation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Distillation {
+    /// Weight `α` of the cross-entropy with the teachers; that of the targets is `1 - α`.
+    pub weight: f64,
+    /// Divisor `τ` of the logits of student and teachers (Hinton et al. 2015).
+    pub temperature: f64,
+}
+
+/// Loss of word-level distillation (Kim and Rush 2016, section 3.1) from the mean of the predictions of
+/// one or more teachers (Freitag et al. 2017). For a token with the prediction `p` of the student and `q`
+/// of the teachers:
+///
+/// ```text
+/// (1 - α) CE(p) - α τ² Σ_v q_v(τ) log p_v(τ)        p(τ) = softmax(x / τ), q(τ) = mean_m softmax(z_m / τ)
+/// ```
+///
+/// CE is the label-smoothed [`cross_entropy()`]. The factor `τ²` keeps the scale of the gradients (Hinton
+/// et al. 2015, section 2). Negative log-likelihood and correct tokens are those of the student.
+///
+/// # Shapes
+///
+/// - `logits` `x`: `[N, V]`; `teachers` `z`: `[M, N, V]`, of which no gradient is computed; `targets`: `[N]`
+pub fn distillation(
+    logits: Tensor<2>,
+    teachers: Tensor<3>,
+    targets: Targets,
+    config: CrossEntropyConfig,
+    distillation: Distillation,
+) -> CrossEntropy {
+    let Distillation { weight, temperature } = distillation;
+    if temperature == 1.0 {
+        return distillation_without_temperature(logits, teachers, targets, config, weight);
+    }
+    let Targets { ids, weights } = targets.clone();
+    let CrossEntropy { loss, nll, correct } = cross_entropy(logits.clone(), ids, weights, config);
+    let (logits, teachers) = (logits / temperature, teachers / temperature);
+    let crossed = distillation_without_temperature(logits, teachers, targets, config, 1.0).loss;
+    let loss = loss * (1.0 - weight) + crossed * (weight * temperature * temperature);
+    CrossEntropy { loss, nll, correct }
+}
+
+fn distillation_without_temperature(
+    logits: Tensor<2>,
+    teachers: Tensor<3>,
+    targets: Targets,
+    config: CrossEntropyConfig,
+    weight: f64,
+) -> CrossEntropy {
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&logits) {
+        let Targets { ids, weights } = targets;
+        let (logits, ids) = (logits.into_dispatch(), in_32_bits(ids).into_dispatch());
+        let (teachers, weights) = (teachers.into_dispatch(), OptionalTensor::from_tensor(weights));
+        let weight = weight as f32;
+        let found = Dispatch::distillation_kernel(logits, teachers, ids, weights, config, weight);
+        return CrossEntropy::from_dispatch(found);
+    }
+    composed::distillation(logits, teachers, targets, config, weight)
 }
 
 /// Loss of R-Drop (Wu et al. 2021): half of their equation 4, so that it is comparable with the loss of

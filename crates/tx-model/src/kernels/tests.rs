@@ -9,6 +9,7 @@ use burn::tensor::{DType, Device, FloatDType, TensorData};
 use super::*;
 use crate::random::mix;
 
+mod distillation;
 mod divergence;
 mod embedding;
 mod precision;

@@ -28,7 +28,7 @@ pub use classification::{ClassWeights, ClassificationConfig, NamedWeights};
 pub use corpus::CorpusConfig;
 pub use data::{DataConfig, OverlapPolicy};
 pub use data_source::DataSource;
-pub use distillation::DistillationConfig;
+pub use distillation::{DistillationConfig, TeacherFolders};
 pub use fine_tuning::{LoraConfig, RateFactor};
 pub use guided_alignment::GuidedAlignmentConfig;
 pub use interval::Interval;

@@ -8,6 +8,7 @@ use super::{
     settings::RunSettings,
 };
 use crate::{
+    config::DistillationConfig,
     data::{DataAccess, Known},
     error::TrainError,
     fine_tuning::lineage::Lineage,
@@ -50,9 +51,9 @@ pub(super) fn prepare<R: TaskRun>(
             let lineage = Lineage::new(parent, &info);
             (Known::Both(info.tokenizers, info.languages), Some(lineage))
         }
-        (None, false) => match &config.train.distill {
-            Some(distill) => {
-                let info = BundleInfo::read(&distill.teacher)?;
+        (None, false) => match config.train.distill.as_ref().and_then(DistillationConfig::first) {
+            Some(teacher) => {
+                let info = BundleInfo::read(teacher)?;
                 (Known::Both(info.tokenizers, info.languages), None)
             }
             None => (Known::of_encoder(config)?, None),

@@ -4,6 +4,6 @@
 pub(crate) mod run;
 pub mod sample;
 pub mod seq2seq;
-pub mod teacher;
+pub mod teachers;
 pub(crate) mod translation_task;
 pub mod validation;

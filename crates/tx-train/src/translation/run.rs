@@ -10,7 +10,7 @@ use tx_text::Lowercase;
 
 use super::{
     seq2seq::{GuidedAlignment, Seq2Seq},
-    teacher::Teacher,
+    teachers::Teachers,
     translation_task::Translation,
     validation::{ValidatedSet, Validator},
 };
@@ -81,14 +81,15 @@ impl TaskRun for PairData {
         device: &Device,
     ) -> Result<Seq2Seq, TrainError> {
         let train = &config.train;
-        let teacher = train.distill.as_ref().map(|distill| Teacher::open(distill, config, device));
+        let teachers =
+            train.distill.as_ref().map(|distill| Teachers::open(distill, config, device));
         let guided_alignment = train.guided_alignment.as_ref().map(|guided| GuidedAlignment {
             layer: guided.layer.unwrap_or(config.model.decoder_layers).saturating_sub(1),
             weight: guided.weight,
         });
         Ok(Seq2Seq::new(model, train.label_smoothing)
             .with_r_drop(train.r_drop)
-            .with_teacher(teacher.transpose()?)
+            .with_teachers(teachers.transpose()?)
             .with_guided_alignment(guided_alignment))
     }
 

@@ -5,11 +5,11 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use tx_data::Seq2SeqBatch;
-use tx_model::{Transformer, TransformerInput};
+use tx_model::{Transformer, TransformerInput, kernels};
 
-use super::teacher::Teacher;
+use super::teachers::Teachers;
 use crate::{
-    loss::{Labels, distillation, guided_alignment, smoothed_cross_entropy},
+    loss::{Labels, guided_alignment, smoothed_cross_entropy},
     task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
 };
 
@@ -23,7 +23,7 @@ pub struct Seq2Seq {
     #[module(skip)]
     r_drop: f64,
     #[module(skip)]
-    teacher: Option<Teacher>,
+    teachers: Option<Teachers>,
     #[module(skip)]
     guided_alignment: Option<GuidedAlignment>,
 }
@@ -40,7 +40,7 @@ pub struct GuidedAlignment {
 impl Seq2Seq {
     /// Wraps a model for training.
     pub fn new(model: Transformer, label_smoothing: f64) -> Self {
-        Self { model, label_smoothing, r_drop: 0.0, teacher: None, guided_alignment: None }
+        Self { model, label_smoothing, r_drop: 0.0, teachers: None, guided_alignment: None }
     }
 
     /// Sets the weight α of R-Drop; 0 disables it.
@@ -48,9 +48,9 @@ impl Seq2Seq {
         Self { r_drop: alpha, ..self }
     }
 
-    /// Sets the teacher of distillation.
-    pub fn with_teacher(self, teacher: Option<Teacher>) -> Self {
-        Self { teacher, ..self }
+    /// Sets the teachers of distillation.
+    pub fn with_teachers(self, teachers: Option<Teachers>) -> Self {
+        Self { teachers, ..self }
     }
 
     /// Sets guided alignment, which changes the loss of batches with links.
@@ -77,13 +77,15 @@ impl Seq2Seq {
     fn training_loss(&self, batch: Seq2SeqBatch) -> BatchLoss {
         let labels = labels(&batch, self.label_smoothing);
         let alignment = batch.alignment.clone();
-        let (loss, guided) = match &self.teacher {
-            Some(teacher) => {
-                let wanted = teacher.logits(&batch);
-                let Teacher { weight, temperature, .. } = *teacher;
+        let (loss, guided) = match &self.teachers {
+            Some(teachers) => {
+                let wanted = Tensor::from_inner(teachers.logits(&batch));
                 let (hidden, guided) = self.forward(input(batch), alignment);
-                let logits = self.model.project(hidden);
-                (distillation(logits, wanted, labels, weight, temperature), guided)
+                let logits = self.model.project(hidden).flatten::<2>(0, 1);
+                let (targets, config) = labels.flat();
+                let settings = teachers.settings();
+                let loss = kernels::distillation(logits, wanted, targets, config, settings);
+                (BatchLoss::from(loss), guided)
             }
             None if self.r_drop > 0.0 => {
                 let alignment = alignment.map(twice);

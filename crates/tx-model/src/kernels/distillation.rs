@@ -34,7 +34,7 @@ pub fn forward(
     let [count, width] = rows(&logits);
     let (teachers, targets, weights) = (floats(teachers), ids(targets), weights.map(floats));
     let len = (count * width).max(1);
-    let share = len as f32 / teachers.len().max(1) as f32;
+    let fraction = len as f32 / teachers.len().max(1) as f32;
     let piece = per_piece(width);
     let mut logits = writable(logits);
     let numbers: &mut [f32] = logits.storage_mut();
@@ -54,7 +54,7 @@ pub fn forward(
                     let row = number * piece + row;
                     q.fill(0.0);
                     for teacher in teachers.chunks_exact(len) {
-                        add_softmax(&teacher[row * width..][..width], share, q);
+                        add_softmax(&teacher[row * width..][..width], fraction, q);
                     }
                     let weight = weights.map_or(1.0, |weights| weights[row]);
                     vectorized(

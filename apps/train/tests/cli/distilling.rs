@@ -67,7 +67,7 @@ fn teachers_that_do_not_fit_are_refused() {
     distill(&workshop, "run", "[]", &[]).failed(2, &["[train] `distill.teacher` is an empty list"]);
     distill(&workshop, "run", "3", &[])
         .failed(2, &["expected the folder of a bundle, or a list of folders"]);
-    distill(&workshop, "run", r#"["first", "none"]"#, &[]).failed(1, &["none"]);
+    distill(&workshop, "run", r#"["first", "none"]"#, &[]).failed(1, &["`none` is not a bundle"]);
     let settings = ["model.max_len=32", "data.max_len=32"];
     let problem = "`distill.teacher`: `first` has 16 positions, and the run needs 32";
     distill(&workshop, "run", r#""first""#, &settings).failed(2, &[problem]);

@@ -77,7 +77,7 @@ impl PrecisionArgs {
         let description = precision.description()?;
         let is_other = !description.starts_with(precision.name());
         let note = format!(
-            "this CPU has no instructions for {precision} (AVX-512 VNNI, AVX-VNNI, AMX or NEON dot product): \
+            "this CPU has no instructions for {precision} (AVX2 with FMA, or NEON dot product): \
              computing in {description}"
         );
         Ok(is_other.then_some(note))

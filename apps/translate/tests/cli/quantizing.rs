@@ -82,6 +82,11 @@ fn instructions_are_limited_by_the_environment() {
     );
     let single = run(&[&arguments[..], &["--precision", "f32"]].concat(), "").printed();
     assert_eq!(output(without), single);
+    // All kernels compute the same bits.
+    let eight = output(run(&arguments, ""));
+    for limit in ["avx2", "avx-vnni", "avx512-vnni"] {
+        assert_eq!(output(limited(limit, &arguments)), eight, "{limit}");
+    }
     let quiet = limited("none", &[&arguments[..], &["--quiet"]].concat());
     assert_eq!(quiet.stderr, "");
     let unknown = limited("sse9", &arguments);

@@ -37,6 +37,8 @@ enum Kind {
     Avx512Vnni(x86_64::Avx512Vnni),
     #[cfg(target_arch = "x86_64")]
     AvxVnni(x86_64::AvxVnni),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(x86_64::Avx2),
     #[cfg(target_arch = "aarch64")]
     NeonDot(aarch64::NeonDot),
     /// Plain loops, for tests.
@@ -45,7 +47,7 @@ enum Kind {
 
 impl Int8Kernel {
     /// Returns the fastest kernel for a CPU with these instructions; `None` if it has none of those
-    /// that multiply and add bytes, so that single precision is faster.
+    /// that kernels use, so that single precision is faster.
     pub fn for_instructions(set: InstructionSet) -> Option<Self> {
         Self::available(set).into_iter().next()
     }
@@ -66,6 +68,8 @@ impl Int8Kernel {
             }
             let vectors = has(Instructions::AvxVnni).then(x86_64::AvxVnni::new).flatten();
             found.extend(vectors.map(|vectors| Self(Kind::AvxVnni(vectors))));
+            let vectors = has(Instructions::Avx2).then(x86_64::Avx2::new).flatten();
+            found.extend(vectors.map(|vectors| Self(Kind::Avx2(vectors))));
         }
         #[cfg(target_arch = "aarch64")]
         {
@@ -89,6 +93,8 @@ impl Int8Kernel {
             Kind::Avx512Vnni(_) => Instructions::Avx512Vnni.name(),
             #[cfg(target_arch = "x86_64")]
             Kind::AvxVnni(_) => Instructions::AvxVnni.name(),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2(_) => Instructions::Avx2.name(),
             #[cfg(target_arch = "aarch64")]
             Kind::NeonDot(_) => Instructions::NeonDot.name(),
             Kind::Reference => "reference",
@@ -114,6 +120,8 @@ impl Int8Kernel {
             Kind::Amx(_, vectors) | Kind::Avx512Vnni(vectors) => vectors.multiply(&mut product),
             #[cfg(target_arch = "x86_64")]
             Kind::AvxVnni(vectors) => vectors.multiply(&mut product),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2(vectors) => vectors.multiply(&mut product),
             #[cfg(target_arch = "aarch64")]
             Kind::NeonDot(vectors) => vectors.multiply(&mut product),
             Kind::Reference => reference::multiply(&mut product),

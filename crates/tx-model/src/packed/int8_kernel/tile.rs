@@ -1,4 +1,4 @@
-//! Product by tiles of the output: some rows × one panel, whose sums stay in registers.
+//! Product by tiles of the output: some rows × a panel or a part of it, whose sums stay in registers.
 #![allow(unsafe_code)]
 // Loops over constant ranges are unrolled, which keeps the sums in registers.
 #![allow(clippy::needless_range_loop)]
@@ -82,16 +82,18 @@ impl Ahead<'_> {
 pub(super) trait Vectors: Copy {
     /// Sums of 32 bits.
     type Sums: Copy;
+    /// Four bytes, repeated, in the form that [`multiply_add`](Self::multiply_add) uses.
+    type Bytes: Copy;
     /// Numbers in single precision, as many as there are sums.
     type Floats: Copy;
     /// Number of sums.
     const LANES: usize;
 
+    unsafe fn zero() -> Self::Sums;
     unsafe fn load_sums(sums: &[i32]) -> Self::Sums;
-    /// Four bytes, repeated.
-    unsafe fn splat_bytes(bytes: [u8; 4]) -> Self::Sums;
+    unsafe fn splat_bytes(bytes: [u8; 4]) -> Self::Bytes;
     /// Adds to each sum the products of four unsigned bytes of `x` and four signed bytes.
-    unsafe fn multiply_add(sums: Self::Sums, x: Self::Sums, weights: &[u8]) -> Self::Sums;
+    unsafe fn multiply_add(sums: Self::Sums, x: Self::Bytes, weights: &[u8]) -> Self::Sums;
     unsafe fn add_sums(a: Self::Sums, b: Self::Sums) -> Self::Sums;
 
     unsafe fn splat(x: f32) -> Self::Floats;
@@ -105,8 +107,8 @@ pub(super) trait Vectors: Copy {
     unsafe fn relu(x: Self::Floats) -> Self::Floats;
 }
 
-/// Computes `R` rows of `y` from row `first` on in the columns of panel `index`. `V` is the number
-/// of vectors of a panel, `U` that of independent sums.
+/// Computes `R` rows of `y` from row `first` on in the columns of panel `index`: those of `V` vectors
+/// from vector `start` of the panel on. `U` is the number of independent sums of a vector.
 ///
 /// # Safety
 ///
@@ -116,9 +118,12 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
     product: &mut Product<'_>,
     panels: Panels<'_>,
     index: usize,
+    start: usize,
     first: usize,
     ahead: Ahead<'_>,
 ) {
+    // The compiler derives from it that all vectors are in the panel.
+    assert!(start + V <= PANEL / T::LANES);
     let panel = panels.panel(index).as_chunks::<GROUPS>().0;
     let (inputs, steps) = (product.inputs(), panel.len());
     let x: [&[[[u8; 4]; GROUPS]]; R] = std::array::from_fn(|row| {
@@ -126,7 +131,7 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
     });
     // SAFETY: the caller says that the CPU has the instructions.
     unsafe {
-        let zero = T::splat_bytes([0; 4]);
+        let zero = T::zero();
         let mut sums = [[[zero; V]; U]; R];
         for (step, weights) in panel.iter().enumerate() {
             // Tiles of so few rows that they need several sums are the only ones of their panel.
@@ -140,7 +145,8 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
                     for row in 0..R {
                         let bytes = T::splat_bytes(x[row][group]);
                         for v in 0..V {
-                            let weights = &weights[group][v * 4 * T::LANES..][..4 * T::LANES];
+                            let at = (start + v) * 4 * T::LANES;
+                            let weights = &weights[group][at..at + 4 * T::LANES];
                             sums[row][part][v] =
                                 T::multiply_add(sums[row][part][v], bytes, weights);
                         }
@@ -161,7 +167,7 @@ pub(super) unsafe fn tile<T: Vectors, const V: usize, const R: usize, const U: u
             }
         }
         for v in 0..V {
-            let columns = Columns::<T>::load(product, index, v);
+            let columns = Columns::<T>::load(product, index, start + v);
             for row in 0..R {
                 columns.finish(product, first + row, totals[row][v]);
             }

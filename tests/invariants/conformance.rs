@@ -1,7 +1,8 @@
 //! Conformance of other devices with `cpu`: operations, scores, attention, gradients, an update,
 //! decoding, search, and fifty updates in a row.
 //!
-//! `ndarray` is always checked, and the device of `TX_TEST_DEVICE`, if set:
+//! `ndarray` is always checked, with all combinations of the options, and the device of `TX_TEST_DEVICE`, if set,
+//! with every pair of them:
 //!
 //! ```sh
 //! TX_TEST_DEVICE=wgpu cargo test --workspace --features wgpu --test tx_tests conformance -- --nocapture
@@ -19,7 +20,7 @@ use tx_infer::{
     device::{DeviceError, DeviceName},
     search::{Engine, SearchOptions},
 };
-use tx_model::{Activation, NormPlacement, Positions, Tying};
+use tx_model::{Activation, ModelConfig, NormPlacement, Positions, Tying};
 use tx_text::special::BOS;
 use tx_train::{
     config::{OptimizationConfig, Schedule},
@@ -37,7 +38,7 @@ use super::{
     backward::{largest_of_all, loss_and_gradients},
     difference,
     forward::{column, scores_at, start},
-    ids, sources, targets, variants,
+    ids, pairwise_variants, sources, targets, variants,
 };
 use crate::support::{Named, devices, values, weights};
 
@@ -89,32 +90,47 @@ impl Pair {
 
 /// Devices to check.
 fn checked() -> Vec<(String, Device)> {
-    let mut checked: Vec<(String, Device)> =
-        devices().into_iter().skip(1).map(|(name, device)| (name.to_owned(), device)).collect();
-    match env::var("TX_TEST_DEVICE") {
-        Ok(name) => match name.parse().and_then(DeviceName::open) {
-            Ok((_, device)) => checked.push((name, device.to_burn())),
-            Err(error @ (DeviceError::Absent { .. } | DeviceError::Miscompiled { .. })) => {
-                println!("SKIPPED, nothing is checked on `{name}`: {error}");
-            }
-            Err(error) => panic!("TX_TEST_DEVICE: {error}"),
-        },
-        Err(_) => println!("TX_TEST_DEVICE is not set: no GPU is checked"),
-    }
-    checked
+    other_cpus().chain(test_device()).collect()
 }
 
-/// Every variant on every checked device.
+/// CPU devices other than `cpu`.
+fn other_cpus() -> impl Iterator<Item = (String, Device)> {
+    devices().into_iter().skip(1).map(|(name, device)| (name.to_owned(), device))
+}
+
+/// Device of `TX_TEST_DEVICE`.
+fn test_device() -> Option<(String, Device)> {
+    let Ok(name) = env::var("TX_TEST_DEVICE") else {
+        println!("TX_TEST_DEVICE is not set: no GPU is checked");
+        return None;
+    };
+    match name.parse().and_then(DeviceName::open) {
+        Ok((_, device)) => Some((name, device.to_burn())),
+        Err(error @ (DeviceError::Absent { .. } | DeviceError::Miscompiled { .. })) => {
+            println!("SKIPPED, nothing is checked on `{name}`: {error}");
+            None
+        }
+        Err(error) => panic!("TX_TEST_DEVICE: {error}"),
+    }
+}
+
+/// Every variant on the CPU devices, and the pairwise variants on the device of `TX_TEST_DEVICE`.
 fn pairs() -> impl Iterator<Item = Pair> {
-    checked().into_iter().flat_map(|(device_name, device)| {
-        variants().into_iter().map(move |(variant, config)| {
-            let subject = |device: Device| Subject {
-                name: format!("{device_name}, {variant}"),
-                config: config.clone(),
-                device,
-            };
-            Pair { found: subject(device.clone()), expected: subject(Device::flex()) }
-        })
+    let cpus = other_cpus().flat_map(|device| pairs_on(device, variants()));
+    cpus.chain(test_device().into_iter().flat_map(|device| pairs_on(device, pairwise_variants())))
+}
+
+fn pairs_on(
+    (device_name, device): (String, Device),
+    variants: Vec<(String, ModelConfig)>,
+) -> impl Iterator<Item = Pair> {
+    variants.into_iter().map(move |(variant, config)| {
+        let subject = |device: Device| Subject {
+            name: format!("{device_name}, {variant}"),
+            config: config.clone(),
+            device,
+        };
+        Pair { found: subject(device.clone()), expected: subject(Device::flex()) }
     })
 }
 
@@ -125,7 +141,8 @@ fn few_pairs() -> impl Iterator<Item = Pair> {
         (NormPlacement::Post, Positions::Rotary, Tying::None),
         (NormPlacement::SublayerOutput, Positions::Relative, Tying::Decoder),
     ];
-    pairs().filter(move |pair| {
+    let all = checked().into_iter().flat_map(|device| pairs_on(device, variants()));
+    all.filter(move |pair| {
         let config = &pair.found.config;
         config.activation == Activation::Gelu
             && few.contains(&(config.norm, config.positions, config.tying))

@@ -68,9 +68,9 @@ pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
     };
     let mut configs = Vec::new();
     for (model, mut layers) in layers {
-        // The sentences are synthetic, so no corpus is needed.
-        layers.set_value("data.source", "phrasebook");
         args.settings.apply(&mut layers)?;
+        // The sentences are synthetic, so no corpus is needed.
+        layers.generate_missing_files();
         let config = layers.build()?;
         if args.precision.is_empty() {
             configs.push((model.clone(), config.clone()));

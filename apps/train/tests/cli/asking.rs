@@ -90,6 +90,14 @@ fn the_speed_of_updates_is_measured_without_data() {
     Workshop::new()
         .train(&["bench", "--recipe", "toy", "--set", "model.n_heads=7"])
         .failed(2, &["`n_heads` = 7 must divide"]);
+
+    let workshop = Workshop::new();
+    let config =
+        "recipe = \"small\"\n[data]\ntrain_file = \"missing.tsv\"\nvalid_file = \"missing.tsv\"\n";
+    std::fs::write(workshop.path("my.toml"), config).unwrap();
+    let run = workshop.train(&[&bench.concat()[..], &["--config", "my.toml"]].concat());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("| my.toml | cpu | update of 2 × 5 tokens | "), "{}", run.stdout);
 }
 
 /// The reader exits first, as in `train config base | true`.

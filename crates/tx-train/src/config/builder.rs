@@ -139,6 +139,25 @@ impl ConfigBuilder {
         self.set_value("data.source", "files");
     }
 
+    /// Selects generated pairs as the source of the data if it is files and no training file is named.
+    /// A configuration can then be built without a corpus, for work that does not read one.
+    pub fn generate_missing_files(&mut self) {
+        let data = self.table.entry("data").or_insert_with(|| toml::Table::new().into());
+        let Some(data) = data.as_table_mut() else {
+            return; // `build` reports it.
+        };
+        let names_files = ["train_source", "train_target", "train_file", "train", "prepared"]
+            .into_iter()
+            .any(|key| data.contains_key(key));
+        let is_files = data.get("source").is_none_or(|source| source.as_str() == Some("files"));
+        if is_files && !names_files {
+            for key in ["valid_source", "valid_target", "valid_file", "valid"] {
+                data.remove(key);
+            }
+            data.insert("source".into(), "phrasebook".into());
+        }
+    }
+
     /// Returns the task; `None` if its value is invalid, which [`build`](Self::build) reports.
     pub(crate) fn task(&self) -> Option<TaskKind> {
         self.table
@@ -213,7 +232,7 @@ mod tests {
     use tx_data::BatchSize;
 
     use super::*;
-    use crate::config::{DataConfig, recipe::RECIPES};
+    use crate::config::{DataConfig, DataSource, recipe::RECIPES};
 
     #[test]
     fn every_recipe_is_a_valid_configuration() {
@@ -247,6 +266,21 @@ mod tests {
         assert_eq!(config.train.batch, BatchSize::Tokens(100));
         assert_eq!(config.model.norm, tx_model::NormPlacement::Pre);
         assert_eq!(config.model.d_model, 128);
+    }
+
+    #[test]
+    fn generated_pairs_replace_missing_files_only() {
+        let mut builder = ConfigBuilder::from_recipe("multi30k-tiny").unwrap();
+        builder.set("data.valid_file=pairs.tsv").unwrap();
+        builder.generate_missing_files();
+        let config = builder.build().unwrap();
+        assert!(config.data.is_generated());
+
+        let mut builder = ConfigBuilder::from_recipe("multi30k-tiny").unwrap();
+        builder.set("data.train_file=pairs.tsv").unwrap();
+        builder.generate_missing_files();
+        let config = builder.build().unwrap();
+        assert_eq!(config.data.source, DataSource::Files);
     }
 
     #[test]

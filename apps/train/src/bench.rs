@@ -70,7 +70,7 @@ pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
     for (model, mut layers) in layers {
         args.settings.apply(&mut layers)?;
         // The sentences are synthetic, so no corpus is needed.
-        layers.generate_missing_files();
+        layers.use_generated_without_files();
         let config = layers.build()?;
         if args.precision.is_empty() {
             configs.push((model.clone(), config.clone()));

@@ -141,7 +141,7 @@ impl ConfigBuilder {
 
     /// Selects generated pairs as the source of the data if it is files and no training file is named.
     /// A configuration can then be built without a corpus, for work that does not read one.
-    pub fn generate_missing_files(&mut self) {
+    pub fn use_generated_without_files(&mut self) {
         let data = self.table.entry("data").or_insert_with(|| toml::Table::new().into());
         let Some(data) = data.as_table_mut() else {
             return; // `build` reports it.
@@ -272,13 +272,13 @@ mod tests {
     fn generated_pairs_replace_missing_files_only() {
         let mut builder = ConfigBuilder::from_recipe("multi30k-tiny").unwrap();
         builder.set("data.valid_file=pairs.tsv").unwrap();
-        builder.generate_missing_files();
+        builder.use_generated_without_files();
         let config = builder.build().unwrap();
         assert!(config.data.is_generated());
 
         let mut builder = ConfigBuilder::from_recipe("multi30k-tiny").unwrap();
         builder.set("data.train_file=pairs.tsv").unwrap();
-        builder.generate_missing_files();
+        builder.use_generated_without_files();
         let config = builder.build().unwrap();
         assert_eq!(config.data.source, DataSource::Files);
     }

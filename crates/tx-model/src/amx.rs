@@ -550,7 +550,7 @@ mod platform {
     pub(super) fn release() {}
 
     /// Is never called, because there is no [`Amx`](super::Amx).
-    fn multiply<'a, X: 'a, Y>(
+    pub(super) fn multiply<'a, X: 'a, Y>(
         _rows: usize,
         _factors: impl Iterator<Item = (Rows<'a, X>, &'a [X])>,
         _y: *mut Y,

@@ -7,8 +7,6 @@
 
 use std::{env, fmt, str::FromStr, sync::OnceLock};
 
-use crate::amx::Amx;
-
 /// Environment variable with the most recent instructions that kernels in reduced precision may
 /// use: `none`, or the [name](Instructions::name) of a variant of [`Instructions`].
 pub const LIMIT_VARIABLE: &str = "TX_MAX_INSTRUCTIONS";
@@ -152,7 +150,7 @@ fn detect(amx: bool) -> InstructionSet {
         is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl"),
-        amx && Amx::new().is_some(),
+        amx && crate::amx::Amx::new().is_some(),
     );
     let found = |one: Instructions| match one {
         Instructions::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),

@@ -221,7 +221,10 @@ impl Entry {
     /// Moves a checked part to its final name.
     pub fn keep(&self, record: &Record) -> Result<(), FetchError> {
         let data = self.data();
-        File::open(self.part())
+        // Opened for writing, because Windows synchronizes no other files.
+        File::options()
+            .write(true)
+            .open(self.part())
             .and_then(|part| part.sync_all())
             .and_then(|()| fs::rename(self.part(), &data))
             .map_err(|source| FetchError::Cache { path: data, source })?;

@@ -15,14 +15,9 @@ mod tile;
 mod x86_64;
 
 use super::{matrix::PANEL, quantized_rows::QuantizedRows};
-use crate::{
-    amx::Amx,
-    instruction_set::{InstructionSet, Instructions},
-};
-
-/// Minimum number of rows for tiles of the matrix unit, whose time hardly depends on their number.
-/// Fewer rows are multiplied with vectors.
-const FEW_ROWS: usize = 8;
+#[cfg(target_arch = "x86_64")]
+use crate::amx::Amx;
+use crate::instruction_set::{InstructionSet, Instructions};
 
 /// Instructions that multiply quantized rows and weights.
 #[derive(Debug, Clone, Copy)]
@@ -56,27 +51,35 @@ impl Int8Kernel {
     fn available(set: InstructionSet) -> Vec<Self> {
         // Detection again, because the set may have been made by hand.
         let detected = InstructionSet::detected();
-        let has = |one: Instructions| set.contains(one) && detected.contains(one);
+        Self::of(set.iter().filter(|&one| detected.contains(one)).collect())
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn of(set: InstructionSet) -> Vec<Self> {
         let mut found = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            let vectors = has(Instructions::Avx512Vnni).then(x86_64::Avx512Vnni::new).flatten();
-            if let Some(vectors) = vectors {
-                let amx = has(Instructions::AmxInt8).then(Amx::new).flatten();
-                found.extend(amx.map(|amx| Self(Kind::Amx(amx, vectors))));
-                found.push(Self(Kind::Avx512Vnni(vectors)));
-            }
-            let vectors = has(Instructions::AvxVnni).then(x86_64::AvxVnni::new).flatten();
-            found.extend(vectors.map(|vectors| Self(Kind::AvxVnni(vectors))));
-            let vectors = has(Instructions::Avx2).then(x86_64::Avx2::new).flatten();
-            found.extend(vectors.map(|vectors| Self(Kind::Avx2(vectors))));
+        let has = |one: Instructions| set.contains(one);
+        let vectors = has(Instructions::Avx512Vnni).then(x86_64::Avx512Vnni::new).flatten();
+        if let Some(vectors) = vectors {
+            let amx = has(Instructions::AmxInt8).then(Amx::new).flatten();
+            found.extend(amx.map(|amx| Self(Kind::Amx(amx, vectors))));
+            found.push(Self(Kind::Avx512Vnni(vectors)));
         }
-        #[cfg(target_arch = "aarch64")]
-        {
-            let vectors = has(Instructions::NeonDot).then(aarch64::NeonDot::new).flatten();
-            found.extend(vectors.map(|vectors| Self(Kind::NeonDot(vectors))));
-        }
+        let vectors = has(Instructions::AvxVnni).then(x86_64::AvxVnni::new).flatten();
+        found.extend(vectors.map(|vectors| Self(Kind::AvxVnni(vectors))));
+        let vectors = has(Instructions::Avx2).then(x86_64::Avx2::new).flatten();
+        found.extend(vectors.map(|vectors| Self(Kind::Avx2(vectors))));
         found
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn of(set: InstructionSet) -> Vec<Self> {
+        let vectors = set.contains(Instructions::NeonDot).then(aarch64::NeonDot::new).flatten();
+        vectors.map(|vectors| Self(Kind::NeonDot(vectors))).into_iter().collect()
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn of(_set: InstructionSet) -> Vec<Self> {
+        Vec::new()
     }
 
     /// Kernel of plain loops, which is slower than products in single precision.
@@ -113,7 +116,7 @@ impl Int8Kernel {
         }
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Kind::Amx(amx, vectors) if product.rows() >= FEW_ROWS => {
+            Kind::Amx(amx, vectors) if product.rows() >= matrix_unit::FEW_ROWS => {
                 matrix_unit::multiply(amx, vectors, &mut product);
             }
             #[cfg(target_arch = "x86_64")]

@@ -23,9 +23,6 @@ const MAPPED: usize = 1 << 20;
 /// cache of all cores.
 const WAVE: usize = 1 << 23;
 
-/// Bytes that one system call provides.
-const PROVIDED: usize = 1 << 18;
-
 /// Rows of all panels of a matrix.
 #[derive(Debug, Clone)]
 pub(super) enum Panels {
@@ -114,6 +111,9 @@ fn ask_for_huge_pages(map: &MmapMut) {
 fn provide(map: &MmapMut, range: Range<usize>, parallel: bool) {
     #[cfg(target_os = "linux")]
     {
+        /// Bytes that one system call provides.
+        const PROVIDED: usize = 1 << 18;
+
         // A failure costs time, not correctness: Linux before 5.14 has no such call.
         let provide = |start: usize| {
             let length = PROVIDED.min(range.end - start);

@@ -75,6 +75,10 @@ pub fn pack_pairs<T: Number>(
     panels: PairPanels,
     room: &mut [MaybeUninit<Group>],
 ) {
+    let PairPanels { layout, len, depth } = panels;
+    assert!(layout.order == Order::Pairs && lines.row_stride == 1, "order of pairs");
+    assert!(lines.columns <= depth * BLOCK_DEPTH, "depth of a panel");
+    assert!(lines.rows <= room.len() / len * layout.lines, "number of panels");
     vectors::pack_pairs(proof, lines, panels, room);
 }
 
@@ -383,18 +387,14 @@ mod vectors {
         [row(2 * pair), row(2 * pair + 1)]
     }
 
-    /// See [`super::pack_pairs`].
+    /// See [`super::pack_pairs`], which checks the sizes.
     pub(super) fn pack_pairs<T: Number>(
         _proof: Avx512Bf16,
         lines: Matrix<'_, T>,
         panels: PairPanels,
         room: &mut [MaybeUninit<Group>],
     ) {
-        let PairPanels { layout, len, depth } = panels;
-        assert!(layout.order == Order::Pairs && lines.row_stride == 1, "order of pairs");
-        assert!(lines.columns <= depth * BLOCK_DEPTH, "depth of a panel");
-        assert!(lines.rows <= room.len() / len * layout.lines, "number of panels");
-        let parts = len / (layout.lines * depth);
+        let parts = panels.len / (panels.layout.lines * panels.depth);
         // SAFETY: there is a proof of the instructions. A matrix lies within its slice, its lines are
         // side by side, and there is room for the panels.
         unsafe {
@@ -504,7 +504,7 @@ mod vectors {
     }
 }
 
-/// Other architectures, which have no [`Avx512Bf16`].
+/// Other architectures, which have no [`Avx512Bf16`], so that these functions are never called.
 #[cfg(not(target_arch = "x86_64"))]
 mod vectors {
     use super::*;
@@ -515,22 +515,20 @@ mod vectors {
     impl Load for u16 {}
 
     pub(super) fn pack_block<T>(
-        proof: Avx512Bf16,
+        _proof: Avx512Bf16,
         _lines: Matrix<'_, T>,
         _order: Order,
         _high: &mut [MaybeUninit<Group>],
         _low: Option<&mut [MaybeUninit<Group>]>,
         _stride: usize,
     ) {
-        match proof.absurd() {}
     }
 
     pub(super) fn pack_pairs<T>(
-        proof: Avx512Bf16,
+        _proof: Avx512Bf16,
         _lines: Matrix<'_, T>,
         _panels: PairPanels,
         _room: &mut [MaybeUninit<Group>],
     ) {
-        match proof.absurd() {}
     }
 }

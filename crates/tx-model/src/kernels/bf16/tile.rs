@@ -2,7 +2,7 @@
 
 use super::{
     Split,
-    panels::{BLOCK_DEPTH, BLOCK_LINES, Group, Panels},
+    panels::{BLOCK_DEPTH, Group, Panels},
     unit::{Avx512Bf16, Unit},
 };
 use crate::amx::{self, Amx, Tiles};
@@ -357,7 +357,7 @@ fn numbers(groups: &[Group]) -> &[u16] {
 mod vectors {
     use std::{arch::x86_64::*, mem::transmute};
 
-    use super::*;
+    use super::{super::panels::BLOCK_LINES, *};
 
     /// Rows of a tile, of which a panel has two.
     const ROWS: usize = 8;
@@ -576,30 +576,28 @@ mod vectors {
     }
 }
 
-/// Other architectures, which have no unit with vectors.
+/// Other architectures, which have no [`Avx512Bf16`], so that these functions are never called.
 #[cfg(not(target_arch = "x86_64"))]
 mod vectors {
     use super::*;
 
     pub(super) fn multiply(
-        proof: Avx512Bf16,
+        _proof: Avx512Bf16,
         _split: Split,
         _factors: [&Panels; 2],
         _factor: f32,
         _out: Window,
         _start: Start<'_>,
     ) {
-        match proof.absurd() {}
     }
 
     pub(super) fn finish(
-        proof: Avx512Bf16,
+        _proof: Avx512Bf16,
         _sums: &Sums,
         _size: [usize; 2],
         _factor: f32,
         _out: Window,
         _start: Start<'_>,
     ) {
-        match proof.absurd() {}
     }
 }

@@ -22,29 +22,12 @@ pub enum Unit {
 
 /// Proof that the CPU has the instructions of AVX-512 F, BW, VL and BF16.
 #[derive(Debug, Clone, Copy)]
-pub struct Avx512Bf16(Possible);
-
-/// Type of a proof that other architectures cannot have.
-#[cfg(target_arch = "x86_64")]
-type Possible = ();
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) type Possible = std::convert::Infallible;
+pub struct Avx512Bf16(());
 
 impl Avx512Bf16 {
     /// Returns the proof, unless the instructions are missing.
     fn new() -> Option<Self> {
-        #[cfg(target_arch = "x86_64")]
-        return InstructionSet::detected().contains(Instructions::Avx512Bf16).then_some(Self(()));
-        #[cfg(not(target_arch = "x86_64"))]
-        None
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-impl Avx512Bf16 {
-    /// Returns the value that does not exist.
-    pub(super) fn absurd(self) -> Possible {
-        self.0
+        InstructionSet::detected().contains(Instructions::Avx512Bf16).then_some(Self(()))
     }
 }
 

@@ -11,6 +11,10 @@ use crate::{
     packed::matrix::PANEL,
 };
 
+/// Minimum number of rows for tiles, whose time hardly depends on their number. Fewer rows are
+/// multiplied with vectors.
+pub(super) const FEW_ROWS: usize = 8;
+
 /// Sums of a block, one row of tiles in a line of the cache.
 #[repr(align(64))]
 struct Sums([[i32; PANEL]; MAX_ROWS]);

@@ -19,11 +19,11 @@ use crate::{
     markup::Format,
     office::{Document, OfficeFormat},
     service::{self, Service},
-    subtitles::Subtitles,
+    subtitles::{SubtitleFormat, Subtitles},
 };
 
 /// Extensions of the files that are translated.
-pub const EXTENSIONS: [&str; 5] = [".txt", ".html", ".srt", ".docx", ".odt"];
+pub const EXTENSIONS: [&str; 6] = [".txt", ".html", ".srt", ".vtt", ".docx", ".odt"];
 
 /// A file to translate.
 enum File {
@@ -52,8 +52,11 @@ impl File {
         }
         let text = std::str::from_utf8(content);
         let text = text.map_err(|_| ApiError::Invalid("the file is not UTF-8".into()));
+        if let Some(subtitles) = SubtitleFormat::of_extension(&extension) {
+            *format = subtitles.text_format();
+            return Ok(Self::Subtitles(Subtitles::parse(text?, subtitles)));
+        }
         match &*extension {
-            "srt" => Ok(Self::Subtitles(Subtitles::parse(text?))),
             "txt" | "text" | "md" | "html" | "htm" | "xhtml" => {
                 if extension.contains("htm") {
                     *format = Format::Html;

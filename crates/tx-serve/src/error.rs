@@ -113,8 +113,8 @@ pub enum ApiError {
     #[error("the server is stopping")]
     Stopping,
     /// The time limit of the request is over.
-    #[error("the request took longer than {0} s")]
-    Timeout(u64),
+    #[error("the request took longer than {} s", .0.as_secs_f64())]
+    Timeout(Duration),
     /// A fault of the server; the details are in its log.
     #[error("internal error")]
     Internal,

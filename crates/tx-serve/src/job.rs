@@ -144,7 +144,7 @@ impl JobHandle {
 
     /// The error of a request whose deadline is over.
     pub fn timeout(&self) -> ApiError {
-        ApiError::Timeout(self.job.deadline.duration_since(self.job.created).as_secs())
+        ApiError::Timeout(self.job.deadline.duration_since(self.job.created))
     }
 
     /// Time after which the client waits no longer.

@@ -30,6 +30,7 @@ pub mod markup;
 pub mod office;
 pub mod subtitles;
 
+pub mod deadline;
 pub mod job;
 pub mod queue;
 mod workers;

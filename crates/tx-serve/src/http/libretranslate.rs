@@ -36,7 +36,7 @@ pub async fn permitted(
     let timeout = service.limits().timeout;
     // A client that sends its body slowly must not occupy the server.
     let read = tokio::time::timeout(timeout, Parameters::read(request)).await;
-    let parameters = read.map_err(|_| ApiError::Timeout(timeout.as_secs()))??;
+    let parameters = read.map_err(|_| ApiError::Timeout(timeout))??;
     let key = parameters.text("api_key")?;
     let access = Access::check(service, peer, &headers, key)?;
     Ok((parameters, access))

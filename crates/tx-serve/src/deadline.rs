@@ -32,6 +32,12 @@ impl Deadline {
         Self { end: now + limit.min(LONGEST), limit, left: Cancellation::new() }
     }
 
+    /// Returns a deadline with the same time from now on, for the next part of a long request. It ends
+    /// with the same client.
+    pub fn renewed(&self) -> Self {
+        Self { left: self.left.clone(), ..Self::after(self.limit) }
+    }
+
     /// Returns the guard of the client that waits.
     pub fn waiting(&self) -> Waiting {
         Waiting(self.left.clone())
@@ -79,14 +85,13 @@ mod tests {
         let seen = long.clone();
         let waiting = long.waiting();
         assert!(!seen.is_over());
+        let renewed = long.renewed();
         drop(waiting);
-        assert!(seen.is_over() && long.check().is_err());
+        assert!(seen.is_over() && renewed.is_over() && long.check().is_err());
 
         let short = Deadline::after(Duration::from_millis(500));
         std::thread::sleep(Duration::from_millis(501));
-        assert_eq!(
-            short.check().unwrap_err().to_string(),
-            "the request took longer than 0.5 s"
-        );
+        assert!(short.is_over() && !short.renewed().is_over());
+        assert_eq!(short.check().unwrap_err().to_string(), "the request took longer than 0.5 s");
     }
 }

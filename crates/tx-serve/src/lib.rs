@@ -17,6 +17,8 @@
 pub mod options;
 pub mod server;
 
+mod connections;
+
 pub mod model;
 pub mod registry;
 
@@ -35,6 +37,7 @@ pub mod job;
 pub mod queue;
 mod workers;
 
+mod bodies;
 pub mod detect;
 mod downloads;
 mod keys;
@@ -50,5 +53,5 @@ mod fixture;
 
 pub use error::{ApiError, ServeError};
 pub use model::ModelSpec;
-pub use options::{Cors, Limits, ServerOptions};
+pub use options::{Cors, HostName, Limits, PublicUrl, ServerOptions};
 pub use server::{Server, Stop};

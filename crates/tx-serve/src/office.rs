@@ -17,7 +17,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use crate::error::ApiError;
+use crate::{deadline::Deadline, error::ApiError};
 use archive::Archive;
 use odt::Superscripts;
 use paragraph::{Paragraph, copy_parts};
@@ -125,8 +125,13 @@ impl Document {
     /// # Errors
     ///
     /// [`ApiError::Invalid`] if it is no document of `format`; [`ApiError::TooLarge`] if its XML or its text
-    /// exceeds the limits, as in a decompression bomb.
-    pub fn read(content: Bytes, format: OfficeFormat, max_bytes: usize) -> Result<Self, ApiError> {
+    /// exceeds the limits, as in a decompression bomb; that of `deadline`.
+    pub fn read(
+        content: Bytes,
+        format: OfficeFormat,
+        max_bytes: usize,
+        deadline: &Deadline,
+    ) -> Result<Self, ApiError> {
         let mut archive = Archive::new(content).map_err(|problem| format.invalid(problem))?;
         let names = archive.names().map_err(|problem| format.invalid(problem))?;
         if !names.iter().any(|name| name == format.main()) {
@@ -139,14 +144,16 @@ impl Document {
         for (index, name) in
             names.iter().enumerate().filter(|(_, name)| format.has_paragraphs(name))
         {
+            deadline.check()?;
             let xml = archive.read(index, bytes)?;
             bytes = bytes.saturating_sub(xml.len());
             let wrong = |problem| format.invalid(format_args!("`{name}`: {problem}"));
             let xml = String::from_utf8(xml).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
             let tree = tree::parse(&xml, &mut nodes).map_err(wrong)?;
-            let mut reader = Reader::new(format, &tree, paragraphs);
+            let mut reader = Reader::new(format, &tree, paragraphs, deadline);
             let mut pieces = Vec::new();
             tree.root().children().for_each(|node| reader.copy(node, &mut pieces));
+            deadline.check()?;
             files.push((index, pieces));
             paragraphs = reader.paragraphs;
         }
@@ -174,12 +181,13 @@ impl Document {
     /// # Errors
     ///
     /// [`ApiError::Invalid`] if a file of the archive cannot be copied; [`ApiError::TooLarge`] if the XML
-    /// exceeds the limit.
-    pub fn with_texts(&self, texts: &[String]) -> Result<Vec<u8>, ApiError> {
+    /// exceeds the limit; that of `deadline`.
+    pub fn with_texts(&self, texts: &[String], deadline: &Deadline) -> Result<Vec<u8>, ApiError> {
         let (mut left, mut replaced) = (self.max_xml, Vec::with_capacity(self.files.len()));
         for (index, pieces) in &self.files {
             let mut xml = Xml::new(left);
-            self.write(pieces, texts, &mut xml);
+            self.write(pieces, texts, deadline, &mut xml);
+            deadline.check()?;
             let Some(xml) = xml.finish() else {
                 return Err(ApiError::TooLarge(format!(
                     "the translated document has more than {} bytes of XML",
@@ -195,15 +203,18 @@ impl Document {
     }
 
     /// Writes pieces. Nested as deep as the elements of the document.
-    fn write(&self, pieces: &[Piece], texts: &[String], xml: &mut Xml) {
+    /// Ends early if the caller need not wait.
+    fn write(&self, pieces: &[Piece], texts: &[String], deadline: &Deadline, xml: &mut Xml) {
         for piece in pieces {
             match piece {
                 Piece::Raw(raw) => xml.push(raw),
+                Piece::Paragraph(_) if deadline.is_over() => return,
                 Piece::Paragraph(index) => {
                     if let Some(paragraph) = self.paragraphs.get(*index) {
                         let text = texts.get(*index).unwrap_or(&paragraph.html);
-                        paragraph
-                            .write(text, xml, &mut |pieces, xml| self.write(pieces, texts, xml));
+                        paragraph.write(text, xml, &mut |pieces, xml| {
+                            self.write(pieces, texts, deadline, xml);
+                        });
                     }
                 }
             }
@@ -217,15 +228,21 @@ struct Reader<'a> {
     format: OfficeFormat,
     superscripts: Superscripts<'a>,
     paragraphs: Vec<Paragraph>,
+    deadline: &'a Deadline,
 }
 
 impl<'a> Reader<'a> {
-    fn new(format: OfficeFormat, tree: &'a Tree<'a>, paragraphs: Vec<Paragraph>) -> Self {
+    fn new(
+        format: OfficeFormat,
+        tree: &'a Tree<'a>,
+        paragraphs: Vec<Paragraph>,
+        deadline: &'a Deadline,
+    ) -> Self {
         let superscripts = match format {
             OfficeFormat::Docx => Superscripts::default(),
             OfficeFormat::Odt => Superscripts::of(tree),
         };
-        Self { format, superscripts, paragraphs }
+        Self { format, superscripts, paragraphs, deadline }
     }
 
     /// Copies a node, except for the content of paragraphs in it.
@@ -247,8 +264,11 @@ impl<'a> Reader<'a> {
 
     /// Adds a paragraph. One without words, or that cannot be divided into text and formatting, is copied.
     /// This is known before anything is copied: otherwise each level of nested text boxes would double
-    /// the time.
+    /// the time. Ends early if the caller need not wait.
     fn paragraph(&mut self, element: Node<'_>, pieces: &mut Vec<Piece>) {
+        if self.deadline.is_over() {
+            return;
+        }
         let parts = match self.format {
             OfficeFormat::Docx => docx::parts(element),
             OfficeFormat::Odt => Some(odt::parts(element, &self.superscripts)),

@@ -49,12 +49,13 @@ impl File {
         content: &Bytes,
         max_bytes: usize,
         format: &mut Format,
+        deadline: &Deadline,
     ) -> Result<Self, ApiError> {
         let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
         let extension = extension.unwrap_or_default();
         if let Some(office) = OfficeFormat::of_extension(&extension) {
             *format = Format::Html;
-            let document = Document::read(content.clone(), office, max_bytes)?;
+            let document = Document::read(content.clone(), office, max_bytes, deadline)?;
             return Ok(Self::Document(Box::new(document)));
         }
         let text = std::str::from_utf8(content);
@@ -111,11 +112,11 @@ impl File {
     }
 
     /// Returns the file with translations of its texts.
-    fn with_texts(self, texts: Vec<String>) -> Result<Vec<u8>, ApiError> {
+    fn with_texts(self, texts: Vec<String>, deadline: &Deadline) -> Result<Vec<u8>, ApiError> {
         match self {
             Self::Text(_) => Ok(texts.into_iter().next().unwrap_or_default().into_bytes()),
             Self::Subtitles(subtitles) => Ok(subtitles.with_texts(&texts).into_bytes()),
-            Self::Document(document) => document.with_texts(&texts),
+            Self::Document(document) => document.with_texts(&texts, deadline),
         }
     }
 }
@@ -154,8 +155,9 @@ async fn translated(
     let Upload { name, content } = upload;
     let (max_bytes, mut format) = (service.limits().body, request.plan.format);
     let original = content.clone();
+    let deadline = call.deadline.clone();
     let read = move || {
-        let file = File::read(&name, &content, max_bytes, &mut format)?;
+        let file = File::read(&name, &content, max_bytes, &mut format, &deadline)?;
         let plain = file.plain_texts();
         Ok::<_, ApiError>((file, plain, format))
     };
@@ -175,8 +177,10 @@ async fn translated(
     drop(plain);
     request.texts = file.texts();
     let answer = translate_in_parts(service, request, &call.deadline).await?;
-    let write = move || file.with_texts(answer);
-    Ok((service.compute(&call.deadline.renewed(), write).await??, false))
+    let deadline = call.deadline.renewed();
+    let waiting = deadline.clone();
+    let write = move || file.with_texts(answer, &deadline);
+    Ok((service.compute(&waiting, write).await??, false))
 }
 
 /// Translates more texts than a request may have, part by part, each of which has the time of a request.

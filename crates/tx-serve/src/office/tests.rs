@@ -1,4 +1,7 @@
-use std::io::{Cursor, Read, Write};
+use std::{
+    io::{Cursor, Read, Write},
+    time::Duration,
+};
 
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
@@ -11,6 +14,14 @@ use crate::{
 };
 
 const LIMIT: usize = 1 << 20;
+
+fn open(content: Bytes, format: OfficeFormat, max_bytes: usize) -> Result<Document, ApiError> {
+    Document::read(content, format, max_bytes, &Deadline::after(Duration::MAX))
+}
+
+fn written(document: &Document, texts: &[String]) -> Result<Vec<u8>, ApiError> {
+    document.with_texts(texts, &Deadline::after(Duration::MAX))
+}
 
 fn archive(files: &[(&str, &str)]) -> Bytes {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
@@ -43,7 +54,7 @@ fn odt(body: &str) -> Bytes {
 }
 
 fn read(content: Bytes, format: OfficeFormat) -> Document {
-    Document::read(content, format, LIMIT).unwrap()
+    open(content, format, LIMIT).unwrap()
 }
 
 /// The body with each paragraph changed by `change`.
@@ -54,7 +65,7 @@ fn changed(format: OfficeFormat, body: &str, change: impl Fn(&str) -> String) ->
     };
     let document = read(content, format);
     let texts: Vec<String> = document.texts().iter().map(|text| change(text)).collect();
-    let xml = member(&document.with_texts(&texts).unwrap(), name);
+    let xml = member(&written(&document, &texts).unwrap(), name);
     let (start, end) = match format {
         OfficeFormat::Docx => ("<w:body>", "</w:body>"),
         OfficeFormat::Odt => ("<office:document-content>", "</office:document-content>"),
@@ -178,19 +189,20 @@ fn other_files_are_copied_and_headers_translated() {
     ]);
     let document = read(content, OfficeFormat::Docx);
     assert_eq!(document.plain_texts(), ["body", "head", "note"]);
-    let new = document.with_texts(&["a", "b", "c"].map(String::from)).unwrap();
+    let new = written(&document, &["a", "b", "c"].map(String::from)).unwrap();
     assert!(member(&new, "word/header1.xml").contains(">b<"));
     assert_eq!(member(&new, "word/styles.xml"), paragraph("style"));
     assert_eq!(member(&new, "word/media/image1.png"), "\u{1}\u{2}");
 
-    let new = read(odt("<text:p>a</text:p>"), OfficeFormat::Odt).with_texts(&["b".into()]).unwrap();
+    let new = read(odt("<text:p>a</text:p>"), OfficeFormat::Odt);
+    let new = written(&new, &["b".into()]).unwrap();
     // The type is readable in the first bytes of the file.
     assert_eq!(&new[30..46], b"mimetypeapplicat");
 }
 
 #[test]
 fn what_is_no_document_or_too_large_is_refused() {
-    let refused = |content: Bytes, format, limit| match Document::read(content, format, limit) {
+    let refused = |content: Bytes, format, limit| match open(content, format, limit) {
         Err(error) => (error.status(), error.to_string()),
         Ok(_) => panic!("the document is accepted"),
     };
@@ -222,8 +234,8 @@ fn what_is_no_document_or_too_large_is_refused() {
         assert_eq!(refused(whole.slice(..length), OfficeFormat::Docx, LIMIT).0, 400);
         let mut damaged = whole.to_vec();
         damaged[length] ^= 0x55;
-        if let Ok(document) = Document::read(damaged.into(), OfficeFormat::Docx, LIMIT) {
-            let _ = document.with_texts(&document.texts());
+        if let Ok(document) = open(damaged.into(), OfficeFormat::Docx, LIMIT) {
+            let _ = written(&document, &document.texts());
         }
     }
 }
@@ -399,6 +411,16 @@ fn properties_are_not_repeated_for_each_part_of_a_run() {
     }
 }
 
+#[test]
+fn a_document_nobody_waits_for_is_not_read() {
+    let content = docx("<w:p><w:r><w:t>cat</w:t></w:r></w:p>");
+    let over = Deadline::after(Duration::ZERO);
+    let error = Document::read(content.clone(), OfficeFormat::Docx, LIMIT, &over).unwrap_err();
+    assert_eq!(error.status(), 503);
+    let document = read(content, OfficeFormat::Docx);
+    assert_eq!(document.with_texts(&["dog".into()], &over).unwrap_err().status(), 503);
+}
+
 /// A translation that repeats elements cannot make a document larger than the limit.
 #[test]
 fn the_translated_document_has_a_limit() {
@@ -407,10 +429,10 @@ fn the_translated_document_has_a_limit() {
     };
     let body =
         format!("<w:p>{}{}</w:p>", run("<w:b/>", "the base"), run(&"<a/>".repeat(2000), "x"));
-    let document = Document::read(docx(&body), OfficeFormat::Docx, 1000).unwrap();
+    let document = open(docx(&body), OfficeFormat::Docx, 1000).unwrap();
     assert_eq!(document.texts(), ["the base<x-0>x</x-0>"]);
-    assert!(document.with_texts(&["<x-0>a</x-0>b".into()]).is_ok());
-    let error = document.with_texts(&["<x-0>a</x-0>b".repeat(1000)]).unwrap_err();
+    assert!(written(&document, &["<x-0>a</x-0>b".into()]).is_ok());
+    let error = written(&document, &["<x-0>a</x-0>b".repeat(1000)]).unwrap_err();
     assert!(
         error.status() == 413 && error.to_string().contains("more than 32000 bytes"),
         "{error}"
@@ -468,12 +490,11 @@ fn overlapping(main: &str, names: &[&str]) -> Vec<u8> {
 #[test]
 fn archives_whose_copy_would_be_larger_are_refused() {
     let main = "<w:p><w:r><w:t>the cat</w:t></w:r></w:p>";
-    let refused = |file: Vec<u8>| match Document::read(file.into(), OfficeFormat::Docx, LIMIT) {
+    let refused = |file: Vec<u8>| match open(file.into(), OfficeFormat::Docx, LIMIT) {
         Err(error) => (error.status(), error.to_string()),
         Ok(_) => panic!("the document is accepted"),
     };
-    let single =
-        Document::read(overlapping(main, &["b"]).into(), OfficeFormat::Docx, LIMIT).unwrap();
+    let single = open(overlapping(main, &["b"]).into(), OfficeFormat::Docx, LIMIT).unwrap();
     assert_eq!(single.texts(), ["the cat"]);
     let (status, message) = refused(overlapping(main, &["b", "c", "d"]));
     assert!(status == 400 && message.contains("files of the archive overlap"), "{message}");

@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use tracing::Level;
 use tx_cli::log;
 use tx_infer::{Precision, Translator};
-use tx_serve::{Cors, Limits, ModelSpec, Server, ServerOptions};
+use tx_serve::{Cors, HostName, Limits, ModelSpec, PublicUrl, Server, ServerOptions};
 
 /// Arguments of `translate serve`.
 #[derive(Debug, Args)]
@@ -49,8 +49,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 4096)]
     queue: usize,
 
-    /// Time limit of a request in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    /// Time limit of a request, and of each part of a file, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
 
     /// Time after SIGTERM in which the server is not ready, but answers requests, so that load
@@ -66,12 +66,23 @@ pub struct ServeArgs {
     #[command(flatten)]
     limits: LimitArgs,
 
-    /// Origin of the web pages that may call the server: `*`, `none`, or one such as
-    /// `https://example.org`
-    #[arg(long, value_name = "ORIGIN", default_value = "*")]
-    cors: String,
+    /// Origin of the web pages that may call the server: `*`, `local` (pages of this machine), `none`, or
+    /// one such as `https://example.org` [default: local on a loopback address, otherwise *]
+    #[arg(long, value_name = "ORIGIN", value_parser = origins)]
+    cors: Option<Origins>,
 
-    /// Take the address of a client from the last entry of `X-Forwarded-For`, behind a proxy
+    /// Host name that clients use (repeatable). Requests for others are refused, on a loopback address also
+    /// without this option; IP addresses and localhost are always accepted
+    #[arg(long, value_name = "NAME")]
+    host: Vec<HostName>,
+
+    /// Address of the server behind a proxy, as in `https://example.org/translate`, for the links to
+    /// translated files
+    #[arg(long, value_name = "URL")]
+    public_url: Option<PublicUrl>,
+
+    /// Take the address of a client from the last entry of `X-Forwarded-For`, and that of the server from
+    /// `X-Forwarded-Proto` and `X-Forwarded-Host`, behind a proxy that sets them
     #[arg(long)]
     trust_proxy: bool,
 
@@ -91,6 +102,10 @@ struct LimitArgs {
     #[arg(long, value_name = "N", default_value_t = Limits::default().characters)]
     max_characters: usize,
 
+    /// Maximum number of files that are translated at once; further ones get the status 429
+    #[arg(long, value_name = "N", default_value_t = NonZero::new(8).unwrap_or(NonZero::<usize>::MIN))]
+    max_documents: NonZero<usize>,
+
     /// Maximum number of texts of a request
     #[arg(long, value_name = "N", default_value_t = Limits::default().texts)]
     max_texts: usize,
@@ -104,8 +119,21 @@ struct LimitArgs {
     max_beam: usize,
 
     /// Maximum number of requests per minute of an address [default: no limit]; keys have their own
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     requests_per_minute: Option<u32>,
+}
+
+/// Value of `--cors`.
+type Origins = Option<Cors>;
+
+/// Parses the value of `--cors`.
+fn origins(text: &str) -> Result<Origins, String> {
+    match text {
+        "*" => Ok(Some(Cors::Any)),
+        "local" => Ok(Some(Cors::Local)),
+        "none" => Ok(None),
+        origin => Cors::origin(origin).map(Some),
+    }
 }
 
 /// Serves until a signal.
@@ -131,17 +159,17 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
         requests_per_minute: limits.requests_per_minute,
         timeout: Duration::from_secs(args.timeout),
     };
-    options.cors = match &*args.cors {
-        "*" => Some(Cors::Any),
-        "none" => None,
-        origin => Some(Cors::Origin(origin.to_owned())),
-    };
+    options.cors = args.cors.unwrap_or(Some(Cors::default_of(args.listen)));
+    options.hosts = args.host;
+    options.public_url = args.public_url;
+    options.documents = limits.max_documents.get();
     options.trusts_proxy = args.trust_proxy;
     options.logs_text = args.log_text;
     log::start(Level::INFO);
     let server = Server::bind(options)?;
     let address = server.address().context("cannot read the address")?;
     let models = server.service().registry.models().len();
-    tracing::info!(%address, url = %format!("http://{address}/"), models, "listening");
+    let connections = server.connections();
+    tracing::info!(%address, url = %format!("http://{address}/"), models, connections, "listening");
     Ok(server.run(None)?)
 }

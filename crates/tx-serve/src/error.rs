@@ -66,6 +66,17 @@ pub enum ServeError {
 }
 
 impl ServeError {
+    /// The message with those of its causes, for logs and administrators.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text += &format!(": {error}");
+            cause = error.source();
+        }
+        text
+    }
+
     /// Returns the next step to try, if one is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -88,6 +99,14 @@ pub enum ApiError {
     /// The request is invalid.
     #[error("{0}")]
     Invalid(String),
+    /// No model has the language.
+    #[error("{code} is not supported as {} language", .side.name())]
+    Unsupported {
+        /// Side of the language.
+        side: Side,
+        /// Its code in the request.
+        code: String,
+    },
     /// The request has no valid key.
     #[error("{0}")]
     Forbidden(&'static str),
@@ -109,27 +128,52 @@ pub enum ApiError {
     /// The queue is full.
     #[error("the queue is full; try again later")]
     QueueFull,
+    /// Too many documents are read and translated.
+    #[error("too many documents are being translated; try again later")]
+    Documents,
+    /// The bodies of all requests take too much memory.
+    #[error("too many large requests are in progress; try again later")]
+    Bodies,
     /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,
     /// The time limit of the request is over.
-    #[error("the request took longer than {0} s")]
-    Timeout(u64),
+    #[error("the request took longer than {} s", .0.as_secs_f64())]
+    Timeout(Duration),
     /// A fault of the server; the details are in its log.
     #[error("internal error")]
     Internal,
+}
+
+/// Side of a translation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The text to translate.
+    Source,
+    /// The translation.
+    Target,
+}
+
+impl Side {
+    /// Name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Target => "target",
+        }
+    }
 }
 
 impl ApiError {
     /// Status code of HTTP.
     pub fn status(&self) -> u16 {
         match self {
-            Self::Invalid(_) => 400,
+            Self::Invalid(_) | Self::Unsupported { .. } => 400,
             Self::Forbidden(_) => 403,
             Self::NotFound(_) => 404,
             Self::TooLarge(_) => 413,
             Self::MediaType(_) => 415,
-            Self::SlowDown { .. } | Self::QueueFull => 429,
+            Self::SlowDown { .. } | Self::QueueFull | Self::Documents | Self::Bodies => 429,
             Self::Internal => 500,
             Self::Stopping | Self::Timeout(_) => 503,
         }
@@ -139,9 +183,10 @@ impl ApiError {
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             Self::SlowDown { retry } => Some(retry.as_secs_f64().ceil().max(1.0) as u64),
-            Self::QueueFull | Self::Timeout(_) => Some(1),
+            Self::QueueFull | Self::Documents | Self::Bodies | Self::Timeout(_) => Some(1),
             Self::Stopping => Some(5),
             Self::Invalid(_)
+            | Self::Unsupported { .. }
             | Self::Forbidden(_)
             | Self::NotFound(_)
             | Self::TooLarge(_)

@@ -3,9 +3,12 @@
 mod access;
 mod admin;
 mod body;
+mod call;
 mod deepl;
 mod files;
 mod health;
+mod host;
+mod json;
 mod kserve;
 mod libretranslate;
 mod native;
@@ -16,12 +19,12 @@ mod track;
 
 pub use access::Peer;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    http::{HeaderName, HeaderValue, Method, header},
+    http::{HeaderName, HeaderValue, Method, Uri, header},
     middleware,
     response::{IntoResponse, Response},
     routing::{delete, get, post},
@@ -50,11 +53,15 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/v2/languages", get(deepl::languages).post(deepl::languages))
         .route("/v2/usage", get(deepl::usage))
         .route("/v2", get(kserve::server))
+        .route("/v2/", get(kserve::server))
         .route("/v2/health/live", get(health::live))
         .route("/v2/health/ready", get(kserve::ready))
         .route("/v2/models/{model}", get(kserve::model))
         .route("/v2/models/{model}/ready", get(kserve::model_ready))
         .route("/v2/models/{model}/infer", post(kserve::infer))
+        .route("/v2/models/{model}/versions/{version}", get(kserve::model))
+        .route("/v2/models/{model}/versions/{version}/ready", get(kserve::model_ready))
+        .route("/v2/models/{model}/versions/{version}/infer", post(kserve::infer))
         .route("/v1/translate", post(native::translate))
         .route("/v1/models", get(native::models))
         .route("/attention", post(native::attention))
@@ -78,6 +85,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .merge(admin)
         .fallback(not_found)
         .layer(DefaultBodyLimit::max(limit))
+        .layer(middleware::from_fn_with_state(service.clone(), host::check))
         .layer(CatchPanicLayer::custom(|_| {
             tracing::error!("a request panicked");
             reply::error(&ApiError::Internal)
@@ -89,6 +97,7 @@ pub fn router(service: Arc<Service>) -> Router {
 fn cors_layer(cors: &Cors) -> CorsLayer {
     let origin = match cors {
         Cors::Any => AllowOrigin::from(Any),
+        Cors::Local => AllowOrigin::predicate(|origin, _| is_local(origin)),
         Cors::Origin(origin) => match HeaderValue::from_str(origin) {
             Ok(origin) => origin.into(),
             Err(_) => AllowOrigin::list([]),
@@ -97,6 +106,16 @@ fn cors_layer(cors: &Cors) -> CorsLayer {
     CorsLayer::new().allow_origin(origin).allow_methods([Method::GET, Method::POST]).allow_headers(
         [header::CONTENT_TYPE, header::AUTHORIZATION, HeaderName::from_static("x-api-key")],
     )
+}
+
+/// Whether an origin is a page of a server on this machine.
+fn is_local(origin: &HeaderValue) -> bool {
+    let host = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
+    let host = host.as_ref().and_then(Uri::host).unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || address.is_ok_and(|address| address.is_loopback())
 }
 
 async fn not_found() -> Response {

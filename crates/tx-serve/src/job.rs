@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tx_infer::{Alignment, Cancellation, SearchOptions, Translation};
 
-use crate::{error::ApiError, model::Route};
+use crate::{deadline::Deadline, error::ApiError, model::Route};
 
 /// A sentence to translate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Job {
     /// Time when the job was created.
     pub created: Instant,
     /// Time after which the client waits no longer.
-    pub deadline: Instant,
+    pub deadline: Deadline,
     /// Is set when the client has left or its time is over. The sentences of the job then leave their
     /// batches before the next decoding step.
     pub cancellation: Cancellation,
@@ -70,7 +70,7 @@ impl Job {
         route: Route,
         options: SearchOptions,
         units: Vec<Unit>,
-        deadline: Instant,
+        deadline: &Deadline,
     ) -> (Arc<Self>, JobHandle) {
         let (sender, receiver) = unbounded_channel();
         let job = Arc::new(Self {
@@ -78,7 +78,7 @@ impl Job {
             options,
             units,
             created: Instant::now(),
-            deadline,
+            deadline: deadline.clone(),
             cancellation: Cancellation::new(),
             sender,
         });
@@ -93,7 +93,7 @@ impl Job {
 
     /// Whether the client has left or its time is over.
     pub fn is_abandoned(&self) -> bool {
-        self.cancellation.is_cancelled() || self.deadline <= Instant::now()
+        self.cancellation.is_cancelled() || self.deadline.is_over()
     }
 
     /// Whether units of the other job may be in one batch with units of this one.
@@ -130,8 +130,9 @@ impl JobHandle {
         let mut results: Vec<Option<Done>> = vec![None; self.len()];
         let mut missing = results.len();
         while missing > 0 {
-            let received = tokio::time::timeout_at(self.job.deadline.into(), self.next()).await;
-            let Ok(received) = received else { return Err(self.timeout()) };
+            let end = self.job.deadline.end().into();
+            let received = tokio::time::timeout_at(end, self.next()).await;
+            let Ok(received) = received else { return Err(self.job.deadline.error()) };
             let Some((index, result)) = received else { return Err(ApiError::Internal) };
             if let Some(slot) = results.get_mut(index)
                 && slot.replace(result?).is_none()
@@ -142,14 +143,9 @@ impl JobHandle {
         Ok(results.into_iter().flatten().collect())
     }
 
-    /// The error of a request whose deadline is over.
-    pub fn timeout(&self) -> ApiError {
-        ApiError::Timeout(self.job.deadline.duration_since(self.job.created).as_secs())
-    }
-
     /// Time after which the client waits no longer.
-    pub fn deadline(&self) -> Instant {
-        self.job.deadline
+    pub fn deadline(&self) -> &Deadline {
+        &self.job.deadline
     }
 }
 

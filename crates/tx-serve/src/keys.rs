@@ -1,6 +1,6 @@
 //! Keys of clients and their limits.
 
-use std::{fmt, fs, path::Path};
+use std::{collections::HashMap, fmt, fs, path::Path};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -8,8 +8,7 @@ use subtle::ConstantTimeEq;
 
 use crate::error::ServeError;
 
-/// Keys of a file. Without keys, every request is accepted.
-#[derive(Clone, Default)]
+/// Keys of a file, at least one: a file without keys would open a protected server to everybody.
 pub struct Keys {
     entries: Vec<Entry>,
 }
@@ -20,7 +19,6 @@ impl fmt::Debug for Keys {
     }
 }
 
-#[derive(Clone)]
 struct Entry {
     hash: [u8; 32],
     client: Client,
@@ -65,7 +63,7 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or is invalid.
+    /// If the file cannot be read, is invalid, or has no key.
     pub fn read(path: &Path) -> Result<Self, ServeError> {
         let text = fs::read_to_string(path)
             .map_err(|source| ServeError::Read { path: path.to_owned(), source })?;
@@ -79,6 +77,9 @@ impl Keys {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
             format!("line {line}: {}", error.message())
         })?;
+        if file.key.is_empty() {
+            return Err("it has no key; expected at least one `[[key]]`".into());
+        }
         let entry = |row: Row| {
             let Row { name, key, sha256, admin, requests_per_minute, characters_per_minute } = row;
             let hash = match (key, sha256) {
@@ -95,16 +96,29 @@ impl Keys {
                     return Err(format!("`{name}` must have either `key` or `sha256`"));
                 }
             };
+            if name.trim().is_empty() {
+                return Err("`name` of a key is empty".into());
+            }
+            for (limit, value) in [
+                ("requests_per_minute", requests_per_minute),
+                ("characters_per_minute", characters_per_minute),
+            ] {
+                if value == Some(0) {
+                    return Err(format!("`{limit}` of `{name}` is 0; expected at least 1"));
+                }
+            }
             let client =
                 Client { name, is_admin: admin, requests_per_minute, characters_per_minute };
             Ok(Entry { hash, client })
         };
-        Ok(Self { entries: file.key.into_iter().map(entry).collect::<Result<_, _>>()? })
-    }
-
-    /// Whether requests need no key.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        let entries: Vec<Entry> = file.key.into_iter().map(entry).collect::<Result<_, _>>()?;
+        let mut names = HashMap::new();
+        for Entry { hash, client } in &entries {
+            if let Some(other) = names.insert(hash, &client.name) {
+                return Err(format!("`{other}` and `{}` have the same key", client.name));
+            }
+        }
+        Ok(Self { entries })
     }
 
     /// Returns the owner of a key. The time does not depend on the key: its hash is compared with all
@@ -171,10 +185,24 @@ mod tests {
             ("[[key]]\nname = 'a'\nkey = 'short'", "less than 16"),
             ("[[key]]\nname = 'a'", "either `key` or `sha256`"),
             ("[[key]]\nname = 'a'\nsha256 = 'zz'", "64 hexadecimal"),
+            ("", "has no key"),
+            ("# [[key]]\n", "has no key"),
+            ("key = []", "has no key"),
+            ("[[key]]\nname = ' '\nkey = 'a-very-secret-key'", "`name` of a key is empty"),
+            ("[[key]]\nname = 'a'\nkey = ''", "less than 16"),
+            ("[[key]]\nname = 'a'\nsha256 = ''", "64 hexadecimal"),
+            (
+                "[[key]]\nname = 'a'\nkey = 'a-very-secret-key'\nrequests_per_minute = 0",
+                "`requests_per_minute` of `a` is 0",
+            ),
+            (
+                "[[key]]\nname = 'a'\nkey = 'a-very-secret-key'\n[[key]]\nname = 'b'\nkey = 'a-very-secret-key'",
+                "`a` and `b` have the same key",
+            ),
             ("[[key]]\nname = 'a'\nkey = 'a-very-secret-key' x", "line 3"),
             ("[[key]]\nname = 'a'\nkeys = 'a-very-secret-key'", "line 3"),
         ] {
-            let found = Keys::parse(text).unwrap_err();
+            let found = Keys::parse(text).err().unwrap();
             assert!(found.contains(problem) && !found.contains("very-secret"), "{found}");
         }
     }

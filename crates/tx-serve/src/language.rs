@@ -3,6 +3,8 @@
 //! Clients use two letters (`de`), bundles also three (`deu`), with a script (`deu_Latn`) or a country
 //! (`pt_BR`). A request may use either; answers contain [`public_code`].
 
+use std::{collections::HashMap, sync::LazyLock};
+
 /// Rows `ISO 639-1,ISO 639-3,name`.
 const TABLE: &str = include_str!("languages.csv");
 
@@ -28,8 +30,18 @@ fn parts(code: &str) -> (String, Option<&str>) {
     (language, parts.next())
 }
 
+/// Rows by their codes, so that a code costs the same in any number of languages.
+static ROWS: LazyLock<HashMap<&'static str, Row>> = LazyLock::new(|| {
+    let mut index = HashMap::new();
+    for row in rows() {
+        index.entry(row.two).or_insert(row);
+        index.entry(row.three).or_insert(row);
+    }
+    index
+});
+
 fn row(language: &str) -> Option<Row> {
-    rows().find(|row| row.two == language || row.three == language)
+    ROWS.get(language).copied()
 }
 
 /// Code of the language of a bundle as clients see it: ISO 639-1 if there is one, with the country or
@@ -45,23 +57,54 @@ pub fn public_code(code: &str) -> String {
     }
 }
 
-/// Whether a client that asks for `wanted` means the language `code` of a bundle.
-pub fn matches(wanted: &str, code: &str) -> bool {
-    let wanted = wanted.trim();
-    if wanted.eq_ignore_ascii_case(code) {
-        return true;
-    }
-    let (public_wanted, public) = (public_code(wanted), public_code(code));
-    public_wanted.eq_ignore_ascii_case(&public)
+/// Language of a code without its country and script: ISO 639-1 if there is one.
+pub fn base(code: &str) -> String {
+    let (language, _) = parts(code.trim());
+    row(&language).map_or(language, |row| row.two.to_owned())
 }
 
 /// Whether both codes are of the same language, whatever their countries and scripts are.
 pub fn same_language(one: &str, other: &str) -> bool {
-    let language = |code: &str| {
-        let (language, _) = parts(code);
-        row(&language).map_or(language.clone(), |row| row.two.to_owned())
-    };
-    language(one) == language(other)
+    base(one) == base(other)
+}
+
+/// Codes of the languages of a side of a model. Finding one does not depend on their number.
+#[derive(Debug, Clone, Default)]
+pub struct Codes {
+    list: Vec<String>,
+    /// Indices of codes in lower case, as in the bundle and as clients see them.
+    exact: HashMap<String, usize>,
+    /// Index of the first code of each [`base`].
+    similar: HashMap<String, usize>,
+}
+
+impl Codes {
+    /// Creates an index of the codes of a bundle.
+    pub fn new(list: Vec<String>) -> Self {
+        let (mut exact, mut similar) = (HashMap::new(), HashMap::new());
+        for (index, code) in list.iter().enumerate() {
+            for key in [code.to_ascii_lowercase(), public_code(code).to_ascii_lowercase()] {
+                exact.entry(key).or_insert(index);
+            }
+            similar.entry(base(code)).or_insert(index);
+        }
+        Self { list, exact, similar }
+    }
+
+    /// The codes of the bundle.
+    pub fn list(&self) -> &[String] {
+        &self.list
+    }
+
+    /// Returns the code of the bundle that a client means by `wanted`: the first one with the same
+    /// language, country and script, otherwise the first one with the same language.
+    pub fn find(&self, wanted: &str) -> Option<&str> {
+        let wanted = wanted.trim();
+        let keys = [wanted.to_ascii_lowercase(), public_code(wanted).to_ascii_lowercase()];
+        let exact = keys.iter().filter_map(|key| self.exact.get(key)).min();
+        let index = exact.or_else(|| self.similar.get(&base(wanted)))?;
+        self.list.get(*index).map(String::as_str)
+    }
 }
 
 /// English name of a language; the code if the language is not in the table.
@@ -123,9 +166,16 @@ mod tests {
     fn requests_may_use_any_form_of_a_code() {
         for (wanted, code) in [("DE", "de"), ("deu", "de"), ("de", "deu_Latn"), ("pt-br", "pt_BR")]
         {
-            assert!(matches(wanted, code), "{wanted} {code}");
+            let codes = Codes::new(vec!["xx".into(), code.into()]);
+            assert_eq!(codes.find(wanted), Some(code), "{wanted}");
         }
-        assert!(!matches("pt", "pt_BR") && same_language("pt", "pt_BR"));
+        // A country is found exactly before another one of the language is.
+        let codes = Codes::new(["pt_BR", "pt_PT", "zho_Hans", "zho_Hant"].map(String::from).into());
+        for (wanted, code) in [("pt", "pt_BR"), ("PT-pt", "pt_PT"), ("zh-Hant", "zho_Hant")] {
+            assert_eq!(codes.find(wanted), Some(code), "{wanted}");
+        }
+        assert_eq!(codes.find("de"), None);
+        assert!(same_language("pt", "pt_BR"));
         assert_eq!((name("deu_Latn"), name("pt_BR")), ("German".into(), "Portuguese (BR)".into()));
     }
 

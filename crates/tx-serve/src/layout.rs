@@ -23,15 +23,18 @@ impl LineBreaks {
 /// Joins the lines of each paragraph. Items of lists, quotations and indented lines begin a new line.
 fn joined(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
+    // Start of the last line of the result: searching for it would be quadratic.
+    let mut start = 0;
     for line in text.split('\n') {
         let line = line.strip_suffix('\r').unwrap_or(line);
         if result.is_empty() {
             result.push_str(line);
             continue;
         }
-        let before = result.rsplit('\n').next().unwrap_or_default();
+        let before = &result[start..];
         if before.trim().is_empty() || line.trim().is_empty() || starts_line(line) {
             result.push('\n');
+            start = result.len();
             result.push_str(line);
             continue;
         }

@@ -17,6 +17,8 @@
 pub mod options;
 pub mod server;
 
+mod connections;
+
 pub mod model;
 pub mod registry;
 
@@ -30,10 +32,12 @@ pub mod markup;
 pub mod office;
 pub mod subtitles;
 
+pub mod deadline;
 pub mod job;
 pub mod queue;
 mod workers;
 
+mod bodies;
 pub mod detect;
 mod downloads;
 mod keys;
@@ -49,5 +53,5 @@ mod fixture;
 
 pub use error::{ApiError, ServeError};
 pub use model::ModelSpec;
-pub use options::{Cors, Limits, ServerOptions};
+pub use options::{Cors, HostName, Limits, PublicUrl, ServerOptions};
 pub use server::{Server, Stop};

@@ -12,7 +12,14 @@ pub type Owner = String;
 /// Buckets of tokens, one for each owner and unit.
 #[derive(Debug, Default)]
 pub struct Limiter {
-    buckets: Mutex<HashMap<(Owner, Unit), Bucket>>,
+    buckets: Mutex<Buckets>,
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    all: HashMap<(Owner, Unit), Bucket>,
+    /// Number of buckets after full ones were removed.
+    cleaned: usize,
 }
 
 /// Unit of a limit.
@@ -22,10 +29,13 @@ pub enum Unit {
     Requests,
     /// Characters.
     Characters,
+    /// Requests with a wrong key, or without one that is needed.
+    Refusals,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
+    size: f64,
     level: f64,
     updated: Instant,
 }
@@ -53,14 +63,19 @@ impl Limiter {
         let size = f64::from(per_minute.max(1));
         let rate = size / 60.0;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MANY {
-            buckets
-                .retain(|_, bucket| now.duration_since(bucket.updated) < Duration::from_secs(60));
+        let Buckets { all, cleaned } = &mut *buckets;
+        // Twice as many as before, so that the cost of a request does not depend on the number of owners.
+        if all.len() >= MANY.max(2 * *cleaned) {
+            all.retain(|_, bucket| bucket.level_at(now) < bucket.size);
+            *cleaned = all.len();
         }
-        let bucket =
-            buckets.entry((owner.to_owned(), unit)).or_insert(Bucket { level: size, updated: now });
-        let elapsed = now.saturating_duration_since(bucket.updated).as_secs_f64();
-        bucket.level = (bucket.level + elapsed * rate).min(size);
+        let bucket = all.entry((owner.to_owned(), unit)).or_insert(Bucket {
+            size,
+            level: size,
+            updated: now,
+        });
+        bucket.size = size;
+        bucket.level = bucket.level_at(now);
         bucket.updated = now;
         let needed = (amount as f64).min(size);
         if bucket.level + 1e-9 < needed {
@@ -71,9 +86,29 @@ impl Limiter {
     }
 }
 
+impl Bucket {
+    /// Level after the time since the last request.
+    fn level_at(&self, now: Instant) -> f64 {
+        let elapsed = now.saturating_duration_since(self.updated).as_secs_f64();
+        (self.level + elapsed * self.size / 60.0).min(self.size)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn full_buckets_of_many_owners_are_removed() {
+        let (limiter, start) = (Limiter::default(), Instant::now());
+        for number in 0..30_000_u64 {
+            // A budget of 60 grows back in a second.
+            let now = start + Duration::from_millis(number);
+            limiter.take(&number.to_string(), Unit::Requests, 1, 60, now).unwrap();
+        }
+        let buckets = limiter.buckets.lock().unwrap();
+        assert!((1_000..=MANY).contains(&buckets.all.len()), "{}", buckets.all.len());
+    }
 
     #[test]
     fn budgets_are_separate_and_grow_back() {

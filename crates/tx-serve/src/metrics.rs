@@ -74,9 +74,29 @@ pub struct Metrics {
     target_tokens: Counter,
     characters: Counter,
     dropped: Counter,
+    copied: Counter,
     queue: Gauge,
     models: Gauge,
+    blocking: Gauge,
+    connections: Gauge,
     memory: Gauge,
+}
+
+/// Something that a gauge counts while it lasts.
+#[derive(Debug)]
+pub struct Counted(Gauge);
+
+impl Counted {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 impl fmt::Debug for Metrics {
@@ -106,8 +126,11 @@ impl Metrics {
             target_tokens: Counter::default(),
             characters: Counter::default(),
             dropped: Counter::default(),
+            copied: Counter::default(),
             queue: Gauge::default(),
             models: Gauge::default(),
+            blocking: Gauge::default(),
+            connections: Gauge::default(),
             memory: Gauge::default(),
             registry: Registry::default(),
         };
@@ -143,14 +166,28 @@ impl Metrics {
             "Sentences of clients that left, or whose time was over, while they were translated",
             metrics.dropped.clone(),
         );
+        registry.register(
+            "copied_texts",
+            "Texts that were returned as they are, because their detected language is the target",
+            metrics.copied.clone(),
+        );
+        registry.register(
+            "blocking_threads",
+            "Threads that divide texts, detect languages, read and write documents",
+            metrics.blocking.clone(),
+        );
+        registry.register("connections", "Open connections", metrics.connections.clone());
         registry.register("queue_sentences", "Sentences in the queue", metrics.queue.clone());
         registry.register("models", "Loaded models", metrics.models.clone());
-        registry.register_with_unit(
-            "resident_memory",
-            "Memory of the process",
-            Unit::Bytes,
-            metrics.memory.clone(),
-        );
+        // Other systems do not tell; a constant zero would look like a measurement.
+        if resident_memory().is_some() {
+            registry.register_with_unit(
+                "resident_memory",
+                "Memory of the process",
+                Unit::Bytes,
+                metrics.memory.clone(),
+            );
+        }
         Self { registry, ..metrics }
     }
 
@@ -188,6 +225,21 @@ impl Metrics {
         self.dropped.inc();
     }
 
+    /// Counts a text that was copied instead of translated.
+    pub fn copied(&self) {
+        self.copied.inc();
+    }
+
+    /// Counts a busy thread until the result is dropped.
+    pub fn busy(&self) -> Counted {
+        Counted::new(&self.blocking)
+    }
+
+    /// Counts a connection until the result is dropped.
+    pub fn connected(&self) -> Counted {
+        Counted::new(&self.connections)
+    }
+
     /// Counts the characters of a request.
     pub fn characters(&self, count: usize) {
         self.characters.inc_by(count as u64);
@@ -205,12 +257,16 @@ impl Metrics {
     }
 }
 
-/// Resident memory in bytes, on Linux.
+/// Resident memory in bytes, where the system has `/proc/self/status`.
 fn resident_memory() -> Option<i64> {
-    const PAGE: i64 = 4096;
-    let statm = fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: i64 = statm.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * PAGE)
+    resident(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
+/// Value of the row `VmRSS`, whose unit does not depend on the size of pages.
+fn resident(status: &str) -> Option<i64> {
+    let row = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: i64 = row.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
 }
 
 #[cfg(test)]
@@ -224,6 +280,9 @@ mod tests {
         metrics.batch(3);
         metrics.stage(Stage::Prepare, Duration::from_millis(2));
         metrics.tokens(4, 5);
+        metrics.copied();
+        let (busy, connected) = (metrics.busy(), metrics.connected());
+        drop(busy);
         let text = metrics.render(7, 1);
         for line in [
             "tx_requests_total{route=\"/translate\",status=\"200\"} 1",
@@ -234,8 +293,19 @@ mod tests {
             "tx_queue_wait_seconds_count 0",
             "tx_queue_sentences 7",
             "tx_models 1",
+            "tx_copied_texts_total 1",
+            "tx_blocking_threads 0",
+            "tx_connections 1",
         ] {
             assert!(text.contains(line), "no `{line}` in:\n{text}");
         }
+        drop(connected);
+    }
+
+    #[test]
+    fn resident_memory_has_the_unit_of_its_row() {
+        let status = "Name:\ttranslate\nVmPeak:\t  99 kB\nVmRSS:\t    1234 kB\nThreads:\t1\n";
+        assert_eq!(resident(status), Some(1_263_616));
+        assert_eq!(resident("Name:\ttranslate\n"), None);
     }
 }

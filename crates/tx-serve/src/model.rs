@@ -1,6 +1,7 @@
 //! A loaded bundle and the languages that it translates.
 
 use std::{
+    collections::HashMap,
     fmt,
     path::{Path, PathBuf},
     str::FromStr,
@@ -15,7 +16,11 @@ use tx_infer::{
     Aligner, AlignmentOptions, Bundle, Device, LanguagePlacement, Precision, Translator,
 };
 
-use crate::{error::ServeError, language};
+use crate::{
+    detect::Candidates,
+    error::ServeError,
+    language::{self, Codes},
+};
 
 /// A model of the command line: `[NAME=]DIR`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,8 +77,11 @@ pub struct Model {
     translator: Translator,
     aligner: Aligner,
     /// Codes of the bundle.
-    sources: Vec<String>,
-    targets: Vec<String>,
+    sources: Codes,
+    targets: Codes,
+    info: ModelInfo,
+    /// Source languages of texts that are translated to each target, by [`language::base`].
+    candidates: HashMap<String, Arc<Candidates>>,
     /// Whether the codes select tokens of the model.
     selects: Selects,
 }
@@ -105,7 +113,7 @@ pub struct Route {
     pub translator: Translator,
 }
 
-/// Description of a model in answers.
+/// Description of a model in answers, with the codes that clients see.
 #[derive(Debug, Clone, Serialize)]
 pub struct ModelInfo {
     /// Name.
@@ -140,14 +148,23 @@ impl Model {
             // The queue distributes sentences among the threads.
             .with_undivided_batches();
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        let public =
+            |codes: &[String]| codes.iter().map(|code| language::public_code(code)).collect();
+        let info = ModelInfo {
+            name: spec.name.clone(),
+            sources: public(&sources),
+            targets: public(&targets),
+        };
         Ok(Arc::new(Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             name: spec.name.clone(),
             folder: spec.folder.clone(),
             aligner: Aligner::new(engine, AlignmentOptions::default()),
             translator,
-            sources,
-            targets,
+            candidates: candidates(&info),
+            info,
+            sources: Codes::new(sources),
+            targets: Codes::new(targets),
             selects,
         }))
     }
@@ -163,35 +180,34 @@ impl Model {
     }
 
     /// Codes of the source languages in the bundle.
-    pub fn sources(&self) -> &[String] {
+    pub fn sources(&self) -> &Codes {
         &self.sources
     }
 
     /// Codes of the target languages in the bundle.
-    pub fn targets(&self) -> &[String] {
+    pub fn targets(&self) -> &Codes {
         &self.targets
     }
 
     /// Description for answers.
-    pub fn info(&self) -> ModelInfo {
-        let public =
-            |codes: &[String]| codes.iter().map(|code| language::public_code(code)).collect();
-        ModelInfo {
-            name: self.name.clone(),
-            sources: public(&self.sources),
-            targets: public(&self.targets),
-        }
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// Source languages of texts that are translated to `target`; `None` if it is not a target.
+    pub fn candidates(&self, target: &str) -> Option<&Arc<Candidates>> {
+        self.candidates.get(&language::base(target))
+    }
+
+    /// Source languages of each target.
+    pub fn all_candidates(&self) -> &HashMap<String, Arc<Candidates>> {
+        &self.candidates
     }
 
     /// Returns the route of a pair of languages, if the model has it.
     pub fn route(self: &Arc<Self>, source: &str, target: &str) -> Option<Route> {
-        let find = |wanted: &str, codes: &[String]| {
-            let exact = codes.iter().find(|code| language::matches(wanted, code));
-            let similar = || codes.iter().find(|code| language::same_language(wanted, code));
-            exact.or_else(similar).cloned()
-        };
-        let source = find(source, &self.sources)?;
-        let target = find(target, &self.targets)?;
+        let source = self.sources.find(source)?.to_owned();
+        let target = self.targets.find(target)?.to_owned();
         if source == target {
             return None;
         }
@@ -205,6 +221,21 @@ impl Model {
         let translator = translator.with_text_language(source.clone());
         Some(Route { model: self.clone(), source, target, translator })
     }
+}
+
+/// Source languages of each target. They are never the target, also in another country or script.
+fn candidates(info: &ModelInfo) -> HashMap<String, Arc<Candidates>> {
+    let mut candidates = HashMap::new();
+    let sources: Vec<(String, &String)> =
+        info.sources.iter().map(|code| (language::base(code), code)).collect();
+    for target in &info.targets {
+        candidates.entry(language::base(target)).or_insert_with_key(|base| {
+            let sources = sources.iter().filter(|(source, _)| source != base);
+            let codes = sources.map(|(_, code)| (*code).clone());
+            Arc::new(Candidates::new(codes, Some(target)))
+        });
+    }
+    candidates
 }
 
 /// Languages of a bundle: of its configuration, its provenance, or its name `en-de`.

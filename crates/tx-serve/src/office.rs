@@ -8,17 +8,22 @@ mod archive;
 mod docx;
 mod odt;
 mod paragraph;
+mod part;
 mod tree;
+mod xml;
 
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
 
-use crate::{error::ApiError, markup::has_words};
+use crate::{deadline::Deadline, error::ApiError};
 use archive::Archive;
-use paragraph::{Builder, Paragraph};
-use tree::{Element, Node};
+use odt::Superscripts;
+use paragraph::{Paragraph, copy_parts};
+use part::PartKind;
+use tree::{Node, Tree};
+use xml::Xml;
 
 /// Format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +41,8 @@ pub struct Document {
     /// Files that contain paragraphs: their indices in the archive, and their content.
     files: Vec<(usize, Vec<Piece>)>,
     paragraphs: Vec<Paragraph>,
+    /// Maximum number of bytes of the XML that is written.
+    max_xml: usize,
 }
 
 /// Part of a file.
@@ -50,6 +57,10 @@ enum Piece {
 /// Maximum number of bytes of the XML in a document, for each byte that a request may have. The XML of a
 /// document is about ten times as large as its text.
 const XML_PER_BYTE: usize = 16;
+
+/// Maximum size of the XML of a translated document, in multiples of the limit for the original. The text
+/// can become longer, and each part with its own formatting becomes a run.
+const GROWTH: usize = 2;
 
 /// Maximum number of elements and texts in the XML of a document.
 const MAX_NODES: usize = 1_000_000;
@@ -96,10 +107,10 @@ impl OfficeFormat {
         }
     }
 
-    fn is_paragraph(self, element: &Element<'_>) -> bool {
+    fn is_paragraph(self, element: Node<'_>) -> bool {
         match self {
-            Self::Docx => element.name == "w:p",
-            Self::Odt => ["text:p", "text:h"].contains(&element.name),
+            Self::Docx => element.name() == "w:p",
+            Self::Odt => ["text:p", "text:h"].contains(&element.name()),
         }
     }
 
@@ -114,36 +125,45 @@ impl Document {
     /// # Errors
     ///
     /// [`ApiError::Invalid`] if it is no document of `format`; [`ApiError::TooLarge`] if its XML or its text
-    /// exceeds the limits, as in a decompression bomb.
-    pub fn read(content: Bytes, format: OfficeFormat, max_bytes: usize) -> Result<Self, ApiError> {
+    /// exceeds the limits, as in a decompression bomb; that of `deadline`.
+    pub fn read(
+        content: Bytes,
+        format: OfficeFormat,
+        max_bytes: usize,
+        deadline: &Deadline,
+    ) -> Result<Self, ApiError> {
         let mut archive = Archive::new(content).map_err(|problem| format.invalid(problem))?;
         let names = archive.names().map_err(|problem| format.invalid(problem))?;
         if !names.iter().any(|name| name == format.main()) {
             return Err(format.invalid(format_args!("it has no file `{}`", format.main())));
         }
-        let mut reader = Reader { format, paragraphs: Vec::new() };
+        let mut paragraphs = Vec::new();
         let mut files = Vec::new();
-        let (mut bytes, mut nodes) = (max_bytes.saturating_mul(XML_PER_BYTE), MAX_NODES);
+        let max_xml = max_bytes.saturating_mul(XML_PER_BYTE);
+        let (mut bytes, mut nodes) = (max_xml, MAX_NODES);
         for (index, name) in
             names.iter().enumerate().filter(|(_, name)| format.has_paragraphs(name))
         {
+            deadline.check()?;
             let xml = archive.read(index, bytes)?;
             bytes = bytes.saturating_sub(xml.len());
             let wrong = |problem| format.invalid(format_args!("`{name}`: {problem}"));
             let xml = String::from_utf8(xml).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
             let tree = tree::parse(&xml, &mut nodes).map_err(wrong)?;
+            let mut reader = Reader::new(format, &tree, paragraphs, deadline);
             let mut pieces = Vec::new();
-            tree.iter().for_each(|node| reader.copy(node, &mut pieces));
+            tree.root().children().for_each(|node| reader.copy(node, &mut pieces));
+            deadline.check()?;
             files.push((index, pieces));
+            paragraphs = reader.paragraphs;
         }
-        let paragraphs = reader.paragraphs;
         let text: usize = paragraphs.iter().map(|paragraph| paragraph.plain.len()).sum();
         if text > max_bytes {
             return Err(ApiError::TooLarge(format!(
                 "the text of the document has {text} bytes; the limit is {max_bytes}"
             )));
         }
-        Ok(Self { archive, files, paragraphs })
+        Ok(Self { archive, files, paragraphs, max_xml: max_xml.saturating_mul(GROWTH) })
     }
 
     /// The paragraphs as HTML.
@@ -160,29 +180,41 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// [`ApiError::Invalid`] if a file of the archive cannot be copied.
-    pub fn with_texts(&self, texts: &[String]) -> Result<Vec<u8>, ApiError> {
-        let replaced = self.files.iter().map(|(index, pieces)| {
-            let mut xml = String::new();
-            self.write(pieces, texts, &mut xml);
-            (*index, xml)
-        });
-        let replaced: Vec<(usize, String)> = replaced.collect();
+    /// [`ApiError::Invalid`] if a file of the archive cannot be copied; [`ApiError::TooLarge`] if the XML
+    /// exceeds the limit; that of `deadline`.
+    pub fn with_texts(&self, texts: &[String], deadline: &Deadline) -> Result<Vec<u8>, ApiError> {
+        let (mut left, mut replaced) = (self.max_xml, Vec::with_capacity(self.files.len()));
+        for (index, pieces) in &self.files {
+            let mut xml = Xml::new(left);
+            self.write(pieces, texts, deadline, &mut xml);
+            deadline.check()?;
+            let Some(xml) = xml.finish() else {
+                return Err(ApiError::TooLarge(format!(
+                    "the translated document has more than {} bytes of XML",
+                    self.max_xml
+                )));
+            };
+            left -= xml.len().min(left);
+            replaced.push((*index, xml));
+        }
         let failed =
             |problem| ApiError::Invalid(format!("the document cannot be written: {problem}"));
-        self.archive.with_files(&replaced).map_err(failed)
+        self.archive.with_files(replaced).map_err(failed)
     }
 
     /// Writes pieces. Nested as deep as the elements of the document.
-    fn write(&self, pieces: &[Piece], texts: &[String], xml: &mut String) {
+    /// Ends early if the caller need not wait.
+    fn write(&self, pieces: &[Piece], texts: &[String], deadline: &Deadline, xml: &mut Xml) {
         for piece in pieces {
             match piece {
-                Piece::Raw(raw) => xml.push_str(raw),
+                Piece::Raw(raw) => xml.push(raw),
+                Piece::Paragraph(_) if deadline.is_over() => return,
                 Piece::Paragraph(index) => {
                     if let Some(paragraph) = self.paragraphs.get(*index) {
                         let text = texts.get(*index).unwrap_or(&paragraph.html);
-                        paragraph
-                            .write(text, xml, &mut |pieces, xml| self.write(pieces, texts, xml));
+                        paragraph.write(text, xml, &mut |pieces, xml| {
+                            self.write(pieces, texts, deadline, xml);
+                        });
                     }
                 }
             }
@@ -190,50 +222,75 @@ impl Document {
     }
 }
 
-/// Finds the paragraphs of files.
-struct Reader {
+/// Finds the paragraphs of a file. Every node is visited once, or twice for the parts of a paragraph, and
+/// copied once.
+struct Reader<'a> {
     format: OfficeFormat,
+    superscripts: Superscripts<'a>,
     paragraphs: Vec<Paragraph>,
+    deadline: &'a Deadline,
 }
 
-impl Reader {
+impl<'a> Reader<'a> {
+    fn new(
+        format: OfficeFormat,
+        tree: &'a Tree<'a>,
+        paragraphs: Vec<Paragraph>,
+        deadline: &'a Deadline,
+    ) -> Self {
+        let superscripts = match format {
+            OfficeFormat::Docx => Superscripts::default(),
+            OfficeFormat::Odt => Superscripts::of(tree),
+        };
+        Self { format, superscripts, paragraphs, deadline }
+    }
+
     /// Copies a node, except for the content of paragraphs in it.
-    fn copy(&mut self, node: &Node<'_>, pieces: &mut Vec<Piece>) {
-        match node {
-            Node::Text { raw, .. } | Node::Raw(raw) => push(pieces, raw),
-            Node::Element(element) if self.format.is_paragraph(element) => {
-                self.paragraph(element, pieces);
-            }
-            Node::Element(element) => self.copy_element(element, pieces),
+    fn copy(&mut self, node: Node<'_>, pieces: &mut Vec<Piece>) {
+        if !node.is_element() {
+            push(pieces, node.raw());
+        } else if self.format.is_paragraph(node) {
+            self.paragraph(node, pieces);
+        } else {
+            self.copy_element(node, pieces);
         }
     }
 
-    fn copy_element(&mut self, element: &Element<'_>, pieces: &mut Vec<Piece>) {
-        push(pieces, element.open);
-        element.children.iter().for_each(|child| self.copy(child, pieces));
-        push(pieces, element.close);
+    fn copy_element(&mut self, element: Node<'_>, pieces: &mut Vec<Piece>) {
+        push(pieces, element.open());
+        element.children().for_each(|child| self.copy(child, pieces));
+        push(pieces, element.close());
     }
 
     /// Adds a paragraph. One without words, or that cannot be divided into text and formatting, is copied.
-    fn paragraph(&mut self, element: &Element<'_>, pieces: &mut Vec<Piece>) {
-        let known = self.paragraphs.len();
-        let mut builder = Builder::default();
-        let is_complete = match self.format {
-            OfficeFormat::Docx => docx::paragraph(self, element, &mut builder),
-            OfficeFormat::Odt => odt::paragraph(self, element, &mut builder),
-        };
-        if !is_complete || !has_words(&builder.plain()) {
-            // Paragraphs in it, such as those of a text box, are added again.
-            self.paragraphs.truncate(known);
-            self.copy_element(element, pieces);
+    /// This is known before anything is copied: otherwise each level of nested text boxes would double
+    /// the time. Ends early if the caller need not wait.
+    fn paragraph(&mut self, element: Node<'_>, pieces: &mut Vec<Piece>) {
+        if self.deadline.is_over() {
             return;
         }
-        push(pieces, element.open);
-        push(pieces, &builder.before);
+        let parts = match self.format {
+            OfficeFormat::Docx => docx::parts(element),
+            OfficeFormat::Odt => Some(odt::parts(element, &self.superscripts)),
+        };
+        let Some((parts, _)) = parts.filter(|(_, content)| content.words) else {
+            self.copy_element(element, pieces);
+            return;
+        };
+        let (before, text, after) = parts.divided();
+        push(pieces, element.open());
+        copy_parts(before, &mut |node, pieces| self.copy(node, pieces), pieces);
+        for part in text.iter().filter(|part| part.kind == PartKind::Before) {
+            push(pieces, part.node.raw());
+        }
+        let paragraph = Paragraph::new(text, &mut |node, pieces| self.copy(node, pieces));
         pieces.push(Piece::Paragraph(self.paragraphs.len()));
-        push(pieces, &builder.after);
-        push(pieces, element.close);
-        self.paragraphs.push(builder.finish());
+        self.paragraphs.push(paragraph);
+        for part in text.iter().filter(|part| part.kind == PartKind::After) {
+            push(pieces, part.node.raw());
+        }
+        copy_parts(after, &mut |node, pieces| self.copy(node, pieces), pieces);
+        push(pieces, element.close());
     }
 }
 
@@ -241,6 +298,7 @@ impl Reader {
 fn push(pieces: &mut Vec<Piece>, raw: &str) {
     match pieces.last_mut() {
         Some(Piece::Raw(last)) => last.push_str(raw),
+        _ if raw.is_empty() => {}
         Some(Piece::Paragraph(_)) | None => pieces.push(Piece::Raw(raw.to_owned())),
     }
 }

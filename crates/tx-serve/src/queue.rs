@@ -210,12 +210,13 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use tx_infer::SearchOptions;
 
     use super::*;
     use crate::{
+        deadline::Deadline,
         fixture,
         job::{JobHandle, Unit},
     };
@@ -224,8 +225,8 @@ mod tests {
     fn job(lengths: &[usize], beam: usize) -> (Arc<Job>, JobHandle) {
         let units = lengths.iter().map(|n| Unit { text: "a".repeat(*n), align: false }).collect();
         let options = SearchOptions { beam, ..SearchOptions::default() };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        Job::new(fixture::route(), options, units, deadline)
+        let deadline = Deadline::after(Duration::from_secs(60));
+        Job::new(fixture::route(), options, units, &deadline)
     }
 
     fn queue(sentences: usize, batch_tokens: usize) -> Queue {

@@ -1,32 +1,31 @@
 //! Loaded models, and the routes between languages.
 
-use std::sync::{Arc, PoisonError, RwLock};
+pub mod languages;
 
-use serde::Serialize;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::{
-    error::{ApiError, ServeError},
+    error::{ApiError, ServeError, Side},
     language,
     model::{Execution, Model, ModelInfo, ModelSpec, Route},
 };
+use languages::Languages;
 
 /// Models of the server. A request keeps the models that it started with, so replacing or removing one
 /// does not affect it.
 #[derive(Debug)]
 pub struct Registry {
     execution: Execution,
-    models: RwLock<Arc<Vec<Arc<Model>>>>,
+    loaded: RwLock<Loaded>,
+    /// Held while models change, so that the lock of the requests is held for a moment only.
+    changes: Mutex<()>,
 }
 
-/// A language in the list of languages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LanguageEntry {
-    /// Code.
-    pub code: String,
-    /// English name.
-    pub name: String,
-    /// Codes of the languages that texts of this one can be translated to.
-    pub targets: Vec<String>,
+/// Models, and what follows from them.
+#[derive(Debug, Clone, Default)]
+struct Loaded {
+    models: Arc<Vec<Arc<Model>>>,
+    languages: Arc<Languages>,
 }
 
 impl Registry {
@@ -39,19 +38,47 @@ impl Registry {
         if specs.is_empty() {
             return Err(ServeError::NoModel);
         }
-        let registry = Self { execution, models: RwLock::default() };
+        let mut models: Vec<Arc<Model>> = Vec::new();
         for spec in specs {
-            if registry.models().iter().any(|model| model.name == spec.name) {
+            if models.iter().any(|model| model.name == spec.name) {
                 return Err(ServeError::SameName { name: spec.name.clone() });
             }
-            registry.put(spec)?;
+            models.push(Model::load(spec, execution)?);
         }
+        let registry = Self { execution, loaded: RwLock::default(), changes: Mutex::default() };
+        registry.set(models);
         Ok(registry)
+    }
+
+    fn loaded(&self) -> Loaded {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, models: Vec<Arc<Model>>) {
+        let languages = Arc::new(Languages::of(&models));
+        let loaded = Loaded { models: Arc::new(models), languages };
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = loaded;
     }
 
     /// Returns the current models.
     pub fn models(&self) -> Arc<Vec<Arc<Model>>> {
-        self.models.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.loaded().models
+    }
+
+    /// Returns the model with a name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn model(&self, name: &str) -> Result<Arc<Model>, ApiError> {
+        let models = self.models();
+        let model = models.iter().find(|model| model.name == name);
+        model.cloned().ok_or_else(|| ApiError::NotFound(format!("no model `{name}`")))
+    }
+
+    /// Returns the languages of the current models.
+    pub fn languages(&self) -> Arc<Languages> {
+        self.loaded().languages
     }
 
     /// Loads a model, and replaces the one with the same name when it is complete.
@@ -61,24 +88,27 @@ impl Registry {
     /// If it cannot be loaded; the models are unchanged then.
     pub fn put(&self, spec: &ModelSpec) -> Result<ModelInfo, ServeError> {
         let model = Model::load(spec, self.execution)?;
-        let info = model.info();
-        let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
-        let mut list = (**models).clone();
+        let info = model.info().clone();
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = (*self.models()).clone();
         match list.iter_mut().find(|old| old.name == model.name) {
             Some(old) => *old = model,
             None => list.push(model),
         }
-        *models = Arc::new(list);
+        self.set(list);
         Ok(info)
     }
 
     /// Removes the model with this name; returns whether there was one.
     pub fn remove(&self, name: &str) -> bool {
-        let mut models = self.models.write().unwrap_or_else(PoisonError::into_inner);
-        let list: Vec<Arc<Model>> =
-            models.iter().filter(|model| model.name != name).cloned().collect();
-        let removed = list.len() < models.len();
-        *models = Arc::new(list);
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = (*self.models()).clone();
+        let before = list.len();
+        list.retain(|model| model.name != name);
+        let removed = list.len() < before;
+        if removed {
+            self.set(list);
+        }
         removed
     }
 
@@ -129,66 +159,18 @@ impl Registry {
         if let Some(route) = direct(source, target) {
             return Ok(vec![route]);
         }
-        let has_source = models.iter().any(|model| covers(model.sources(), source));
-        let has_target = models.iter().any(|model| covers(model.targets(), target));
-        Err(ApiError::Invalid(match (has_source, has_target) {
-            (false, _) => format!("{source} is not supported"),
-            (_, false) => format!("{target} is not supported"),
-            (true, true) => format!("no model translates from {source} to {target}"),
-        }))
-    }
-
-    /// Returns all languages with the targets of their texts, which are empty for a language that is only
-    /// a target: clients look both sides up in this list.
-    pub fn languages(&self) -> Vec<LanguageEntry> {
-        let mut entries = self.target_languages();
-        for model in self.models().iter() {
-            for source in model.sources() {
-                let code = language::public_code(source);
-                let targets = model.targets().iter().filter(|target| *target != source);
-                let targets = targets.map(|target| language::public_code(target));
-                match entries.iter_mut().find(|entry| entry.code == code) {
-                    Some(entry) => entry.targets.extend(targets),
-                    None => entries.push(LanguageEntry {
-                        name: language::name(source),
-                        code,
-                        targets: targets.collect(),
-                    }),
-                }
+        let has_source = models.iter().any(|model| model.sources().find(source).is_some());
+        let has_target = models.iter().any(|model| model.targets().find(target).is_some());
+        let unsupported = |side, code: &str| ApiError::Unsupported { side, code: code.to_owned() };
+        Err(match (has_source, has_target) {
+            _ if language::same_language(source, target) => ApiError::Invalid(format!(
+                "`{source}` and `{target}` are the same language; expected two languages"
+            )),
+            (false, _) => unsupported(Side::Source, source),
+            (_, false) => unsupported(Side::Target, target),
+            (true, true) => {
+                ApiError::Invalid(format!("no model translates from {source} to {target}"))
             }
-        }
-        for entry in &mut entries {
-            entry.targets.sort_unstable();
-            entry.targets.dedup();
-        }
-        entries.sort_by(|one, other| one.name.cmp(&other.name));
-        entries
+        })
     }
-
-    /// Returns the languages that are a source of some model, with their targets.
-    pub fn source_languages(&self) -> Vec<LanguageEntry> {
-        let mut entries = self.languages();
-        entries.retain(|entry| !entry.targets.is_empty());
-        entries
-    }
-
-    /// Returns the languages that are a target of some model, with an empty list of targets.
-    pub fn target_languages(&self) -> Vec<LanguageEntry> {
-        let models = self.models();
-        let codes = models.iter().flat_map(|model| model.targets());
-        let mut entries: Vec<LanguageEntry> = codes
-            .map(|code| LanguageEntry {
-                code: language::public_code(code),
-                name: language::name(code),
-                targets: Vec::new(),
-            })
-            .collect();
-        entries.sort_by(|one, other| (&one.name, &one.code).cmp(&(&other.name, &other.code)));
-        entries.dedup();
-        entries
-    }
-}
-
-fn covers(codes: &[String], wanted: &str) -> bool {
-    codes.iter().any(|code| language::same_language(wanted, code))
 }

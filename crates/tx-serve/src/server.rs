@@ -1,24 +1,18 @@
 //! Connections, signals and the end of the server.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Router, http::Request, response::Response};
 use futures_util::future::OptionFuture;
-use hyper::{body::Incoming, server::conn::http1};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-    service::TowerToHyperService,
-};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     runtime::{Builder, Runtime},
-    sync::{Semaphore, oneshot},
+    sync::oneshot,
 };
 
 use crate::{
+    connections::{Connections, max_connections},
     error::ServeError,
-    http::{self, Peer},
+    http,
     options::ServerOptions,
     service::Service,
     workers::Workers,
@@ -31,6 +25,7 @@ pub struct Server {
     listener: TcpListener,
     service: Arc<Service>,
     workers: Workers,
+    connections: usize,
 }
 
 /// Stops a server from another thread.
@@ -45,14 +40,9 @@ impl Stop {
     }
 }
 
-/// Time to receive the headers of a request, and of an idle connection.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Maximum number of connections.
-const MAX_CONNECTIONS: usize = 10_000;
-
 impl Server {
-    /// Loads the models and starts to listen.
+    /// Loads the models and starts to listen. Raises the limit of open files of the process as far as
+    /// connections need it.
     ///
     /// # Errors
     ///
@@ -72,7 +62,12 @@ impl Server {
             .block_on(TcpListener::bind(address))
             .map_err(|source| ServeError::Listen { address, source })?;
         let workers = Workers::start(threads, &service.queue, &service.metrics)?;
-        Ok(Self { runtime, listener, service, workers })
+        Ok(Self { runtime, listener, service, workers, connections: max_connections() })
+    }
+
+    /// Maximum number of connections, by the limit of open files.
+    pub fn connections(&self) -> usize {
+        self.connections
     }
 
     /// Address of the server.
@@ -100,8 +95,8 @@ impl Server {
     ///
     /// If signals cannot be received.
     pub fn run(self, stop: Option<oneshot::Receiver<()>>) -> Result<(), ServeError> {
-        let Self { runtime, listener, service, workers } = self;
-        runtime.block_on(serve(listener, service.clone(), stop))?;
+        let Self { runtime, listener, service, workers, connections } = self;
+        runtime.block_on(serve(listener, service.clone(), connections, stop))?;
         service.queue.close();
         runtime.shutdown_timeout(Duration::from_secs(1));
         workers.join();
@@ -118,11 +113,11 @@ impl Server {
 async fn serve(
     listener: TcpListener,
     service: Arc<Service>,
+    connections: usize,
     stop: Option<oneshot::Receiver<()>>,
 ) -> Result<(), ServeError> {
     let router = http::router(service.clone());
-    let connections = GracefulShutdown::new();
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let connections = Connections::new(router, service.metrics.clone(), connections);
     let mut signals = Signals::new()?;
     let stop = async {
         match stop {
@@ -139,27 +134,8 @@ async fn serve(
     let leaving = OptionFuture::from(None);
     tokio::pin!(leaving);
     loop {
-        let accept = async {
-            let slot = slots.clone().acquire_owned().await;
-            (listener.accept().await, slot)
-        };
         tokio::select! {
-            (accepted, slot) = accept => match accepted {
-                Ok((stream, peer)) => {
-                    let connection = connection(stream, peer, router.clone());
-                    let connection = connections.watch(connection);
-                    tokio::spawn(async move {
-                        // A client that leaves or sends no HTTP is not an error of the server.
-                        let _ = connection.await;
-                        drop(slot);
-                    });
-                }
-                Err(error) => {
-                    // Usually too many open files; existing connections go on.
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            },
+            () = connections.accept(&listener) => {}
             signal = signals.next() => match signal {
                 Signaled::Reload => reload(&service),
                 Signaled::Leave if !service.is_leaving() => {
@@ -172,45 +148,15 @@ async fn serve(
             () = &mut stop => break,
         }
     }
-    service.stop();
-    drop(listener);
     tracing::info!("stopping");
-    if tokio::time::timeout(service.options.drain, connections.shutdown()).await.is_err() {
+    // Closes connections after their next answers.
+    service.leave();
+    let closing = connections.close(listener).await;
+    service.stop();
+    if !closing.finish(service.options.drain).await {
         tracing::warn!("requests in progress were interrupted");
     }
     Ok(())
-}
-
-/// The routes for the requests of one connection.
-#[derive(Debug)]
-struct PeerService {
-    router: Router,
-    peer: Peer,
-}
-
-impl hyper::service::Service<Request<Incoming>> for PeerService {
-    type Response = Response;
-    type Error = Infallible;
-    type Future =
-        <TowerToHyperService<Router> as hyper::service::Service<Request<Incoming>>>::Future;
-
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.peer);
-        TowerToHyperService::new(self.router.clone()).call(request)
-    }
-}
-
-fn connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    router: Router,
-) -> http1::Connection<TokioIo<TcpStream>, PeerService> {
-    // Answers are small.
-    let _ = stream.set_nodelay(true);
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), PeerService { router, peer: Peer(peer.ip()) })
 }
 
 /// Loads models and keys again on another thread.
@@ -218,7 +164,7 @@ fn reload(service: &Arc<Service>) {
     let service = service.clone();
     tokio::task::spawn_blocking(move || {
         for error in service.reload() {
-            tracing::error!(%error, "not loaded again");
+            tracing::error!(error = error.chain(), "not loaded again");
         }
         tracing::info!(models = service.registry.models().len() as u64, "loaded again");
     });

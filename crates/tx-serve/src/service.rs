@@ -1,6 +1,10 @@
 //! Translation of requests: languages, plans, jobs, answers.
 
+mod groups;
+pub mod request;
+
 use std::{
+    collections::HashMap,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -8,17 +12,19 @@ use std::{
     time::Instant,
 };
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tx_infer::SearchOptions;
 
 use crate::{
-    detect::{Detected, detect},
+    bodies::Bodies,
+    deadline::Deadline,
+    detect::{Candidates, Detected, Guess},
     downloads::Downloads,
-    error::{ApiError, ServeError},
-    job::{Done, Job, JobHandle, Unit},
+    error::{ApiError, ServeError, Side},
+    job::{Job, JobHandle},
     keys::Keys,
-    language,
     limiter::Limiter,
+    markup::Format,
     metrics::{Metrics, Stage},
     model::Route,
     options::{Limits, ServerOptions},
@@ -26,6 +32,8 @@ use crate::{
     queue::{Queue, QueueLimits},
     registry::Registry,
 };
+use groups::{Group, Source, finish, groups};
+use request::{Answer, Request, TextAnswer};
 
 /// Maximum number of bytes of the texts of a request, and of texts, that the thread of its connection
 /// divides into sentences and composes again: waking another thread takes longer.
@@ -42,87 +50,18 @@ pub struct Service {
     pub metrics: Arc<Metrics>,
     /// Budgets of clients.
     pub limiter: Limiter,
+    /// Memory of the bodies of requests.
+    pub bodies: Bodies,
     /// Translated files.
     pub downloads: Downloads,
     /// Options.
     pub options: ServerOptions,
-    keys: RwLock<Keys>,
+    /// `None` if requests need no key.
+    keys: RwLock<Option<Arc<Keys>>>,
     is_leaving: AtomicBool,
     is_stopped: AtomicBool,
-    requests: Semaphore,
-}
-
-/// Texts to translate with their options.
-#[derive(Debug, Clone, Default)]
-pub struct Request {
-    /// The texts.
-    pub texts: Vec<String>,
-    /// Code of the source language; `None` detects it for each text.
-    pub source: Option<String>,
-    /// Code of the target language.
-    pub target: String,
-    /// Name of the model; `None` selects one by the languages.
-    pub model: Option<String>,
-    /// Code of an intermediate language.
-    pub pivot: Option<String>,
-    /// Format and layout.
-    pub plan: PlanOptions,
-    /// Number of alternatives to each translation.
-    pub alternatives: usize,
-    /// Hypotheses of the search; `None` keeps the model's.
-    pub beam: Option<usize>,
-}
-
-/// Answer to a request.
-#[derive(Debug)]
-pub struct Answer {
-    /// One for each text.
-    pub texts: Vec<TextAnswer>,
-}
-
-/// Translation of a text.
-#[derive(Debug, Default)]
-pub struct TextAnswer {
-    /// The translation.
-    pub text: String,
-    /// Score of the translation: see [`Plan::score`].
-    pub score: Option<f32>,
-    /// Further translations, best first.
-    pub alternatives: Vec<Alternative>,
-    /// Detected language, if the request has none.
-    pub detected: Option<Detected>,
-    /// Names of the models, more than one with an intermediate language.
-    pub models: Vec<String>,
-    /// Code of the source language.
-    pub source: String,
-    /// Plan and results of the last model.
-    pub result: Option<(Plan, Vec<Done>)>,
-}
-
-/// A further translation of a text.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Alternative {
-    /// The translation.
-    pub text: String,
-    /// Its score: see [`Plan::score`].
-    pub score: Option<f32>,
-}
-
-/// A text before its translation.
-#[derive(Debug, Default)]
-struct Source {
-    text: String,
-    code: String,
-    detected: Option<Detected>,
-    routes: Vec<Route>,
-}
-
-/// Texts with the same route, as one job.
-struct Group {
-    route: Route,
-    /// Indices of the texts, their plans and numbers of units.
-    plans: Vec<(usize, Plan, usize)>,
-    units: Vec<Unit>,
+    requests: Arc<Semaphore>,
+    documents: Arc<Semaphore>,
 }
 
 impl Service {
@@ -132,7 +71,7 @@ impl Service {
     ///
     /// If a model or the file of keys cannot be read.
     pub fn new(options: ServerOptions) -> Result<Self, ServeError> {
-        let keys = options.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
+        let keys = options.keys.as_deref().map(Keys::read).transpose()?;
         let registry = Registry::load(&options.models, options.execution)?;
         let limits = QueueLimits {
             sentences: options.queue,
@@ -144,11 +83,13 @@ impl Service {
             queue: Arc::new(Queue::new(limits)),
             metrics: Arc::default(),
             limiter: Limiter::default(),
-            downloads: Downloads::default(),
-            keys: RwLock::new(keys),
+            bodies: Bodies::new(options.limits.body),
+            downloads: Downloads::new(options.limits.body),
+            keys: RwLock::new(keys.map(Arc::new)),
             is_leaving: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
-            requests: Semaphore::new(options.requests.max(1)),
+            requests: Arc::new(Semaphore::new(options.requests.max(1))),
+            documents: Arc::new(Semaphore::new(options.documents.max(1))),
             options,
         })
     }
@@ -158,20 +99,20 @@ impl Service {
         &self.options.limits
     }
 
-    /// Current keys.
-    pub fn keys(&self) -> Keys {
+    /// Current keys; `None` if requests need no key.
+    pub fn keys(&self) -> Option<Arc<Keys>> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reads models and keys again; returns the errors of those that stay as they are.
     pub fn reload(&self) -> Vec<ServeError> {
         let mut errors = self.registry.reload();
-        match self.options.keys.as_deref().map(Keys::read).transpose() {
-            Ok(keys) => {
-                *self.keys.write().unwrap_or_else(PoisonError::into_inner) =
-                    keys.unwrap_or_default();
+        match self.options.keys.as_deref().map(Keys::read) {
+            Some(Ok(keys)) => {
+                *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(keys));
             }
-            Err(error) => errors.push(error),
+            Some(Err(error)) => errors.push(error),
+            None => {}
         }
         errors
     }
@@ -203,15 +144,96 @@ impl Service {
     /// # Errors
     ///
     /// If there are too many.
-    pub fn admit(&self) -> Result<SemaphorePermit<'_>, ApiError> {
-        self.requests.try_acquire().map_err(|_| ApiError::QueueFull)
+    pub fn admit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.requests.clone().try_acquire_owned().map_err(|_| ApiError::QueueFull)
     }
 
-    /// Detects the language of a text among those of the models.
-    pub fn detect(&self, text: &str) -> Option<Detected> {
-        let codes: Vec<String> =
-            self.registry.source_languages().into_iter().map(|entry| entry.code).collect();
-        detect(text, &codes)
+    /// Reserves one of the documents in progress, before it is read.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many.
+    pub fn admit_document(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.documents.clone().try_acquire_owned().map_err(|_| ApiError::Documents)
+    }
+
+    /// Runs `work` on a thread that may block, until the deadline.
+    ///
+    /// # Errors
+    ///
+    /// At the deadline, or if `work` panics. At the deadline the thread is not interrupted: `work` checks
+    /// the deadline itself.
+    pub async fn compute<T: Send + 'static>(
+        &self,
+        deadline: &Deadline,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (metrics, checked) = (self.metrics.clone(), deadline.clone());
+        let running = blocking(move || {
+            // The client may have left while the work waited for a thread.
+            checked.check()?;
+            let _busy = metrics.busy();
+            Ok(work())
+        });
+        match tokio::time::timeout_at(deadline.end().into(), running).await {
+            Ok(result) => result?,
+            Err(_) => Err(deadline.error()),
+        }
+    }
+
+    /// Same as [`compute`](Self::compute), but on this thread if the work `is_short`.
+    async fn compute_unless<T: Send + 'static>(
+        &self,
+        is_short: bool,
+        deadline: &Deadline,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        if is_short { Ok(work()) } else { self.compute(deadline, work).await }
+    }
+
+    /// Detects the languages of texts among those of the models.
+    ///
+    /// # Errors
+    ///
+    /// If a limit is exceeded.
+    pub async fn detect(
+        self: &Arc<Self>,
+        texts: Vec<String>,
+        deadline: Deadline,
+    ) -> Result<Vec<Option<Detected>>, ApiError> {
+        self.check_texts(&texts)?;
+        let languages = self.registry.languages();
+        let checked = deadline.clone();
+        let detect = move || {
+            let detected = texts.iter().map(|text| {
+                checked.check()?;
+                Ok(languages.detected().detect(text))
+            });
+            detected.collect()
+        };
+        self.compute(&deadline, detect).await?
+    }
+
+    /// Returns the language of a text, in a format, to be translated by this request.
+    ///
+    /// # Errors
+    ///
+    /// If no model has the target language.
+    pub fn guess(&self, request: &Request, text: &str, format: Format) -> Result<Guess, ApiError> {
+        let candidates = self.candidates(request)?;
+        guess_among(&candidates, request, text, format)
+    }
+
+    /// Source languages of the routes of a request.
+    fn candidates(&self, request: &Request) -> Result<Arc<Candidates>, ApiError> {
+        let target = request.pivot.as_deref().unwrap_or(&request.target);
+        let candidates = match &request.model {
+            Some(name) => self.registry.model(name)?.candidates(target).cloned(),
+            None => self.registry.languages().candidates(target).cloned(),
+        };
+        candidates
+            .filter(|candidates| !candidates.codes().is_empty())
+            .ok_or_else(|| unsupported_target(target))
     }
 
     /// Translates texts.
@@ -221,14 +243,13 @@ impl Service {
     /// If a limit is exceeded, there is no model for the languages, or the server is too busy.
     pub async fn translate(self: &Arc<Self>, request: Request) -> Result<Answer, ApiError> {
         self.check(&request)?;
-        let _permit = self.admit()?;
-        let deadline = Instant::now() + self.limits().timeout;
+        let deadline = &request.deadline.clone();
         let is_short = is_short(&request.texts);
-        let (service, routed) = (self.clone(), request.clone());
-        let mut sources = blocking_unless(is_short, move || service.sources(routed)).await??;
+        let (sources, request) = self.routed(is_short, request).await?;
+        let mut sources = sources;
         let stages = sources.iter().map(|source| source.routes.len()).max().unwrap_or(0);
         let mut answers: Vec<TextAnswer> = sources.iter().map(|_| TextAnswer::default()).collect();
-        for stage in 0..stages.max(1) {
+        for stage in 0..stages {
             let is_last = stage + 1 >= stages;
             let options = self.search_options(&request, is_last);
             let plan = PlanOptions { align: request.plan.align && is_last, ..request.plan };
@@ -239,8 +260,9 @@ impl Service {
                 plan
             };
             let started = Instant::now();
-            let planned = blocking_unless(is_short, move || groups(sources, stage, plan));
-            let groups = planned.await??;
+            let checked = deadline.clone();
+            let planned = move || groups(sources, stage, plan, &checked);
+            let groups = self.compute_unless(is_short, deadline, planned).await??;
             self.metrics.stage(Stage::Prepare, started.elapsed());
             sources = groups.1;
             let mut results = Vec::new();
@@ -257,7 +279,9 @@ impl Service {
             }
             let started = Instant::now();
             let alternatives = if is_last { request.alternatives } else { 0 };
-            let finished = blocking_unless(is_short, move || finish(results, alternatives)).await?;
+            let checked = deadline.clone();
+            let finished = move || finish(results, alternatives, &checked);
+            let finished = self.compute_unless(is_short, deadline, finished).await??;
             self.metrics.stage(Stage::Finish, started.elapsed());
             for (index, answer) in finished {
                 if !is_last && let Some(source) = sources.get_mut(index) {
@@ -274,6 +298,8 @@ impl Service {
             answer.models = source.routes.iter().map(|route| route.model.name.clone()).collect();
             if source.routes.is_empty() {
                 answer.text = source.text;
+                answer.copied = true;
+                self.metrics.copied();
             }
         }
         Ok(Answer { texts: answers })
@@ -285,50 +311,39 @@ impl Service {
     /// # Errors
     ///
     /// Same as [`translate`](Self::translate).
-    pub async fn stream(self: &Arc<Self>, request: Request) -> Result<Streamed, ApiError> {
+    pub async fn stream(self: &Arc<Self>, request: Request) -> Result<Stream, ApiError> {
         self.check(&request)?;
         if request.texts.len() != 1 || request.pivot.is_some() {
             return Err(ApiError::Invalid("a stream has one text and no pivot".into()));
         }
-        let deadline = Instant::now() + self.limits().timeout;
         let is_short = is_short(&request.texts);
-        let (service, routed) = (self.clone(), request.clone());
-        let sources = blocking_unless(is_short, move || service.sources(routed)).await??;
+        let (sources, request) = self.routed(is_short, request).await?;
+        let deadline = request.deadline.clone();
         let options = self.search_options(&request, true);
-        let plan = request.plan;
-        let planned = blocking_unless(is_short, move || groups(sources, 0, plan));
-        let (mut groups, mut sources) = planned.await??;
-        let (Some(group), Some(source)) = (groups.pop(), sources.pop()) else {
-            return Err(ApiError::Internal);
+        let (plan, checked) = (request.plan, deadline.clone());
+        let planned = move || groups(sources, 0, plan, &checked);
+        let (mut groups, mut sources) = self.compute_unless(is_short, &deadline, planned).await??;
+        let Some(source) = sources.pop() else { return Err(ApiError::Internal) };
+        let Some(Group { route, mut plans, units }) = groups.pop() else {
+            self.metrics.copied();
+            let Source { text, code, detected, .. } = source;
+            let answer =
+                TextAnswer { text, copied: true, detected, source: code, ..TextAnswer::default() };
+            return Ok(Stream::Copied(answer));
         };
-        let Group { route, mut plans, units } = group;
         let Some((_, plan, _)) = plans.pop() else { return Err(ApiError::Internal) };
         let options = options(&route);
         let model = route.model.name.clone();
-        let (job, handle) = Job::new(route, options, units, deadline);
+        let (job, handle) = Job::new(route, options, units, &deadline);
         self.queue.push(job)?;
-        Ok(Streamed { plan, handle, detected: source.detected, source: source.code, model })
+        let (detected, source) = (source.detected, source.code);
+        Ok(Stream::Sentences(Streamed { plan, handle, detected, source, model }))
     }
 
     /// Returns the first exceeded limit.
     fn check(&self, request: &Request) -> Result<(), ApiError> {
         let limits = self.limits();
-        if self.is_stopped.load(Ordering::SeqCst) {
-            return Err(ApiError::Stopping);
-        }
-        if request.texts.len() > limits.texts {
-            let (found, max) = (request.texts.len(), limits.texts);
-            return Err(ApiError::Invalid(format!(
-                "the request has {found} texts; the limit is {max}"
-            )));
-        }
-        let characters: usize = request.texts.iter().map(|text| text.chars().count()).sum();
-        if characters > limits.characters {
-            let max = limits.characters;
-            return Err(ApiError::Invalid(format!(
-                "the request has {characters} characters; the limit is {max}"
-            )));
-        }
+        let characters = self.check_texts(&request.texts)?;
         if request.alternatives > limits.alternatives {
             let max = limits.alternatives;
             return Err(ApiError::Invalid(format!("`alternatives` is at most {max}")));
@@ -338,6 +353,32 @@ impl Service {
         }
         self.metrics.characters(characters);
         Ok(())
+    }
+
+    /// Returns the number of characters of texts.
+    ///
+    /// # Errors
+    ///
+    /// If there are too many texts or characters, or the server is stopping.
+    fn check_texts(&self, texts: &[String]) -> Result<usize, ApiError> {
+        let limits = self.limits();
+        if self.is_stopped.load(Ordering::SeqCst) {
+            return Err(ApiError::Stopping);
+        }
+        if texts.len() > limits.texts {
+            let (found, max) = (texts.len(), limits.texts);
+            return Err(ApiError::Invalid(format!(
+                "the request has {found} texts; the limit is {max}"
+            )));
+        }
+        let characters: usize = texts.iter().map(|text| text.chars().count()).sum();
+        if characters > limits.characters {
+            let max = limits.characters;
+            return Err(ApiError::Invalid(format!(
+                "the request has {characters} characters; the limit is {max}"
+            )));
+        }
+        Ok(characters)
     }
 
     /// Options of the search for a route.
@@ -363,42 +404,88 @@ impl Service {
         }
     }
 
-    /// Finds language and route of each text.
-    fn sources(&self, request: Request) -> Result<Vec<Source>, ApiError> {
-        let Request { texts, source, target, model, pivot, .. } = request;
+    /// Finds language and route of each text, which it moves out of the request.
+    async fn routed(
+        self: &Arc<Self>,
+        is_short: bool,
+        mut request: Request,
+    ) -> Result<(Vec<Source>, Request), ApiError> {
+        let (service, deadline) = (self.clone(), request.deadline.clone());
+        let find = move || {
+            let texts = std::mem::take(&mut request.texts);
+            Ok((service.sources(texts, &request)?, request))
+        };
+        self.compute_unless(is_short, &deadline, find).await?
+    }
+
+    fn sources(&self, texts: Vec<String>, request: &Request) -> Result<Vec<Source>, ApiError> {
+        let candidates = match request.source {
+            Some(_) => None,
+            None => Some(self.candidates(request)?),
+        };
+        let mut known: HashMap<String, Arc<[Route]>> = HashMap::new();
+        let mut routes = |code: &str| -> Result<Arc<[Route]>, ApiError> {
+            if let Some(routes) = known.get(code) {
+                return Ok(routes.clone());
+            }
+            let (model, pivot) = (request.model.as_deref(), request.pivot.as_deref());
+            let routes: Arc<[Route]> =
+                self.registry.routes(code, &request.target, model, pivot)?.into();
+            known.insert(code.to_owned(), routes.clone());
+            Ok(routes)
+        };
+        let format = request.plan.format;
         let source_of = |text: String| {
-            let detected = match &source {
-                Some(_) => None,
-                None => Some(self.detect_for(&text, &target)?),
-            };
-            let code = match (&source, &detected) {
-                (Some(code), _) => code.clone(),
-                (None, Some(detected)) => detected.language.clone(),
-                (None, None) => String::new(),
-            };
-            // A text in the target language stays as it is.
-            let is_target = detected.is_some() && language::same_language(&code, &target);
-            let routes = if is_target {
-                Vec::new()
-            } else {
-                self.registry.routes(&code, &target, model.as_deref(), pivot.as_deref())?
-            };
-            Ok(Source { text, code, detected, routes })
+            request.deadline.check()?;
+            Ok(match (&request.source, &candidates) {
+                (Some(code), _) => {
+                    let (code, detected, routes) = (code.clone(), None, routes(code)?);
+                    Source { text, code, detected, routes }
+                }
+                (None, None) => return Err(ApiError::Internal),
+                (None, Some(candidates)) => {
+                    let (found, routes) = match guess_among(candidates, request, &text, format)? {
+                        Guess::Source(found) => {
+                            let routes = routes(&found.language)?;
+                            (found, routes)
+                        }
+                        // A text in the target language stays as it is.
+                        Guess::Target(found) => (found, Arc::from([])),
+                    };
+                    let code = found.language.clone();
+                    Source { text, code, detected: Some(found), routes }
+                }
+            })
         };
         texts.into_iter().map(source_of).collect()
     }
+}
 
-    /// Detects the language of a text to be translated to `target`.
-    fn detect_for(&self, text: &str, target: &str) -> Result<Detected, ApiError> {
-        let mut codes: Vec<String> =
-            self.registry.source_languages().into_iter().map(|entry| entry.code).collect();
-        // A text that has no letters belongs to the first language, which must not be the target.
-        codes.sort_by_key(|code| language::same_language(code, target));
-        if !codes.iter().any(|code| language::same_language(code, target)) {
-            codes.push(target.to_owned());
-        }
-        detect(text, &codes).ok_or_else(|| ApiError::Invalid("no model is loaded".into()))
-    }
+fn guess_among(
+    candidates: &Candidates,
+    request: &Request,
+    text: &str,
+    format: Format,
+) -> Result<Guess, ApiError> {
+    let guess = match &request.pivot {
+        // The candidates are those of the intermediate language.
+        Some(_) => candidates.detect(text).map(Guess::Source),
+        None => candidates.guess(text, format),
+    };
+    guess.ok_or_else(|| unsupported_target(&request.target))
+}
+
+fn unsupported_target(code: &str) -> ApiError {
+    ApiError::Unsupported { side: Side::Target, code: code.to_owned() }
+}
+
+/// Answer that is sent sentence by sentence.
+#[derive(Debug)]
+pub enum Stream {
+    /// The text is in the target language.
+    Copied(TextAnswer),
+    /// Sentences are translated.
+    Sentences(Streamed),
 }
 
 /// A translation in progress.
@@ -416,84 +503,12 @@ pub struct Streamed {
     pub model: String,
 }
 
-/// Plans the texts for one stage and groups them by route. Texts without a route are copied.
-fn groups(
-    sources: Vec<Source>,
-    stage: usize,
-    options: PlanOptions,
-) -> Result<(Vec<Group>, Vec<Source>), ApiError> {
-    let mut groups: Vec<Group> = Vec::new();
-    for (index, source) in sources.iter().enumerate() {
-        let Some(route) = source.routes.get(stage) else { continue };
-        let planned = Plan::new(&source.text, &route.translator, options);
-        let mut plan = planned.map_err(|error| {
-            tracing::error!(%error, "a text could not be divided into sentences");
-            ApiError::Internal
-        })?;
-        let units = plan.take_units();
-        let same = |group: &&mut Group| {
-            group.route.model.id == route.model.id
-                && group.route.source == route.source
-                && group.route.target == route.target
-        };
-        let entry = (index, plan, units.len());
-        match groups.iter_mut().find(same) {
-            Some(group) => {
-                group.plans.push(entry);
-                group.units.extend(units);
-            }
-            None => groups.push(Group { route: route.clone(), plans: vec![entry], units }),
-        }
-    }
-    Ok((groups, sources))
-}
-
-/// Plans of a job and the results of their units.
-type Finished = (Vec<(usize, Plan, usize)>, Vec<Done>);
-
-/// Composes the answers, with the indices of their texts.
-fn finish(results: Vec<Finished>, alternatives: usize) -> Vec<(usize, TextAnswer)> {
-    let mut answers = Vec::new();
-    for (plans, mut done) in results {
-        for (index, plan, count) in plans {
-            let rest = done.split_off(count.min(done.len()));
-            let results = std::mem::replace(&mut done, rest);
-            let text = plan.finish(&results, 0);
-            let mut others: Vec<Alternative> = Vec::new();
-            for rank in 1..=alternatives {
-                let other = plan.finish(&results, rank);
-                if other != text && others.iter().all(|known| known.text != other) {
-                    others.push(Alternative { text: other, score: plan.score(&results, rank) });
-                }
-            }
-            let score = plan.score(&results, 0);
-            let result = Some((plan, results));
-            let answer =
-                TextAnswer { text, score, alternatives: others, result, ..TextAnswer::default() };
-            answers.push((index, answer));
-        }
-    }
-    answers
-}
-
 fn is_short(texts: &[String]) -> bool {
     let (bytes, count) = SHORT;
     texts.len() <= count && texts.iter().map(String::len).sum::<usize>() <= bytes
 }
 
-/// Runs `work` on this thread if it `is_short`, otherwise on one that may block.
-///
-/// # Errors
-///
-/// Same as [`blocking`].
-async fn blocking_unless<T: Send + 'static>(
-    is_short: bool,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ApiError> {
-    if is_short { Ok(work()) } else { blocking(work).await }
-}
-
-/// Runs `work` on a thread that may block.
+/// Runs `work` on a thread that may block, without a deadline.
 ///
 /// # Errors
 ///

@@ -148,7 +148,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{fixture, job};
+    use crate::{deadline::Deadline, fixture, job};
 
     /// A client leaves and another one's time ends while their sentences are in a batch with those of a
     /// third one.
@@ -158,8 +158,8 @@ mod tests {
         let new = |texts: &[&str], seconds| {
             let unit = |text: &&str| job::Unit { text: (*text).into(), align: true };
             let units = texts.iter().map(unit).collect();
-            let deadline = Instant::now() + Duration::from_secs(seconds);
-            Job::new(route.clone(), route.translator.options().clone(), units, deadline)
+            let deadline = Deadline::after(Duration::from_secs(seconds));
+            Job::new(route.clone(), route.translator.options().clone(), units, &deadline)
         };
         let (gone, left) = new(&["the dog", "the house"], 60);
         let (late, mut late_handle) = new(&["the cat"], 0);

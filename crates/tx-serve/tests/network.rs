@@ -47,7 +47,7 @@ impl Running {
 
 fn request(path: &str, body: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     )
 }
@@ -74,7 +74,9 @@ fn translate(server: &Running, sentences: usize) -> (u16, Value) {
 
 fn waiting(server: &Running) -> f64 {
     let mut stream = server.connect();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
     let (_, text) = answer(stream);
     let line = text.lines().find(|line| line.starts_with("tx_queue_sentences ")).unwrap();
     line.rsplit(' ').next().unwrap().parse().unwrap()

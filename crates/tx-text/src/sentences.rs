@@ -13,6 +13,7 @@ mod brackets;
 mod clause;
 mod language;
 mod line;
+mod list;
 mod marks;
 mod rules;
 
@@ -22,7 +23,8 @@ use brackets::Brackets;
 pub use clause::clause_end;
 use language::Language;
 use line::Line;
-use marks::is_line_break;
+use list::ListMark;
+use marks::{Marks, is_line_break};
 
 /// Returns the spans of the sentences of `text`, in bytes, in order.
 ///
@@ -41,7 +43,9 @@ pub fn sentences<'a>(text: &'a str, language: Option<&str>) -> Sentences<'a> {
         language: Language::of(language),
         at: 0,
         line_end: 0,
+        marks: Marks::default(),
         brackets: Brackets::default(),
+        list: None,
     }
 }
 
@@ -59,8 +63,12 @@ pub struct Sentences<'a> {
     at: usize,
     /// End of the line of the last sentence, without its line break.
     line_end: usize,
+    /// Marks of this line.
+    marks: Marks,
     /// Brackets of this line.
     brackets: Brackets,
+    /// Mark of the latest item, if this line is a list.
+    list: Option<ListMark>,
 }
 
 impl Iterator for Sentences<'_> {
@@ -75,10 +83,14 @@ impl Iterator for Sentences<'_> {
         if start >= self.line_end {
             let rest = &self.text[start..];
             self.line_end = start + rest.find(is_line_break).unwrap_or(rest.len());
-            self.brackets = Brackets::of(&self.text[start..self.line_end], start);
+            let line = &self.text[start..self.line_end];
+            self.marks = Marks::of(line, self.language.greek);
+            self.brackets = Brackets::of(line, start);
+            self.list = None;
         }
-        let line = Line::new(&self.text[..self.line_end]);
-        self.at = rules::sentence_end(&line, start, self.language, &self.brackets);
+        let line = Line::new(&self.text[..self.line_end], self.marks);
+        let (language, brackets) = (self.language, &self.brackets);
+        self.at = rules::sentence_end(&line, start, language, brackets, &mut self.list);
         Some(start..start + self.text[start..self.at].trim_end().len())
     }
 }

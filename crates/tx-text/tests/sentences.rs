@@ -95,3 +95,34 @@ proptest! {
         check(&text, language)?;
     }
 }
+
+/// The golden rules of pySBD: `fixtures/golden_rules/make.py`.
+#[test]
+fn golden_rules() {
+    let cases = include_str!("fixtures/golden_rules/cases.txt").lines();
+    let (mut all, mut right, mut english, mut right_english, mut wrong) =
+        (0, 0, 0, 0, String::new());
+    for case in cases {
+        let (language, case) = case.split_once('\t').unwrap();
+        let text = case.replace('│', "").replace('⏎', "\n");
+        let found: Vec<&str> = sentences(&text, Some(language)).map(|span| &text[span]).collect();
+        let expected: Vec<String> = case
+            .replace('⏎', "\n")
+            .split(['│', '\n'])
+            .map(|sentence| sentence.trim().to_owned())
+            .filter(|sentence| !sentence.is_empty())
+            .collect();
+        let is_right = found == expected;
+        all += 1;
+        right += usize::from(is_right);
+        if language == "en" {
+            english += 1;
+            right_english += usize::from(is_right);
+        }
+        if !is_right {
+            wrong += &format!("{language}: {found:?}\n");
+        }
+    }
+    assert_eq!((all, english), (313, 48));
+    assert!(right >= 286 && right_english >= 45, "{right} {right_english}\n{wrong}");
+}

@@ -4,15 +4,25 @@ use std::{net::IpAddr, time::Instant};
 
 use axum::http::{HeaderMap, header};
 
-use crate::{error::ApiError, keys::Client, limiter::Unit, service::Service};
+use crate::{
+    error::ApiError,
+    keys::{Client, Keys},
+    limiter::{Owner, Unit},
+    service::Service,
+};
 
 /// Address of the peer of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub IpAddr);
 
+/// Requests with wrong keys that an address may make per minute, without a limit of the operator.
+const REFUSALS_PER_MINUTE: u32 = 60;
+
 /// Address of the client: the peer, or the address that a trusted proxy gives.
 pub fn address(service: &Service, peer: Option<Peer>, headers: &HeaderMap) -> String {
-    let forwarded = headers.get("x-forwarded-for").and_then(|value| value.to_str().ok());
+    // A proxy adds its entry behind those of the client: to the last header, or as another one.
+    let forwarded = headers.get_all("x-forwarded-for").iter().next_back();
+    let forwarded = forwarded.and_then(|value| value.to_str().ok());
     let forwarded =
         forwarded.and_then(|list| list.rsplit(',').next()?.trim().parse::<IpAddr>().ok());
     let forwarded = forwarded.filter(|_| service.options.trusts_proxy);
@@ -43,38 +53,70 @@ pub struct Access {
 }
 
 impl Access {
-    /// Checks the key of a request, in its headers or its body, and counts the request.
+    /// Checks the key in the headers of a request, and counts the request. `None` if a key is needed and
+    /// the headers have none, so that the body may have it.
     ///
     /// # Errors
     ///
-    /// If keys are needed and the request has no valid one, or too many requests were made.
-    pub fn check(
+    /// If the key is not valid, or too many requests were made.
+    pub fn of_headers(
+        service: &Service,
+        peer: Option<Peer>,
+        headers: &HeaderMap,
+    ) -> Result<Option<Self>, ApiError> {
+        let address = address(service, peer, headers);
+        let Some(keys) = service.keys() else {
+            return Self { client: None, address }.counted(service).map(Some);
+        };
+        match key_of(headers).filter(|key| !key.is_empty()) {
+            None => Ok(None),
+            Some(key) => Self::of_key(service, &keys, key, address).map(Some),
+        }
+    }
+
+    /// Checks the key in the body of a request whose headers have none, and counts the request.
+    ///
+    /// # Errors
+    ///
+    /// If the key is missing or not valid, or too many requests were made.
+    pub fn of_body(
         service: &Service,
         peer: Option<Peer>,
         headers: &HeaderMap,
         key: Option<&str>,
     ) -> Result<Self, ApiError> {
-        let keys = service.keys();
-        let key = key_of(headers).or(key).filter(|key| !key.is_empty());
-        let client = match key {
-            _ if keys.is_empty() => None,
-            None => {
-                return Err(ApiError::Forbidden(
-                    "Please contact the server operator to get an API key",
-                ));
-            }
-            Some(key) => match keys.client(key) {
-                Some(client) => Some(client.clone()),
-                None => return Err(ApiError::Forbidden("Invalid API key")),
-            },
+        let address = address(service, peer, headers);
+        let Some(keys) = service.keys() else {
+            return Self { client: None, address }.counted(service);
         };
-        let access = Self { client, address: address(service, peer, headers) };
-        let limit = match &access.client {
+        match key.filter(|key| !key.is_empty()) {
+            Some(key) => Self::of_key(service, &keys, key, address),
+            None => {
+                let message = "Please contact the server operator to get an API key";
+                Err(refused(service, &address, message))
+            }
+        }
+    }
+
+    fn of_key(
+        service: &Service,
+        keys: &Keys,
+        key: &str,
+        address: String,
+    ) -> Result<Self, ApiError> {
+        match keys.client(key) {
+            Some(client) => Self { client: Some(client.clone()), address }.counted(service),
+            None => Err(refused(service, &address, "Invalid API key")),
+        }
+    }
+
+    fn counted(self, service: &Service) -> Result<Self, ApiError> {
+        let limit = match &self.client {
             Some(client) => client.requests_per_minute,
             None => service.limits().requests_per_minute,
         };
-        access.take(service, Unit::Requests, 1, limit)?;
-        Ok(access)
+        self.take(service, Unit::Requests, 1, limit)?;
+        Ok(self)
     }
 
     /// Counts the characters of a request.
@@ -96,17 +138,31 @@ impl Access {
         limit: Option<u32>,
     ) -> Result<(), ApiError> {
         let Some(limit) = limit else { return Ok(()) };
-        // Names of keys and addresses are separate.
-        let owner = match &self.client {
+        let taken = service.limiter.take(&self.owner(), unit, amount, limit, Instant::now());
+        taken.map_err(|retry| ApiError::SlowDown { retry })
+    }
+
+    /// Owner of limits and files. Names of keys and addresses are separate.
+    pub fn owner(&self) -> Owner {
+        match &self.client {
             Some(client) => format!("key {}", client.name),
             None => format!("address {}", self.address),
-        };
-        let taken = service.limiter.take(&owner, unit, amount, limit, Instant::now());
-        taken.map_err(|retry| ApiError::SlowDown { retry })
+        }
     }
 
     /// Whether the key may change the models.
     pub fn is_admin(&self) -> bool {
         self.client.as_ref().is_some_and(|client| client.is_admin)
+    }
+}
+
+/// Error of a request without a valid key, which its address is charged with. Requests with valid keys
+/// from the same address are not affected: others may share it.
+fn refused(service: &Service, address: &str, message: &'static str) -> ApiError {
+    let limit = service.limits().requests_per_minute.unwrap_or(REFUSALS_PER_MINUTE);
+    let owner = format!("address {address}");
+    match service.limiter.take(&owner, Unit::Refusals, 1, limit, Instant::now()) {
+        Ok(()) => ApiError::Forbidden(message),
+        Err(retry) => ApiError::SlowDown { retry },
     }
 }

@@ -8,7 +8,7 @@ use axum::{
 };
 use serde_json::json;
 
-use super::{access::Access, body::Parameters, libretranslate::permitted, reply};
+use super::{body::Parameters, call::Call, reply};
 use crate::{
     error::{ApiError, ServeError},
     model::ModelSpec,
@@ -16,23 +16,12 @@ use crate::{
 };
 
 async fn administrator(service: &Service, request: Request) -> Result<Parameters, ApiError> {
-    let (parameters, access): (Parameters, Access) = permitted(service, request).await?;
-    if access.is_admin() {
-        Ok(parameters)
+    let call = Call::read(service, request).await?;
+    if call.access.is_admin() {
+        Ok(call.parameters)
     } else {
         Err(ApiError::Forbidden("this needs the key of an administrator"))
     }
-}
-
-/// An error with its causes, for the administrator.
-fn described(error: &ServeError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// `POST /admin/reload`: loads all models and keys again.
@@ -40,10 +29,10 @@ pub async fn reload(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    administrator(&service, request).await?;
+    administrator(&service, request).await?.only(&[], &[])?;
     let shared = service.clone();
     let errors = service::blocking(move || shared.reload()).await?;
-    let errors: Vec<String> = errors.iter().map(described).collect();
+    let errors: Vec<String> = errors.iter().map(ServeError::chain).collect();
     Ok(reply::json(&json!({ "models": service.registry.models().len(), "errors": errors })))
 }
 
@@ -53,11 +42,12 @@ pub async fn put(
     request: Request,
 ) -> Result<Response, ApiError> {
     let parameters = administrator(&service, request).await?;
+    parameters.only(&["name", "folder"], &[])?;
     let (name, folder) = (parameters.required("name")?, parameters.required("folder")?);
     let spec: ModelSpec = format!("{name}={folder}").parse().map_err(ApiError::Invalid)?;
     let shared = service.clone();
     let info = service::blocking(move || shared.registry.put(&spec)).await?;
-    let info = info.map_err(|error| ApiError::Invalid(described(&error)))?;
+    let info = info.map_err(|error| ApiError::Invalid(error.chain()))?;
     tracing::info!(model = info.name, "model loaded");
     Ok(reply::json(&json!(info)))
 }
@@ -68,8 +58,10 @@ pub async fn remove(
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    administrator(&service, request).await?;
-    if !service.registry.remove(&name) {
+    administrator(&service, request).await?.only(&[], &[])?;
+    // The list of languages is computed again.
+    let (shared, removed) = (service.clone(), name.clone());
+    if !service::blocking(move || shared.registry.remove(&removed)).await? {
         return Err(ApiError::NotFound(format!("no model `{name}`")));
     }
     tracing::info!(model = name, "model removed");

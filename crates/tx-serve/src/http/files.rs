@@ -11,19 +11,27 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{
-    libretranslate::{self, permitted},
+    body::Upload,
+    call::Call,
+    host,
+    libretranslate::{self, IGNORED},
     reply,
 };
 use crate::{
+    deadline::Deadline,
+    detect::{self, Guess},
     error::ApiError,
     markup::Format,
     office::{Document, OfficeFormat},
-    service::{self, Service},
-    subtitles::Subtitles,
+    service::{Service, request},
+    subtitles::{SubtitleFormat, Subtitles},
 };
 
+/// Parameters besides the file. There is one translation, so there are no alternatives.
+const OPTIONS: [&str; 7] = ["source", "target", "format", "line_breaks", "model", "pivot", "beam"];
+
 /// Extensions of the files that are translated.
-pub const EXTENSIONS: [&str; 5] = [".txt", ".html", ".srt", ".docx", ".odt"];
+pub const EXTENSIONS: [&str; 6] = [".txt", ".html", ".srt", ".vtt", ".docx", ".odt"];
 
 /// A file to translate.
 enum File {
@@ -36,24 +44,27 @@ enum File {
 impl File {
     /// Reads a file by its extension, and sets the format of its texts. `max_bytes` limits the text of a
     /// compressed file.
-    async fn read(
+    fn read(
         name: &str,
         content: &Bytes,
         max_bytes: usize,
         format: &mut Format,
+        deadline: &Deadline,
     ) -> Result<Self, ApiError> {
         let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
         let extension = extension.unwrap_or_default();
         if let Some(office) = OfficeFormat::of_extension(&extension) {
             *format = Format::Html;
-            let content = content.clone();
-            let read = service::blocking(move || Document::read(content, office, max_bytes));
-            return Ok(Self::Document(Box::new(read.await??)));
+            let document = Document::read(content.clone(), office, max_bytes, deadline)?;
+            return Ok(Self::Document(Box::new(document)));
         }
         let text = std::str::from_utf8(content);
         let text = text.map_err(|_| ApiError::Invalid("the file is not UTF-8".into()));
+        if let Some(subtitles) = SubtitleFormat::of_extension(&extension) {
+            *format = subtitles.text_format();
+            return Ok(Self::Subtitles(Subtitles::parse(text?, subtitles)));
+        }
         match &*extension {
-            "srt" => Ok(Self::Subtitles(Subtitles::parse(text?))),
             "txt" | "text" | "md" | "html" | "htm" | "xhtml" => {
                 if extension.contains("htm") {
                     *format = Format::Html;
@@ -84,22 +95,28 @@ impl File {
         }
     }
 
-    /// Whether the file has one language, although it has several texts.
-    fn is_detected_as_one(&self) -> bool {
+    /// Beginning of the file with its format, by which its language is detected.
+    fn sample(&self, plain: &[String], format: Format) -> (String, Format) {
+        let mut sample = String::new();
+        for text in plain {
+            if sample.len() >= detect::MAX_BYTES {
+                break;
+            }
+            sample.push_str(text);
+            sample.push(' ');
+        }
         match self {
-            Self::Text(_) => false,
-            Self::Subtitles(_) | Self::Document(_) => true,
+            Self::Text(_) | Self::Subtitles(_) => (sample, format),
+            Self::Document(_) => (sample, Format::Text),
         }
     }
 
     /// Returns the file with translations of its texts.
-    async fn with_texts(self, texts: Vec<String>) -> Result<Vec<u8>, ApiError> {
+    fn with_texts(self, texts: Vec<String>, deadline: &Deadline) -> Result<Vec<u8>, ApiError> {
         match self {
             Self::Text(_) => Ok(texts.into_iter().next().unwrap_or_default().into_bytes()),
             Self::Subtitles(subtitles) => Ok(subtitles.with_texts(&texts).into_bytes()),
-            Self::Document(document) => {
-                service::blocking(move || document.with_texts(&texts)).await?
-            }
+            Self::Document(document) => document.with_texts(&texts, deadline),
         }
     }
 }
@@ -109,46 +126,80 @@ pub async fn translate_file(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.map(str::to_owned);
-    let (parameters, access) = permitted(&service, request).await?;
-    let Some(upload) = &parameters.file else {
+    let base = host::base_url(&service, &request);
+    let mut call = Call::read(&service, request).await?;
+    let Some(upload) = call.parameters.file.take() else {
         return Err(ApiError::Invalid("Invalid request: missing file parameter".into()));
     };
-    let mut request = libretranslate::request(&parameters)?;
-    let max_bytes = service.limits().body;
-    let file = {
-        // A document takes memory.
-        let _permit = service.admit()?;
-        File::read(&upload.name, &upload.content, max_bytes, &mut request.plan.format).await?
-    };
-    let plain = file.plain_texts();
-    if request.source.is_none() && file.is_detected_as_one() {
-        let detected = service.detect(&plain.join(" "));
-        request.source = detected.map(|detected| detected.language);
-    }
-    access.characters(&service, &plain)?;
-    request.texts = file.texts();
-    let answer = translate_in_parts(&service, request).await?;
-    let content = file.with_texts(answer).await?;
+    call.parameters.only(&OPTIONS, &IGNORED)?;
+    let mut request = libretranslate::request(&call.parameters, &call.deadline)?;
+    // What is read from a file takes more memory than the file, until its translation is written.
+    let _permit = service.admit_document()?;
     let name = file_name(&upload.name);
-    let id = service.downloads.add(name.clone(), content);
-    let path = format!("download_file/{id}/{name}");
-    let url = match host {
-        Some(host) => format!("http://{host}/{path}"),
-        None => format!("/{path}"),
-    };
-    Ok(reply::json(&json!({ "translatedFileUrl": url })))
+    let (content, copied) = translated(&service, &call, &mut request, upload).await?;
+    let id = service.downloads.add(call.access.owner(), name.clone(), content)?;
+    let mut answer = json!({ "translatedFileUrl": format!("{base}/download_file/{id}/{name}") });
+    if copied {
+        answer["copied"] = true.into();
+    }
+    Ok(reply::json(&answer))
 }
 
-/// Translates more texts than a request may have, part by part.
+/// Returns the translated file, and whether it was copied because it is in the target language.
+async fn translated(
+    service: &Arc<Service>,
+    call: &Call,
+    request: &mut request::Request,
+    upload: Upload,
+) -> Result<(Vec<u8>, bool), ApiError> {
+    let Upload { name, content } = upload;
+    let (max_bytes, mut format) = (service.limits().body, request.plan.format);
+    let original = content.clone();
+    let deadline = call.deadline.clone();
+    let read = move || {
+        let file = File::read(&name, &content, max_bytes, &mut format, &deadline)?;
+        let plain = file.plain_texts();
+        Ok::<_, ApiError>((file, plain, format))
+    };
+    let (file, plain, format) = service.compute(&call.deadline, read).await??;
+    request.plan.format = format;
+    call.access.characters(service, &plain)?;
+    if request.source.is_none() {
+        let (sample, format) = file.sample(&plain, format);
+        match service.guess(request, &sample, format)? {
+            Guess::Source(found) => request.source = Some(found.language),
+            Guess::Target(_) => {
+                service.metrics.copied();
+                return Ok((original.into(), true));
+            }
+        }
+    }
+    drop(plain);
+    request.texts = file.texts();
+    let answer = translate_in_parts(service, request, &call.deadline).await?;
+    let deadline = call.deadline.renewed();
+    let waiting = deadline.clone();
+    let write = move || file.with_texts(answer, &deadline);
+    Ok((service.compute(&waiting, write).await??, false))
+}
+
+/// Translates more texts than a request may have, part by part, each of which has the time of a request.
 async fn translate_in_parts(
     service: &Arc<Service>,
-    request: service::Request,
+    request: &request::Request,
+    deadline: &Deadline,
 ) -> Result<Vec<String>, ApiError> {
     let mut translated = Vec::with_capacity(request.texts.len());
     for texts in parts(&request.texts, service.limits().texts, service.limits().characters) {
-        let part = service::Request { texts: texts.to_vec(), ..request.clone() };
+        let part = request::Request {
+            texts: texts.to_vec(),
+            deadline: deadline.renewed(),
+            source: request.source.clone(),
+            target: request.target.clone(),
+            model: request.model.clone(),
+            pivot: request.pivot.clone(),
+            ..*request
+        };
         let answer = service.translate(part).await?;
         translated.extend(answer.texts.into_iter().map(|text| text.text));
     }

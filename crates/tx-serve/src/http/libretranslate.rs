@@ -4,75 +4,63 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::HeaderMap,
     response::Response,
 };
+use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{
-    access::{Access, Peer},
-    body::Parameters,
-    files, reply,
-};
+use super::{body::Parameters, call::Call, files, reply};
 use crate::{
+    deadline::Deadline,
     error::ApiError,
     layout::LineBreaks,
     markup::Format,
     plan::PlanOptions,
-    service::{self, Service, TextAnswer},
+    service::{
+        Service,
+        request::{self, TextAnswer},
+    },
 };
 
-/// Reads the parameters of a request and checks its key.
-///
-/// # Errors
-///
-/// If the parameters are invalid, or the key is.
-pub async fn permitted(
-    service: &Service,
-    request: Request,
-) -> Result<(Parameters, Access), ApiError> {
-    let peer = request.extensions().get::<Peer>().copied();
-    let headers: HeaderMap = request.headers().clone();
-    let timeout = service.limits().timeout;
-    // A client that sends its body slowly must not occupy the server.
-    let read = tokio::time::timeout(timeout, Parameters::read(request)).await;
-    let parameters = read.map_err(|_| ApiError::Timeout(timeout.as_secs()))??;
-    let key = parameters.text("api_key")?;
-    let access = Access::check(service, peer, &headers, key)?;
-    Ok((parameters, access))
-}
+/// Parameters that [`request`] reads, besides the texts.
+pub const OPTIONS: [&str; 8] =
+    ["source", "target", "format", "line_breaks", "model", "pivot", "alternatives", "beam"];
+
+/// Parameters of clients that change no result: `secret` is that of LibreTranslate's own page.
+pub const IGNORED: [&str; 1] = ["secret"];
 
 /// Options that all interfaces read in the same way.
 ///
 /// # Errors
 ///
 /// If one has a value that is not accepted.
-pub fn request(parameters: &Parameters) -> Result<service::Request, ApiError> {
+pub fn request(parameters: &Parameters, deadline: &Deadline) -> Result<request::Request, ApiError> {
     let source = parameters.required("source")?;
-    let format = match parameters.text("format")? {
-        None | Some("" | "text") => Format::Text,
+    let format = match parameters.given("format")? {
+        None | Some("text") => Format::Text,
         Some("html") => Format::Html,
         Some(other) => return Err(ApiError::Invalid(format!("{other} format is not supported"))),
     };
-    let line_breaks = match parameters.text("line_breaks")? {
-        None | Some("" | "keep") => LineBreaks::Keep,
+    let line_breaks = match parameters.given("line_breaks")? {
+        None | Some("keep") => LineBreaks::Keep,
         Some("join") => LineBreaks::Join,
         Some(other) => {
             return Err(ApiError::Invalid(format!("`line_breaks` = {other} must be keep or join")));
         }
     };
     let given = |name: &str| -> Result<Option<String>, ApiError> {
-        Ok(parameters.text(name)?.filter(|text| !text.is_empty()).map(str::to_owned))
+        Ok(parameters.given(name)?.map(str::to_owned))
     };
-    Ok(service::Request {
+    Ok(request::Request {
         texts: Vec::new(),
         source: Some(source.to_owned()).filter(|source| source != "auto"),
         target: parameters.required("target")?.to_owned(),
         model: given("model")?,
         pivot: given("pivot")?,
-        plan: PlanOptions { format, line_breaks, align: false },
+        plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
         alternatives: parameters.number("alternatives")?.unwrap_or(0),
         beam: parameters.number("beam")?,
+        deadline: deadline.clone(),
     })
 }
 
@@ -81,10 +69,11 @@ pub async fn translate(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (parameters, access) = permitted(&service, request).await?;
-    let (texts, is_array) = parameters.texts("q")?;
-    let mut request = self::request(&parameters)?;
-    access.characters(&service, &texts)?;
+    let call = Call::read(&service, request).await?;
+    call.parameters.only(&[&["q"], &OPTIONS[..]].concat(), &IGNORED)?;
+    let (texts, is_array) = call.parameters.texts("q")?;
+    let mut request = self::request(&call.parameters, &call.deadline)?;
+    call.access.characters(&service, &texts)?;
     request.texts = texts;
     let (asks, detects) = (request.alternatives > 0, request.source.is_none());
     let answer = service.translate(request).await?;
@@ -105,6 +94,9 @@ pub async fn translate(
     if answer.texts.iter().any(|text| text.models.len() > 1) {
         result["models"] = values(&|text| json!(text.models));
     }
+    if answer.texts.iter().any(|text| text.copied) {
+        result["copied"] = values(&|text| text.copied.into());
+    }
     Ok(reply::json(&result))
 }
 
@@ -122,16 +114,14 @@ pub async fn detect(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (parameters, access) = permitted(&service, request).await?;
-    let (texts, is_array) = parameters.texts("q")?;
-    access.characters(&service, &texts)?;
-    let detected = service::blocking(move || {
-        let found = |text: &String| service.detect(text).into_iter().collect::<Vec<_>>();
-        texts.iter().map(found).collect::<Vec<_>>()
-    });
-    let detected = detected.await?;
+    let call = Call::read(&service, request).await?;
+    call.parameters.only(&["q"], &IGNORED)?;
+    let (texts, is_array) = call.parameters.texts("q")?;
+    call.access.characters(&service, &texts)?;
+    let detected = service.detect(texts, call.deadline.clone()).await?;
     Ok(reply::json(&if is_array && detected.len() != 1 {
-        json!(detected)
+        let of_text = |found| Vec::from_iter(found);
+        json!(detected.into_iter().map(of_text).collect::<Vec<_>>())
     } else {
         json!(detected.into_iter().flatten().collect::<Vec<_>>())
     }))
@@ -139,22 +129,26 @@ pub async fn detect(
 
 /// `GET /languages`.
 pub async fn languages(State(service): State<Arc<Service>>) -> Response {
-    reply::json(&json!(service.registry.languages()))
+    let languages = service.registry.languages();
+    let render = || Bytes::from(json!(languages.all()).to_string());
+    let body = languages.answers.libretranslate.get_or_init(render);
+    reply::content("application/json", body.clone())
 }
 
 /// `GET /frontend/settings`.
 pub async fn settings(State(service): State<Arc<Service>>) -> Response {
-    let languages = service.registry.source_languages();
-    let first = languages.first();
+    let languages = service.registry.languages();
+    let first = languages.sources().next();
     let target = first.and_then(|entry| entry.targets.first());
     let entry = |code: Option<&String>| {
         code.map(|code| json!({ "code": code, "name": crate::language::name(code) }))
     };
+    let needs_key = service.keys().is_some();
     reply::json(&json!({
-        "apiKeys": !service.keys().is_empty(),
+        "apiKeys": needs_key,
         "charLimit": service.limits().characters,
         "frontendTimeout": 500,
-        "keyRequired": !service.keys().is_empty(),
+        "keyRequired": needs_key,
         "language": { "source": entry(first.map(|entry| &entry.code)), "target": entry(target) },
         "filesTranslation": true,
         "suggestions": false,

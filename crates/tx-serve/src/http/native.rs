@@ -16,7 +16,8 @@ use tx_infer::{
 };
 
 use super::{
-    libretranslate::{self, permitted},
+    call::{Call, Guard},
+    libretranslate::{self, IGNORED, OPTIONS},
     reply,
 };
 use crate::{
@@ -24,8 +25,14 @@ use crate::{
     job::Done,
     model::Route,
     plan::SentenceResult,
-    service::{self, Service, Streamed, TextAnswer},
+    service::{
+        Service, Stream, Streamed,
+        request::{self, TextAnswer},
+    },
 };
+
+/// Parameters of `/v1/translate` besides those of `/translate`.
+const DETAILS: [&str; 5] = ["q", "tokens", "alignment", "attention", "stream"];
 
 /// `GET /v1/models`.
 pub async fn models(State(service): State<Arc<Service>>) -> Response {
@@ -47,30 +54,42 @@ pub async fn translate(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (parameters, access) = permitted(&service, request).await?;
+    let call = Call::read(&service, request).await?;
+    let parameters = &call.parameters;
+    parameters.only(&[&DETAILS[..], &OPTIONS].concat(), &IGNORED)?;
     let (texts, _) = parameters.texts("q")?;
-    access.characters(&service, &texts)?;
-    let mut request = libretranslate::request(&parameters)?;
+    call.access.characters(&service, &texts)?;
+    let mut request = libretranslate::request(parameters, &call.deadline)?;
     request.texts = texts;
     let detail = Detail {
-        tokens: parameters.flag("tokens"),
-        alignment: parameters.flag("alignment"),
-        attention: parameters.flag("attention"),
+        tokens: parameters.flag("tokens")?,
+        alignment: parameters.flag("alignment")?,
+        attention: parameters.flag("attention")?,
     };
     request.plan.align = detail.alignment || detail.attention;
-    if parameters.flag("stream") {
-        let streamed = service.stream(request.clone()).await?;
-        return Ok(events(streamed));
+    if parameters.flag("stream")? {
+        if detail.tokens || request.plan.align || request.alternatives > 0 {
+            return Err(ApiError::Invalid(
+                "`stream` has no `tokens`, `alignment`, `attention` or `alternatives`".into(),
+            ));
+        }
+        let stream = service.stream(request).await?;
+        return Ok(events(service, stream, call.guard));
     }
     let target = request.target.clone();
     let answer = service.translate(request).await?;
     libretranslate::log_texts(&service, &answer.texts);
-    let value = service::blocking(move || {
-        let texts: Vec<Value> =
-            answer.texts.iter().map(|text| described(&service, text, &target, detail)).collect();
-        json!({ "translations": texts })
+    let (shared, deadline) = (service.clone(), call.deadline.clone());
+    let value = service.compute(&call.deadline, move || {
+        let texts = answer.texts.iter().map(|text| {
+            deadline.check()?;
+            Ok(described(&shared, text, &target, detail))
+        });
+        Ok(reply::json(
+            &json!({ "translations": texts.collect::<Result<Vec<Value>, ApiError>>()? }),
+        ))
     });
-    Ok(reply::json(&value.await?))
+    value.await?
 }
 
 /// A translation with its sentences.
@@ -83,6 +102,7 @@ fn described(service: &Service, answer: &TextAnswer, target: &str, detail: Detai
         "source": answer.source,
         "target": target,
         "models": answer.models,
+        "copied": answer.copied,
     });
     if let Some(detected) = &answer.detected {
         value["detected"] = json!(detected);
@@ -93,7 +113,7 @@ fn described(service: &Service, answer: &TextAnswer, target: &str, detail: Detai
         let model = models.iter().find(|model| Some(&model.name) == answer.models.last());
         let route = model.and_then(|model| {
             // Tokens do not depend on the selected languages.
-            model.route(model.sources().first()?, model.targets().last()?)
+            model.route(model.sources().list().first()?, model.targets().list().last()?)
         });
         let sentences = plan.sentences(results);
         let sentences = sentences.map(|sentence| sentence_of(&sentence, route.as_ref(), detail));
@@ -144,15 +164,23 @@ fn hypothesis(found: &Scored, route: Option<&Route>, detail: Detail) -> Value {
     value
 }
 
-/// Server-sent events: `sentence` for each sentence in order, then `done` or `error`.
-fn events(streamed: Streamed) -> Response {
+/// Server-sent events: `sentence` for each sentence in order, then `done` or `error`. The guard of the
+/// request is held until the last one.
+fn events(service: Arc<Service>, stream: Stream, guard: Guard) -> Response {
     const WAITING: usize = 16;
     let (sender, receiver) = mpsc::channel::<Bytes>(WAITING);
     tokio::spawn(async move {
+        let _guard = guard;
         // Dropping the handle cancels the sentences of a client that has left.
         let gone = sender.clone();
+        let sent = async {
+            match stream {
+                Stream::Copied(answer) => send_copy(&service, answer, sender).await,
+                Stream::Sentences(streamed) => send_events(&service, streamed, sender).await,
+            }
+        };
         tokio::select! {
-            () = send_events(streamed, sender) => {}
+            () = sent => {}
             () = gone.closed() => {}
         }
     });
@@ -165,7 +193,21 @@ fn events(streamed: Streamed) -> Response {
     response
 }
 
-async fn send_events(streamed: Streamed, sender: mpsc::Sender<Bytes>) {
+/// A text in the target language is one sentence, which is copied.
+async fn send_copy(service: &Service, answer: TextAnswer, sender: mpsc::Sender<Bytes>) {
+    libretranslate::log_texts(service, std::slice::from_ref(&answer));
+    let TextAnswer { text, source, detected, .. } = answer;
+    let sentence = json!({ "index": 0, "before": "", "source": text, "text": text });
+    let done = json!({
+        "text": text, "source": source, "models": [], "detected": detected, "copied": true,
+    });
+    // The client may have left.
+    if sender.send(event("sentence", &sentence)).await.is_ok() {
+        let _ = sender.send(event("done", &done)).await;
+    }
+}
+
+async fn send_events(service: &Service, streamed: Streamed, sender: mpsc::Sender<Bytes>) {
     let Streamed { plan, mut handle, detected, source, model } = streamed;
     let mut results: Vec<Option<Done>> = vec![None; handle.len()];
     let (mut sent, mut arrived) = (0, 0);
@@ -185,7 +227,8 @@ async fn send_events(streamed: Streamed, sender: mpsc::Sender<Bytes>) {
         if arrived == results.len() {
             break;
         }
-        let message = tokio::time::timeout_at(handle.deadline().into(), handle.next()).await;
+        let end = handle.deadline().end().into();
+        let message = tokio::time::timeout_at(end, handle.next()).await;
         let error = match message {
             Ok(Some((index, Ok(done)))) => {
                 if let Some(slot) = results.get_mut(index) {
@@ -195,7 +238,7 @@ async fn send_events(streamed: Streamed, sender: mpsc::Sender<Bytes>) {
             }
             Ok(Some((_, Err(error)))) => error,
             Ok(None) => ApiError::Internal,
-            Err(_) => handle.timeout(),
+            Err(_) => handle.deadline().error(),
         };
         let data = json!({ "error": error.to_string(), "status": error.status() });
         // The client may have left.
@@ -203,7 +246,16 @@ async fn send_events(streamed: Streamed, sender: mpsc::Sender<Bytes>) {
         return;
     }
     let results: Vec<Done> = results.into_iter().flatten().collect();
-    let mut data = json!({ "text": plan.finish(&results, 0), "source": source, "models": [model] });
+    let finish = move || plan.finish(&results, 0);
+    let text = match service.compute(handle.deadline(), finish).await {
+        Ok(text) => text,
+        Err(error) => {
+            let data = json!({ "error": error.to_string(), "status": error.status() });
+            let _ = sender.send(event("error", &data)).await;
+            return;
+        }
+    };
+    let mut data = json!({ "text": text, "source": source, "models": [model], "copied": false });
     if let Some(detected) = detected {
         data["detected"] = json!(detected);
     }
@@ -223,22 +275,18 @@ pub async fn attention(
     /// The page has scripts of its own, but no origin.
     const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
          base-uri 'none'; frame-ancestors 'none'; sandbox allow-scripts";
-    let (parameters, access) = permitted(&service, request).await?;
-    let text = parameters.required("q")?.to_owned();
-    access.characters(&service, std::slice::from_ref(&text))?;
-    let source = parameters.required("source")?.to_owned();
-    let target = parameters.required("target")?.to_owned();
-    let request = service::Request {
-        texts: vec![text.clone()],
-        source: Some(source.clone()).filter(|source| source != "auto"),
-        target: target.clone(),
-        ..service::Request::default()
-    };
+    let call = Call::read(&service, request).await?;
+    call.parameters.only(&["q", "source", "target"], &IGNORED)?;
+    let text = call.parameters.required("q")?.to_owned();
+    call.access.characters(&service, std::slice::from_ref(&text))?;
+    let source = call.parameters.required("source")?.to_owned();
+    let target = call.parameters.required("target")?.to_owned();
+    let source = Some(source).filter(|source| source != "auto");
+    let request = request::Request::new(vec![text], source, target.clone(), call.deadline.clone());
     let mut answer = service.translate(request).await?;
     let answer = answer.texts.pop().ok_or(ApiError::Internal)?;
-    let _permit = service.admit()?;
     let shared = service.clone();
-    let page = service::blocking(move || page_of(&shared, &answer, &target));
+    let page = service.compute(&call.deadline, move || page_of(&shared, &answer, &target));
     let mut response = reply::content("text/html; charset=utf-8", page.await??);
     reply::set(&mut response, header::CONTENT_SECURITY_POLICY, POLICY);
     Ok(response)
@@ -247,6 +295,9 @@ pub async fn attention(
 /// The attention page of the first sentence of an answer.
 fn page_of(service: &Service, answer: &TextAnswer, target: &str) -> Result<String, ApiError> {
     let no_words = || ApiError::Invalid("the text has no words".into());
+    if answer.copied {
+        return Err(ApiError::Invalid(format!("the text is in the target language {target}")));
+    }
     let (plan, results) = answer.result.as_ref().ok_or_else(no_words)?;
     let sentence = plan.sentences(results).find(|sentence| sentence.done.is_some());
     let sentence = sentence.ok_or_else(no_words)?;

@@ -24,7 +24,14 @@ pub fn error(error: &ApiError) -> Response {
 
 /// Answer with an error in the form of DeepL.
 pub fn deepl_error(error: &ApiError) -> Response {
-    with_status(json(&json!({ "message": error.to_string() })), error)
+    let message = match error {
+        // Clients of DeepL look for the name of the parameter.
+        ApiError::Unsupported { side, code } => {
+            format!("Value for '{}_lang' not supported: {code}", side.name())
+        }
+        other => other.to_string(),
+    };
+    with_status(json(&json!({ "message": message })), error)
 }
 
 fn with_status(mut response: Response, error: &ApiError) -> Response {

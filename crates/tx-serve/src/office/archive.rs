@@ -21,11 +21,18 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// The problem, if the content is no archive or has too many files.
+    /// The problem, if the content is no archive, has too many files or two with the same name, or if a byte
+    /// belongs to more than one file, so that a copy would be larger than the archive.
     pub fn new(content: Bytes) -> Result<Self, String> {
-        let zip = ZipArchive::new(Cursor::new(content)).map_err(|error| error.to_string())?;
+        let mut zip = ZipArchive::new(Cursor::new(content)).map_err(|error| error.to_string())?;
         if zip.len() > MAX_FILES {
             return Err(format!("it has {} files; the limit is {MAX_FILES}", zip.len()));
+        }
+        if zip.has_duplicate_names() {
+            return Err("two files of the archive have the same name".to_owned());
+        }
+        if zip.has_overlapping_entries().map_err(|error| error.to_string())? {
+            return Err("files of the archive overlap".to_owned());
         }
         Ok(Self { zip })
     }
@@ -51,13 +58,20 @@ impl Archive {
     /// [`ApiError::TooLarge`] if it is larger, whatever size the archive states; [`ApiError::Invalid`] if it
     /// cannot be read.
     pub fn read(&mut self, index: usize, max_bytes: usize) -> Result<Vec<u8>, ApiError> {
-        let invalid = |error: String| {
+        let invalid = |error: &dyn std::fmt::Display| {
             ApiError::Invalid(format!("a file of the document cannot be read: {error}"))
         };
-        let file = self.zip.by_index(index).map_err(|error| invalid(error.to_string()))?;
+        let file = self.zip.by_index(index).map_err(|error| invalid(&error))?;
+        // The formats permit no other method. Zstandard would allocate its window first.
+        let method = file.compression();
+        if ![CompressionMethod::Stored, CompressionMethod::Deflated].contains(&method) {
+            return Err(invalid(&format_args!(
+                "its compression is {method}; expected stored or deflated"
+            )));
+        }
         let mut content = Vec::new();
         let limit = (max_bytes as u64).saturating_add(1);
-        file.take(limit).read_to_end(&mut content).map_err(|error| invalid(error.to_string()))?;
+        file.take(limit).read_to_end(&mut content).map_err(|error| invalid(&error))?;
         if content.len() > max_bytes {
             return Err(ApiError::TooLarge(format!(
                 "the document has more than {max_bytes} bytes of XML"
@@ -66,18 +80,19 @@ impl Archive {
         Ok(content)
     }
 
-    /// Writes an archive in which some files, given by their indices, have other contents. The others are
-    /// copied as they are, in the same order.
+    /// Writes an archive in which some files, given by their indices in ascending order, have other
+    /// contents. The others are copied as they are, in the same order.
     ///
     /// # Errors
     ///
     /// The problem, if a file cannot be copied.
-    pub fn with_files(&self, replaced: &[(usize, String)]) -> Result<Vec<u8>, String> {
+    pub fn with_files(&self, replaced: Vec<(usize, String)>) -> Result<Vec<u8>, String> {
         let mut zip = self.zip.clone();
+        let mut replaced = replaced.into_iter().peekable();
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
         for (index, name) in self.names()?.into_iter().enumerate() {
-            match replaced.iter().find(|(replaced, _)| *replaced == index) {
+            match replaced.next_if(|(replaced, _)| *replaced == index) {
                 Some((_, content)) => {
                     writer.start_file(name, options).map_err(|error| error.to_string())?;
                     writer.write_all(content.as_bytes()).map_err(|error| error.to_string())?;

@@ -1,143 +1,115 @@
 //! Paragraphs of Office Open XML.
 
+use std::borrow::Cow;
+
 use super::{
-    Piece, Reader,
-    paragraph::Builder,
-    push,
-    tree::{Element, Node},
+    part::{Content, PartKind, Parts, Run},
+    tree::Node,
 };
 
-/// Adds the content of `w:p`. Returns `false` if a field begins or ends in another paragraph.
-pub fn paragraph(reader: &mut Reader, element: &Element<'_>, builder: &mut Builder) -> bool {
-    let mut content = Content { reader, builder, field: None };
-    content.children(element) && content.field.is_none()
+/// Returns the parts of `w:p` and whether they have words; `None` if a field begins or ends in another
+/// paragraph.
+pub fn parts<'a>(paragraph: Node<'a>) -> Option<(Parts<'a>, Content)> {
+    let mut reader = Reader { parts: Parts::default(), runs: 0, fields: 0 };
+    let content = reader.children(paragraph)?;
+    (reader.fields == 0).then_some((reader.parts, content))
 }
 
-struct Content<'a> {
-    reader: &'a mut Reader,
-    builder: &'a mut Builder,
-    /// A field that has begun, which is copied with its result: the number of fields in each other, and
-    /// the XML.
-    field: Option<(usize, Vec<Piece>)>,
+struct Reader<'a> {
+    parts: Parts<'a>,
+    /// Number of runs.
+    runs: usize,
+    /// Number of fields in each other that have begun. A field is copied with its result.
+    fields: usize,
 }
 
-impl Content<'_> {
+impl<'a> Reader<'a> {
     /// Adds the children of a paragraph or of an element in it.
-    fn children(&mut self, parent: &Element<'_>) -> bool {
-        parent.children.iter().all(|child| match child {
-            Node::Element(element) => self.element(element),
-            // White space between elements.
-            Node::Text { .. } | Node::Raw(_) => true,
-        })
+    fn children(&mut self, parent: Node<'a>) -> Option<Content> {
+        let mut content = Content::default();
+        for child in parent.children() {
+            // Text between elements is white space.
+            if child.is_element() {
+                content |= self.element(child)?;
+            }
+        }
+        Some(content)
     }
 
-    fn element(&mut self, element: &Element<'_>) -> bool {
-        match element.name {
+    fn element(&mut self, element: Node<'a>) -> Option<Content> {
+        let kind = match element.name() {
             "w:r" => return self.run(element),
-            "w:hyperlink" | "w:ins" | "w:smartTag" if self.field.is_none() => {
-                return self.wrap(element);
+            name @ ("w:hyperlink" | "w:ins" | "w:smartTag") if self.fields == 0 => {
+                let open = self.parts.open(element);
+                let content = self.children(element)?;
+                let refers = name == "w:hyperlink";
+                return (self.fields == 0)
+                    .then(|| self.parts.close(element, open, content, refers));
             }
-            "w:pPr" => self.builder.before.push_str(&element.raw()),
             // Properties of the parent, which its tag contains.
-            "w:smartTagPr" | "w:proofErr" => {}
+            "w:smartTagPr" | "w:proofErr" => return Some(Content::default()),
+            "w:pPr" => PartKind::Before,
             // Bookmarks and comments cover the paragraph.
-            name if name.ends_with("Start") => self.builder.before.push_str(&element.raw()),
-            name if name.ends_with("End") => self.builder.after.push_str(&element.raw()),
+            name if name.ends_with("Start") => PartKind::Before,
+            name if name.ends_with("End") => PartKind::After,
             // Deleted text, formulas, content controls, simple fields.
-            _ => {
-                let mut pieces = Vec::new();
-                self.reader.copy_element(element, &mut pieces);
-                self.atom(pieces);
-            }
-        }
-        true
+            _ => PartKind::Atom,
+        };
+        self.parts.push(None, element, kind);
+        Some(Content::default())
     }
 
-    fn wrap(&mut self, element: &Element<'_>) -> bool {
-        let mut open = element.open.to_owned();
-        for child in &element.children {
-            match child {
-                Node::Element(child) if child.name == "w:smartTagPr" => open.push_str(&child.raw()),
-                Node::Element(_) | Node::Text { .. } | Node::Raw(_) => {}
+    fn run(&mut self, run: Node<'a>) -> Option<Content> {
+        let number = self.runs;
+        self.runs += 1;
+        let (mut content, mut properties, mut is_superscript) = (Content::default(), "", false);
+        for child in run.children().filter(|child| child.is_element()) {
+            if child.name() == "w:rPr" {
+                (properties, is_superscript) = (child.raw(), has_superscript(child));
+            } else {
+                let run = Run { number, properties };
+                content |= self.part(child, run, is_superscript)?;
             }
         }
-        let number = self.builder.open(open, element.close.to_owned());
-        let is_complete = self.children(element) && self.field.is_none();
-        self.builder.close(number);
-        is_complete
-    }
-
-    fn run(&mut self, run: &Element<'_>) -> bool {
-        let mut properties = String::new();
-        for child in &run.children {
-            let Node::Element(child) = child else { continue };
-            if child.name == "w:rPr" {
-                properties = child.raw();
-            } else if !self.part(child, &properties) {
-                return false;
-            }
-        }
-        true
+        Some(content)
     }
 
     /// Adds a part of a run.
-    fn part(&mut self, part: &Element<'_>, properties: &str) -> bool {
-        let mut pieces = Vec::new();
-        push(&mut pieces, "<w:r>");
-        push(&mut pieces, properties);
-        self.reader.copy_element(part, &mut pieces);
-        push(&mut pieces, "</w:r>");
-        if part.name == "w:fldChar" {
-            return self.field_character(part, pieces);
-        }
-        if let Some((_, field)) = &mut self.field {
-            field.append(&mut pieces);
-            return true;
-        }
-        match part.name {
-            "w:t" => self.builder.text(Some(properties), &text(part)),
-            "w:noBreakHyphen" => self.builder.text(Some(properties), "\u{2011}"),
-            "w:softHyphen" | "w:lastRenderedPageBreak" => {}
-            "w:br" | "w:cr" | "w:tab" => self.builder.separator(pieces),
-            _ => self.builder.atom(pieces),
-        }
-        true
-    }
-
-    /// Adds the begin, the separator or the end of a field. Returns `false` if it ends a field of another
-    /// paragraph.
-    fn field_character(&mut self, part: &Element<'_>, mut pieces: Vec<Piece>) -> bool {
-        let change = part.attribute("w:fldCharType");
-        let (depth, mut field) = self.field.take().unwrap_or_default();
-        field.append(&mut pieces);
-        let depth = match change {
-            Some("begin") => depth + 1,
-            Some("end") if depth == 0 => return false,
-            Some("end") => depth - 1,
-            Some(_) | None if depth == 0 => return false,
-            Some(_) | None => depth,
+    fn part(&mut self, part: Node<'a>, run: Run<'a>, is_superscript: bool) -> Option<Content> {
+        let kind = match part.name() {
+            "w:fldChar" => {
+                match part.attribute("w:fldCharType") {
+                    Some("begin") => self.fields += 1,
+                    Some("end") => self.fields = self.fields.checked_sub(1)?,
+                    // A part of a field of another paragraph.
+                    Some(_) | None if self.fields == 0 => return None,
+                    Some(_) | None => {}
+                }
+                PartKind::Atom
+            }
+            _ if self.fields > 0 => PartKind::Atom,
+            "w:t" => {
+                let text = part.inner_text();
+                if !(is_superscript && Content::of(&text).is_mark()) {
+                    return Some(self.parts.text(Some(run), part, text));
+                }
+                PartKind::Atom
+            }
+            "w:noBreakHyphen" => {
+                return Some(self.parts.text(Some(run), part, Cow::Borrowed("\u{2011}")));
+            }
+            "w:softHyphen" | "w:lastRenderedPageBreak" => return Some(Content::default()),
+            "w:br" | "w:cr" | "w:tab" => PartKind::Break,
+            _ => PartKind::Atom,
         };
-        if depth == 0 {
-            self.builder.atom(field);
-        } else {
-            self.field = Some((depth, field));
-        }
-        true
-    }
-
-    fn atom(&mut self, mut pieces: Vec<Piece>) {
-        match &mut self.field {
-            Some((_, field)) => field.append(&mut pieces),
-            None => self.builder.atom(pieces),
-        }
+        self.parts.push(Some(run), part, kind);
+        Some(Content::default())
     }
 }
 
-/// Text of an element.
-fn text(element: &Element<'_>) -> String {
-    let texts = element.children.iter().map(|child| match child {
-        Node::Text { text, .. } => text,
-        Node::Element(_) | Node::Raw(_) => "",
-    });
-    texts.collect()
+/// Whether the properties of a run raise its text, as that of a footnote mark.
+fn has_superscript(properties: Node<'_>) -> bool {
+    properties.children().any(|property| {
+        property.name() == "w:vertAlign" && property.attribute("w:val") == Some("superscript")
+    })
 }

@@ -3,7 +3,15 @@
 //! An element with a number stands for formatting of the document: a link or span, the properties of a run,
 //! or something that is not text. A `<br>` stands for a line break or tab, at which a sentence ends.
 
-use super::Piece;
+use std::collections::HashMap;
+
+use super::{
+    Piece,
+    part::{Part, PartKind, Run},
+    push,
+    tree::Node,
+    xml::{Xml, escape},
+};
 
 /// A paragraph with words.
 #[derive(Debug)]
@@ -14,8 +22,10 @@ pub struct Paragraph {
     pub plain: String,
     /// Meaning of each element.
     marks: Vec<Mark>,
-    /// Properties of text without an element, if the format has runs.
-    base: Option<String>,
+    /// Different properties of runs.
+    properties: Vec<String>,
+    /// Index of the properties of text without an element, if the format has runs.
+    base: Option<usize>,
 }
 
 /// Meaning of an element.
@@ -23,152 +33,75 @@ pub struct Paragraph {
 enum Mark {
     /// Element around text and other marks: its tags.
     Wrap { open: String, close: String },
-    /// Properties of runs.
-    Properties(String),
-    /// Something that is not text.
-    Atom(Vec<Piece>),
+    /// Index of the properties of runs.
+    Properties(usize),
+    /// Parts next to each other that are not text.
+    Atom(Vec<Chunk>),
 }
 
-/// Content of a paragraph in order, and what is before and after it.
-#[derive(Debug, Default)]
-pub struct Builder {
-    /// XML before the text.
-    pub before: String,
-    /// XML after the text.
-    pub after: String,
-    items: Vec<Item>,
-    marks: Vec<Mark>,
-    /// Number of open elements.
-    depth: usize,
-}
-
+/// XML that is copied: parts of the same run, or elements that are in none.
 #[derive(Debug)]
-enum Item {
-    Text { properties: Option<String>, text: String },
-    Open(usize),
-    Close(usize),
-    Atom(usize),
-    Break(usize),
+struct Chunk {
+    run: Option<OpenRun>,
+    pieces: Vec<Piece>,
 }
 
-impl Builder {
-    /// Adds text with the properties of its run, if the format has runs.
-    pub fn text(&mut self, properties: Option<&str>, text: &str) {
-        match self.items.last_mut() {
-            Some(Item::Text { properties: same, text: last }) if same.as_deref() == properties => {
-                last.push_str(text);
-            }
-            _ => {
-                let properties = properties.map(str::to_owned);
-                self.items.push(Item::Text { properties, text: text.to_owned() });
-            }
-        }
-    }
-
-    /// Begins an element around what follows; returns its number.
-    pub fn open(&mut self, open: String, close: String) -> usize {
-        self.depth += 1;
-        let number = self.mark(Mark::Wrap { open, close });
-        self.items.push(Item::Open(number));
-        number
-    }
-
-    /// Ends an element.
-    pub fn close(&mut self, number: usize) {
-        self.depth = self.depth.saturating_sub(1);
-        self.items.push(Item::Close(number));
-    }
-
-    /// Adds something that is not text.
-    pub fn atom(&mut self, pieces: Vec<Piece>) {
-        let number = self.mark(Mark::Atom(pieces));
-        self.items.push(Item::Atom(number));
-    }
-
-    /// Adds something at which a sentence ends, if it is not in an element.
-    pub fn separator(&mut self, pieces: Vec<Piece>) {
-        let number = self.mark(Mark::Atom(pieces));
-        self.items.push(if self.depth > 0 { Item::Atom(number) } else { Item::Break(number) });
-    }
-
-    fn mark(&mut self, mark: Mark) -> usize {
-        self.marks.push(mark);
-        self.marks.len() - 1
-    }
-
-    /// Returns the text.
-    pub fn plain(&self) -> String {
-        let text = self.items.iter().map(|item| match item {
-            Item::Text { text, .. } => text,
-            Item::Open(_) | Item::Close(_) => "",
-            Item::Atom(_) | Item::Break(_) => " ",
-        });
-        text.collect()
-    }
-
-    /// Returns the properties of most of the text.
-    fn base(&self) -> Option<String> {
-        let mut lengths: Vec<(&str, usize)> = Vec::new();
-        for item in &self.items {
-            let Item::Text { properties: Some(properties), text } = item else { continue };
-            match lengths.iter_mut().find(|(known, _)| known == properties) {
-                Some((_, length)) => *length += text.len(),
-                None => lengths.push((properties, text.len())),
-            }
-        }
-        // The first of several.
-        let longest = lengths.iter().rev().max_by_key(|(_, length)| *length);
-        longest.map(|(properties, _)| (*properties).to_owned())
-    }
-
-    /// Creates the paragraph.
-    pub fn finish(mut self) -> Paragraph {
-        let (base, plain, mut html) = (self.base(), self.plain(), String::new());
-        for item in std::mem::take(&mut self.items) {
-            match item {
-                Item::Text { properties, text } => {
-                    let is_base = properties == base || text.trim().is_empty();
-                    let number = match properties {
-                        Some(properties) if !is_base => {
-                            Some(self.mark(Mark::Properties(properties)))
-                        }
-                        Some(_) | None => None,
-                    };
-                    if let Some(number) = number {
-                        html.push_str(&format!("<x-{number}>"));
-                    }
-                    escape(&text, &mut html);
-                    if let Some(number) = number {
-                        html.push_str(&format!("</x-{number}>"));
-                    }
-                }
-                Item::Open(number) => html.push_str(&format!("<x-{number}>")),
-                Item::Close(number) => html.push_str(&format!("</x-{number}>")),
-                Item::Atom(number) => html.push_str(&format!("<x-{number}/>")),
-                Item::Break(number) => html.push_str(&format!("<br x=\"{number}\">")),
-            }
-        }
-        Paragraph { html, plain, marks: self.marks, base }
-    }
+/// A run in the document that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct OpenRun {
+    /// Its number in the original, for a part that is copied.
+    number: Option<usize>,
+    /// Index of its properties.
+    properties: usize,
 }
 
 impl Paragraph {
+    /// Creates a paragraph of its parts. `copy` adds the XML of a node.
+    pub fn new(parts: &[Part<'_>], copy: &mut dyn FnMut(Node<'_>, &mut Vec<Piece>)) -> Self {
+        let mut builder = Builder::new(parts);
+        for part in parts {
+            match &part.kind {
+                PartKind::Text(text) => builder.text(part.run, text),
+                PartKind::Open => {
+                    let mut open = part.node.open().to_owned();
+                    let properties = part.node.children();
+                    properties.filter(|child| child.name() == "w:smartTagPr").for_each(|child| {
+                        open.push_str(child.raw());
+                    });
+                    builder.open(open, part.node.close().to_owned());
+                }
+                PartKind::Close => builder.close(),
+                PartKind::Atom | PartKind::Break => {
+                    let is_break = part.kind == PartKind::Break;
+                    copy(part.node, builder.atom(part.run, is_break));
+                }
+                // Copied by the caller.
+                PartKind::Before | PartKind::After => {}
+            }
+        }
+        builder.finish()
+    }
+
     /// Writes the paragraph with another text in HTML. The result is well-formed whatever the text is, and
-    /// contains everything that is not text once.
-    pub fn write(
-        &self,
-        html: &str,
-        xml: &mut String,
-        pieces: &mut dyn FnMut(&[Piece], &mut String),
-    ) {
+    /// contains everything that is not text once. Nested as deep as the elements of the document.
+    pub fn write(&self, html: &str, xml: &mut Xml, pieces: &mut dyn FnMut(&[Piece], &mut Xml)) {
         let mut open: Vec<usize> = Vec::new();
         let mut written = vec![false; self.marks.len()];
+        let mut runs = Runs { paragraph: self, open: None };
         for token in Tokens(html) {
             match token {
-                Token::Text(text) => self.text(text, &open, xml),
+                Token::Text(text) => {
+                    let inner =
+                        open.iter().rev().find_map(|&number| match self.marks.get(number) {
+                            Some(Mark::Properties(properties)) => Some(*properties),
+                            Some(Mark::Wrap { .. } | Mark::Atom(_)) | None => None,
+                        });
+                    runs.text(text, inner.or(self.base), xml);
+                }
                 Token::Open(number) => match self.marks.get(number) {
                     Some(Mark::Wrap { open: tag, .. }) => {
-                        xml.push_str(tag);
+                        runs.change(None, xml);
+                        xml.push(tag);
                         open.push(number);
                     }
                     Some(Mark::Properties(_)) => open.push(number),
@@ -176,7 +109,7 @@ impl Paragraph {
                 },
                 Token::Close(number) if open.contains(&number) => {
                     while let Some(last) = open.pop() {
-                        self.close(last, xml);
+                        runs.close(last, xml);
                         if last == number {
                             break;
                         }
@@ -187,61 +120,253 @@ impl Paragraph {
                     if let Some(Mark::Atom(atom)) = self.marks.get(number)
                         && !std::mem::replace(&mut written[number], true)
                     {
-                        pieces(atom, xml);
+                        runs.atom(atom, xml, pieces);
                     }
                 }
             }
         }
         while let Some(last) = open.pop() {
-            self.close(last, xml);
+            runs.close(last, xml);
         }
         for (mark, written) in self.marks.iter().zip(written) {
             match mark {
-                Mark::Atom(atom) if !written => pieces(atom, xml),
+                Mark::Atom(atom) if !written => runs.atom(atom, xml, pieces),
                 Mark::Atom(_) | Mark::Wrap { .. } | Mark::Properties(_) => {}
             }
         }
+        runs.change(None, xml);
     }
+}
 
-    fn close(&self, number: usize, xml: &mut String) {
-        if let Some(Mark::Wrap { close, .. }) = self.marks.get(number) {
-            xml.push_str(close);
-        }
-    }
+/// Writer of the runs of a paragraph. Parts next to each other that were in the same run share it, so that
+/// its properties are not repeated for each.
+struct Runs<'a> {
+    paragraph: &'a Paragraph,
+    open: Option<OpenRun>,
+}
 
-    fn text(&self, html: &str, open: &[usize], xml: &mut String) {
-        let text = html.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-        if text.is_empty() {
+impl Runs<'_> {
+    /// Ends the open run and begins another one, if it is not the same.
+    fn change(&mut self, run: Option<OpenRun>, xml: &mut Xml) {
+        if self.open == run {
             return;
         }
-        let inner = open.iter().rev().find_map(|&number| match self.marks.get(number) {
-            Some(Mark::Properties(properties)) => Some(properties),
-            Some(Mark::Wrap { .. } | Mark::Atom(_)) | None => None,
-        });
-        match inner.or(self.base.as_ref()) {
-            Some(properties) => {
-                xml.push_str("<w:r>");
-                xml.push_str(properties);
-                xml.push_str("<w:t xml:space=\"preserve\">");
-                escape(&text, xml);
-                xml.push_str("</w:t></w:r>");
-            }
-            None => escape(&text, xml),
+        if self.open.is_some() {
+            xml.push("</w:r>");
+        }
+        if let Some(run) = run {
+            xml.push("<w:r>");
+            xml.push(self.paragraph.properties.get(run.properties).map_or("", String::as_str));
+        }
+        self.open = run;
+    }
+
+    fn text(&mut self, html: &str, properties: Option<usize>, xml: &mut Xml) {
+        if html.is_empty() {
+            return;
+        }
+        let text = html.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        let Some(properties) = properties else {
+            xml.text(&text);
+            return;
+        };
+        let is_shared = |run: OpenRun| run.number.is_some() && run.properties == properties;
+        if !self.open.is_some_and(is_shared) {
+            self.change(None, xml);
+            self.change(Some(OpenRun { number: None, properties }), xml);
+        }
+        xml.push("<w:t xml:space=\"preserve\">");
+        xml.text(&text);
+        xml.push("</w:t>");
+    }
+
+    fn atom(&mut self, atom: &[Chunk], xml: &mut Xml, pieces: &mut dyn FnMut(&[Piece], &mut Xml)) {
+        for chunk in atom {
+            self.change(chunk.run, xml);
+            pieces(&chunk.pieces, xml);
+        }
+    }
+
+    /// Ends an element.
+    fn close(&mut self, number: usize, xml: &mut Xml) {
+        if let Some(Mark::Wrap { close, .. }) = self.paragraph.marks.get(number) {
+            self.change(None, xml);
+            xml.push(close);
         }
     }
 }
 
-/// Adds text to XML or HTML, without the characters that XML does not permit.
-fn escape(text: &str, xml: &mut String) {
-    for c in text.chars() {
-        match c {
-            '&' => xml.push_str("&amp;"),
-            '<' => xml.push_str("&lt;"),
-            '>' => xml.push_str("&gt;"),
-            '\t' | '\n' | '\r' => xml.push(c),
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {}
-            c => xml.push(c),
+/// A paragraph in progress.
+struct Builder<'a> {
+    paragraph: Paragraph,
+    /// Indices of properties.
+    known: HashMap<&'a str, usize>,
+    /// The latest run and the index of its properties.
+    run: Option<(usize, usize)>,
+    /// Text that is not added yet, because more with the same properties may follow.
+    text: Option<(Option<usize>, String)>,
+    /// Open elements.
+    open: Vec<usize>,
+    /// Parts next to each other that are not text, and whether a sentence ends at them.
+    atom: Vec<Chunk>,
+    is_break: bool,
+}
+
+impl<'a> Builder<'a> {
+    fn new(parts: &[Part<'a>]) -> Self {
+        let paragraph = Paragraph {
+            html: String::new(),
+            plain: String::new(),
+            marks: Vec::new(),
+            properties: Vec::new(),
+            base: None,
+        };
+        let mut builder = Self {
+            paragraph,
+            known: HashMap::new(),
+            run: None,
+            text: None,
+            open: Vec::new(),
+            atom: Vec::new(),
+            is_break: false,
+        };
+        // The properties of most of the text, the first of several, need no elements.
+        let mut lengths: Vec<usize> = Vec::new();
+        for part in parts {
+            let Some(properties) = part.run.map(|run| builder.properties(run)) else { continue };
+            lengths.resize(builder.known.len(), 0);
+            if let PartKind::Text(text) = &part.kind {
+                lengths[properties] += text.len();
+            }
         }
+        let longest = lengths.iter().enumerate().rev().max_by_key(|(_, length)| **length);
+        builder.paragraph.base = longest.map(|(properties, _)| properties);
+        builder
+    }
+
+    /// Returns the index of the properties of a run.
+    fn properties(&mut self, run: Run<'a>) -> usize {
+        if let Some((number, properties)) = self.run
+            && number == run.number
+        {
+            return properties;
+        }
+        let next = self.known.len();
+        let properties = *self.known.entry(run.properties).or_insert(next);
+        if properties == next {
+            self.paragraph.properties.push(run.properties.to_owned());
+        }
+        self.run = Some((run.number, properties));
+        properties
+    }
+
+    fn text(&mut self, run: Option<Run<'a>>, text: &str) {
+        self.end_atom();
+        let properties = run.map(|run| self.properties(run));
+        match &mut self.text {
+            Some((same, last)) if *same == properties => last.push_str(text),
+            _ => {
+                self.end_text();
+                self.text = Some((properties, text.to_owned()));
+            }
+        }
+    }
+
+    fn open(&mut self, open: String, close: String) {
+        self.end_atom();
+        self.end_text();
+        let number = self.mark(Mark::Wrap { open, close });
+        self.open.push(number);
+        self.paragraph.html.push_str(&format!("<x-{number}>"));
+    }
+
+    fn close(&mut self) {
+        self.end_atom();
+        self.end_text();
+        if let Some(number) = self.open.pop() {
+            self.paragraph.html.push_str(&format!("</x-{number}>"));
+        }
+    }
+
+    /// Adds something that is not text, whose XML is to be added to the result.
+    fn atom(&mut self, run: Option<Run<'a>>, is_break: bool) -> &mut Vec<Piece> {
+        self.end_text();
+        self.is_break |= is_break;
+        let run =
+            run.map(|run| OpenRun { number: Some(run.number), properties: self.properties(run) });
+        if self.atom.last().is_none_or(|chunk| chunk.run != run) {
+            self.atom.push(Chunk { run, pieces: Vec::new() });
+        }
+        let last = self.atom.len() - 1;
+        &mut self.atom[last].pieces
+    }
+
+    fn end_atom(&mut self) {
+        if self.atom.is_empty() {
+            return;
+        }
+        let chunks = std::mem::take(&mut self.atom);
+        let number = self.mark(Mark::Atom(chunks));
+        let element = if std::mem::take(&mut self.is_break) {
+            format!("<br x=\"{number}\">")
+        } else {
+            format!("<x-{number}/>")
+        };
+        self.paragraph.html.push_str(&element);
+        self.paragraph.plain.push(' ');
+    }
+
+    fn end_text(&mut self) {
+        let Some((properties, text)) = self.text.take() else { return };
+        let is_base = properties == self.paragraph.base || text.trim().is_empty();
+        let other = properties.filter(|_| !is_base);
+        let number = other.map(|properties| self.mark(Mark::Properties(properties)));
+        let html = &mut self.paragraph.html;
+        if let Some(number) = number {
+            html.push_str(&format!("<x-{number}>"));
+        }
+        escape(&text, html);
+        if let Some(number) = number {
+            html.push_str(&format!("</x-{number}>"));
+        }
+        self.paragraph.plain.push_str(&text);
+    }
+
+    fn mark(&mut self, mark: Mark) -> usize {
+        self.paragraph.marks.push(mark);
+        self.paragraph.marks.len() - 1
+    }
+
+    fn finish(mut self) -> Paragraph {
+        self.end_atom();
+        self.end_text();
+        self.paragraph
+    }
+}
+
+/// Adds parts that are copied at the begin or end of a paragraph. Parts of the same run share it.
+pub fn copy_parts(
+    parts: &[Part<'_>],
+    copy: &mut dyn FnMut(Node<'_>, &mut Vec<Piece>),
+    pieces: &mut Vec<Piece>,
+) {
+    let mut open: Option<usize> = None;
+    for part in parts {
+        let number = part.run.map(|run| run.number);
+        if number != open {
+            if open.is_some() {
+                push(pieces, "</w:r>");
+            }
+            if let Some(run) = part.run {
+                push(pieces, "<w:r>");
+                push(pieces, run.properties);
+            }
+            open = number;
+        }
+        copy(part.node, pieces);
+    }
+    if open.is_some() {
+        push(pieces, "</w:r>");
     }
 }
 

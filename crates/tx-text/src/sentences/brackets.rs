@@ -39,6 +39,12 @@ impl Brackets {
         Self { spans }
     }
 
+    /// Returns the end of the outermost span that begins at `start`.
+    pub(super) fn end(&self, start: usize) -> Option<usize> {
+        let next = self.spans.partition_point(|span| span.start < start);
+        self.spans.get(next).filter(|span| span.start == start).map(|span| span.end)
+    }
+
     /// Returns the outermost span with the position `at` inside.
     pub(super) fn around(&self, at: usize) -> Option<&Range<usize>> {
         let next = self.spans.partition_point(|span| span.end < at);
@@ -77,6 +83,7 @@ mod tests {
         let around: Vec<bool> = (10..22).map(|at| brackets.around(at).is_some()).collect();
         assert_eq!(around.iter().position(|inside| *inside), Some(3));
         assert_eq!(around.iter().filter(|inside| **inside).count(), 8);
+        assert_eq!((brackets.end(12), brackets.end(13), brackets.end(20)), (Some(20), None, None));
         assert!(Brackets::of(") a (b] [", 0).spans.is_empty());
     }
 }

@@ -3,19 +3,23 @@
 #[cfg(test)]
 use std::cell::Cell;
 
+use super::marks::{Mark, Marks, closes, is_armenian, mark};
+
 /// Text up to the end of a line. Positions are byte offsets between characters.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     text: &'a str,
+    marks: Marks,
     /// Number of characters read.
     #[cfg(test)]
     pub(super) reads: Cell<usize>,
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str, marks: Marks) -> Self {
         Self {
             text,
+            marks,
             #[cfg(test)]
             reads: Cell::default(),
         }
@@ -24,6 +28,11 @@ impl<'a> Line<'a> {
     /// Position of the end of the line.
     pub(super) fn end(&self) -> usize {
         self.text.len()
+    }
+
+    /// Whether the semicolon is the question mark.
+    pub(super) fn is_greek(&self) -> bool {
+        self.marks.semicolon
     }
 
     /// Returns the character after a position.
@@ -36,6 +45,18 @@ impl<'a> Line<'a> {
     pub(super) fn before(&self, at: usize) -> Option<char> {
         self.count();
         self.text[..at].chars().next_back()
+    }
+
+    /// Returns the class of the mark after a position.
+    pub(super) fn mark(&self, at: usize) -> Option<Mark> {
+        let c = self.after(at)?;
+        let kind = mark(c, self.marks)?;
+        // A colon between words of other scripts is no mark.
+        let is_mark = c != ':'
+            || self
+                .before(at)
+                .is_some_and(|c| is_armenian(c) || matches!(c, '.' | '…') || closes(c));
+        is_mark.then_some(kind)
     }
 
     /// Returns the position after the characters from `at` that satisfy `accept`, at most `limit`.

@@ -99,16 +99,33 @@ const FULL: &[(char, char)] = &[
     ('\u{1DA88}', '\u{1DA88}'),
 ];
 
-/// Returns the class of a mark; `None` for other characters. In Greek, the semicolon is the question
-/// mark.
-pub(super) fn mark(c: char, greek: bool) -> Option<Mark> {
+/// Marks that depend on language and script.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    /// Whether the semicolon is the question mark, as in Greek.
+    pub(super) semicolon: bool,
+    /// Whether the colon is the full stop, as in Armenian that is typed without `։`.
+    pub(super) colon: bool,
+}
+
+impl Marks {
+    /// Returns the marks of a line. The colon is the full stop in a line of Armenian without `։`.
+    pub(super) fn of(line: &str, greek: bool) -> Self {
+        let colon = line.contains(is_armenian) && !line.contains('\u{589}');
+        Self { semicolon: greek, colon }
+    }
+}
+
+/// Returns the class of a mark; `None` for other characters.
+pub(super) fn mark(c: char, marks: Marks) -> Option<Mark> {
     match c {
         '.' | '\u{2024}' | '\u{FE52}' | '\u{FF0E}' => Some(Mark::Stop),
         '…' => Some(Mark::Ellipsis),
         '!' | '?' | '؟' | '‼' | '‽' | '⁇' | '⁈' | '⁉' | '\u{FE56}' | '\u{FE57}' | '\u{37E}' => {
             Some(Mark::Strong)
         }
-        ';' if greek => Some(Mark::Strong),
+        ';' if marks.semicolon => Some(Mark::Strong),
+        ':' if marks.colon => Some(Mark::Strong),
         _ if c.is_ascii() => None,
         _ => {
             let next = FULL.partition_point(|(_, last)| *last < c);
@@ -144,6 +161,16 @@ pub(super) fn opens(c: char) -> bool {
 /// Whether a dash, as before direct speech.
 pub(super) fn is_dash(c: char) -> bool {
     matches!(c, '-' | '‐' | '‑' | '‒' | '–' | '—' | '―' | '−')
+}
+
+/// Whether a bullet of a list.
+pub(super) fn is_bullet(c: char) -> bool {
+    matches!(c, '•' | '‣' | '⁃' | '▪' | '●' | '◦' | '∙' | '·' | '*')
+}
+
+/// Whether a letter of Armenian.
+pub(super) fn is_armenian(c: char) -> bool {
+    matches!(c, '\u{531}'..='\u{556}' | '\u{561}'..='\u{587}')
 }
 
 /// Whether punctuation continues the sentence before it.

@@ -4,8 +4,9 @@ use super::{
     brackets::Brackets,
     language::{Abbreviation, Language, Ordinals},
     line::Line,
+    list::ListMark,
     marks::{
-        Mark, closes, closing_bracket_of_cjk, continues, is_dash, is_hiragana, mark, opens,
+        Mark, closes, closing_bracket_of_cjk, continues, is_bullet, is_dash, is_hiragana, opens,
         opens_or_closes,
     },
 };
@@ -22,21 +23,45 @@ const LONG_WORD: usize = 4;
 /// Maximum length of brackets, in bytes, inside which no sentence ends.
 const BRACKETS: usize = 400;
 
+/// Maximum length of a reference to the source of a quotation, in bytes.
+const REFERENCE: usize = 60;
+
 /// Returns the end of the sentence that begins at `start`: after its mark and the quotation marks and
-/// brackets that close it, or the end of the line.
+/// brackets that close it, before the next item of a list, or the end of the line.
+///
+/// `list` is the mark of the latest item of a list in the line; it is replaced by that of this sentence.
 pub(super) fn sentence_end(
     line: &Line<'_>,
     start: usize,
     language: &Language,
     brackets: &Brackets,
+    list: &mut Option<ListMark>,
 ) -> usize {
     let mut at = start;
+    if let Some(item) = ListMark::read(line, start) {
+        at = item.end;
+        *list = Some(item);
+    }
+    // A number with a full stop in running text is no item of a list if it can be an ordinal.
+    let list =
+        list.filter(|list| !(list.is_ordinal() && language.ordinals == Ordinals::Capitalized));
+    let mut is_word_start = false;
     while let Some(c) = line.after(at) {
-        if mark(c, language.greek).is_none() {
+        if is_word_start
+            && list.is_some_and(|list| {
+                ListMark::read(line, at).is_some_and(|item| list.precedes(item))
+            })
+            && brackets.around(at).is_none()
+            && !is_continued(line, start, at)
+        {
+            return at;
+        }
+        is_word_start = c.is_whitespace();
+        if line.mark(at).is_none() {
             at += c.len_utf8();
             continue;
         }
-        let run = Run::read(line, at, language);
+        let run = Run::read(line, at);
         let place = Place { line, start, mark: at, run: &run, language, brackets };
         if place.ends_sentence() {
             return run.end;
@@ -44,6 +69,12 @@ pub(super) fn sentence_end(
         at = run.end;
     }
     line.end()
+}
+
+/// Whether the text before the white space at `at` continues after it: `1) one; 2) two`.
+fn is_continued(line: &Line<'_>, start: usize, at: usize) -> bool {
+    let end = line.skip_back(start, at, WORD, char::is_whitespace);
+    line.before(end).is_some_and(continues)
 }
 
 /// Marks without other characters between them, and what closes after them: `?!`, `...`, `.")`, `.[3]`.
@@ -58,11 +89,11 @@ struct Run {
 }
 
 impl Run {
-    fn read(line: &Line<'_>, start: usize, language: &Language) -> Self {
+    fn read(line: &Line<'_>, start: usize) -> Self {
         let mut run = Self { kind: Mark::Stop, closed: false, closed_cjk: false, end: start };
         let mut marks = 0;
         while let Some(c) = line.after(run.end) {
-            if let Some(kind) = mark(c, language.greek) {
+            if let Some(kind) = line.mark(run.end) {
                 marks += 1;
                 let kind = if kind == Mark::Stop && marks > 1 && !run.closed {
                     Mark::Ellipsis
@@ -79,7 +110,7 @@ impl Run {
             {
                 run.end = end;
                 continue;
-            } else if let Some(end) = run.after_space(line, c, language) {
+            } else if let Some(end) = run.after_space(line, c) {
                 run.end = end;
                 continue;
             } else {
@@ -96,7 +127,7 @@ impl Run {
     }
 
     /// Returns the position of a mark or quotation mark after the space `c`: `. . .`, `! »`.
-    fn after_space(&self, line: &Line<'_>, c: char, language: &Language) -> Option<usize> {
+    fn after_space(&self, line: &Line<'_>, c: char) -> Option<usize> {
         if !c.is_whitespace() {
             return None;
         }
@@ -105,11 +136,9 @@ impl Run {
         let end = at + next.len_utf8();
         let gap = line.after(end).is_none_or(|after| after.is_whitespace() || continues(after));
         let joined = match next {
-            '»' | '”' | '"' => {
-                gap || line.after(end).is_some_and(|after| mark(after, false).is_some())
-            }
-            '.' => self.kind <= Mark::Ellipsis && gap,
-            '!' | '?' => !language.greek,
+            '»' | '”' | '"' => gap || line.mark(end).is_some(),
+            '.' => self.kind <= Mark::Ellipsis && (gap || line.after(end).is_some_and(closes)),
+            '!' | '?' => !line.is_greek(),
             _ => false,
         };
         joined.then_some(at)
@@ -164,13 +193,16 @@ impl Place<'_> {
             return !run.closed
                 && !next.dash
                 && match run.kind {
-                    Mark::Strong => true,
+                    Mark::Strong => !self.is_in_sentence(),
                     Mark::Stop => self.is_after_word(),
                     Mark::Ellipsis | Mark::Full => false,
                 };
         }
         if continues(next.first) && !next.opened {
             return run.kind == Mark::Full;
+        }
+        if run.closed && self.is_before_reference() {
+            return false;
         }
         match run.kind {
             Mark::Stop if !run.closed => self.stop_ends_sentence(&next),
@@ -186,6 +218,34 @@ impl Place<'_> {
             let opened = span.start >= self.start && !begins_sentence;
             opened && span.end >= self.run.end && span.len() <= BRACKETS
         })
+    }
+
+    /// Whether brackets follow that belong to the quotation before, because the full stop is after them:
+    /// `"…" (Smith 55).`
+    fn is_before_reference(&self) -> bool {
+        let Self { line, run, .. } = *self;
+        let start = line.skip(run.end, usize::MAX, char::is_whitespace);
+        let Some(end) = self.brackets.end(start) else { return false };
+        let is_full = |at| line.before(at).is_some_and(|c| matches!(c, '.' | '!' | '?'));
+        // Brackets of other scripts have other marks.
+        let is_ascii = line.after(end).is_some_and(|c| c.is_ascii());
+        is_ascii && end - start <= REFERENCE && line.after(end + 1) == Some('.') && !is_full(end)
+    }
+
+    /// Whether a single exclamation mark, before a word in lower case, belongs to a name or to speech:
+    /// `Yahoo! in the news`, `¡Hola! dijo Juan`. Also whether a colon before such a word is no full stop.
+    fn is_in_sentence(&self) -> bool {
+        let Self { line, run, .. } = *self;
+        let is_single = run.end - self.mark == 1;
+        let from = line.skip_back(self.start, self.mark, WORD, is_in_word);
+        match line.after(self.mark) {
+            Some('!') if is_single => {
+                let is_name = line.after(from).is_some_and(char::is_uppercase);
+                is_name && from > self.start || line.after(self.start) == Some('¡')
+            }
+            Some(':') => true,
+            _ => false,
+        }
     }
 
     /// Whether a sentence ends although `after` follows its mark directly.
@@ -261,6 +321,10 @@ impl Place<'_> {
         if word.is_empty() {
             return true;
         }
+        if word.contains('°') {
+            // `N°. 5`, but a unit such as `°C` ends a sentence.
+            return !(next.first.is_numeric() && word.starts_with(char::is_alphabetic));
+        }
         if word.chars().all(|c| c.is_numeric() || c == '.') {
             return self.number_ends_sentence(word, from, next, starter);
         }
@@ -310,7 +374,8 @@ impl Place<'_> {
         let numeric = next.first.is_numeric();
         // `1. First item`
         let before = self.line.slice(self.start, from);
-        if digits <= 3 && before.chars().all(|c| opens(c) || c == '#') && !numeric {
+        let is_label = |c: char| opens(c) || is_bullet(c) || c == '#';
+        if digits <= 3 && before.chars().all(is_label) && !numeric {
             return false;
         }
         match self.language.ordinals {
@@ -337,7 +402,7 @@ impl Place<'_> {
 
 /// Whether a character belongs to a word before a full stop.
 fn is_in_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '.' | '\'' | '’' | '-' | '‑') || is_mark_of_letter(c)
+    c.is_alphanumeric() || matches!(c, '.' | '\'' | '’' | '-' | '‑' | '°') || is_mark_of_letter(c)
 }
 
 /// Whether a combining mark.

@@ -111,10 +111,75 @@ fn numbers_addresses_and_file_names_have_no_boundary() {
 }
 
 #[test]
+fn marks_of_items_stay_with_their_items() {
+    for marks in [
+        ["1.)", "2.)", "3.)"],
+        ["9)", "10)", "11)"],
+        ["1.", "2.", "3."],
+        ["• 9.", "• 10.", "• 11."],
+        ["⁃9.", "⁃10.", "⁃11."],
+        ["•", "•", "•"],
+        ["a.", "b.", "c."],
+        ["x)", "y)", "z)"],
+        ["- A)", "- B)", "- C)"],
+    ] {
+        for items in [
+            ["The first one", "Another one", "The last one"],
+            ["The first one.", "Another one?", "The last one."],
+        ] {
+            let parts: Vec<String> =
+                marks.iter().zip(items).map(|(mark, item)| format!("{mark} {item}")).collect();
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            divided("en", " ", &parts);
+            divided("da", " ", &parts);
+        }
+    }
+    // Only one item, other numbers, ordinals, brackets, a sentence that goes on, and initials.
+    whole("en", "1) The first step (see 2) for more) has 3) parts");
+    whole("en", "• 1. The item 3) is not the next");
+    whole("de", "1. FC Köln und 2. Bundesliga");
+    whole("pl", "1) pierwszy punkt; 2) drugi punkt");
+    whole("en", "A. B. Smith came");
+    divided("en", " ", &["IV. The fourth part.", "It is short."]);
+    divided("en", " ", &["The list is short.", "a) First", "b) Last"]);
+}
+
+#[test]
+fn units_and_numbers_with_a_degree_sign() {
+    divided(
+        "en",
+        " ",
+        &["The engine reached 120.5°C.", "Luckily, it stopped.", "It was 30 °F.", "Now?"],
+    );
+    divided("", " ", &["20°C.", "Bien."]);
+    whole("en", "You find it at N°. 1026.253.553 of the map");
+}
+
+#[test]
+fn an_exclamation_mark_in_a_sentence_ends_none() {
+    whole("en", "She works at Yahoo! in the accounting department.");
+    whole("es", "¡Hola! dijo Juan.");
+    divided(
+        "en",
+        " ",
+        &["It is so good!", "really good.", "Horrible!", "very bad.", "At Acme!!", "so."],
+    );
+    divided("en", " ", &["He works at Yahoo!", "She does not."]);
+}
+
+#[test]
+fn references_belong_to_their_quotation() {
+    whole("en", "\"He used the stairs [...]\" (Smith 55).");
+    divided("en", " ", &["“He left.”", "(Nobody knew.)", "It is so."]);
+    divided("en", " ", &["“He left.” (Smith 55).", "“Yes?” (ib.)", "No."]);
+}
+
+#[test]
 fn ellipses() {
     divided("en", " ", &["Well...", "Yes.", "He waited…", "Then he left."]);
     whole("en", "Well... yes, he waited . . . and … left.");
     divided("en", " ", &["Wait . . .", "Nobody came."]);
+    divided("en", " ", &["He said: “We go. . . .”", "Then he left."]);
 }
 
 #[test]
@@ -157,6 +222,12 @@ fn marks_of_other_scripts() {
     divided("ur", " ", &["یہ بلی ہے۔", "کہاں؟"]);
     divided("hi", " ", &["बिल्ली यहाँ है।", "वह कहाँ है?", "पुस्तक॥"]);
     divided("hy", " ", &["Կատուն այստեղ է։", "Որտե՞ղ է։"]);
+    // Armenian is often typed with a colon, which otherwise ends no sentence.
+    divided("hy", " ", &["Բարև Ձեզ:", "Իմ անունն Արմինե է:", "1-ն է:", "2-րդ օրը...:"]);
+    divided("", " ", &["Բարև Ձեզ:", "Իմ անունն է 10:30 http://a.am/b:"]);
+    divided("hy", " ", &["Կատուն: Շունը այստեղ է։", "Որտե՞ղ է։"]);
+    whole("hy", "Կատուն այստեղ է: իսկ շունը՝ ոչ");
+    whole("en", "Note: The cat sleeps: It is late");
     divided("am", " ", &["ድመት እዚህ ነው።", "የት?"]);
 }
 
@@ -181,16 +252,18 @@ fn codes_select_languages() {
 fn time_is_linear() {
     let patterns = [
         ".", ")", ". ", ".)", "!\"", "a", "a.", "A. ", "1. ", "( ", "(.", "「。", "。", ". . ",
-        "[1]", ".[1", "—", "\u{a0}.", "z. B. ", "-", "'", ",,",
+        "[1]", ".[1", "—", "\u{a0}.", "z. B. ", "-", "'", ",,", "1.) ", "1. A ", "a. A ", "• ",
+        "°", "a: ", "Ա: ", "\" (a). ", "\" (", "iv. ", "- 1) ",
     ];
     for pattern in patterns {
-        for prefix in ["", "A.", "A. ", "(", "«", "?", "1. "] {
+        for prefix in ["", "A.", "A. ", "(", "«", "?", "1. ", "• ", "a) ", "Ա: "] {
             let text = format!("{prefix}{}", pattern.repeat(2000));
-            let line = Line::new(&text);
+            let line = Line::new(&text, Marks::of(&text, false));
             let brackets = Brackets::of(&text, 0);
-            let (mut start, mut steps) = (0, 0);
+            let (mut start, mut steps, mut list) = (0, 0, None);
             while start < text.len() {
-                let end = rules::sentence_end(&line, start, Language::of(Some("de")), &brackets);
+                let language = Language::of(Some("da"));
+                let end = rules::sentence_end(&line, start, language, &brackets, &mut list);
                 assert!(end > start);
                 start = end;
                 steps += 1;

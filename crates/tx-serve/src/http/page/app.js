@@ -119,7 +119,8 @@ async function translate() {
       } else if (name === "done") {
         output.show(data.text);
         if (data.detected) {
-          detected.textContent = `Detected: ${nameOf(data.detected.language)}`;
+          detected.textContent = `Detected: ${nameOf(data.detected.language)}`
+            + (data.copied ? " (copied, not translated)" : "");
         }
         enable(true);
         say("");

@@ -84,9 +84,10 @@ const GROWTH: usize = 32 << 20;
 
 /// Resident memory of this process in bytes; 0 where it is not known.
 fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
-    pages.unwrap_or(0) * 4_096
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let row = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = row.and_then(|row| row.trim().trim_end_matches(" kB").parse::<usize>().ok());
+    kilobytes.unwrap_or(0) * 1_024
 }
 
 /// With each mutated request, a valid one of another client.

@@ -1,0 +1,174 @@
+//! Lines of a cue that one person says, and their layout.
+
+use super::Line;
+
+/// Text of one or more lines, and what is around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Utterance {
+    /// The text, whose lines are joined.
+    pub text: String,
+    /// What is before the text: a dash, a note, white space.
+    prefix: String,
+    /// What is after it, without the end of the line.
+    suffix: String,
+    /// Ends of the lines.
+    endings: Vec<String>,
+}
+
+impl Utterance {
+    /// Joins lines, of which there is at least one.
+    pub fn new(lines: &[Line<'_>]) -> Self {
+        let text: Vec<&str> = lines.iter().map(|line| line.text.trim()).collect();
+        let first = lines.first().map_or("", |line| line.text);
+        let last = lines.last().map_or("", |line| line.text);
+        let text = text.join(" ");
+        let start = mark(&text);
+        let end = text.trim_end_matches(|c: char| is_note(c) || c.is_whitespace()).len().max(start);
+        let indent = &first[..first.len() - first.trim_start().len()];
+        let space = &last[last.trim_end().len()..];
+        Self {
+            prefix: [indent, &text[..start]].concat(),
+            suffix: [&text[end..], space].concat(),
+            text: text[start..end].to_owned(),
+            endings: lines.iter().map(|line| line.ending.to_owned()).collect(),
+        }
+    }
+
+    /// Writes the lines with another text.
+    pub fn write(&self, text: &str, file: &mut String) {
+        let Some((last, others)) = self.endings.split_last() else { return };
+        file.push_str(&self.prefix);
+        let mut endings = others.iter();
+        for (index, line) in wrapped(text.trim(), self.endings.len()).iter().enumerate() {
+            if index > 0 {
+                file.push_str(endings.next().map_or("\n", String::as_str));
+            }
+            file.push_str(line);
+        }
+        file.push_str(&self.suffix);
+        file.push_str(last);
+    }
+}
+
+/// Divides the lines of a cue into utterances. One begins at a dash of a dialog, at `>>`, at the name of a
+/// speaker or a voice tag, at a note of music, and before and after a description in brackets.
+pub fn divided<'l, 'a>(lines: &'l [Line<'a>]) -> impl Iterator<Item = &'l [Line<'a>]> {
+    let dashes = lines.iter().filter(|line| dash(line.text).is_some()).count();
+    lines.chunk_by(move |before, line| {
+        // A single dash before a word in lower case continues the sentence.
+        let is_dialog = dash(line.text)
+            .is_some_and(|rest| dashes > 1 || !rest.trim_start().starts_with(char::is_lowercase));
+        !(is_dialog
+            || is_speaker(line.text)
+            || without_tags(line.text).starts_with(is_note)
+            || is_description(line.text)
+            || is_description(before.text))
+    })
+}
+
+/// Returns the text after the dash or arrows of a dialog.
+fn dash(line: &str) -> Option<&str> {
+    let line = without_tags(line);
+    let rest = line.trim_start_matches(is_dash);
+    if rest.len() < line.len() {
+        return Some(rest);
+    }
+    line.strip_prefix(">>").or_else(|| line.strip_prefix("&gt;&gt;"))
+}
+
+/// Length of what stands before the text of an utterance: a dash or note, with the tags before it.
+fn mark(text: &str) -> usize {
+    let rest = without_tags(text);
+    let after = dash(text).map_or(rest, |after| after.trim_start_matches('>'));
+    let after = after.trim_start_matches(|c| is_note(c) || c.is_whitespace());
+    // Tags alone belong to the text.
+    if after.len() == rest.len() { 0 } else { text.len() - after.len() }
+}
+
+/// The line without the tags at its begin.
+fn without_tags(line: &str) -> &str {
+    let mut line = line.trim_start();
+    while let Some(length) = tag_length(line) {
+        line = line[length..].trim_start();
+    }
+    line
+}
+
+/// Length of the tag at the begin of a text: `<i>`, `</i>`, `<00:01.000>`, `{\\an8}`.
+pub fn tag_length(text: &str) -> Option<usize> {
+    let (tag, end) = match text.strip_prefix("{\\") {
+        Some(tag) => (tag, '}'),
+        None => {
+            let tag = text.strip_prefix('<')?;
+            let name = tag.strip_prefix('/').unwrap_or(tag);
+            (Some(tag).filter(|_| name.starts_with(|c: char| c.is_ascii_alphanumeric()))?, '>')
+        }
+    };
+    let length = tag.find(['<', '>', '{', '}']).filter(|at| tag[*at..].starts_with(end))?;
+    Some(text.len() - tag.len() + length + 1)
+}
+
+/// Whether a line begins with a voice tag, or a name in capital letters and a colon.
+fn is_speaker(line: &str) -> bool {
+    let line = line.trim_start();
+    if line.starts_with("<v ") || line.starts_with("<v.") {
+        return true;
+    }
+    let Some((name, _)) = without_tags(line).split_once(':') else { return false };
+    let is_name = |c: char| c.is_uppercase() || c.is_numeric() || " .'’-".contains(c);
+    name.chars().count() <= 30
+        && name.chars().filter(|c| c.is_uppercase()).count() > 1
+        && name.chars().all(is_name)
+}
+
+/// Whether a line is a description of a sound, in brackets.
+fn is_description(line: &str) -> bool {
+    let line = without_tags(line).trim_end();
+    (line.starts_with('[') && line.ends_with(']')) || (line.starts_with('(') && line.ends_with(')'))
+}
+
+fn is_dash(c: char) -> bool {
+    matches!(c, '-' | '‐' | '‑' | '‒' | '–' | '—' | '―' | '−')
+}
+
+fn is_note(c: char) -> bool {
+    matches!(c, '♩' | '♪' | '♫' | '♬' | '#' | '¶')
+}
+
+/// Divides a text into at most so many lines of similar length, between words. Tags have no length.
+fn wrapped(text: &str, lines: usize) -> Vec<&str> {
+    let words: Vec<(usize, usize)> = words(text);
+    let total: usize = words.iter().map(|(_, length)| length + 1).sum();
+    let width = total.saturating_sub(1).div_ceil(lines.max(1));
+    let (mut result, mut start, mut column, mut end) = (Vec::new(), 0, 0, 0);
+    for (next, length) in words {
+        if column > 0 && result.len() + 1 < lines && column + length / 2 >= width {
+            result.push(text[start..end].trim());
+            (start, column) = (end, 0);
+        }
+        column += length + usize::from(column > 0);
+        end = next;
+    }
+    result.push(text[start..].trim());
+    result
+}
+
+/// The end of each word and its length in characters. A space inside of a tag is part of it.
+fn words(text: &str) -> Vec<(usize, usize)> {
+    let (mut words, mut at, mut length) = (Vec::new(), 0, 0);
+    while let Some(c) = text[at..].chars().next() {
+        if let Some(tag) = tag_length(&text[at..]) {
+            at += tag;
+            continue;
+        }
+        if c == ' ' && length > 0 {
+            words.push((at, length));
+            length = 0;
+        } else if c != ' ' {
+            length += 1;
+        }
+        at += c.len_utf8();
+    }
+    words.push((text.len(), length));
+    words
+}

@@ -32,6 +32,13 @@ pub enum InferError {
         source: io::Error,
     },
 
+    /// A file of the bundle was not downloaded from its repository.
+    #[error("`{path}` {}", tx_text::git_lfs::PROBLEM)]
+    GitLfsPointer {
+        /// The file.
+        path: PathBuf,
+    },
+
     /// A file of the bundle is larger than any bundle needs.
     #[error("`{path}` has {bytes} bytes; such a file has at most {max}")]
     LargeFile {
@@ -360,6 +367,7 @@ impl InferError {
             Self::Weights { .. } | Self::OtherTokenizer { .. } | Self::VocabSize { .. } => {
                 Some("copy bundle folders whole: their files only fit each other")
             }
+            Self::GitLfsPointer { .. } => Some(tx_text::git_lfs::HINT),
             Self::OtherVocabulary { .. } => Some(
                 "models of an ensemble need the same tokenizers: train them on the same data with the same seed",
             ),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
-use super::{Languages, WEIGHTS, config::WeightDtype, parts::Parts, vocabulary};
+use super::{Languages, WEIGHTS, config::WeightDtype, files::NewFolder, parts::Parts, vocabulary};
 use crate::{
     error::InferError,
     file::{persist, temporary_beside},
@@ -48,14 +48,15 @@ pub struct NewWeight<'a> {
 }
 
 impl NewBundle<'_> {
-    /// Writes the bundle into `folder`, which is created if necessary; a bundle there is replaced.
+    /// Writes the bundle into `folder`, which is created if necessary; a bundle there is replaced when
+    /// all weights are written.
     ///
     /// # Errors
     ///
     /// [`InferError::Model`] if the configuration is invalid; [`InferError::Config`] if languages or
     /// search options are; [`InferError::Weights`] if a weight is missing, unexpected, of the wrong
-    /// shape, or not finite; [`InferError::Write`] if a file cannot be written. A problem that is
-    /// found before values are computed leaves the folder as it was.
+    /// shape, or not finite; [`InferError::Write`] if a file cannot be written. A problem with the
+    /// model leaves the folder as it was.
     pub fn save(&self, folder: &Path) -> Result<(), InferError> {
         let task = ModelTask::Translate;
         self.config.check_architecture(task.architecture(), self.vocabulary())?;
@@ -72,8 +73,9 @@ impl NewBundle<'_> {
             provenance: &self.provenance,
             weights: WeightDtype::F32,
         };
-        parts.write(folder)?;
+        let contents = parts.contents(folder)?;
 
+        let created = NewFolder::create(folder)?;
         let write_error = |source| InferError::Write { path: path.clone(), source };
         let temporary = temporary_beside(&path).map_err(write_error)?;
         let mut file = BufWriter::with_capacity(1 << 20, temporary.as_file());
@@ -86,7 +88,10 @@ impl NewBundle<'_> {
         }
         file.flush().map_err(write_error)?;
         drop(file);
-        persist(temporary, &path).map_err(write_error)
+        contents.write(folder)?;
+        persist(temporary, &path).map_err(write_error)?;
+        created.keep();
+        Ok(())
     }
 
     /// Returns the number of ids of each side's tokenizer.
@@ -291,28 +296,36 @@ pub(super) mod tests {
         }
     }
 
-    /// The bundle that was in the folder is not mixed with the new one.
+    /// A new folder is removed, and a bundle that was in the folder remains.
     #[test]
-    fn values_that_are_not_usable_leave_no_weights() {
+    fn values_that_are_not_usable_change_nothing() {
         for (values, problem) in [
             (vec![], "has 0 values, expected [8]"),
             (vec![0.0, 1.0, f32::NAN, 1.0, 1.0, 1.0, 1.0, 1.0], "not finite at value 2"),
         ] {
             let folder = tempfile::tempdir().unwrap();
+            let old = folder.path().join("old");
+            bundle().save(&old).unwrap();
+            let before = files(&old);
             let mut bundle = bundle();
+            bundle.config.activation = tx_model::Activation::Gelu;
             let norm = bundle.weights.iter_mut().find(|weight| weight.name.ends_with("gamma"));
             norm.unwrap().values = Box::new(move || values.clone());
-            let error = bundle.save(folder.path()).unwrap_err().to_string();
-            assert!(error.contains(problem), "{problem}: {error}");
-            assert!(!folder.path().join(WEIGHTS).exists());
-            let files = fs::read_dir(folder.path()).unwrap();
-            assert!(
-                files.flatten().all(|file| !file
-                    .file_name()
-                    .into_string()
-                    .unwrap()
-                    .contains("partial"))
-            );
+            for output in [folder.path().join("a").join("b"), old.clone()] {
+                let error = bundle.save(&output).unwrap_err().to_string();
+                assert!(error.contains(problem), "{problem}: {error}");
+            }
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+            assert_eq!(files(&old), before);
         }
+    }
+
+    /// Names and contents of the files in a folder.
+    fn files(folder: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+        let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+        let mut files: Vec<_> =
+            entries.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect();
+        files.sort();
+        files
     }
 }

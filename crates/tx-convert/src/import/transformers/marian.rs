@@ -1,7 +1,7 @@
 //! Marian models of `transformers`, as OPUS-MT models are published, and models with the same
 //! tensors and pre-norm, `pegasus`.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use tx_model::{
     Activation, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions,
@@ -255,7 +255,8 @@ fn vocabularies(folder: &mut Folder, shape: &Shape) -> Result<Vocabularies, Conv
         Some(languages) => languages.target.iter().map(|code| languages.token_of(code)).collect(),
         None => Vec::new(),
     };
-    let in_target = |token: &&String| !separate || target.tokens.contains(token);
+    let known: HashSet<&String> = target.tokens.iter().collect();
+    let in_target = |token: &&String| !separate || known.contains(token);
     let target_special: Vec<String> = special.iter().filter(in_target).cloned().collect();
     let mut tokenizer = |name: &str, tokens: &[String], special: &[String], adds_bos: bool| {
         let model = folder.bytes(name)?;

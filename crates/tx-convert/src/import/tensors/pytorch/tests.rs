@@ -143,8 +143,11 @@ fn a_file_of_old_versions() {
     let mut large = storages.clone();
     large[..8].copy_from_slice(&u64::MAX.to_le_bytes());
     problem(old_file(0x88, &object, &["10", "20"], &large), "`10` is not in the file");
-    large[..8].copy_from_slice(&1_u64.to_le_bytes());
-    problem(old_file(0x88, &object, &["10", "20"], &large), "storage `10` has 4 bytes");
+    let more = dictionary(&[
+        ("b", tensor("20", 1, &[1], &[1], b"N")),
+        ("a", tensor("10", 3, &[2], &[1], b"N")),
+    ]);
+    problem(old_file(0x88, &more, &["10", "20"], &storages), "storage `10` has 8 bytes");
     let view = dictionary(&[("a", tensor("10", 2, &[2], &[1], b"NNN\x87"))]);
     problem(old_file(0x88, &view, &["10"], &storages), "not a storage");
 }

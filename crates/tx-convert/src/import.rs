@@ -10,7 +10,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use tx_infer::{Languages, NewBundle, NewWeight, SearchOptions};
+use tx_infer::{Languages, ModelTask, NewBundle, NewWeight, SearchOptions};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
@@ -199,6 +199,7 @@ impl Import {
             }),
         });
         let bundle = NewBundle {
+            task: ModelTask::Translate,
             config: self.config.clone(),
             tokenizers: self.tokenizers.clone(),
             languages: self.languages.clone(),

@@ -275,8 +275,8 @@ impl Bundle {
     /// # Errors
     ///
     /// [`InferError::WrongTask`]; [`InferError::Model`] or [`InferError::Weights`] if `config` was
-    /// changed to one of another model; [`InferError::Weights`] if the bundle was opened by
-    /// [`open_for_model`](Self::open_for_model) and a value is not finite.
+    /// changed to one of another model; [`InferError::NotFiniteWeight`] if the bundle was opened by
+    /// [`open_for_model`](Self::open_for_model).
     pub fn packed(&self) -> Result<PackedTransformer, InferError> {
         self.packed_in(Precision::F32)
     }

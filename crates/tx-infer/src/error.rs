@@ -124,6 +124,17 @@ pub enum InferError {
         problem: String,
     },
 
+    /// A weight has a value that is infinite or not a number.
+    #[error("`{path}`: weight `{weight}` is not finite at value {index}")]
+    NotFiniteWeight {
+        /// The file.
+        path: PathBuf,
+        /// Name of the weight.
+        weight: String,
+        /// Position of the value in row-major order, from 0.
+        index: usize,
+    },
+
     /// The device does not support the precision.
     #[error("device does not support {precision} (supported: {})", supported.join(", "))]
     Precision {
@@ -368,6 +379,9 @@ impl InferError {
                 Some("copy bundle folders whole: their files only fit each other")
             }
             Self::GitLfsPointer { .. } => Some(tx_text::git_lfs::HINT),
+            Self::NotFiniteWeight { .. } => Some(
+                "copy the bundle again; if the value is in the original too, its training diverged",
+            ),
             Self::OtherVocabulary { .. } => Some(
                 "models of an ensemble need the same tokenizers: train them on the same data with the same seed",
             ),

@@ -1,4 +1,4 @@
-//! Bundles of a model for translation whose weights are computed one by one, as by an import.
+//! Bundles whose weights are computed one by one, as by an import.
 
 use std::{
     collections::HashMap,
@@ -18,21 +18,23 @@ use crate::{
     task::ModelTask,
 };
 
-/// A bundle to be saved without Burn: a model for translation, with weights that are computed when they
-/// are written.
+/// A bundle to be saved without Burn, with weights that are computed when they are written.
 pub struct NewBundle<'a> {
+    /// Task of the model.
+    pub task: ModelTask,
     /// Configuration of the model.
     pub config: ModelConfig,
-    /// Tokenizers of both sides.
+    /// Tokenizers of both sides, which are equal for tasks with one text.
     pub tokenizers: Tokenizers,
-    /// Languages of a multilingual model.
+    /// Languages of a multilingual model for translation.
     pub languages: Option<Languages>,
     /// Default search options of the model.
     pub search: Option<SearchOptions>,
     /// Origin of the model, for information.
     pub provenance: toml::Table,
-    /// Weights, in any order: names and shapes of [`ModelConfig::weight_shapes`], with the
-    /// [padded](ModelConfig::padded) sizes of the vocabularies.
+    /// Weights, in any order: names and shapes of [`ModelConfig::weight_shapes_of`] for the
+    /// [architecture](ModelTask::architecture), with the [padded](ModelConfig::padded) sizes of the
+    /// vocabularies.
     pub weights: Vec<NewWeight<'a>>,
 }
 
@@ -54,18 +56,17 @@ impl NewBundle<'_> {
     /// # Errors
     ///
     /// [`InferError::Model`] if the configuration is invalid; [`InferError::Config`] if languages or
-    /// search options are; [`InferError::Weights`] if a weight is missing, unexpected, of the wrong
-    /// shape, or not finite; [`InferError::Write`] if a file cannot be written. A problem with the
-    /// model leaves the folder as it was.
+    /// search options are; [`InferError::Weights`] if a weight is missing, unexpected or of the wrong
+    /// shape; [`InferError::NotFiniteWeight`]; [`InferError::Write`] if a file cannot be written. A
+    /// problem with the model leaves the folder as it was.
     pub fn save(&self, folder: &Path) -> Result<(), InferError> {
-        let task = ModelTask::Translate;
-        self.config.check_architecture(task.architecture(), self.vocabulary())?;
+        self.config.check_architecture(self.task.architecture(), self.vocabulary())?;
         let path = folder.join(WEIGHTS);
         let weights = self
             .ordered()
             .map_err(|problem| InferError::Weights { path: path.clone(), problem })?;
         let parts = Parts {
-            task: &task,
+            task: &self.task,
             config: &self.config,
             tokenizers: &self.tokenizers,
             languages: self.languages.as_ref(),
@@ -82,8 +83,7 @@ impl NewBundle<'_> {
         header(&weights).and_then(|header| file.write_all(&header)).map_err(write_error)?;
         for weight in &weights {
             let values = (weight.values)();
-            let problem = |problem| InferError::Weights { path: path.clone(), problem };
-            weight.check(&values).map_err(problem)?;
+            weight.check(&values, &path)?;
             write_values(&mut file, &values).map_err(write_error)?;
         }
         file.flush().map_err(write_error)?;
@@ -111,7 +111,8 @@ impl NewBundle<'_> {
                 return Err(format!("weight `{}` is given twice", weight.name));
             }
         }
-        let expected = self.config.weight_shapes(self.config.padded(self.vocabulary()));
+        let vocabulary = self.config.padded(self.vocabulary());
+        let expected = self.config.weight_shapes_of(self.task.architecture(), vocabulary);
         let mut ordered = Vec::with_capacity(expected.len());
         for tx_model::WeightShape { name, shape, .. } in expected {
             let Some(weight) = given.remove(&*name) else {
@@ -141,14 +142,18 @@ impl NewWeight<'_> {
     /// # Errors
     ///
     /// If there are more or fewer values than the shape has, or one is not finite.
-    fn check(&self, values: &[f32]) -> Result<(), String> {
+    fn check(&self, values: &[f32], path: &Path) -> Result<(), InferError> {
         let Self { name, shape, .. } = self;
         if values.len() != self.count() {
             let found = values.len();
-            return Err(format!("weight `{name}` has {found} values, expected {shape:?}"));
+            let problem = format!("weight `{name}` has {found} values, expected {shape:?}");
+            return Err(InferError::Weights { path: path.into(), problem });
         }
         match values.iter().position(|value| !value.is_finite()) {
-            Some(value) => Err(format!("weight `{name}` is not finite at value {value}")),
+            Some(index) => {
+                let (path, weight) = (path.into(), name.clone());
+                Err(InferError::NotFiniteWeight { path, weight, index })
+            }
             None => Ok(()),
         }
     }
@@ -213,6 +218,7 @@ pub(super) mod tests {
             NewWeight { name, shape: weight.shape, values: Box::new(values) }
         });
         NewBundle {
+            task: ModelTask::Translate,
             weights: weights.collect(),
             config,
             tokenizers,

@@ -250,8 +250,7 @@ impl WeightsFile {
             let chunks = self.map[range.clone()].chunks(4 * CHUNK).enumerate();
             for (index, chunk) in chunks.skip(part).step_by(parts) {
                 if let Some(position) = first_not_finite(chunk) {
-                    let problem = not_finite(&name, index * CHUNK + position);
-                    return Err(problem_of(&self.path, problem));
+                    return Err(not_finite(&self.path, &name, index * CHUNK + position));
                 }
                 let start = range.start + index * 4 * CHUNK;
                 if self.dtype == WeightDtype::F32 {
@@ -350,8 +349,8 @@ pub(super) struct Packing<'a> {
     read: AtomicUsize,
     /// Whether values are validated when they are read.
     validates: bool,
-    /// Problem of a value that was read.
-    problem: Mutex<Option<String>>,
+    /// Error of a value that was read.
+    problem: Mutex<Option<InferError>>,
 }
 
 impl WeightSource for Packing<'_> {
@@ -402,7 +401,7 @@ impl Packing<'_> {
     /// Returns the problem of a value that was read, if values are validated.
     pub(super) fn validated(self) -> Result<(), InferError> {
         let problem = self.problem.into_inner().unwrap_or_else(PoisonError::into_inner);
-        problem.map_or(Ok(()), |problem| Err(problem_of(&self.file.path, problem)))
+        problem.map_or(Ok(()), Err)
     }
 
     /// Validates values of a weight, of which `bytes` begin at the value number `start`.
@@ -411,7 +410,7 @@ impl Packing<'_> {
             && let Some(position) = first_not_finite(bytes)
         {
             let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-            problem.get_or_insert_with(|| not_finite(name, start + position));
+            problem.get_or_insert_with(|| not_finite(&self.file.path, name, start + position));
         }
     }
 
@@ -431,8 +430,8 @@ fn problem_of(path: &Path, problem: String) -> InferError {
     InferError::Weights { path: path.to_owned(), problem }
 }
 
-fn not_finite(name: &str, value: usize) -> String {
-    format!("weight `{name}` is not finite at value {value}")
+fn not_finite(path: &Path, weight: &str, index: usize) -> InferError {
+    InferError::NotFiniteWeight { path: path.to_owned(), weight: weight.to_owned(), index }
 }
 
 /// Little-endian values: borrowed where their bytes are aligned and in the order of this machine,

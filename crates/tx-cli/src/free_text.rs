@@ -19,7 +19,7 @@ pub fn check(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<(), Error> {
     program.build();
-    let mut command = &mut program;
+    let mut command = &program;
     let mut open: Option<String> = None;
     for argument in arguments {
         let argument = argument.to_string_lossy();
@@ -27,18 +27,16 @@ pub fn check(
             if is_option(command, &argument) {
                 let problem = format!(
                     "the value of `--{name}` is the option `{argument}`; write \
-                     `--{name}={argument}` if it is the text"
+                     `--{name}={argument}` if it is the text\n"
                 );
-                return Err(command.error(ErrorKind::InvalidValue, problem));
+                return Err(Error::raw(ErrorKind::InvalidValue, problem).with_cmd(command));
             }
             continue;
         }
         if argument == "--" {
             return Ok(());
         }
-        if command.find_subcommand(&*argument).is_some()
-            && let Some(inner) = command.find_subcommand_mut(&*argument)
-        {
+        if let Some(inner) = command.find_subcommand(&*argument) {
             command = inner;
             continue;
         }

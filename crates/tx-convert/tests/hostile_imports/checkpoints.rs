@@ -8,7 +8,8 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 pub fn all() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     vec![
         ("sparse member of 1 TiB in a TAR archive", sparse_tar(), "not a checkpoint"),
-        ("long key of many tensors", long_key(), "1048576 bytes"),
+        ("long key of many tensors", long_key(1 << 20), "1048576 bytes"),
+        ("key of many tensors", long_key(1 << 10), "twice"),
         ("compressed storage of zeros", compressed_zeros(), "is compressed"),
         ("stride across a storage", long_stride(), "is not in its storage"),
         ("15 million opcodes", opcodes(), "opcodes"),
@@ -104,11 +105,11 @@ fn weights(items: &[u8]) -> Vec<u8> {
     [b"\x80\x02}", &*unicode("model_state_dict"), b"}(", items, b"us."].concat()
 }
 
-/// One key of 1 MiB, and 2,000 tensors below it from the memo.
-fn long_key() -> Vec<u8> {
-    let key = [unicode(&"k".repeat(1 << 20)), b"q\x00".to_vec()].concat();
+/// One key of this length, and 100,000 tensors below it from the memo.
+fn long_key(length: usize) -> Vec<u8> {
+    let key = [unicode(&"k".repeat(length)), b"q\x00".to_vec()].concat();
     let first = [key, tensor(1, 1, 1), b"q\x01".to_vec()].concat();
-    let others = b"h\x00h\x01".repeat(2_000);
+    let others = b"h\x00h\x01".repeat(100_000);
     checkpoint(&weights(&[first, others].concat()), 4, CompressionMethod::Stored)
 }
 

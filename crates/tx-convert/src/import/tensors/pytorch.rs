@@ -5,7 +5,7 @@
 //! that PyTorch accepts, such as TAR archives and plain pickles, are rejected.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fs::File,
     io::{self, BufReader, Read, Seek, SeekFrom},
     path::Path,
@@ -108,7 +108,7 @@ type Windows = Vec<(String, Vec<usize>, super::ElementType, Window)>;
 ///
 /// # Errors
 ///
-/// If they are larger than the file in total.
+/// If they are larger than the file in total, or a name is given twice.
 fn tensors(
     pickle: &Pickle<'_>,
     key: Option<&str>,
@@ -116,8 +116,13 @@ fn tensors(
     size: u64,
 ) -> Result<Windows, String> {
     let mut left = size.saturating_mul(MAX_REPEATS);
+    let mut names = HashSet::new();
     let mut windows = Vec::new();
     for (name, view) in pickle.tensors(key)? {
+        // A pickle can repeat a name without repeating its bytes.
+        if !names.insert(name) {
+            return Err(format!("it has the tensor `{name}` twice"));
+        }
         let TensorView { storage, offset, shape, stride, extent } = view;
         let bytes = elements(shape).and_then(|count| count.checked_mul(storage.width));
         left = bytes

@@ -37,12 +37,8 @@ fn main() -> ExitCode {
     // returned to the system, it would clear them again, which took a sixth of the time of a step.
     allocator::set_purge_delay(None);
     parent::watch();
-    let cli = Cli::try_parse().unwrap_or_else(|error| {
-        // Same as `Error::exit`, followed by a hint. Standard error may be closed.
-        drop(error.print());
-        failure::print_hint(removed::hint(&error).as_deref());
-        std::process::exit(error.exit_code())
-    });
+    let cli = Cli::try_parse()
+        .unwrap_or_else(|error| failure::exit(&error, removed::hint(&error).as_deref()));
     let processes = match Processes::connect() {
         Ok(processes) => processes,
         Err(error) => return Failure::Usage.report(&error.into(), None),
@@ -51,7 +47,8 @@ fn main() -> ExitCode {
         None => run::train(cli.run, &processes),
         Some(command) => other(command, &processes),
     };
-    match result {
+    // A line without an end is still in the buffer.
+    match result.and_then(|code| stdout().flush().map(|()| code).map_err(anyhow::Error::from)) {
         Ok(code) => code,
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

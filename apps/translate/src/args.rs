@@ -5,13 +5,17 @@ pub mod model;
 pub mod search;
 pub mod split;
 
-use std::{num::NonZero, path::PathBuf};
+use std::{env, num::NonZero, path::PathBuf};
 
 use clap::{
     ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
+    error::{ContextKind, ContextValue},
     parser::ValueSource,
 };
-use tx_cli::manual::{CompletionsArgs, ManualArgs};
+use tx_cli::{
+    failure, free_text,
+    manual::{CompletionsArgs, ManualArgs},
+};
 use tx_infer::tx_text::InvalidUtf8;
 
 #[cfg(feature = "serve")]
@@ -28,7 +32,7 @@ use crate::{
     inspect::InspectArgs,
     quantize::QuantizeArgs,
     rerank::RerankArgs,
-    score::ScoreArgs,
+    score::{ScoreArgs, tokenizer_hint},
     shortlist::ShortlistArgs,
 };
 use model::TranslatorArgs;
@@ -159,7 +163,7 @@ pub struct TranslateArgs {
     pub model: Option<PathBuf>,
 
     /// Text to use instead of a file
-    #[arg(long, value_name = "TEXT", conflicts_with = "input")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "input")]
     pub text: Option<String>,
 
     /// File to read, plain or gzip [default: standard input]
@@ -191,7 +195,7 @@ pub struct TranslateArgs {
     pub alignment_from: AlignmentFrom,
 
     /// Target prefix: text that every translation starts with
-    #[arg(long, value_name = "TEXT", conflicts_with = "prefix_file")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "prefix_file")]
     pub prefix: Option<String>,
 
     /// File with the target prefix of each translation, one per line
@@ -231,10 +235,25 @@ pub struct TranslateArgs {
 impl Cli {
     /// Parses the arguments of the program; exits on a usage error.
     pub fn from_command_line() -> Self {
-        let matches = Self::command().get_matches();
-        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let exit = |error: clap::Error| -> ! { failure::exit(&error, hint(&error).as_deref()) };
+        let matches = Self::command().try_get_matches().unwrap_or_else(|error| exit(error));
+        free_text::check(Self::command(), env::args_os().skip(1))
+            .unwrap_or_else(|error| exit(error));
+        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| exit(error));
         cli.translate.given = given(&matches);
         cli
+    }
+}
+
+/// Returns the next step after an error of the command line, if one is known.
+fn hint(error: &clap::Error) -> Option<String> {
+    match (error.get(ContextKind::InvalidArg)?, error.get(ContextKind::InvalidValue)?) {
+        (ContextValue::String(argument), ContextValue::String(value))
+            if argument.starts_with("--tokenize") =>
+        {
+            tokenizer_hint(value)
+        }
+        _ => None,
     }
 }
 

@@ -33,12 +33,12 @@ pub struct AttentionArgs {
     pub model: ModelArgs,
 
     /// Source sentence, or text of a model with one text
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub text: String,
 
     /// Target sentence of a translation, scored by forced decoding [default: the translation of the
     /// source]
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub target: Option<String>,
 
     /// Output file; its extension, .html, .svg, .png or .json, selects the format

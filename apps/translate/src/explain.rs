@@ -81,7 +81,12 @@ pub struct PositionsArgs {
 #[derive(Debug, Args)]
 pub struct MasksArgs {
     /// Tokens of a sequence, separated by spaces (repeatable); `<bos>` is put before them
-    #[arg(long, value_name = "TEXT", default_values_t = ["the cat sleeps".to_owned(), "yes .".into()])]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        default_values_t = ["the cat sleeps".to_owned(), "yes .".into()]
+    )]
     pub text: Vec<String>,
 
     /// Output

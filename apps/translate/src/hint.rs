@@ -64,10 +64,7 @@ fn of_inference(error: &InferError) -> Option<&'static str> {
 fn of_conversion(error: &ConvertError) -> Option<&'static str> {
     match error {
         ConvertError::OutputExists { .. } => Some("pass another folder as `--output`"),
-        ConvertError::UnknownFormat { .. } => {
-            Some("pass the folder of the model, with its configuration, vocabulary and weights")
-        }
         ConvertError::Bundle(error) => of_inference(error),
-        _ => None,
+        _ => error.hint(),
     }
 }

@@ -38,11 +38,11 @@ mod shortlist;
 mod hint;
 mod progress;
 
-use std::process::ExitCode;
+use std::{io::Write, process::ExitCode};
 
 use args::{Cli, Command};
 use clap::CommandFactory;
-use tx_cli::{allocator, failure, png, usage};
+use tx_cli::{allocator, failure, png, terminal::stdout, usage};
 
 fn main() -> ExitCode {
     // Loading a model frees more memory than the model occupies, so freed pages are returned to the
@@ -69,7 +69,8 @@ fn main() -> ExitCode {
         Some(Command::Completions(args)) => args.print(Cli::command()),
         Some(Command::Manual(args)) => args.write(Cli::command()),
     };
-    match result {
+    // A line without an end is still in the buffer.
+    match result.and_then(|()| Ok(stdout().flush()?)) {
         Err(error) if !failure::is_broken_pipe(&error) => {
             hint::failure(&error).report(&error, hint::hint(&error).as_deref())
         }

@@ -26,9 +26,12 @@ use crate::usage::Usage;
 mod args;
 mod report;
 
-pub use args::ScoreArgs;
-use args::{ModelSystemArgs, Paired};
+use args::{MetricName, ModelSystemArgs, Paired, Tokenize};
+pub use args::{ScoreArgs, tokenizer_hint};
 use report::{Column, Digits, Single};
+
+/// Lines with a separate period at the end from which text seems to be tokenized, as in sacreBLEU.
+const TOKENIZED_LINES: usize = 100;
 
 /// Prints the scores of one system, or a comparison of several.
 pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
@@ -38,6 +41,7 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
     let references =
         args.reference.iter().map(|path| read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let systems = systems(&args, references[0].len())?;
+    warn_of_tokenized_text(&args, &systems)?;
     let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
     let metrics = args.metrics();
     // By metric, then by system.
@@ -84,6 +88,24 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
 struct System {
     name: String,
     lines: Vec<String>,
+}
+
+/// Warns, as sacreBLEU does, if BLEU tokenizes text that seems to be tokenized already.
+fn warn_of_tokenized_text(args: &ScoreArgs, systems: &[System]) -> anyhow::Result<()> {
+    if !args.metrics.contains(&MetricName::Bleu) || args.bleu.tokenize == Tokenize::None {
+        return Ok(());
+    }
+    for System { name, lines } in systems {
+        let tokenized = lines.iter().filter(|line| line.ends_with(" .")).count();
+        if tokenized >= TOKENIZED_LINES {
+            writeln!(
+                stderr(),
+                "warning: `{name}` has {tokenized} lines that end in a tokenized period (` .`); BLEU \
+                 of text that is not detokenized is not comparable"
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads the translations to score, or translates a source of `expected` lines.
@@ -209,7 +231,9 @@ fn column(
         }
         None => return unpaired(metric, systems, args),
     };
-    Ok(Column { name: metric.name(), signature: found.signature, systems: found.systems })
+    // A difference of 0 is never exceeded, so that the tests find equal systems significant.
+    let equal = systems.iter().map(|system| Some(system) == systems.first()).collect();
+    Ok(Column { name: metric.name(), signature: found.signature, systems: found.systems, equal })
 }
 
 /// Scores each system on its own.
@@ -228,7 +252,8 @@ fn unpaired(
         });
         compared.push(SystemResult { score: score.value, p_value: None, interval });
     }
-    Ok(Column { name: metric.name(), signature, systems: compared })
+    let equal = vec![false; compared.len()];
+    Ok(Column { name: metric.name(), signature, systems: compared, equal })
 }
 
 fn intervals(args: &ScoreArgs) -> Resampling {

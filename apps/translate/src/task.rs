@@ -8,8 +8,8 @@ use tx_infer::{Bundle, TaskKind};
 
 use crate::{args::TranslateArgs, classify, fill_mask, generate, text, usage::Usage};
 
-/// Arguments of a model without a decoder.
-const ENCODER: [&str; 12] = [
+/// Arguments that every model has.
+const ALL: [&str; 12] = [
     "model",
     "text",
     "input",
@@ -24,7 +24,38 @@ const ENCODER: [&str; 12] = [
     "precision",
 ];
 
-/// Arguments that a model without a source does not have.
+/// Argument of models that generate text, and of those that list labels or tokens.
+const LIST: &str = "top-k";
+
+/// Other arguments of models that generate text.
+const GENERATION: [&str; 24] = [
+    "beam",
+    "diversity",
+    "early-stopping",
+    "ensemble",
+    "force-eos",
+    "groups",
+    "length-norm",
+    "length-penalty",
+    "max-len",
+    "max-repeats",
+    "min-len",
+    "n-best",
+    "no-repeat-ngram",
+    "no-unk",
+    "patience",
+    "renormalize",
+    "repetition-penalty",
+    "sample",
+    "samples",
+    "seed",
+    "suppress",
+    "suppress-id",
+    "temperature",
+    "top-p",
+];
+
+/// Arguments of translation only.
 const SOURCE: [&str; 20] = [
     "alignment",
     "alignment-layer",
@@ -70,10 +101,13 @@ pub fn run(args: TranslateArgs) -> anyhow::Result<()> {
 
 /// Rejects the first argument of `given` that a model of this kind does not have.
 fn check_arguments(kind: TaskKind, given: &[String]) -> Result<(), Usage> {
-    let has = |name: &str| match kind {
-        TaskKind::Translate => true,
-        TaskKind::Generate => !SOURCE.contains(&name),
-        TaskKind::Classify | TaskKind::FillMask => name == "top-k" || ENCODER.contains(&name),
+    let has = |name: &str| {
+        let is_general = name == LIST || ALL.contains(&name);
+        match kind {
+            TaskKind::Translate => true,
+            TaskKind::Generate => is_general || GENERATION.contains(&name),
+            TaskKind::Classify | TaskKind::FillMask => is_general,
+        }
     };
     match given.iter().find(|name| !has(name)) {
         None => Ok(()),
@@ -90,14 +124,15 @@ mod tests {
     use super::*;
     use crate::args::Cli;
 
-    /// A renamed argument would be accepted or rejected by mistake.
+    /// A new or renamed argument would be accepted or rejected by mistake.
     #[test]
-    fn the_lists_name_arguments_of_the_program() {
+    fn each_argument_of_the_program_is_in_one_list() {
         let command = Cli::command();
-        let known: Vec<&str> = command.get_arguments().filter_map(|it| it.get_long()).collect();
-        for name in ENCODER.into_iter().chain(SOURCE).chain(["top-k"]) {
-            assert!(known.contains(&name), "{name}");
-        }
+        let mut known: Vec<&str> = command.get_arguments().filter_map(|it| it.get_long()).collect();
+        let mut listed = [&ALL[..], &GENERATION, &SOURCE, &[LIST]].concat();
+        known.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(listed, known);
     }
 
     #[test]

@@ -70,6 +70,10 @@ mod cli {
 /// Maximum sentence length of the test bundle in tokens, including `<eos>`.
 const MAX_LEN: usize = 12;
 
+/// Pointer file of Git LFS, from its specification.
+const LFS_POINTER: &str = "version https://git-lfs.github.com/spec/v1\n\
+    oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
+
 /// Bundle with random weights: its translations are meaningless, but deterministic.
 static BUNDLE: LazyLock<TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();

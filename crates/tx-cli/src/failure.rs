@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use crate::terminal::stderr;
+use crate::{closed_output, terminal::stderr};
 
 /// Reason of a failure, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,19 @@ impl Failure {
             Self::Usage => 2,
         }
     }
+}
+
+/// Prints an error of clap, or the help that was requested, followed by `hint`, and exits with the
+/// code of clap: 2 for an error, 0 for help that was printed.
+pub fn exit(error: &clap::Error, hint: Option<&str>) -> ! {
+    let printed = error.print();
+    print_hint(hint);
+    let code = match error.exit_code() {
+        // Standard error may be closed, and there is no other place to report to.
+        0 if printed.is_err() || closed_output::is_closed() => Failure::Runtime.code().into(),
+        code => code,
+    };
+    std::process::exit(code)
 }
 
 /// Prints the next thing to try to standard error.

@@ -5,9 +5,11 @@
 //! This crate depends on no other crate of tx. Linking it makes mimalloc the global allocator.
 
 pub mod allocator;
+mod closed_output;
 pub mod failure;
 #[cfg(feature = "figures")]
 pub mod figure;
+pub mod free_text;
 #[cfg(feature = "log")]
 pub mod log;
 pub mod manual;

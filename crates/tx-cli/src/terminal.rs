@@ -3,20 +3,22 @@
 //! Translations, tokens, file names and values in files are untrusted input. A terminal interprets
 //! control characters in them: they move the cursor, change the title or reverse the direction of
 //! the text. They are therefore written to a terminal as escapes; pipes and files receive every
-//! byte.
+//! byte. Writing to a closed standard output is an error.
 
 use std::io::{self, IsTerminal, StderrLock, StdoutLock, Write};
+
+use crate::closed_output;
 
 /// Locks standard output.
 pub fn stdout() -> Terminal<StdoutLock<'static>> {
     let inner = io::stdout().lock();
-    Terminal { escapes: inner.is_terminal(), inner }
+    Terminal { escapes: inner.is_terminal(), is_closed: closed_output::is_closed(), inner }
 }
 
 /// Locks standard error.
 pub fn stderr() -> Terminal<StderrLock<'static>> {
     let inner = io::stderr().lock();
-    Terminal { escapes: inner.is_terminal(), inner }
+    Terminal { escapes: inner.is_terminal(), is_closed: false, inner }
 }
 
 /// Writer that escapes control characters if it is a terminal. Each write must end at a character
@@ -25,10 +27,14 @@ pub fn stderr() -> Terminal<StderrLock<'static>> {
 pub struct Terminal<W> {
     inner: W,
     escapes: bool,
+    is_closed: bool,
 }
 
 impl<W: Write> Write for Terminal<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_closed {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "standard output is closed"));
+        }
         if !self.escapes {
             return self.inner.write(bytes);
         }
@@ -85,7 +91,7 @@ mod tests {
     fn lines_and_columns_are_kept_and_pipes_receive_every_byte() {
         let text = "one\ttwo\u{1b}]0;title\u{7}\n\r\nthree";
         let written = |escapes| {
-            let mut out = Terminal { inner: Vec::new(), escapes };
+            let mut out = Terminal { inner: Vec::new(), escapes, is_closed: false };
             write!(out, "{text}").unwrap();
             String::from_utf8(out.inner).unwrap()
         };

@@ -62,6 +62,24 @@ pub enum ConvertError {
         /// One line per weight.
         problems: Vec<String>,
     },
+    /// A weight has a value that is infinite or not a number.
+    #[error("`{path}`: its tensor `{tensor}` is {value} at value {index}, expected finite values")]
+    NotFinite {
+        /// The file with the weights.
+        path: PathBuf,
+        /// Name of the tensor in the file.
+        tensor: String,
+        /// The value.
+        value: f32,
+        /// Its position in row-major order, from 0.
+        index: usize,
+    },
+    /// A file of a repository was not downloaded.
+    #[error("`{path}` {}", tx_text::git_lfs::PROBLEM)]
+    GitLfsPointer {
+        /// The file.
+        path: PathBuf,
+    },
     /// A bundle has properties that a format cannot express.
     #[error("the model cannot be expressed as {format}:\n  - {}", problems.join("\n  - "))]
     NotExpressible {
@@ -73,4 +91,23 @@ pub enum ConvertError {
     /// A bundle cannot be read or written.
     #[error(transparent)]
     Bundle(#[from] InferError),
+}
+
+impl ConvertError {
+    /// Returns the next step to try, if one is known; a program prints it on its own line as
+    /// `hint: …`.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::UnknownFormat { .. } => {
+                Some("pass the folder of the model, with its configuration, vocabulary and weights")
+            }
+            Self::NotFinite { .. } => Some(
+                "download the file again and compare its checksum; a model whose publisher \
+                 distributes this value cannot translate",
+            ),
+            Self::GitLfsPointer { .. } => Some(tx_text::git_lfs::HINT),
+            Self::Bundle(error) => error.hint(),
+            _ => None,
+        }
+    }
 }

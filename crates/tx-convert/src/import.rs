@@ -10,7 +10,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use tx_infer::{Languages, NewBundle, NewWeight, SearchOptions};
+use tx_infer::{Languages, ModelTask, NewBundle, NewWeight, SearchOptions};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
@@ -178,11 +178,12 @@ impl Import {
     }
 
     /// Reads the weights one by one and writes the bundle into the folder `output`, which is created
-    /// if necessary; a bundle there is replaced.
+    /// if necessary; a bundle there is replaced. An error of a weight leaves the folder as it was.
     ///
     /// # Errors
     ///
-    /// If a file of the model cannot be read, or a file of the bundle cannot be written.
+    /// If a file of the model cannot be read, a weight is not finite, or a file of the bundle cannot
+    /// be written.
     pub fn save(&self, output: &Path) -> Result<(), ConvertError> {
         // The first weight that cannot be read. It has no values then, which the bundle rejects.
         let failed = Mutex::new(None);
@@ -190,14 +191,15 @@ impl Import {
             name: weight.name.clone(),
             shape: weight.shape.clone(),
             values: Box::new(|| {
-                weight.values().unwrap_or_else(|problem| {
+                weight.values().unwrap_or_else(|error| {
                     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                    failed.get_or_insert(problem);
+                    failed.get_or_insert(error);
                     Vec::new()
                 })
             }),
         });
         let bundle = NewBundle {
+            task: ModelTask::Translate,
             config: self.config.clone(),
             tokenizers: self.tokenizers.clone(),
             languages: self.languages.clone(),
@@ -208,7 +210,7 @@ impl Import {
         let saved = bundle.save(output);
         drop(bundle);
         match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(problem) => Err(ConvertError::File { path: self.origin.clone(), problem }),
+            Some(error) => Err(error),
             None => Ok(saved?),
         }
     }

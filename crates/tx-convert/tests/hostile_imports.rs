@@ -12,6 +12,8 @@
 )]
 
 mod hostile_imports {
+    // Checkpoints of PyTorch that declare more than they contain.
+    pub mod checkpoints;
     // Files of a model, with the parts of archives.
     pub mod files;
     // Peak of the allocated memory.
@@ -21,7 +23,7 @@ mod hostile_imports {
 }
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::abort,
     sync::{
@@ -33,11 +35,13 @@ use std::{
 };
 
 use hostile_imports::{
-    files::Files,
+    checkpoints,
+    files::{Files, Part},
     memory::peak_of,
     mutation::{Mutation, mutation},
 };
 use proptest::prelude::*;
+use serde_json::Value;
 use tx_convert::import::{ImportOptions, import_with};
 use tx_infer::{Bundle, Device, SearchOptions};
 
@@ -189,6 +193,109 @@ proptest! {
         mutations in prop::collection::vec(mutation(), 1..4),
     ) {
         run(which, &mutations);
+    }
+}
+
+/// Each of these took gigabytes: of memory that the file does not contain, or for each repetition.
+#[test]
+fn checkpoints_that_declare_more_than_they_contain_are_refused() {
+    for (name, file, problem) in checkpoints::all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.pt");
+        fs::write(&path, file).unwrap();
+        let (result, peak) = peak_of(|| without_a_hang(name, || read(&path)));
+        let error = result.unwrap_err();
+        assert!(error.contains(problem), "{name}: {error}");
+        assert!(peak < 2 * MEMORY.0, "{name}: {peak} bytes");
+    }
+}
+
+/// The number of rows is compared with the arrays before a token is made for each row.
+#[test]
+fn rows_that_no_array_has_are_refused() {
+    for rows in ["50000000", "4294967295", "18446744073709551615", "31"] {
+        let mut files = ORIGINALS[8].clone();
+        let options = files.parts.iter_mut();
+        let mut options = options.filter(|part| {
+            part.entry.as_ref().is_some_and(|entry| entry.starts_with("special:model.yml"))
+        });
+        let options = options.next().unwrap();
+        let start = 10 + usize::from(u16::from_le_bytes([options.bytes[8], options.bytes[9]]));
+        let text = String::from_utf8(options.bytes[start..].to_vec()).unwrap();
+        let list = text.find("dim-vocabs:").unwrap();
+        let end = list + text[list..].find("\ndropout").or(text[list..].find("\nenc")).unwrap();
+        let changed = format!("{}dim-vocabs: [{rows}, {rows}]{}", &text[..list], &text[end..]);
+        options.bytes = checkpoints::array(changed.as_bytes());
+        let folder = tempfile::tempdir().unwrap();
+        files.write(folder.path());
+        let (result, peak) = peak_of(|| without_a_hang(rows, || read(folder.path())));
+        let error = result.unwrap_err();
+        assert!(error.contains(rows) && error.contains("Wemb"), "{error}");
+        assert!(peak < MEMORY.0, "{peak} bytes");
+    }
+}
+
+/// Tokens of 160,000 languages on both sides. The time is not quadratic in their number.
+#[test]
+fn many_languages_are_read_in_time() {
+    let mut files = ORIGINALS[3].clone();
+    let json = |part: &mut Part, change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+        let mut value: Value = serde_json::from_slice(&part.bytes).unwrap();
+        change(value.as_object_mut().unwrap());
+        part.bytes = serde_json::to_vec(&value).unwrap();
+    };
+    const LANGUAGES: usize = 160_000;
+    for part in &mut files.parts {
+        match part.file.as_str() {
+            "vocab.json" | "target_vocab.json" => json(part, &|tokens| {
+                let first = tokens.len();
+                let added = (0..LANGUAGES).map(|id| (format!(">>{id}<<"), (first + id).into()));
+                tokens.extend(added);
+            }),
+            "config.json" => json(part, &|config| {
+                for key in ["vocab_size", "decoder_vocab_size"] {
+                    let size = config[key].as_u64().unwrap() as usize;
+                    config[key] = (size + LANGUAGES).into();
+                }
+            }),
+            _ => {}
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    files.write(folder.path());
+    let error = without_a_hang("languages", || read(folder.path())).unwrap_err();
+    assert!(error.contains("the weights of"), "{error}");
+}
+
+/// Keys and names that are given twice, which readers treat differently.
+#[test]
+fn repeated_names_are_refused() {
+    for (which, file) in [(0, "config.json"), (0, "vocab.json"), (0, "model.safetensors")] {
+        let mut files = ORIGINALS[which].clone();
+        let part = files.parts.iter_mut().find(|part| part.file == file).unwrap();
+        let start = if file.ends_with(".safetensors") { 8 } else { 0 };
+        let end = match start {
+            0 => part.bytes.len(),
+            _ => 8 + u64::from_le_bytes(*part.bytes.first_chunk().unwrap()) as usize,
+        };
+        // The first entry again, in front of all others.
+        let text = str::from_utf8(&part.bytes[start..end]).unwrap().trim_end();
+        let inner = text.strip_prefix('{').unwrap().trim_start();
+        let mut entries = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let Some(Ok(Value::Object(all))) = entries.next() else { panic!("{file} is no object") };
+        let (key, value) = all.iter().find(|(key, _)| *key != "__metadata__").unwrap();
+        let changed = format!("{{{}: {value}, {inner}", Value::from(key.as_str()));
+        let mut bytes = Vec::new();
+        if start == 8 {
+            bytes.extend((changed.len() as u64).to_le_bytes());
+        }
+        bytes.extend(changed.as_bytes());
+        bytes.extend_from_slice(&part.bytes[end..]);
+        part.bytes = bytes;
+        let folder = tempfile::tempdir().unwrap();
+        files.write(folder.path());
+        let error = read(folder.path()).unwrap_err();
+        assert!(error.contains(file) && error.contains("is given twice"), "{error}");
     }
 }
 

@@ -305,3 +305,19 @@ fn mutated_files_do_not_panic() {
         }
     }
 }
+
+/// OPUS-MT packages of 2019 have words that subword-nmt divides, which the import does not do.
+#[test]
+fn a_vocabulary_of_subword_nmt_is_noted() {
+    let folder = copy("words");
+    let notes = |folder: &TempDir| import(folder.path(), None).unwrap().notes.join("\n");
+    assert!(!notes(&folder).contains("@@"));
+    let path = folder.path().join("vocab.en.yml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("hears:", "hea@@:")).unwrap();
+    assert!(notes(&folder).contains("`@@`"));
+    for side in ["source", "target"] {
+        fs::write(folder.path().join(format!("{side}.bpe")), "#version: 0.2\nh e\n").unwrap();
+    }
+    assert!(notes(&folder).contains("subword-nmt apply-bpe -c source.bpe"));
+}

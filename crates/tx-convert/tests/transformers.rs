@@ -413,3 +413,33 @@ fn with_beam(recommended: &SearchOptions, beam: usize) -> SearchOptions {
         }
     }
 }
+
+/// Tokens that were added to a tokenizer, in either file: they have the ids that the files give.
+#[test]
+fn added_tokens_have_their_ids() {
+    for file in ["added_tokens.json", "tokenizer_config.json"] {
+        let folder = folder("marian");
+        let path = |name: &str| folder.path().join(name);
+        let edit = |name: &str, change: &dyn Fn(&mut Value)| {
+            let mut value = fs::read(path(name))
+                .map_or(json!({}), |bytes| serde_json::from_slice(&bytes).unwrap());
+            change(&mut value);
+            fs::write(path(name), value.to_string()).unwrap();
+        };
+        // The last token of the vocabulary, 77, becomes an added one.
+        edit("vocab.json", &|vocab| {
+            vocab.as_object_mut().unwrap().retain(|_, id| id.as_u64() != Some(77));
+        });
+        let import_folder = || import(folder.path(), None).unwrap();
+        assert!(import_folder().notes.iter().any(|note| note.contains("no token")));
+        edit(file, &|value| match file {
+            "added_tokens.json" => value["<name>"] = 77.into(),
+            _ => value["added_tokens_decoder"]["77"] = json!({"content": "<name>"}),
+        });
+        let import = import_folder();
+        // Four special tokens come first; <pad> is 78, </s> 0 and <unk> 1.
+        assert_eq!(import.tokenizers.source.token(79).as_deref(), Some("<name>"));
+        assert!(!import.notes.iter().any(|note| note.contains("no token")));
+        assert!(import.notes.iter().any(|note| note.contains("such as `<name>`")));
+    }
+}

@@ -7,7 +7,7 @@
 
 use tempfile::TempDir;
 use tx_convert::{ExportFormat, export::export, import::import};
-use tx_infer::{Bundle, NewBundle, NewWeight};
+use tx_infer::{Bundle, ModelTask, NewBundle, NewWeight};
 use tx_model::{
     Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions,
     SinusoidFormula, SinusoidLayout, Sinusoids, Tying,
@@ -44,6 +44,7 @@ fn bundle(config: ModelConfig) -> (TempDir, Bundle) {
     });
     let folder = tempfile::tempdir().unwrap();
     let new = NewBundle {
+        task: ModelTask::Translate,
         weights: weights.collect(),
         config,
         tokenizers,

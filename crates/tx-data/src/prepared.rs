@@ -16,6 +16,10 @@
 //! file. They have the same tokenizers and validation pairs. `tokenizers` has the tokenizers, and
 //! `preparation.json` with the settings that they were learned with. `corpus.json` has the sums of the
 //! counts, and the hashes of the files of all shards.
+//!
+//! The ids are mapped into memory. A process that truncates or overwrites a file in place while a
+//! corpus is open ends this process with `SIGBUS`, or changes its batches; prepare into another folder
+//! and rename it.
 
 mod mapped;
 mod mapped_shards;

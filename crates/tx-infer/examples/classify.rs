@@ -1,9 +1,8 @@
 //! Classifies a text.
 //!
-//! `cargo run -p tx-infer --features burn --example classify -- FOLDER TEXT`
+//! `cargo run -p tx-infer --example classify -- FOLDER TEXT`
 //!
-//! Without arguments, writes a bundle of an untrained model first, which is the only part that needs the
-//! feature `burn`. Its labels are arbitrary.
+//! Without arguments, writes a bundle of an untrained model first. Its labels are arbitrary.
 
 use std::{
     env,
@@ -11,10 +10,12 @@ use std::{
 };
 
 use tx_infer::{
-    Classifier, Device, ModelTask, ModuleBundle,
+    Classifier, Device, ModelTask, NewBundle,
     tx_text::{Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens},
 };
-use tx_model::{Classifier as ClassifierModule, ModelConfig, Pooling};
+use tx_model::Pooling;
+
+mod untrained;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -45,30 +46,10 @@ fn main() -> Result<()> {
 }
 
 /// Bundle of an untrained model.
-fn untrained() -> Result<ModuleBundle<ClassifierModule>> {
+fn untrained() -> Result<NewBundle<'static>> {
     let texts = ["Where is the cat?", "The cat is here.", "The dog is not here."];
     let tokenizer = Tokenizer::train(&TokenizerConfig::default(), SpecialTokens::Standard, &texts)?;
-    let config = ModelConfig {
-        d_model: 16,
-        n_heads: 2,
-        d_ff: 32,
-        encoder_layers: 1,
-        decoder_layers: 1,
-        max_len: 32,
-        ..ModelConfig::default()
-    };
-    let device = burn::tensor::Device::flex();
-    device.seed(1);
-    let (vocabulary, pooling) = (tokenizer.vocab_size(), Pooling::Mean);
     let labels = vec!["question".to_owned(), "statement".to_owned()];
-    let model = ClassifierModule::new(&config, vocabulary, labels.len(), pooling, &device)?;
-    Ok(ModuleBundle {
-        model,
-        task: ModelTask::Classify { labels, pooling },
-        config,
-        tokenizers: Tokenizers::from(tokenizer),
-        languages: None,
-        search: None,
-        provenance: Default::default(),
-    })
+    let task = ModelTask::Classify { labels, pooling: Pooling::Mean };
+    Ok(untrained::bundle(task, untrained::small(), Tokenizers::from(tokenizer)))
 }

@@ -1,9 +1,8 @@
 //! Replaces each `<mask>` in a text.
 //!
-//! `cargo run -p tx-infer --features burn --example fill_mask -- FOLDER TEXT`
+//! `cargo run -p tx-infer --example fill_mask -- FOLDER TEXT`
 //!
-//! Without arguments, writes a bundle of an untrained model first, which is the only part that needs the
-//! feature `burn`. Its tokens are arbitrary.
+//! Without arguments, writes a bundle of an untrained model first. Its tokens are arbitrary.
 
 use std::{
     env,
@@ -11,10 +10,11 @@ use std::{
 };
 
 use tx_infer::{
-    Device, FillMask, ModelTask, ModuleBundle,
+    Device, FillMask, ModelTask, NewBundle,
     tx_text::{Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens},
 };
-use tx_model::{MaskedLanguageModel, ModelConfig};
+
+mod untrained;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -45,28 +45,8 @@ fn main() -> Result<()> {
 }
 
 /// Bundle of an untrained model.
-fn untrained() -> Result<ModuleBundle<MaskedLanguageModel>> {
+fn untrained() -> Result<NewBundle<'static>> {
     let texts = ["Where is the cat?", "The cat is here.", "The dog is not here."];
     let tokenizer = Tokenizer::train(&TokenizerConfig::default(), SpecialTokens::WithMask, &texts)?;
-    let config = ModelConfig {
-        d_model: 16,
-        n_heads: 2,
-        d_ff: 32,
-        encoder_layers: 1,
-        decoder_layers: 1,
-        max_len: 32,
-        ..ModelConfig::default()
-    };
-    let device = burn::tensor::Device::flex();
-    device.seed(1);
-    let model = MaskedLanguageModel::new(&config, tokenizer.vocab_size(), &device)?;
-    Ok(ModuleBundle {
-        model,
-        task: ModelTask::FillMask,
-        config,
-        tokenizers: Tokenizers::from(tokenizer),
-        languages: None,
-        search: None,
-        provenance: Default::default(),
-    })
+    Ok(untrained::bundle(ModelTask::FillMask, untrained::small(), Tokenizers::from(tokenizer)))
 }

@@ -1,9 +1,8 @@
 //! Continues a text, whole or token by token.
 //!
-//! `cargo run -p tx-infer --features burn --example generate -- FOLDER TEXT`
+//! `cargo run -p tx-infer --example generate -- FOLDER TEXT`
 //!
-//! Without arguments, writes a bundle of an untrained model first, which is the only part that needs the
-//! feature `burn`. Its texts are arbitrary.
+//! Without arguments, writes a bundle of an untrained model first. Its texts are arbitrary.
 
 use std::{
     env,
@@ -11,10 +10,11 @@ use std::{
 };
 
 use tx_infer::{
-    Cancellation, Device, Generator, ModelTask, ModuleBundle, Prompt, Sampling, SearchOptions,
+    Cancellation, Device, Generator, ModelTask, NewBundle, Prompt, Sampling, SearchOptions,
     tx_text::{Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens},
 };
-use tx_model::{LanguageModel, ModelConfig};
+
+mod untrained;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -51,28 +51,8 @@ fn main() -> Result<()> {
 }
 
 /// Bundle of an untrained model.
-fn untrained() -> Result<ModuleBundle<LanguageModel>> {
+fn untrained() -> Result<NewBundle<'static>> {
     let texts = ["Where is the cat?", "The cat is here.", "The dog is not here."];
     let tokenizer = Tokenizer::train(&TokenizerConfig::default(), SpecialTokens::Standard, &texts)?;
-    let config = ModelConfig {
-        d_model: 16,
-        n_heads: 2,
-        d_ff: 32,
-        encoder_layers: 1,
-        decoder_layers: 1,
-        max_len: 32,
-        ..ModelConfig::default()
-    };
-    let device = burn::tensor::Device::flex();
-    device.seed(1);
-    let model = LanguageModel::new(&config, tokenizer.vocab_size(), &device)?;
-    Ok(ModuleBundle {
-        model,
-        task: ModelTask::Generate,
-        config,
-        tokenizers: Tokenizers::from(tokenizer),
-        languages: None,
-        search: None,
-        provenance: Default::default(),
-    })
+    Ok(untrained::bundle(ModelTask::Generate, untrained::small(), Tokenizers::from(tokenizer)))
 }

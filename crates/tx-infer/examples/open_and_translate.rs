@@ -1,9 +1,8 @@
 //! Opens a bundle and translates with it.
 //!
-//! `cargo run -p tx-infer --features burn --example open_and_translate -- FOLDER TEXT`
+//! `cargo run -p tx-infer --example open_and_translate -- FOLDER TEXT`
 //!
-//! Without arguments, writes a bundle of an untrained model first, which is the only part that needs the
-//! feature `burn`. Its translations are arbitrary.
+//! Without arguments, writes a bundle of an untrained model first. Its translations are arbitrary.
 
 use std::{
     env,
@@ -11,10 +10,11 @@ use std::{
 };
 
 use tx_infer::{
-    Device, ModelTask, ModuleBundle, SearchOptions, Translator,
+    Device, ModelTask, NewBundle, SearchOptions, Translator,
     tx_text::{SentencePair, TokenizerConfig, Tokenizers},
 };
-use tx_model::{ModelConfig, Transformer, VocabSizes};
+
+mod untrained;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -48,32 +48,8 @@ fn main() -> Result<()> {
 }
 
 /// Bundle of an untrained model.
-fn untrained() -> Result<ModuleBundle> {
+fn untrained() -> Result<NewBundle<'static>> {
     let pairs = [SentencePair::new("Where is the cat?", "Dov'è il gatto?")];
     let tokenizers = Tokenizers::train(&TokenizerConfig::default(), &pairs)?;
-    let config = ModelConfig {
-        d_model: 16,
-        n_heads: 2,
-        d_ff: 32,
-        encoder_layers: 1,
-        decoder_layers: 1,
-        max_len: 32,
-        ..ModelConfig::default()
-    };
-    let vocabulary = VocabSizes {
-        source: tokenizers.source.vocab_size(),
-        target: tokenizers.target.vocab_size(),
-    };
-    let device = burn::tensor::Device::flex();
-    device.seed(1);
-    let model = Transformer::new(&config, vocabulary, &device)?;
-    Ok(ModuleBundle {
-        model,
-        task: ModelTask::Translate,
-        config,
-        tokenizers,
-        languages: None,
-        search: None,
-        provenance: Default::default(),
-    })
+    Ok(untrained::bundle(ModelTask::Translate, untrained::small(), tokenizers))
 }

@@ -1,6 +1,6 @@
 //! Writes a bundle of an untrained model, for measurements of speed and memory.
 //!
-//! `cargo run --release -p tx-infer --features burn --example random_bundle -- tiny|small|base FOLDER`
+//! `cargo run --release -p tx-infer --example random_bundle -- tiny|small|base FOLDER`
 //!
 //! The vocabulary has the words `t0`, `t1` and so on, the same on both sides, so that a source can have
 //! any number of tokens.
@@ -11,10 +11,12 @@ use std::{
 };
 
 use tx_infer::{
-    ModelTask, ModuleBundle,
+    ModelTask,
     tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit, special},
 };
-use tx_model::{ModelConfig, Transformer, VocabSizes};
+use tx_model::ModelConfig;
+
+mod untrained;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -42,13 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
         &[pair],
     )?;
-    let vocab = VocabSizes {
-        source: tokenizers.source.vocab_size(),
-        target: tokenizers.target.vocab_size(),
-    };
-
-    let device = burn::tensor::Device::flex();
-    device.seed(1);
+    let ids = tokenizers.source.vocab_size();
     let config = ModelConfig {
         d_model,
         d_ff,
@@ -57,17 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         decoder_layers: layers,
         ..ModelConfig::default()
     };
-    let model = Transformer::new(&config, vocab, &device)?;
-    let bundle = ModuleBundle {
-        model,
-        task: ModelTask::Translate,
-        config,
-        tokenizers,
-        languages: None,
-        search: None,
-        provenance: Default::default(),
-    };
-    bundle.save(folder)?;
-    writeln!(io::stdout(), "{folder}: {shape}, {} ids", vocab.source)?;
+    untrained::bundle(ModelTask::Translate, config, tokenizers).save(folder.as_ref())?;
+    writeln!(io::stdout(), "{folder}: {shape}, {ids} ids")?;
     Ok(())
 }

@@ -12,8 +12,11 @@
 //! file is written under another name and renamed, so a bundle that is open keeps its content when
 //! it is replaced.
 //!
-//! The weights are mapped into memory. A process that truncates `model.safetensors` in place while
-//! it is mapped ends this process with `SIGBUS`; replace the file by a rename, as this crate does.
+//! The weights are mapped into memory. Weights in single precision are packed from the mapped file
+//! when a model is built. Quantized weights are used in the mapped file, which all processes share,
+//! so that a process that truncates or overwrites `model.safetensors` in place, as `cp` does, ends
+//! this process with `SIGBUS`, or changes its results. Replace the file by a rename, as this crate
+//! does, or open the bundle with [`Bundle::open_copied`].
 
 use std::{
     borrow::Cow,
@@ -122,6 +125,15 @@ enum Validation {
     AtReading,
 }
 
+/// Location of quantized weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum QuantizedWeights {
+    /// In the mapped file.
+    Mapped,
+    /// In the memory of this process.
+    Copied,
+}
+
 impl Bundle {
     /// Opens the bundle in `folder` and validates all of it, the values of the weights included.
     ///
@@ -130,7 +142,7 @@ impl Bundle {
     /// If a file is missing or damaged, or the files do not belong together. The message names the
     /// file, the value found and the value expected.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, InferError> {
-        Self::open_with(folder.as_ref(), Validation::AtOpening)
+        Self::open_with(folder.as_ref(), Validation::AtOpening, QuantizedWeights::Mapped)
     }
 
     /// Opens the bundle in `folder` for building one model. All of it is validated but the values of
@@ -142,11 +154,27 @@ impl Bundle {
     ///
     /// Same as [`open`](Self::open), without those of the values.
     pub fn open_for_model(folder: impl AsRef<Path>) -> Result<Self, InferError> {
-        Self::open_with(folder.as_ref(), Validation::AtReading)
+        Self::open_with(folder.as_ref(), Validation::AtReading, QuantizedWeights::Mapped)
     }
 
-    fn open_with(folder: &Path, validation: Validation) -> Result<Self, InferError> {
-        let Headers { config, task, weights } = Headers::read(folder)?;
+    /// Opens the bundle in `folder` as [`open_for_model`](Self::open_for_model), and copies quantized
+    /// weights into the memory of this process. A program that runs for long is then independent of
+    /// the file once the model is built, also if another process overwrites it in place. The copy is
+    /// not shared with other processes.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`open_for_model`](Self::open_for_model).
+    pub fn open_copied(folder: impl AsRef<Path>) -> Result<Self, InferError> {
+        Self::open_with(folder.as_ref(), Validation::AtReading, QuantizedWeights::Copied)
+    }
+
+    fn open_with(
+        folder: &Path,
+        validation: Validation,
+        quantized: QuantizedWeights,
+    ) -> Result<Self, InferError> {
+        let Headers { config, task, weights } = Headers::read(folder, quantized)?;
         let provenance = read_toml(&folder.join(PROVENANCE))?;
         let kind = task.kind();
         let size = weights.bytes() as u64 + tokenizer_bytes(folder, kind);
@@ -247,8 +275,8 @@ impl Bundle {
     /// # Errors
     ///
     /// [`InferError::WrongTask`]; [`InferError::Model`] or [`InferError::Weights`] if `config` was
-    /// changed to one of another model; [`InferError::Weights`] if the bundle was opened by
-    /// [`open_for_model`](Self::open_for_model) and a value is not finite.
+    /// changed to one of another model; [`InferError::NotFiniteWeight`] if the bundle was opened by
+    /// [`open_for_model`](Self::open_for_model).
     pub fn packed(&self) -> Result<PackedTransformer, InferError> {
         self.packed_in(Precision::F32)
     }
@@ -436,7 +464,7 @@ struct Headers {
 impl Headers {
     /// Reads the configuration and maps the weights, and checks that they belong together.
     /// Allocates no memory whose size is only declared by a number in a file.
-    fn read(folder: &Path) -> Result<Self, InferError> {
+    fn read(folder: &Path, quantized: QuantizedWeights) -> Result<Self, InferError> {
         for missing in [WEIGHTS, CONFIG] {
             if !folder.join(missing).is_file() {
                 return Err(InferError::NotABundle { path: folder.into(), missing });
@@ -450,8 +478,14 @@ impl Headers {
             WeightDtype::F32 => Vec::new(),
             WeightDtype::Int8 => config.model.quantized_layouts(architecture, padded),
         };
-        let weights = WeightsFile::open(folder, config.weights, layouts)?;
-        weights.check(&config.model, architecture, padded)?;
+        let check = |weights: WeightsFile| {
+            weights.check(&config.model, architecture, padded).map(|()| weights)
+        };
+        let weights = check(WeightsFile::open(folder, config.weights, layouts)?)?;
+        let weights = match (config.weights, quantized) {
+            (WeightDtype::Int8, QuantizedWeights::Copied) => check(weights.copied()?)?,
+            (WeightDtype::F32, _) | (_, QuantizedWeights::Mapped) => weights,
+        };
         Ok(Self { config, task, weights })
     }
 }

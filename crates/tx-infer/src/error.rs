@@ -32,6 +32,13 @@ pub enum InferError {
         source: io::Error,
     },
 
+    /// A file of the bundle was not downloaded from its repository.
+    #[error("`{path}` {}", tx_text::git_lfs::PROBLEM)]
+    GitLfsPointer {
+        /// The file.
+        path: PathBuf,
+    },
+
     /// A file of the bundle is larger than any bundle needs.
     #[error("`{path}` has {bytes} bytes; such a file has at most {max}")]
     LargeFile {
@@ -115,6 +122,17 @@ pub enum InferError {
         /// The problem, for example the first weight that is missing, superfluous or of another
         /// shape.
         problem: String,
+    },
+
+    /// A weight has a value that is infinite or not a number.
+    #[error("`{path}`: weight `{weight}` is not finite at value {index}")]
+    NotFiniteWeight {
+        /// The file.
+        path: PathBuf,
+        /// Name of the weight.
+        weight: String,
+        /// Position of the value in row-major order, from 0.
+        index: usize,
     },
 
     /// The device does not support the precision.
@@ -360,6 +378,10 @@ impl InferError {
             Self::Weights { .. } | Self::OtherTokenizer { .. } | Self::VocabSize { .. } => {
                 Some("copy bundle folders whole: their files only fit each other")
             }
+            Self::GitLfsPointer { .. } => Some(tx_text::git_lfs::HINT),
+            Self::NotFiniteWeight { .. } => Some(
+                "copy the bundle again; if the value is in the original too, its training diverged",
+            ),
             Self::OtherVocabulary { .. } => Some(
                 "models of an ensemble need the same tokenizers: train them on the same data with the same seed",
             ),

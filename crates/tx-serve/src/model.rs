@@ -133,7 +133,7 @@ impl Model {
     pub fn load(spec: &ModelSpec, execution: Execution) -> Result<Arc<Self>, ServeError> {
         let failed =
             |source| ServeError::Model { name: spec.name.clone(), source: Box::new(source) };
-        let bundle = Bundle::open_for_model(&spec.folder).map_err(failed)?;
+        let bundle = Bundle::open_copied(&spec.folder).map_err(failed)?;
         let (sources, targets, selects) = languages(&bundle, spec)?;
         let device = &Device::Cpu;
         let precision = execution.precision.unwrap_or(bundle.precision());

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::Value;
 use tx_infer::{
-    Bundle, EarlyStopping, SearchOptions,
+    Bundle, EarlyStopping, ModelTask, SearchOptions,
     bundle::{LanguagePlacement, Languages, NewBundle, NewWeight},
 };
 use tx_train::tx_text::{Tokenizer, Tokenizers};
@@ -407,6 +407,7 @@ fn add_languages(workshop: &Workshop) {
         NewWeight { name: name.to_owned(), shape, values: Box::new(move || values.clone()) }
     };
     let many = NewBundle {
+        task: ModelTask::Translate,
         config: base.config.clone(),
         tokenizers: Tokenizers {
             source: with_tokens(&base.tokenizers.source),

@@ -189,7 +189,7 @@ pub struct SearchArgs {
     pub max_repeats: Option<usize>,
 
     /// Token that is never generated, written as in the vocabulary (repeatable)
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     pub suppress: Vec<String>,
 
     /// Id of a token that is never generated (repeatable)

@@ -452,6 +452,20 @@ impl ChrfArgs {
     }
 }
 
+/// Returns the next step for a tokenizer of sacreBLEU that this program does not have.
+pub fn tokenizer_hint(name: &str) -> Option<String> {
+    let needs = match name {
+        "ja-mecab" => "a dictionary of Japanese",
+        "ko-mecab" => "a dictionary of Korean",
+        "spm" | "flores101" | "flores200" | "spBLEU-1K" => "a SentencePiece model",
+        _ => return None,
+    };
+    Some(format!(
+        "`{name}` needs {needs}, which this program does not contain; use `--tokenize char`, or \
+         `--metrics chrf`, which needs no tokenizer"
+    ))
+}
+
 fn smooth_value(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),

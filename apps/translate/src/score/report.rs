@@ -89,6 +89,8 @@ pub struct Column {
     pub signature: Signature,
     /// One result per system, in their order.
     pub systems: Vec<SystemResult>,
+    /// Whether each system has the statistics of the first one in every line.
+    pub equal: Vec<bool>,
 }
 
 /// Writes a table with one row per system and one column per metric, and the signatures.
@@ -101,7 +103,8 @@ pub fn table(
     let mut cells =
         vec![std::iter::once("system".to_owned()).chain(names.iter().cloned()).collect()];
     for column in columns {
-        let values = column.systems.iter().map(|found| cell(found, digits));
+        let systems = column.systems.iter().zip(&column.equal);
+        let values = systems.map(|(found, is_equal)| cell(found, *is_equal, digits));
         cells.push(std::iter::once(column.name.clone()).chain(values).collect::<Vec<String>>());
     }
     let widths: Vec<usize> = cells
@@ -124,14 +127,20 @@ pub fn table(
     Ok(())
 }
 
-/// Formats a cell: `38.72 (μ = 38.70 ± 0.81) p = 0.0120*`; an asterisk marks p < 0.05.
-fn cell(found: &SystemResult, digits: Digits) -> String {
+/// Formats a cell: `38.72 (μ = 38.70 ± 0.81) p = 0.0120*`; an asterisk marks p < 0.05, unless the
+/// outputs are equal.
+fn cell(found: &SystemResult, is_equal: bool, digits: Digits) -> String {
     let mut cell = digits.text(found.score);
     if let Some(interval) = found.interval {
         cell += &format!(" ({})", digits.interval(interval));
     }
     if let Some(p_value) = found.p_value {
-        cell += &format!(" p = {p_value:.4}{}", if p_value < 0.05 { "*" } else { "" });
+        let mark = match p_value < 0.05 {
+            _ if is_equal => " (the outputs are equal)",
+            true => "*",
+            false => "",
+        };
+        cell += &format!(" p = {p_value:.4}{mark}");
     }
     cell
 }

@@ -1,6 +1,6 @@
 use std::fs;
 
-use crate::{bundle, file, gzip, run, translate};
+use crate::{bundle, file, gzip, model, run, translate};
 
 #[test]
 fn invalid_utf8_is_named_by_line() {
@@ -100,5 +100,70 @@ fn wrong_usage_exits_with_code_two() {
     if !cfg!(feature = "cuda") {
         let cuda = translate(&["--device", "cuda"], "one\n");
         cuda.failed(2, &["built without `cuda`", "hint: ", "--features cuda"]);
+    }
+}
+
+/// Lines of a dialog, and negative numbers.
+#[test]
+fn a_text_may_begin_with_a_dash() {
+    for text in ["- one two", "-5 three", "--", "-- one", "--two"] {
+        let expected = translate(&[], format!("{text}\n").as_bytes()).printed();
+        assert_eq!(translate(&["--text", text], "").printed(), expected, "{text}");
+        assert_eq!(translate(&[&format!("--text={text}")], "").printed(), expected, "{text}");
+        translate(&["--prefix", text], "one\n").printed();
+        let out = tempfile::tempdir().unwrap();
+        let page = out.path().join("page.json");
+        let page = page.to_str().unwrap();
+        let attention = ["attention", "--model", model(), "--text", text, "--target", text];
+        run(&[&attention[..], &["--out", page]].concat(), "").printed();
+    }
+}
+
+#[test]
+fn an_option_in_place_of_a_text_is_named() {
+    for option in ["--json", "--beam=4", "-q", "--help"] {
+        let forgotten = translate(&["--text", option], "");
+        let problem = format!("the value of `--text` is the option `{option}`");
+        forgotten.failed(2, &[&problem, &format!("write `--text={option}`")]);
+        translate(&[&format!("--text={option}")], "").printed();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_standard_output_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let reference = file(&folder, "reference", b"one\n");
+    for arguments in [
+        &["--model", model(), "--text", "one"][..],
+        &["--model", model(), "--text", "one", "--json"],
+        &["inspect", "--model", model()],
+        &["check", "--model", model()],
+        &["score", "--reference", &reference, "--hypothesis", &reference],
+        &["completions", "bash"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let closed = std::process::Command::new("sh")
+            .args(["-c", "exec \"$0\" \"$@\" >&-", env!("CARGO_BIN_EXE_translate")])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&closed.stderr);
+        assert_eq!(closed.status.code(), Some(1), "{arguments:?}: {stderr}");
+        let is_help = arguments[0] == "--help" || arguments[0] == "--version";
+        assert!(is_help || stderr.contains("standard output is closed"), "{stderr}");
+    }
+}
+
+/// A repository that was cloned without Git LFS.
+#[test]
+fn pointers_of_git_lfs_in_a_bundle_are_named() {
+    for name in ["model.safetensors", "config.toml", "source.tokenizer.json", "provenance.toml"] {
+        let folder = tempfile::tempdir().unwrap();
+        bundle("one two three").save(folder.path()).unwrap();
+        fs::write(folder.path().join(name), crate::LFS_POINTER).unwrap();
+        let wrong = run(&["--model", folder.path().to_str().unwrap()], "one\n");
+        wrong.failed(1, &[name, "is a Git LFS pointer", "hint: run `git lfs pull`"]);
     }
 }

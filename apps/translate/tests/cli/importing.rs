@@ -61,3 +61,37 @@ fn a_folder_of_unknown_format_is_named() {
     let unknown = run(&["import", "--from", model(), "--output", output, "--format", "x"], "");
     unknown.failed(2, &["transformers-m2m100"]);
 }
+
+/// A repository that was cloned without Git LFS: each file names itself.
+#[test]
+fn pointers_of_git_lfs_are_named() {
+    let output = tempfile::tempdir().unwrap();
+    let output = output.path().join("bundle");
+    for file in ["model.safetensors", "sentencepiece.bpe.model"] {
+        let folder = nllb();
+        fs::write(folder.path().join(file), crate::LFS_POINTER).unwrap();
+        let arguments = ["--from", folder.path().to_str().unwrap()];
+        let arguments =
+            [&["import"], &arguments[..], &["--output", output.to_str().unwrap()]].concat();
+        let wrong = run(&arguments, "");
+        wrong.failed(1, &[file, "is a Git LFS pointer", "hint: run `git lfs pull`"]);
+        assert!(!output.exists());
+    }
+}
+
+/// The message names file and tensor, and no file remains.
+#[test]
+fn a_weight_that_is_not_a_number_is_named() {
+    let folder = nllb();
+    let path = folder.path().join("model.safetensors");
+    let mut bytes = fs::read(&path).unwrap();
+    let end = bytes.len();
+    bytes[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    let parent = tempfile::tempdir().unwrap();
+    let output = parent.path().join("new").join("bundle");
+    let arguments = ["import", "--from", folder.path().to_str().unwrap(), "--output"];
+    let wrong = run(&[&arguments[..], &[output.to_str().unwrap()]].concat(), "");
+    wrong.failed(1, &["model.safetensors`: its tensor `", "is NaN at value", "hint: download"]);
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+}

@@ -370,3 +370,52 @@ fn a_model_is_scored_in_one_command() {
     let found = command("score", &["--source", &source, "--reference", &short]);
     found.failed(1, &["has 3 lines, but", "has 1"]);
 }
+
+/// The p-value is that of sacreBLEU, without the mark of significance.
+#[test]
+fn equal_outputs_are_not_significant() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = "the cat sleeps on the table .\nthe dog eats .\n".repeat(3);
+    let reference =
+        file(&folder, "reference", b"the cat sleeps on a table\na dog eats\n".repeat(3).as_slice());
+    let [first, copy] = ["first", "copy"].map(|name| file(&folder, name, lines.as_bytes()));
+    for test in ["bootstrap", "randomization"] {
+        let systems = ["--hypothesis", &first, &copy, "--paired", test];
+        let metrics = ["--metrics", "bleu,chrf,ter"];
+        let arguments = [&["score", "--reference", &reference][..], &systems, &metrics].concat();
+        let printed = run(&arguments, "").printed();
+        assert_eq!(printed.matches("(the outputs are equal)").count(), 3, "{printed}");
+        assert!(!printed.contains('*'), "{printed}");
+    }
+}
+
+/// As sacreBLEU, from 100 lines.
+#[test]
+fn tokenized_text_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = |count: usize, line: &str| format!("{line}\n").repeat(count);
+    let reference = file(&folder, "reference", lines(100, "It is.").as_bytes());
+    let score = |hypothesis: &str, options: &[&str]| {
+        let path = file(&folder, "hypothesis", hypothesis.as_bytes());
+        let arguments = ["score", "--reference", &reference, "--hypothesis", &path];
+        run(&[&arguments[..], options].concat(), "").stderr
+    };
+    let tokenized = lines(100, "It is .");
+    assert!(score(&tokenized, &[]).contains("has 100 lines that end in a tokenized period"));
+    assert_eq!(score(&tokenized, &["--tokenize", "none"]), "");
+    assert_eq!(score(&tokenized, &["--metrics", "chrf"]), "");
+    let fewer = lines(99, "It is .") + &lines(1, "It is.");
+    assert_eq!(score(&fewer, &[]), "");
+}
+
+#[test]
+fn tokenizers_that_need_a_model_name_a_substitute() {
+    for name in ["ja-mecab", "ko-mecab", "flores200", "spm"] {
+        let wrong = run(&["score", "--reference", "a", "--tokenize", name], "");
+        let needs = format!("hint: `{name}` needs");
+        wrong.failed(2, &[&needs, "`--tokenize char`", "`--metrics chrf`"]);
+    }
+    let wrong = run(&["score", "--reference", "a", "--tokenize", "other"], "");
+    assert_eq!(wrong.code, Some(2));
+    assert!(!wrong.stderr.contains("hint: "), "{}", wrong.stderr);
+}

@@ -76,14 +76,19 @@ impl Content {
     ///
     /// If it cannot be read.
     pub(super) fn of(path: &Path) -> Result<Self, ConvertError> {
-        super::source_files::regular_file(path)?;
+        match super::source_files::regular_file(path) {
+            // Only a missing file of weights is a problem.
+            Err(ConvertError::GitLfsPointer { .. }) if !has_weights_name(path) => {
+                return Ok(Self::Other);
+            }
+            other => other?,
+        };
         let mut start = Vec::new();
         let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
         read.map_err(|source| ConvertError::Read { path: path.to_owned(), source })?;
         if !start.starts_with(b"PK\x03\x04") {
             // The pickle of `torch.save` before version 1.6 starts with its protocol.
-            let is_checkpoint = path.extension().is_some_and(|end| end == "pt" || end == "pth");
-            let is_pickle = start.starts_with(b"\x80") && is_checkpoint;
+            let is_pickle = start.starts_with(b"\x80") && has_weights_name(path);
             return Ok(if is_pickle { Self::PyTorch } else { Self::Other });
         }
         // The first entry of an archive follows the fixed fields of its header, 30 bytes.
@@ -94,6 +99,11 @@ impl Content {
         let is_npz = name.ends_with(b".npy") || path.extension().is_some_and(|end| end == "npz");
         Ok(if is_npz { Self::Npz } else { Self::PyTorch })
     }
+}
+
+/// Returns `true` if the name of a file is that of weights.
+fn has_weights_name(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "pt" || end == "pth" || end == "npz")
 }
 
 /// Regular files in a folder, sorted by name.

@@ -52,6 +52,13 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
         .map_err(|what| problem(format!("its `special:model.yml`: {what}")))?;
     let options = ModelOptions::read(&yaml)
         .map_err(|problems| ConvertError::Unsupported { path: found.model.clone(), problems })?;
+    let mut map = WeightMap::new(Arc::new(tensors));
+    // A vocabulary gets a token for each row, so that the rows must be those of the arrays.
+    let d_model = options.d_model;
+    for (array, rows) in embeddings(&options).into_iter().zip(options.vocabularies) {
+        map.expect(array, &[rows, d_model]);
+    }
+    map.check()?;
     let [source, target] = tokens::read(&found, &mut files, options.vocabularies)?;
     let config = config(&options);
     if config.tying == Tying::All && source.order != target.order {
@@ -67,15 +74,32 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
         });
     }
     let orders = [source.order.clone(), target.order.clone()];
-    let weights = map(&options, &config, vocab, &orders, WeightMap::new(Arc::new(tensors)))
-        .finish(&config, vocab)?;
+    add_weights(&options, &config, vocab, &orders, &mut map);
+    let weights = map.finish(&config, vocab)?;
     let suppressed = target.suppressed.clone();
+    let parts = parts_note([&source, &target], &found.merges);
     let tokenizers = SideTokens::tokenizers(source, target)?;
     let mut import = Import::new(ImportFormat::Marian, from, &files, config, tokenizers, weights);
     let (search, notes) = search::read(found.decoder.as_ref(), suppressed)?;
     import.search = Some(search);
     import.notes = notes;
+    import.notes.extend(parts);
     Ok(import)
+}
+
+/// Note about a model whose text is divided by subword-nmt, which is not part of the import.
+fn parts_note(sides: [&SideTokens; 2], merges: &[String]) -> Option<String> {
+    if !sides.iter().any(|side| side.has_marked_parts()) {
+        return None;
+    }
+    let file = merges.iter().find(|name| name.contains("source")).or(merges.first());
+    let file = file.map_or("CODES", String::as_str);
+    Some(format!(
+        "the vocabulary has parts of words with the mark `@@`, and the bundle reads and writes them \
+         as they are: tokenize and divide texts as for the training of the model, then join the \
+         parts, as in `subword-nmt apply-bpe -c {file} < TOKENIZED | translate --model BUNDLE | sed \
+         's/@@ //g'`"
+    ))
 }
 
 fn config(options: &ModelOptions) -> ModelConfig {
@@ -111,14 +135,22 @@ fn config(options: &ModelOptions) -> ModelConfig {
     }
 }
 
-/// Table of the weights and their arrays.
-fn map(
+/// Arrays of the embeddings of source and target.
+fn embeddings(options: &ModelOptions) -> [&'static str; 2] {
+    match options.tying {
+        Tied::All | Tied::Embeddings => [EMBEDDING; 2],
+        Tied::Decoder | Tied::None => EMBEDDINGS,
+    }
+}
+
+/// Adds the weights and their arrays to the table.
+fn add_weights(
     options: &ModelOptions,
     config: &ModelConfig,
     vocab: VocabSizes,
     [source, target]: &[RowOrder; 2],
-    mut map: WeightMap,
-) -> WeightMap {
+    map: &mut WeightMap,
+) {
     let d_model = options.d_model;
     let [source_ids, target_ids] = options.vocabularies;
     let names = ArrayNames {
@@ -131,10 +163,7 @@ fn map(
             map.copy(&weight.name, &array, &weight.shape);
         }
     }
-    let [source_array, target_array] = match options.tying {
-        Tied::All | Tied::Embeddings => [EMBEDDING; 2],
-        Tied::Decoder | Tied::None => EMBEDDINGS,
-    };
+    let [source_array, target_array] = embeddings(options);
     map.rows("source_embedding.weight", source_array, [source_ids, d_model], source);
     if config.tying != Tying::All {
         map.rows("target_embedding.weight", target_array, [target_ids, d_model], target);
@@ -148,5 +177,4 @@ fn map(
     }
     let bias = options.output_bias.then_some(LOGIT_BIAS);
     map.logit_bias("projection.bias", bias, target_ids, target);
-    map
 }

@@ -8,6 +8,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use tx_text::git_lfs;
 
 use crate::error::ConvertError;
 
@@ -65,7 +66,7 @@ impl SourceFiles {
     /// If it cannot be read, is too large or does not have this content.
     pub(crate) fn json<T: DeserializeOwned>(&mut self, path: &Path) -> Result<T, ConvertError> {
         let bytes = self.bytes(path)?;
-        serde_json::from_slice(&bytes).map_err(|error| ConvertError::File {
+        tx_text::json::from_slice(&bytes).map_err(|error| ConvertError::File {
             path: path.to_owned(),
             problem: error.to_string(),
         })
@@ -151,7 +152,7 @@ fn license_name(readme: &str) -> Option<String> {
 ///
 /// # Errors
 ///
-/// If there is no such file.
+/// If there is no such file; [`ConvertError::GitLfsPointer`].
 pub(crate) fn regular_file(path: &Path) -> Result<u64, ConvertError> {
     let read_error = |source| ConvertError::Read { path: path.to_owned(), source };
     let metadata = fs::metadata(path).map_err(read_error)?;
@@ -159,7 +160,10 @@ pub(crate) fn regular_file(path: &Path) -> Result<u64, ConvertError> {
         let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         return Err(read_error(error));
     }
-    Ok(metadata.len())
+    match git_lfs::is_pointer_file(path).map_err(read_error)? {
+        true => Err(ConvertError::GitLfsPointer { path: path.to_owned() }),
+        false => Ok(metadata.len()),
+    }
 }
 
 /// Reads a regular file of at most `max` bytes.

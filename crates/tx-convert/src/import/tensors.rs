@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use half::{bf16, f16};
@@ -56,17 +57,20 @@ pub(crate) struct Tensor {
     pub(crate) shape: Vec<usize>,
     /// Element type in the file.
     pub(crate) element: ElementType,
+    /// File that contains the values.
+    pub(crate) file: Arc<Path>,
     read: ReadBytes,
 }
 
 impl Tensor {
-    /// Creates a tensor. `read` returns its values in row-major order.
+    /// Creates a tensor of a file. `read` returns its values in row-major order.
     pub(crate) fn new(
+        file: &Arc<Path>,
         shape: Vec<usize>,
         element: ElementType,
         read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
-        Self { shape, element, read: Box::new(read) }
+        Self { shape, element, file: file.clone(), read: Box::new(read) }
     }
 
     /// Reads all values, in row-major order, as single precision.
@@ -136,6 +140,29 @@ impl Tensors {
         self.tensors.get(name)
     }
 
+    /// Reads all values of a tensor.
+    ///
+    /// # Errors
+    ///
+    /// [`ConvertError::File`] if it cannot be read; [`ConvertError::NotFinite`].
+    pub(crate) fn finite_values(&self, name: &str) -> Result<Vec<f32>, ConvertError> {
+        let problem = |path: &Path, problem: String| ConvertError::File {
+            path: path.to_owned(),
+            problem: format!("its tensor `{name}` {problem}"),
+        };
+        let tensor = self.get(name).ok_or_else(|| problem(&self.path, "is missing".to_owned()))?;
+        let values = tensor.values().map_err(|what| problem(&tensor.file, what))?;
+        match values.iter().position(|value| !value.is_finite()) {
+            None => Ok(values),
+            Some(index) => Err(ConvertError::NotFinite {
+                path: tensor.file.to_path_buf(),
+                tensor: name.to_owned(),
+                value: values.get(index).copied().unwrap_or(f32::NAN),
+                index,
+            }),
+        }
+    }
+
     /// Names of all tensors, sorted.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)
@@ -168,8 +195,9 @@ mod tests {
 
     #[test]
     fn values_of_all_types() {
+        let file = Path::new("model").into();
         let read = |element, bytes: Vec<u8>| {
-            Tensor::new(vec![2], element, move || Ok(bytes.clone())).values().unwrap()
+            Tensor::new(&file, vec![2], element, move || Ok(bytes.clone())).values().unwrap()
         };
         let bytes = [1.5_f32, -2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
         assert_eq!(read(ElementType::F32, bytes), [1.5, -2.0]);
@@ -181,9 +209,11 @@ mod tests {
 
     #[test]
     fn values_must_fill_the_shape_and_be_floats() {
-        let short = Tensor::new(vec![3], ElementType::F32, || Ok(vec![0; 8]));
+        let short =
+            Tensor::new(&Path::new("model").into(), vec![3], ElementType::F32, || Ok(vec![0; 8]));
         assert_eq!(short.values().unwrap_err(), "has 2 values, expected 3");
-        let integer = Tensor::new(vec![1], ElementType::Other("I64"), || Ok(vec![0; 8]));
+        let integer =
+            Tensor::new(&short.file, vec![1], ElementType::Other("I64"), || Ok(vec![0; 8]));
         assert_eq!(integer.values().unwrap_err(), "has type I64, expected F32, F16 or BF16");
     }
 }

@@ -214,16 +214,22 @@ impl Shape {
 
     /// Compares the positional encodings with the formula of the paper.
     fn position_problems(&self, tensors: &Tensors, config: &ModelConfig) -> Vec<String> {
+        let names = ["src_pos.pe", "tgt_pos.pe"];
+        let shape_problem = |name: &str| {
+            let [found, expected] =
+                [&tensors.get(name)?.shape, &vec![1, self.length, self.d_model]];
+            let fits = found.len() == 3 && found[0] == 1 && found[2] == expected[2];
+            (!fits).then(|| format!("`{name}` has shape {found:?}, expected {expected:?}"))
+        };
+        let problems: Vec<String> = names.into_iter().filter_map(shape_problem).collect();
+        if !problems.is_empty() {
+            return problems;
+        }
+        // As large as the tensors.
         let expected = config.sinusoid_table();
         let problem = |name: &str| {
             let tensor = tensors.get(name)?;
-            let [1, length, d_model] = *tensor.shape else {
-                return Some(format!("`{name}` has shape {:?}, expected [1, _, _]", tensor.shape));
-            };
-            if d_model != config.d_model {
-                let expected = config.d_model;
-                return Some(format!("`{name}` has {d_model} features, expected {expected}"));
-            }
+            let (length, d_model) = (tensor.shape.get(1)?, self.d_model);
             let found = match tensor.values() {
                 Ok(found) => found,
                 Err(problem) => return Some(format!("`{name}` {problem}")),
@@ -234,7 +240,7 @@ impl Shape {
                 "`{name}` is not the sinusoidal encoding of the paper at position {row} of {length}"
             ))
         };
-        ["src_pos.pe", "tgt_pos.pe"].into_iter().filter_map(problem).collect()
+        names.into_iter().filter_map(problem).collect()
     }
 }
 

@@ -20,7 +20,7 @@ const MOST_PROBLEMS: usize = 100;
 pub(crate) const ABSENT_BIAS: f32 = -100.0;
 
 /// Reader of the values of a weight, in row-major order.
-type Values = Box<dyn Fn() -> Result<Vec<f32>, String> + Send + Sync>;
+type Values = Box<dyn Fn() -> Result<Vec<f32>, ConvertError> + Send + Sync>;
 
 /// A weight of a bundle, whose values are computed when it is written.
 pub(crate) struct Weight {
@@ -36,9 +36,9 @@ impl Weight {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read.
-    pub(crate) fn values(&self) -> Result<Vec<f32>, String> {
-        (self.values)().map_err(|problem| format!("`{}` {problem}", self.name))
+    /// If a file cannot be read, or a value is not finite.
+    pub(crate) fn values(&self) -> Result<Vec<f32>, ConvertError> {
+        (self.values)()
     }
 }
 
@@ -79,7 +79,7 @@ impl WeightMap {
     /// Weight with the values of a tensor. Dimensions of size 1 of the tensor are ignored.
     pub(crate) fn copy(&mut self, name: &str, tensor: &str, shape: &[usize]) {
         if self.expect(tensor, shape) {
-            self.insert_read(name, tensor, shape, Ok);
+            self.insert_read(name, tensor, shape, |values| values);
         }
     }
 
@@ -87,7 +87,7 @@ impl WeightMap {
     pub(crate) fn transposed(&mut self, name: &str, tensor: &str, [rows, columns]: [usize; 2]) {
         if self.expect(tensor, &[columns, rows]) {
             self.insert_read(name, tensor, &[rows, columns], move |values| {
-                Ok(transpose(&values, columns, rows))
+                transpose(&values, columns, rows)
             });
         }
     }
@@ -103,7 +103,7 @@ impl WeightMap {
         if self.expect(tensor, &[rows, columns]) {
             let (shape, order) = ([order.len(), columns], order.clone());
             self.insert_read(name, tensor, &shape, move |values| {
-                Ok(select_rows(&values, columns, &order, 0.0))
+                select_rows(&values, columns, &order, 0.0)
             });
         }
     }
@@ -121,7 +121,7 @@ impl WeightMap {
             let (shape, order) = ([rows, order.len()], order.clone());
             self.insert_read(name, tensor, &shape, move |values| {
                 let selected = select_rows(&values, rows, &order, 0.0);
-                Ok(transpose(&selected, order.len(), rows))
+                transpose(&selected, order.len(), rows)
             });
         }
     }
@@ -141,7 +141,7 @@ impl WeightMap {
                     let value = |id: u32| row.get(id as usize).copied().unwrap_or_default();
                     order.iter().map(move |id| id.map_or(0.0, value))
                 });
-                Ok(selected.collect())
+                selected.collect()
             });
         }
     }
@@ -156,13 +156,13 @@ impl WeightMap {
         order: &RowOrder,
     ) {
         let (shape, order) = ([order.len()], order.clone());
-        let select = move |values: Vec<f32>| Ok(select_rows(&values, 1, &order, ABSENT_BIAS));
+        let select = move |values: Vec<f32>| select_rows(&values, 1, &order, ABSENT_BIAS);
         match tensor {
             Some(tensor) if self.expect(tensor, &[ids]) => {
                 self.insert_read(name, tensor, &shape, select);
             }
             Some(_) => {}
-            None => self.computed(name, &shape, move || select(vec![0.0; ids])),
+            None => self.computed(name, &shape, move || Ok(select(vec![0.0; ids]))),
         }
     }
 
@@ -173,17 +173,17 @@ impl WeightMap {
         if self.expect(tensor, &[if is_number { 1 } else { size }]) {
             self.insert_read(name, tensor, &[size], move |values| {
                 let values = values.iter().cycle().take(size);
-                Ok(values.map(|&value| (f64::from(value) * factor) as f32).collect())
+                values.map(|&value| (f64::from(value) * factor) as f32).collect()
             });
         }
     }
 
     /// Weight whose values are computed.
-    pub(crate) fn computed(
+    fn computed(
         &mut self,
         name: &str,
         shape: &[usize],
-        values: impl Fn() -> Result<Vec<f32>, String> + Send + Sync + 'static,
+        values: impl Fn() -> Result<Vec<f32>, ConvertError> + Send + Sync + 'static,
     ) {
         let weight =
             Weight { name: name.to_owned(), shape: shape.to_vec(), values: Box::new(values) };
@@ -212,6 +212,28 @@ impl WeightMap {
             return false;
         }
         true
+    }
+
+    /// Returns the problems so far as an error, before numbers of the configuration are used.
+    ///
+    /// # Errors
+    ///
+    /// [`ConvertError::Weights`] if there are any.
+    pub(crate) fn check(&mut self) -> Result<(), ConvertError> {
+        match self.problems.is_empty() {
+            true => Ok(()),
+            false => Err(self.error()),
+        }
+    }
+
+    fn error(&mut self) -> ConvertError {
+        let mut problems = std::mem::take(&mut self.problems);
+        let more = problems.len().saturating_sub(MOST_PROBLEMS);
+        problems.truncate(MOST_PROBLEMS);
+        if more > 0 {
+            problems.push(format!("{more} more"));
+        }
+        ConvertError::Weights { path: self.tensors.path().to_owned(), problems }
     }
 
     /// Returns the weights of a bundle with this configuration, in its order.
@@ -251,15 +273,7 @@ impl WeightMap {
         for name in self.tensors.names().filter(|name| !self.used.contains(*name)) {
             self.problems.push(format!("`{name}` is not part of the model"));
         }
-        if !self.problems.is_empty() {
-            let more = self.problems.len().saturating_sub(MOST_PROBLEMS);
-            self.problems.truncate(MOST_PROBLEMS);
-            if more > 0 {
-                self.problems.push(format!("{more} more"));
-            }
-            let path = self.tensors.path().to_owned();
-            return Err(ConvertError::Weights { path, problems: self.problems });
-        }
+        self.check()?;
         Ok(expected.iter().filter_map(|weight| self.weights.remove(&weight.name)).collect())
     }
 
@@ -268,14 +282,10 @@ impl WeightMap {
         name: &str,
         tensor: &str,
         shape: &[usize],
-        change: impl Fn(Vec<f32>) -> Result<Vec<f32>, String> + Send + Sync + 'static,
+        change: impl Fn(Vec<f32>) -> Vec<f32> + Send + Sync + 'static,
     ) {
         let (tensors, tensor) = (self.tensors.clone(), tensor.to_owned());
-        self.computed(name, shape, move || {
-            let found = tensors.get(&tensor).ok_or("has no tensor")?;
-            let values = found.values().map_err(|problem| format!("from `{tensor}` {problem}"))?;
-            change(values)
-        });
+        self.computed(name, shape, move || tensors.finite_values(&tensor).map(&change));
     }
 }
 
@@ -321,7 +331,9 @@ mod tests {
             let count = shape.iter().product::<usize>();
             let bytes: Vec<u8> =
                 (0..count).flat_map(|value| (value as f32).to_le_bytes()).collect();
-            let tensor = Tensor::new(shape.to_vec(), ElementType::F32, move || Ok(bytes.clone()));
+            let file = Path::new("model.safetensors").into();
+            let read = move || Ok(bytes.clone());
+            let tensor = Tensor::new(&file, shape.to_vec(), ElementType::F32, read);
             tensors.insert((*name).to_owned(), tensor).unwrap();
         }
         Arc::new(tensors)

@@ -66,12 +66,13 @@ impl Archive {
         let options = options.ok_or_else(|| problem(format!("it has no array `{OPTIONS}`")))?;
         let archive = Arc::new(Mutex::new(archive));
         let mut found = Tensors::new(path);
+        let file = path.into();
         for entry in tensors {
             let archive = archive.clone();
             let (name, shape, element) = (entry.name.clone(), entry.shape.clone(), entry.element);
             let read =
                 move || entry.values(&mut archive.lock().unwrap_or_else(PoisonError::into_inner));
-            found.insert(name, Tensor::new(shape, element, read))?;
+            found.insert(name, Tensor::new(&file, shape, element, read))?;
         }
         Ok(Self { tensors: found, options })
     }

@@ -14,8 +14,12 @@ pub(crate) fn read<'a>(text: &'a str, ends: &[&str]) -> Option<(String, &'a str)
     if let Some(rest) = text.strip_prefix('\'') {
         return single_quoted(rest);
     }
-    let end = ends.iter().chain(&[" #", "\t#"]).filter_map(|end| text.find(end)).min();
-    let (scalar, rest) = text.split_at(end.unwrap_or(text.len()));
+    // An end is searched before the ends found so far, because the rest of the text can be long.
+    let scalar = ends
+        .iter()
+        .chain(&[" #", "\t#"])
+        .fold(text, |before, end| before.split_once(end).map_or(before, |(before, _)| before));
+    let rest = text.get(scalar.len()..).unwrap_or_default();
     Some((scalar.trim_end_matches([' ', '\t', '\r']).to_owned(), rest))
 }
 

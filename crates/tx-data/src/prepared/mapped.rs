@@ -12,7 +12,8 @@ pub(super) const ENTRY: usize = 12;
 /// Encoded pairs in two files, `train.ids` and `train.index`.
 ///
 /// The operating system caches recently read pages and evicts them when memory is short. The files
-/// must not change while they are open.
+/// must not change while they are open: on Unix, reading a page of a truncated file ends the process
+/// with `SIGBUS`.
 #[derive(Debug)]
 pub struct MappedPairs {
     ids: Mmap,

@@ -3,11 +3,11 @@
 use std::{
     fs::{self, File},
     io::{self, Read},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use sha2::{Digest, Sha256};
-use tx_text::hash::hexadecimal;
+use tx_text::{git_lfs, hash::hexadecimal};
 
 use crate::error::InferError;
 
@@ -50,7 +50,47 @@ pub(super) fn regular_file(path: &Path) -> Result<u64, InferError> {
         let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
         return Err(read_error(error));
     }
-    Ok(metadata.len())
+    match git_lfs::is_pointer_file(path).map_err(read_error)? {
+        true => Err(InferError::GitLfsPointer { path: path.into() }),
+        false => Ok(metadata.len()),
+    }
+}
+
+/// A folder that is created for new files, and removed if they cannot be written.
+pub(super) struct NewFolder {
+    /// Folders that did not exist, innermost first.
+    created: Vec<PathBuf>,
+}
+
+impl NewFolder {
+    /// Creates `folder` and its parents, if necessary.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Write`].
+    pub(super) fn create(folder: &Path) -> Result<Self, InferError> {
+        let missing = folder
+            .ancestors()
+            .take_while(|path| !path.as_os_str().is_empty() && path.symlink_metadata().is_err());
+        let created = Self { created: missing.map(Path::to_owned).collect() };
+        fs::create_dir_all(folder)
+            .map_err(|source| InferError::Write { path: folder.into(), source })?;
+        Ok(created)
+    }
+
+    /// Keeps the folder, which is complete.
+    pub(super) fn keep(mut self) {
+        self.created.clear();
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        for folder in &self.created {
+            // Fails for a folder that another process has used meanwhile, which remains.
+            drop(fs::remove_dir(folder));
+        }
+    }
 }
 
 pub(super) fn sha256(bytes: &[u8]) -> String {

@@ -12,7 +12,7 @@ use tx_model::{ModelConfig, Tying, VocabSizes};
 use tx_text::{Tokenizers, hash::hexadecimal};
 
 use super::{
-    CONFIG, Headers, Languages, PROVENANCE, WEIGHTS,
+    CONFIG, Headers, Languages, PROVENANCE, QuantizedWeights, WEIGHTS,
     config::WeightDtype,
     files::{read_toml, regular_file},
     tokenizers::{read_tokenizers, tokenizer_files},
@@ -127,7 +127,7 @@ impl BundleInfo {
     /// Same as [`Bundle::open`](super::Bundle::open), but the values of the weights are not
     /// validated.
     pub fn read(folder: &Path) -> Result<Self, InferError> {
-        let Headers { config, task, weights } = Headers::read(folder)?;
+        let Headers { config, task, weights } = Headers::read(folder, QuantizedWeights::Mapped)?;
         let tokenizers = read_tokenizers(folder, task.kind(), &config)?;
         config.check_options(&folder.join(CONFIG), &tokenizers)?;
         let names = [&[WEIGHTS, CONFIG], tokenizer_files(task.kind()), &[PROVENANCE]].concat();

@@ -263,7 +263,7 @@ impl<M: BundleModel> ModuleBundle<M> {
             provenance: &self.provenance,
             weights: WeightDtype::F32,
         };
-        parts.write(folder)?;
+        parts.contents(folder)?.write(folder)?;
         let weights = folder.join(WEIGHTS);
         save(&self.model, &weights, &folder.join(CONFIG))
             .map_err(|error| InferError::Write { path: weights, source: io::Error::other(error) })

@@ -1,4 +1,4 @@
-//! Bundles of a model for translation whose weights are computed one by one, as by an import.
+//! Bundles whose weights are computed one by one, as by an import.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
-use super::{Languages, WEIGHTS, config::WeightDtype, parts::Parts, vocabulary};
+use super::{Languages, WEIGHTS, config::WeightDtype, files::NewFolder, parts::Parts, vocabulary};
 use crate::{
     error::InferError,
     file::{persist, temporary_beside},
@@ -18,21 +18,23 @@ use crate::{
     task::ModelTask,
 };
 
-/// A bundle to be saved without Burn: a model for translation, with weights that are computed when they
-/// are written.
+/// A bundle to be saved without Burn, with weights that are computed when they are written.
 pub struct NewBundle<'a> {
+    /// Task of the model.
+    pub task: ModelTask,
     /// Configuration of the model.
     pub config: ModelConfig,
-    /// Tokenizers of both sides.
+    /// Tokenizers of both sides, which are equal for tasks with one text.
     pub tokenizers: Tokenizers,
-    /// Languages of a multilingual model.
+    /// Languages of a multilingual model for translation.
     pub languages: Option<Languages>,
     /// Default search options of the model.
     pub search: Option<SearchOptions>,
     /// Origin of the model, for information.
     pub provenance: toml::Table,
-    /// Weights, in any order: names and shapes of [`ModelConfig::weight_shapes`], with the
-    /// [padded](ModelConfig::padded) sizes of the vocabularies.
+    /// Weights, in any order: names and shapes of [`ModelConfig::weight_shapes_of`] for the
+    /// [architecture](ModelTask::architecture), with the [padded](ModelConfig::padded) sizes of the
+    /// vocabularies.
     pub weights: Vec<NewWeight<'a>>,
 }
 
@@ -48,23 +50,23 @@ pub struct NewWeight<'a> {
 }
 
 impl NewBundle<'_> {
-    /// Writes the bundle into `folder`, which is created if necessary; a bundle there is replaced.
+    /// Writes the bundle into `folder`, which is created if necessary; a bundle there is replaced when
+    /// all weights are written.
     ///
     /// # Errors
     ///
     /// [`InferError::Model`] if the configuration is invalid; [`InferError::Config`] if languages or
-    /// search options are; [`InferError::Weights`] if a weight is missing, unexpected, of the wrong
-    /// shape, or not finite; [`InferError::Write`] if a file cannot be written. A problem that is
-    /// found before values are computed leaves the folder as it was.
+    /// search options are; [`InferError::Weights`] if a weight is missing, unexpected or of the wrong
+    /// shape; [`InferError::NotFiniteWeight`]; [`InferError::Write`] if a file cannot be written. A
+    /// problem with the model leaves the folder as it was.
     pub fn save(&self, folder: &Path) -> Result<(), InferError> {
-        let task = ModelTask::Translate;
-        self.config.check_architecture(task.architecture(), self.vocabulary())?;
+        self.config.check_architecture(self.task.architecture(), self.vocabulary())?;
         let path = folder.join(WEIGHTS);
         let weights = self
             .ordered()
             .map_err(|problem| InferError::Weights { path: path.clone(), problem })?;
         let parts = Parts {
-            task: &task,
+            task: &self.task,
             config: &self.config,
             tokenizers: &self.tokenizers,
             languages: self.languages.as_ref(),
@@ -72,21 +74,24 @@ impl NewBundle<'_> {
             provenance: &self.provenance,
             weights: WeightDtype::F32,
         };
-        parts.write(folder)?;
+        let contents = parts.contents(folder)?;
 
+        let created = NewFolder::create(folder)?;
         let write_error = |source| InferError::Write { path: path.clone(), source };
         let temporary = temporary_beside(&path).map_err(write_error)?;
         let mut file = BufWriter::with_capacity(1 << 20, temporary.as_file());
         header(&weights).and_then(|header| file.write_all(&header)).map_err(write_error)?;
         for weight in &weights {
             let values = (weight.values)();
-            let problem = |problem| InferError::Weights { path: path.clone(), problem };
-            weight.check(&values).map_err(problem)?;
+            weight.check(&values, &path)?;
             write_values(&mut file, &values).map_err(write_error)?;
         }
         file.flush().map_err(write_error)?;
         drop(file);
-        persist(temporary, &path).map_err(write_error)
+        contents.write(folder)?;
+        persist(temporary, &path).map_err(write_error)?;
+        created.keep();
+        Ok(())
     }
 
     /// Returns the number of ids of each side's tokenizer.
@@ -106,7 +111,8 @@ impl NewBundle<'_> {
                 return Err(format!("weight `{}` is given twice", weight.name));
             }
         }
-        let expected = self.config.weight_shapes(self.config.padded(self.vocabulary()));
+        let vocabulary = self.config.padded(self.vocabulary());
+        let expected = self.config.weight_shapes_of(self.task.architecture(), vocabulary);
         let mut ordered = Vec::with_capacity(expected.len());
         for tx_model::WeightShape { name, shape, .. } in expected {
             let Some(weight) = given.remove(&*name) else {
@@ -136,14 +142,18 @@ impl NewWeight<'_> {
     /// # Errors
     ///
     /// If there are more or fewer values than the shape has, or one is not finite.
-    fn check(&self, values: &[f32]) -> Result<(), String> {
+    fn check(&self, values: &[f32], path: &Path) -> Result<(), InferError> {
         let Self { name, shape, .. } = self;
         if values.len() != self.count() {
             let found = values.len();
-            return Err(format!("weight `{name}` has {found} values, expected {shape:?}"));
+            let problem = format!("weight `{name}` has {found} values, expected {shape:?}");
+            return Err(InferError::Weights { path: path.into(), problem });
         }
         match values.iter().position(|value| !value.is_finite()) {
-            Some(value) => Err(format!("weight `{name}` is not finite at value {value}")),
+            Some(index) => {
+                let (path, weight) = (path.into(), name.clone());
+                Err(InferError::NotFiniteWeight { path, weight, index })
+            }
             None => Ok(()),
         }
     }
@@ -208,6 +218,7 @@ pub(super) mod tests {
             NewWeight { name, shape: weight.shape, values: Box::new(values) }
         });
         NewBundle {
+            task: ModelTask::Translate,
             weights: weights.collect(),
             config,
             tokenizers,
@@ -291,28 +302,36 @@ pub(super) mod tests {
         }
     }
 
-    /// The bundle that was in the folder is not mixed with the new one.
+    /// A new folder is removed, and a bundle that was in the folder remains.
     #[test]
-    fn values_that_are_not_usable_leave_no_weights() {
+    fn values_that_are_not_usable_change_nothing() {
         for (values, problem) in [
             (vec![], "has 0 values, expected [8]"),
             (vec![0.0, 1.0, f32::NAN, 1.0, 1.0, 1.0, 1.0, 1.0], "not finite at value 2"),
         ] {
             let folder = tempfile::tempdir().unwrap();
+            let old = folder.path().join("old");
+            bundle().save(&old).unwrap();
+            let before = files(&old);
             let mut bundle = bundle();
+            bundle.config.activation = tx_model::Activation::Gelu;
             let norm = bundle.weights.iter_mut().find(|weight| weight.name.ends_with("gamma"));
             norm.unwrap().values = Box::new(move || values.clone());
-            let error = bundle.save(folder.path()).unwrap_err().to_string();
-            assert!(error.contains(problem), "{problem}: {error}");
-            assert!(!folder.path().join(WEIGHTS).exists());
-            let files = fs::read_dir(folder.path()).unwrap();
-            assert!(
-                files.flatten().all(|file| !file
-                    .file_name()
-                    .into_string()
-                    .unwrap()
-                    .contains("partial"))
-            );
+            for output in [folder.path().join("a").join("b"), old.clone()] {
+                let error = bundle.save(&output).unwrap_err().to_string();
+                assert!(error.contains(problem), "{problem}: {error}");
+            }
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+            assert_eq!(files(&old), before);
         }
+    }
+
+    /// Names and contents of the files in a folder.
+    fn files(folder: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+        let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+        let mut files: Vec<_> =
+            entries.map(|entry| (entry.file_name(), fs::read(entry.path()).unwrap())).collect();
+        files.sort();
+        files
     }
 }

@@ -26,31 +26,48 @@ pub(super) struct Parts<'a> {
     pub(super) weights: WeightDtype,
 }
 
+/// Files of a bundle besides its weights.
+pub(super) struct Contents {
+    config: String,
+    tokenizers: Vec<(&'static str, String)>,
+    provenance: String,
+}
+
 impl Parts<'_> {
-    /// Writes configuration, tokenizers and provenance into `folder`, which is created if necessary.
-    /// Weights that are in the folder are removed if they belong to another configuration or to
-    /// other tokenizers.
+    /// Returns the files for a bundle in `folder`.
     ///
     /// # Errors
     ///
-    /// [`InferError::Config`] if languages or search options are invalid, before anything is written;
-    /// [`InferError::Write`].
-    pub(super) fn write(&self, folder: &Path) -> Result<(), InferError> {
-        let write_error = |path: &Path| {
-            let path = path.to_owned();
-            move |source| InferError::Write { path, source }
-        };
+    /// [`InferError::Config`] if languages or search options are invalid; [`InferError::Text`].
+    pub(super) fn contents(&self, folder: &Path) -> Result<Contents, InferError> {
         let path = folder.join(CONFIG);
         let tokenizers = tokenizer_contents(self.task.kind(), self.tokenizers)?;
         let hashes = tokenizers.iter().map(|(_, json)| sha256(json.as_bytes()));
         let config = BundleConfig::new(self, vocabulary(self.tokenizers), hashes);
         config.check_options(&path, self.tokenizers)?;
         let config = toml::to_string(&config)
-            .map_err(|error| write_error(&path)(io::Error::other(error)))?;
+            .map_err(|error| InferError::Write { path, source: io::Error::other(error) })?;
+        Ok(Contents { config, tokenizers, provenance: self.provenance.to_string() })
+    }
+}
 
+impl Contents {
+    /// Writes configuration, tokenizers and provenance into `folder`, which is created if necessary.
+    /// Weights that are in the folder are removed if they belong to another configuration or to
+    /// other tokenizers.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Write`].
+    pub(super) fn write(&self, folder: &Path) -> Result<(), InferError> {
+        let write_error = |path: &Path| {
+            let path = path.to_owned();
+            move |source| InferError::Write { path, source }
+        };
         fs::create_dir_all(folder).map_err(write_error(folder))?;
         let weights = folder.join(WEIGHTS);
-        for (name, content) in [(CONFIG, config)].into_iter().chain(tokenizers) {
+        let tokenizers = self.tokenizers.iter().map(|(name, json)| (*name, json));
+        for (name, content) in [(CONFIG, &self.config)].into_iter().chain(tokenizers) {
             let path = folder.join(name);
             if fs::read(&path).is_ok_and(|old| old == content.as_bytes()) {
                 continue;
@@ -64,6 +81,6 @@ impl Parts<'_> {
             }
         }
         let path = folder.join(PROVENANCE);
-        write_whole(&path, self.provenance.to_string().as_bytes()).map_err(write_error(&path))
+        write_whole(&path, self.provenance.as_bytes()).map_err(write_error(&path))
     }
 }

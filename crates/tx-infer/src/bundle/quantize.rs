@@ -15,6 +15,7 @@ use tx_model::{
 use super::{
     Bundle, WEIGHTS,
     config::WeightDtype,
+    files::NewFolder,
     parts::Parts,
     weights::quantized::{StoredTensor, stored, too_many_inputs},
 };
@@ -31,7 +32,7 @@ const PARALLEL: usize = 1 << 16;
 
 impl Bundle {
     /// Writes the bundle with quantized weights into `folder`, which is created if necessary; a bundle
-    /// there is replaced.
+    /// there is replaced when all weights are written.
     ///
     /// # Errors
     ///
@@ -59,8 +60,9 @@ impl Bundle {
             provenance: &self.provenance,
             weights: WeightDtype::Int8,
         };
-        parts.write(folder)?;
+        let contents = parts.contents(folder)?;
 
+        let created = NewFolder::create(folder)?;
         let path = folder.join(WEIGHTS);
         let write_error = |source| InferError::Write { path: path.clone(), source };
         let temporary = temporary_beside(&path).map_err(write_error)?;
@@ -74,7 +76,10 @@ impl Bundle {
         write().map_err(write_error)?;
         drop(file);
         self.weights.release();
-        persist(temporary, &path).map_err(write_error)
+        contents.write(folder)?;
+        persist(temporary, &path).map_err(write_error)?;
+        created.keep();
+        Ok(())
     }
 
     /// Writes the tensors in the order of [`ordered`].

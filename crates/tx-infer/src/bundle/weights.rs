@@ -7,6 +7,7 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     fs::File,
+    io::Read,
     ops::Range,
     path::{Path, PathBuf},
     sync::{
@@ -15,7 +16,7 @@ use std::{
     },
 };
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 use rayon::prelude::*;
 use safetensors::{
     Dtype,
@@ -56,6 +57,8 @@ const PACKING_BYTES: usize = 1 << 20;
 pub(super) struct WeightsFile {
     path: PathBuf,
     map: Arc<Mmap>,
+    /// Whether `map` is a copy in memory, whose pages cannot be read again.
+    is_copy: bool,
     metadata: Metadata,
     /// Names in the order of the file.
     names: Vec<String>,
@@ -85,6 +88,30 @@ impl WeightsFile {
         // file; the documentation of `bundle` forbids to write into it.
         #[allow(unsafe_code)]
         let map = Arc::new(unsafe { Mmap::map(&file) }.map_err(read_error)?);
+        Self::parse(path, map, dtype, layouts)
+    }
+
+    /// Copies the file into memory, where no other process changes it.
+    pub(super) fn copied(self) -> Result<Self, InferError> {
+        let Self { path, map, dtype, layouts, .. } = self;
+        let copy = || {
+            // Aligned as the mapped file.
+            let mut copy = MmapMut::map_anon(map.len())?;
+            File::open(&path)?.read_exact(&mut copy)?;
+            copy.make_read_only()
+        };
+        let copy = copy().map_err(|source| InferError::Read { path: path.clone(), source })?;
+        Ok(Self { is_copy: true, ..Self::parse(path, Arc::new(copy), dtype, layouts)? })
+    }
+
+    /// Reads the header of a mapped file.
+    fn parse(
+        path: PathBuf,
+        map: Arc<Mmap>,
+        dtype: WeightDtype,
+        layouts: Vec<(WeightShape, QuantizedLayout)>,
+    ) -> Result<Self, InferError> {
+        let problem = |problem: String| InferError::Weights { path: path.clone(), problem };
         let size = map.len() as u64;
         let Some((length, rest)) = map.split_first_chunk::<8>() else {
             return Err(problem("it ends before its header".into()));
@@ -94,7 +121,7 @@ impl WeightsFile {
             return Err(problem(format!("its header has {header} bytes, the file {size} bytes")));
         }
         let (text, values) = rest.split_at(header as usize);
-        let metadata: Metadata = serde_json::from_slice(text)
+        let metadata: Metadata = tx_text::json::from_slice(text)
             .map_err(|error| problem(format!("its header: {error}")))?;
         let (expected, found) = (metadata.data_len(), values.len());
         if found != expected {
@@ -103,7 +130,7 @@ impl WeightsFile {
             )));
         }
         let names = metadata.offset_keys();
-        Ok(Self { path, map, metadata, names, header, dtype, layouts })
+        Ok(Self { path, map, is_copy: false, metadata, names, header, dtype, layouts })
     }
 
     /// Path of the file.
@@ -223,8 +250,7 @@ impl WeightsFile {
             let chunks = self.map[range.clone()].chunks(4 * CHUNK).enumerate();
             for (index, chunk) in chunks.skip(part).step_by(parts) {
                 if let Some(position) = first_not_finite(chunk) {
-                    let problem = not_finite(&name, index * CHUNK + position);
-                    return Err(problem_of(&self.path, problem));
+                    return Err(not_finite(&self.path, &name, index * CHUNK + position));
                 }
                 let start = range.start + index * 4 * CHUNK;
                 if self.dtype == WeightDtype::F32 {
@@ -284,14 +310,18 @@ impl WeightsFile {
     }
 
     /// Removes the pages of a range of the file from the memory of this process. Reading them again
-    /// brings them back. On systems without such a call, they are evicted when memory is short.
+    /// brings them back. On systems without such a call, they are evicted when memory is short. The
+    /// pages of a copy remain.
     fn release_range(&self, range: Range<usize>) {
+        if self.is_copy {
+            return;
+        }
         #[cfg(unix)]
         {
             use memmap2::UncheckedAdvice;
 
-            // SAFETY: the mapping is shared, read-only and backed by a file, so a released page is
-            // read again with the same content.
+            // SAFETY: the mapping is shared, read-only and, as `is_copy` is false, backed by a file,
+            // so a released page is read again with the same content.
             #[allow(unsafe_code)]
             let advised = unsafe {
                 self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
@@ -319,8 +349,8 @@ pub(super) struct Packing<'a> {
     read: AtomicUsize,
     /// Whether values are validated when they are read.
     validates: bool,
-    /// Problem of a value that was read.
-    problem: Mutex<Option<String>>,
+    /// Error of a value that was read.
+    problem: Mutex<Option<InferError>>,
 }
 
 impl WeightSource for Packing<'_> {
@@ -371,7 +401,7 @@ impl Packing<'_> {
     /// Returns the problem of a value that was read, if values are validated.
     pub(super) fn validated(self) -> Result<(), InferError> {
         let problem = self.problem.into_inner().unwrap_or_else(PoisonError::into_inner);
-        problem.map_or(Ok(()), |problem| Err(problem_of(&self.file.path, problem)))
+        problem.map_or(Ok(()), Err)
     }
 
     /// Validates values of a weight, of which `bytes` begin at the value number `start`.
@@ -380,7 +410,7 @@ impl Packing<'_> {
             && let Some(position) = first_not_finite(bytes)
         {
             let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-            problem.get_or_insert_with(|| not_finite(name, start + position));
+            problem.get_or_insert_with(|| not_finite(&self.file.path, name, start + position));
         }
     }
 
@@ -400,8 +430,8 @@ fn problem_of(path: &Path, problem: String) -> InferError {
     InferError::Weights { path: path.to_owned(), problem }
 }
 
-fn not_finite(name: &str, value: usize) -> String {
-    format!("weight `{name}` is not finite at value {value}")
+fn not_finite(path: &Path, weight: &str, index: usize) -> InferError {
+    InferError::NotFiniteWeight { path: path.to_owned(), weight: weight.to_owned(), index }
 }
 
 /// Little-endian values: borrowed where their bytes are aligned and in the order of this machine,
@@ -452,6 +482,14 @@ mod tests {
             ([255; 40].to_vec(), "its header has 18446744073709551615 bytes, the file 40 bytes"),
             (vec![3, 0, 0, 0, 0, 0, 0, 0, b'{', b'}', b'x'], "its header: "),
             (file(&weight("\"dtype\":\"F32\""), 0), "missing field `shape`"),
+            (
+                file(
+                    "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\
+                     \"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+                    4,
+                ),
+                "the key `a` is given twice",
+            ),
             // 2⁶³ · 2 overflows 64 bits.
             (
                 file(

@@ -1,4 +1,7 @@
 //! N-best lists in the format of Moses: `NUMBER ||| TEXT ||| NAME= VALUE … ||| SCORE`.
+//!
+//! Columns with word alignments are skipped: Marian writes one after the text with `--alignment`, and
+//! Moses writes them, or the phrases of the hypothesis, after the score.
 
 use std::{fmt, ops::Range};
 
@@ -17,6 +20,8 @@ pub struct NBestList {
     entries: Vec<Entry>,
     /// Hypotheses of each sentence in `entries`; at least one.
     sentences: Vec<Range<usize>>,
+    /// Whether an alignment follows each text.
+    is_aligned: bool,
 }
 
 /// A hypothesis.
@@ -47,6 +52,9 @@ impl NBestList {
         for (line, number) in lines.into_iter().zip(1..) {
             list.push(&line?).map_err(|problem| InferError::NBestLine { line: number, problem })?;
         }
+        if std::mem::take(&mut list.is_aligned) {
+            list.entries.iter_mut().for_each(Entry::remove_empty_alignment);
+        }
         Ok(list)
     }
 
@@ -54,8 +62,14 @@ impl NBestList {
         let format = || "expected `NUMBER ||| TEXT ||| NAME= VALUE ||| SCORE`".to_owned();
         // A text can contain the separator.
         let (number, rest) = line.split_once("|||").ok_or_else(format)?;
-        let (rest, score) = rest.rsplit_once("|||").ok_or_else(format)?;
-        let (text, features) = rest.rsplit_once("|||").ok_or_else(format)?;
+        let (rest, score) = without_trailing_alignments(rest).ok_or_else(format)?;
+        let (mut text, features) = rest.rsplit_once("|||").ok_or_else(format)?;
+        if let Some((before, alignment)) = text.rsplit_once("|||")
+            && is_alignment(alignment)
+        {
+            text = before;
+            self.is_aligned = true;
+        }
         let number: usize =
             number.trim().parse().map_err(|_| format!("`{}` is not a number", number.trim()))?;
         let last = self.sentences.len();
@@ -179,6 +193,15 @@ impl NBestList {
     }
 }
 
+impl Entry {
+    /// Removes the separator before the alignment of a text without words.
+    fn remove_empty_alignment(&mut self) {
+        if let Some(text) = self.text.strip_suffix("|||") {
+            self.text = text.trim_end().to_owned();
+        }
+    }
+}
+
 /// The list in the format that [`NBestList::parse`] reads, with six digits.
 impl fmt::Display for NBestList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -193,7 +216,37 @@ impl fmt::Display for NBestList {
     }
 }
 
-/// Names and values of `NAME= VALUE …`.
+/// Divides `TEXT ||| FEATURES ||| SCORE ||| ALIGNMENT …` before the score, and drops the alignments.
+/// Those of a text without words are empty.
+fn without_trailing_alignments(rest: &str) -> Option<(&str, &str)> {
+    let (mut rest, mut last) = rest.rsplit_once("|||")?;
+    while last.trim().is_empty() || is_alignment(last) {
+        (rest, last) = rest.rsplit_once("|||")?;
+    }
+    Some((rest, last))
+}
+
+/// Returns `true` for a column of word alignments, `0-0 1-2`, of phrases, `0-1=0 2=1-2`, or of the
+/// weights of each source word for each target word, `0.9,0.1 0.2,0.8`.
+fn is_alignment(column: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_range = |text: &str| match text.split_once('-') {
+        Some((first, last)) => is_number(first) && is_number(last),
+        None => is_number(text),
+    };
+    let is_point = |part: &str| match part.split_once('=') {
+        Some((source, target)) => is_range(source) && is_range(target),
+        None => part.contains('-') && is_range(part),
+    };
+    let is_weights = |part: &str| {
+        part.contains(',') && part.split(',').all(|weight| weight.parse::<f64>().is_ok())
+    };
+    let mut parts = column.split_whitespace().peekable();
+    parts.peek().is_some() && (parts.clone().all(is_point) || parts.all(is_weights))
+}
+
+/// Names and values of `NAME= VALUE …`. The scores of words that Marian writes with `--word-scores`,
+/// as many as words, are skipped.
 fn features_of(text: &str) -> Result<(Vec<String>, Vec<f64>), String> {
     let (mut names, mut values): (Vec<String>, Vec<f64>) = Default::default();
     let mut current: Option<(&str, usize)> = None;
@@ -206,6 +259,9 @@ fn features_of(text: &str) -> Result<(Vec<String>, Vec<f64>), String> {
             return Err(format!("feature value `{part}` has no name"));
         };
         *count += 1;
+        if *name == "WordScores" {
+            continue;
+        }
         let name = if *count == 1 { (*name).to_owned() } else { format!("{name}{count}") };
         if [SCORE, WORDS].contains(&&*name) || names.contains(&name) {
             return Err(format!("feature `{name}` is there twice"));
@@ -263,6 +319,35 @@ mod tests {
         assert_eq!(list.entries()[0].values, [-3.0, -1.0, -2.0, 0.1]);
         assert_eq!(parse("0 ||| a ||| ||| 1").unwrap().feature_names(), ["score", "words"]);
         assert!(parse("").unwrap().is_empty());
+    }
+
+    /// Lines of Marian, with `--alignment` and `--word-scores`, and of Moses, with word alignments,
+    /// phrases, or both.
+    #[test]
+    fn alignments_of_marian_and_moses_are_skipped() {
+        let texts = |text: &str| {
+            let list = parse(text).unwrap();
+            assert_eq!(list.feature_names(), ["F0", "score", "words"], "{text}");
+            list.entries().iter().map(|entry| entry.text.clone()).collect::<Vec<_>>()
+        };
+        for line in [
+            "0 ||| a b ||| 0-0 1-1 ||| F0= -1.5 ||| -1.7",
+            "0 ||| a b ||| 0.9,0.1 0.2,0.8 ||| F0= -1.5 ||| -1.7",
+            "0 ||| a b ||| WordScores= -0.5 -1.0 F0= -1.5 ||| -1.7",
+            "0 ||| a b ||| F0= -1.5 ||| -1.7 ||| 0-0 1-1 ",
+            "0 ||| a b ||| F0= -1.5 ||| -1.7 ||| 0-1=0-1",
+            "0 ||| a b ||| F0= -1.5 ||| -1.7 ||| 0=0 1=1 ||| 0-0 1-1",
+        ] {
+            assert_eq!(texts(line), ["a b"], "{line}");
+        }
+        // A text without words has an empty alignment.
+        let empty = "0 |||  |||  ||| F0= -1 ||| -1\n0 ||| a ||| 0-0 ||| F0= -2 ||| -2\n";
+        assert_eq!(texts(empty), ["", "a"]);
+        assert_eq!(texts("0 |||  ||| F0= -1 ||| -1 ||| "), [""]);
+        // Not alignments: numbers and words in a text, and a separator in it.
+        for text in ["a ||| b", "1-0 ||| won", "a ||| 1,000 b", "1-0", "12", "a ||| 12"] {
+            assert_eq!(texts(&format!("0 ||| {text} ||| F0= 1 ||| -1")), [text]);
+        }
     }
 
     #[test]

@@ -12,8 +12,8 @@ use tx_text::{
 
 use super::*;
 use crate::{
-    Aligner, AlignmentOptions, Attention, LanguagePlacement, NewBundle, NewWeight, Request,
-    search::start_id,
+    Aligner, AlignmentOptions, Attention, LanguagePlacement, ModelTask, NewBundle, NewWeight,
+    Request, search::start_id,
 };
 
 const LANGUAGES: [&str; 3] = ["de", "en", "fr"];
@@ -93,7 +93,8 @@ fn saved(start: DecoderStart, languages: Option<Languages>, values: Values) -> t
     });
     let weights = weights.collect();
     let provenance = toml::Table::new();
-    let new = NewBundle { config, tokenizers, languages, search: None, provenance, weights };
+    let task = ModelTask::Translate;
+    let new = NewBundle { task, config, tokenizers, languages, search: None, provenance, weights };
     let folder = tempfile::tempdir().unwrap();
     new.save(folder.path()).unwrap();
     folder

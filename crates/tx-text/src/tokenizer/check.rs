@@ -23,7 +23,7 @@ use super::{
     charsmap,
     model_check::{Model, ModelKind},
 };
-use crate::special::SPECIAL_TOKENS;
+use crate::{git_lfs, special::SPECIAL_TOKENS};
 
 /// Maximum size of a file in bytes. Vocabularies of 256,000 tokens take about 35 MB.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -63,6 +63,10 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         let text = format!("it has more than {MAX_FILE_BYTES} bytes");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    if git_lfs::is_pointer(&bytes) {
+        let text = format!("it {}; {}", git_lfs::PROBLEM, git_lfs::HINT);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     Ok(bytes)
 }

@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
-use tx_infer::{NewBundle, NewWeight};
+use tx_infer::{ModelTask, NewBundle, NewWeight};
 use tx_model::{Activation, ModelConfig, SinusoidLayout, Sinusoids, Tying};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
@@ -37,6 +37,7 @@ fn bundle(config: ModelConfig) -> Bundle {
     });
     let folder = tempfile::tempdir().unwrap();
     let bundle = NewBundle {
+        task: ModelTask::Translate,
         weights: weights.collect(),
         config,
         tokenizers,

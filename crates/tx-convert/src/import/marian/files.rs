@@ -22,6 +22,8 @@ pub(super) struct ModelFiles {
     pub(super) vocabularies: [PathBuf; 2],
     /// SentencePiece models that divide text before the vocabularies apply.
     pub(super) pieces: [Option<PathBuf>; 2],
+    /// Names of the files with merges of subword-nmt, such as `source.bpe`.
+    pub(super) merges: Vec<String>,
 }
 
 /// Options of the decoder.
@@ -63,7 +65,8 @@ impl ModelFiles {
             true => [None, None],
             false => pieces(folder, &names)?,
         };
-        Ok(Self { model, decoder, vocabularies, pieces })
+        let merges = names.iter().filter(|name| name.ends_with(".bpe")).cloned().collect();
+        Ok(Self { model, decoder, vocabularies, pieces, merges })
     }
 }
 

@@ -21,6 +21,9 @@ use crate::{
     marian::vocabulary::{self, Vocabulary},
 };
 
+/// End of a part of a word that another part follows, in vocabularies of subword-nmt.
+const MARK: &str = "@@";
+
 /// Tokens of one side.
 pub(super) struct SideTokens {
     /// Tokens in the order of the bundle.
@@ -140,6 +143,11 @@ impl SideTokens {
             model,
             path: path.to_owned(),
         })
+    }
+
+    /// Returns `true` if text is divided at spaces into parts of words that subword-nmt marks.
+    pub(super) fn has_marked_parts(&self) -> bool {
+        self.model.is_none() && self.tokens.iter().any(|token| token.ends_with(MARK))
     }
 
     /// Tokenizers of both sides.

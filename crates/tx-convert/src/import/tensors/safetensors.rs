@@ -9,7 +9,7 @@ use std::{
 
 use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensors};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{ElementType, Tensor, Tensors};
 use crate::{
@@ -84,7 +84,11 @@ impl Tensors {
         let map = unsafe { Mmap::map(&file) }.map_err(read_error)?;
         let (header, metadata) =
             SafeTensors::read_metadata(&map).map_err(|error| problem(error.to_string()))?;
-        let map = Arc::new(map);
+        // The format forbids names that are given twice, and its reader keeps the last.
+        let text = map.get(8..8 + header).unwrap_or_default();
+        tx_text::json::from_slice::<IgnoredAny>(text)
+            .map_err(|error| problem(format!("its header: {error}")))?;
+        let (map, file) = (Arc::new(map), path.into());
         let infos: Vec<_> =
             metadata.tensors().into_iter().map(|(name, info)| (name, info.clone())).collect();
         for (name, info) in infos {
@@ -96,7 +100,7 @@ impl Tensors {
             }
             let map = map.clone();
             let read = move || Ok(map.get(range.clone()).unwrap_or_default().to_vec());
-            self.insert(name, Tensor::new(info.shape, element(info.dtype), read))?;
+            self.insert(name, Tensor::new(&file, info.shape, element(info.dtype), read))?;
         }
         Ok(())
     }

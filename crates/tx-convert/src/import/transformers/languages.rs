@@ -35,6 +35,12 @@ pub(super) fn of_marian<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<Lan
     })
 }
 
+/// Returns `true` for the token of a language of Marian models.
+pub(super) fn is_marian(token: &str) -> bool {
+    let [start, end] = MARIAN;
+    token.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
+}
+
 /// Family of models with language tokens on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
@@ -92,7 +98,28 @@ pub(super) fn added_tokens(
         let tokens = codes.split(' ').map(|code| format!("__{code}__"));
         return Ok(tokens.zip(first..=u32::MAX).collect());
     }
-    // A list with ids: `tokenizer.json`, `tokenizer_config.json`, `added_tokens.json`.
+    let mut found = listed_tokens(folder)?;
+    found.retain(|(_, id)| *id >= first);
+    if found.is_empty() {
+        // A list in the order of the ids, which `<mask>` follows.
+        let names = folder.tokenizer.get("additional_special_tokens").and_then(Value::as_array);
+        let names = names.into_iter().flatten().filter_map(Value::as_str);
+        found = names.map(str::to_owned).zip(first..=u32::MAX).collect();
+    }
+    if found.is_empty() {
+        let problem = "no file of the folder lists the languages".to_owned();
+        return Err(ConvertError::File { path: folder.path.clone(), problem });
+    }
+    Ok(found)
+}
+
+/// Tokens that a list of added tokens gives an id, in the order of the ids: those of
+/// `tokenizer.json`, `tokenizer_config.json` and `added_tokens.json`.
+///
+/// # Errors
+///
+/// If a file is damaged.
+pub(super) fn listed_tokens(folder: &mut Folder) -> Result<Vec<(String, u32)>, ConvertError> {
     let mut listed = Vec::new();
     if let Some(json) = folder.json("tokenizer.json")? {
         for token in json["added_tokens"].as_array().into_iter().flatten() {
@@ -112,20 +139,9 @@ pub(super) fn added_tokens(
     let mut found: Vec<(String, u32)> = listed
         .into_iter()
         .filter_map(|(token, id)| Some((token?, u32::try_from(id?).ok()?)))
-        .filter(|(_, id)| *id >= first)
         .collect();
-    found.sort_by_key(|(_, id)| *id);
+    found.sort_by(|(a, first), (b, second)| first.cmp(second).then_with(|| a.cmp(b)));
     found.dedup();
-    if found.is_empty() {
-        // A list in the order of the ids, which `<mask>` follows.
-        let names = folder.tokenizer.get("additional_special_tokens").and_then(Value::as_array);
-        let names = names.into_iter().flatten().filter_map(Value::as_str);
-        found = names.map(str::to_owned).zip(first..=u32::MAX).collect();
-    }
-    if found.is_empty() {
-        let problem = "no file of the folder lists the languages".to_owned();
-        return Err(ConvertError::File { path: folder.path.clone(), problem });
-    }
     Ok(found)
 }
 

@@ -1,6 +1,6 @@
 //! M2M-100 and NLLB models.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use tx_model::{
     DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions,
@@ -153,7 +153,8 @@ fn vocabulary(
     }
     let first = tokens.iter().map(|(_, id)| id.saturating_add(1)).max().unwrap_or_default();
     let mut added = languages::added_tokens(folder, family, first)?;
-    added.retain(|(token, _)| tokens.iter().all(|(known, _)| known != token));
+    let known: HashSet<&str> = tokens.iter().map(|(token, _)| token.as_str()).collect();
+    added.retain(|(token, _)| !known.contains(token.as_str()));
     tokens.extend(added.iter().cloned());
     let vocabulary =
         Vocabulary::new(tokens, FAIRSEQ, ids).map_err(|problem| folder.problem(file, problem))?;

@@ -1,7 +1,7 @@
 //! Marian models of `transformers`, as OPUS-MT models are published, and models with the same
 //! tensors and pre-norm, `pegasus`.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use tx_model::{
     Activation, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions,
@@ -41,7 +41,8 @@ pub(in crate::import) fn import_marian(from: &Path) -> Result<Import, ConvertErr
     let mut folder = Folder::open(from)?;
     let mut shape = Shape::read(&mut folder);
     folder.check()?;
-    let Vocabularies { source, target, tokenizers, languages } = vocabularies(&mut folder, &shape)?;
+    let Vocabularies { source, target, tokenizers, languages, added } =
+        vocabularies(&mut folder, &shape)?;
 
     shape.config.vocab_multiple = vocab_multiple(source.tokens.len(), source.order.len())
         .ok_or_else(|| folder.problem("config.json", "`vocab_size` is much larger than needed"))?;
@@ -54,6 +55,13 @@ pub(in crate::import) fn import_marian(from: &Path) -> Result<Import, ConvertErr
     let mut notes = Vec::new();
     if source.holes + target.holes > 0 {
         notes.push("some ids of the vocabulary have no token".to_owned());
+    }
+    let mut added = added.iter().filter(|token| !languages::is_marian(token));
+    if let Some(first) = added.next() {
+        notes.push(format!(
+            "text is not divided at added tokens, such as `{first}`, as `transformers` does; the \
+             model can generate them"
+        ));
     }
     if shape.shares_embeddings && !shape.ties_projection {
         notes.push("the shared embedding is stored once for each side".to_owned());
@@ -231,6 +239,8 @@ struct Vocabularies {
     target: Vocabulary,
     tokenizers: Tokenizers,
     languages: Option<tx_infer::Languages>,
+    /// Tokens that are not in `vocab.json`.
+    added: Vec<String>,
 }
 
 /// Reads `vocab.json`, `target_vocab.json` and the SentencePiece models.
@@ -245,17 +255,19 @@ fn vocabularies(folder: &mut Folder, shape: &Shape) -> Result<Vocabularies, Conv
                        true of `config.json`";
         return Err(ConvertError::Unsupported { path, problems: vec![problem.to_owned()] });
     }
-    let source = vocabulary(folder, shape, "vocab.json", shape.source_ids)?;
+    let listed = languages::listed_tokens(folder)?;
+    let (source, added) = vocabulary(folder, shape, "vocab.json", &listed, shape.source_ids)?;
     let target = match separate {
         false => source.clone(),
-        true => vocabulary(folder, shape, "target_vocab.json", shape.target_ids)?,
+        true => vocabulary(folder, shape, "target_vocab.json", &listed, shape.target_ids)?.0,
     };
     let languages = languages::of_marian(source.tokens.iter().map(String::as_str));
     let special: Vec<String> = match &languages {
         Some(languages) => languages.target.iter().map(|code| languages.token_of(code)).collect(),
         None => Vec::new(),
     };
-    let in_target = |token: &&String| !separate || target.tokens.contains(token);
+    let known: HashSet<&String> = target.tokens.iter().collect();
+    let in_target = |token: &&String| !separate || known.contains(token);
     let target_special: Vec<String> = special.iter().filter(in_target).cloned().collect();
     let mut tokenizer = |name: &str, tokens: &[String], special: &[String], adds_bos: bool| {
         let model = folder.bytes(name)?;
@@ -267,21 +279,23 @@ fn vocabularies(folder: &mut Folder, shape: &Shape) -> Result<Vocabularies, Conv
         source: tokenizer("source.spm", &source.tokens, &special, false)?,
         target: tokenizer("target.spm", &target.tokens, &target_special, true)?,
     };
-    Ok(Vocabularies { source, target, tokenizers, languages })
+    Ok(Vocabularies { source, target, tokenizers, languages, added })
 }
 
-/// Reads a vocabulary and compares the ids of its special tokens with the configuration.
+/// Reads a vocabulary and compares the ids of its special tokens with the configuration. Tokens of
+/// `listed` that it does not have are added, and returned.
 fn vocabulary(
     folder: &mut Folder,
     shape: &Shape,
     name: &str,
+    listed: &[(String, u32)],
     size: usize,
-) -> Result<Vocabulary, ConvertError> {
+) -> Result<(Vocabulary, Vec<String>), ConvertError> {
     let names = [("pad_token", "<pad>"), ("eos_token", "</s>"), ("unk_token", "<unk>")]
         .map(|(key, usual)| folder.tokenizer.text(key).unwrap_or_else(|| usual.to_owned()));
     let json = folder.json(name)?.ok_or_else(|| folder.problem(name, "it is missing"))?;
     let make = || {
-        let tokens = tokens_of(&json)?;
+        let mut tokens = tokens_of(&json)?;
         let id = |name: &str| {
             let found = tokens.iter().find(|(token, _)| token == name);
             found.map(|(_, id)| *id).ok_or_else(|| format!("it has no token `{name}`"))
@@ -303,7 +317,12 @@ fn vocabulary(
         if shape.config.decoder_start == DecoderStart::Bos && bos != shape.bos {
             return Err("its `<bos>` has another id than `bos_token_id` of `config.json`".into());
         }
-        Vocabulary::new(tokens, special, size)
+        let known: HashSet<&str> = tokens.iter().map(|(token, _)| token.as_str()).collect();
+        let mut added = listed.to_vec();
+        added.retain(|(token, _)| !known.contains(token.as_str()));
+        tokens.extend(added.iter().cloned());
+        let added = added.into_iter().map(|(token, _)| token).collect();
+        Ok((Vocabulary::new(tokens, special, size)?, added))
     };
     make().map_err(|problem| folder.problem(name, problem))
 }
@@ -346,5 +365,6 @@ fn library_vocabularies(folder: &mut Folder, shape: &Shape) -> Result<Vocabulari
         target: vocabulary(&tokenizers.target, shape.target_ids)?,
         tokenizers,
         languages: None,
+        added: Vec::new(),
     })
 }

@@ -79,6 +79,28 @@ fn a_quantized_bundle_keeps_everything_else() {
     ));
 }
 
+/// A copy is independent of the file: another process overwrites it in place.
+#[test]
+fn copied_weights_do_not_depend_on_the_file() {
+    let (_folder, [_, path]) = folders(Tying::All);
+    let translate = |bundle: Bundle| {
+        let translator = Translator::new(bundle, &Device::Cpu).unwrap();
+        move || translator.translate("one two three").unwrap().text
+    };
+    let mapped = translate(Bundle::open_for_model(&path).unwrap())();
+    let copied = Bundle::open_copied(&path).unwrap();
+    let translate = translate(copied.clone());
+    let weights = path.join(WEIGHTS);
+    fs::write(&weights, b"overwritten").unwrap();
+    assert_eq!(translate(), mapped);
+    // Packing again, also in single precision, does not read the file either.
+    for precision in [Precision::Int8, Precision::F32, Precision::Int8] {
+        copied.packed_in(precision).unwrap();
+    }
+    assert_eq!(translate(), mapped);
+    assert!(matches!(Bundle::open_copied(&path), Err(InferError::Weights { .. })));
+}
+
 mod mutated;
 
 /// Each byte of the weights file, changed: the bundle is rejected, or translates.

@@ -2,21 +2,28 @@
 //!
 //! Each step can be turned on and off. A step changes the text, drops the pair, or only counts it.
 //! The [`CleaningReport`] contains the outcome and the number of pairs of every step.
+//!
+//! The steps that change text are a [`Normalization`], which the tokenizers of the corpus record, so that
+//! inference changes text in the same way.
 
-mod markup;
 mod report;
 mod script;
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde::{Deserialize, Serialize};
-use tx_text::{SentencePair, hash::hash64};
-use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
+use tx_text::{
+    Normalization, SentencePair,
+    hash::hash64,
+    is_blank,
+    normalization::{ChangedBy, markup::has_markup},
+};
 
 use crate::encode::TargetSide;
 
 pub use report::{CleaningReport, Outcome, StepCount};
 pub use script::{script_named, scripts_of_language};
+pub use tx_text::NormalForm;
 
 /// Settings of the cleaning steps: the keys of `[data.clean]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,8 +31,8 @@ pub use script::{script_named, scripts_of_language};
 pub struct CleanConfig {
     /// Unicode normal form applied to all text.
     pub unicode: NormalForm,
-    /// Collapse white space of every kind to single spaces, and remove zero-width characters
-    /// (zero-width spaces, soft hyphens, control characters).
+    /// Collapse white space of every kind to single spaces, and remove invisible characters
+    /// (zero-width spaces, soft hyphens, marks of the writing direction, control characters).
     pub spaces: bool,
     /// Handling of tags such as `<b>` and entities such as `&amp;`.
     pub markup: Markup,
@@ -45,18 +52,6 @@ pub struct CleanConfig {
     pub source_scripts: Vec<String>,
     /// Scripts of the target, by Unicode name. If empty, those of `data.target_language`.
     pub target_scripts: Vec<String>,
-}
-
-/// Unicode normal form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NormalForm {
-    /// No normalization.
-    None,
-    /// Canonical composition: `e` and a combining accent become `é`.
-    Nfc,
-    /// Compatibility composition: also turns `ﬁ` into `fi` and `１` into `1`.
-    Nfkc,
 }
 
 /// Handling of markup.
@@ -120,6 +115,12 @@ impl CleanConfig {
             min_script_share: 0.0,
             ..self
         }
+    }
+
+    /// Returns the steps that change text.
+    pub fn normalization(&self) -> Normalization {
+        let markup = self.markup == Markup::Strip;
+        Normalization { form: self.unicode, spaces: self.spaces, markup }
     }
 
     /// Lists all broken rules; empty if the settings are valid.
@@ -213,28 +214,27 @@ impl Cleaner {
         let Self { config, target: side, scripts, seen, report } = self;
         let SentencePair { mut source, mut target } = pair;
 
-        if config.unicode != NormalForm::None {
-            let form = config.unicode;
-            let changed = change(&mut source, &mut target, |text| composed(form, text));
-            report.count(Step::Unicode, changed, number);
-        }
-        if config.markup != Markup::Keep {
-            let found = markup::has_markup(&source) || markup::has_markup(&target);
-            report.count(Step::Markup, found, number);
-            match config.markup {
-                Markup::Drop if found => return None,
-                Markup::Strip if found => {
-                    change(&mut source, &mut target, |text| Some(markup::strip(text)));
-                }
-                _ => {}
+        let normalization = config.normalization();
+        let mut changed = ChangedBy::default();
+        for side in [&mut source, &mut target] {
+            let (text, by) = normalization.apply_counted(side);
+            if let Cow::Owned(text) = text {
+                *side = text;
             }
+            changed.form |= by.form;
+            changed.markup |= by.markup;
+            changed.spaces |= by.spaces;
         }
-        if config.spaces {
-            let changed = change(&mut source, &mut target, single_spaces);
-            report.count(Step::Spaces, changed, number);
+        report.count(Step::Unicode, changed.form, number);
+        let is_dropped =
+            config.markup == Markup::Drop && (has_markup(&source) || has_markup(&target));
+        report.count(Step::Markup, changed.markup || is_dropped, number);
+        if is_dropped {
+            return None;
         }
+        report.count(Step::Spaces, changed.spaces, number);
 
-        let empty = source.trim().is_empty() || target.trim().is_empty();
+        let empty = is_blank(&source) || is_blank(&target);
         report.count(Step::Empty, empty, number);
         if empty {
             return None;
@@ -311,61 +311,6 @@ pub(crate) enum Step {
     Script,
     Identical,
     Duplicates,
-}
-
-/// Applies `by` to both sides; returns `true` if one of them changed.
-fn change(source: &mut String, target: &mut String, by: impl Fn(&str) -> Option<String>) -> bool {
-    let mut changed = false;
-    for side in [source, target] {
-        if let Some(new) = by(side).filter(|new| new != side) {
-            changed = true;
-            *side = new;
-        }
-    }
-    changed
-}
-
-/// Converts text to a normal form; `None` if a quick check shows that it is in that form already.
-fn composed(form: NormalForm, text: &str) -> Option<String> {
-    let yes = IsNormalized::Yes;
-    match form {
-        NormalForm::Nfc if is_nfc_quick(text.chars()) != yes => Some(text.nfc().collect()),
-        NormalForm::Nfkc if is_nfkc_quick(text.chars()) != yes => Some(text.nfkc().collect()),
-        _ => None,
-    }
-}
-
-/// Returns `true` for zero-width characters and control characters.
-fn is_zero_width(c: char) -> bool {
-    matches!(
-        c,
-        // Soft hyphen, zero-width space, word joiner and byte order mark. The zero-width joiners
-        // (U+200C, U+200D) are kept, because Persian, Hindi and emoji are spelled with them.
-        '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}'
-    ) || (c.is_control() && !c.is_whitespace())
-}
-
-/// Collapses white space to single spaces, trims both ends and removes zero-width characters;
-/// `None` if the text does not change.
-fn single_spaces(text: &str) -> Option<String> {
-    let odd = |c: char| (c != ' ' && c.is_whitespace()) || is_zero_width(c);
-    if !text.contains(odd) && !text.contains("  ") && text.trim_matches(' ') == text {
-        return None;
-    }
-    let mut clean = String::with_capacity(text.len());
-    let mut space = false;
-    for c in text.chars() {
-        if c.is_whitespace() {
-            space = true;
-        } else if !is_zero_width(c) {
-            if space && !clean.is_empty() {
-                clean.push(' ');
-            }
-            space = false;
-            clean.push(c);
-        }
-    }
-    Some(clean)
 }
 
 #[cfg(test)]

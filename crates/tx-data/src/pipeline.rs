@@ -41,7 +41,9 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use tx_text::{SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens};
+use tx_text::{
+    Normalization, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens,
+};
 
 use crate::{
     annotation::{Annotations, PairAnnotation, annotate, word_counts},
@@ -73,6 +75,16 @@ pub struct CorpusOptions {
     pub overlaps: Overlaps,
     /// Content of the target side. Labels are cleaned, compared and encoded as such.
     pub target: TargetSide,
+}
+
+impl CorpusOptions {
+    /// Returns the normalization of the training pairs, which their tokenizers record.
+    pub fn normalization(&self) -> Normalization {
+        match self.target {
+            TargetSide::Sentence => self.clean.normalization(),
+            TargetSide::Label => self.clean.clone().for_labels().normalization(),
+        }
+    }
 }
 
 /// Source of the validation pairs.

@@ -6,7 +6,7 @@ use tx_model::{
     ModelConfig,
     packed::{PackedClassifier, log_softmax},
 };
-use tx_text::{Tokenizer, Tokenizers};
+use tx_text::{Tokenizer, Tokenizers, is_blank};
 
 #[cfg(feature = "burn")]
 use crate::search::in_host_memory;
@@ -253,7 +253,7 @@ impl Classifier {
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<Classification>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let has_words = |text: &str| !text.trim().is_empty();
+        let has_words = |text: &str| !is_blank(text);
         let mut output = InOrder::new(texts.len(), sink);
         let empty = texts.iter().enumerate().filter(|(_, text)| !has_words(text.as_ref()));
         output.put(empty.map(|(index, _)| (index, Classification::default())))?;

@@ -8,7 +8,7 @@ use tx_model::{
     top_k::TopK,
 };
 use tx_text::{
-    Tokenizer, Tokenizers,
+    Tokenizer, Tokenizers, is_blank,
     special::{BOS, EOS, MASK, MASK_TOKEN, PAD},
 };
 
@@ -250,7 +250,7 @@ impl FillMask {
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<Filled>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let has_words = |text: &str| !text.trim().is_empty();
+        let has_words = |text: &str| !is_blank(text);
         for (text, line) in texts.iter().map(AsRef::as_ref).zip(first + 1..) {
             if has_words(text) && !text.contains(MASK_TOKEN) {
                 return Err(InferError::NoMask { line }.into());

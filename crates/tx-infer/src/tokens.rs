@@ -20,6 +20,11 @@ pub(crate) fn readable(text: &str, max_len: usize) -> &str {
     &text[..text.floor_char_boundary(max_len.saturating_mul(BYTES_PER_TOKEN))]
 }
 
+/// Tokenizer that reads no more of a text than [`readable`] does, also if it makes texts longer.
+fn limited(tokenizer: &Tokenizer, max_len: usize) -> Tokenizer {
+    tokenizer.clone().with_max_bytes(max_len.saturating_mul(BYTES_PER_TOKEN))
+}
+
 /// Encodes a text for a model that reads `max_len` tokens. Also returns whether the text was truncated
 /// to them.
 pub(crate) fn encode_truncated(
@@ -28,7 +33,7 @@ pub(crate) fn encode_truncated(
     max_len: usize,
 ) -> Result<(Vec<u32>, bool), InferError> {
     let readable = readable(text, max_len);
-    let mut ids = tokenizer.encode(readable)?;
+    let mut ids = limited(tokenizer, max_len).encode(readable)?;
     let truncated = readable.len() < text.len() || ids.len() > max_len;
     truncate(&mut ids, max_len);
     Ok((ids, truncated))
@@ -44,7 +49,7 @@ pub(crate) fn encode_whole(
     if readable(text, max_len).len() < text.len() {
         return Ok(None);
     }
-    let mut ids = tokenizer.encode(text)?;
+    let mut ids = limited(tokenizer, max_len).encode(text)?;
     ids.retain(|id| *id != BOS);
     Ok(Some(ids))
 }
@@ -61,7 +66,7 @@ pub(crate) fn encode_prefix(
     line: u64,
     max_len: usize,
 ) -> Result<Vec<u32>, InferError> {
-    if text.trim().is_empty() {
+    if tokenizer.is_blank(text) {
         return Ok(Vec::new());
     }
     let max = max_len.saturating_sub(1);
@@ -80,7 +85,7 @@ pub(crate) fn unknown_words(
     if !ids.contains(&UNK) {
         return Ok(Vec::new());
     }
-    let tokens = tokenizer.encode_with_words(text)?;
+    let tokens = limited(tokenizer, ids.len()).encode_with_words(text)?;
     let tokens = tokens.into_iter().take(ids.len()).filter(|token| token.id == UNK);
     let words = tokens.filter_map(|token| text.get(token.word?)).filter(|word| !word.is_empty());
     let mut seen = HashSet::new();
@@ -118,7 +123,8 @@ impl Tokens {
         max_len: usize,
     ) -> Result<Self, InferError> {
         let text = readable(text, max_len);
-        Self::of_spans(tokenizer, text, tokenizer.encode_with_spans(text)?, max_len)
+        let spans = limited(tokenizer, max_len).encode_with_spans(text)?;
+        Self::of_spans(tokenizer, text, spans, max_len)
     }
 
     /// Tokenizes a text in which `<mask>` is a special token, and truncates it to `max_len` tokens. If
@@ -157,7 +163,7 @@ impl Tokens {
         max_len: usize,
     ) -> Result<Self, InferError> {
         let text = readable(text, max_len);
-        let mut spans = tokenizer.encode_with_spans(text)?;
+        let mut spans = limited(tokenizer, max_len).encode_with_spans(text)?;
         if spans.first().is_some_and(|(id, _)| *id == BOS) {
             spans.remove(0);
         }

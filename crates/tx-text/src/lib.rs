@@ -1,7 +1,7 @@
 //! Text for machine translation, without tensors: special token ids, tokenizers, lines of files.
 //!
 //! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
-//! imports and applies tokenizers. [`bpe_dropout`] segments words randomly for training; [`word_table`]
+//! imports and applies tokenizers. [`normalization`] is that of training text and of all other text. [`bpe_dropout`] segments words randomly for training; [`word_table`]
 //! finds the words of a text in its ids, [`text_words`] those of its tokens. [`sentences`] divides text
 //! into sentences. [`lines`] reads text files, plain or gzip, within the limits of [`gzip`]; [`git_lfs`]
 //! recognizes pointers in place of files, and [`json`] rejects repeated keys.
@@ -21,6 +21,7 @@ pub mod pair;
 pub mod special;
 
 pub mod bpe_dropout;
+pub mod normalization;
 pub mod segmentation;
 pub mod sentences;
 pub mod text_words;
@@ -39,6 +40,7 @@ pub mod hash;
 pub use bpe_dropout::BpeDropout;
 pub use error::TextError;
 pub use lines::{InvalidUtf8, Lines};
+pub use normalization::{NormalForm, Normalization, is_blank};
 pub use pair::SentencePair;
 pub use segmentation::Segmentation;
 pub use tokenizer::{

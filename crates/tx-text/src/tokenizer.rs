@@ -1,12 +1,13 @@
 //! Tokenizers: text to token ids and back, on the Hugging Face `tokenizers` library.
 //!
 //! A tokenizer is defined completely by its `tokenizer.json`, so any tool that reads that format yields
-//! the same ids, with one exception that the format cannot express: text that contains `<eos>` encodes
-//! to five characters, not to the special token.
+//! the same ids, with two exceptions that the format cannot express: text that contains `<eos>` encodes
+//! to five characters, not to the special token, and [entities](crate::normalization) are replaced if
+//! the training text had none.
 //!
-//! Models of other programs may have a SentencePiece model and a vocabulary of their own. Their file is
-//! a JSON object of both, which only tx reads, because the library normalizes and segments some texts
-//! differently from SentencePiece.
+//! The file of a SentencePiece model is a JSON object of the model and its vocabulary, which only tx
+//! reads, because the library normalizes and segments some texts differently from SentencePiece. Models
+//! of Marian, M2M-100 and NLLB have a vocabulary of their own; that of a tokenizer file has its pieces.
 
 mod both_sides;
 mod config;
@@ -26,6 +27,7 @@ mod charsmap;
 mod check;
 mod import;
 mod model_check;
+mod recorded;
 mod sentencepiece;
 mod vocabulary;
 

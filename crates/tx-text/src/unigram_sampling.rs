@@ -64,7 +64,8 @@ impl UnigramSampling {
 /// Pieces of a unigram model.
 #[derive(Debug, Clone)]
 struct Lattice {
-    /// For each id, its text; `None` if it is not segmented: special tokens and bytes.
+    /// For each id, its text; `None` if it is not segmented: special tokens, bytes and
+    /// user-defined symbols.
     texts: Vec<Option<String>>,
     /// Id and log-probability of each piece.
     pieces: HashMap<String, (u32, f64)>,
@@ -74,7 +75,7 @@ struct Lattice {
 
 impl Lattice {
     fn of(tokenizer: &Tokenizer) -> Result<Self, TextError> {
-        let Pieces { vocab } = tokenizer.pieces().ok_or_else(|| {
+        let Pieces { vocab, kept } = tokenizer.pieces().ok_or_else(|| {
             let problem = "sampling of segmentations needs `kind` = \"unigram\"".into();
             TextError::TokenizerConfig { problem }
         })?;
@@ -83,6 +84,7 @@ impl Lattice {
             let is_byte = piece.len() == 6 && piece.starts_with("<0x") && piece.ends_with('>');
             let is_text =
                 id >= SPECIAL_TOKENS.len() && !is_byte && !tokenizer.is_special(id as u32);
+            let is_text = is_text && !kept.contains(&piece);
             texts.push(is_text.then(|| piece.clone()));
             if is_text {
                 longest = longest.max(piece.chars().count());

@@ -206,7 +206,7 @@ fn hostile_files_are_rejected_with_an_explanation() {
 /// would read, too.
 #[test]
 fn long_pieces_and_doubled_parts_are_refused() {
-    let mut file = files()[16].clone();
+    let mut file = files()[10].clone();
     assert_eq!(file["model"]["type"], "Unigram");
     let text = file.to_string();
     let pieces = file["model"]["vocab"].as_array_mut().unwrap();

@@ -15,7 +15,18 @@ use tx_text::{
     special::{BOS, EOS, SPECIAL_TOKENS, UNK},
 };
 
-const MODELS: [&str; 5] = ["unigram", "bpe", "bpe-bytes", "unigram-plain", "unigram-bytes"];
+const MODELS: [&str; 10] = [
+    "unigram",
+    "bpe",
+    "bpe-bytes",
+    "unigram-plain",
+    "unigram-bytes",
+    "bpe-digits",
+    "bpe-symbols",
+    "unigram-symbols",
+    "unigram-spaces",
+    "bpe-crossing",
+];
 
 fn fixture(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sentencepiece");

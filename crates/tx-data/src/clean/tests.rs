@@ -94,6 +94,8 @@ fn the_wrong_script_is_detected_by_the_fraction_of_letters() {
 fn markup_is_kept_stripped_or_dropped() {
     let pairs = [("<b>R&amp;D</b>", "x"), ("a < b", "y")];
     let config = |markup| CleanConfig { markup, spaces: true, ..CleanConfig::off() };
+    assert_eq!(config(Markup::Strip).normalization().apply(pairs[0].0), "R&D");
+    assert_eq!(config(Markup::Drop).normalization().apply(pairs[0].0), pairs[0].0);
     assert_eq!(run(config(Markup::Keep), &pairs).0[0].source, "<b>R&amp;D</b>");
     assert_eq!(run(config(Markup::Strip), &pairs).0[0].source, "R&D");
     let (kept, report) = run(config(Markup::Drop), &pairs);

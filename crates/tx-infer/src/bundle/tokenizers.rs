@@ -118,8 +118,7 @@ fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, In
         let (ours, theirs) = (name(ours.token(id)), name(theirs.token(id)));
         return Ok(Some(format!("id {id} is {ours} in one and {theirs} in the other")));
     }
-    let same = ours.to_json()? == theirs.to_json()?;
-    Ok((!same).then(|| {
+    Ok((!ours.is_same(theirs)?).then(|| {
         "the tokens are the same, but merges, normalization or special tokens differ".into()
     }))
 }

@@ -69,7 +69,13 @@ fn failures(bundle: &ModuleBundle) -> Vec<&'static str> {
 
 #[test]
 fn valid_bundles_of_every_kind_pass() {
-    for kind in [TokenizerKind::Word, TokenizerKind::Character, TokenizerKind::Bpe] {
+    for kind in [
+        TokenizerKind::Word,
+        TokenizerKind::Character,
+        TokenizerKind::Bpe,
+        TokenizerKind::Unigram,
+        TokenizerKind::Wordpiece,
+    ] {
         for split in [WordSplit::Whitespace, WordSplit::Punctuation] {
             for (positions, max_len) in [(Positions::Learned, 3), (Positions::Rotary, 40)] {
                 let config = TokenizerConfig { kind, split, ..TokenizerConfig::default() };

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use serde_json::Value;
+use tx_text::{NormalForm, Normalization};
 
 use super::*;
 use crate::{
@@ -37,6 +38,36 @@ fn translations_equal_the_record() {
             assert!(gap.abs() < 1e-4, "{source}: {gap}");
             let pair = [(source, &found.text)];
             assert!(translator.score(&pair, 0).unwrap()[0].log_probability() < 0.0);
+        }
+    }
+}
+
+/// The tokenizers of the bundle record no normalization. Recorded ones read such text in the same way.
+#[test]
+fn invisible_characters_change_no_result() {
+    let clean = Normalization { form: NormalForm::Nfc, spaces: true, markup: false };
+    let bundle = Bundle::open(fixture("bundle-v1")).unwrap();
+    assert_eq!(bundle.tokenizers.source.normalization(), None);
+    let recorded =
+        Bundle { tokenizers: bundle.tokenizers.clone().with_steps_of(clean), ..bundle.clone() };
+    let marked = "\u{feff}the c\u{ad}at\u{a0}sleeps\u{200b} .";
+    for bundle in [bundle, recorded] {
+        let tokens = Tokens::of_source(&bundle.tokenizers.source, marked, 24).unwrap();
+        assert_eq!(tokens.words, ["\u{feff}the", "c\u{ad}at", "sleeps\u{200b}", "."]);
+        let mut words: Vec<usize> = tokens.word_of.iter().flatten().copied().collect();
+        words.dedup();
+        assert_eq!(words, [0, 1, 2, 3]);
+        let translator = Translator::new(bundle, &Device::Cpu).unwrap();
+        let found = translator.translate(marked).unwrap();
+        assert_eq!(found, translator.translate("the cat sleeps .").unwrap());
+        assert!(found.unknown.is_empty() && !found.text.is_empty());
+        let target =
+            [(marked, "il gat\u{2060}to dorme ."), ("the cat sleeps .", "il gatto dorme .")];
+        let scores = translator.score(&target, 0).unwrap();
+        assert_eq!(scores[0].log_probability(), scores[1].log_probability());
+        for blank in ["\u{200b}", "\u{feff} \u{ad}", "\0", "\u{202e}\u{2069}"] {
+            let found = translator.translate(blank).unwrap();
+            assert_eq!(found.text, "", "{blank:?}");
         }
     }
 }

@@ -65,7 +65,7 @@ impl Sentences {
         let text = |line: &Line<'_>| {
             let number = line.number;
             let text = line.text.trim();
-            if text.is_empty() {
+            if tokenizer.tokenizers().source.is_blank(text) {
                 return Ok(Text { number, ..Text::default() });
             }
             let SourceText { text, token } = tokenizer.split(text)?;

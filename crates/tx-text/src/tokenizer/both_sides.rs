@@ -9,7 +9,9 @@ use super::{
     one_side::Tokenizer,
     stream::FirstError,
 };
-use crate::{error::TextError, pair::SentencePair, special::SpecialTokens};
+use crate::{
+    error::TextError, normalization::Normalization, pair::SentencePair, special::SpecialTokens,
+};
 
 /// Special tokens of translation.
 const STANDARD: SpecialTokens = SpecialTokens::Standard;
@@ -90,30 +92,34 @@ impl Tokenizers {
             Lowercase::Source => side == Side::Source,
             Lowercase::Both => true,
         };
+        let learned = |side| {
+            let inner = build::learned(config, STANDARD, lower(side), texts(side)?)?;
+            Ok::<_, E>(Tokenizer::finish(inner, side != Side::Source || config.source_bos)?)
+        };
+        let open = |file, adds_bos| import::open(file, STANDARD, adds_bos);
         let (source, target) = match (&config.file, &config.source_file, &config.target_file) {
             (Some(file), ..) => {
-                let both = import::open(file, STANDARD)?;
-                (both.clone(), both)
+                let target = open(file, true)?;
+                (target.clone().bos_if(config.source_bos)?, target)
             }
             (None, Some(source), Some(target)) => {
-                (import::open(source, STANDARD)?, import::open(target, STANDARD)?)
+                (open(source, config.source_bos)?, open(target, true)?)
             }
             _ if config.joint => {
-                let both = build::learned(config, STANDARD, lower(Side::Both), texts(Side::Both)?)?;
-                (both.clone(), both)
+                let target = learned(Side::Both)?;
+                (target.clone().bos_if(config.source_bos)?, target)
             }
-            _ => {
-                let source =
-                    build::learned(config, STANDARD, lower(Side::Source), texts(Side::Source)?)?;
-                let target =
-                    build::learned(config, STANDARD, lower(Side::Target), texts(Side::Target)?)?;
-                (source, target)
-            }
+            _ => (learned(Side::Source)?, learned(Side::Target)?),
         };
-        Ok(Self {
-            source: Tokenizer::finish(source, config.source_bos)?,
-            target: Tokenizer::finish(target, true)?,
-        })
+        Ok(Self { source, target })
+    }
+
+    /// Adds the steps of a normalization to both tokenizers, as
+    /// [`with_steps_of`](Tokenizer::with_steps_of) does.
+    #[must_use]
+    pub fn with_steps_of(self, normalization: Normalization) -> Self {
+        let [source, target] = [self.source, self.target].map(|it| it.with_steps_of(normalization));
+        Self { source, target }
     }
 }
 

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use tokenizers::{
     AddedToken, NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior, Tokenizer as Inner,
+    Trainer,
     decoders::{
         DecoderWrapper, byte_fallback::ByteFallback, fuse::Fuse,
         sequence::Sequence as DecoderSequence, wordpiece::WordPiece as WordPieceDecoder,
     },
     models::{
-        ModelWrapper,
+        ModelWrapper, TrainerWrapper,
         bpe::{BPE, BpeTrainerBuilder},
         unigram::Unigram,
         wordlevel::{WordLevel, WordLevelTrainer},
@@ -34,6 +35,7 @@ use super::{
     special_text::{apart, byte_token, special_word},
     unigram::UnigramLearner,
     wordpiece::WordPieceLearner,
+    words::InParts,
 };
 use crate::{
     error::TextError,
@@ -74,7 +76,8 @@ pub(super) fn learned(
                 .show_progress(false)
                 .special_tokens(special_tokens)
                 .build();
-            train(&mut inner, trainer.map_err(|error| failed(error.into()))?.into(), texts)?;
+            let trainer: TrainerWrapper = trainer.map_err(|error| failed(error.into()))?.into();
+            train(&mut inner, trainer, texts)?;
         }
         TokenizerKind::Byte => {
             let vocab = all_bytes(special).collect();
@@ -90,7 +93,7 @@ pub(super) fn learned(
                 .show_progress(false)
                 .special_tokens(special_tokens)
                 .build();
-            train(&mut inner, trainer.into(), texts)?;
+            train(&mut inner, InParts(TrainerWrapper::from(trainer)), texts)?;
             if config.byte_fallback {
                 let model = with_bytes(inner.get_model()).map_err(failed)?;
                 inner.with_model(model);
@@ -113,9 +116,9 @@ pub(super) fn learned(
     Ok(inner)
 }
 
-fn train(
+fn train<T: Trainer<Model = ModelWrapper> + Sync>(
     inner: &mut Inner,
-    mut trainer: tokenizers::models::TrainerWrapper,
+    mut trainer: T,
     texts: Texts<'_>,
 ) -> Result<(), TextError> {
     inner.train(&mut trainer, texts).map_err(TextError::Tokenizer)?;

@@ -23,7 +23,7 @@ use super::{
     charsmap,
     model_check::{Model, ModelKind},
 };
-use crate::{git_lfs, special::SPECIAL_TOKENS};
+use crate::{git_lfs, normalization::Normalization, special::SPECIAL_TOKENS};
 
 /// Maximum size of a file in bytes. Vocabularies of 256,000 tokens take about 35 MB.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -32,11 +32,14 @@ const MAX_STEPS: usize = 64;
 /// Maximum nesting depth of sequences of steps.
 const MAX_DEPTH: usize = 8;
 /// Maximum number of bytes that normalizer and pre-tokenizer, or the decoder, may write for one
-/// byte.
-const MAX_GROWTH: u64 = 10_000;
+/// byte. Those of other programs write up to about 400 by this count, which is an upper bound.
+const MAX_GROWTH: u64 = 1_024;
 /// Maximum length of a regular expression in bytes. The library limits the work of a match, not its
 /// size.
 const MAX_PATTERN_BYTES: usize = 4_096;
+
+/// Regular expressions of runs of spaces.
+const SPACES: [&str; 2] = [r"\s+", " {2,}"];
 
 /// Parts of a file that are validated.
 ///
@@ -116,7 +119,13 @@ fn parts(json: &[u8]) -> Result<Option<ModelKind>, String> {
     let pre_tokenizer =
         Stage { name: "pre-tokenizer", list: "pretokenizers", growth: pre_tokenizer };
     let decoder = Stage { name: "decoder", list: "decoders", growth: decoder };
-    let text = normalizer.check(&parts.normalizer, &mut steps)?;
+    // A recorded normalization is applied by tx, and its growth is that of NFKC.
+    let text = match Normalization::split_steps(&parts.normalizer) {
+        None => normalizer.check(&parts.normalizer, &mut steps)?,
+        Some((_, rest)) => rest.iter().try_fold(1_u64, |growth, step| {
+            Ok::<_, String>(growth.saturating_mul(normalizer.check(step, &mut steps)?))
+        })?,
+    };
     let text = text.saturating_mul(pre_tokenizer.check(&parts.pre_tokenizer, &mut steps)?);
     for growth in [text, decoder.check(&parts.decoder, &mut steps)?] {
         if growth > MAX_GROWTH {
@@ -324,11 +333,14 @@ fn pattern(step: &Map<String, Value>) -> Result<Option<&str>, String> {
 }
 
 /// Bytes that `Replace` writes for one byte. A regular expression may match the empty text before
-/// any character.
+/// any character, apart from those of runs of spaces.
 fn replace(step: &Map<String, Value>) -> Result<u64, String> {
     let content = text_of(step, "content")?.len();
+    let is_of_spaces =
+        step["pattern"]["Regex"].as_str().is_some_and(|regex| SPACES.contains(&regex));
     let growth = match pattern(step)? {
         Some(text) if !text.is_empty() => content.div_ceil(text.len()).max(1),
+        None if is_of_spaces => content.max(1),
         _ => content + 1,
     };
     Ok(growth as u64)

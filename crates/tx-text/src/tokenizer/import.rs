@@ -2,7 +2,8 @@
 //!
 //! tx has its special tokens at fixed ids ([`special`](crate::special)). Other tokenizers have them
 //! at other ids and under other names, or not at all. Their ids are therefore renumbered: the
-//! special tokens first, then all others in their order. The segmentation of text is unchanged.
+//! special tokens first, then all others in their order. The segmentation of text is unchanged: that of
+//! the library for a `tokenizer.json`, that of SentencePiece for a `.model`.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,12 +11,17 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tokenizers::Tokenizer as Inner;
 
-use super::{check, sentencepiece, special_text::apart};
+use super::{
+    check,
+    one_side::Tokenizer,
+    sentencepiece::{self, Decoding, ModelTokens},
+    special_text::apart,
+    vocabulary::{SentencePieceFile, SentencePieceVocabulary},
+};
 use crate::{
     error::TextError,
-    special::{SPECIAL_TOKENS, SpecialTokens, UNK},
+    special::{MASK_TOKEN, SPECIAL_TOKENS, SpecialTokens, UNK},
 };
 
 /// Names of the special tokens in other programs, in the order of their ids in tx; the first one in
@@ -32,41 +38,84 @@ const MASK_NAMES: &[&str] = &["<mask>", "[MASK]", "<MASK>", "<|mask|>"];
 /// Texts that a usable tokenizer can encode and decode.
 const PROBES: [&str; 4] = ["a", "Hello, world! 123", "¿Qué? Привет, 東京 😀", "<unk> <eos> <0x41>"];
 
-/// Opens a file of either kind, detected from its content, with the special tokens `special`.
+/// Opens a file of either kind, detected from its content, with the special tokens `special`. Adds `<eos>`
+/// after every text and, with `adds_bos`, `<bos>` before it.
 ///
 /// # Errors
 ///
 /// If the file cannot be read, or is not a tokenizer that tx can use.
-pub(super) fn open(path: &Path, special: SpecialTokens) -> Result<Inner, TextError> {
+pub(super) fn open(
+    path: &Path,
+    special: SpecialTokens,
+    adds_bos: bool,
+) -> Result<Tokenizer, TextError> {
     let bytes =
         check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
-    imported(&bytes, special)
+    let tokenizer = match SentencePieceFile::read(&bytes) {
+        Some(file) => file.and_then(|file| written(file, special, adds_bos)),
+        None if bytes.trim_ascii_start().starts_with(b"{") => json(&bytes, special, adds_bos),
+        None => model(&bytes, special, adds_bos),
+    };
+    tokenizer
+        .and_then(probed)
         .map_err(|problem| TextError::TokenizerFile { path: path.into(), problem })
 }
 
-fn imported(bytes: &[u8], special: SpecialTokens) -> Result<Inner, String> {
-    let is_json = bytes.trim_ascii_start().starts_with(b"{");
-    let json = match is_json {
-        true => {
-            // The library converts files of all its versions to one form.
-            let inner = check::open(bytes)?;
-            check::id_sizes(&inner)?;
-            let text = inner.to_string(false).map_err(|error| error.to_string())?;
-            serde_json::from_str(&text).map_err(|error| error.to_string())?
-        }
-        false => sentencepiece::to_json(bytes)?,
-    };
+/// Opens a `tokenizer.json`.
+fn json(bytes: &[u8], special: SpecialTokens, adds_bos: bool) -> Result<Tokenizer, String> {
+    // The library converts files of all its versions to one form.
+    let inner = check::open(bytes)?;
+    check::id_sizes(&inner)?;
+    let text = inner.to_string(false).map_err(|error| error.to_string())?;
+    let json = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let inner = check::open(renumber(json, special)?.to_string().as_bytes())?;
     check::ids(&inner)?;
+    Tokenizer::finish(inner, adds_bos).map_err(|error| error.to_string())
+}
+
+/// Opens a SentencePiece model.
+fn model(bytes: &[u8], ours: SpecialTokens, adds_bos: bool) -> Result<Tokenizer, String> {
+    let ModelTokens { pieces, control, unknown } = sentencepiece::tokens(bytes)?;
+    let vocabulary = Vocabulary { tokens: pieces, of_model: HashSet::new() };
+    let special = special_names(&vocabulary, Some(unknown), ours);
+    let order = new_order(&vocabulary, &special, ours)?;
+    let tokens: Vec<String> = order.into_iter().map(str::to_owned).collect();
+    let control = control.into_iter().filter(|token| !is_special(&special, token));
+    let special: Vec<String> =
+        ours.tokens().iter().map(|&token| token.to_owned()).chain(control).collect();
+    let vocabulary = SentencePieceVocabulary {
+        tokens: &tokens,
+        special: &special,
+        leading_code: false,
+        adds_bos,
+    };
+    Tokenizer::of_model(bytes, vocabulary, Decoding::Exact)
+}
+
+/// Opens a file of a SentencePiece model that tx wrote, which has the special tokens of tx.
+fn written(
+    file: SentencePieceFile,
+    special: SpecialTokens,
+    adds_bos: bool,
+) -> Result<Tokenizer, String> {
+    let tokenizer = file.with_bos(adds_bos).tokenizer()?;
+    if special == SpecialTokens::WithMask && tokenizer.mask_id().is_none() {
+        return Err(format!("it has no special token `{MASK_TOKEN}`"));
+    }
+    Ok(tokenizer)
+}
+
+/// Checks that a tokenizer can encode and decode.
+fn probed(tokenizer: Tokenizer) -> Result<Tokenizer, String> {
     for text in PROBES {
-        let ids = inner
-            .encode_fast(text, false)
+        let ids = tokenizer
+            .encode(text)
             .map_err(|error| format!("it cannot tokenize `{text}`: {error}"))?;
-        inner
-            .decode(ids.get_ids(), false)
+        tokenizer
+            .decode(&ids)
             .map_err(|error| format!("it cannot decode the tokens of `{text}`: {error}"))?;
     }
-    Ok(inner)
+    Ok(tokenizer)
 }
 
 /// Renumbers a tokenizer, so that the special tokens of tx have their ids.

@@ -44,13 +44,18 @@ impl Tokenizer {
     fn masked(&self, text: &str, letter: char, mask: u32) -> LibraryResult<Vec<u32>> {
         let letter = letter.to_string();
         let text = text.replace(MASK_TOKEN, &letter);
+        let text = &*self.normalized(&text);
+        if let Some(processor) = &self.sentencepiece {
+            let id = |token: &str, use_as| self.id_of(token, use_as);
+            return Ok(processor.encode_around(text, &letter, mask, id));
+        }
         let masks: Vec<Range<usize>> =
             text.match_indices(&letter).map(|(start, it)| start..start + it.len()).collect();
         let letters = [&letter, &in_bytes(&letter)?];
 
         let inner = &self.inner;
         let normalizer = inner.get_normalizer();
-        let mut words = inner.get_added_vocabulary().extract_and_normalize(normalizer, &text);
+        let mut words = inner.get_added_vocabulary().extract_and_normalize(normalizer, text);
         if let Some(pre_tokenizer) = inner.get_pre_tokenizer() {
             pre_tokenizer.pre_tokenize(&mut words)?;
         }

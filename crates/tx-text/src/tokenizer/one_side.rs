@@ -1,6 +1,12 @@
 //! Tokenizer of one side.
 
-use std::{collections::HashMap, ops::Range, path::Path, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    ops::Range,
+    path::Path,
+    sync::Arc,
+};
 
 use rayon::prelude::*;
 use serde::Deserialize;
@@ -9,12 +15,13 @@ use tokenizers::{
 };
 
 use super::{
-    check,
-    sentencepiece::{Processor, Token, Use},
+    check, recorded,
+    sentencepiece::{Decoding, Extent, Processor, ScoredPieces, Token, Use},
     vocabulary::SentencePieceFile,
 };
 use crate::{
     error::TextError,
+    normalization::{Aligned, Normalization, is_blank},
     special::{BOS, EOS, MASK, MASK_TOKEN, SPECIAL_TOKENS, UNK},
 };
 
@@ -41,6 +48,9 @@ pub(crate) struct Merges {
 #[derive(Deserialize)]
 pub(crate) struct Pieces {
     pub vocab: Vec<(String, f64)>,
+    /// Symbols that are not divided.
+    #[serde(skip)]
+    pub kept: HashSet<String>,
 }
 
 /// Tokenizer of one side: text to ids and back. Clones share the vocabulary.
@@ -51,10 +61,17 @@ pub struct Tokenizer {
     vocab_size: usize,
     /// Model that divides text instead of `inner`, which then contains the vocabulary only.
     pub(super) sentencepiece: Option<Arc<Processor>>,
+    /// Normalization before that of `inner`, if the file records one.
+    recorded: Option<Normalization>,
+    /// The same, or that of a tokenizer that records none.
+    normalization: Normalization,
+    /// Number of bytes of normalized text after which the rest of a text is left out.
+    max_bytes: usize,
 }
 
 impl Tokenizer {
-    /// Adds `<eos>` after every text and, with `adds_bos`, `<bos>` before it.
+    /// Adds `<eos>` after every text and, with `adds_bos`, `<bos>` before it. Takes a recorded
+    /// normalization out of the normalizer.
     pub(super) fn finish(mut inner: Inner, adds_bos: bool) -> Result<Self, TextError> {
         let template = if adds_bos { "<bos> $A <eos>" } else { "$A <eos>" };
         let special = [("<bos>", BOS), ("<eos>", EOS)].map(|(token, id)| (token.to_owned(), id));
@@ -68,7 +85,78 @@ impl Tokenizer {
         // The text `<eos>` encodes to five characters, not to the special token.
         inner.set_encode_special_tokens(true);
         let vocab_size = inner.get_vocab_size(true);
-        Ok(Self { inner: Arc::new(inner), adds_bos, vocab_size, sentencepiece: None })
+        let recorded = recorded::take(&mut inner)?;
+        let normalization = match recorded {
+            Some(recorded) => recorded::applied(&inner, recorded),
+            None => recorded::unrecorded(&inner),
+        };
+        let (inner, max_bytes) = (Arc::new(inner), usize::MAX);
+        let sentencepiece = None;
+        Ok(Self { inner, adds_bos, vocab_size, sentencepiece, recorded, normalization, max_bytes })
+    }
+
+    /// Normalizes every text before it is tokenized, and records this in the file. Replaces an earlier
+    /// record.
+    #[must_use]
+    pub fn with_normalization(mut self, normalization: Normalization) -> Self {
+        self.recorded = Some(normalization);
+        self.normalization = match self.sentencepiece {
+            None => recorded::applied(&self.inner, normalization),
+            Some(_) => normalization,
+        };
+        self
+    }
+
+    /// Adds the steps of a normalization to those that are recorded.
+    #[must_use]
+    pub fn with_steps_of(self, normalization: Normalization) -> Self {
+        let own = self.recorded.unwrap_or(Normalization::NONE);
+        self.with_normalization(own.and(normalization))
+    }
+
+    /// Returns the normalization of text that the file of the tokenizer records: that of its training
+    /// text.
+    pub fn normalization(&self) -> Option<Normalization> {
+        self.recorded
+    }
+
+    /// Leaves out the rest of a text after `max_bytes` bytes of normalized text, so that the time of
+    /// tokenization has a limit. The limit is not part of the file.
+    #[must_use]
+    pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    /// Returns `true` if a text has no visible character after normalization.
+    pub fn is_blank(&self, text: &str) -> bool {
+        is_blank(text) || (self.normalization.markup && is_blank(&self.normalization.apply(text)))
+    }
+
+    /// Returns `true` if the tokens are equal, and text is tokenized in the same way.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`to_json`](Self::to_json).
+    pub fn is_same(&self, other: &Self) -> Result<bool, TextError> {
+        Ok(self.normalization == other.normalization && self.has_ids_of(other)?)
+    }
+
+    /// Returns `true` if the tokens are equal, and normalized text is tokenized in the same way.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`to_json`](Self::to_json).
+    pub fn has_ids_of(&self, other: &Self) -> Result<bool, TextError> {
+        let [ours, theirs] =
+            [self, other].map(|tokenizer| Self { recorded: None, ..tokenizer.clone() }.to_json());
+        Ok(ours? == theirs?)
+    }
+
+    /// Returns `true` if words are segmented greedily, so that a word of known pieces may be unknown
+    /// (WordPiece).
+    pub fn is_greedy(&self) -> bool {
+        matches!(self.inner.get_model(), ModelWrapper::WordPiece(_))
     }
 
     /// Divides text with a SentencePiece model.
@@ -102,14 +190,17 @@ impl Tokenizer {
     ///
     /// When the library rejects the change; no such tokenizer is known.
     pub fn with_bos(self) -> Result<Self, TextError> {
-        match self.adds_bos {
-            true => Ok(self),
-            false => {
-                let sentencepiece = self.sentencepiece;
-                let tokenizer = Self::finish(Arc::unwrap_or_clone(self.inner), true)?;
-                Ok(Self { sentencepiece, ..tokenizer })
-            }
+        self.bos_if(true)
+    }
+
+    /// Adds `<bos>` before every text, or does not.
+    pub(super) fn bos_if(self, adds_bos: bool) -> Result<Self, TextError> {
+        if adds_bos == self.adds_bos {
+            return Ok(self);
         }
+        let inner = Arc::unwrap_or_clone(self.inner);
+        let Self { inner, .. } = Self::finish(inner, adds_bos)?;
+        Ok(Self { inner, adds_bos, ..self })
     }
 
     /// Adds special tokens after all other tokens, such as `<bt>` or `>>de<<`: no text is encoded to
@@ -131,8 +222,8 @@ impl Tokenizer {
                 inner.add_special_tokens([added]).map_err(TextError::Tokenizer)?;
             }
         }
-        let tokenizer = Self::finish(inner, self.adds_bos)?;
-        Ok(Self { sentencepiece: self.sentencepiece, ..tokenizer })
+        let Self { inner, vocab_size, .. } = Self::finish(inner, self.adds_bos)?;
+        Ok(Self { inner, vocab_size, ..self })
     }
 
     /// Opens a `tokenizer.json`.
@@ -180,7 +271,10 @@ impl Tokenizer {
     /// If the library cannot serialize the tokenizer; no such tokenizer is known.
     pub fn to_json(&self) -> Result<String, TextError> {
         match &self.sentencepiece {
-            None => self.inner.to_string(true).map_err(TextError::Tokenizer),
+            None => match self.recorded {
+                None => self.inner.to_string(true).map_err(TextError::Tokenizer),
+                Some(recorded) => recorded::to_json(&self.inner, recorded),
+            },
             Some(processor) => SentencePieceFile::of(self, processor).to_json(),
         }
     }
@@ -191,8 +285,9 @@ impl Tokenizer {
     ///
     /// If the library rejects the text; no such text is known.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, TextError> {
+        let text = &*self.normalization.apply(text);
         if let Some(processor) = &self.sentencepiece {
-            let tokens = self.sentencepiece_tokens(processor, text);
+            let tokens = self.sentencepiece_tokens(processor, text, false);
             let mut ids = Vec::with_capacity(tokens.len() + 2);
             ids.extend(self.adds_bos.then_some(BOS));
             ids.extend(tokens.iter().map(|token| token.id));
@@ -228,8 +323,18 @@ impl Tokenizer {
     ///
     /// Same as [`encode`](Self::encode).
     pub fn encode_with_words(&self, text: &str) -> Result<Vec<WordToken>, TextError> {
+        let Some(aligned) = self.normalization.align(text) else { return self.with_words(text) };
+        let mut tokens = self.with_words(aligned.text())?;
+        for word in tokens.iter_mut().filter_map(|token| token.word.as_mut()) {
+            *word = aligned.origin(word.clone());
+        }
+        Ok(tokens)
+    }
+
+    /// Encodes a normalized text, with the position of the word of each token.
+    fn with_words(&self, text: &str) -> Result<Vec<WordToken>, TextError> {
         if let Some(processor) = &self.sentencepiece {
-            let words = words(text, &self.sentencepiece_tokens(processor, text));
+            let words = words(text, &self.sentencepiece_tokens(processor, text, true));
             let bos = self.adds_bos.then_some(WordToken { id: BOS, word: None });
             let eos = WordToken { id: EOS, word: None };
             return Ok(bos.into_iter().chain(words).chain([eos]).collect());
@@ -270,15 +375,27 @@ impl Tokenizer {
     ///
     /// Same as [`encode`](Self::encode).
     pub fn encode_with_spans(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, TextError> {
-        if let Some(processor) = &self.sentencepiece {
-            let tokens = self.sentencepiece_tokens(processor, text);
-            let tokens = tokens.into_iter().map(|token| (token.id, token.bytes));
-            let bos = self.adds_bos.then_some((BOS, 0..0));
-            return Ok(bos.into_iter().chain(tokens).chain([(EOS, 0..0)]).collect());
+        let aligned = self.normalization.align(text);
+        let text = aligned.as_ref().map_or(text, Aligned::text);
+        let mut spans: Vec<(u32, Range<usize>)> = match &self.sentencepiece {
+            Some(processor) => {
+                let tokens = self.sentencepiece_tokens(processor, text, true);
+                let tokens = tokens.into_iter().map(|token| (token.id, token.bytes));
+                let bos = self.adds_bos.then_some((BOS, 0..0));
+                bos.into_iter().chain(tokens).chain([(EOS, 0..0)]).collect()
+            }
+            None => {
+                let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
+                let spans = encoding.get_offsets().iter().map(|&(start, end)| start..end);
+                encoding.get_ids().iter().copied().zip(spans).collect()
+            }
+        };
+        if let Some(aligned) = aligned {
+            for (_, span) in spans.iter_mut().filter(|(_, span)| *span != (0..0)) {
+                *span = aligned.origin(span.clone());
+            }
         }
-        let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
-        let spans = encoding.get_offsets().iter().map(|&(start, end)| start..end);
-        Ok(encoding.get_ids().iter().copied().zip(spans).collect())
+        Ok(spans)
     }
 
     /// Decodes token ids to text. `<pad>`, `<bos>`, `<eos>`, language tokens and ids without a token
@@ -295,7 +412,8 @@ impl Tokenizer {
     /// If the library rejects the ids; no such ids are known.
     pub fn decode(&self, ids: &[u32]) -> Result<String, TextError> {
         if let Some(processor) = &self.sentencepiece {
-            let is_shown = |id: u32| id == UNK || !self.is_special(id);
+            let mask = self.mask_id();
+            let is_shown = |id: u32| id == UNK || Some(id) == mask || !self.is_special(id);
             let shown = ids.iter().copied().filter(|&id| is_shown(id));
             let tokens: Vec<String> = shown.filter_map(|id| self.token(id)).collect();
             return Ok(processor.decode(tokens.iter().map(String::as_str)));
@@ -339,11 +457,27 @@ impl Tokenizer {
     }
 
     /// Tokens of a text, without `<bos>` and `<eos>`.
-    fn sentencepiece_tokens(&self, processor: &Processor, text: &str) -> Vec<Token> {
-        processor.encode(text, |token, use_as| match use_as {
+    fn sentencepiece_tokens(
+        &self,
+        processor: &Processor,
+        text: &str,
+        is_aligned: bool,
+    ) -> Vec<Token> {
+        let extent = Extent { max_bytes: self.max_bytes, is_aligned };
+        processor.encode(text, extent, |token, use_as| self.id_of(token, use_as))
+    }
+
+    /// Id of a token for a use of a text.
+    pub(super) fn id_of(&self, token: &str, use_as: Use) -> Option<u32> {
+        match use_as {
             Use::Code => self.id(token),
             Use::Text => self.text_id(token),
-        })
+        }
+    }
+
+    /// A text as the library or SentencePiece reads it.
+    pub(super) fn normalized<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.normalization.apply(text)
     }
 
     /// Id of a token that a text can be encoded to.
@@ -357,14 +491,40 @@ impl Tokenizer {
 
     /// Vocabulary and merges; `None` unless the tokenizer is a byte-pair encoding.
     pub(crate) fn merges(&self) -> Option<Merges> {
+        if let Some(processor) = self.own_pieces() {
+            let merges = processor.merges()?;
+            let ids = 0..self.vocab_size as u32;
+            let vocab = ids.filter_map(|id| Some((self.token(id)?, id))).collect();
+            return Some(Merges { vocab, merges });
+        }
         let ModelWrapper::BPE(model) = self.inner.get_model() else { return None };
         serde_json::to_value(model).and_then(serde_json::from_value).ok()
     }
 
-    /// Pieces; `None` unless the tokenizer is a unigram model of the library.
+    /// Pieces; `None` unless the tokenizer is a unigram model.
     pub(crate) fn pieces(&self) -> Option<Pieces> {
+        if let Some(processor) = self.own_pieces() {
+            let ScoredPieces { scores, kept } = processor.scored_pieces()?;
+            let tokens = (0..self.vocab_size as u32).map(|id| self.token(id).unwrap_or_default());
+            let scored = tokens.map(|token| {
+                let score = scores.get(&token).copied().unwrap_or_default();
+                (token, score)
+            });
+            return Some(Pieces { vocab: scored.collect(), kept: kept.into_iter().collect() });
+        }
         let ModelWrapper::Unigram(model) = self.inner.get_model() else { return None };
         serde_json::to_value(model).and_then(serde_json::from_value).ok()
+    }
+
+    /// Returns `true` if the tokens are the pieces of a SentencePiece model, as of one that was read from a
+    /// tokenizer file.
+    pub fn has_own_pieces(&self) -> bool {
+        self.own_pieces().is_some()
+    }
+
+    /// SentencePiece model whose pieces are the tokens of the vocabulary.
+    fn own_pieces(&self) -> Option<&Processor> {
+        self.sentencepiece.as_deref().filter(|it| it.decoding() == Decoding::Exact)
     }
 }
 

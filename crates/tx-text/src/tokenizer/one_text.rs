@@ -62,8 +62,8 @@ impl Tokenizer {
             return Err(TextError::TokenizerConfig { problem: problems.join("; ") }.into());
         }
         let failed = FirstError::default();
-        let inner = match &config.file {
-            Some(file) => import::open(file, special),
+        let tokenizer = match &config.file {
+            Some(file) => import::open(file, special, true),
             None => {
                 let lowercase = match config.lowercase {
                     Lowercase::None => false,
@@ -71,9 +71,9 @@ impl Tokenizer {
                 };
                 let texts = failed.items_before(texts);
                 build::learned(config, special, lowercase, Box::new(texts))
+                    .and_then(|inner| Self::finish(inner, true))
             }
         };
-        let tokenizer = inner.and_then(|inner| Self::finish(inner, true));
         failed.or(tokenizer.map_err(E::from))
     }
 }

@@ -1,5 +1,7 @@
 //! Statistics of a vocabulary on a text.
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 
 use super::one_side::Tokenizer;
@@ -10,6 +12,8 @@ use crate::{
 
 /// Number of tokens listed as longest and as rarest.
 const NAMED: usize = 8;
+/// Maximum number of characters of these tokens that are shown.
+const SHOWN: usize = 60;
 /// Texts tokenized together.
 const PART: usize = 8_192;
 
@@ -29,9 +33,10 @@ pub struct VocabularyReport {
     pub words: usize,
     /// Number of characters of the text.
     pub characters: usize,
-    /// Longest tokens that the text uses.
+    /// Longest tokens that the text uses. A token of more than 60 characters is truncated, and ends with
+    /// `…` and the number of its characters.
     pub longest: Vec<String>,
-    /// Rarest tokens that the text uses, with their counts.
+    /// Rarest tokens that the text uses, truncated in the same way, with their counts.
     pub rarest: Vec<(String, usize)>,
 }
 
@@ -69,8 +74,8 @@ impl VocabularyReport {
             .filter(|&(id, &count)| count > 0 && id != UNK as usize)
             .filter_map(|(id, &count)| Some((tokenizer.token(id as u32)?, count)))
             .collect();
-        tokens.sort_by(|a, b| b.0.chars().count().cmp(&a.0.chars().count()).then(a.0.cmp(&b.0)));
-        let longest = tokens.iter().take(NAMED).map(|(token, _)| token.clone()).collect();
+        tokens.sort_by_cached_key(|(token, _)| (Reverse(token.chars().count()), token.clone()));
+        let longest = tokens.iter().take(NAMED).map(|(token, _)| shown(token)).collect();
         tokens.sort_by(|a, b| a.1.cmp(&b.1).then(a.0.cmp(&b.0)));
         Ok(Self {
             size: tokenizer.vocab_size(),
@@ -80,7 +85,11 @@ impl VocabularyReport {
             words,
             characters,
             longest,
-            rarest: tokens.into_iter().take(NAMED).collect(),
+            rarest: tokens
+                .iter()
+                .take(NAMED)
+                .map(|(token, count)| (shown(token), *count))
+                .collect(),
         })
     }
 
@@ -97,5 +106,36 @@ impl VocabularyReport {
     /// Returns the mean number of characters of a token.
     pub fn characters_per_token(&self) -> f64 {
         self.characters as f64 / self.tokens.max(1) as f64
+    }
+}
+
+/// A token, truncated if it is too long to be read.
+fn shown(token: &str) -> String {
+    match token.char_indices().nth(SHOWN) {
+        None => token.to_owned(),
+        Some((end, _)) => {
+            let start = token.get(..end).unwrap_or_default();
+            format!("{start}… ({} characters)", token.chars().count())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SentencePair, TokenizerConfig, Tokenizers};
+
+    #[test]
+    fn a_long_token_is_truncated() {
+        let text = format!("{} b", "ä".repeat(61));
+        let config =
+            TokenizerConfig { kind: crate::TokenizerKind::Word, ..TokenizerConfig::default() };
+        let tokenizer =
+            Tokenizers::train(&config, &[SentencePair::new(&text, "b")]).unwrap().target;
+        let report = VocabularyReport::new(&tokenizer, [text.as_str()]).unwrap();
+        let long = format!("{}… (61 characters)", "ä".repeat(60));
+        assert_eq!(report.longest, [long.clone(), "b".to_owned()]);
+        assert_eq!(report.rarest, [("b".to_owned(), 1), (long, 1)]);
+        assert_eq!(shown(&"x".repeat(60)), "x".repeat(60));
     }
 }

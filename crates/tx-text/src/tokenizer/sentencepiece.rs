@@ -1,22 +1,14 @@
 //! SentencePiece models, `.model` and `.spm`: protocol-buffers messages
-//! (`sentencepiece_model.proto`).
-//!
-//! A model is either converted to a `tokenizer.json` of the `tokenizers` library, or [applied as
-//! SentencePiece does](Processor), with a vocabulary of its own.
+//! (`sentencepiece_model.proto`), [applied as SentencePiece does](Processor).
 
 use std::collections::HashMap;
 
-use data_encoding::BASE64;
-use serde_json::{Value, json};
-
-use super::charsmap;
-
 mod normalizer;
+mod piece_trie;
 mod processor;
 mod segmenter;
-mod sorted_pieces;
 
-pub(super) use processor::{Processor, Token, Use};
+pub(super) use processor::{Decoding, Extent, Processor, Token, Use};
 
 /// Maximum bytes of a piece that is split into merges. SentencePiece learns no piece over 64.
 const LONGEST_PIECE: usize = 512;
@@ -41,7 +33,6 @@ struct Model {
     pieces: Vec<Piece>,
     kind: u64,
     byte_fallback: bool,
-    splits_words: bool,
     space_is_suffix: bool,
     escapes_spaces: bool,
     has_denormalizer: bool,
@@ -57,31 +48,31 @@ struct Piece {
     kind: u64,
 }
 
-/// Converts a model to the content of a `tokenizer.json`, with its own special tokens and ids.
+/// Tokens of the vocabulary of a model.
+#[derive(Debug)]
+pub(super) struct ModelTokens {
+    /// Pieces in the order of their ids, without unused pieces, which are never encoded.
+    pub(super) pieces: Vec<String>,
+    /// Pieces that no text becomes.
+    pub(super) control: Vec<String>,
+    /// The unknown token.
+    pub(super) unknown: String,
+}
+
+/// Tokens of the vocabulary of a model.
 ///
 /// # Errors
 ///
-/// If it is not a model, is damaged, or has an option that tx does not support.
-pub(super) fn to_json(bytes: &[u8]) -> Result<Value, String> {
+/// If it is not a model, is damaged, or has no unknown token.
+pub(super) fn tokens(bytes: &[u8]) -> Result<ModelTokens, String> {
     let mut model = Model::parse(bytes)?;
-    model.check()?;
-    // An unused piece is never encoded, so its id is available.
     model.pieces.retain(|piece| piece.kind != UNUSED);
-    if model.pieces.is_empty() {
-        return Err(NO_PIECES.into());
-    }
-    Ok(json!({
-        "version": "1.0", "truncation": null, "padding": null,
-        "added_tokens": model.added_tokens(),
-        "normalizer": { "type": "Sequence", "normalizers": model.normalizers() },
-        // The library adds a space where there is none; SentencePiece adds one to any text.
-        "pre_tokenizer": model.metaspace(model.adds_space && model.trims), "post_processor": null,
-        "decoder": {
-            "type": "Sequence",
-            "decoders": [{ "type": "ByteFallback" }, model.metaspace(model.adds_space)],
-        },
-        "model": model.core()?,
-    }))
+    let unknown = model.pieces.iter().find(|piece| piece.kind == UNKNOWN);
+    let unknown = unknown.ok_or("it has no unknown token")?.text.clone();
+    let control = model.pieces.iter().filter(|piece| piece.kind == CONTROL);
+    let control = control.map(|piece| piece.text.clone()).collect();
+    let pieces = model.pieces.into_iter().map(|piece| piece.text).collect();
+    Ok(ModelTokens { pieces, control, unknown })
 }
 
 /// Pieces of a model in the order of their ids.
@@ -100,7 +91,6 @@ impl Default for Model {
             pieces: Vec::new(),
             kind: UNIGRAM,
             byte_fallback: false,
-            splits_words: true,
             space_is_suffix: false,
             escapes_spaces: true,
             has_denormalizer: false,
@@ -111,114 +101,50 @@ impl Default for Model {
     }
 }
 
+/// Pieces of a unigram model with their log-probabilities, and the symbols that are not divided.
+#[derive(Debug)]
+pub(super) struct ScoredPieces {
+    pub(super) scores: HashMap<String, f64>,
+    pub(super) kept: Vec<String>,
+}
+
+impl Processor {
+    /// Merges of a byte-pair encoding in order; `None` for other models.
+    pub(super) fn merges(&self) -> Option<Vec<(String, String)>> {
+        self.model().filter(|model| model.kind == BPE).map(|model| model.merges())
+    }
+
+    /// Pieces of a unigram model; `None` for other models.
+    pub(super) fn scored_pieces(&self) -> Option<ScoredPieces> {
+        let model = self.model().filter(|model| model.kind == UNIGRAM)?;
+        let kept = model.pieces.iter().filter(|piece| piece.kind == USER_DEFINED);
+        let kept = kept.map(|piece| piece.text.clone()).collect();
+        let pieces = model.pieces.into_iter().filter(|piece| matches!(piece.kind, 0 | NORMAL));
+        let scores = pieces.map(|piece| (piece.text, f64::from(piece.score))).collect();
+        Some(ScoredPieces { scores, kept })
+    }
+}
+
 impl Model {
-    /// Rejects options that the library cannot express, and damaged tables.
+    /// Rejects options that are not supported.
     fn check(&self) -> Result<(), String> {
         if self.space_is_suffix {
             return Err("it puts spaces after words (`treat_whitespace_as_suffix`)".into());
         }
-        if !self.charsmap.is_empty() {
-            charsmap::check(&self.charsmap)
-                .map_err(|problem| format!("its normalization table is damaged: {problem}"))?;
+        if !self.escapes_spaces {
+            return Err("it does not mark spaces (`escape_whitespaces`)".into());
+        }
+        if self.has_denormalizer {
+            return Err("it normalizes decoded text (`denormalizer_spec`)".into());
         }
         Ok(())
     }
 
-    /// The model itself: vocabulary with scores or merges.
-    fn core(&self) -> Result<Value, String> {
-        let unknown = self.pieces.iter().position(|piece| piece.kind == UNKNOWN);
-        let unknown = unknown.ok_or("it has no unknown token")?;
-        let ids = self.ids()?;
-        match self.kind {
-            UNIGRAM => {
-                let vocab: Vec<Value> = self
-                    .pieces
-                    .iter()
-                    .map(|piece| json!([piece.text, f64::from(piece.score)]))
-                    .collect();
-                Ok(json!({
-                    "type": "Unigram", "unk_id": unknown, "vocab": vocab,
-                    "byte_fallback": self.byte_fallback,
-                }))
-            }
-            BPE => Ok(json!({
-                "type": "BPE", "dropout": null, "unk_token": self.pieces[unknown].text,
-                "continuing_subword_prefix": null, "end_of_word_suffix": null, "fuse_unk": true,
-                "byte_fallback": self.byte_fallback, "ignore_merges": false,
-                "vocab": ids, "merges": self.merges(&ids),
-            })),
-            other => {
-                let name = match other {
-                    3 => "word",
-                    4 => "char",
-                    _ => "unknown",
-                };
-                Err(format!(
-                    "it is a SentencePiece model of type `{name}`; tx reads `unigram` and `bpe`"
-                ))
-            }
-        }
-    }
-
-    /// Id of each piece.
-    fn ids(&self) -> Result<HashMap<&str, usize>, String> {
-        let mut ids = HashMap::new();
-        for (id, piece) in self.pieces.iter().enumerate() {
-            if ids.insert(piece.text.as_str(), id).is_some() {
-                return Err(format!("it has the piece `{}` twice", piece.text));
-            }
-        }
-        Ok(ids)
-    }
-
-    /// Tokens that are matched before segmentation. A user-defined symbol is never segmented: in a
-    /// Unigram model its score ensures that, but a byte-pair encoding has no merges for it.
-    fn added_tokens(&self) -> Vec<Value> {
-        let is_added = |piece: &Piece| match piece.kind {
-            UNKNOWN | CONTROL => true,
-            USER_DEFINED => self.kind == BPE,
-            _ => false,
-        };
-        self.pieces
-            .iter()
-            .enumerate()
-            .filter(|(_, piece)| is_added(piece))
-            .map(|(id, piece)| {
-                json!({
-                    "id": id, "content": piece.text, "single_word": false, "lstrip": false,
-                    "rstrip": false, "normalized": false, "special": piece.kind != USER_DEFINED,
-                })
-            })
-            .collect()
-    }
-
-    /// Replaces spaces by `▁`, and adds one before the text if `adds_space` is set.
-    fn metaspace(&self, adds_space: bool) -> Value {
-        json!({
-            "type": "Metaspace", "replacement": "▁", "split": self.splits_words,
-            "prepend_scheme": if adds_space { "always" } else { "never" },
-        })
-    }
-
-    fn normalizers(&self) -> Vec<Value> {
-        let mut steps = Vec::new();
-        if !self.charsmap.is_empty() {
-            let table = BASE64.encode(&self.charsmap);
-            steps.push(json!({ "type": "Precompiled", "precompiled_charsmap": table }));
-        }
-        if self.trims {
-            steps.push(json!({ "type": "Strip", "strip_left": true, "strip_right": true }));
-            let spaces = json!({ "Regex": " {2,}" });
-            steps.push(json!({ "type": "Replace", "pattern": spaces, "content": " " }));
-        } else if self.adds_space {
-            steps.push(json!({ "type": "Prepend", "prepend": " " }));
-        }
-        steps
-    }
-
     /// Merges in order. SentencePiece merges the pair that yields the piece with the highest score,
     /// so every split of a piece into two pieces is a merge, ordered by the score of the piece.
-    fn merges(&self, ids: &HashMap<&str, usize>) -> Vec<[String; 2]> {
+    fn merges(&self) -> Vec<(String, String)> {
+        let ids: HashMap<&str, usize> =
+            self.pieces.iter().map(|piece| piece.text.as_str()).zip(0..).collect();
         let is_plain = |id: usize| matches!(self.pieces[id].kind, 0 | 1);
         let mut order: Vec<usize> = (0..self.pieces.len()).filter(|&id| is_plain(id)).collect();
         order.sort_by(|&a, &b| self.pieces[b].score.total_cmp(&self.pieces[a].score));
@@ -232,7 +158,7 @@ impl Model {
                 let (left, right) = text.split_at(at);
                 let known = |part| ids.get(part).is_some_and(|&id| is_plain(id));
                 if known(left) && known(right) {
-                    merges.push([left.to_owned(), right.to_owned()]);
+                    merges.push((left.to_owned(), right.to_owned()));
                 }
             }
         }
@@ -253,10 +179,7 @@ impl Model {
                     while let Some(field) = fields.next()? {
                         match field {
                             (3, Field::Number(kind)) => model.kind = kind,
-                            (22, Field::Number(on)) => model.splits_words &= on != 0,
                             (24, Field::Number(on)) => model.space_is_suffix = on != 0,
-                            // `allow_whitespace_only_pieces`: several spaces may be one piece.
-                            (26, Field::Number(on)) => model.splits_words &= on == 0,
                             (35, Field::Number(on)) => model.byte_fallback = on != 0,
                             _ => {}
                         }

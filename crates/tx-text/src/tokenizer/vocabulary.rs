@@ -8,10 +8,11 @@ use tokenizers::{AddedToken, Tokenizer as Inner, models::wordlevel::WordLevel};
 
 use super::{
     one_side::Tokenizer,
-    sentencepiece::{self, Processor},
+    sentencepiece::{self, Decoding, Processor},
 };
 use crate::{
     error::TextError,
+    normalization::Normalization,
     special::{SPECIAL_TOKENS, UNK},
 };
 
@@ -45,10 +46,16 @@ impl Tokenizer {
         model: &[u8],
         vocabulary: SentencePieceVocabulary<'_>,
     ) -> Result<Self, TextError> {
-        Self::of_model(model, vocabulary).map_err(|problem| TextError::TokenizerConfig { problem })
+        Self::of_model(model, vocabulary, Decoding::Trimmed)
+            .map_err(|problem| TextError::TokenizerConfig { problem })
     }
 
-    fn of_model(model: &[u8], vocabulary: SentencePieceVocabulary<'_>) -> Result<Self, String> {
+    /// Creates a tokenizer of a model and a vocabulary.
+    pub(super) fn of_model(
+        model: &[u8],
+        vocabulary: SentencePieceVocabulary<'_>,
+        decoding: Decoding,
+    ) -> Result<Self, String> {
         let SentencePieceVocabulary { tokens, special, leading_code, adds_bos } = vocabulary;
         if !tokens.iter().take(SPECIAL_TOKENS.len()).eq(SPECIAL_TOKENS) {
             return Err(format!("the vocabulary must start with {SPECIAL_TOKENS:?}"));
@@ -67,7 +74,7 @@ impl Tokenizer {
         let inner = with_special(inner, special).map_err(|error| error.to_string())?;
         let tokenizer = Self::finish(inner, adds_bos).map_err(|error| error.to_string())?;
         let id = |token: &str| tokenizer.text_id(token);
-        let processor = Processor::new(model.to_vec(), leading_code, id)?;
+        let processor = Processor::new(model.to_vec(), leading_code, decoding, id)?;
         Ok(tokenizer.with_sentencepiece(processor))
     }
 }
@@ -109,6 +116,12 @@ pub(super) struct SentencePieceFile {
 struct Content {
     leading_code: bool,
     adds_bos: bool,
+    /// Whether spaces are decoded as by SentencePiece instead of trimmed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    exact_spaces: bool,
+    /// Normalization before that of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    normalization: Option<Normalization>,
     /// Special tokens other than those of tx.
     special: Vec<String>,
     /// Token of each id.
@@ -128,6 +141,8 @@ impl SentencePieceFile {
             sentencepiece: Content {
                 leading_code: processor.has_leading_code(),
                 adds_bos: tokenizer.adds_bos,
+                exact_spaces: processor.decoding() == Decoding::Exact,
+                normalization: tokenizer.normalization(),
                 special: special.map(token).collect(),
                 tokens: ids.map(token).collect(),
                 model: BASE64.encode(processor.file()),
@@ -141,13 +156,25 @@ impl SentencePieceFile {
             .then(|| serde_json::from_slice(json).map_err(|error| format!("not readable: {error}")))
     }
 
+    /// Sets whether `<bos>` is added before a text.
+    pub(super) fn with_bos(mut self, adds_bos: bool) -> Self {
+        self.sentencepiece.adds_bos = adds_bos;
+        self
+    }
+
     /// Creates the tokenizer.
     pub(super) fn tokenizer(self) -> Result<Tokenizer, String> {
-        let Content { leading_code, adds_bos, special, tokens, model } = self.sentencepiece;
+        let Content { leading_code, adds_bos, exact_spaces, normalization, special, tokens, model } =
+            self.sentencepiece;
+        let decoding = if exact_spaces { Decoding::Exact } else { Decoding::Trimmed };
         let model = BASE64.decode(model.as_bytes()).map_err(|_| "its `model` is not base64")?;
         let vocabulary =
             SentencePieceVocabulary { tokens: &tokens, special: &special, leading_code, adds_bos };
-        Tokenizer::of_model(&model, vocabulary)
+        let tokenizer = Tokenizer::of_model(&model, vocabulary, decoding)?;
+        Ok(match normalization {
+            Some(normalization) => tokenizer.with_normalization(normalization),
+            None => tokenizer,
+        })
     }
 
     /// Returns the content of the file.

@@ -256,10 +256,11 @@ impl DataConfig {
         problems
     }
 
-    /// Returns the cleaning of training pairs; generated pairs are not cleaned.
+    /// Returns the cleaning of training pairs. Generated pairs are only normalized.
     pub fn cleaning(&self) -> CleanConfig {
         if self.is_generated() {
-            return CleanConfig::off();
+            let (unicode, spaces) = (self.clean.unicode, self.clean.spaces);
+            return CleanConfig { unicode, spaces, ..CleanConfig::off() };
         }
         let (source, target) = (&self.source_language, &self.target_language);
         self.clean.clone().with_languages(source.as_deref(), target.as_deref())

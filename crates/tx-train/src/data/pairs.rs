@@ -135,6 +135,7 @@ impl PairData {
             }
             Known::None => corpus.learn_tokenizers(&config.tokenizer, &control)?,
         };
+        let tokenizers = tokenizers.with_steps_of(config.data.cleaning().normalization());
         access.print_vocabulary(config, &tokenizers);
         let mut encoded = MemoryCorpus::default();
         let (max_len, long) = (config.max_len().saturating_sub(tokens.room()), config.data.long);
@@ -186,10 +187,10 @@ impl PairData {
         // The weights belong to the ids of the known tokenizers.
         let is_known = match &known {
             Known::None => true,
-            Known::Source(source) => source.to_json()? == tokenizers.source.to_json()?,
+            Known::Source(source) => source.has_ids_of(&tokenizers.source)?,
             Known::Both(known, _) => {
-                known.source.to_json()? == tokenizers.source.to_json()?
-                    && known.target.to_json()? == tokenizers.target.to_json()?
+                known.source.has_ids_of(&tokenizers.source)?
+                    && known.target.has_ids_of(&tokenizers.target)?
             }
         };
         if !is_known {

@@ -16,6 +16,13 @@ pub(super) fn problem(bundle: &Bundle) -> Option<String> {
     match (source.sentencepiece_model(), target.sentencepiece_model()) {
         (None, None) => None,
         (Some(_), Some(_)) if source.has_leading_code() => None,
+        (Some(_), Some(_)) if source.has_own_pieces() && target.has_own_pieces() => {
+            let starts_with_bos = source.encode("").is_ok_and(|ids| ids.first() == Some(&BOS));
+            starts_with_bos.then(|| {
+                "the source starts with `<bos>`, which the tokenizer of SentencePiece models does not add"
+                    .into()
+            })
+        }
         (Some(_), Some(_)) => {
             Some("the tokenizers are those of M2M-100 or NLLB, and the architecture is not".into())
         }

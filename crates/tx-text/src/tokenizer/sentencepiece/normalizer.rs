@@ -1,7 +1,7 @@
 //! Normalization of a text as SentencePiece does it: at each position the longest rule of the table,
 //! spaces as `▁`, and the position in the text of every byte written.
 
-use super::{Model, sorted_pieces::SortedPieces};
+use super::{Model, piece_trie::PieceTrie};
 use crate::tokenizer::charsmap;
 
 /// Mark of a space.
@@ -12,20 +12,38 @@ pub(super) const SPACE: &str = "▁";
 pub(super) struct Normalized {
     /// The text.
     pub(super) text: String,
-    /// Position in the original of each byte of the text, and of its end.
+    /// Position in the original of each byte of the text, and of its end; empty if they are not
+    /// requested.
     origin: Vec<usize>,
+    is_aligned: bool,
 }
 
 impl Normalized {
-    /// Position in the original of a byte of the text, or of its end.
+    /// Text that is normalized already, without positions.
+    pub(super) fn part(text: &str) -> Self {
+        Self { text: text.to_owned(), ..Self::default() }
+    }
+
+    /// Position in the original of a byte of the text, or of its end; 0 if they are not requested.
     pub(super) fn origin(&self, byte: usize) -> usize {
         self.origin.get(byte).copied().unwrap_or_default()
     }
 
     fn push(&mut self, text: &str, origin: usize) {
         self.text.push_str(text);
-        self.origin.resize(self.text.len(), origin);
+        if self.is_aligned {
+            self.origin.resize(self.text.len(), origin);
+        }
     }
+}
+
+/// Scope of a normalization.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scope {
+    /// Number of bytes after which the normalization ends.
+    pub(super) max_bytes: usize,
+    /// Whether positions in the original are requested.
+    pub(super) is_aligned: bool,
 }
 
 /// Rules of a model.
@@ -40,16 +58,28 @@ pub(super) struct Normalizer {
 }
 
 impl Normalizer {
-    /// Rules of a model, whose table must have been [checked](charsmap::check).
+    /// Rules of a model, whose table must have been [checked](charsmap::check): its longest rule then
+    /// has a limit.
     pub(super) fn new(model: &Model) -> Self {
         let (trie, replacements) = charsmap::parts(&model.charsmap).unwrap_or_default();
         let (adds_space, trims) = (model.adds_space, model.trims);
         Self { trie, replacements: replacements.to_owned(), adds_space, trims }
     }
 
+    /// Number of tokens at the start of a text whose first space SentencePiece removes when it decodes
+    /// them.
+    pub(super) fn spaces_before_text(&self) -> usize {
+        match (self.trims, self.adds_space) {
+            (true, _) => usize::MAX,
+            (false, true) => 1,
+            (false, false) => 0,
+        }
+    }
+
     /// Normalizes a text. `kept` are user-defined symbols, which are left as they are.
-    pub(super) fn normalize(&self, text: &str, kept: &SortedPieces) -> Normalized {
-        let mut normalized = Normalized::default();
+    pub(super) fn normalize(&self, text: &str, kept: &PieceTrie, scope: Scope) -> Normalized {
+        let Scope { max_bytes, is_aligned } = scope;
+        let mut normalized = Normalized { is_aligned, ..Normalized::default() };
         let mut rest = text;
         if self.trims {
             while let Some((" ", length)) = self.first(rest, kept) {
@@ -64,7 +94,9 @@ impl Normalizer {
             normalized.push(SPACE, position(rest));
         }
         let mut after_space = self.trims;
-        while let Some((mut part, length)) = self.first(rest, kept) {
+        while normalized.text.len() < max_bytes
+            && let Some((mut part, length)) = self.first(rest, kept)
+        {
             if after_space {
                 part = part.trim_start_matches(' ');
             }
@@ -79,7 +111,7 @@ impl Normalizer {
             }
             rest = rest.get(length..).unwrap_or_default();
         }
-        let mut end = text.len();
+        let mut end = position(rest);
         if self.trims {
             while let Some(trimmed) = normalized.text.strip_suffix(SPACE).map(str::len) {
                 end = normalized.origin(trimmed);
@@ -87,13 +119,15 @@ impl Normalizer {
                 normalized.origin.truncate(trimmed);
             }
         }
-        normalized.origin.push(end);
+        if is_aligned {
+            normalized.origin.push(end);
+        }
         normalized
     }
 
     /// Replacement of the start of a text, and the length of what it replaces: a symbol of `kept`,
     /// the longest rule, or a character. `None` at the end of the text.
-    fn first<'a>(&'a self, text: &'a str, kept: &SortedPieces) -> Option<(&'a str, usize)> {
+    fn first<'a>(&'a self, text: &'a str, kept: &PieceTrie) -> Option<(&'a str, usize)> {
         let character = text.chars().next()?.len_utf8();
         if !kept.is_empty()
             && let Some(length) = kept.longest(text)
@@ -116,7 +150,7 @@ impl Normalizer {
         let offset = |unit: u32| ((unit >> 10) << ((unit & (1 << 9)) >> 6)) as usize;
         let mut position = offset(*self.trie.first()?);
         let mut longest = None;
-        for (index, &byte) in text.iter().enumerate() {
+        for (index, &byte) in text.iter().take(charsmap::LONGEST_RULE).enumerate() {
             position ^= usize::from(byte);
             let Some(&unit) = self.trie.get(position) else { break };
             if byte == 0 || unit & (1 << 31 | 0xff) != u32::from(byte) {
@@ -140,8 +174,11 @@ mod tests {
     fn normalize(text: &str, adds_space: bool, trims: bool) -> (String, Vec<usize>) {
         let replacements = String::new();
         let normalizer = Normalizer { trie: Vec::new(), replacements, adds_space, trims };
-        let kept = SortedPieces::new(std::iter::empty()).unwrap();
-        let Normalized { text, origin } = normalizer.normalize(text, &kept);
+        let kept = PieceTrie::new(std::iter::empty()).unwrap();
+        let scope = Scope { max_bytes: usize::MAX, is_aligned: true };
+        let Normalized { text, origin, .. } = normalizer.normalize(text, &kept, scope);
+        let scope = Scope { max_bytes: usize::MAX, is_aligned: false };
+        assert!(normalizer.normalize(&text, &kept, scope).origin.is_empty());
         (text, origin)
     }
 

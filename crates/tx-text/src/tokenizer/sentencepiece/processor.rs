@@ -1,15 +1,16 @@
 //! A SentencePiece model applied as SentencePiece does, with the ids of another vocabulary.
 //!
 //! Models of Marian, M2M-100 and NLLB take the pieces of a SentencePiece model, but the ids of a
-//! vocabulary. A piece, or a run of unknown text, that is not in the vocabulary is unknown.
+//! vocabulary. A piece, or a run of unknown text, that is not in the vocabulary is unknown. The
+//! vocabulary of a tokenizer file has the pieces of its model, with the special tokens of tx.
 
 use std::ops::Range;
 
 use super::{
     BYTE, Model, USER_DEFINED,
-    normalizer::{Normalizer, SPACE},
+    normalizer::{Normalized, Normalizer, SPACE, Scope},
+    piece_trie::PieceTrie,
     segmenter::{Segment, Segmenter},
-    sorted_pieces::SortedPieces,
 };
 use crate::{
     special::{EOS, UNK},
@@ -18,15 +19,15 @@ use crate::{
 
 /// Maximum length of a piece in bytes. The time of the segmentation is in proportion to it.
 const LONGEST_PIECE: usize = 1_024;
-/// Maximum number of bytes that the normalization may write for one byte.
-const MAX_GROWTH: u64 = 10_000;
+/// Maximum number of bytes that the normalization may write for one byte. NFKC writes up to 11.
+const MAX_GROWTH: u64 = 64;
 
 /// Token of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::tokenizer) struct Token {
     /// Id in the vocabulary.
     pub(in crate::tokenizer) id: u32,
-    /// Bytes of the text.
+    /// Bytes of the text; empty if they are not requested.
     pub(in crate::tokenizer) bytes: Range<usize>,
     /// Whether a word starts with the token.
     pub(in crate::tokenizer) starts_word: bool,
@@ -41,11 +42,31 @@ pub(in crate::tokenizer) struct Processor {
     normalizer: Normalizer,
     segmenter: Segmenter,
     /// User-defined symbols, which are neither normalized nor divided.
-    kept: SortedPieces,
+    kept: PieceTrie,
     /// Id of each piece.
     ids: Vec<u32>,
     /// Id of each byte; `None` if unknown text is not divided into bytes.
     bytes: Option<Vec<u32>>,
+    decoding: Decoding,
+}
+
+/// Handling of spaces in decoded text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::tokenizer) enum Decoding {
+    /// The text is trimmed, as by the tokenizers of Marian, M2M-100 and NLLB.
+    Trimmed,
+    /// The spaces that the model adds are removed, as by SentencePiece: all at the start of the text
+    /// if it trims text, one if it does not and adds one, none otherwise.
+    Exact,
+}
+
+/// Part of a text that is divided.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::tokenizer) struct Extent {
+    /// Number of bytes of normalized text after which the rest of the text is left out.
+    pub(in crate::tokenizer) max_bytes: usize,
+    /// Whether the tokens have their bytes of the text.
+    pub(in crate::tokenizer) is_aligned: bool,
 }
 
 impl Processor {
@@ -57,36 +78,49 @@ impl Processor {
     pub(in crate::tokenizer) fn new(
         file: Vec<u8>,
         leading_code: bool,
+        decoding: Decoding,
         id: impl Fn(&str) -> Option<u32>,
     ) -> Result<Self, String> {
         let model = Model::parse(&file)?;
         model.check()?;
-        if !model.escapes_spaces {
-            return Err("it does not mark spaces (`escape_whitespaces`)".into());
-        }
-        if model.has_denormalizer {
-            return Err("it normalizes decoded text (`denormalizer_spec`)".into());
-        }
-        if !model.charsmap.is_empty() && charsmap::check(&model.charsmap)? > MAX_GROWTH {
-            return Err(format!("its normalization makes a text {MAX_GROWTH} times as long"));
+        if !model.charsmap.is_empty() {
+            let growth = charsmap::check(&model.charsmap)
+                .map_err(|problem| format!("its normalization table is damaged: {problem}"))?;
+            if growth > MAX_GROWTH {
+                return Err(format!(
+                    "its normalization may make a text {growth} times as long, expected at most \
+                     {MAX_GROWTH} times"
+                ));
+            }
         }
         if let Some(piece) = model.pieces.iter().find(|piece| piece.text.len() > LONGEST_PIECE) {
             let length = piece.text.len();
             return Err(format!("it has a piece of {length} bytes, more than {LONGEST_PIECE}"));
         }
         let kept = model.pieces.iter().zip(0..).filter(|(piece, _)| piece.kind == USER_DEFINED);
-        let kept = SortedPieces::new(kept.map(|(piece, number)| (&*piece.text, number)));
+        let kept = PieceTrie::new(kept.map(|(piece, number)| (&*piece.text, number)))?;
         let ids = model.pieces.iter().map(|piece| id(&piece.text).unwrap_or(UNK)).collect();
         let bytes = model.byte_fallback.then(|| model.byte_ids(&id));
         Ok(Self {
             normalizer: Normalizer::new(&model),
             segmenter: Segmenter::new(&model)?,
-            kept: kept.ok_or("it has a piece twice")?,
+            kept,
             ids,
             bytes: bytes.transpose()?,
             file,
             leading_code,
+            decoding,
         })
+    }
+
+    /// Handling of spaces in decoded text.
+    pub(in crate::tokenizer) fn decoding(&self) -> Decoding {
+        self.decoding
+    }
+
+    /// Reads the model again, for its pieces and scores.
+    pub(super) fn model(&self) -> Option<Model> {
+        Model::parse(&self.file).ok()
     }
 
     /// The file of SentencePiece.
@@ -104,6 +138,7 @@ impl Processor {
     pub(in crate::tokenizer) fn encode(
         &self,
         text: &str,
+        Extent { max_bytes, is_aligned }: Extent,
         id: impl Fn(&str, Use) -> Option<u32>,
     ) -> Vec<Token> {
         let mut tokens = Vec::new();
@@ -118,54 +153,114 @@ impl Processor {
             start = length;
         }
         let rest = text.get(start..).unwrap_or_default();
-        let normalized = self.normalizer.normalize(rest, &self.kept);
+        let scope = Scope { max_bytes, is_aligned };
+        let normalized = self.normalizer.normalize(rest, &self.kept, scope);
+        self.divide(&normalized, start, id, &mut tokens);
+        tokens
+    }
+
+    /// Divides a text around masks, each the character `letter`, and returns the ids, with `mask` for
+    /// each mask and the space before it.
+    pub(in crate::tokenizer) fn encode_around(
+        &self,
+        text: &str,
+        letter: &str,
+        mask: u32,
+        id: impl Fn(&str, Use) -> Option<u32>,
+    ) -> Vec<u32> {
+        let scope = Scope { max_bytes: usize::MAX, is_aligned: false };
+        let normalized = self.normalizer.normalize(text, &self.kept, scope).text;
+        let mut ids = Vec::new();
+        let mut parts = normalized.split(letter).peekable();
+        while let Some(part) = parts.next() {
+            let is_before_mask = parts.peek().is_some();
+            let text = if is_before_mask { part.strip_suffix(SPACE) } else { None };
+            let part = Normalized::part(text.unwrap_or(part));
+            let mut tokens = Vec::new();
+            self.divide(&part, 0, &id, &mut tokens);
+            ids.extend(tokens.iter().map(|token| token.id));
+            ids.extend(is_before_mask.then_some(mask));
+        }
+        ids
+    }
+
+    /// Appends the tokens of a normalized text, which is at the byte `start` of the original.
+    fn divide(
+        &self,
+        normalized: &Normalized,
+        start: usize,
+        id: impl Fn(&str, Use) -> Option<u32>,
+        tokens: &mut Vec<Token>,
+    ) {
         let segments = self.segmenter.segment(&normalized.text, &self.kept);
+        tokens.reserve(segments.len());
+        let first = tokens.len();
+        let origin = |range: Range<usize>| {
+            start + normalized.origin(range.start)..start + normalized.origin(range.end)
+        };
         let mut segments = segments.into_iter().peekable();
         while let Some(Segment { bytes, piece }) = segments.next() {
-            let mut end = bytes.end;
             let part = normalized.text.get(bytes.clone()).unwrap_or_default();
-            let starts_word = tokens.len() == usize::from(start > 0) || part.starts_with(SPACE);
-            let origin = |at: usize| start + normalized.origin(at);
+            let starts_word = tokens.len() == first || part.starts_with(SPACE);
             if let Some(piece) = piece {
                 let id = self.ids.get(piece).copied().unwrap_or(UNK);
-                tokens.push(Token { id, bytes: origin(bytes.start)..origin(end), starts_word });
+                tokens.push(Token { id, bytes: origin(bytes), starts_word });
                 continue;
             }
             if let Some(ids) = &self.bytes {
                 for (index, byte) in part.bytes().enumerate() {
                     let id = ids.get(usize::from(byte)).copied().unwrap_or(UNK);
-                    let bytes = origin(bytes.start)..origin(end);
+                    let bytes = origin(bytes.clone());
                     tokens.push(Token { id, bytes, starts_word: starts_word && index == 0 });
                 }
                 continue;
             }
             // A run of unknown characters is one token.
+            let mut end = bytes.end;
             while let Some(next) = segments.next_if(|next| next.piece.is_none()) {
                 end = next.bytes.end;
             }
             let run = normalized.text.get(bytes.start..end).unwrap_or_default();
-            let id = id(run, Use::Text).unwrap_or(UNK);
-            tokens.push(Token { id, bytes: origin(bytes.start)..origin(end), starts_word });
+            let id = match self.decoding {
+                Decoding::Trimmed => id(run, Use::Text).unwrap_or(UNK),
+                // No unknown text is a piece.
+                Decoding::Exact => UNK,
+            };
+            tokens.push(Token { id, bytes: origin(bytes.start..end), starts_word });
         }
-        tokens
     }
 
-    /// Joins tokens to a text: `▁` becomes a space, bytes become characters, and the text is
-    /// trimmed.
+    /// Joins tokens to a text: `▁` becomes a space, and bytes become characters.
     pub(in crate::tokenizer) fn decode<'a>(&self, tokens: impl Iterator<Item = &'a str>) -> String {
         let mut text = String::new();
         let mut bytes = Vec::new();
+        // Spaces at the start of the text that are still to be removed.
+        let mut removed = match self.decoding {
+            Decoding::Trimmed => 0,
+            Decoding::Exact => self.normalizer.spaces_before_text(),
+        };
         for token in tokens {
             match self.bytes.is_some().then(|| byte_of(token)).flatten() {
                 Some(byte) => bytes.push(byte),
                 None => {
                     push_bytes(&mut text, &mut bytes);
+                    let mut token = token;
+                    if removed > 0
+                        && text.is_empty()
+                        && let Some(rest) = token.strip_prefix(SPACE)
+                    {
+                        removed -= 1;
+                        token = rest;
+                    }
                     text.push_str(&token.replace(SPACE, " "));
                 }
             }
         }
         push_bytes(&mut text, &mut bytes);
-        text.trim().to_owned()
+        match self.decoding {
+            Decoding::Trimmed => text.trim().to_owned(),
+            Decoding::Exact => text,
+        }
     }
 }
 

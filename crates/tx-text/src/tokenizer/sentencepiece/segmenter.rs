@@ -7,7 +7,9 @@ use std::{
     ops::Range,
 };
 
-use super::{BPE, Model, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, sorted_pieces::SortedPieces};
+use super::{
+    BPE, Model, NORMAL, UNIGRAM, UNUSED, USER_DEFINED, normalizer::SPACE, piece_trie::PieceTrie,
+};
 
 /// Difference of the score of an unknown character and the lowest score of a piece.
 const UNKNOWN_PENALTY: f32 = 10.0;
@@ -35,11 +37,13 @@ enum Algorithm {
 pub(super) struct Segmenter {
     algorithm: Algorithm,
     /// Pieces that text can become, unused ones included.
-    pieces: SortedPieces,
+    pieces: PieceTrie,
     scores: Vec<f32>,
     kinds: Vec<u64>,
     unknown_score: f32,
     highest_score: f32,
+    /// Whether no piece crosses the start of a word, so that words can be segmented one by one.
+    has_words: bool,
 }
 
 impl Segmenter {
@@ -49,37 +53,57 @@ impl Segmenter {
     ///
     /// If the model is of another type, or has a piece twice.
     pub(super) fn new(model: &Model) -> Result<Self, String> {
+        let other = |name: &str| {
+            format!("it is a SentencePiece model of type `{name}`; tx reads `unigram` and `bpe`")
+        };
         let algorithm = match model.kind {
             UNIGRAM => Algorithm::Unigram,
             BPE => Algorithm::Bpe,
-            3 => return Err("it is a SentencePiece model of type `word`".into()),
-            4 => return Err("it is a SentencePiece model of type `char`".into()),
-            other => return Err(format!("it is a SentencePiece model of unknown type {other}")),
+            3 => return Err(other("word")),
+            4 => return Err(other("char")),
+            number => return Err(other(&number.to_string())),
         };
         let is_text = |kind| matches!(kind, 0 | NORMAL | USER_DEFINED | UNUSED);
-        let pieces = model.pieces.iter().zip(0..).filter(|(piece, _)| is_text(piece.kind));
-        let pieces = SortedPieces::new(pieces.map(|(piece, number)| (&*piece.text, number)));
+        let pieces = || model.pieces.iter().zip(0..).filter(|(piece, _)| is_text(piece.kind));
+        let crosses = |text: &str| word_starts(text).next().is_some();
         let normal = model.pieces.iter().filter(|piece| piece.kind == NORMAL);
         let scores = normal.map(|piece| piece.score);
         let lowest = scores.clone().fold(f32::MAX, f32::min);
         Ok(Self {
             algorithm,
-            pieces: pieces.ok_or("it has a piece twice")?,
+            pieces: PieceTrie::new(pieces().map(|(piece, number)| (&*piece.text, number)))?,
             scores: model.pieces.iter().map(|piece| piece.score).collect(),
             kinds: model.pieces.iter().map(|piece| piece.kind).collect(),
             unknown_score: lowest - UNKNOWN_PENALTY,
             // SentencePiece starts from the smallest positive number, so a symbol is preferred to
             // any pieces.
             highest_score: scores.fold(f32::MIN_POSITIVE, f32::max),
+            has_words: !pieces().any(|(piece, _)| crosses(&piece.text)),
         })
     }
 
     /// Divides a normalized text. `kept` are user-defined symbols, which are not divided.
-    pub(super) fn segment(&self, text: &str, kept: &SortedPieces) -> Vec<Segment> {
+    pub(super) fn segment(&self, text: &str, kept: &PieceTrie) -> Vec<Segment> {
+        let mut segments = Vec::with_capacity(text.len() / 4);
+        let ends = word_starts(text).filter(|_| self.has_words).chain([text.len()]);
+        let mut start = 0;
         match self.algorithm {
-            Algorithm::Unigram => self.unigram(text),
-            Algorithm::Bpe => self.bpe(text, kept),
+            Algorithm::Unigram => {
+                let (mut nodes, mut score) = (Vec::new(), 0.0);
+                for end in ends {
+                    score = self.unigram(text, start..end, score, &mut nodes, &mut segments);
+                    start = end;
+                }
+            }
+            Algorithm::Bpe => {
+                let mut merging = Merging::new(self, text);
+                for end in ends {
+                    merging.word(start..end, kept, &mut segments);
+                    start = end;
+                }
+            }
         }
+        segments
     }
 
     fn score(&self, piece: usize) -> f32 {
@@ -90,68 +114,96 @@ impl Segmenter {
         self.kinds.get(piece) == Some(&kind)
     }
 
-    /// Viterbi search. Scores of paths are stored in single precision and compared in double
-    /// precision.
-    fn unigram(&self, text: &str) -> Vec<Segment> {
-        let mut nodes = vec![Node::default(); text.len() + 1];
-        for (start, character) in text.char_indices() {
+    /// Viterbi search in a word, or in a whole text. Scores of paths are stored in single precision and
+    /// compared in double precision. `score` is that of the text before the word, through which all
+    /// paths go; returns that of the text up to its end, so that all sums are those of the whole text.
+    fn unigram(
+        &self,
+        text: &str,
+        word: Range<usize>,
+        score: f32,
+        nodes: &mut Vec<Node>,
+        segments: &mut Vec<Segment>,
+    ) -> f32 {
+        let (offset, word) = (word.start, text.get(word).unwrap_or_default());
+        nodes.clear();
+        nodes.resize(word.len() + 1, Node::default());
+        if let Some(first) = nodes.first_mut() {
+            first.score = score;
+        }
+        for (start, character) in word.char_indices() {
             let before = nodes.get(start).map_or(0.0, |node| node.score);
             let mut is_known = false;
-            for (length, piece) in self.pieces.prefixes(text.get(start..).unwrap_or_default()) {
-                if self.is(piece, UNUSED) {
-                    continue;
-                }
-                let score = match self.is(piece, USER_DEFINED) {
-                    true => f64::from(length as f32 * self.highest_score) - 0.1,
-                    false => f64::from(self.score(piece)),
+            let rest = word.as_bytes().get(start..).unwrap_or_default();
+            self.pieces.prefixes(rest, |length, piece| {
+                let score = match self.kinds.get(piece) {
+                    Some(&UNUSED) => return,
+                    Some(&USER_DEFINED) => f64::from(length as f32 * self.highest_score) - 0.1,
+                    _ => f64::from(self.score(piece)),
                 };
                 if let Some(node) = nodes.get_mut(start + length) {
                     node.improve(score + f64::from(before), start, Some(piece));
                 }
                 is_known |= length == character.len_utf8();
-            }
+            });
             if !is_known && let Some(node) = nodes.get_mut(start + character.len_utf8()) {
                 node.improve(f64::from(self.unknown_score + before), start, None);
             }
         }
-        let mut segments = Vec::new();
-        let mut end = text.len();
-        while let Some(Node { start: Some(start), piece, .. }) = nodes.get(end) {
-            segments.push(Segment { bytes: *start..end, piece: *piece });
-            end = *start;
+        let first = segments.len();
+        let mut end = word.len();
+        while let Some(node) = nodes.get(end)
+            && let Some(start) = node.start()
+        {
+            segments.push(Segment { bytes: offset + start..offset + end, piece: node.piece() });
+            end = start;
         }
-        segments.reverse();
-        segments
+        segments.get_mut(first..).into_iter().for_each(<[Segment]>::reverse);
+        nodes.last().map_or(score, |node| node.score)
     }
+}
 
-    /// Merges pairs of neighbors, the highest score first, the leftmost of equal scores first.
-    fn bpe(&self, text: &str, kept: &SortedPieces) -> Vec<Segment> {
-        let mut merging = Merging {
-            segmenter: self,
-            text,
-            symbols: Vec::new(),
-            agenda: BinaryHeap::new(),
-            parts: HashMap::new(),
-        };
-        merging.split(kept);
-        merging.merge();
-        merging.segments()
-    }
+/// Positions of the words of a normalized text after the first: a space that follows another character.
+fn word_starts(text: &str) -> impl Iterator<Item = usize> + '_ {
+    let starts = text.match_indices(SPACE).map(|(start, _)| start);
+    starts.filter(|&start| {
+        start > 0 && !text.get(..start).is_some_and(|before| before.ends_with(SPACE))
+    })
 }
 
 /// Best path that ends at a byte.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Node {
     score: f32,
-    /// Start of the last piece; `None` if no path ends here.
-    start: Option<usize>,
-    piece: Option<usize>,
+    /// Start of the last piece; [`NONE`] if no path ends here.
+    start: u32,
+    /// Number of the last piece; [`NONE`] for an unknown character.
+    piece: u32,
+}
+
+/// Mark of an absent number.
+const NONE: u32 = u32::MAX;
+
+impl Default for Node {
+    fn default() -> Self {
+        Self { score: 0.0, start: NONE, piece: NONE }
+    }
 }
 
 impl Node {
+    fn start(self) -> Option<usize> {
+        (self.start != NONE).then_some(self.start as usize)
+    }
+
+    fn piece(self) -> Option<usize> {
+        (self.piece != NONE).then_some(self.piece as usize)
+    }
+
+    #[inline]
     fn improve(&mut self, score: f64, start: usize, piece: Option<usize>) {
-        if self.start.is_none() || score > f64::from(self.score) {
-            *self = Self { score: score as f32, start: Some(start), piece };
+        if self.start == NONE || score > f64::from(self.score) {
+            let piece = piece.map_or(NONE, |piece| piece as u32);
+            *self = Self { score: score as f32, start: start as u32, piece };
         }
     }
 }
@@ -162,7 +214,7 @@ struct Merging<'a> {
     text: &'a str,
     symbols: Vec<Symbol>,
     agenda: BinaryHeap<Pair>,
-    /// End of the first part of each merge that gave an unused piece, by its bytes.
+    /// Length of the first part of each merge that gave an unused piece, by its text.
     parts: HashMap<&'a str, usize>,
 }
 
@@ -205,16 +257,32 @@ impl PartialEq for Pair {
 impl Eq for Pair {}
 
 impl<'a> Merging<'a> {
-    /// Splits the text into characters and user-defined symbols.
-    fn split(&mut self, kept: &SortedPieces) {
-        let mut start = 0;
-        while let Some(rest) = self.text.get(start..)
+    fn new(segmenter: &'a Segmenter, text: &'a str) -> Self {
+        let (symbols, agenda, parts) = (Vec::new(), BinaryHeap::new(), HashMap::new());
+        Self { segmenter, text, symbols, agenda, parts }
+    }
+
+    /// Divides a word, or a whole text: merges pairs of neighbors, the highest score first, the
+    /// leftmost of equal scores first.
+    fn word(&mut self, word: Range<usize>, kept: &PieceTrie, segments: &mut Vec<Segment>) {
+        self.symbols.clear();
+        self.agenda.clear();
+        self.parts.clear();
+        self.split(word, kept);
+        self.merge();
+        self.divide(segments);
+    }
+
+    /// Splits a word into characters and user-defined symbols.
+    fn split(&mut self, word: Range<usize>, kept: &PieceTrie) {
+        let mut start = word.start;
+        while let Some(rest) = self.text.get(start..word.end)
             && let Some(character) = rest.chars().next()
         {
             let symbol = if kept.is_empty() { None } else { kept.longest(rest) };
             let length = symbol.unwrap_or(character.len_utf8());
             let index = self.symbols.len();
-            let next = (start + length < self.text.len()).then_some(index + 1);
+            let next = (start + length < word.end).then_some(index + 1);
             self.symbols.push(Symbol {
                 bytes: start..start + length,
                 previous: index.checked_sub(1),
@@ -276,9 +344,8 @@ impl<'a> Merging<'a> {
         }
     }
 
-    /// The symbols as pieces. An unused piece is divided into the parts that it was merged from.
-    fn segments(&self) -> Vec<Segment> {
-        let mut segments = Vec::new();
+    /// Appends the symbols as pieces. An unused piece is divided into the parts that it was merged from.
+    fn divide(&self, segments: &mut Vec<Segment>) {
         let mut next = (!self.symbols.is_empty()).then_some(0);
         while let Some(symbol) = next.and_then(|index| self.symbols.get(index)) {
             next = symbol.next;
@@ -296,7 +363,6 @@ impl<'a> Merging<'a> {
                 }
             }
         }
-        segments
     }
 }
 
@@ -315,7 +381,7 @@ mod tests {
     }
 
     fn segments<'a>(segmenter: &Segmenter, text: &'a str) -> Vec<(&'a str, bool)> {
-        let kept = SortedPieces::new(std::iter::empty()).unwrap();
+        let kept = PieceTrie::new(std::iter::empty()).unwrap();
         let segments = segmenter.segment(text, &kept);
         segments.iter().map(|part| (&text[part.bytes.clone()], part.piece.is_some())).collect()
     }
@@ -348,5 +414,24 @@ mod tests {
         assert_eq!(segments(&segmenter, "abc"), [("a", true), ("bc", true)]);
         assert_eq!(segments(&segmenter, "aaa"), [("aa", true), ("a", true)]);
         assert_eq!(segments(&segmenter, "dex"), [("d", true), ("e", true), ("x", false)]);
+    }
+
+    /// With the piece `b▁a`, no word can be segmented alone.
+    #[test]
+    fn words_are_segmented_alone_unless_a_piece_crosses_them() {
+        let pieces =
+            [("a", -2.0, 1), ("b", -2.0, 1), ("▁", -2.0, 1), ("▁a", -1.0, 1), ("▁▁", -1.0, 1)];
+        for kind in [UNIGRAM, BPE] {
+            let words = segmenter(kind, &pieces);
+            assert!(words.has_words);
+            assert_eq!(
+                segments(&words, "▁ab▁a▁▁b▁"),
+                ["▁a", "b", "▁a", "▁▁", "b", "▁"].map(|piece| (piece, true))
+            );
+            let crossing = segmenter(kind, &[&pieces[..], &[("b▁", -0.5, 1)]].concat());
+            assert!(!crossing.has_words);
+            assert_eq!(segments(&crossing, "ab▁a"), ["a", "b▁", "a"].map(|piece| (piece, true)));
+        }
+        assert_eq!(word_starts("▁a▁▁b▁").collect::<Vec<_>>(), [4, 11]);
     }
 }

@@ -1,35 +1,36 @@
 //! HTML and XML tags and entities of crawled text.
 
+use super::aligned::Output;
+
 /// Maximum length of a tag or entity, so that text after a stray `<` is not treated as a tag.
 const MAX_TAG_LEN: usize = 200;
 const MAX_ENTITY_LEN: usize = 10;
 
 /// Returns `true` if the text contains a tag or an entity.
-pub(super) fn has_markup(text: &str) -> bool {
-    text.char_indices().any(|(at, c)| match c {
-        '<' => tag(&text[at..]).is_some(),
-        '&' => entity(&text[at..]).is_some(),
+pub fn has_markup(text: &str) -> bool {
+    text.bytes().enumerate().any(|(at, byte)| match byte {
+        b'<' => text.get(at..).is_some_and(|rest| tag(rest).is_some()),
+        b'&' => text.get(at..).is_some_and(|rest| entity(rest).is_some()),
         _ => false,
     })
 }
 
 /// Replaces each tag with a space and each entity with its character.
-pub(super) fn strip(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(['<', '&']) {
-        plain.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (found, length) = match (tag(rest), entity(rest)) {
-            (Some(length), _) => (' ', length),
-            (None, Some((c, length))) => (c, length),
-            // Both characters are one byte long.
-            (None, None) => (if rest.starts_with('<') { '<' } else { '&' }, 1),
+pub(super) fn replaced<O: Output>(text: &str) -> O {
+    let mut plain = O::default();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..)
+        && let Some(c) = rest.chars().next()
+    {
+        let (found, length) = match (c, tag(rest), entity(rest)) {
+            ('<', Some(length), _) => (' ', length),
+            ('&', _, Some((c, length))) => (c, length),
+            _ => (c, c.len_utf8()),
         };
-        plain.push(found);
-        rest = &rest[length..];
+        plain.put([found].into_iter(), at..at + length);
+        at += length;
     }
-    plain + rest
+    plain
 }
 
 /// Length in bytes of the tag at the start of `text`: `<b>`, `</b>`, `<br/>`, `<a href="…">`, `<!--
@@ -90,12 +91,12 @@ mod tests {
             ("R&amp;D &lt;3 &#233;&#xE9;", "R&D <3 éé"),
         ] {
             assert!(has_markup(text), "{text}");
-            assert_eq!(strip(text), plain);
+            assert_eq!(replaced::<String>(text), plain);
         }
         for text in ["a < b > c", "I <3 you", "AT&T; no", "< b >", "x &unknown; y", "&", "<", "<é>"]
         {
             assert!(!has_markup(text), "{text}");
-            assert_eq!(strip(text), text);
+            assert_eq!(replaced::<String>(text), text);
         }
     }
 }

@@ -3,7 +3,8 @@
 //! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
 //! imports and applies tokenizers. [`bpe_dropout`] segments words randomly for training; [`word_table`]
 //! finds the words of a text in its ids, [`text_words`] those of its tokens. [`sentences`] divides text
-//! into sentences. [`lines`] reads text files, plain or gzip, within the limits of [`gzip`].
+//! into sentences. [`lines`] reads text files, plain or gzip, within the limits of [`gzip`]; [`git_lfs`]
+//! recognizes pointers in place of files.
 //!
 //! ```
 //! use tx_text::{SentencePair, TokenizerConfig, Tokenizers, special::EOS};
@@ -27,6 +28,7 @@ pub mod tokenizer;
 pub mod unigram_sampling;
 pub mod word_table;
 
+pub mod git_lfs;
 pub mod gzip;
 pub mod lines;
 

@@ -3,8 +3,8 @@
 //! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
 //! imports and applies tokenizers. [`bpe_dropout`] segments words randomly for training; [`word_table`]
 //! finds the words of a text in its ids, [`text_words`] those of its tokens. [`sentences`] divides text
-//! into sentences. [`lines`] reads text files, plain or gzip, within the limits of [`gzip`]; [`git_lfs`]
-//! recognizes pointers in place of files.
+//! into sentences. [`lines`] reads text files, with [`compression`] and [`encoding`]; [`not_text`] recognizes
+//! other files, such as pointers of [`git_lfs`].
 //!
 //! ```
 //! use tx_text::{SentencePair, TokenizerConfig, Tokenizers, special::EOS};
@@ -28,9 +28,11 @@ pub mod tokenizer;
 pub mod unigram_sampling;
 pub mod word_table;
 
+pub mod compression;
+pub mod encoding;
 pub mod git_lfs;
-pub mod gzip;
 pub mod lines;
+pub mod not_text;
 
 pub mod error;
 pub mod hash;
@@ -38,6 +40,7 @@ pub mod hash;
 pub use bpe_dropout::BpeDropout;
 pub use error::TextError;
 pub use lines::{InvalidUtf8, Lines};
+pub use not_text::NotText;
 pub use pair::SentencePair;
 pub use segmentation::Segmentation;
 pub use tokenizer::{

@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tx_text::{Lines, SentencePair, TextError};
+use tx_text::{Lines, NotText, SentencePair, TextError};
 
 use super::{
     archive,
@@ -252,7 +252,7 @@ fn members_error(input: &Input, members: &[Blob], problem: &str) -> SourceError 
 fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
     let place = blob.place();
     let head = blob.head()?;
-    refuse_nested(&head, &blob)?;
+    refuse(&head, &blob)?;
     if head.is_empty() {
         return Err(TextError::Empty { path: place.name().into() }.into());
     }
@@ -267,7 +267,7 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
         Format::Csv => table::csv(blob.text()?, place, columns, longest)?,
         Format::Jsonl => json_lines(blob.text()?, place, columns),
         Format::Parquet => parquet::parquet(blob.seekable()?, place, columns, options.limits)?,
-        Format::Tmx => tmx::tmx(blob.text()?, place, columns, longest)?,
+        Format::Tmx => tmx::tmx(blob.xml()?, place, columns, longest)?,
         Format::Text | Format::Sgm => {
             return Err(place
                 .malformed_try(
@@ -279,12 +279,16 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
     })
 }
 
-fn refuse_nested(head: &[u8], blob: &Blob) -> Result<(), SourceError> {
+/// Returns an error for a file with these first bytes that is neither text nor a table.
+fn refuse(head: &[u8], blob: &Blob) -> Result<(), DataError> {
     if blob.member.is_some() && archive::is_archive(head) {
         let problem = "found an archive inside an archive, which is not supported";
-        return Err(blob.place().malformed_try(problem, Remedy::UnpackOuter));
+        return Err(blob.place().malformed_try(problem, Remedy::UnpackOuter).into());
     }
-    Ok(())
+    match NotText::of(head) {
+        Some(found) => Err(TextError::NotText { path: blob.place().name().into(), found }.into()),
+        None => Ok(()),
+    }
 }
 
 fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
@@ -325,7 +329,7 @@ type Sentences = Box<dyn Iterator<Item = Result<String, TextError>> + Send>;
 fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
     let place = blob.place();
     let head = blob.head()?;
-    refuse_nested(&head, blob)?;
+    refuse(&head, blob)?;
     if head.is_empty() {
         return Err(TextError::Empty { path: place.name().into() }.into());
     }
@@ -334,7 +338,8 @@ fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
         None => Format::of_side(&head)
             .map_err(|problem| place.clone().malformed_try(problem, Remedy::GiveFileOfBothSides))?,
     };
-    let lines = Lines::new(blob.text()?, place.name());
+    let text = if format == Format::Sgm { blob.xml()? } else { blob.text()? };
+    let lines = Lines::new(text, place.name());
     match format {
         Format::Sgm => Ok(Box::new(lines.filter_map(|line| line.map(|l| segment(&l)).transpose()))),
         Format::Text if is_tagged(&place.name()) => {

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use tx_text::gzip::ExpansionLimit;
+use tx_text::compression::ExpansionLimit;
 
 use super::{super::input::Limits, *};
 

@@ -129,8 +129,7 @@ impl<R: Read> Read for Rationed<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.left.get();
         if left == 0 && !buffer.is_empty() {
-            let text =
-                format!("the headers of a member are longer than {MAX_HEADER_BYTES} bytes");
+            let text = format!("the headers of a member are longer than {MAX_HEADER_BYTES} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));

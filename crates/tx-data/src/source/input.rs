@@ -205,7 +205,7 @@ fn buffered(reader: impl Read + Send + 'static) -> Box<dyn BufRead + Send> {
 /// Returns `true` if the file is compressed; leaves it at its start.
 fn is_compressed(file: &mut File) -> io::Result<bool> {
     let mut head = Vec::new();
-    file.by_ref().take(8).read_to_end(&mut head)?;
+    (&mut *file).take(8).read_to_end(&mut head)?;
     file.rewind()?;
     Ok(Compression::detect(&head)?.is_some())
 }

@@ -13,13 +13,16 @@ use tx_text::{Lines, NotText, SentencePair, TextError};
 use super::{
     archive,
     columns::Columns,
-    error::SourceError,
+    error::{Place, SourceError},
     format::Format,
     input::{Blob, Input, Limits},
     json_lines::json_lines,
     language::fit,
+    layout::TableLayout,
     pairs::Pairs,
-    parquet, table, tmx,
+    parquet,
+    table::Table,
+    tmx,
 };
 use crate::{error::DataError, remedy::Remedy};
 
@@ -77,15 +80,48 @@ pub(super) fn pairs_of(
     member: Option<String>,
     options: &ReadOptions,
 ) -> Result<Pairs, DataError> {
-    let found = match archive::members(&input, options.limits)? {
-        None => Found::Both(Blob::whole(input.clone(), options.limits)),
-        Some(members) => in_archive(&input, members, member.as_deref(), options)?,
-    };
-    let pairs = match found {
+    let pairs = match find(&input, member, options)? {
         Found::Both(blob) => both_sides(blob, options)?,
         Found::Apart(source, target) => side_by_side(&source, &target, options)?,
     };
     Ok(until_error(pairs))
+}
+
+/// Finds the layout and the first pair of a table in a text format; `None` for other files, and for
+/// those that can be read only once.
+///
+/// # Errors
+///
+/// Same as [`pairs`].
+pub fn table_layout(
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<Option<(TableLayout, SentencePair)>, DataError> {
+    if !file_of(path).is_some_and(|file| file.is_file()) {
+        return Ok(None);
+    }
+    let (input, member) = open(path)?;
+    let Found::Both(blob) = find(&input, member, options)? else { return Ok(None) };
+    let head = blob.head()?;
+    refuse(&head, &blob)?;
+    let format = options.format.or_else(|| Format::of_pairs(&head).ok());
+    let Some(format @ (Format::Tsv | Format::Csv)) = format else { return Ok(None) };
+    let table = table_of(&blob, format, options.limits.record_bytes)?;
+    let layout = table.layout(&options.columns)?;
+    let first = table.pairs(&options.columns).next().transpose()?;
+    Ok(first.map(|first| (layout, first)))
+}
+
+/// Finds the data in a file: the file itself, or members of an archive.
+fn find(
+    input: &Input,
+    member: Option<String>,
+    options: &ReadOptions,
+) -> Result<Found, SourceError> {
+    match archive::members(input, options.limits)? {
+        None => Ok(Found::Both(Blob::whole(input.clone(), options.limits))),
+        Some(members) => in_archive(input, members, member.as_deref(), options),
+    }
 }
 
 /// Reads two parallel files: line N of `target` translates line N of `source`.
@@ -261,10 +297,12 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
         None => Format::of_pairs(&head)
             .map_err(|problem| place.clone().malformed_try(problem, Remedy::NameFormat))?,
     };
+    if matches!(format, Format::Tsv | Format::Jsonl) {
+        refuse_carriage_returns(&head, &place)?;
+    }
     let (columns, longest) = (&options.columns, options.limits.record_bytes);
     Ok(match format {
-        Format::Tsv => table::tsv(blob.text()?, place, columns),
-        Format::Csv => table::csv(blob.text()?, place, columns, longest)?,
+        Format::Tsv | Format::Csv => table_of(&blob, format, longest)?.pairs(columns),
         Format::Jsonl => json_lines(blob.text()?, place, columns),
         Format::Parquet => parquet::parquet(blob.seekable()?, place, columns, options.limits)?,
         Format::Tmx => tmx::tmx(blob.xml()?, place, columns, longest)?,
@@ -277,6 +315,25 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
                 .into());
         }
     })
+}
+
+/// Opens a table of a text format.
+fn table_of(blob: &Blob, format: Format, longest: usize) -> Result<Table, DataError> {
+    match format {
+        Format::Csv => Table::csv(blob.text()?, blob.place(), longest),
+        _ => Ok(Table::tsv(blob.text()?, blob.place())),
+    }
+}
+
+/// Returns an error for a file whose first bytes have carriage returns only, as classic Mac OS ended
+/// lines: it would be one long line.
+fn refuse_carriage_returns(head: &[u8], place: &Place) -> Result<(), SourceError> {
+    let inner = head.trim_ascii_end();
+    if head.contains(&b'\n') || !inner.contains(&b'\r') {
+        return Ok(());
+    }
+    let problem = "the lines end in carriage returns, expected line feeds";
+    Err(place.clone().malformed_try(problem, Remedy::ConvertLineEnds))
 }
 
 /// Returns an error for a file with these first bytes that is neither text nor a table.
@@ -338,6 +395,9 @@ fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
         None => Format::of_side(&head)
             .map_err(|problem| place.clone().malformed_try(problem, Remedy::GiveFileOfBothSides))?,
     };
+    if format == Format::Text {
+        refuse_carriage_returns(&head, &place)?;
+    }
     let text = if format == Format::Sgm { blob.xml()? } else { blob.text()? };
     let lines = Lines::new(text, place.name());
     match format {

@@ -47,13 +47,20 @@ fn path_from(program: &Path, here: &Path) -> String {
     quoted(&short.to_string_lossy())
 }
 
+/// Returns an option with its value. A value that begins with a dash is attached with `=`, because it
+/// would be read as another option.
+pub fn option(name: &str, value: &str) -> String {
+    let separator = if value.starts_with('-') { '=' } else { ' ' };
+    format!("{name}{separator}{}", quoted(value))
+}
+
 /// Quotes a word of a shell command if necessary.
 pub fn quoted(word: &str) -> String {
     let plain = if cfg!(windows) { "/._-+=:,@\\" } else { "/._-+=:,@%" };
     if !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || plain.contains(c)) {
         word.to_owned()
     } else if cfg!(windows) {
-        format!("\"{word}\"")
+        format!("\"{}\"", word.replace('"', "\\\""))
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
@@ -131,5 +138,8 @@ mod tests {
         assert_eq!(quoted("it's"), "'it'\\''s'");
         assert_eq!(quoted("$HOME"), "'$HOME'");
         assert_eq!(quoted(""), "''");
+        assert_eq!(option("--text", "- It's me."), "--text='- It'\\''s me.'");
+        assert_eq!(option("--text", "-5"), "--text=-5");
+        assert_eq!(option("--text", "@a b"), "--text '@a b'");
     }
 }

@@ -16,7 +16,7 @@ use tx_train::{
 
 use crate::{
     args::{Cli, RunArgs, Version},
-    command::{command, quoted},
+    command::{command, option, quoted},
     fetch, gpu,
     processes::Processes,
     signals::Signals,
@@ -132,10 +132,13 @@ fn summary(outcome: &Outcome) -> String {
         return text;
     };
     text += &format!("bundle: {} (best of epoch {})\n", outcome.run.display(), best.epoch);
-    if let Some(example) = outcome.examples.first() {
-        let (translate, example) = (command("translate"), quoted(example));
+    // A text is one line here.
+    let one_line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut examples = outcome.examples.iter().map(one_line);
+    if let Some(example) = examples.find(|example| !example.is_empty()) {
+        let (translate, example) = (command("translate"), option("--text", &example));
         let language = target_language(&outcome.run);
-        text += &format!("try it:\n  {translate} --model {run}{language} --text {example}\n");
+        text += &format!("try it:\n  {translate} --model {run}{language} {example}\n");
     }
     text
 }

@@ -33,6 +33,8 @@ mod cli {
     mod training;
     // Classification and language modeling, from text files to bundles.
     mod tasks;
+    // Small and unusual data of a first run, and the printed commands.
+    mod first_steps;
     // The log of events.
     mod logging;
     // Labeled texts: formats, unusual and invalid ones.

@@ -46,7 +46,7 @@ impl Input {
         Self::Text(Some(text))
     }
 
-    /// Opens a file, plain or gzip.
+    /// Opens a file, plain or compressed.
     pub fn file(path: &Path, invalid: InvalidUtf8) -> Result<Self, TextError> {
         Ok(Self::File(Box::new(Lines::open(path)?.with_invalid_utf8(invalid))))
     }
@@ -55,8 +55,16 @@ impl Input {
     pub fn standard(invalid: InvalidUtf8, ahead: usize) -> Self {
         let (sender, receiver) = sync_channel(ahead.min(MOST_AHEAD));
         thread::spawn(move || {
-            let reader = Box::new(BufReader::new(stdin()));
-            for line in Lines::new(reader, STANDARD_INPUT).with_invalid_utf8(invalid) {
+            let stream = Box::new(BufReader::new(stdin()));
+            let lines = match Lines::from_stream(stream, STANDARD_INPUT) {
+                Ok(lines) => lines.with_invalid_utf8(invalid),
+                Err(error) => {
+                    // Nobody receives it if the program has ended.
+                    let _ = sender.send(Err(error));
+                    return;
+                }
+            };
+            for line in lines {
                 let last = line.is_err();
                 if sender.send(line).is_err() || last {
                     break;

@@ -124,7 +124,7 @@ fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
         return Ok(vec![System { name: model.display().to_string(), lines }]);
     }
     if args.hypothesis.is_empty() {
-        let lines = Lines::new(Box::new(BufReader::new(stdin())), "standard input");
+        let lines = Lines::from_stream(Box::new(BufReader::new(stdin())), "standard input")?;
         return Ok(vec![System {
             name: "standard input".to_owned(),
             lines: standard_input(lines)?,

@@ -82,6 +82,15 @@ pub enum DataError {
         reason: String,
     },
 
+    /// A fraction of the training data was to be set aside for validation, and none can be.
+    #[error("no {unit} can be set aside for validation: {reason}")]
+    NoneSetAside {
+        /// Name of several examples: `pairs`, `texts` or `documents`.
+        unit: &'static str,
+        /// Numbers of examples, and the fraction.
+        reason: String,
+    },
+
     /// No labeled text is left for training or validation.
     #[error("no usable text with a label in {what}: {reason}")]
     NoTexts {
@@ -187,6 +196,9 @@ impl DataError {
             Self::Prepared { .. } => Some("delete the folder, so that it is prepared again"),
             Self::StalePrepared { .. } => {
                 Some("delete the folder or choose another one, so that the data is prepared again")
+            }
+            Self::NoneSetAside { .. } => {
+                Some("validate on the training data, or give validation files")
             }
             Self::NoPairs { .. } => {
                 Some("check the files, allow longer sentences, or give validation files")

@@ -52,7 +52,7 @@ use crate::{
     error::DataError,
     labels::Labels,
     near_duplicate::{Overlap, OverlapFinder},
-    split::{Split, SplitBy},
+    split::{Split, SplitBy, none_set_aside},
 };
 pub use storage::{CorpusSink, MemoryCorpus, StoredPairs, TextStore};
 
@@ -291,16 +291,17 @@ impl<T: TextStore> CleanCorpus<T> {
         if pairs == 0 || self.validation_pairs() > 0 {
             return Ok(());
         }
-        let reason = |unit| match self.validation {
-            ValidationPairs::SetAside { .. } => {
-                format!("the {pairs} {unit} are too similar to set some of them aside")
-            }
-            ValidationPairs::Given(_) | ValidationPairs::Training(_) => "it is empty".into(),
+        let unit = match self.target {
+            TargetSide::Sentence => "pairs",
+            TargetSide::Label => "texts",
         };
-        let what = VALIDATION.into();
+        if let ValidationPairs::SetAside { fraction, by, .. } = self.validation {
+            return Err(none_set_aside(pairs, unit, fraction, by));
+        }
+        let (what, reason) = (VALIDATION.into(), "it is empty".into());
         Err(match self.target {
-            TargetSide::Sentence => DataError::NoPairs { what, reason: reason("pairs") },
-            TargetSide::Label => DataError::NoTexts { what, reason: reason("texts") },
+            TargetSide::Sentence => DataError::NoPairs { what, reason },
+            TargetSide::Label => DataError::NoTexts { what, reason },
         })
     }
 

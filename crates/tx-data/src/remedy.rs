@@ -45,6 +45,8 @@ pub enum Remedy {
     GiveFileOfBothSides,
     /// Convert the file to UTF-8.
     ConvertText,
+    /// Convert the line ends to line feeds.
+    ConvertLineEnds,
     /// Unpack the outer one of two nested archives.
     UnpackOuter,
     /// Choose a dataset with files in a supported format.

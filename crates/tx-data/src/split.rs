@@ -7,6 +7,7 @@ use tx_text::SentencePair;
 
 use crate::{
     encode::TargetSide,
+    error::DataError,
     near_duplicate::{KEYS, keys_of_text, keys_with},
 };
 
@@ -40,6 +41,29 @@ pub enum SplitBy {
     /// The text of the pair: a pair stays in its part when the corpus grows, for any seed. The
     /// fraction is approximate.
     Hash,
+}
+
+/// Creates the error for a split of `count` examples, called `unit`, without any validation example.
+pub fn none_set_aside(count: usize, unit: &'static str, fraction: f64, by: SplitBy) -> DataError {
+    let one = unit.strip_suffix('s').unwrap_or(unit);
+    let wanted = wanted(count, fraction);
+    let reason = match (count, wanted, by) {
+        (1, 0, _) => format!("there is one {one}, and the fraction is {fraction}"),
+        (_, 0, _) => format!("the fraction {fraction} of {count} {unit} is less than half a {one}"),
+        (_, _, SplitBy::Seed) => format!(
+            "each of the {count} {unit} belongs to a group of near duplicates with more than {wanted} \
+             {unit}, which are to be set aside"
+        ),
+        (_, _, SplitBy::Hash) => {
+            format!("the hashes of the {count} {unit} select none for the fraction {fraction}")
+        }
+    };
+    DataError::NoneSetAside { unit, reason }
+}
+
+/// Number of examples to set aside.
+fn wanted(count: usize, fraction: f64) -> usize {
+    (count as f64 * fraction).round() as usize
 }
 
 /// Moves about `fraction` of the pairs to validation.
@@ -166,7 +190,7 @@ impl UnionFind {
     pub fn held_out(mut self, fraction: f64, by: SplitBy, seed: u64, least: &[u64]) -> Vec<bool> {
         let pairs = self.parent.len();
         let sizes = self.sizes();
-        let wanted = (pairs as f64 * fraction).round() as usize;
+        let wanted = wanted(pairs, fraction);
         let mut chosen = vec![false; pairs];
         match by {
             SplitBy::Seed => {

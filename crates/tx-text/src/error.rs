@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::not_text::NotText;
+
 /// Error of reading or tokenizing text.
 ///
 /// Each message names the value found and the value expected, with file and line where there is
@@ -27,6 +29,17 @@ pub enum TextError {
         line: usize,
         /// The first invalid byte of the line, from 1.
         byte: usize,
+        /// Probable content of the file.
+        content: InvalidText,
+    },
+
+    /// A file is not text.
+    #[error("`{path}` {found}")]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// Content of the file.
+        found: NotText,
     },
 
     /// A file has no line.
@@ -82,14 +95,53 @@ impl TextError {
     /// `hint: …`.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Utf8 { .. } => {
-                Some("convert the file first, for example with `iconv -f latin1 -t utf-8`")
-            }
+            Self::Utf8 { content, .. } => Some(content.hint()),
+            Self::NotText { found, .. } => Some(found.hint()),
             Self::LineCount { .. } => {
                 Some("compare with `wc -l`; an empty line on one side needs one on the other")
             }
             Self::NoMask => Some("only the tokenizers of masked language models have it"),
             _ => None,
+        }
+    }
+}
+
+/// Probable content of a file with a line that is not valid UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InvalidText {
+    /// Text in another encoding.
+    OtherEncoding,
+    /// UTF-8 that is damaged in this line, because earlier lines have characters beyond ASCII.
+    DamagedLine,
+    /// No text, because the line has control characters that text does not have.
+    Binary,
+}
+
+impl InvalidText {
+    /// Classifies a file by its first invalid line and whether earlier lines have valid characters
+    /// beyond ASCII.
+    pub(crate) fn of(line: &[u8], has_utf8: bool) -> Self {
+        // ISO 2022 and terminal output use ESC.
+        let is_control = |byte: &u8| *byte < b' ' && !b"\t\n\x0b\x0c\r\x1b".contains(byte);
+        if has_utf8 {
+            Self::DamagedLine
+        } else if line.iter().any(is_control) {
+            Self::Binary
+        } else {
+            Self::OtherEncoding
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Self::OtherEncoding => {
+                "convert the file from its encoding to UTF-8, for example with `iconv -f windows-1252 \
+                 -t utf-8` if the text is Western European"
+            }
+            Self::DamagedLine => {
+                "the lines before it are valid UTF-8: correct this line instead of converting the file"
+            }
+            Self::Binary => "the line contains control characters, so the file may not be text",
         }
     }
 }

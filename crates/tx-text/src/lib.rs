@@ -1,10 +1,10 @@
 //! Text for machine translation, without tensors: special token ids, tokenizers, lines of files.
 //!
 //! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
-//! imports and applies tokenizers. [`normalization`] is that of training text and of all other text. [`bpe_dropout`] segments words randomly for training; [`word_table`]
-//! finds the words of a text in its ids, [`text_words`] those of its tokens. [`sentences`] divides text
-//! into sentences. [`lines`] reads text files, plain or gzip, within the limits of [`gzip`]; [`git_lfs`]
-//! recognizes pointers in place of files, and [`json`] rejects repeated keys.
+//! imports and applies tokenizers. [`normalization`] prepares text in training and inference alike.
+//! [`bpe_dropout`] segments words randomly for training; [`word_table`] finds the words of a text in its
+//! ids, [`text_words`] those of its tokens. [`sentences`] divides text into sentences. [`lines`] reads text files, with [`compression`] and [`encoding`]; [`not_text`]
+//! recognizes other files, such as pointers of [`git_lfs`]. [`json`] rejects repeated keys.
 //!
 //! ```
 //! use tx_text::{SentencePair, TokenizerConfig, Tokenizers, special::EOS};
@@ -29,10 +29,12 @@ pub mod tokenizer;
 pub mod unigram_sampling;
 pub mod word_table;
 
+pub mod compression;
+pub mod encoding;
 pub mod git_lfs;
-pub mod gzip;
 pub mod json;
 pub mod lines;
+pub mod not_text;
 
 pub mod error;
 pub mod hash;
@@ -41,6 +43,7 @@ pub use bpe_dropout::BpeDropout;
 pub use error::TextError;
 pub use lines::{InvalidUtf8, Lines};
 pub use normalization::{NormalForm, Normalization, is_blank};
+pub use not_text::NotText;
 pub use pair::SentencePair;
 pub use segmentation::Segmentation;
 pub use tokenizer::{

@@ -1,8 +1,8 @@
-//! Lines of text files, plain or gzip.
+//! Lines of text files and streams, plain or compressed.
 //!
-//! Files are UTF-8; compression is detected from the content, not from the name. Lines end in `\n`
-//! or `\r\n`; a byte order mark is dropped. No line is skipped, so line numbers are those of the
-//! file.
+//! The encoding is UTF-8, or UTF-16 with a byte order mark. [Compression](crate::compression) and
+//! encoding are detected from the content, not from the name. Lines end in `\n` or `\r\n`; a byte
+//! order mark is dropped. No line is skipped, so line numbers are those of the file.
 
 use std::{
     fs::File,
@@ -15,14 +15,16 @@ use std::{
 };
 
 use crate::{
-    error::TextError,
-    gzip::{ExpansionLimit, GZIP_MAGIC, Gunzip},
+    compression::{Counted, ExpansionLimit, decompress},
+    encoding::{decode_text, peek},
+    error::{InvalidText, TextError},
+    not_text::NotText,
 };
 
 /// Maximum length of a line in bytes. A longer line is not a sentence, and must not exhaust memory.
 const LONGEST_LINE: u64 = 16 << 20;
 
-/// Reads the lines of a text file, plain or gzip.
+/// Reads the lines of a text file, plain or compressed.
 ///
 /// # Errors
 ///
@@ -42,6 +44,8 @@ pub struct Lines {
     invalid: InvalidUtf8,
     /// Whether a byte order mark is part of the first line.
     keeps_byte_order_mark: bool,
+    /// Whether the lines read so far are not ASCII only.
+    has_utf8: bool,
     /// Number of bytes of the file that have been read.
     bytes_read: Arc<AtomicU64>,
 }
@@ -57,19 +61,59 @@ pub enum InvalidUtf8 {
 }
 
 impl Lines {
-    /// Opens a file, plain or gzip.
+    /// Opens a file, plain or compressed.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
+    /// If the file cannot be read, or is not text.
     pub fn open(path: &Path) -> Result<Self, TextError> {
-        let bytes_read = Arc::default();
-        let reader = open(path, &bytes_read)
-            .map_err(|source| TextError::Read { path: path.into(), source })?;
-        Ok(Self { bytes_read, ..Self::new(reader, path) })
+        let open = || {
+            let file = File::open(path)?;
+            let kind = file.metadata()?;
+            Ok((file, kind.is_file().then_some(kind.len())))
+        };
+        let opened = open().map_err(|source| TextError::Read { path: path.into(), source });
+        let (inner, size) = opened?;
+        let count = Arc::default();
+        let reader = BufReader::new(Counted { inner, count: Arc::clone(&count) });
+        Ok(Self { bytes_read: count, ..Self::detect(Box::new(reader), path.into(), size)? })
     }
 
-    /// Reads lines from any reader; `name` replaces the path in error messages.
+    /// Reads lines from a stream such as standard input, plain or compressed; `name` replaces the path
+    /// in error messages. Waits for the first line.
+    ///
+    /// # Errors
+    ///
+    /// If the stream cannot be read, or is not text.
+    pub fn from_stream(
+        stream: Box<dyn BufRead + Send>,
+        name: impl Into<PathBuf>,
+    ) -> Result<Self, TextError> {
+        Self::detect(stream, name.into(), None)
+    }
+
+    /// Detects compression and encoding of `stream`, which has `size` bytes, if known.
+    fn detect(
+        stream: Box<dyn BufRead + Send>,
+        path: PathBuf,
+        size: Option<u64>,
+    ) -> Result<Self, TextError> {
+        let detect = || {
+            let bytes = decompress(stream, size, ExpansionLimit::default())?;
+            let (head, bytes) = peek(bytes, NotText::HEAD_BYTES)?;
+            match NotText::of(&head) {
+                Some(found) => Ok(Err(found)),
+                None => Ok(Ok(decode_text(bytes)?)),
+            }
+        };
+        match detect() {
+            Ok(Ok(text)) => Ok(Self::new(text, path)),
+            Ok(Err(found)) => Err(TextError::NotText { path, found }),
+            Err(source) => Err(TextError::Read { path, source }),
+        }
+    }
+
+    /// Reads lines from decompressed UTF-8; `name` replaces the path in error messages.
     pub fn new(reader: Box<dyn BufRead + Send>, name: impl Into<PathBuf>) -> Self {
         Self {
             reader,
@@ -78,6 +122,7 @@ impl Lines {
             bytes: Vec::new(),
             invalid: InvalidUtf8::default(),
             keeps_byte_order_mark: false,
+            has_utf8: false,
             bytes_read: Arc::default(),
         }
     }
@@ -119,9 +164,11 @@ impl Lines {
                     path: self.path.clone(),
                     line: self.number,
                     byte: error.valid_up_to() + 1,
+                    content: InvalidText::of(&self.bytes, self.has_utf8),
                 })?
                 .into(),
         };
+        self.has_utf8 |= !line.is_ascii();
         let drops_byte_order_mark = self.number == 1 && !self.keeps_byte_order_mark;
         let line = if drops_byte_order_mark { line.trim_start_matches('\u{feff}') } else { &line };
         let line = line.strip_suffix('\n').unwrap_or(line);
@@ -134,30 +181,6 @@ impl Iterator for Lines {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.read().transpose()
-    }
-}
-
-fn open(path: &Path, bytes_read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead + Send>> {
-    let file = Counted { inner: File::open(path)?, count: bytes_read.clone() };
-    let mut file = BufReader::new(file);
-    let is_gzip = file.fill_buf()?.starts_with(&GZIP_MAGIC);
-    Ok(match is_gzip {
-        true => Box::new(BufReader::new(Gunzip::new(file, ExpansionLimit::default()))),
-        false => Box::new(file),
-    })
-}
-
-/// Reader that counts its bytes.
-struct Counted<R> {
-    inner: R,
-    count: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.count.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
     }
 }
 
@@ -189,6 +212,110 @@ mod tests {
         assert_eq!(read_lines(file(&gzip(text)).path()).unwrap(), expected);
         let two_members = [gzip(b"ein Hund\n"), gzip(b"zwei Hunde\n")].concat();
         assert_eq!(read_lines(file(&two_members).path()).unwrap(), expected);
+    }
+
+    /// The same text in every form, from a file and from a stream.
+    #[test]
+    fn every_form_of_a_text_gives_the_same_lines() {
+        let text = "Où est la clé ?\r\n\n𝄞 日本\n";
+        let expected = ["Où est la clé ?", "", "𝄞 日本"];
+        let utf16 = |bytes: fn(u16) -> [u8; 2]| {
+            format!("\u{feff}{text}").encode_utf16().flat_map(bytes).collect::<Vec<_>>()
+        };
+        let plain = [
+            text.as_bytes().to_vec(),
+            format!("\u{feff}{text}").into_bytes(),
+            utf16(u16::to_le_bytes),
+            utf16(u16::to_be_bytes),
+        ];
+        let padded = |bytes: &[u8]| [gzip(bytes), vec![0; 700]].concat();
+        let mut forms: Vec<Vec<u8>> = plain.to_vec();
+        forms.extend(plain.iter().map(|bytes| gzip(bytes)));
+        forms.extend(plain.iter().map(|bytes| padded(bytes)));
+        #[cfg(feature = "zstd")]
+        forms.extend(plain.iter().map(|bytes| zstd::encode_all(bytes.as_slice(), 3).unwrap()));
+        for bytes in forms {
+            assert_eq!(read_lines(file(&bytes).path()).unwrap(), expected, "{bytes:?}");
+            // One byte at a time, as from a slow pipe.
+            let stream = BufReader::with_capacity(1, io::Cursor::new(bytes.clone()));
+            let lines = Lines::from_stream(Box::new(stream), "stream").unwrap();
+            let found = lines.collect::<Result<Vec<_>, _>>().unwrap();
+            assert_eq!(found, expected, "{bytes:?}");
+        }
+    }
+
+    /// Pipe of chunks; the test sees when they are taken.
+    struct Pipe(std::sync::mpsc::Receiver<Vec<u8>>);
+
+    impl Read for Pipe {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let chunk = self.0.recv().unwrap_or_default();
+            buffer[..chunk.len()].copy_from_slice(&chunk);
+            Ok(chunk.len())
+        }
+    }
+
+    #[test]
+    fn a_line_of_a_stream_is_read_as_soon_as_it_is_complete() {
+        let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), Compression::default());
+        let mut packed = |line: &str| {
+            packer.write_all(line.as_bytes()).unwrap();
+            packer.flush().unwrap();
+            std::mem::take(packer.get_mut())
+        };
+        for chunks in [
+            ["one\n", "two\n", "3\n"].map(|line| line.as_bytes().to_vec()),
+            [utf16("\u{feff}one\n"), utf16("two\n"), utf16("3\n")],
+            ["one\n", "two\n", "3\n"].map(&mut packed),
+        ] {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let [first, others @ ..] = chunks;
+            // A reader that wants more than one line waits forever.
+            sender.send(first).unwrap();
+            let stream = Box::new(BufReader::new(Pipe(receiver)));
+            let mut lines = Lines::from_stream(stream, "pipe").unwrap();
+            assert_eq!(lines.next().unwrap().unwrap(), "one");
+            for (chunk, expected) in others.into_iter().zip(["two", "3"]) {
+                sender.send(chunk).unwrap();
+                assert_eq!(lines.next().unwrap().unwrap(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_text_is_named() {
+        let error = |bytes: &[u8]| read_lines(file(bytes).path()).unwrap_err();
+        let pointer = error(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n");
+        assert!(pointer.to_string().ends_with("` is a Git LFS pointer, not the file itself"));
+        assert_eq!(
+            pointer.hint(),
+            Some("run `git lfs pull` in the repository to download the file")
+        );
+        for (bytes, cause) in [
+            (
+                &b"\xfd7zXZ\0\0\x04\xe6"[..],
+                "xz compression is not supported; recompress the file with ",
+            ),
+            (b"BZh91AY&SY\x01", "bzip2 compression is not supported; recompress the file with "),
+        ] {
+            let TextError::Read { source, .. } = error(bytes) else { panic!() };
+            assert!(source.to_string().starts_with(cause), "{source}");
+        }
+        let utf16 =
+            error(&"no mark\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
+        assert_eq!(utf16.hint(), Some("convert it, for example with `iconv -f utf-16le -t utf-8`"));
+    }
+
+    #[test]
+    fn the_hint_for_invalid_utf8_depends_on_the_content() {
+        let hint = |bytes: &[u8]| read_lines(file(bytes).path()).unwrap_err().hint().unwrap();
+        assert!(hint(b"the caf\xe9\n").contains("if the text is Western European"));
+        assert!(
+            hint("le café\nle caf\u{e9}".as_bytes()[..].split_last().unwrap().1)
+                .contains("correct this line")
+        );
+        assert!(hint(b"\x7fELF\x02\x01\x01\0\xb8\n").contains("may not be text"));
     }
 
     #[test]

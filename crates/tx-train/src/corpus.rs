@@ -14,6 +14,7 @@ use tx_data::{
         Pairs,
         columns::Columns,
         generated,
+        layout::TableLayout,
         named::{self, CorpusCache, Endpoints, Part, Request},
         pattern, phrasebook,
         read::{self, ReadOptions},
@@ -471,6 +472,19 @@ fn open_files(
         (_, _, Some(file)) => read::pairs(file, options).map(Some),
         _ => Ok(None),
     }
+}
+
+/// Returns the layouts of the tables among the training and validation files of `config`, with their
+/// names and first pairs. Files that cannot be read are left out, because reading them reports it.
+pub(crate) fn table_layouts(config: &TrainConfig) -> Vec<(String, TableLayout, SentencePair)> {
+    let options = options(config);
+    let files = [&config.data.train_file, &config.data.valid_file].into_iter().flatten();
+    let first = files.filter_map(|file| pattern::files(file).ok()?.into_iter().next());
+    let layout = |file: PathBuf| {
+        let (layout, pair) = read::table_layout(&file, &options).ok()??;
+        Some((file.display().to_string(), layout, pair))
+    };
+    first.filter_map(layout).collect()
 }
 
 fn options(config: &TrainConfig) -> ReadOptions {

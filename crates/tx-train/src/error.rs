@@ -323,6 +323,9 @@ impl TrainError {
             Self::Data(DataError::NoPairs { .. } | DataError::NoTexts { .. }) => {
                 fixed("check the files, raise `data.max_len`, or specify validation files")
             }
+            Self::Data(DataError::NoneSetAside { .. }) => fixed(
+                "set `data.valid_share` = 0 to validate on training data, or specify validation files",
+            ),
             Self::Data(error) => {
                 error.hint().or_else(|| error.remedy().and_then(in_options)).map(str::to_owned)
             }
@@ -374,8 +377,10 @@ fn in_options(remedy: Remedy) -> Option<&'static str> {
         Remedy::GiveFilePerSide => "specify a file for each side with `--source` and `--target`",
         Remedy::GiveFileOfBothSides => "specify a file with both sides with `--file`",
         Remedy::ConvertText => {
-            "convert the file first, for example with `iconv -f latin1 -t utf-8`"
+            "convert the file from its encoding to UTF-8, for example with `iconv -f windows-1252 \
+             -t utf-8` if the text is Western European"
         }
+        Remedy::ConvertLineEnds => "convert the file, for example with `tr '\\r' '\\n'`",
         Remedy::UnpackOuter => "unpack the outer archive first",
         Remedy::ChooseReadable => "supported formats: parquet, jsonl, csv, tsv and tmx",
         Remedy::ChooseTatoeba => "`opus:Tatoeba` has language pairs without English",

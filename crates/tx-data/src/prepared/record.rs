@@ -93,6 +93,20 @@ pub struct FileHash {
     pub sha256: String,
 }
 
+/// Maximum size in bytes of a file that describes a prepared corpus. A million shards need less.
+const LARGEST_RECORD: u64 = 1 << 30;
+
+/// Reads a file that describes a prepared corpus.
+pub(super) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut file) = (Vec::new(), File::open(path)?.take(LARGEST_RECORD + 1));
+    file.read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_RECORD {
+        let text = format!("the file is larger than {LARGEST_RECORD} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(bytes)
+}
+
 impl CorpusRecord {
     /// Reads `corpus.json` of a folder.
     pub(super) fn read(folder: &Path) -> Result<Self, DataError> {
@@ -102,7 +116,7 @@ impl CorpusRecord {
         }
         let problem = |problem| DataError::Prepared { path: folder.into(), problem };
         let path = folder.join(CORPUS);
-        let text = fs::read(&path).map_err(|source| DataError::Read { path, source })?;
+        let text = read_small(&path).map_err(|source| DataError::Read { path, source })?;
         let not_json = |error: serde_json::Error| problem(format!("`{CORPUS}`: {error}"));
         // The format is checked first, because another one may have other keys.
         let Format { format } = serde_json::from_slice(&text).map_err(not_json)?;

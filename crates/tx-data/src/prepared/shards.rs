@@ -32,7 +32,7 @@ use super::{
         OutputFile, PARTIAL, PartialFolder, Preparation, above, prepare_with, sync_folder,
         unwritable, write_tokenizers,
     },
-    record::difference,
+    record::{difference, read_small},
     shard_file, shard_folder, shard_name,
     spool::Spool,
 };
@@ -397,7 +397,7 @@ impl TokenizersRecord {
     /// Compares with the record in the folder `path`.
     fn check(&self, path: &Path) -> Result<(), DataError> {
         let file = path.join(PREPARATION);
-        let text = fs::read(&file).map_err(|source| DataError::Read { path: file, source })?;
+        let text = read_small(&file).map_err(|source| DataError::Read { path: file, source })?;
         let problem = |problem| DataError::Prepared { path: path.into(), problem };
         let known: Self = serde_json::from_slice(&text)
             .map_err(|error| problem(format!("`{PREPARATION}`: {error}")))?;

@@ -4,7 +4,11 @@
 //! cannot escape a folder. Links are not followed. Names that are not plain relative paths are
 //! skipped. [`Limits`] bound the number of members and their expanded size.
 
-use std::io::{self, BufReader};
+use std::{
+    cell::Cell,
+    io::{self, BufReader, Read},
+    rc::Rc,
+};
 
 use zip::{CompressionMethod, ZipArchive};
 
@@ -18,6 +22,10 @@ const TAR_MAGIC: std::ops::Range<usize> = 257..262;
 
 /// Maximum length of a member name in bytes.
 const MAX_NAME_LEN: usize = 4_096;
+
+/// Maximum size in bytes of all headers before a member of a tar archive: its own, and those with a
+/// long name or extended attributes.
+const MAX_HEADER_BYTES: u64 = 1 << 20;
 
 /// Lists the members of an archive; `None` if the file is not an archive.
 pub(super) fn members(input: &Input, limits: Limits) -> Result<Option<Vec<Blob>>, SourceError> {
@@ -84,12 +92,18 @@ fn zip(input: &Input, limits: Limits) -> io::Result<Vec<Blob>> {
 }
 
 fn tar(whole: &Blob) -> io::Result<Vec<Blob>> {
-    let reader = whole.open().map_err(io::Error::other)?;
-    let mut archive = tar::Archive::new(reader);
+    let ration = Rc::new(Cell::new(MAX_HEADER_BYTES));
+    let inner = whole.open().map_err(io::Error::other)?;
+    // The library reads headers with names into memory, whatever their declared size.
+    let mut archive = tar::Archive::new(Rationed { inner, left: Rc::clone(&ration) });
     let mut members = Vec::new();
     for (index, entry) in archive.entries()?.enumerate() {
         too_many(index, &whole.limits)?;
-        let entry = entry?;
+        let mut entry = entry?;
+        // The content is skipped here, so that only headers are left for the next step.
+        ration.set(u64::MAX);
+        io::copy(&mut entry, &mut io::sink())?;
+        ration.set(MAX_HEADER_BYTES);
         if entry.header().entry_type() != tar::EntryType::Regular {
             continue;
         }
@@ -103,6 +117,26 @@ fn tar(whole: &Blob) -> io::Result<Vec<Blob>> {
         members.push(Blob { member, part, ..whole.clone() });
     }
     Ok(members)
+}
+
+/// Reader of the bytes that are left in a ration.
+struct Rationed<R> {
+    inner: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Rationed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.get();
+        if left == 0 && !buffer.is_empty() {
+            let text = format!("the headers of a member are longer than {MAX_HEADER_BYTES} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let read = self.inner.read(&mut buffer[..most])?;
+        self.left.set(left - read as u64);
+        Ok(read)
+    }
 }
 
 fn too_many(count: usize, limits: &Limits) -> io::Result<()> {

@@ -3,21 +3,25 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom, Write},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use flate2::{Crc, read::DeflateDecoder, read::MultiGzDecoder};
+use flate2::{Crc, bufread::DeflateDecoder};
 use tempfile::TempPath;
-use tx_text::gzip::bomb;
+use tx_text::{
+    compression::{Compression, bomb, decompress},
+    encoding::{BYTE_ORDER_MARK, decode_text, decode_xml},
+};
 
 pub use super::limits::Limits;
 
 use super::error::{Place, SourceError};
 
 /// Number of bytes used for format detection.
-const HEAD_BYTES: usize = 64 << 10;
+const HEAD_BYTES: u64 = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Input file that can be read repeatedly from the start.
 ///
@@ -111,32 +115,32 @@ impl Blob {
     }
 
     /// Opens all bytes, decompressed.
-    pub fn open(&self) -> Result<Box<dyn Read + Send>, SourceError> {
+    pub fn open(&self) -> Result<Box<dyn BufRead + Send>, SourceError> {
         self.unpacked().map_err(|error| self.place().unreadable(error))
     }
 
     /// Reads the first bytes, decompressed.
     pub fn head(&self) -> Result<Vec<u8>, SourceError> {
-        let read = || Ok(peek(self.unpacked()?, HEAD_BYTES)?.0);
-        read().map_err(|error| self.place().unreadable(error))
+        let mut head = Vec::new();
+        let read = self.open()?.take(HEAD_BYTES).read_to_end(&mut head);
+        read.map(|_| head).map_err(|error| self.place().unreadable(error))
     }
 
     /// Opens UTF-8 text; drops a byte order mark and converts UTF-16 that has one.
     pub fn text(&self) -> Result<Box<dyn BufRead + Send>, SourceError> {
         let open = || {
-            let (head, reader) = peek(self.unpacked()?, 3)?;
-            let reader: Box<dyn Read + Send> = match head.as_slice() {
-                [0xef, 0xbb, 0xbf] => {
-                    let mut reader = reader;
-                    reader.read_exact(&mut [0; 3])?;
-                    Box::new(reader)
-                }
-                [0xff, 0xfe, ..] => Box::new(Utf16::new(reader, u16::from_le_bytes)),
-                [0xfe, 0xff, ..] => Box::new(Utf16::new(reader, u16::from_be_bytes)),
-                _ => Box::new(reader),
-            };
-            Ok(Box::new(BufReader::with_capacity(HEAD_BYTES, reader)) as Box<dyn BufRead + Send>)
+            let mut text = decode_text(self.unpacked()?)?;
+            if text.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
+                text.consume(BYTE_ORDER_MARK.len());
+            }
+            Ok(text)
         };
+        open().map_err(|error| self.place().unreadable(error))
+    }
+
+    /// Opens the text of an XML document as UTF-8, without its declaration.
+    pub fn xml(&self) -> Result<Box<dyn BufRead + Send>, SourceError> {
+        let open = || decode_xml(self.unpacked()?);
         open().map_err(|error| self.place().unreadable(error))
     }
 
@@ -144,8 +148,7 @@ impl Blob {
     pub fn seekable(&self) -> Result<File, SourceError> {
         let open = || {
             let mut file = self.input.file()?;
-            if matches!(self.part, Part::Whole) && packing(&peek(&mut file, 8)?.0)?.is_none() {
-                file.rewind()?;
+            if matches!(self.part, Part::Whole) && !is_compressed(&mut file)? {
                 return Ok(file);
             }
             let mut copy = tempfile::tempfile()?;
@@ -156,8 +159,9 @@ impl Blob {
         open().map_err(|error| self.place().unreadable(error))
     }
 
-    fn unpacked(&self) -> io::Result<Box<dyn Read + Send>> {
+    fn unpacked(&self) -> io::Result<Box<dyn BufRead + Send>> {
         let mut file = self.input.file()?;
+        let expansion = self.limits.expansion;
         let (raw, packed): (Box<dyn Read + Send>, u64) = match self.part {
             Part::Whole => {
                 let packed = file.metadata()?.len();
@@ -165,11 +169,10 @@ impl Blob {
             }
             Part::Tar { start, len } => {
                 let packed = file.metadata()?.len();
-                let whole: Box<dyn Read + Send> = if packing(&peek(&mut file, 8)?.0)?.is_some() {
-                    file.rewind()?;
-                    let mut whole = unpack(Box::new(file), packed, &self.limits)?;
+                let whole: Box<dyn Read + Send> = if is_compressed(&mut file)? {
+                    let mut whole = decompress(buffered(file), Some(packed), expansion)?;
                     skip(&mut whole, start)?;
-                    whole
+                    Box::new(whole)
                 } else {
                     file.seek(SeekFrom::Start(start))?;
                     Box::new(file)
@@ -184,83 +187,32 @@ impl Blob {
                     Method::Deflated => Box::new(DeflateDecoder::new(raw)),
                     Method::Zstd => Box::new(zstd::Decoder::with_buffer(raw)?),
                 };
-                if len > self.limits.expansion.of(packed) {
-                    return Err(bomb(self.limits.expansion.of(packed)));
+                if len > expansion.of(packed) {
+                    return Err(bomb(expansion.of(packed)));
                 }
                 let check = Some((Crc::new(), crc));
                 (Box::new(Exactly { inner: reader, left: len, check }), len)
             }
         };
-        unpack(raw, packed, &self.limits)
+        decompress(buffered(raw), Some(packed), expansion)
     }
 }
 
-/// Opens a gzip or zstd stream, if the bytes are one.
-fn unpack(
-    raw: Box<dyn Read + Send>,
-    packed: u64,
-    limits: &Limits,
-) -> io::Result<Box<dyn Read + Send>> {
-    let (head, reader) = peek(raw, 8)?;
-    let reader: Box<dyn Read + Send> = match packing(&head)? {
-        None => return Ok(Box::new(reader)),
-        // Concatenated gzip members form one file, as from `cat a.gz b.gz`.
-        Some(Packing::Gzip) => Box::new(MultiGzDecoder::new(reader)),
-        Some(Packing::Zstd) => Box::new(zstd::Decoder::new(reader)?),
-    };
-    let limit = limits.expansion.of(packed);
-    Ok(Box::new(Guard { inner: reader, left: limit, limit }))
+fn buffered(reader: impl Read + Send + 'static) -> Box<dyn BufRead + Send> {
+    Box::new(BufReader::with_capacity(BUFFER_BYTES, reader))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Packing {
-    Gzip,
-    Zstd,
-}
-
-/// Detects compression from the first bytes; unsupported kinds are an error that names them.
-fn packing(head: &[u8]) -> io::Result<Option<Packing>> {
-    let unsupported = |what: &str| {
-        let text =
-            format!("{what} compression is not supported; recompress the file with gzip or zstd");
-        Err(io::Error::new(io::ErrorKind::Unsupported, text))
-    };
-    match head {
-        [0x1f, 0x8b, ..] => Ok(Some(Packing::Gzip)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(Some(Packing::Zstd)),
-        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => unsupported("bzip2"),
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => unsupported("xz"),
-        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => unsupported("7z"),
-        [b'R', b'a', b'r', b'!', ..] => unsupported("rar"),
-        _ => Ok(None),
-    }
-}
-
-/// Reads the first bytes and returns a reader that still yields them.
-fn peek<R: Read>(mut reader: R, len: usize) -> io::Result<(Vec<u8>, impl Read + use<R>)> {
+/// Returns `true` if the file is compressed; leaves it at its start.
+fn is_compressed(file: &mut File) -> io::Result<bool> {
     let mut head = Vec::new();
-    reader.by_ref().take(len as u64).read_to_end(&mut head)?;
-    Ok((head.clone(), Cursor::new(head).chain(reader)))
+    (&mut *file).take(8).read_to_end(&mut head)?;
+    file.rewind()?;
+    Ok(Compression::detect(&head)?.is_some())
 }
 
 fn skip(reader: &mut dyn Read, len: u64) -> io::Result<()> {
     let skipped = io::copy(&mut reader.take(len), &mut io::sink())?;
     if skipped < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
-}
-
-/// Reader with a limit on expanded bytes.
-struct Guard<R> {
-    inner: R,
-    left: u64,
-    limit: u64,
-}
-
-impl<R: Read> Read for Guard<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| bomb(self.limit))?;
-        Ok(read)
-    }
 }
 
 /// Reader of exactly a member's declared length, with the declared checksum.
@@ -291,63 +243,5 @@ impl<R: Read> Read for Exactly<R> {
             }
         }
         Ok(read)
-    }
-}
-
-/// Converter from UTF-16 to UTF-8. Drops the byte order mark; an unpaired surrogate is an error.
-struct Utf16<R> {
-    inner: R,
-    unit: fn([u8; 2]) -> u16,
-    /// High surrogate that precedes a low one.
-    high: Option<u16>,
-    first: bool,
-    ready: Vec<u8>,
-    at: usize,
-}
-
-impl<R: Read> Utf16<R> {
-    fn new(inner: R, unit: fn([u8; 2]) -> u16) -> Self {
-        Self { inner, unit, high: None, first: true, ready: Vec::new(), at: 0 }
-    }
-
-    /// Converts at least one more character, unless the input ends.
-    fn refill(&mut self) -> io::Result<()> {
-        let invalid = |text| io::Error::new(io::ErrorKind::InvalidData, text);
-        self.ready.clear();
-        self.at = 0;
-        while self.ready.is_empty() {
-            let mut bytes = Vec::new();
-            self.inner.by_ref().take(8 << 10).read_to_end(&mut bytes)?;
-            if bytes.len() % 2 == 1 || bytes.is_empty() && self.high.is_some() {
-                return Err(invalid("UTF-16 data ends inside a character"));
-            }
-            if bytes.is_empty() {
-                break;
-            }
-            let pairs = bytes.chunks_exact(2).map(|pair| (self.unit)([pair[0], pair[1]]));
-            let mut units: Vec<u16> = self.high.take().into_iter().chain(pairs).collect();
-            self.high = units.pop_if(|last| (0xd800..0xdc00).contains(last));
-            for decoded in char::decode_utf16(units) {
-                match decoded {
-                    Ok('\u{feff}') if self.first => {}
-                    Ok(c) => self.ready.extend(c.encode_utf8(&mut [0; 4]).bytes()),
-                    Err(_) => return Err(invalid("UTF-16 data contains an unpaired surrogate")),
-                }
-                self.first = false;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<R: Read> Read for Utf16<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.ready.len() {
-            self.refill()?;
-        }
-        let count = buffer.len().min(self.ready.len() - self.at);
-        buffer[..count].copy_from_slice(&self.ready[self.at..self.at + count]);
-        self.at += count;
-        Ok(count)
     }
 }

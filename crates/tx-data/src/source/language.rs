@@ -153,6 +153,17 @@ pub fn three_letters(code: &str) -> Option<String> {
     }
 }
 
+/// Returns the two-letter code of a language given by its code, without a region, or English name.
+pub(super) fn code(language: &str) -> Option<&'static str> {
+    let known = |language: &str| {
+        let mut all = LANGUAGES.iter();
+        all.find(|(two, three, name)| [*two, *three, *name].contains(&language))
+            .map(|found| found.0)
+    };
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == language);
+    known(language).or_else(|| alias.and_then(|(_, two)| known(two)))
+}
+
 fn normal(tag: &str) -> String {
     tag.trim().to_lowercase().replace('_', "-")
 }

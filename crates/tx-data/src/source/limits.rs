@@ -1,6 +1,6 @@
 //! Limits on memory and time for input files.
 
-use tx_text::gzip::ExpansionLimit;
+use tx_text::compression::ExpansionLimit;
 
 /// Limits on the memory and time that a file may use. Real text stays far below these limits;
 /// hostile files exceed them.

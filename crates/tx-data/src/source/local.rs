@@ -1,7 +1,7 @@
 //! Sentence pairs from local files: two parallel text files, or one tab-separated file.
 //!
-//! Files are read by [`tx_text::lines`]: UTF-8, plain or gzip. No line is skipped, so line numbers
-//! match the file.
+//! Files are read by [`tx_text::lines`], which detects compression and encoding. No line is skipped,
+//! so line numbers match the file.
 
 use std::path::Path;
 

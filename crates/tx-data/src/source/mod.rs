@@ -24,6 +24,8 @@ pub mod format;
 pub mod input;
 #[cfg(feature = "sources")]
 pub mod language;
+#[cfg(feature = "sources")]
+pub mod layout;
 
 #[cfg(feature = "sources")]
 mod archive;

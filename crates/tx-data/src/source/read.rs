@@ -8,18 +8,21 @@
 
 use std::path::{Path, PathBuf};
 
-use tx_text::{Lines, SentencePair, TextError};
+use tx_text::{Lines, NotText, SentencePair, TextError};
 
 use super::{
     archive,
     columns::Columns,
-    error::SourceError,
+    error::{Place, SourceError},
     format::Format,
     input::{Blob, Input, Limits},
     json_lines::json_lines,
     language::fit,
+    layout::TableLayout,
     pairs::Pairs,
-    parquet, table, tmx,
+    parquet,
+    table::Table,
+    tmx,
 };
 use crate::{error::DataError, remedy::Remedy};
 
@@ -77,15 +80,48 @@ pub(super) fn pairs_of(
     member: Option<String>,
     options: &ReadOptions,
 ) -> Result<Pairs, DataError> {
-    let found = match archive::members(&input, options.limits)? {
-        None => Found::Both(Blob::whole(input.clone(), options.limits)),
-        Some(members) => in_archive(&input, members, member.as_deref(), options)?,
-    };
-    let pairs = match found {
+    let pairs = match find(&input, member, options)? {
         Found::Both(blob) => both_sides(blob, options)?,
         Found::Apart(source, target) => side_by_side(&source, &target, options)?,
     };
     Ok(until_error(pairs))
+}
+
+/// Finds the layout and the first pair of a table in a text format; `None` for other files, and for
+/// those that can be read only once.
+///
+/// # Errors
+///
+/// Same as [`pairs`].
+pub fn table_layout(
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<Option<(TableLayout, SentencePair)>, DataError> {
+    if !file_of(path).is_some_and(|file| file.is_file()) {
+        return Ok(None);
+    }
+    let (input, member) = open(path)?;
+    let Found::Both(blob) = find(&input, member, options)? else { return Ok(None) };
+    let head = blob.head()?;
+    refuse(&head, &blob)?;
+    let format = options.format.or_else(|| Format::of_pairs(&head).ok());
+    let Some(format @ (Format::Tsv | Format::Csv)) = format else { return Ok(None) };
+    let table = table_of(&blob, format, options.limits.record_bytes)?;
+    let layout = table.layout(&options.columns)?;
+    let first = table.pairs(&options.columns).next().transpose()?;
+    Ok(first.map(|first| (layout, first)))
+}
+
+/// Finds the data in a file: the file itself, or members of an archive.
+fn find(
+    input: &Input,
+    member: Option<String>,
+    options: &ReadOptions,
+) -> Result<Found, SourceError> {
+    match archive::members(input, options.limits)? {
+        None => Ok(Found::Both(Blob::whole(input.clone(), options.limits))),
+        Some(members) => in_archive(input, members, member.as_deref(), options),
+    }
 }
 
 /// Reads two parallel files: line N of `target` translates line N of `source`.
@@ -252,7 +288,7 @@ fn members_error(input: &Input, members: &[Blob], problem: &str) -> SourceError 
 fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
     let place = blob.place();
     let head = blob.head()?;
-    refuse_nested(&head, &blob)?;
+    refuse(&head, &blob)?;
     if head.is_empty() {
         return Err(TextError::Empty { path: place.name().into() }.into());
     }
@@ -261,13 +297,15 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
         None => Format::of_pairs(&head)
             .map_err(|problem| place.clone().malformed_try(problem, Remedy::NameFormat))?,
     };
+    if matches!(format, Format::Tsv | Format::Jsonl) {
+        refuse_carriage_returns(&head, &place)?;
+    }
     let (columns, longest) = (&options.columns, options.limits.record_bytes);
     Ok(match format {
-        Format::Tsv => table::tsv(blob.text()?, place, columns),
-        Format::Csv => table::csv(blob.text()?, place, columns, longest)?,
+        Format::Tsv | Format::Csv => table_of(&blob, format, longest)?.pairs(columns),
         Format::Jsonl => json_lines(blob.text()?, place, columns),
         Format::Parquet => parquet::parquet(blob.seekable()?, place, columns, options.limits)?,
-        Format::Tmx => tmx::tmx(blob.text()?, place, columns, longest)?,
+        Format::Tmx => tmx::tmx(blob.xml()?, place, columns, longest)?,
         Format::Text | Format::Sgm => {
             return Err(place
                 .malformed_try(
@@ -279,12 +317,35 @@ fn both_sides(blob: Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
     })
 }
 
-fn refuse_nested(head: &[u8], blob: &Blob) -> Result<(), SourceError> {
+/// Opens a table of a text format.
+fn table_of(blob: &Blob, format: Format, longest: usize) -> Result<Table, DataError> {
+    match format {
+        Format::Csv => Table::csv(blob.text()?, blob.place(), longest),
+        _ => Ok(Table::tsv(blob.text()?, blob.place())),
+    }
+}
+
+/// Returns an error for a file whose first bytes have carriage returns only, as classic Mac OS ended
+/// lines: it would be one long line.
+fn refuse_carriage_returns(head: &[u8], place: &Place) -> Result<(), SourceError> {
+    let inner = head.trim_ascii_end();
+    if head.contains(&b'\n') || !inner.contains(&b'\r') {
+        return Ok(());
+    }
+    let problem = "the lines end in carriage returns, expected line feeds";
+    Err(place.clone().malformed_try(problem, Remedy::ConvertLineEnds))
+}
+
+/// Returns an error for a file with these first bytes that is neither text nor a table.
+fn refuse(head: &[u8], blob: &Blob) -> Result<(), DataError> {
     if blob.member.is_some() && archive::is_archive(head) {
         let problem = "found an archive inside an archive, which is not supported";
-        return Err(blob.place().malformed_try(problem, Remedy::UnpackOuter));
+        return Err(blob.place().malformed_try(problem, Remedy::UnpackOuter).into());
     }
-    Ok(())
+    match NotText::of(head) {
+        Some(found) => Err(TextError::NotText { path: blob.place().name().into(), found }.into()),
+        None => Ok(()),
+    }
 }
 
 fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<Pairs, DataError> {
@@ -325,7 +386,7 @@ type Sentences = Box<dyn Iterator<Item = Result<String, TextError>> + Send>;
 fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
     let place = blob.place();
     let head = blob.head()?;
-    refuse_nested(&head, blob)?;
+    refuse(&head, blob)?;
     if head.is_empty() {
         return Err(TextError::Empty { path: place.name().into() }.into());
     }
@@ -334,7 +395,11 @@ fn side(blob: &Blob, options: &ReadOptions) -> Result<Sentences, DataError> {
         None => Format::of_side(&head)
             .map_err(|problem| place.clone().malformed_try(problem, Remedy::GiveFileOfBothSides))?,
     };
-    let lines = Lines::new(blob.text()?, place.name());
+    if format == Format::Text {
+        refuse_carriage_returns(&head, &place)?;
+    }
+    let text = if format == Format::Sgm { blob.xml()? } else { blob.text()? };
+    let lines = Lines::new(text, place.name());
     match format {
         Format::Sgm => Ok(Box::new(lines.filter_map(|line| line.map(|l| segment(&l)).transpose()))),
         Format::Text if is_tagged(&place.name()) => {

@@ -1,6 +1,9 @@
 //! Sentence pairs from text tables: TSV and CSV.
 
-use std::io::{self, BufRead, Read};
+use std::{
+    io::{self, BufRead, Read},
+    mem::take,
+};
 
 use csv::{ReaderBuilder, StringRecord};
 use tx_text::{Lines, SentencePair};
@@ -8,71 +11,139 @@ use tx_text::{Lines, SentencePair};
 use super::{
     columns::Columns,
     error::{Place, SourceError},
+    layout::TableLayout,
     pairs::Pairs,
 };
 use crate::{error::DataError, remedy::Remedy};
 
-/// Reads tab-separated columns. Quotes are literal; further columns are ignored.
-pub(super) fn tsv(text: Box<dyn BufRead + Send>, place: Place, columns: &Columns) -> Pairs {
-    let columns = columns.clone();
-    let mut sides = None;
-    let mut number = 0;
-    Box::new(Lines::new(text, place.name()).filter_map(move |line| {
-        let line = match line {
-            Ok(line) => line,
-            Err(error) => return Some(Err(error.into())),
-        };
-        number += 1;
-        let cells: Vec<&str> = line.split('\t').collect();
-        pair(&cells, &mut sides, &columns, || place.line(number), "tab-separated columns")
-    }))
+/// Rows from which the layout of a table is found.
+const FIRST_ROWS: usize = 20;
+
+/// Size of the first rows, in bytes, beyond which no further row is read ahead.
+const FIRST_ROWS_BYTES: usize = 64 << 10;
+
+/// Row of a table with its line number.
+struct Row {
+    line: u64,
+    cells: Vec<String>,
 }
 
-/// Reads the columns of a CSV file; detects the separator from the first line.
-pub(super) fn csv(
-    text: Box<dyn BufRead + Send>,
+type Rows = Box<dyn Iterator<Item = Result<Row, DataError>> + Send>;
+
+/// Table whose first rows have been read.
+pub(super) struct Table {
     place: Place,
-    columns: &Columns,
-    record_bytes: usize,
-) -> Result<Pairs, DataError> {
-    let mut text = text;
-    let head = text.fill_buf().map_err(|error| place.clone().unreadable(error))?;
-    let delimiter = delimiter(head);
-    let reader = RecordLimit { inner: text, left: record_bytes, ration: record_bytes };
-    let mut reader = ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .delimiter(delimiter)
-        .buffer_capacity(8 << 10)
-        .from_reader(reader);
-    let columns = columns.clone();
-    let mut sides = None;
-    let mut record = StringRecord::new();
-    let mut ended = false;
-    Ok(Box::new(std::iter::from_fn(move || {
-        while !ended {
+    /// Name of its columns in errors.
+    unit: &'static str,
+    first: Vec<Result<Row, DataError>>,
+    rows: Rows,
+}
+
+impl Table {
+    fn new(place: Place, unit: &'static str, mut rows: Rows) -> Self {
+        let (mut first, mut bytes) = (Vec::new(), 0);
+        while first.len() < FIRST_ROWS && bytes < FIRST_ROWS_BYTES {
+            let Some(row) = rows.next() else { break };
+            let failed = row.is_err();
+            bytes += row.iter().flat_map(|row| &row.cells).map(String::len).sum::<usize>();
+            first.push(row);
+            if failed {
+                break;
+            }
+        }
+        Self { place, unit, first, rows }
+    }
+
+    /// Opens tab-separated columns. Quotes are literal.
+    pub fn tsv(text: Box<dyn BufRead + Send>, place: Place) -> Self {
+        let rows = Lines::new(text, place.name()).zip(1..).map(|(line, number)| {
+            let cells = line?.split('\t').map(str::to_owned).collect();
+            Ok(Row { line: number, cells })
+        });
+        Self::new(place, "tab-separated columns", Box::new(rows))
+    }
+
+    /// Opens a CSV file; detects the separator from the first line.
+    pub fn csv(
+        text: Box<dyn BufRead + Send>,
+        place: Place,
+        record_bytes: usize,
+    ) -> Result<Self, DataError> {
+        let mut text = text;
+        let head = text.fill_buf().map_err(|error| place.clone().unreadable(error))?;
+        let delimiter = delimiter(head);
+        let reader = RecordLimit { inner: text, left: record_bytes, ration: record_bytes };
+        let mut reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .delimiter(delimiter)
+            .buffer_capacity(8 << 10)
+            .from_reader(reader);
+        let mut record = StringRecord::new();
+        let mut ended = false;
+        let here = place.clone();
+        let rows = std::iter::from_fn(move || {
+            if ended {
+                return None;
+            }
             let line = reader.position().line();
-            let here = || place.line(record_line(line));
             match reader.read_record(&mut record) {
-                Ok(false) => break,
+                Ok(false) => None,
                 Ok(true) => {
                     reader.get_mut().refill();
-                    let cells: Vec<&str> = record.iter().collect();
                     let line = record.position().map_or(line, csv::Position::line);
-                    let here = || place.line(record_line(line));
-                    match pair(&cells, &mut sides, &columns, here, "columns") {
-                        None => {}
-                        pair => return pair,
-                    }
+                    let cells = record.iter().map(str::to_owned).collect();
+                    Some(Ok(Row { line: record_line(line), cells }))
                 }
                 Err(error) => {
                     ended = true;
-                    return Some(Err(failure(error, here()).into()));
+                    Some(Err(failure(error, here.line(record_line(line))).into()))
                 }
             }
-        }
-        None
-    })))
+        });
+        Ok(Self::new(place, "columns", Box::new(rows)))
+    }
+
+    /// Finds the layout in the first rows.
+    ///
+    /// # Errors
+    ///
+    /// If the columns that are given do not exist.
+    pub fn layout(&self, columns: &Columns) -> Result<TableLayout, DataError> {
+        let rows: Vec<Vec<String>> =
+            self.first.iter().flatten().map(|row| row.cells.clone()).collect();
+        let line = self.first.iter().flatten().next().map_or(1, |row| row.line);
+        TableLayout::of(&rows, columns)
+            .map_err(|problem| self.place.line(line).malformed(problem).into())
+    }
+
+    /// Reads the pairs; further columns are ignored.
+    pub fn pairs(self, columns: &Columns) -> Pairs {
+        let layout = match self.layout(columns) {
+            Ok(layout) => layout,
+            // A row that cannot be read is the reason.
+            Err(error) => {
+                let unreadable = self.first.into_iter().find_map(Result::err);
+                return Box::new(std::iter::once(Err(unreadable.unwrap_or(error))));
+            }
+        };
+        let Self { place, unit, first, rows } = self;
+        let header = usize::from(layout.header.is_some());
+        let rows = first.into_iter().chain(rows).skip(header);
+        Box::new(rows.map(move |row| {
+            let Row { line, mut cells } = row?;
+            let (source, target) = (layout.source, layout.target);
+            let found = cells.len();
+            match (cells.get_mut(source).map(take), cells.get_mut(target).map(take)) {
+                (Some(source), Some(target)) => Ok(SentencePair { source, target }),
+                _ => {
+                    let expected = source.max(target) + 1;
+                    let problem = format!("{found} {unit}, expected at least {expected}");
+                    Err(place.line(line).malformed_try(problem, Remedy::NameColumns).into())
+                }
+            }
+        }))
+    }
 }
 
 fn record_line(line: u64) -> u64 {
@@ -91,40 +162,6 @@ fn failure(error: csv::Error, here: Place) -> SourceError {
         }
         other => here.malformed(format!("{other:?}")),
     }
-}
-
-/// Takes both sides of a row. The first row determines the columns, and may be a header.
-fn pair(
-    cells: &[&str],
-    sides: &mut Option<(usize, usize)>,
-    columns: &Columns,
-    here: impl Fn() -> Place,
-    unit: &str,
-) -> Option<Result<SentencePair, DataError>> {
-    let (source, target) = match *sides {
-        Some(sides) => sides,
-        None => {
-            let names: Vec<String> = cells.iter().map(|cell| (*cell).to_owned()).collect();
-            let header = columns.is_header(&names);
-            let found = if header { columns.among(&names) } else { columns.by_number() };
-            match found {
-                Ok(found) => *sides = Some(found),
-                Err(problem) => return Some(Err(here().malformed(problem).into())),
-            }
-            if header {
-                return None;
-            }
-            sides.unwrap_or_default()
-        }
-    };
-    Some(match (cells.get(source), cells.get(target)) {
-        (Some(source), Some(target)) => Ok(SentencePair::new(*source, *target)),
-        _ => {
-            let (found, expected) = (cells.len(), source.max(target) + 1);
-            let problem = format!("{found} {unit}, expected at least {expected}");
-            Err(here().malformed_try(problem, Remedy::NameColumns).into())
-        }
-    })
 }
 
 /// Most frequent separator in the first line.

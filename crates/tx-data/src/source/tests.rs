@@ -17,7 +17,7 @@ use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 use super::{
     columns::Columns,
     format::Format,
-    read::{ReadOptions, lines, pairs, parallel},
+    read::{ReadOptions, lines, pairs, parallel, table_layout},
 };
 use crate::{encode::TargetSide, error::DataError};
 
@@ -618,4 +618,56 @@ fn documents_are_read_from_lines_of_any_packing() {
     let mut read = lines(&broken, &ReadOptions::default()).unwrap();
     assert!(read.next().unwrap().is_ok() && read.next().unwrap().is_err());
     assert!(read.next().is_none());
+}
+
+#[test]
+fn a_declared_encoding_of_xml_is_read() {
+    let folder = Folder::new();
+    let document = "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<tmx version=\"1.4\"><body>\n\
+                    <tu><tuv xml:lang=\"en\"><seg>key</seg></tuv><tuv xml:lang=\"fr\"><seg>cl\u{e9}</seg></tuv></tu>\
+                    </body></tmx>";
+    let latin1: Vec<u8> = document.chars().map(|c| c as u8).collect();
+    let expected = [SentencePair::new("key", "cl\u{e9}")];
+    for (packing, bytes) in packings("a.tmx", &latin1) {
+        let path = folder.file("anything", bytes);
+        let read = read(&path, &languages("en", "fr"));
+        assert_eq!(read.unwrap_or_else(|e| panic!("{packing}: {}", chain(&e))), expected);
+    }
+    let unknown = document.replace("ISO-8859-1", "klingon");
+    let path = folder.file("unknown.tmx", unknown);
+    fails(&path, &languages("en", "fr"), &["names the unknown encoding `klingon`"]);
+
+    let side = |text: &str| {
+        let text =
+            format!("<?xml version='1.0' encoding='windows-1252'?>\n<seg id=\"1\">{text}</seg>\n");
+        text.chars().map(|c| c as u8).collect::<Vec<_>>()
+    };
+    let (source, target) =
+        (folder.file("a.sgm", side("key")), folder.file("b.sgm", side("cl\u{e9}")));
+    let read: Result<Vec<_>, _> =
+        parallel(&source, &target, &ReadOptions::default()).unwrap().collect();
+    assert_eq!(read.unwrap(), expected);
+}
+
+#[test]
+fn padded_gzip_is_read() {
+    let folder = Folder::new();
+    let padded = [gzip(tsv().as_bytes()), vec![0; 1_000]].concat();
+    assert_eq!(read(&folder.file("a", padded), &languages("en", "it")).unwrap(), expected());
+    let tar = [gzip(&tar(&[("pairs.tsv", tsv().as_bytes())])), vec![0; 1_000]].concat();
+    assert_eq!(read(&folder.file("b", tar), &languages("en", "it")).unwrap(), expected());
+}
+
+#[test]
+fn layouts_of_tables_are_found_in_every_packing() {
+    let folder = Folder::new();
+    let text = "id,en,it\n1,The cat.,Il gatto.\n2,The dog.,Il cane.\n";
+    for (packing, bytes) in packings("pairs.csv", text.as_bytes()) {
+        let path = folder.file("anything", bytes);
+        let (layout, first) = table_layout(&path, &ReadOptions::default()).unwrap().unwrap();
+        assert_eq!(layout.to_string(), "'en' -> 'it'; ignored: 'id'", "{packing}");
+        assert_eq!(first, SentencePair::new("The cat.", "Il gatto."));
+    }
+    let path = folder.file("other", jsonl());
+    assert_eq!(table_layout(&path, &ReadOptions::default()).unwrap(), None);
 }

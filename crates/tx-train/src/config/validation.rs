@@ -1,7 +1,10 @@
 //! Validation of a model during training.
 
 use serde::{Deserialize, Serialize};
+use tx_data::source::language::fit;
+use tx_eval::Tokenizer;
 use tx_infer::TaskKind;
+use unicode_script::{Script, UnicodeScript};
 
 /// Metric that ranks models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,9 +55,75 @@ pub enum BleuTokenizer {
     /// sacreBLEU's default, for untokenized text.
     #[serde(rename = "13a")]
     V13a,
+    /// Split at punctuation and symbols of every script.
+    #[serde(rename = "intl")]
+    Intl,
+    /// Split between Chinese characters.
+    #[serde(rename = "zh")]
+    Zh,
+    /// Split between all characters, for text without spaces between words.
+    #[serde(rename = "char")]
+    Char,
     /// Split at spaces, for text that is already tokenized.
     #[serde(rename = "none")]
     None,
+}
+
+/// Scripts without spaces between words, besides Chinese characters.
+const UNSPACED: [Script; 8] = [
+    Script::Hiragana,
+    Script::Katakana,
+    Script::Thai,
+    Script::Lao,
+    Script::Khmer,
+    Script::Myanmar,
+    Script::Tibetan,
+    Script::Tai_Tham,
+];
+
+impl BleuTokenizer {
+    /// Returns the tokenizer for targets in a language, as sacreBLEU recommends: `zh` for Chinese, `char`
+    /// for other languages without spaces between words, and otherwise `13a`. Without a language, the
+    /// script of the references decides.
+    pub(crate) fn of_targets<'a>(
+        language: Option<&str>,
+        references: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let is_any = |of: &[&str]| {
+            language.is_some_and(|language| of.iter().any(|one| fit(language, one).is_some()))
+        };
+        if is_any(&["zh", "yue", "wuu", "lzh"]) {
+            return Self::Zh;
+        }
+        if is_any(&["ja", "th", "lo", "km", "my", "bo"]) {
+            return Self::Char;
+        }
+        let (mut letters, mut chinese, mut unspaced) = (0_usize, 0_usize, 0_usize);
+        for c in references.flat_map(str::chars).filter(|c| c.is_alphabetic()) {
+            letters += 1;
+            match c.script() {
+                Script::Han => chinese += 1,
+                script if UNSPACED.contains(&script) => unspaced += 1,
+                _ => {}
+            }
+        }
+        match 2 * (chinese + unspaced) > letters {
+            true if 10 * unspaced < chinese => Self::Zh,
+            true => Self::Char,
+            false => Self::V13a,
+        }
+    }
+
+    /// Returns the implementation.
+    pub(crate) fn tokenizer(self) -> Tokenizer {
+        match self {
+            Self::V13a => Tokenizer::V13a,
+            Self::Intl => Tokenizer::Intl,
+            Self::Zh => Tokenizer::Zh,
+            Self::Char => Tokenizer::Char,
+            Self::None => Tokenizer::None,
+        }
+    }
 }
 
 /// Section `[validation]`: validation of a model during training.
@@ -71,8 +140,10 @@ pub struct ValidationConfig {
     pub beam: usize,
     /// Number of sample outputs of each validation.
     pub samples: usize,
-    /// Tokenizer of BLEU.
-    pub tokenize: BleuTokenizer,
+    /// Tokenizer of BLEU. Default: that of the target language, or else of the script of the validation
+    /// targets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenize: Option<BleuTokenizer>,
     /// Metric that ranks models; the loss breaks ties. Default: `bleu` for translation, `accuracy`
     /// for classification, `loss` for the other tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +169,7 @@ impl Default for ValidationConfig {
             sentences: 1_000,
             beam: 1,
             samples: 3,
-            tokenize: BleuTokenizer::V13a,
+            tokenize: None,
             best_by: None,
             length_penalties: Vec::new(),
             best_set: None,
@@ -157,6 +228,61 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_tokenizer_of_bleu_follows_language_and_script() {
+        use BleuTokenizer::{Char, V13a, Zh};
+        let of = |language: Option<&str>, reference: &str| {
+            BleuTokenizer::of_targets(language, std::iter::once(reference))
+        };
+        for (language, expected) in [
+            ("zh", Zh),
+            ("zh-CN", Zh),
+            ("zho_Hans", Zh),
+            ("Chinese", Zh),
+            ("yue", Zh),
+            ("ja", Char),
+            ("jpn", Char),
+            ("th", Char),
+            ("km", Char),
+            ("de", V13a),
+            ("ko", V13a),
+            ("xx", V13a),
+        ] {
+            assert_eq!(of(Some(language), "ABC"), expected, "{language}");
+        }
+        for (reference, expected) in [
+            ("我喜欢猫。", Zh),
+            // Six Latin letters, and six or seven Chinese ones.
+            ("我们用 Python 写程序", V13a),
+            ("我们用 Python 写程序吗", Zh),
+            ("猫が好きです。", Char),
+            ("ฉันชอบแมว", Char),
+            ("ខ្ញុំចូលចិត្តឆ្មា", Char),
+            ("나는 고양이를 좋아한다.", V13a),
+            ("The word 猫 means cat.", V13a),
+            ("Я люблю кошек.", V13a),
+            ("", V13a),
+        ] {
+            assert_eq!(of(None, reference), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn every_tokenizer_of_scores_is_accepted() {
+        for (name, tokenizer) in [
+            ("13a", Tokenizer::V13a),
+            ("intl", Tokenizer::Intl),
+            ("zh", Tokenizer::Zh),
+            ("char", Tokenizer::Char),
+            ("none", Tokenizer::None),
+        ] {
+            let config: ValidationConfig =
+                toml::from_str(&format!("tokenize = \"{name}\"")).unwrap();
+            assert_eq!(config.tokenize.map(BleuTokenizer::tokenizer), Some(tokenizer));
+            assert_eq!(tokenizer.name(), name);
+        }
+    }
+
+    #[test]
     fn validations_with_the_same_metric_and_pairs_are_comparable() {
         let now = ValidationConfig::default();
         let other =
@@ -166,7 +292,7 @@ mod tests {
             ValidationConfig { best_by: Some(BestBy::Loss), ..now.clone() },
             ValidationConfig { sentences: 2_000, ..now.clone() },
             ValidationConfig { beam: 5, ..now.clone() },
-            ValidationConfig { tokenize: BleuTokenizer::None, ..now.clone() },
+            ValidationConfig { tokenize: Some(BleuTokenizer::None), ..now.clone() },
             ValidationConfig { best_set: Some("news".into()), ..now.clone() },
         ] {
             assert!(!now.is_comparable(&other, TaskKind::Translate, 3_000), "{other:?}");

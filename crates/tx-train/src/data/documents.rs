@@ -132,11 +132,12 @@ fn read(
             _ if data.valid_source.is_some() => "its file has no text".to_owned(),
             DocumentEnd::EmptyLine => format!(
                 "none of the {documents} documents, which are separated by empty lines, can be set \
-                 aside; name a file as `data.valid_source`, or set `data.documents = \"line\"`"
+                 aside; name a file as `data.valid_source`, set `data.documents = \"line\"`, or set \
+                 `data.valid_share` = 0 to validate on training data"
             ),
             DocumentEnd::Line => format!(
                 "none of the {documents} lines can be set aside; name a file as \
-                 `data.valid_source`"
+                 `data.valid_source`, or set `data.valid_share` = 0 to validate on training data"
             ),
         };
         let what = "the validation data".into();

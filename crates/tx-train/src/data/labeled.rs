@@ -40,6 +40,7 @@ impl LabeledData {
     ) -> Result<Self, TrainError> {
         let print = access.print_cleaning(config);
         let control = Control { stop: access.stop, progress: &print };
+        access.print_columns(config);
         let corpus = corpus::load(config, access.cache, &control)?;
         print_overlap(corpus.overlap, corpus.overlap_dropped, "texts", access.print);
         access.check()?;

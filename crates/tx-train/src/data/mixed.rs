@@ -176,7 +176,8 @@ impl PairData {
             let label = if name.is_empty() { String::new() } else { format!(" {name}:") };
             (access.print)(&format!("validation:{label} {report}"));
             let languages = languages.as_ref().map(|all| codes(&own.data, all)).transpose()?;
-            Ok(ValidationSet { name, encoded, pairs, languages })
+            let tokenize = access.bleu_tokenizer(&own, languages.as_ref(), &pairs);
+            Ok(ValidationSet { name, encoded, pairs, languages, tokenize })
         };
         let sets: Vec<ValidationSet> = sets.into_iter().map(encode).collect::<Result<_, _>>()?;
         let used = sets.iter().map(|set| set.pairs.len()).sum();
@@ -269,6 +270,7 @@ fn corpora<'a>(
             Some(folder) => CorpusPairs::Prepared(Box::new(open_prepared(folder, &name, access)?)),
             None => {
                 let given = given.clone();
+                access.print_columns(&own);
                 let pairs = corpus::load_corpus(&own, &name, given, access.cache, &control)?;
                 print_overlap(pairs.overlap, pairs.overlap_dropped, "pairs", access.print);
                 print_annotations(&pairs, access.print);

@@ -19,10 +19,15 @@ use tx_data::{
 };
 use tx_infer::{Bundle, TaskKind, bundle::Languages};
 use tx_model::VocabSizes;
-use tx_text::{Tokenizer, TokenizerKind, Tokenizers};
+use tx_text::{SentencePair, Tokenizer, TokenizerKind, Tokenizers};
 
-use self::{fingerprints::Fingerprints, mixed::CorpusSummary};
-use crate::{config::TrainConfig, error::TrainError, interrupt::check};
+use self::{fingerprints::Fingerprints, language_tokens::LanguageCodes, mixed::CorpusSummary};
+use crate::{
+    config::{BleuTokenizer, TrainConfig},
+    corpus,
+    error::TrainError,
+    interrupt::check,
+};
 
 pub(crate) use pairs::{PairData, ValidationSet};
 pub use pairs::{ShardOptions, prepared};
@@ -173,6 +178,41 @@ impl DataAccess<'_> {
         }
     }
 
+    /// Prints which columns of the tables of `config` are read, with the first pair.
+    pub fn print_columns(&self, config: &TrainConfig) {
+        for (name, layout, SentencePair { source, target }) in corpus::table_layouts(config) {
+            let [source, target] = [source, target].map(|text| shortened(&text));
+            (self.print)(&format!("{name}: columns: {layout}; first pair: {source} -> {target}"));
+        }
+    }
+
+    /// Returns the tokenizer of BLEU for the validation pairs `pairs`: that of `config`, or else that of
+    /// their language or script, which is printed unless it is the usual one.
+    pub fn bleu_tokenizer(
+        &self,
+        config: &TrainConfig,
+        languages: Option<&LanguageCodes>,
+        pairs: &[SentencePair],
+    ) -> BleuTokenizer {
+        if let Some(tokenizer) = config.validation.tokenize {
+            return tokenizer;
+        }
+        let language = languages.map(|codes| &*codes.target);
+        let language = language.or(config.data.target_language.as_deref());
+        let references = pairs.iter().map(|pair| &*pair.target);
+        let tokenizer = BleuTokenizer::of_targets(language, references);
+        let reason = match tokenizer {
+            BleuTokenizer::Zh => "the targets are Chinese",
+            BleuTokenizer::Char => "the targets have no spaces between words",
+            BleuTokenizer::V13a | BleuTokenizer::Intl | BleuTokenizer::None => return tokenizer,
+        };
+        let name = tokenizer.tokenizer().name();
+        (self.print)(&format!(
+            "validation: BLEU with the tokenizer \"{name}\", because {reason} (`validation.tokenize`)"
+        ));
+        tokenizer
+    }
+
     /// Prints the vocabulary sizes.
     pub fn print_vocabulary(&self, config: &TrainConfig, tokenizers: &Tokenizers) {
         let (source, target) = (tokenizers.source.vocab_size(), tokenizers.target.vocab_size());
@@ -201,6 +241,16 @@ impl DataAccess<'_> {
             ));
         }
     }
+}
+
+/// Quotes a text for a message, shortened if it is long.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 60;
+    let mut shown: String = text.chars().take(MOST).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("{shown:?}")
 }
 
 /// Prints the number of validation examples with near duplicates in training. `unit` names several

@@ -28,7 +28,7 @@ use super::{
     print_annotations, print_overlap,
 };
 use crate::{
-    config::TrainConfig,
+    config::{BleuTokenizer, TrainConfig},
     corpus::{self, ValidationLimits},
     error::TrainError,
 };
@@ -52,6 +52,8 @@ pub(crate) struct ValidationSet {
     pub pairs: Vec<SentencePair>,
     /// Languages of a multilingual model.
     pub languages: Option<LanguageCodes>,
+    /// Tokenizer of BLEU.
+    pub tokenize: BleuTokenizer,
 }
 
 impl PairData {
@@ -119,6 +121,7 @@ impl PairData {
     ) -> Result<Self, TrainError> {
         let print = access.print_cleaning(config);
         let control = Control { stop: access.stop, progress: &print };
+        access.print_columns(config);
         let corpus = corpus::load(config, access.cache, &control)?;
         print_overlap(corpus.overlap, corpus.overlap_dropped, "pairs", access.print);
         print_annotations(&corpus, access.print);
@@ -151,6 +154,7 @@ impl PairData {
         let available = validation.len();
         validation.truncate(used);
         let valid = encode_validation(config, &tokenizers, tokens, &validation, available, access)?;
+        let tokenize = access.bleu_tokenizer(config, codes.as_ref(), &validation);
         Ok(Self {
             summary: DataSummary {
                 unit: "pairs",
@@ -171,6 +175,7 @@ impl PairData {
                 encoded: valid,
                 pairs: validation,
                 languages: codes,
+                tokenize,
             }],
         })
     }
@@ -182,6 +187,7 @@ impl PairData {
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
         let shards = ShardOptions { verification: access.verification, ..ShardOptions::default() };
+        access.print_columns(config);
         let corpus = prepared(config, folder, access.cache, shards, access.stop, access.print)?;
         let PreparedCorpus { record, tokenizers, .. } = &corpus;
         // The weights belong to the ids of the known tokenizers.
@@ -207,6 +213,7 @@ impl PairData {
         let validation = corpus.validation(most.min(config.validation.sentences))?;
         let tokens = LanguageTokens::default();
         let valid = encode_validation(config, tokenizers, tokens, &validation, available, access)?;
+        let tokenize = access.bleu_tokenizer(config, None, &validation);
         Ok(Self {
             summary: DataSummary {
                 unit: "pairs",
@@ -231,6 +238,7 @@ impl PairData {
                 encoded: valid,
                 pairs: validation,
                 languages: None,
+                tokenize,
             }],
         })
     }

@@ -16,6 +16,10 @@ use crate::{
 
 /// Number of words of a document that a sample continues.
 const PROMPT_WORDS: usize = 2;
+/// Maximum number of characters of these words, and the number that a sample continues if they have
+/// more, as in scripts without spaces between words.
+const PROMPT_CHARACTERS: usize = 40;
+const UNSPACED_CHARACTERS: usize = 8;
 
 /// Documents of a language model.
 pub(crate) struct LanguageModelRun(DocumentData);
@@ -75,8 +79,9 @@ impl TaskRun for LanguageModelRun {
         Ok(TrainedLanguageModel::new(model, config.train.label_smoothing))
     }
 
-    fn examples(&self, _config: &TrainConfig) -> Vec<String> {
-        self.0.validation.iter().take(3).map(|document| beginning(document)).collect()
+    fn examples(&self, config: &TrainConfig) -> Vec<String> {
+        let documents = self.0.validation.iter().take(3);
+        documents.filter_map(|document| self.prompt(document, config).ok()).collect()
     }
 
     fn into_task(
@@ -85,15 +90,10 @@ impl TaskRun for LanguageModelRun {
         parts: TaskParts<Self>,
     ) -> Result<LanguageModeling, TrainError> {
         let TaskParts { validation, bundle, device, .. } = parts;
-        let Self(DocumentData { report, validation: documents, summary, .. }) = self;
-        let tokenizer = &summary.tokenizers.target;
-        let mut prompts = Vec::new();
-        for document in documents.iter().take(config.validation.samples) {
-            let prompt = beginning(document);
-            // A continuation needs room. Without a prompt, the sample is a whole document.
-            let is_short = tokenizer.encode(&prompt)?.len() <= config.model.max_len / 2;
-            prompts.push(if is_short { prompt } else { String::new() });
-        }
+        let documents = self.0.validation.iter().take(config.validation.samples);
+        let prompts =
+            documents.map(|document| self.prompt(document, config)).collect::<Result<_, _>>()?;
+        let Self(DocumentData { report, .. }) = self;
         Ok(LanguageModeling {
             loader: validation,
             words: report.words,
@@ -106,8 +106,43 @@ impl TaskRun for LanguageModelRun {
     }
 }
 
-/// First words of a document.
+impl LanguageModelRun {
+    /// Returns the first words of a document, shortened until a continuation has room; possibly nothing.
+    fn prompt(&self, document: &str, config: &TrainConfig) -> Result<String, TrainError> {
+        let tokenizer = &self.0.summary.tokenizers.target;
+        let mut prompt = beginning(document);
+        while !prompt.is_empty() && tokenizer.encode(&prompt)?.len() > config.model.max_len / 2 {
+            prompt = first_characters(&prompt, prompt.chars().count() / 2);
+        }
+        Ok(prompt)
+    }
+}
+
+/// First words of a document, or the first characters of long ones.
 fn beginning(document: &str) -> String {
     let words: Vec<&str> = document.split_whitespace().take(PROMPT_WORDS).collect();
-    words.join(" ")
+    let words = words.join(" ");
+    match words.chars().count() > PROMPT_CHARACTERS {
+        true => first_characters(&words, UNSPACED_CHARACTERS),
+        false => words,
+    }
+}
+
+/// First characters of a text, without white space at the end.
+fn first_characters(text: &str, count: usize) -> String {
+    text.chars().take(count).collect::<String>().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_is_short_in_every_script() {
+        assert_eq!(beginning("The  cat sleeps."), "The cat");
+        assert_eq!(beginning("我喜欢猫"), "我喜欢猫");
+        assert_eq!(beginning(&"河流需要新的花园".repeat(50)), "河流需要新的花园");
+        assert_eq!(beginning(&"x".repeat(70_000)), "xxxxxxxx");
+        assert_eq!(beginning(""), "");
+    }
 }

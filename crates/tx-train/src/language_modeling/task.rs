@@ -69,7 +69,8 @@ impl Task for LanguageModeling {
 }
 
 impl LanguageModeling {
-    /// Samples a continuation of each prompt; none if the model has diverged.
+    /// Samples a continuation of each prompt; none if the model has diverged. Samples are only shown, so
+    /// an error of one is shown in place of it.
     fn samples(
         &self,
         model: &TrainedLanguageModel,
@@ -98,7 +99,15 @@ impl LanguageModeling {
         match result {
             Ok(()) => {}
             Err(InferError::NotFinite { .. }) => continued.clear(),
-            Err(error) => return Err(error.into()),
+            Err(InferError::Cancelled) => return Err(TrainError::Interrupted),
+            Err(error) => {
+                let text = format!("(no sample: {error})");
+                let failed = |prompt: &String| ContinuedSample {
+                    prompt: prompt.clone(),
+                    text: text.clone(),
+                };
+                return Ok(self.prompts.iter().map(failed).collect());
+            }
         }
         let samples = self.prompts.iter().zip(continued).map(|(prompt, continued)| {
             ContinuedSample { prompt: prompt.clone(), text: continued.text }

@@ -69,7 +69,8 @@ impl Task for MaskedLanguageModeling {
 }
 
 impl MaskedLanguageModeling {
-    /// Fills the masked words of the samples; none if the model has diverged.
+    /// Fills the masked words of the samples; none if the model has diverged. Samples are only shown, so
+    /// an error of one is shown in place of it.
     fn filled(&self, model: &TrainedMaskedLanguageModel) -> Result<Vec<FilledSample>, TrainError> {
         if self.samples.is_empty() {
             return Ok(Vec::new());
@@ -79,7 +80,17 @@ impl MaskedLanguageModeling {
         let masked: Vec<&str> = self.samples.iter().map(|(masked, _)| &**masked).collect();
         let filled = match fill_mask.fill_batch(&masked) {
             Err(InferError::NotFinite { .. }) => Vec::new(),
-            filled => filled?,
+            Err(InferError::Cancelled) => return Err(TrainError::Interrupted),
+            Err(error) => {
+                let text = format!("(no sample: {error})");
+                let failed = |(masked, original): &(String, String)| FilledSample {
+                    masked: masked.clone(),
+                    original: original.clone(),
+                    filled: text.clone(),
+                };
+                return Ok(self.samples.iter().map(failed).collect());
+            }
+            Ok(filled) => filled,
         };
         let samples = self.samples.iter().zip(filled);
         let samples = samples.map(|((masked, original), filled)| FilledSample {

@@ -9,6 +9,7 @@ use std::{
     fmt::Display,
     fs::{self, File},
     io::{self, BufRead, BufReader},
+    panic::{self, AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
@@ -217,10 +218,9 @@ impl Checkpoints {
         let optim_record = OptimizerRecord::from_bytes(read(&optim)?).map_err(unusable(&optim))?;
         let scheduler_record =
             LrSchedulerRecord::from_bytes(read(&scheduler)?).map_err(unusable(&scheduler))?;
-        learner.load_model(model_record);
-        learner.load_optim(optim_record);
-        learner.load_scheduler(scheduler_record);
-        Ok(())
+        loading(&model, || learner.load_model(model_record))?;
+        loading(&optim, || learner.load_optim(optim_record))?;
+        loading(&scheduler, || learner.load_scheduler(scheduler_record))
     }
 
     /// Loads the weights of the checkpoint after update `step` into `model`.
@@ -305,6 +305,21 @@ impl Checkpoints {
 fn unusable<E: Display>(path: &Path) -> impl FnOnce(E) -> TrainError {
     let path = path.to_owned();
     move |error| TrainError::Checkpoint { path, problem: error.to_string(), before: None }
+}
+
+/// Loads a part. Burn panics if the content of a record, whose file is intact, does not fit; the learner
+/// must not be used afterwards.
+fn loading(path: &Path, load: impl FnOnce()) -> Result<(), TrainError> {
+    // The error takes the place of the message.
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let result = catch_unwind(AssertUnwindSafe(load));
+    panic::set_hook(hook);
+    result.map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        unusable(path)(text.unwrap_or("its content does not fit the model"))
+    })
 }
 
 /// Reads a whole file. Records loaded from a path read it when a tensor is first used, and panic if

@@ -109,9 +109,10 @@ impl TaskRun for PairData {
     ) -> Result<Translation, TrainError> {
         let TaskParts { validation: _, batch_tokens, bundle, device } = parts;
         let lowercase = config.tokenizer.lowercase == Lowercase::Both;
-        let set = |ValidationSet { name, encoded, pairs, languages }: ValidationSet| {
+        let set = |set: ValidationSet| {
+            let ValidationSet { name, encoded, pairs, languages, tokenize } = set;
             let loader = validation_loader(encoded, config, &device);
-            ValidatedSet::new(name, Arc::new(loader), &pairs, languages)
+            ValidatedSet::new(name, Arc::new(loader), &pairs, languages, tokenize)
         };
         let sets = self.sets.into_iter().map(set).collect();
         let validator = Validator::new(sets, &config.validation, lowercase, &device)

@@ -222,6 +222,8 @@ pub struct ValidatedSet {
     references: Vec<String>,
     /// Languages of a multilingual model.
     languages: Option<LanguageCodes>,
+    /// Tokenizer of BLEU.
+    tokenizer: Tokenizer,
 }
 
 impl ValidatedSet {
@@ -231,10 +233,12 @@ impl ValidatedSet {
         loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
         pairs: &[SentencePair],
         languages: Option<LanguageCodes>,
+        tokenize: BleuTokenizer,
     ) -> Self {
         let sources = pairs.iter().map(|pair| pair.source.clone()).collect();
         let references = pairs.iter().map(|pair| pair.target.clone()).collect();
-        Self { name, loader, sources, references, languages }
+        let tokenizer = tokenize.tokenizer();
+        Self { name, loader, sources, references, languages, tokenizer }
     }
 }
 
@@ -297,8 +301,6 @@ impl Validator {
         let search = SearchOptions { n_best: 1, ..search };
         translator = translator.with_options(search)?;
 
-        let bleu =
-            Bleu { tokenizer: self.tokenizer(), lowercase: self.lowercase, ..Bleu::default() };
         let (mut total, mut sets, mut samples) = (StepOutput::default(), Vec::new(), Vec::new());
         let mut signature = String::new();
         for set in &self.sets {
@@ -306,6 +308,8 @@ impl Validator {
             total.add(&output);
             let (translations, of_set) = self.translate(set, &translator, stop)?;
             samples.extend(of_set);
+            let bleu =
+                Bleu { tokenizer: set.tokenizer, lowercase: self.lowercase, ..Bleu::default() };
             let score = bleu.corpus_score(&translations, &[&set.references])?;
             let chrf = Chrf { lowercase: self.lowercase, ..Chrf::default() }
                 .corpus_score(&translations, &[&set.references])?;
@@ -367,7 +371,7 @@ impl Validator {
             let mut scores = Vec::new();
             for set in &self.sets {
                 let (translations, _) = self.translate(set, &translator, stop)?;
-                scores.push(self.score(&translations, &set.references, by)?);
+                scores.push(self.score(set, &translations, by)?);
             }
             tried.push((penalty, scores.iter().sum::<f64>() / scores.len().max(1) as f64));
         }
@@ -387,11 +391,11 @@ impl Validator {
 
     fn score(
         &self,
+        set: &ValidatedSet,
         translations: &[String],
-        references: &[String],
         by: BestBy,
     ) -> Result<f64, TrainError> {
-        let lowercase = self.lowercase;
+        let (lowercase, references) = (self.lowercase, &set.references);
         Ok(match by {
             BestBy::Chrf => {
                 let chrf = Chrf { lowercase, ..Chrf::default() };
@@ -402,17 +406,10 @@ impl Validator {
             | BestBy::Loss
             | BestBy::Accuracy
             | BestBy::MacroF1 => {
-                let bleu = Bleu { tokenizer: self.tokenizer(), lowercase, ..Bleu::default() };
+                let bleu = Bleu { tokenizer: set.tokenizer, lowercase, ..Bleu::default() };
                 bleu.corpus_score(translations, &[references])?.score
             }
         })
-    }
-
-    fn tokenizer(&self) -> Tokenizer {
-        match self.config.tokenize {
-            BleuTokenizer::V13a => Tokenizer::V13a,
-            BleuTokenizer::None => Tokenizer::None,
-        }
     }
 
     /// Translates the sources of `set`. Also returns the first translations as samples.

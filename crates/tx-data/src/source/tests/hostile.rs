@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use tx_text::gzip::ExpansionLimit;
+use tx_text::compression::ExpansionLimit;
 
 use super::{super::input::Limits, *};
 
@@ -75,6 +75,41 @@ fn a_line_or_record_without_end_is_refused() {
     assert_eq!(read(&many, &strict(limit)).unwrap(), expected());
     let rows = folder.file("r.csv", csv_with(",", "").repeat(5_000));
     assert_eq!(read(&rows, &strict(limit)).unwrap().len(), 15_000);
+}
+
+/// Tar archive whose first header has `kind`, the size `size` and a content that zeros complete; a
+/// member follows.
+fn tar_with_header(kind: ::tar::EntryType, size: u64, content: &str) -> Vec<u8> {
+    let mut header = ::tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_size(size);
+    header.set_cksum();
+    let mut archive = GzEncoder::new(Vec::new(), Compression::fast());
+    archive.write_all(header.as_bytes()).unwrap();
+    archive.write_all(content.as_bytes()).unwrap();
+    let padding = size.div_ceil(512) * 512 - content.len() as u64;
+    std::io::copy(&mut zeros(padding), &mut archive).unwrap();
+    archive.write_all(&tar(&[("short.tsv", b"good\tbuono\n")])).unwrap();
+    archive.finish().unwrap()
+}
+
+#[test]
+fn headers_of_tar_members_are_limited() {
+    let folder = Folder::new();
+    // A record of attributes is its length, a key and a value.
+    let attributes = format!("17 path=good.tsv\n883 comment={}\n", "x".repeat(870));
+    for (kind, content) in [
+        (::tar::EntryType::GNULongName, "good.tsv\0"),
+        (::tar::EntryType::XHeader, attributes.as_str()),
+    ] {
+        let path = folder.file("names", tar_with_header(kind, content.len() as u64, content));
+        let member = PathBuf::from(format!("{}!good.tsv", path.display()));
+        let pairs = [SentencePair::new("good", "buono")];
+        assert_eq!(read(&member, &languages("en", "it")).unwrap(), pairs, "{kind:?}");
+        let path = folder.file("names", tar_with_header(kind, 64 << 20, content));
+        let problem = "the headers of a member are longer than 1048576 bytes";
+        fails(&path, &languages("en", "it"), &[problem]);
+    }
 }
 
 #[test]

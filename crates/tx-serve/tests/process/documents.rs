@@ -45,7 +45,8 @@ pub fn nested_boxes(depth: usize) -> Vec<u8> {
 }
 
 pub fn nested_frames(depth: usize) -> Vec<u8> {
-    let (open, close) = ("<text:p><draw:frame><draw:text-box>", "</draw:text-box></draw:frame></text:p>");
+    let (open, close) =
+        ("<text:p><draw:frame><draw:text-box>", "</draw:text-box></draw:frame></text:p>");
     odt(&[&open.repeat(depth), "<text:p>cat</text:p>", &close.repeat(depth)].concat())
 }
 

@@ -60,12 +60,32 @@ const SRT: &str = "1\r\n00:00:01,000 --> 00:00:02,000\r\n{\\an8}<i>the cat</i>\r
 const HTML: &str = "<!DOCTYPE html><html><head><title>the cat</title><script>a<b</script></head><body><ul><li translate=no>a<li>the <b>dog</b> &amp; <a href=x>house</a></ul><pre> the\n cat</pre></body></html>";
 
 const PIECES: [&str; 22] = [
-    "<", ">", "</b>", "<script>", "&#x0;", "{", "}", "\"", "\\u0000", "\u{202e}", "猫", "%", "]]>", "<!--",
-    "\r\n--x-boundary", "0", "<w:p>", "</w:p>", "<w:r>", "<text:p>", " --> ", "[[[[",
+    "<",
+    ">",
+    "</b>",
+    "<script>",
+    "&#x0;",
+    "{",
+    "}",
+    "\"",
+    "\\u0000",
+    "\u{202e}",
+    "猫",
+    "%",
+    "]]>",
+    "<!--",
+    "\r\n--x-boundary",
+    "0",
+    "<w:p>",
+    "</w:p>",
+    "<w:r>",
+    "<text:p>",
+    " --> ",
+    "[[[[",
 ];
 
 fn mutate(body: &mut Vec<u8>, random: &mut ChaCha8Rng) {
-    for _ in 0..random.random_range(1..5) {
+    for _ in 0..random.random_range(0..4) {
         let at = random.random_range(0..=body.len());
         match random.random_range(0..5) {
             0 if at < body.len() => body[at] = (random.next_u32() & 0xff) as u8,

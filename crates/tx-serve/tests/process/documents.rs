@@ -64,8 +64,8 @@ pub fn runs(count: usize) -> Vec<u8> {
 
 /// A legal document whose XML takes 1,000 times the memory of the archive.
 pub fn large() -> Vec<u8> {
-    let empty = "<w:p><w:pPr><w:spacing w:before=\"0\" w:after=\"0\"/></w:pPr></w:p>";
-    docx(&format!("{}<w:p><w:r><w:t>the cat</w:t></w:r></w:p>", empty.repeat(300_000)))
+    let empty = "<w:p><w:pPr><w:spacing w:before=\"0\" w:after=\"0\" w:beforeAutospacing=\"false\" w:afterAutospacing=\"false\" w:line=\"240\"/></w:pPr></w:p>";
+    docx(&format!("{}<w:p><w:r><w:t>the cat</w:t></w:r></w:p>", empty.repeat(120_000)))
 }
 
 /// An archive with `count` entries that are the same member of `size` bytes, which is not compressible.

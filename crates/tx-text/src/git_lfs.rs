@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_pointer_is_recognized_from_its_first_bytes() {
         assert!(is_pointer(POINTER.as_bytes()));
-        assert!(is_pointer(POINTER[..64].as_bytes()));
+        assert!(is_pointer(&POINTER.as_bytes()[..64]));
         assert!(is_pointer(POINTER.replace('\n', "\r\n").as_bytes()));
         assert!(is_pointer(POINTER.replace("git-lfs", "hawser").as_bytes()));
         for other in ["", "version 2 of the text", "version https://example.com/spec/v1", "{}"] {

@@ -37,6 +37,11 @@ const MAX_CONNECTIONS: usize = 10_000;
 #[cfg(unix)]
 const OTHER_FILES: usize = 64;
 
+/// Bytes of answers that the system buffers for a connection. Without a limit it takes megabytes for
+/// each client that does not read, until it delays all connections.
+#[cfg(unix)]
+const SEND_BUFFER: usize = 256 << 10;
+
 /// Time of connections that are open when the server stops to send their first request.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
@@ -86,6 +91,7 @@ impl Connections {
     fn serve(&self, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
         // Answers are small.
         let _ = stream.set_nodelay(true);
+        limit_buffer(&stream);
         let mut stream = TimeoutStream::new(stream);
         // A client that does not read must not hold a connection forever.
         stream.set_write_timeout(Some(WRITE_TIMEOUT));
@@ -160,6 +166,17 @@ impl hyper::service::Service<Request<Incoming>> for PeerService {
         TowerToHyperService::new(self.router.clone()).call(request)
     }
 }
+
+/// Limits the memory of the system for the answers of a connection.
+#[cfg(unix)]
+fn limit_buffer(stream: &TcpStream) {
+    // Without the limit, the connection works as well.
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER);
+}
+
+/// The system limits the memory of a connection.
+#[cfg(not(unix))]
+fn limit_buffer(_: &TcpStream) {}
 
 /// Maximum number of connections: what the limit of open files permits, after the soft limit was raised
 /// towards the hard one.

@@ -152,10 +152,10 @@ async fn serve(
     // Closes connections after their next answers.
     service.leave();
     let closing = connections.close(listener).await;
-    service.stop();
     if !closing.finish(service.options.drain).await {
         tracing::warn!("requests in progress were interrupted");
     }
+    service.stop();
     Ok(())
 }
 

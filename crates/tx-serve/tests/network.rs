@@ -162,3 +162,24 @@ fn large_bodies_are_refused_while_they_arrive() {
     assert_eq!(translate(&server, 1).0, 200);
     server.stop();
 }
+
+/// Connections whose first request has not been sent, as those of a client that connects in advance, and
+/// those that the system has accepted and the server has not.
+#[test]
+fn a_stopping_server_answers_the_first_requests_of_open_connections() {
+    let server = start(|_| {});
+    assert_eq!(translate(&server, 1).0, 200);
+    let mut streams: Vec<TcpStream> = (0..50).map(|_| server.connect()).collect();
+    server.stop.stop();
+    thread::sleep(Duration::from_millis(100));
+    for stream in &mut streams {
+        stream.write_all(request("/translate", &body(1)).as_bytes()).unwrap();
+    }
+    for stream in streams {
+        let (status, text) = answer(stream);
+        assert_eq!(status, 200, "{text}");
+    }
+    let started = Instant::now();
+    server.thread.join().unwrap();
+    assert!(started.elapsed() < Duration::from_secs(20));
+}

@@ -223,6 +223,9 @@ async fn send_events(service: &Service, streamed: Streamed, sender: mpsc::Sender
                 return;
             }
             sent += 1;
+            if handle.deadline().is_over() {
+                return send_error(&sender, &handle.deadline().error()).await;
+            }
         }
         if arrived == results.len() {
             break;
@@ -240,26 +243,25 @@ async fn send_events(service: &Service, streamed: Streamed, sender: mpsc::Sender
             Ok(None) => ApiError::Internal,
             Err(_) => handle.deadline().error(),
         };
-        let data = json!({ "error": error.to_string(), "status": error.status() });
-        // The client may have left.
-        let _ = sender.send(event("error", &data)).await;
-        return;
+        return send_error(&sender, &error).await;
     }
     let results: Vec<Done> = results.into_iter().flatten().collect();
     let finish = move || plan.finish(&results, 0);
     let text = match service.compute(handle.deadline(), finish).await {
         Ok(text) => text,
-        Err(error) => {
-            let data = json!({ "error": error.to_string(), "status": error.status() });
-            let _ = sender.send(event("error", &data)).await;
-            return;
-        }
+        Err(error) => return send_error(&sender, &error).await,
     };
     let mut data = json!({ "text": text, "source": source, "models": [model], "copied": false });
     if let Some(detected) = detected {
         data["detected"] = json!(detected);
     }
     let _ = sender.send(event("done", &data)).await;
+}
+
+async fn send_error(sender: &mpsc::Sender<Bytes>, error: &ApiError) {
+    let data = json!({ "error": error.to_string(), "status": error.status() });
+    // The client may have left.
+    let _ = sender.send(event("error", &data)).await;
 }
 
 /// An event. JSON has no line breaks outside of its escapes.

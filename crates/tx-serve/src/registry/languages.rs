@@ -141,3 +141,34 @@ fn candidates(models: &[Arc<Model>]) -> HashMap<String, Arc<Candidates>> {
     });
     joined.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(sources: &[&str], targets: &[&str]) -> ModelInfo {
+        let codes = |codes: &[&str]| codes.iter().map(|code| (*code).to_owned()).collect();
+        ModelInfo { name: "a".into(), sources: codes(sources), targets: codes(targets) }
+    }
+
+    #[test]
+    fn languages_of_several_models_are_joined() {
+        let models = [info(&["en", "de"], &["it", "de"]), info(&["it", "en"], &["fr", "de"])];
+        let found = entries(models.iter());
+        let found: Vec<(&str, String)> =
+            found.iter().map(|entry| (&*entry.code, entry.targets.join(" "))).collect();
+        let expected = [("en", "de fr it"), ("fr", ""), ("de", "it"), ("it", "de fr")];
+        assert_eq!(found, expected.map(|(code, targets)| (code, targets.to_owned())));
+    }
+
+    /// As many languages as large multilingual models have: 33,672 pairs.
+    #[test]
+    fn a_table_of_many_languages_takes_a_moment() {
+        let rows = include_str!("../languages.csv").lines();
+        let codes: Vec<&str> = rows.filter_map(|row| row.split(',').next()).collect();
+        let started = std::time::Instant::now();
+        let found = entries([info(&codes, &codes)].iter());
+        assert!(found.len() == 184 && found.iter().all(|entry| entry.targets.len() == 183));
+        assert!(started.elapsed() < std::time::Duration::from_secs(2), "{:?}", started.elapsed());
+    }
+}

@@ -45,7 +45,8 @@ pub fn nested_boxes(depth: usize) -> Vec<u8> {
 }
 
 pub fn nested_frames(depth: usize) -> Vec<u8> {
-    let (open, close) = ("<text:p><draw:frame><draw:text-box>", "</draw:text-box></draw:frame></text:p>");
+    let (open, close) =
+        ("<text:p><draw:frame><draw:text-box>", "</draw:text-box></draw:frame></text:p>");
     odt(&[&open.repeat(depth), "<text:p>cat</text:p>", &close.repeat(depth)].concat())
 }
 
@@ -63,13 +64,13 @@ pub fn runs(count: usize) -> Vec<u8> {
 
 /// A legal document whose XML takes 1,000 times the memory of the archive.
 pub fn large() -> Vec<u8> {
-    let empty = "<w:p><w:pPr><w:spacing w:before=\"0\" w:after=\"0\"/></w:pPr></w:p>";
-    docx(&format!("{}<w:p><w:r><w:t>the cat</w:t></w:r></w:p>", empty.repeat(440_000)))
+    let empty = "<w:p><w:pPr><w:spacing w:before=\"0\" w:after=\"0\" w:beforeAutospacing=\"false\" w:afterAutospacing=\"false\" w:line=\"240\"/></w:pPr></w:p>";
+    docx(&format!("{}<w:p><w:r><w:t>the cat</w:t></w:r></w:p>", empty.repeat(120_000)))
 }
 
 /// An archive with `count` entries that are the same member of `size` bytes, which is not compressible.
 pub fn overlapping(count: u16, size: usize) -> Vec<u8> {
-    let main = docx_xml("<w:p><w:r><w:t>the cat</w:t></w:r></w:p>");
+    let xml = docx_xml("<w:p><w:r><w:t>the cat</w:t></w:r></w:p>");
     let mut state = 1_u64;
     let noise: Vec<u8> = (0..size)
         .map(|_| {
@@ -77,55 +78,77 @@ pub fn overlapping(count: u16, size: usize) -> Vec<u8> {
             (state >> 56) as u8
         })
         .collect();
-    let mut out = Vec::new();
-    let mut directory = Vec::new();
-    let mut member = |out: &mut Vec<u8>, directory: &mut Vec<u8>, name: &str, content: &[u8], at: Option<usize>| {
-        let offset = at.unwrap_or(out.len());
-        let mut crc = flate2_crc(content);
-        let fields = |signature: u32, central: bool| {
-            let mut bytes = signature.to_le_bytes().to_vec();
-            if central {
-                bytes.extend(20_u16.to_le_bytes());
-            }
-            bytes.extend(20_u16.to_le_bytes());
-            // Flags, method, time.
-            bytes.extend([0; 6]);
-            bytes.extend(0x21_u16.to_le_bytes());
-            bytes.extend(crc.to_le_bytes());
-            bytes.extend((content.len() as u32).to_le_bytes());
-            bytes.extend((content.len() as u32).to_le_bytes());
-            bytes.extend((name.len() as u16).to_le_bytes());
-            bytes.extend(0_u16.to_le_bytes());
-            if central {
-                // Comment, disk, attributes.
-                bytes.extend([0; 10]);
-                bytes.extend((offset as u32).to_le_bytes());
-            }
-            bytes.extend(name.as_bytes());
-            bytes
-        };
-        if at.is_none() {
-            out.extend(fields(0x0403_4b50, false));
-            out.extend(content);
-        }
-        directory.extend(fields(0x0201_4b50, true));
-        crc = 0;
-        let _ = crc;
-    };
-    member(&mut out, &mut directory, DOCX, main.as_bytes(), None);
-    let shared = out.len();
-    member(&mut out, &mut directory, "b", &noise, None);
-    for number in 1..count {
-        member(&mut out, &mut directory, &format!("{number:x}"), &noise, Some(shared));
+    let main = Member { name: DOCX.into(), crc: crc32(xml.as_bytes()), size: xml.len(), at: 0 };
+    let mut out = main.header(false);
+    out.extend(xml.as_bytes());
+    let shared = Member { name: "b".into(), crc: crc32(&noise), size, at: out.len() };
+    out.extend(shared.header(false));
+    out.extend(&noise);
+    let start = out.len();
+    out.extend(main.header(true));
+    for number in 0..count {
+        out.extend(Member { name: format!("{number:x}"), ..shared }.header(true));
     }
-    let start = out.len() as u32;
-    out.extend(&directory);
+    let length = out.len() - start;
     out.extend(0x0605_4b50_u32.to_le_bytes());
     out.extend([0; 4]);
     out.extend((count + 1).to_le_bytes());
     out.extend((count + 1).to_le_bytes());
-    out.extend((directory.len() as u32).to_le_bytes());
-    out.extend(start.to_le_bytes());
+    out.extend((length as u32).to_le_bytes());
+    out.extend((start as u32).to_le_bytes());
     out.extend([0; 2]);
     out
+}
+
+/// A stored member of an archive.
+struct Member {
+    name: String,
+    crc: u32,
+    size: usize,
+    at: usize,
+}
+
+impl Member {
+    /// The header before its content, or the one in the central directory.
+    fn header(&self, is_central: bool) -> Vec<u8> {
+        let signature: u32 = if is_central { 0x0201_4b50 } else { 0x0403_4b50 };
+        let mut bytes = signature.to_le_bytes().to_vec();
+        if is_central {
+            bytes.extend(20_u16.to_le_bytes());
+        }
+        bytes.extend(20_u16.to_le_bytes());
+        // Flags, method, time, and the first day of 1980.
+        bytes.extend([0; 6]);
+        bytes.extend(0x21_u16.to_le_bytes());
+        bytes.extend(self.crc.to_le_bytes());
+        bytes.extend((self.size as u32).to_le_bytes());
+        bytes.extend((self.size as u32).to_le_bytes());
+        bytes.extend((self.name.len() as u16).to_le_bytes());
+        bytes.extend(0_u16.to_le_bytes());
+        if is_central {
+            // Comment, disk, attributes.
+            bytes.extend([0; 10]);
+            bytes.extend((self.at as u32).to_le_bytes());
+        }
+        bytes.extend(self.name.as_bytes());
+        bytes
+    }
+}
+
+/// CRC-32 of ZIP.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+        }
+    }
+    !crc
+}
+
+#[test]
+fn the_check_sum_is_that_of_zip() {
+    // The check value of CRC-32/ISO-HDLC.
+    assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
 }

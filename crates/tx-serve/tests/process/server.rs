@@ -138,8 +138,10 @@ impl Process {
     }
 
     pub fn post(&mut self, path: &str, body: &Value) -> (u16, Value) {
-        let (status, body) = self.exchange(&post(path, "application/json", body.to_string().as_bytes()));
-        let value = serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
+        let (status, body) =
+            self.exchange(&post(path, "application/json", body.to_string().as_bytes()));
+        let value =
+            serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
         (status, value)
     }
 
@@ -162,7 +164,8 @@ impl Process {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();
         let row = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = row.and_then(|row| row.trim().trim_end_matches(" kB").parse::<usize>().ok());
+        let kilobytes =
+            row.and_then(|row| row.trim().trim_end_matches(" kB").parse::<usize>().ok());
         kilobytes.unwrap_or(0) << 10
     }
 
@@ -208,7 +211,10 @@ impl Monitor {
         times.sort_unstable();
         let at = |percent: usize| times[(times.len() - 1) * percent / 100];
         let (median, high, max) = (at(50), at(99), at(100));
-        println!("{name}: /health {} times, p50 {median:?}, p99 {high:?}, max {max:?}", times.len());
+        println!(
+            "{name}: /health {} times, p50 {median:?}, p99 {high:?}, max {max:?}",
+            times.len()
+        );
         let limit = env::var("TX_HEALTH").ok().and_then(|text| text.parse().ok());
         assert!(max < limit.map_or(BOUND, Duration::from_millis), "{name}: {max:?}");
     }

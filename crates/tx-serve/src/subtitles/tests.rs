@@ -79,7 +79,8 @@ fn files_are_read_leniently() {
         (format!("{time}\nWhere?\n- Here."), vec!["Where?", "Here."]),
         (format!("{time}\n>> yes.\n>>> news."), vec!["yes.", "news."]),
         (format!("{time}\n<i>- yes.</i>\n{{\\i1}}- no."), vec!["yes.</i>", "no."]),
-        (format!("{time}\nANNA: yes.\nTOM: no."), vec!["ANNA: yes.", "TOM: no."]),
+        (format!("{time}\nANNA: yes.\nTOM 2: no."), vec!["yes.", "no."]),
+        (format!("{time}\n- ANNA: yes.\n{time}\nNote: no."), vec!["yes.", "Note: no."]),
         (format!("{time}\n-5 degrees"), vec!["5 degrees"]),
     ] {
         assert_eq!(texts(&file, Srt), changed, "{file:?}");

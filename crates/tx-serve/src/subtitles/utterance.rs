@@ -2,6 +2,9 @@
 
 use super::Line;
 
+/// Maximum number of characters of the name of a speaker.
+const NAME: usize = 30;
+
 /// Text of one or more lines, and what is around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Utterance {
@@ -76,11 +79,13 @@ fn dash(line: &str) -> Option<&str> {
     line.strip_prefix(">>").or_else(|| line.strip_prefix("&gt;&gt;"))
 }
 
-/// Length of what stands before the text of an utterance: a dash or note, with the tags before it.
+/// Length of what stands before the text of an utterance: a dash, a note or the name of a speaker, with the
+/// tags before it.
 fn mark(text: &str) -> usize {
     let rest = without_tags(text);
     let after = dash(text).map_or(rest, |after| after.trim_start_matches('>'));
     let after = after.trim_start_matches(|c| is_note(c) || c.is_whitespace());
+    let after = named(after).map_or(after, str::trim_start);
     // Tags alone belong to the text.
     if after.len() == rest.len() { 0 } else { text.len() - after.len() }
 }
@@ -114,11 +119,17 @@ fn is_speaker(line: &str) -> bool {
     if line.starts_with("<v ") || line.starts_with("<v.") {
         return true;
     }
-    let Some((name, _)) = without_tags(line).split_once(':') else { return false };
+    named(without_tags(line)).is_some()
+}
+
+/// Returns the text after a name in capital letters and a colon.
+fn named(line: &str) -> Option<&str> {
+    let (name, text) = line.split_once(':')?;
     let is_name = |c: char| c.is_uppercase() || c.is_numeric() || " .'’-".contains(c);
-    name.chars().count() <= 30
+    let is_named = name.chars().take(NAME + 1).count() <= NAME
         && name.chars().filter(|c| c.is_uppercase()).count() > 1
-        && name.chars().all(is_name)
+        && name.chars().all(is_name);
+    is_named.then_some(text)
 }
 
 /// Whether a line is a description of a sound, in brackets.

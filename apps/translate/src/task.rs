@@ -55,30 +55,6 @@ const GENERATION: [&str; 24] = [
     "top-p",
 ];
 
-/// Arguments of translation only.
-const SOURCE: [&str; 20] = [
-    "alignment",
-    "alignment-layer",
-    "alignment-head",
-    "attention-layer",
-    "coverage-penalty",
-    "max-len-extra",
-    "max-len-ratio",
-    "mbr",
-    "mbr-candidates",
-    "mbr-samples",
-    "mbr-scale",
-    "min-len-ratio",
-    "prefix",
-    "prefix-file",
-    "replace-unk",
-    "shortlist",
-    "source-lang",
-    "split",
-    "split-language",
-    "target-lang",
-];
-
 /// Runs the model of `args` on a text or the lines of an input.
 pub fn run(args: TranslateArgs) -> anyhow::Result<()> {
     let model = args.model.clone().context("`--model` is required")?;
@@ -123,6 +99,30 @@ mod tests {
 
     use super::*;
     use crate::args::Cli;
+
+    /// Arguments of translation only.
+    const SOURCE: [&str; 20] = [
+        "alignment",
+        "alignment-layer",
+        "alignment-head",
+        "attention-layer",
+        "coverage-penalty",
+        "max-len-extra",
+        "max-len-ratio",
+        "mbr",
+        "mbr-candidates",
+        "mbr-samples",
+        "mbr-scale",
+        "min-len-ratio",
+        "prefix",
+        "prefix-file",
+        "replace-unk",
+        "shortlist",
+        "source-lang",
+        "split",
+        "split-language",
+        "target-lang",
+    ];
 
     /// A new or renamed argument would be accepted or rejected by mistake.
     #[test]

@@ -115,7 +115,8 @@ fn a_text_may_begin_with_a_dash() {
         let page = out.path().join("page.json");
         let page = page.to_str().unwrap();
         let attention = ["attention", "--model", model(), "--text", text, "--target", text];
-        run(&[&attention[..], &["--out", page]].concat(), "").printed();
+        let drawn = run(&[&attention[..], &["--out", page]].concat(), "");
+        assert_eq!(drawn.code, Some(0), "{}", drawn.stderr);
     }
 }
 

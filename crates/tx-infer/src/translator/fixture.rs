@@ -48,8 +48,8 @@ fn invisible_characters_change_no_result() {
     let clean = Normalization { form: NormalForm::Nfc, spaces: true, markup: false };
     let bundle = Bundle::open(fixture("bundle-v1")).unwrap();
     assert_eq!(bundle.tokenizers.source.normalization(), None);
-    let recorded =
-        Bundle { tokenizers: bundle.tokenizers.clone().with_steps_of(clean), ..bundle.clone() };
+    let mut recorded = bundle.clone();
+    recorded.tokenizers = recorded.tokenizers.with_steps_of(clean);
     let marked = "\u{feff}the c\u{ad}at\u{a0}sleeps\u{200b} .";
     for bundle in [bundle, recorded] {
         let tokens = Tokens::of_source(&bundle.tokenizers.source, marked, 24).unwrap();

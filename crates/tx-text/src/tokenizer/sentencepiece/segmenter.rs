@@ -114,9 +114,10 @@ impl Segmenter {
         self.kinds.get(piece) == Some(&kind)
     }
 
-    /// Viterbi search in a word, or in a whole text. Scores of paths are stored in single precision and
-    /// compared in double precision. `score` is that of the text before the word, through which all
-    /// paths go; returns that of the text up to its end, so that all sums are those of the whole text.
+    /// Viterbi search in a word, or in a whole text. Scores are summed and compared in single precision,
+    /// and the first of equal paths is kept, as by SentencePiece 0.2.3. `score` is that of the text before
+    /// the word, through which all paths go; returns that of the text up to its end, so that all sums are
+    /// those of the whole text.
     fn unigram(
         &self,
         text: &str,
@@ -138,16 +139,18 @@ impl Segmenter {
             self.pieces.prefixes(rest, |length, piece| {
                 let score = match self.kinds.get(piece) {
                     Some(&UNUSED) => return,
-                    Some(&USER_DEFINED) => f64::from(length as f32 * self.highest_score) - 0.1,
-                    _ => f64::from(self.score(piece)),
+                    Some(&USER_DEFINED) => {
+                        (f64::from(length as f32 * self.highest_score) - 0.1) as f32
+                    }
+                    _ => self.score(piece),
                 };
                 if let Some(node) = nodes.get_mut(start + length) {
-                    node.improve(score + f64::from(before), start, Some(piece));
+                    node.improve(score + before, start, Some(piece));
                 }
                 is_known |= length == character.len_utf8();
             });
             if !is_known && let Some(node) = nodes.get_mut(start + character.len_utf8()) {
-                node.improve(f64::from(self.unknown_score + before), start, None);
+                node.improve(self.unknown_score + before, start, None);
             }
         }
         let first = segments.len();
@@ -200,10 +203,10 @@ impl Node {
     }
 
     #[inline]
-    fn improve(&mut self, score: f64, start: usize, piece: Option<usize>) {
-        if self.start == NONE || score > f64::from(self.score) {
+    fn improve(&mut self, score: f32, start: usize, piece: Option<usize>) {
+        if self.start == NONE || score > self.score {
             let piece = piece.map_or(NONE, |piece| piece as u32);
-            *self = Self { score: score as f32, start: start as u32, piece };
+            *self = Self { score, start: start as u32, piece };
         }
     }
 }
@@ -395,6 +398,15 @@ mod tests {
         assert_eq!(segments(&segmenter, "abc"), [("a", true), ("bc", true)]);
         assert_eq!(segments(&segmenter, "abxb"), [("ab", true), ("x", false), ("b", true)]);
         assert_eq!(segments(&segmenter, ""), []);
+    }
+
+    /// In single precision, x·0·00 and x·00·0 have the score −15.6 both; in double precision, the second
+    /// is larger than the first rounded. SentencePiece 0.2.3 keeps the first.
+    #[test]
+    fn the_first_of_equal_paths_is_kept() {
+        let pieces = [("x", -8.5, 1), ("0", -3.6, 1), ("00", -3.5, 1)];
+        let segmenter = segmenter(UNIGRAM, &pieces);
+        assert_eq!(segments(&segmenter, "x000"), [("x", true), ("0", true), ("00", true)]);
     }
 
     /// `bc` has a higher score than `ab`, so it is merged first; `aa` is merged from the left. The

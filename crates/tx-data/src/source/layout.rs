@@ -78,13 +78,17 @@ impl TableLayout {
         let is_header =
             given.is_header(first) || is_free && given.header.is_none() && table.has_header();
         let (source, target) = match (is_header, is_free) {
-            (true, true) => match given.among(first) {
-                Ok(sides) if table.are_texts(sides) => sides,
-                found => match table.sides_by_name(given).or_else(|| table.sides_by_content(1)) {
+            (true, true) => {
+                let given_sides = given.among(first);
+                let is_given = given.is_header(first)
+                    && given_sides.as_ref().is_ok_and(|&sides| table.are_texts(sides));
+                let found = (!is_given)
+                    .then(|| table.sides_by_name(given).or_else(|| table.sides_by_content(1)));
+                match found.flatten() {
                     Some(sides) => sides,
-                    None => found?,
-                },
-            },
+                    None => given_sides?,
+                }
+            }
             (true, false) => given.among(first)?,
             (false, true) => match table.sides_by_content(0) {
                 Some(sides) if !others.is_empty() => sides,

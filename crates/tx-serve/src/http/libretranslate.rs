@@ -26,8 +26,9 @@ use crate::{
 pub const OPTIONS: [&str; 8] =
     ["source", "target", "format", "line_breaks", "model", "pivot", "alternatives", "beam"];
 
-/// Parameters of clients that change no result: `secret` is that of LibreTranslate's own page.
-pub const IGNORED: [&str; 1] = ["secret"];
+/// Parameters of clients that change no result: `secret` is that of LibreTranslate's own page, `apiKey`
+/// that of its npm client, which means `api_key`.
+pub const IGNORED: [&str; 2] = ["secret", "apiKey"];
 
 /// Options that all interfaces read in the same way.
 ///

@@ -26,7 +26,9 @@ async fn unknown_parameters_are_refused_by_name() {
             answer.body
         );
     }
-    let ignored = text(json!({ "secret": "x", "api_key": "", "alternatives": 0, "format": "" }));
+    let ignored = text(
+        json!({ "secret": "x", "apiKey": "", "api_key": "", "alternatives": 0, "format": "" }),
+    );
     assert_eq!(post(&service, "/translate", ignored).await.status, 200);
 }
 

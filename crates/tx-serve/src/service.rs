@@ -231,7 +231,7 @@ impl Service {
         for stage in 0..stages.max(1) {
             let is_last = stage + 1 >= stages;
             let options = self.search_options(&request, is_last);
-            let plan = PlanOptions { align: request.plan.align && is_last, ..request.plan };
+            let plan = PlanOptions { align: request.plan.align && is_last, ..request.plan.clone() };
             // Lines are joined once.
             let plan = if stage > 0 {
                 PlanOptions { line_breaks: Default::default(), ..plan }
@@ -425,11 +425,7 @@ fn groups(
     let mut groups: Vec<Group> = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let Some(route) = source.routes.get(stage) else { continue };
-        let planned = Plan::new(&source.text, &route.translator, options);
-        let mut plan = planned.map_err(|error| {
-            tracing::error!(%error, "a text could not be divided into sentences");
-            ApiError::Internal
-        })?;
+        let mut plan = Plan::new(&source.text, &route.translator, &options)?;
         let units = plan.take_units();
         let same = |group: &&mut Group| {
             group.route.model.id == route.model.id

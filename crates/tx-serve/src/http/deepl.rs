@@ -1,5 +1,7 @@
 //! The interface of DeepL, version 2.
 
+mod tags;
+
 use std::sync::Arc;
 
 use axum::{
@@ -11,7 +13,6 @@ use serde_json::json;
 use super::{body::Parameters, libretranslate::permitted, reply};
 use crate::{
     error::ApiError,
-    markup::Format,
     plan::PlanOptions,
     service::{self, Service},
 };
@@ -25,17 +26,14 @@ async fn answer(service: Arc<Service>, request: Request) -> Result<Response, Api
     let (parameters, access) = permitted(&service, request).await?;
     let (texts, _) = parameters.texts("text")?;
     access.characters(&service, &texts)?;
-    let format = match parameters.text("tag_handling")? {
-        Some("html" | "xml") => Format::Html,
-        _ => Format::Text,
-    };
+    let (format, tags) = tags::tag_handling(&parameters)?;
     let source = parameters.text("source_lang")?.filter(|source| !source.is_empty());
     let target = parameters.required("target_lang")?;
     let request = service::Request {
         texts,
         source: source.map(str::to_ascii_lowercase),
         target: target.to_ascii_lowercase(),
-        plan: PlanOptions { format, ..PlanOptions::default() },
+        plan: PlanOptions { format, tags: Arc::new(tags), ..PlanOptions::default() },
         ..service::Request::default()
     };
     let characters: Vec<usize> = request.texts.iter().map(|text| text.chars().count()).collect();

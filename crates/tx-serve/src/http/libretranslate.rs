@@ -70,7 +70,7 @@ pub fn request(parameters: &Parameters) -> Result<service::Request, ApiError> {
         target: parameters.required("target")?.to_owned(),
         model: given("model")?,
         pivot: given("pivot")?,
-        plan: PlanOptions { format, line_breaks, align: false },
+        plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
         alternatives: parameters.number("alternatives")?.unwrap_or(0),
         beam: parameters.number("beam")?,
     })

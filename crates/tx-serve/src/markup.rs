@@ -68,7 +68,8 @@ pub enum Space {
     Glued,
     /// At least one character.
     Spaced,
-    /// None, because the script of the source has no spaces between words. A translation may need one.
+    /// None, because the script of the source has no spaces between words, or there is no word. A
+    /// translation may need one.
     Free,
 }
 

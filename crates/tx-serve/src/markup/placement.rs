@@ -518,6 +518,8 @@ struct Writer<'a> {
     written: String,
     /// Whether the text so far ends with white space, or is empty; tags do not count.
     is_spaced: bool,
+    /// Whether the text so far ends with a letter of a script with spaces.
+    ends_word: bool,
     /// White space after the latest atom, until text or another atom follows.
     pending: Option<Space>,
 }
@@ -525,7 +527,8 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn new(translation: &'a str, format: Format) -> Self {
         let (position, written) = (0, String::new());
-        Self { translation, format, position, written, is_spaced: true, pending: None }
+        let (is_spaced, ends_word, pending) = (true, false, None);
+        Self { translation, format, position, written, is_spaced, ends_word, pending }
     }
 
     fn text(&mut self, end: usize) {
@@ -544,6 +547,7 @@ impl<'a> Writer<'a> {
         let Some(last) = text.chars().next_back() else { return };
         self.pending = None;
         self.is_spaced = last.is_whitespace();
+        self.ends_word = is_spaced_letter(last);
         self.written.push_str(&self.format.escape(text));
     }
 
@@ -562,14 +566,14 @@ impl<'a> Writer<'a> {
     fn atom(&mut self, raw: &str, spacing: Spacing) {
         let is_separated = match spacing.before {
             Space::Spaced => true,
-            Space::Free => self.written.ends_with(is_spaced_letter),
+            Space::Free => self.ends_word,
             Space::Glued => false,
         };
         if !self.is_spaced && (is_separated || self.pending == Some(Space::Spaced)) {
             self.written.push(' ');
         }
         self.written.push_str(raw);
-        self.is_spaced = false;
+        (self.is_spaced, self.ends_word) = (false, false);
         self.pending = Some(spacing.after);
     }
 }

@@ -49,17 +49,17 @@ pub fn denormalized(sentence: &Segment) -> Segment {
     let text = &sentence.text;
     let mut raw = Segment::default();
     let mut position = 0;
-    // White space after the latest atom.
-    let mut after = None;
+    // White space after the latest atom, and the position of the text after it.
+    let (mut after, mut start) = (None, 0);
     for inline in &sentence.inlines {
         copy(&mut raw.text, &text[position..inline.at], &mut after);
         position = inline.at;
         if let InlineKind::Atom(spacing) = inline.kind {
             let is_spaced = spacing.before == Space::Spaced || after == Some(Space::Spaced);
-            if is_spaced && !raw.text.is_empty() && !raw.text.ends_with(char::is_whitespace) {
+            if is_spaced && !raw.text[start..].ends_with(char::is_whitespace) {
                 raw.text.push(' ');
             }
-            after = Some(spacing.after);
+            (after, start) = (Some(spacing.after), raw.text.len());
         }
         raw.inlines.push(Inline { at: raw.text.len(), ..inline.clone() });
     }
@@ -94,8 +94,8 @@ fn feed(
 ) {
     let (text, inlines) = (&segment.text, &segment.inlines);
     let partners = partners(inlines);
-    let letters = counts(segment, char::is_alphabetic);
-    let visible = counts(segment, |c| !c.is_whitespace());
+    let letters = counts(segment, &[], char::is_alphabetic);
+    let visible = counts(segment, blocks, |c| !c.is_whitespace());
     let words = text.len() - text.trim_start().len()..text.trim_end().len();
     let collapses = |at: usize| match white_space {
         WhiteSpace::Kept => false,
@@ -153,11 +153,12 @@ fn feed(
         let raw = written(segment, content.clone(), index..end + 1, format);
         let has_atoms =
             || inlines[index..end].iter().any(|inline| matches!(inline.kind, InlineKind::Atom(_)));
-        // A target of links inside a word.
+        // A target of links or an icon, which does not separate the text around it.
         let follows = text[content.end..].chars().next();
         if content.is_empty()
-            && builder.is_in_word()
-            && follows.is_some_and(char::is_alphanumeric)
+            && format == Format::Html
+            && builder.last == Last::Character
+            && follows.is_some_and(|c| !c.is_whitespace())
             && !has_atoms()
         {
             builder.tag(Inline { at: 0, raw, kind: InlineKind::Void });
@@ -169,12 +170,23 @@ fn feed(
     add(builder, position..text.len());
 }
 
-/// Number of characters of a kind before each inline.
-fn counts(segment: &Segment, is_counted: impl Fn(char) -> bool) -> Vec<usize> {
+/// Number of characters of a kind before each inline, without those in `blocks`.
+fn counts(
+    segment: &Segment,
+    blocks: &[Range<usize>],
+    is_counted: impl Fn(char) -> bool,
+) -> Vec<usize> {
     let (mut count, mut position) = (0, 0);
+    let mut blocks = blocks.iter().peekable();
     let count = |inline: &Inline| {
-        let text = segment.text.get(position..inline.at).unwrap_or_default();
-        count += text.chars().filter(|c| is_counted(*c)).count();
+        let start = position;
+        let text = segment.text.get(start..inline.at).unwrap_or_default();
+        for (offset, c) in text.char_indices() {
+            let at = start + offset;
+            while blocks.next_if(|block| block.end <= at).is_some() {}
+            let is_in_block = blocks.peek().is_some_and(|block| block.contains(&at));
+            count += usize::from(!is_in_block && is_counted(c));
+        }
         position = inline.at.max(position);
         count
     };
@@ -217,13 +229,14 @@ fn is_mark(text: &str, content: Range<usize>, name: &str, has_letters: bool) -> 
     if !mark.chars().all(is_accepted) || !(is_number || mark.contains(is_sign)) {
         return false;
     }
-    let follows_word = text[..content.start]
-        .chars()
-        .next_back()
-        .is_some_and(|c| c.is_alphabetic() || ".,;:!?…)]”’\"'»。！？".contains(c));
-    let ends_word = text[content.end..].chars().next().is_none_or(|c| !c.is_alphanumeric());
+    let before = text[..content.start].chars().next_back();
+    let follows_sentence = before.is_some_and(|c| ".!?…)]”’»。！？".contains(c));
+    let follows_word =
+        follows_sentence || before.is_some_and(|c| c.is_alphabetic() || ",;:\"'".contains(c));
+    let ends_word =
+        follows_sentence || text[content.end..].chars().next().is_none_or(|c| !c.is_alphanumeric());
     // `H<sub>2</sub>O` is a word.
-    ends_word && (is_raised || is_bracketed || !is_number || follows_word)
+    is_bracketed || (ends_word && (is_raised || !is_number || follows_word))
 }
 
 /// The latest visible part of a segment.
@@ -255,10 +268,6 @@ struct Builder {
 }
 
 impl Builder {
-    fn is_in_word(&self) -> bool {
-        self.last == Last::Character && self.characters[0].is_some_and(char::is_alphanumeric)
-    }
-
     fn tag(&mut self, inline: Inline) {
         self.segment.inlines.push(Inline { at: self.segment.text.len(), ..inline });
     }
@@ -267,14 +276,16 @@ impl Builder {
         let before = match self.last {
             Last::Space => Space::Spaced,
             Last::Character if self.characters[0].is_some_and(is_unspaced) => Space::Free,
-            Last::Start | Last::Character | Last::Atom => Space::Glued,
+            // No word is before it.
+            Last::Start | Last::Atom => Space::Free,
+            Last::Character => Space::Glued,
         };
         self.atom = self.segment.inlines.len();
         self.last = Last::Atom;
         self.tag(Inline {
             at: 0,
             raw,
-            kind: InlineKind::Atom(Spacing { before, after: Space::Glued }),
+            kind: InlineKind::Atom(Spacing { before, after: Space::Free }),
         });
     }
 
@@ -314,7 +325,12 @@ impl Builder {
                     return;
                 }
             }
-            Last::Space if is_collapsed => return,
+            Last::Space
+                if is_collapsed
+                    && !self.segment.text.ends_with(|c: char| !c.is_ascii_whitespace()) =>
+            {
+                return;
+            }
             Last::Start | Last::Space | Last::Character => {}
         }
         self.segment.text.push(if is_collapsed { ' ' } else { c });
@@ -338,8 +354,9 @@ impl Builder {
         self.set_after(if is_unspaced(c) { Space::Free } else { Space::Glued });
         let text = &mut self.segment.text;
         let before = text.chars().next_back();
-        let joins = |c: char| c.is_alphanumeric() && !is_unspaced(c);
-        if before.is_some_and(joins) && joins(c) {
+        let is_letter = |c: char| c.is_alphanumeric() && !is_unspaced(c);
+        let ends_word = |c: char| is_letter(c) || ".,;:!?…)]”»%".contains(c);
+        if before.is_some_and(ends_word) && is_letter(c) {
             text.push(' ');
             let end = text.len();
             self.segment.inlines.iter_mut().skip(self.atom + 1).for_each(|inline| inline.at = end);

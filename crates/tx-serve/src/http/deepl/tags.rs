@@ -71,3 +71,53 @@ fn tag_names(parameters: &Parameters, name: &str) -> Result<Vec<String>, ApiErro
     let names = lists.iter().flat_map(|list| list.split(','));
     Ok(names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::Body, extract::Request, http::header};
+    use serde_json::json;
+
+    use super::*;
+
+    async fn read(body: Value) -> Result<(Format, TagOptions), ApiError> {
+        let request = Request::post("/").header(header::CONTENT_TYPE, "application/json");
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        tag_handling(&Parameters::read(request).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn names_are_arrays_or_lists() {
+        let body = json!({
+            "tag_handling": "xml", "ignore_tags": ["x", "Y"], "splitting_tags": "par, title",
+            "non_splitting_tags": "", "outline_detection": "0",
+        });
+        let (format, tags) = read(body).await.unwrap();
+        assert_eq!(format, Format::Xml);
+        assert_eq!(
+            (tags.ignored, tags.splitting),
+            (vec!["x".to_owned(), "Y".to_owned()], vec!["par".to_owned(), "title".to_owned()],)
+        );
+        assert!(tags.non_splitting.is_empty() && !tags.outline);
+        let (format, tags) =
+            read(json!({ "tag_handling": "html", "ignore_tags": ["Y"] })).await.unwrap();
+        assert_eq!(
+            (format, tags.ignored, tags.outline),
+            (Format::Html, vec!["y".to_owned()], true)
+        );
+        assert_eq!(read(json!({})).await.unwrap(), (Format::Text, TagOptions::default()));
+    }
+
+    #[tokio::test]
+    async fn values_that_change_nothing_are_refused() {
+        for (body, message) in [
+            (json!({ "tag_handling": "markdown" }), "tag_handling"),
+            (json!({ "ignore_tags": ["x"] }), "requires `tag_handling`"),
+            (json!({ "tag_handling": "xml", "ignore_tags": [1] }), "ignore_tags"),
+            (json!({ "tag_handling": "xml", "outline_detection": "no" }), "outline_detection"),
+            (json!({ "tag_handling": "xml", "outline_detection": 2 }), "outline_detection"),
+        ] {
+            let error = read(body).await.unwrap_err();
+            assert!(error.status() == 400 && error.to_string().contains(message), "{error}");
+        }
+    }
+}

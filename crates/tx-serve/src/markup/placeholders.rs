@@ -106,48 +106,45 @@ fn kind(raw: &str) -> InlineKind {
     }
 }
 
-/// Returns the ranges of a text that the model does not read: messages with plural forms, which contain
-/// several sentences, and references to notes.
+/// Returns the ranges of a text that the model does not read, in order: messages with plural forms, which
+/// contain several sentences, references to notes, and placeholders with white space, which a division
+/// into sentences could break.
 pub fn blocks(text: &str) -> Vec<Range<usize>> {
-    let mut blocks = Vec::new();
-    if text.contains('{')
-        && let Some(regex) = &*MESSAGE
-    {
-        let mut open = Vec::new();
-        for (at, byte) in text.bytes().enumerate() {
-            match byte {
-                b'{' => open.push(at),
-                b'}' => {
-                    if let Some(start) = open.pop()
-                        && regex.is_match(&text[start..=at])
-                    {
-                        // It contains those before that begin after it.
-                        while blocks.last().is_some_and(|last: &Range<usize>| last.start > start) {
-                            blocks.pop();
-                        }
-                        blocks.push(start..at + 1);
-                    }
+    let mut found = messages(text);
+    if let Some(regex) = REFERENCE.as_ref().filter(|_| text.contains('[')) {
+        found.extend(regex.find_iter(text).map(|found| found.range()));
+    }
+    found.extend(
+        ranges(text).into_iter().filter(|range| text[range.clone()].contains(char::is_whitespace)),
+    );
+    found.sort_unstable_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+    let mut end = 0;
+    found.retain(|range| {
+        let is_free = range.start >= end;
+        end = end.max(range.end);
+        is_free
+    });
+    found
+}
+
+/// Ranges of messages in braces. Those in another one are included.
+fn messages(text: &str) -> Vec<Range<usize>> {
+    let Some(regex) = MESSAGE.as_ref().filter(|_| text.contains('{')) else { return Vec::new() };
+    let (mut found, mut open) = (Vec::new(), Vec::new());
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => open.push(at),
+            b'}' => {
+                if let Some(start) = open.pop()
+                    && regex.is_match(&text[start..=at])
+                {
+                    found.push(start..at + 1);
                 }
-                _ => {}
             }
+            _ => {}
         }
     }
-    if text.contains('[')
-        && let Some(regex) = &*REFERENCE
-    {
-        let messages = std::mem::take(&mut blocks);
-        let mut messages = messages.into_iter().peekable();
-        for found in regex.find_iter(text) {
-            while let Some(message) = messages.next_if(|message| message.start < found.start()) {
-                blocks.push(message);
-            }
-            if blocks.last().is_none_or(|last| last.end <= found.start()) {
-                blocks.push(found.range());
-            }
-        }
-        blocks.extend(messages);
-    }
-    blocks
+    found
 }
 
 /// Ranges of the placeholders of a text.

@@ -15,7 +15,7 @@ use std::{collections::HashMap, ops::Range};
 use tx_infer::Alignment;
 
 use super::{Format, InlineKind, Segment, Space, Spacing, partners};
-use units::Units;
+use units::{Side, Units};
 
 /// Inserts the markup of `sentence` into `translation`, whose text is escaped for `format`.
 pub fn place(
@@ -371,7 +371,7 @@ impl<'a> Tree<'a> {
                     }
                     Content::Node(child) => {
                         let stop = self.stop(child, units).min(end);
-                        writer.tag(self.nodes[child].open);
+                        writer.start_tag(self.nodes[child].open);
                         open.push((child, first[child], stop));
                     }
                 }
@@ -400,7 +400,15 @@ impl<'a> Tree<'a> {
         siblings.sort_unstable();
         for (index, point) in self.points.iter().enumerate() {
             let parent = &self.nodes[point.parent];
-            let (side, slot) = units.place(point.at);
+            let (mut side, mut unit) = units.place(point.at);
+            // It stays in its element, although it may be next to a word outside.
+            let (first, last) = parent.covered.unwrap_or((unit, unit));
+            if unit < first {
+                (side, unit) = (Side::Before, first);
+            } else if unit > last {
+                (side, unit) = (Side::After, last);
+            }
+            let slot = units.target_of(side, unit);
             let Some(last) = parent.target.end.checked_sub(1).filter(|_| !units.target.is_empty())
             else {
                 let key = (0, 0, point.order);
@@ -549,6 +557,15 @@ impl<'a> Writer<'a> {
         self.is_spaced = last.is_whitespace();
         self.ends_word = is_spaced_letter(last);
         self.written.push_str(&self.format.escape(text));
+    }
+
+    /// Writes the start tag of an element with words.
+    fn start_tag(&mut self, raw: &str) {
+        if self.pending == Some(Space::Spaced) {
+            self.written.push(' ');
+            (self.pending, self.is_spaced) = (None, true);
+        }
+        self.tag(raw);
     }
 
     fn tag(&mut self, raw: &str) {

@@ -115,7 +115,7 @@ impl<'a> Units<'a> {
         (unit * self.target.len() + count / 2) / count
     }
 
-    /// Target unit next to a position of the source, and the side of the unit.
+    /// Source unit next to a position of the source, and the side of the unit.
     pub(super) fn place(&self, at: usize) -> (Side, usize) {
         let next = self.source.partition_point(|unit| unit.end <= at);
         let is_in = |range: Range<usize>| {
@@ -123,7 +123,7 @@ impl<'a> Units<'a> {
             text.contains(char::is_alphanumeric)
         };
         let previous = next.checked_sub(1).map(|previous| (previous, &self.source[previous]));
-        let (side, unit) = match (self.source.get(next), previous) {
+        match (self.source.get(next), previous) {
             (Some(unit), _) if unit.start < at => {
                 if is_in(at..unit.end) && !is_in(unit.start..at) {
                     (Side::BeforeCore, next)
@@ -136,16 +136,19 @@ impl<'a> Units<'a> {
             (_, Some((previous, unit))) if unit.end == at => (Side::After, previous),
             (Some(_), _) => (Side::Before, next),
             (None, Some((previous, _))) => (Side::After, previous),
-            (None, None) => return (Side::Before, 0),
-        };
-        let linked = self.links[unit].filter(|_| !self.is_proportional);
-        let target = match linked {
+            (None, None) => (Side::Before, 0),
+        }
+    }
+
+    /// Target unit that corresponds to a side of a source unit.
+    pub(super) fn target_of(&self, side: Side, unit: usize) -> usize {
+        let linked = self.links.get(unit).copied().flatten().filter(|_| !self.is_proportional);
+        match linked {
             Some((from, _)) if side.is_before() => from,
             Some((_, to)) => to,
             None if side.is_before() => self.proportional(unit),
             None => self.proportional(unit + 1).max(1) - 1,
-        };
-        (side, target)
+        }
     }
 
     /// Position in the translation at a side of a target unit.
